@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { LIMITS, isFencingToken, nameProblem, namespaceProblem, textProblem } from '@leasehold/keys-core';
+
+/** A string that {@link textProblem} finds nothing wrong with. */
+export function textSchema(bounds: {
+  bytesMin?: number;
+  bytesMax: number;
+  isControlAllowed?: boolean;
+}): z.ZodString {
+  return checked(z.string(), (value) => textProblem(value, bounds));
+}
+
+function checked(schema: z.ZodString, problemOf: (value: string) => string | undefined): z.ZodString {
+  return schema.check((ctx) => {
+    const problem = problemOf(ctx.value);
+    if (problem !== undefined) ctx.issues.push({ code: 'custom', message: problem, input: ctx.value });
+  });
+}
+
+export const nameSchema = checked(z.string(), nameProblem);
+export const namespaceSchema = checked(z.string(), namespaceProblem);
+export const tagSchema = textSchema({ bytesMax: LIMITS.tagBytesMax });
+export const holderSchema = textSchema({ bytesMin: 1, bytesMax: LIMITS.holderBytesMax });
+export const reasonSchema = textSchema({ bytesMin: 1, bytesMax: LIMITS.reasonBytesMax });
+export const idempotencyKeySchema = textSchema({ bytesMin: 1, bytesMax: LIMITS.idempotencyKeyBytesMax });
+export const leaseIdSchema = z.uuid();
+export const fencingTokenSchema = z
+  .string()
+  .refine(isFencingToken, 'must be a decimal whole number from 0 to 9223372036854775807');
+/** Ids of drones, backends and programs: they appear in logs, labels and command lines. */
+export const idSchema = z
+  .string()
+  .regex(/^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$/u, 'must be 1 to 64 of a-z, 0-9 and "-", not at the ends');
+export const datacenterSchema = z
+  .string()
+  .regex(/^[a-z0-9-]{1,32}$/u, 'must be 1 to 32 of a-z, 0-9 and "-"');
+/** A reading of a holder's own clock. */
+export const localTimeMsSchema = z.number().finite().nonnegative();
+export const limitSchema = z.number().int().min(1).max(LIMITS.pageSizeMax).default(LIMITS.pageSizeDefault);
+
+export const deadlinesSchema = z.strictObject({
+  renewAtMs: z.number(),
+  softTerminateAtMs: z.number(),
+  hardTerminateAtMs: z.number(),
+});
+
+export const grantRefSchema = z.strictObject({
+  leaseId: leaseIdSchema,
+  fencingToken: fencingTokenSchema,
+});

@@ -1,0 +1,91 @@
+import { z } from 'zod';
+import { BACKEND_STATUSES, LIMITS, TERMINATION_REASONS, type Deadlines } from '@leasehold/keys-core';
+import { datacenterSchema, idSchema, localTimeMsSchema, textSchema } from './common.ts';
+
+/** What a drone says of a program that it offers; the command line stays in its own config. */
+export const offeredProgramSchema = z.strictObject({
+  name: idSchema,
+  allowArgs: z.boolean().default(false),
+  /** Names of environment variables that a request may set. */
+  allowEnv: z.array(textSchema({ bytesMin: 1, bytesMax: 255 })).max(LIMITS.backendEnvMax).default([]),
+});
+
+export const sessionInputSchema = z.strictObject({
+  droneId: idSchema,
+  clockId: z.uuid(),
+  datacenter: datacenterSchema,
+  programs: z.array(offeredProgramSchema).max(LIMITS.programsPerDroneMax),
+  version: textSchema({ bytesMin: 1, bytesMax: 64 }),
+  /** How many backends the drone runs at once at most. */
+  capacity: z.number().int().min(0).max(100_000),
+});
+
+const fromSession = { droneId: idSchema, clockId: z.uuid(), session: z.number().int().positive() };
+
+export const heartbeatInputSchema = z.strictObject({
+  ...fromSession,
+  localTimeMs: localTimeMsSchema,
+  load: z.strictObject({ backends: z.number().int().nonnegative() }),
+});
+
+export const ackInputSchema = z.strictObject({
+  ...fromSession,
+  actionId: z.string().regex(/^\d{1,19}$/u),
+});
+
+export const reportInputSchema = z.strictObject({
+  ...fromSession,
+  backendId: idSchema,
+  status: z.enum(BACKEND_STATUSES),
+  reason: z.enum(TERMINATION_REASONS).optional(),
+  /** `host:port`, once the backend listens. */
+  address: textSchema({ bytesMin: 1, bytesMax: 255 }).optional(),
+  exitCode: z.number().int().optional(),
+  detail: textSchema({ bytesMax: 1_024, isControlAllowed: true }).optional(),
+  /** The spawn was never acted on and never will be. Accepted only while the backend is scheduled. */
+  refused: z.boolean().optional(),
+});
+
+/**
+ * `recorded`: the report moved the backend, or repeated what was known. `ignored`: it was late.
+ * `kill`: this backend is over as far as the database is concerned; stop it hard, now.
+ */
+export type ReportOutcome = 'recorded' | 'ignored' | 'kill';
+
+/** The first message of a session. Everything that the drone sends carries its number. */
+export interface SessionOpened {
+  kind: 'session';
+  session: number;
+  heartbeatMs: number;
+}
+
+export interface SpawnAction {
+  kind: 'spawn';
+  actionId: string;
+  session: number;
+  clockId: string;
+  backendId: string;
+  program: string;
+  args: string[];
+  env: Record<string, string>;
+  key: { name: string; namespace: string; tag: string };
+  leaseId: string;
+  fencingToken: string;
+  /** First-grant deadlines: no process is started on these alone, see design section 4. */
+  deadlines: Deadlines;
+  ladder: { renewAfterMs: number; softAfterMs: number; hardAfterMs: number; ttlMs: number };
+  lifetimeLimitSeconds: number | null;
+}
+
+export interface TerminateAction {
+  kind: 'terminate';
+  actionId: string;
+  session: number;
+  clockId: string;
+  backendId: string;
+  mode: 'soft' | 'hard';
+  reason: (typeof TERMINATION_REASONS)[number];
+}
+
+/** What `drones.session` yields. */
+export type DroneMessage = SessionOpened | SpawnAction | TerminateAction;

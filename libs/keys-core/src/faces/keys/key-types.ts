@@ -1,0 +1,174 @@
+import type { Deadlines } from '../../kernel/ladder.ts';
+import type { EventKind } from '../../kernel/events.ts';
+import type { GrantRef, RefusalReason, RevokeOutcome } from '../../kernel/outcomes.ts';
+import type { Phase } from '../../kernel/lease.ts';
+import type { BackendStatus, TerminationReason } from './backend-state.ts';
+
+/** Who asks: what access control established, and what a service may rely on. */
+export interface Caller {
+  /** The id of the API token, or the drone id of a drone's token. */
+  readonly principal: string;
+  /** What is written into events and the audit: the token's name, or a person. */
+  readonly actor: string;
+  readonly role: string;
+  /** Namespaces, children included, that the caller is limited to; null for no limit. */
+  readonly namespaces: readonly string[] | null;
+}
+
+export interface ConnectInput {
+  readonly key?: { readonly name: string; readonly namespace: string; readonly tag: string } | undefined;
+  readonly spawn?: SpawnRequest | undefined;
+  readonly waitMs: number;
+  readonly waitFor: 'granted' | 'ready';
+  readonly idempotencyKey?: string | undefined;
+}
+
+export interface SpawnRequest {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly lifetimeLimitSeconds?: number | undefined;
+}
+
+export interface ConnectResult {
+  readonly key: { readonly name: string; readonly namespace: string; readonly tag: string };
+  readonly backendId: string;
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly spawned: boolean;
+  readonly status: BackendStatus;
+  readonly address: string | null;
+  readonly droneId: string;
+  readonly datacenter: string;
+}
+
+/** A key as operators see it. Instants are ISO-8601 UTC strings, tokens decimal strings. */
+export interface KeyView {
+  readonly name: string;
+  readonly namespace: string;
+  readonly tag: string;
+  readonly phase: Phase;
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly holder: string;
+  readonly droneId: string | null;
+  readonly backendId: string | null;
+  readonly backendStatus: BackendStatus | null;
+  readonly grantedAt: string;
+  readonly renewedAt: string;
+  readonly expiresAt: string;
+  readonly remainingMs: number;
+  readonly renewable: boolean;
+  readonly waiters: number;
+  readonly datacenter: string;
+  readonly asOf: string;
+}
+
+export const KEY_SORTS = ['name', 'grantedAt', 'expiresAt'] as const;
+
+export interface KeyListInput {
+  readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
+  readonly prefix?: string | undefined;
+  readonly phase?: Phase | undefined;
+  readonly holder?: string | undefined;
+  readonly droneId?: string | undefined;
+  readonly tag?: string | undefined;
+  readonly sort?: (typeof KEY_SORTS)[number] | undefined;
+  readonly direction?: 'asc' | 'desc' | undefined;
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
+export interface Page<Item> {
+  readonly items: Item[];
+  readonly nextCursor: string | null;
+}
+
+export interface KeyPage extends Page<KeyView> {
+  readonly asOf: string;
+}
+
+export interface EventView {
+  readonly id: string;
+  readonly at: string;
+  readonly face: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly kind: EventKind;
+  readonly actor: string;
+  readonly reason: string | null;
+  readonly detail: unknown;
+  readonly datacenter: string;
+}
+
+export interface WaiterView {
+  readonly ticketId: string;
+  readonly waiter: string;
+  readonly since: string;
+  readonly waitedMs: number;
+}
+
+export type KeyRenewResult =
+  | { readonly leaseId: string; readonly outcome: 'renewed'; readonly deadlines: Deadlines }
+  | { readonly leaseId: string; readonly outcome: 'refused'; readonly reason: RefusalReason };
+
+export interface BackendReport {
+  readonly droneId: string;
+  readonly clockId: string;
+  readonly session: number;
+  readonly backendId: string;
+  readonly status: BackendStatus;
+  readonly reason?: TerminationReason | undefined;
+  readonly address?: string | undefined;
+  readonly exitCode?: number | undefined;
+  readonly detail?: string | undefined;
+  readonly refused?: boolean | undefined;
+}
+
+/** The keys face. Every method may throw `store.unavailable` and `request.outcome_unknown`. */
+export interface KeyService {
+  /**
+   * Returns the running backend of a key, or starts one (design 6.1).
+   * @throws {LeaseError} `key.unheld`, `key.tag_mismatch`, `key.terminating`,
+   * `key.holder_unreachable`, `spawn.no_drone`, `spawn.not_allowed`, `grant.hold_off`.
+   */
+  connect(input: ConnectInput, caller: Caller, signal: AbortSignal): Promise<ConnectResult>;
+  /** Renews keys of one drone. One answer per request, in order. */
+  renew(input: {
+    readonly droneId: string;
+    readonly clockId: string;
+    readonly localTimeMs: number;
+    readonly renewals: readonly GrantRef[];
+  }): Promise<KeyRenewResult[]>;
+  /** `changed` is false when it was blocked already, or there is no such living grant. */
+  blockRenewal(input: { leaseId: string; reason?: string | undefined }, caller: Caller): Promise<{ changed: boolean }>;
+  allowRenewal(input: { leaseId: string; reason?: string | undefined }, caller: Caller): Promise<{ changed: boolean }>;
+  revoke(
+    input: { leaseId: string; mode: 'graceful' | 'force'; reason: string; abandon: boolean },
+    caller: Caller,
+  ): Promise<{ outcome: RevokeOutcome; stopsBy: string | null }>;
+  get(input: { name: string; namespace: string }, caller: Caller): Promise<KeyView | null>;
+  list(input: KeyListInput, caller: Caller): Promise<KeyPage>;
+  waiters(
+    input: { name: string; namespace: string; cursor?: string | undefined; limit: number },
+    caller: Caller,
+  ): Promise<Page<WaiterView>>;
+  history(
+    input: { name: string; namespace: string; cursor?: string | undefined; limit: number },
+    caller: Caller,
+  ): Promise<Page<EventView>>;
+  /**
+   * Records what a drone says of a backend; `terminated` releases the backend's own grant in the
+   * same transaction.
+   * @throws {LeaseError} `session.superseded`, `backend.not_found`.
+   */
+  report(report: BackendReport): Promise<'recorded' | 'ignored' | 'kill'>;
+  /** Asks a backend's drone to stop it. @throws {LeaseError} `backend.not_found`. */
+  terminate(
+    input: { backendId: string; mode: 'soft' | 'hard'; reason?: string | undefined },
+    caller: Caller,
+  ): Promise<void>;
+}

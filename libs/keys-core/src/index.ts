@@ -1,0 +1,12 @@
+/** The pure part of Leasehold: it runs anywhere, reads no clock and opens nothing. */
+export * from './kernel/clock.ts';
+export * from './kernel/errors.ts';
+export * from './kernel/events.ts';
+export * from './kernel/fencing-token.ts';
+export * from './kernel/ladder.ts';
+export * from './kernel/lease.ts';
+export * from './kernel/limits.ts';
+export * from './kernel/outcomes.ts';
+export * from './kernel/resource.ts';
+export * from './kernel/text.ts';
+export * from './faces/keys/backend-state.ts';

@@ -1,0 +1,159 @@
+/**
+ * Every code an error of Leasehold can carry. What a caller should expect is not here: a refused
+ * grant or renewal is a value with an `outcome`. `docs/errors.md` is generated from this table.
+ *
+ * `http` is the status of the answer; `retryable` says that the same request may succeed if it is
+ * sent again unchanged; `text` is what an operator reads; `doc` says what to do about it.
+ */
+export const ERROR_CODES = {
+  'request.invalid': {
+    http: 400, retryable: false, text: 'The request is not valid.',
+    doc: 'A field is missing, unknown, of the wrong type or out of bounds. The message names it and says what is allowed.',
+  },
+  'request.too_large': {
+    http: 413, retryable: false, text: 'The request body is too large.',
+    doc: 'Bodies are limited to 4 MiB. Split the call.',
+  },
+  'request.deadline': {
+    http: 408, retryable: true, text: 'The request took too long.',
+    doc: 'The database did not answer in time. Nothing is known to have changed; send the request again with its idempotency key.',
+  },
+  'request.rate_limited': {
+    http: 429, retryable: true, text: 'Too many requests.',
+    doc: 'Slow down and try again.',
+  },
+  'request.outcome_unknown': {
+    http: 503, retryable: true, text: 'The connection to the database was lost while the request was carried out; its outcome is unknown.',
+    doc: 'Send the request again with its idempotency key: it is carried out at most once.',
+  },
+  'request.not_found': {
+    http: 404, retryable: false, text: 'There is no such procedure.',
+    doc: 'Check the name of the procedure and the kind of request: queries are GET, mutations POST.',
+  },
+  'auth.required': {
+    http: 401, retryable: false, text: 'A valid token is required.',
+    doc: 'The token is missing, malformed, unknown, expired or revoked.',
+  },
+  'auth.forbidden': {
+    http: 403, retryable: false, text: 'The role of this token does not allow this.',
+    doc: 'The message names the role that is needed.',
+  },
+  'key.unheld': {
+    http: 409, retryable: false, text: 'Nobody holds this key, and the request does not say what to spawn.',
+    doc: 'Pass `spawn` (CLI: `--program`) to start a backend.',
+  },
+  'key.tag_mismatch': {
+    http: 409, retryable: false, text: 'The key is held under another tag.',
+    doc: 'The holder was left alone. Use its tag, or another key.',
+  },
+  'key.terminating': {
+    http: 409, retryable: true, text: "The key's backend is being stopped.",
+    doc: '`details.remainingMs` says when the key is free at the latest. Ask again, or pass a larger `waitMs`.',
+  },
+  'key.holder_unreachable': {
+    http: 409, retryable: true, text: "The drone that holds the key has not been heard from.",
+    doc: 'Its backend may still run. The key runs out in `details.remainingMs` unless the drone comes back.',
+  },
+  'spawn.no_drone': {
+    http: 503, retryable: true, text: 'No drone can run this program now.',
+    doc: 'No reachable drone offers the program, is not draining and has room. See `leasehold drones ls`.',
+  },
+  'spawn.not_allowed': {
+    http: 400, retryable: false, text: 'The program does not take what the request passes.',
+    doc: 'Arguments and environment variables must be allowed by `allowArgs` and `allowEnv` of the program in the drone configuration.',
+  },
+  'lease.not_found': {
+    http: 404, retryable: false, text: 'There is no such lease.',
+    doc: 'It never existed, is of another face, or belongs to somebody else.',
+  },
+  'lease.ttl_out_of_range': {
+    http: 400, retryable: false, text: 'The TTL is out of range.',
+    doc: 'TTLs go from 1 s to 24 h.',
+  },
+  'grant.hold_off': {
+    http: 503, retryable: true, text: 'New grants are held off: the database was restored or failed over.',
+    doc: 'Grants that the lost part of the history promised may still be acted on. New ones begin after `details.remainingMs`; renewals go on.',
+  },
+  'grant.contended': {
+    http: 409, retryable: true, text: 'The resource is being changed by others.',
+    doc: 'Three tries met a row that was locked or changed. Try again.',
+  },
+  'drone.not_found': {
+    http: 404, retryable: false, text: 'There is no such drone.',
+    doc: 'It has never registered. See `leasehold drones ls`.',
+  },
+  'backend.not_found': {
+    http: 404, retryable: false, text: 'There is no such backend.',
+    doc: 'See `leasehold backends ls`.',
+  },
+  'session.superseded': {
+    http: 409, retryable: false, text: 'A newer session of this drone has taken over.',
+    doc: 'Two agents run with one drone id, or this one was replaced. The newest session counts.',
+  },
+  'events.compacted': {
+    http: 410, retryable: false, text: 'The events asked for are no longer kept.',
+    doc: 'Start again from `details.oldestId`.',
+  },
+  'reservation.datacenter_unreachable': {
+    http: 503, retryable: true, text: "The key's datacenter cannot be reached.",
+    doc: '`details.datacenter` says where the key lives.',
+  },
+  'store.unavailable': {
+    http: 503, retryable: true, text: 'The database cannot be reached.',
+    doc: 'Try again; `leasehold doctor` says more.',
+  },
+  'config.invalid': {
+    http: 500, retryable: false, text: 'The configuration is not valid.',
+    doc: 'Every problem is listed. Nothing was started.',
+  },
+  'internal.error': {
+    http: 500, retryable: false, text: 'Something went wrong inside Leasehold.',
+    doc: "The answer's `incidentId` is in the controller's log beside the cause.",
+  },
+} as const satisfies Record<
+  `${string}.${string}`,
+  { http: number; retryable: boolean; text: string; doc: string }
+>;
+
+/** One of the codes of {@link ERROR_CODES}. */
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+/**
+ * What Leasehold throws when something other than an expected refusal happened. The code is the
+ * type; `message` is public and never holds a secret; `cause` is for the log.
+ */
+export class LeaseError extends Error {
+  readonly code: ErrorCode;
+  readonly details: Readonly<Record<string, unknown>>;
+
+  constructor(
+    code: ErrorCode,
+    message?: string,
+    options: { details?: Record<string, unknown>; cause?: unknown } = {},
+  ) {
+    super(message ?? ERROR_CODES[code].text, { cause: options.cause });
+    this.name = 'LeaseError';
+    this.code = code;
+    this.details = options.details ?? {};
+  }
+
+  /** Whether the same request may succeed if it is sent again unchanged. */
+  get retryable(): boolean {
+    return ERROR_CODES[this.code].retryable;
+  }
+}
+
+/** Something that cannot be: a defect of Leasehold, not of its caller. */
+export class InvariantError extends Error {
+  override readonly name = 'InvariantError';
+}
+
+/** @throws {InvariantError} when the condition does not hold. */
+export function invariant(condition: boolean, message: string): asserts condition {
+  if (!condition) throw new InvariantError(message);
+}
+
+/** Ends an exhaustive `switch`. */
+export function assertNever(value: never): never {
+  throw new InvariantError(`unexpected value ${JSON.stringify(value)}`);
+}

@@ -1,0 +1,31 @@
+/**
+ * The bounds of everything that a caller may send. Bytes are bytes of UTF-8.
+ * One place, so that the API, the CLI, the documentation and the tests cannot differ.
+ */
+export const LIMITS = {
+  nameBytesMax: 255,
+  tagBytesMax: 255,
+  holderBytesMax: 255,
+  namespaceBytesMax: 512,
+  namespaceSegmentsMax: 16,
+  commentBytesMax: 1_024,
+  reasonBytesMax: 1_024,
+  metadataBytesMax: 16 * 1_024,
+  metadataDepthMax: 16,
+  bodyBytesMax: 4 * 1_024 * 1_024,
+  pageSizeMax: 500,
+  pageSizeDefault: 100,
+  renewalsPerCallMax: 10_000,
+  acquiresPerCallMax: 1_000,
+  waitMsMax: 120_000,
+  waitMsConnectDefault: 10_000,
+  idempotencyKeyBytesMax: 255,
+  ttlMsMin: 1_000,
+  ttlMsMax: 24 * 60 * 60 * 1_000,
+  backendArgsMax: 64,
+  backendArgBytesMax: 4_096,
+  backendEnvMax: 64,
+  backendEnvValueBytesMax: 4_096,
+  lifetimeLimitSecondsMax: 366 * 24 * 60 * 60,
+  programsPerDroneMax: 256,
+} as const;

@@ -1,0 +1,76 @@
+import { LeaseError } from './errors.ts';
+
+const encoder = new TextEncoder();
+
+/** The size of a string in bytes of UTF-8. */
+export function utf8Bytes(text: string): number {
+  return encoder.encode(text).byteLength;
+}
+
+/**
+ * Why a string may not be stored, or undefined when it may.
+ *
+ * A lone surrogate is refused because PostgreSQL would receive U+FFFD for it: two different names
+ * would become one. Control characters are refused because NUL fails the whole batch that it
+ * travels in, and the others make a name that an operator cannot read or type.
+ */
+export function textProblem(
+  text: string,
+  bounds: { bytesMin?: number; bytesMax: number; isControlAllowed?: boolean },
+): string | undefined {
+  const bytesMin = bounds.bytesMin ?? 0;
+  if (!text.isWellFormed()) return 'must be well-formed Unicode, without lone surrogates';
+  const forbidden = bounds.isControlAllowed === true ? /\0/u : /\p{Cc}/u;
+  if (forbidden.test(text)) {
+    return bounds.isControlAllowed === true
+      ? 'must not contain NUL'
+      : 'must not contain control characters';
+  }
+  const bytes = utf8Bytes(text);
+  if (bytes < bytesMin) return bytesMin === 1 ? 'must not be empty' : `must be at least ${String(bytesMin)} bytes`;
+  if (bytes > bounds.bytesMax) {
+    return `must be at most ${String(bounds.bytesMax)} bytes of UTF-8, and is ${String(bytes)}`;
+  }
+  return undefined;
+}
+
+/**
+ * Why a JSON value may not be stored, or undefined when it may: every string in it, keys included,
+ * is well-formed and free of NUL, and it is not nested more deeply than allowed.
+ */
+export function jsonProblem(
+  value: unknown,
+  bounds: { bytesMax: number; depthMax: number },
+): string | undefined {
+  const problem = valueProblem(value, bounds.depthMax);
+  if (problem !== undefined) return problem;
+  const bytes = utf8Bytes(JSON.stringify(value));
+  return bytes > bounds.bytesMax
+    ? `must be at most ${String(bounds.bytesMax)} bytes of JSON, and is ${String(bytes)}`
+    : undefined;
+}
+
+function valueProblem(value: unknown, depthLeft: number): string | undefined {
+  if (typeof value === 'string') {
+    return textProblem(value, { bytesMax: Number.MAX_SAFE_INTEGER, isControlAllowed: true });
+  }
+  if (value === null || typeof value !== 'object') return undefined;
+  if (depthLeft === 0) return 'is nested too deeply';
+  for (const [key, inner] of Object.entries(value)) {
+    const problem = valueProblem(key, depthLeft) ?? valueProblem(inner, depthLeft - 1);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+/** @throws {LeaseError} `request.invalid` naming the field. */
+export function assertText(
+  field: string,
+  text: string,
+  bounds: { bytesMin?: number; bytesMax: number },
+): void {
+  const problem = textProblem(text, bounds);
+  if (problem !== undefined) {
+    throw new LeaseError('request.invalid', `${field} ${problem}`, { details: { field } });
+  }
+}
