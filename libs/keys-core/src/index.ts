@@ -10,3 +10,5 @@ export * from './kernel/outcomes.ts';
 export * from './kernel/resource.ts';
 export * from './kernel/text.ts';
 export * from './faces/keys/backend-state.ts';
+export * from './holder/backoff.ts';
+export * from './holder/lease-keeper.ts';
