@@ -278,6 +278,15 @@ RETURNS boolean LANGUAGE sql VOLATILE PARALLEL SAFE
 RETURN NOT (released_at IS NULL AND end_reason IS NULL AND clock_timestamp() < expires_at)
   AND (stops_by IS NULL OR stops_by <= clock_timestamp());
 
+-- Whether a namespace lies within one of `limits`, a JSON list of namespaces, children included;
+-- null limits nothing. By starts_with and never by like: `user2` is no child of `user`.
+CREATE FUNCTION lease_is_within(namespace text, limits jsonb)
+RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN limits IS NULL OR EXISTS (
+  SELECT FROM jsonb_array_elements_text(limits) AS allowed (parent)
+  WHERE allowed.parent = '' OR namespace = allowed.parent OR starts_with(namespace, allowed.parent || '.')
+);
+
 -- The next fencing token after `previous`: greater by construction, and not behind the clock, so
 -- that neither a step of the clock nor a lost row can give one token twice.
 CREATE FUNCTION lease_next_token(previous bigint)

@@ -13,13 +13,17 @@ export interface PhaseInput {
   readonly endReason: string | null;
   readonly expiresAt: number;
   readonly renewable: boolean;
+  /** Until when a key that was ended by force is held back, because its backend may still run. */
+  readonly stopsBy: number | null;
 }
 
 /**
  * The phase of a row at a moment of the database's clock. `expiring` is a grant whose renewal is
- * blocked; at the very instant of its expiry a grant is expired.
+ * blocked, or a key that was ended by force and whose backend may still run; at the very instant
+ * of its expiry a grant is expired.
  */
 export function phaseOf(row: PhaseInput, asOf: number): Phase {
+  if (row.stopsBy !== null && asOf < row.stopsBy) return 'expiring';
   if (row.endReason === 'expired') return 'expired';
   if (row.releasedAt !== null || row.endReason !== null) return 'free';
   if (asOf >= row.expiresAt) return 'expired';
@@ -40,6 +44,5 @@ export interface LeaseRow extends Resource, PhaseInput {
   readonly hardAfterMs: number;
   readonly grantedAt: number;
   readonly renewedAt: number;
-  readonly stopsBy: number | null;
   readonly asOf: number;
 }

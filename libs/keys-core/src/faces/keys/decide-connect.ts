@@ -1,0 +1,50 @@
+import type { LeaseRow } from '../../kernel/lease.ts';
+import { phaseOf } from '../../kernel/lease.ts';
+import { isStopping, type BackendStatus } from './backend-state.ts';
+
+/** What a key and its backend are, as one read saw them. */
+export interface KeyState {
+  readonly lease: LeaseRow;
+  readonly backend: {
+    readonly id: string;
+    readonly status: BackendStatus;
+    readonly address: string | null;
+    readonly droneId: string;
+  } | null;
+  /** Whether the drone was heard from within three heartbeat intervals. */
+  readonly isDroneReachable: boolean;
+}
+
+export type ConnectDecision =
+  | { readonly do: 'return' }
+  | { readonly do: 'spawn' }
+  | { readonly do: 'refuse'; readonly code: 'key.tag_mismatch' | 'key.unheld' }
+  | {
+      readonly do: 'wait';
+      /** The error if the wait is over before the key is. */
+      readonly code: 'key.terminating' | 'key.holder_unreachable';
+      readonly remainingMs: number;
+    };
+
+/**
+ * The table of design 6.1, tried from the top: tag, terminating or renewal blocked, unreachable,
+ * reachable; then what to do with a key that nobody holds. Pure: the state is one read's, with the
+ * database's moment in it, and is read again after every wait and every grant that was lost.
+ */
+export function decideConnect(
+  state: KeyState | undefined,
+  asked: { readonly tag: string; readonly hasSpawn: boolean },
+): ConnectDecision {
+  const phase = state === undefined ? 'free' : phaseOf(state.lease, state.lease.asOf);
+  if (state === undefined || phase === 'free' || phase === 'expired') {
+    return asked.hasSpawn ? { do: 'spawn' } : { do: 'refuse', code: 'key.unheld' };
+  }
+  const { lease, backend } = state;
+  if (lease.tag !== asked.tag) return { do: 'refuse', code: 'key.tag_mismatch' };
+  const remainingMs = Math.max(0, (lease.stopsBy ?? lease.expiresAt) - lease.asOf);
+  if (phase === 'expiring' || backend === null || isStopping(backend.status)) {
+    return { do: 'wait', code: 'key.terminating', remainingMs };
+  }
+  if (!state.isDroneReachable) return { do: 'wait', code: 'key.holder_unreachable', remainingMs };
+  return { do: 'return' };
+}

@@ -1,0 +1,80 @@
+/**
+ * The one file that knows how Prisma 7 with the pg adapter shapes its errors. The SQLSTATE of a
+ * failed statement is at `meta.driverAdapterError.cause.originalCode`, whatever the Prisma code.
+ */
+interface DriverCause {
+  readonly originalCode?: string;
+  readonly kind?: string;
+}
+
+/** The SQLSTATE of a database error, or undefined when the error has none. */
+export function sqlStateOf(error: unknown): string | undefined {
+  const code = driverCauseOf(error)?.originalCode;
+  return code !== undefined && /^[0-9A-Z]{5}$/u.test(code) ? code : undefined;
+}
+
+function driverCauseOf(error: unknown): DriverCause | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { meta, cause } = error as { meta?: unknown; cause?: unknown };
+  return (
+    (meta as { driverAdapterError?: { cause?: DriverCause } } | undefined)?.driverAdapterError?.cause ??
+    (cause as DriverCause | undefined)
+  );
+}
+
+/**
+ * What to do about a failed statement.
+ *
+ * - `contention`: it lost against another one and may be sent again (deadlock, serialization, lock
+ *   timeout).
+ * - `data`: a value in it cannot be stored; the other items of its batch are innocent.
+ * - `timeout`: the server cancelled it; nothing was changed.
+ * - `unavailable`: it never reached the database, or the database is starting or stopping.
+ * - `lost`: the connection broke while it ran; its outcome is unknown.
+ * - `other`: a defect.
+ */
+export type DatabaseFailure = 'contention' | 'data' | 'timeout' | 'unavailable' | 'lost' | 'other';
+
+const FAILURE_OF_SQLSTATE: Record<string, DatabaseFailure> = {
+  '40P01': 'contention', // deadlock_detected
+  '40001': 'contention', // serialization_failure
+  '55P03': 'contention', // lock_not_available
+  '23505': 'contention', // unique_violation: somebody else was first with this id or key
+  '57014': 'timeout', // query_canceled
+  '21000': 'data', // cardinality_violation
+  '54001': 'data', // statement_too_complex
+  '23514': 'data', // check_violation
+  '57P01': 'lost', // admin_shutdown
+  '57P02': 'lost', // crash_shutdown
+  '57P03': 'unavailable', // cannot_connect_now
+  '53300': 'unavailable', // too_many_connections
+  '25006': 'unavailable', // read_only_sql_transaction: a demoted primary
+};
+
+/** Messages of errors that carry no SQLSTATE: the statement was on its way, or never left. */
+const LOST_MESSAGE = /connection terminated|ECONNRESET|EPIPE|server closed the connection|ConnectionClosed|socket hang up/iu;
+const UNAVAILABLE_MESSAGE =
+  /ECONNREFUSED|ENOENT|ETIMEDOUT|EHOSTUNREACH|timeout exceeded when trying to connect|can't reach database|DatabaseNotReachable|starting a transaction|P2024|P2028/iu;
+
+/** @see DatabaseFailure */
+export function databaseFailureOf(error: unknown): DatabaseFailure {
+  const sqlState = sqlStateOf(error);
+  if (sqlState !== undefined) {
+    const known = FAILURE_OF_SQLSTATE[sqlState];
+    if (known !== undefined) return known;
+    if (sqlState.startsWith('22')) return 'data';
+    if (sqlState.startsWith('08')) return 'lost';
+    return 'other';
+  }
+  const text = failureText(error);
+  if (LOST_MESSAGE.test(text)) return 'lost';
+  if (UNAVAILABLE_MESSAGE.test(text)) return 'unavailable';
+  return 'other';
+}
+
+function failureText(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = driverCauseOf(error);
+  const code = (error as { code?: string }).code ?? '';
+  return `${error.message} ${code} ${cause?.kind ?? ''} ${cause?.originalCode ?? ''}`;
+}

@@ -1,0 +1,161 @@
+import { execFile, type SpawnOptions } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { access, chown, cp, mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { LeaseError } from '../../kernel/errors.ts';
+import { binariesIn, type PostgresBinaries } from './binaries.ts';
+
+const run = promisify(execFile);
+
+/** Where PostgreSQL runs, as whom, and how it is started there. */
+export interface RunPlan {
+  /** The folder of the cluster: the one asked for, unless nobody but root can get there. */
+  readonly dir: string;
+  readonly binaries: PostgresBinaries;
+  /** The user it runs as, when that is not our own. */
+  readonly user: PostgresUser | undefined;
+  /** Said to the operator when something is not where it was asked for. */
+  readonly notice: string | undefined;
+  /** The command line that runs `program` as that user and, where it can, ends it with us. */
+  command(program: string, args: readonly string[]): { file: string; args: string[]; options: SpawnOptions };
+}
+
+/** A user of this machine, by number. */
+export interface PostgresUser {
+  readonly name: string;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** `read`: may pass folders that are closed to it, by one capability. */
+type Reach = 'plain' | 'read';
+
+const READ_CAPABILITY = ['--inh-caps=+dac_read_search', '--ambient-caps=+dac_read_search'];
+/** Fast shutdown; PostgreSQL then ends its sessions and writes a checkpoint. */
+const END_WITH_PARENT = ['--pdeathsig', 'INT'];
+
+/**
+ * Plans how to run PostgreSQL on `dir`, which exists afterwards and belongs to the right user.
+ *
+ * An ordinary user runs it as itself. PostgreSQL refuses root, so root runs it as the owner of the
+ * data that is there, else as `postgres`, else as `nobody`. Where the way to the binaries or to the
+ * data is closed to that user (a clone under /root), it gets the capability to read past that; where
+ * the kernel does not allow even this, both are put into a folder that is open, and `notice` says so.
+ */
+export async function planRun(wanted: PostgresBinaries, dir: string): Promise<RunPlan> {
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const setpriv = await findSetpriv();
+  if (process.getuid?.() !== 0) return plan({ dir, binaries: wanted, setpriv });
+
+  const user = await userFor(dir);
+  await chown(dir, user.uid, user.gid);
+  for (const reach of ['plain', 'read'] as const) {
+    const candidate = plan({ dir, binaries: wanted, setpriv, user, reach });
+    if (await canRun(candidate)) return candidate;
+  }
+  return planElsewhere(wanted, dir, { setpriv, user });
+}
+
+async function planElsewhere(
+  wanted: PostgresBinaries,
+  dir: string,
+  as: { setpriv: string | undefined; user: PostgresUser },
+): Promise<RunPlan> {
+  const mark = createHash('sha256').update(`${dir}\0${wanted.nativeDir}`).digest('hex').slice(0, 12);
+  const open = path.join('/var/lib/leasehold', mark);
+  const binaries = binariesIn(path.join(open, 'native'));
+  await mkdir(open, { recursive: true, mode: 0o755 });
+  if (!(await access(binaries.postgres).then(() => true, () => false))) {
+    const draft = path.join(open, `native.${String(process.pid)}`);
+    await cp(wanted.nativeDir, draft, { recursive: true, verbatimSymlinks: true });
+    await rename(draft, binaries.nativeDir).catch(() => rm(draft, { recursive: true, force: true }));
+  }
+  const elsewhere = path.join(open, 'cluster');
+  await mkdir(elsewhere, { recursive: true, mode: 0o700 });
+  await chown(elsewhere, as.user.uid, as.user.gid);
+  const notice = `${dir} cannot be reached by the user ${as.user.name}, as whom PostgreSQL runs: its data is in ${elsewhere}.`;
+  const candidate = plan({ dir: elsewhere, binaries, notice, ...as });
+  if (await canRun(candidate)) return candidate;
+  throw new LeaseError(
+    'config.invalid',
+    `PostgreSQL does not run as root, and the user ${as.user.name} can reach neither ${dir} nor ${elsewhere}. ` +
+      'Start Leasehold as an ordinary user, or point DATABASE_URL at a PostgreSQL 15 or newer.',
+  );
+}
+
+function plan(parts: {
+  dir: string;
+  binaries: PostgresBinaries;
+  setpriv: string | undefined;
+  user?: PostgresUser;
+  reach?: Reach;
+  notice?: string;
+}): RunPlan {
+  const { dir, binaries, setpriv, user, reach, notice } = parts;
+  return {
+    dir,
+    binaries,
+    user,
+    notice,
+    command(program, args) {
+      // A session of its own: a Ctrl-C at the terminal is for us, who stop PostgreSQL last.
+      const options: SpawnOptions = { detached: true, cwd: '/', env: quietEnvironment() };
+      if (!setpriv) return { file: program, args: [...args], options: { ...options, ...user } };
+      const as = user
+        ? ['--reuid', String(user.uid), '--regid', String(user.gid), '--clear-groups']
+        : [];
+      const past = reach === 'read' ? READ_CAPABILITY : [];
+      return { file: setpriv, args: [...END_WITH_PARENT, ...as, ...past, program, ...args], options };
+    },
+  };
+}
+
+/** Nothing of our own environment changes what PostgreSQL does. */
+function quietEnvironment(): NodeJS.ProcessEnv {
+  return { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' };
+}
+
+/** Shows that the user gets to the binaries and into the data folder, by doing both. */
+async function canRun(candidate: RunPlan): Promise<boolean> {
+  const program = candidate.binaries.postgres;
+  try {
+    for (const [file, args] of [
+      [program, ['--version']],
+      ['/bin/sh', ['-c', 'cd "$1" && test -w .', 'sh', candidate.dir]],
+    ] as const) {
+      const command = candidate.command(file, args);
+      await run(command.file, command.args, command.options);
+    }
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function findSetpriv(): Promise<string | undefined> {
+  if (process.platform !== 'linux') return undefined;
+  for (const file of ['/usr/bin/setpriv', '/bin/setpriv']) {
+    // Small replacements of the program know no `--pdeathsig`.
+    const works = await run(file, [...END_WITH_PARENT, 'true']).then(() => true, () => false);
+    if (works) return file;
+  }
+  return undefined;
+}
+
+async function userFor(dir: string): Promise<PostgresUser> {
+  const owner = await stat(path.join(dir, 'data')).catch(() => undefined);
+  if (owner && owner.uid !== 0) return { name: String(owner.uid), uid: owner.uid, gid: owner.gid };
+  const users = parseUsers(await readFile('/etc/passwd', 'utf8').catch(() => ''));
+  return users.get('postgres') ?? users.get('nobody') ?? { name: 'nobody', uid: 65534, gid: 65534 };
+}
+
+function parseUsers(passwd: string): Map<string, PostgresUser> {
+  const users = new Map<string, PostgresUser>();
+  for (const line of passwd.split(os.EOL)) {
+    const [name, , uid, gid] = line.split(':');
+    if (name && uid && gid) users.set(name, { name, uid: Number(uid), gid: Number(gid) });
+  }
+  return users;
+}

@@ -1,0 +1,296 @@
+/**
+ * The kernel's transitions as one caller uses them: each goes through its coalescer into a batch
+ * statement and comes back with its own answer. Faces are built on this and on nothing below it.
+ */
+import { LeaseError } from '../kernel/errors.ts';
+import type { Ladder } from '../kernel/ladder.ts';
+import type { LeaseRow } from '../kernel/lease.ts';
+import type {
+  Grant, GrantOutcome, GrantRequest, RefusalReason, ReleaseOutcome, RenewOutcome,
+} from '../kernel/outcomes.ts';
+import { resourceKey, type Face } from '../kernel/resource.ts';
+import { createCoalescer } from './coalesce.ts';
+import { databaseFailureOf } from './database-errors.ts';
+import type { StatementKind } from './observer.ts';
+import type { Store } from './open-store.ts';
+import { readLeases, type Sql } from './rows.ts';
+import { readEndedGrants, type PastEnd } from './statements/ended-grants.ts';
+import { grant, type GrantOptions } from './statements/grant.ts';
+import { release, type ReleaseRequest } from './statements/release.ts';
+import { renew, type RenewRequest } from './statements/renew.ts';
+
+/** How often a grant looks again when its row was locked, or was free by the time it was read. */
+const GRANT_TRIES_MAX = 3;
+const SLOW_LANE_LOCK_TIMEOUT_MS = 100;
+const GRANTS_PER_STATEMENT_MAX = 200;
+const RENEWALS_PER_STATEMENT_MAX = 1_000;
+const RELEASES_PER_STATEMENT_MAX = 500;
+const STATEMENTS_IN_FLIGHT_MAX = 2;
+const QUEUE_MAX = 50_000;
+
+export interface LeaseStore {
+  /**
+   * Grants the resource, or says who holds it.
+   * @throws {LeaseError} `grant.hold_off`, `grant.contended`, `request.outcome_unknown`.
+   */
+  grant(request: GrantRequest, signal?: AbortSignal): Promise<GrantOutcome>;
+  renew(face: Face, request: RenewRequest): Promise<RenewOutcome>;
+  release(face: Face, request: ReleaseRequest): Promise<ReleaseOutcome>;
+}
+
+export function createLeaseStore(store: Store): LeaseStore {
+  const common = { inFlightMax: STATEMENTS_IN_FLIGHT_MAX, queueMax: QUEUE_MAX };
+  const grants = createCoalescer<GrantRequest, GrantOutcome>({
+    ...common,
+    run: (requests) => grantBatch(store, requests),
+    keysOf: (request) => [resourceKey(request)],
+    batchSizeMax: GRANTS_PER_STATEMENT_MAX,
+    onBatch: (size) => {
+      store.observer.batch('grant', size);
+    },
+  });
+  const renewals = perFace((face) =>
+    createCoalescer<RenewRequest, RenewOutcome>({
+      ...common,
+      run: (requests) => renewBatch(store, face, requests),
+      keysOf: (request) => [request.leaseId],
+      batchSizeMax: RENEWALS_PER_STATEMENT_MAX,
+      onBatch: (size) => {
+        store.observer.batch('renew', size);
+      },
+    }),
+  );
+  const releases = perFace((face) =>
+    createCoalescer<ReleaseRequest, ReleaseOutcome>({
+      ...common,
+      run: (requests) => releaseBatch(store.prisma, face, requests),
+      keysOf: (request) => [request.leaseId],
+      batchSizeMax: RELEASES_PER_STATEMENT_MAX,
+      onBatch: (size) => {
+        store.observer.batch('release', size);
+      },
+    }),
+  );
+  return {
+    grant: (request, signal) => grants.submit(request, signal),
+    async renew(face, request) {
+      const outcome = await renewals[face].submit(request);
+      store.observer.renewal(face, outcome.outcome === 'renewed' ? 'renewed' : outcome.reason);
+      return outcome;
+    },
+    async release(face, request) {
+      const outcome = await releases[face].submit(request);
+      store.observer.release(face, outcome);
+      return outcome;
+    },
+  };
+}
+
+function perFace<T>(make: (face: Face) => T): Record<Face, T> {
+  return { key: make('key'), lease: make('lease'), environment: make('environment') };
+}
+
+/** Runs a statement and tells the observer how long it took. */
+export async function timed<T>(store: Store, kind: StatementKind, run: () => Promise<T>): Promise<T> {
+  const startedAtMs = store.clock.nowMs();
+  try {
+    return await run();
+  } finally {
+    store.observer.statement(kind, store.clock.nowMs() - startedAtMs);
+  }
+}
+
+async function grantBatch(
+  store: Store,
+  requests: readonly GrantRequest[],
+): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
+  const options: GrantOptions = {
+    mayTakeOver: store.clockWatch.mayTakeOver(store.clock.nowMs()),
+    onLocked: 'skip',
+  };
+  const sentAtMs = store.clock.nowMs();
+  let granted: Map<string, Grant>;
+  try {
+    granted = await timed(store, 'grant', () => grant(store.prisma, requests, options));
+  } catch (error) {
+    if (databaseFailureOf(error) !== 'lost') throw error;
+    return findLostGrants(store, requests, error);
+  }
+  watchClock(store, granted, sentAtMs);
+  const refused = requests.filter((request) => !granted.has(request.leaseId));
+  const holders = new Map<string, LeaseRow | undefined>();
+  if (refused.length > 0) {
+    await assertNoHoldOff(store.prisma);
+    const rows = await readLeases(store.prisma, refused);
+    refused.forEach((request, index) => holders.set(request.leaseId, rows[index]));
+  }
+  return requests.map((request) => {
+    const own = granted.get(request.leaseId);
+    if (own !== undefined) return grantedOutcome(store, own);
+    const by = holders.get(request.leaseId);
+    if (by !== undefined && !isTakable(by)) return heldOutcome(store, by);
+    return grantAlone(store, request);
+  });
+}
+
+/** Whether a row, as it was read, could be granted: then the grant met a lock or a change. */
+function isTakable(row: LeaseRow): boolean {
+  const isOver = row.endReason !== null || row.asOf >= row.expiresAt;
+  return isOver && (row.stopsBy === null || row.asOf >= row.stopsBy);
+}
+
+/**
+ * The slow lane: a resource that seemed free and was not granted is asked for alone, waiting a
+ * little for its row, on connections of its own.
+ */
+async function grantAlone(store: Store, request: GrantRequest): Promise<GrantOutcome> {
+  let by: LeaseRow | undefined;
+  for (let tries = 0; tries < GRANT_TRIES_MAX; tries += 1) {
+    const granted = await grantWaiting(store, request);
+    if (granted !== undefined) return grantedOutcome(store, granted);
+    [by] = await readLeases(store.prisma, [request]);
+    if (by !== undefined && !isTakable(by)) return heldOutcome(store, by);
+  }
+  // Its last holder has let it run out, and keeps the row locked: a fenced transaction.
+  if (by !== undefined) return heldOutcome(store, by);
+  throw new LeaseError('grant.contended');
+}
+
+async function grantWaiting(store: Store, request: GrantRequest): Promise<Grant | undefined> {
+  const options: GrantOptions = {
+    mayTakeOver: store.clockWatch.mayTakeOver(store.clock.nowMs()),
+    onLocked: 'wait',
+  };
+  try {
+    return await store.slowLane.$transaction(async (tx) => {
+      await tx.$queryRaw`select set_config('lock_timeout', ${String(SLOW_LANE_LOCK_TIMEOUT_MS)}, true)`;
+      return (await grant(tx, [request], options)).get(request.leaseId);
+    });
+  } catch (error) {
+    if (databaseFailureOf(error) === 'contention') return undefined;
+    throw error;
+  }
+}
+
+function grantedOutcome(store: Store, own: Grant): GrantOutcome {
+  const status = own.previous?.end === 'expired' ? 'expired' : 'free';
+  store.observer.grant(own.face, 'granted', status);
+  return { outcome: 'granted', grant: own };
+}
+
+function heldOutcome(store: Store, by: LeaseRow): GrantOutcome {
+  store.observer.grant(by.face, 'denied', by.asOf < by.expiresAt ? 'active' : 'expired');
+  return { outcome: 'held', by };
+}
+
+function watchClock(store: Store, granted: ReadonlyMap<string, Grant>, sentAtMs: number): void {
+  for (const own of granted.values()) {
+    store.clockWatch.observe(own.asOf, sentAtMs, store.clock.nowMs());
+    return;
+  }
+}
+
+/**
+ * The connection broke while the statement ran. It may still be waiting for a lock and grant later,
+ * so this waits until the server has surely cancelled it, and looks what became of each grant.
+ */
+async function findLostGrants(
+  store: Store,
+  requests: readonly GrantRequest[],
+  cause: unknown,
+): Promise<GrantOutcome[]> {
+  await new Promise<void>((resolve) => {
+    store.clock.at(store.clock.nowMs() + store.statementTimeoutMs + 500, resolve);
+  });
+  const unknown = (): LeaseError => new LeaseError('request.outcome_unknown', undefined, { cause });
+  const rows = await readLeases(store.prisma, requests).catch(() => {
+    throw unknown();
+  });
+  return requests.map((request, index) => {
+    const row = rows[index];
+    if (row?.leaseId !== request.leaseId) throw unknown();
+    return grantedOutcome(store, {
+      ...row,
+      ladder: request.ladder,
+      remainingMs: row.expiresAt - row.asOf,
+      previous: null,
+    });
+  });
+}
+
+/** @throws {LeaseError} `grant.hold_off` while a restored database grants nothing. */
+export async function assertNoHoldOff(sql: Sql): Promise<void> {
+  const [row] = await sql.$queryRaw<{ remainingMs: number }[]>`
+    select extract(epoch from hold_off_until - clock_timestamp())::float8 * 1000 as "remainingMs"
+    from database_epoch
+    where hold_off_until > clock_timestamp()`;
+  if (row !== undefined) {
+    throw new LeaseError('grant.hold_off', undefined, {
+      details: { remainingMs: Math.ceil(row.remainingMs) },
+    });
+  }
+}
+
+async function renewBatch(
+  store: Store,
+  face: Face,
+  requests: readonly RenewRequest[],
+): Promise<(RenewOutcome | Promise<RenewOutcome>)[]> {
+  const answers = await timed(store, 'renew', () => renew(store.renewals, face, requests, 'skip'));
+  const missing = requests.filter((request) => !answers.has(request.leaseId));
+  const ends =
+    missing.length === 0 ? new Map<string, PastEnd | 'current'>() : await readEndedGrants(store.renewals, face, missing);
+  return requests.map((request) => {
+    const answer = answers.get(request.leaseId);
+    if (answer !== undefined) return answer;
+    const end = ends.get(request.leaseId);
+    return end === 'current'
+      ? renewAlone(store, face, request)
+      : refusal(request.leaseId, end ?? 'not_found');
+  });
+}
+
+/** A renewal whose row was locked: alone, waiting for it, so that it delays nobody else. */
+async function renewAlone(store: Store, face: Face, request: RenewRequest): Promise<RenewOutcome> {
+  const answer = (await renew(store.slowLane, face, [request], 'wait')).get(request.leaseId);
+  if (answer !== undefined) return answer;
+  const end = (await readEndedGrants(store.renewals, face, [request])).get(request.leaseId);
+  if (end === 'current') throw new LeaseError('grant.contended');
+  return refusal(request.leaseId, end ?? 'not_found');
+}
+
+function refusal(leaseId: string, reason: RefusalReason): RenewOutcome {
+  return { leaseId, outcome: 'refused', reason };
+}
+
+/** Releases in one statement, and says of the others how they had ended. */
+export async function releaseBatch(
+  sql: Sql,
+  face: Face,
+  requests: readonly ReleaseRequest[],
+): Promise<ReleaseOutcome[]> {
+  const answers = await release(sql, face, requests);
+  const missing = requests.filter((request) => !answers.has(request.leaseId));
+  if (missing.length > 0) {
+    const ends = await readEndedGrants(sql, face, missing);
+    for (const { leaseId } of missing) {
+      const end = ends.get(leaseId);
+      answers.set(leaseId, end === undefined || end === 'current' ? 'not_found' : pastRelease(end));
+    }
+  }
+  return requests.map((request) => answers.get(request.leaseId) ?? 'not_found');
+}
+
+function pastRelease(end: PastEnd): ReleaseOutcome {
+  return end === 'released' ? 'already_released' : end;
+}
+
+/** The ladder that a row carries. */
+export function ladderOf(row: Ladder): Ladder {
+  return {
+    renewAfterMs: row.renewAfterMs,
+    softAfterMs: row.softAfterMs,
+    hardAfterMs: row.hardAfterMs,
+    ttlMs: row.ttlMs,
+  };
+}

@@ -1,0 +1,99 @@
+import { PrismaPg } from '@prisma/adapter-pg';
+import type { Clock, IdSource } from '../kernel/clock.ts';
+import { createClockWatch, type ClockWatch } from './clock-watch.ts';
+import { PrismaClient } from './generated/client.ts';
+import { openHints, type Hints } from './hints.ts';
+import { SILENT_OBSERVER, type StoreObserver } from './observer.ts';
+
+export interface StoreOptions {
+  readonly databaseUrl: string;
+  /** The name of this controller group. */
+  readonly datacenter: string;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  /** Connections for everything but renewals, at most. */
+  readonly connectionsMax?: number | undefined;
+  /** After how long the server cancels a renewal: a third of the window between renew and soft. */
+  readonly renewalTimeoutMs?: number | undefined;
+  /** For how long nothing is taken over after the database's clock has jumped. */
+  readonly quietAfterJumpMs?: number | undefined;
+  readonly observer?: StoreObserver | undefined;
+  /** Told of trouble that no caller sees, such as a lost LISTEN connection. */
+  readonly onBackgroundError?: ((error: unknown) => void) | undefined;
+}
+
+/** The open database of one controller. */
+export interface Store {
+  readonly prisma: PrismaClient;
+  /** Connections that carry renewals and nothing else, so that nothing can starve them. */
+  readonly renewals: PrismaClient;
+  /** Connections for grants that meet a locked row, so that they wait where they delay nobody. */
+  readonly slowLane: PrismaClient;
+  readonly hints: Hints;
+  readonly clockWatch: ClockWatch;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly datacenter: string;
+  readonly observer: StoreObserver;
+  /** After how long the server has surely cancelled any transition, in milliseconds. */
+  readonly statementTimeoutMs: number;
+  close(): Promise<void>;
+}
+
+const STATEMENT_TIMEOUT_MS = 2_000;
+const RENEWAL_TIMEOUT_MS = 3_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+const CONNECTIONS_MAX = 10;
+const RENEWAL_CONNECTIONS_MAX = 3;
+const SLOW_LANE_CONNECTIONS_MAX = 2;
+const QUIET_AFTER_JUMP_MS = 60_000;
+
+export function openStore(options: StoreOptions): Store {
+  const observer = options.observer ?? SILENT_OBSERVER;
+  const onError = options.onBackgroundError ?? ((): void => undefined);
+  const client = (max: number, statementTimeoutMs: number): PrismaClient =>
+    new PrismaClient({
+      adapter: new PrismaPg(
+        {
+          connectionString: options.databaseUrl,
+          max,
+          connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+          keepAlive: true,
+          // Timeouts are the server's: a client that stops waiting does not stop a statement, and one
+          // that waited for a row was seen to grant it seconds after its client was gone.
+          options: `-c statement_timeout=${String(statementTimeoutMs)} -c default_transaction_isolation=read\\ committed`,
+        },
+        { onPoolError: onError, onConnectionError: onError },
+      ),
+    });
+  const prisma = client(options.connectionsMax ?? CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS);
+  const renewals = client(RENEWAL_CONNECTIONS_MAX, options.renewalTimeoutMs ?? RENEWAL_TIMEOUT_MS);
+  const slowLane = client(SLOW_LANE_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS);
+  const hints = openHints({
+    databaseUrl: options.databaseUrl,
+    sql: prisma,
+    clock: options.clock,
+    onError,
+  });
+  return {
+    prisma,
+    renewals,
+    slowLane,
+    hints,
+    clockWatch: createClockWatch({
+      quietMs: options.quietAfterJumpMs ?? QUIET_AFTER_JUMP_MS,
+      onJump: (jumpMs) => {
+        observer.clockJump(jumpMs);
+      },
+    }),
+    clock: options.clock,
+    ids: options.ids,
+    datacenter: options.datacenter,
+    observer,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    async close() {
+      await hints.close();
+      await Promise.all([prisma.$disconnect(), renewals.$disconnect(), slowLane.$disconnect()]);
+    },
+  };
+}

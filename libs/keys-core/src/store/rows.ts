@@ -1,0 +1,56 @@
+import { invariant } from '../kernel/errors.ts';
+import type { LeaseRow } from '../kernel/lease.ts';
+import type { Face } from '../kernel/resource.ts';
+import { Prisma } from './generated/client.ts';
+import type { PrismaClient } from './generated/client.ts';
+
+/** What a statement is sent with: a client, or a transaction of it. */
+export type Sql = Pick<PrismaClient, '$queryRaw'>;
+
+/** The columns of a lease row in the shape of {@link LeaseRow}; the table's alias must be `l`. */
+export const LEASE_COLUMNS = Prisma.sql`
+  l.face, l.namespace, l.name, l.lease_id as "leaseId", l.fencing_token::text as "fencingToken",
+  l.holder, l.principal, l.tag, l.comment,
+  l.ttl_ms as "ttlMs", l.renew_after_ms as "renewAfterMs",
+  l.soft_after_ms as "softAfterMs", l.hard_after_ms as "hardAfterMs",
+  extract(epoch from l.granted_at)::float8 * 1000 as "grantedAt",
+  extract(epoch from l.renewed_at)::float8 * 1000 as "renewedAt",
+  extract(epoch from l.expires_at)::float8 * 1000 as "expiresAt",
+  extract(epoch from l.released_at)::float8 * 1000 as "releasedAt",
+  extract(epoch from l.stops_by)::float8 * 1000 as "stopsBy",
+  l.end_reason as "endReason", l.renewable,
+  extract(epoch from clock_timestamp())::float8 * 1000 as "asOf"`;
+
+/** Every text that is compared with a column has that column's collation. */
+export const C = Prisma.sql`collate "C"`;
+
+/** Reads the row of each resource, in the order asked; undefined where there is none. */
+export async function readLeases(
+  sql: Sql,
+  resources: readonly { face: Face; namespace: string; name: string }[],
+): Promise<(LeaseRow | undefined)[]> {
+  const rows = await sql.$queryRaw<(LeaseRow & { place: number })[]>`
+    select w.place::int as place, ${LEASE_COLUMNS}
+    from unnest(
+      ${resources.map((resource) => resource.face)}::text[],
+      ${resources.map((resource) => resource.namespace)}::text[],
+      ${resources.map((resource) => resource.name)}::text[]
+    ) with ordinality as w (face, namespace, name, place)
+    join lease l
+      on l.face = w.face ${C} and l.namespace = w.namespace ${C} and l.name = w.name ${C}`;
+  const found = new Array<LeaseRow | undefined>(resources.length).fill(undefined);
+  for (const { place, ...row } of rows) found[place - 1] = row;
+  return found;
+}
+
+/** The row that a statement which always answers with one has answered. */
+export function onlyRow<Row>(rows: readonly Row[]): Row {
+  const [row] = rows;
+  invariant(row !== undefined && rows.length === 1, `one row expected, ${String(rows.length)} came`);
+  return row;
+}
+
+/** An instant as the wire has it. */
+export function isoOf(epochMs: number): string {
+  return new Date(epochMs).toISOString();
+}

@@ -1,0 +1,200 @@
+import type { EndReason } from '../../kernel/lease.ts';
+import type { Grant, GrantRequest } from '../../kernel/outcomes.ts';
+import type { Face } from '../../kernel/resource.ts';
+import { Prisma } from '../generated/client.ts';
+import { C, type Sql } from '../rows.ts';
+
+export interface GrantOptions {
+  /**
+   * Whether grants that have run out, and that nobody has ended, may be taken over. False after the
+   * database's clock has jumped: then its word on what has expired is not to be trusted.
+   */
+  readonly mayTakeOver: boolean;
+  /** What to do about a row that another transaction has locked. */
+  readonly onLocked: 'skip' | 'wait';
+}
+
+interface GrantedRow {
+  face: Face;
+  namespace: string;
+  name: string;
+  leaseId: string;
+  fencingToken: string;
+  grantedAt: number;
+  expiresAt: number;
+  asOf: number;
+  previousLeaseId: string | null;
+  previousFencingToken: string | null;
+  previousEnd: EndReason | 'lapsed' | null;
+}
+
+/**
+ * Grants each resource that is free, released, ended or expired to the one who asks for it.
+ *
+ * - **Locks**: only rows that it takes. A resource that is held is refused by a plain read: a
+ *   refused acquire that locked the holder's row was seen to cost a third party its healthy lease.
+ *   Rows are locked in the order (face, namespace, name), as in every batch statement.
+ * - **Atomic because** `on conflict … do update … where` is the judge: its WHERE and its SET run
+ *   after the row lock, on the newest version. What `absent` and `takable` saw before is only a
+ *   choice of candidates.
+ * - **The token** is computed in SET from the row. Under `excluded`, and in any column default, it
+ *   would be computed before the lock is waited for, and was seen to go backwards.
+ * - **Index**: the primary key, for candidates and for the conflict.
+ * - **A request without a row in the answer** was not granted: it is held, or its row was locked or
+ *   changed meanwhile. The caller reads which.
+ *
+ * A takeover of a grant that nobody has ended writes that grant's one `expired` event, and its one
+ * `lease_reap` row when it is a lease: a reaper that comes later finds nothing left to do.
+ *
+ * `requests` must name each resource once.
+ */
+export async function grant(
+  sql: Sql,
+  requests: readonly GrantRequest[],
+  options: GrantOptions,
+): Promise<Map<string, Grant>> {
+  const skip = options.onLocked === 'skip' ? Prisma.sql`skip locked` : Prisma.empty;
+  const rows = await sql.$queryRaw<GrantedRow[]>`
+    with wanted as materialized (
+      select
+        w.lease_id, w.face ${C} as face, w.namespace ${C} as namespace, w.name ${C} as name,
+        w.holder, w.principal, w.tag, w.comment, w.metadata::jsonb as metadata,
+        w.ttl_ms, w.renew_after_ms, w.soft_after_ms, w.hard_after_ms, w.actor
+      from unnest(
+        ${requests.map((r) => r.leaseId)}::uuid[],
+        ${requests.map((r) => r.face)}::text[],
+        ${requests.map((r) => r.namespace)}::text[],
+        ${requests.map((r) => r.name)}::text[],
+        ${requests.map((r) => r.holder)}::text[],
+        ${requests.map((r) => r.principal)}::text[],
+        ${requests.map((r) => r.tag)}::text[],
+        ${requests.map((r) => r.comment)}::text[],
+        ${requests.map((r) => (r.metadata == null ? null : JSON.stringify(r.metadata)))}::text[],
+        ${requests.map((r) => r.ladder.ttlMs)}::int[],
+        ${requests.map((r) => r.ladder.renewAfterMs)}::int[],
+        ${requests.map((r) => r.ladder.softAfterMs)}::int[],
+        ${requests.map((r) => r.ladder.hardAfterMs)}::int[],
+        ${requests.map((r) => r.actor)}::text[]
+      ) as w (
+        lease_id, face, namespace, name, holder, principal, tag, comment, metadata,
+        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, actor
+      )
+      where not exists (select from database_epoch e where e.hold_off_until > clock_timestamp())
+    ),
+    takable as materialized (
+      select l.face, l.namespace, l.name
+      from wanted w
+      join lease l on l.face = w.face and l.namespace = w.namespace and l.name = w.name
+      where lease_takable(l.released_at, l.end_reason, l.expires_at, l.stops_by)
+        and (${options.mayTakeOver} or l.end_reason is not null)
+      order by l.face, l.namespace, l.name
+      for update of l ${skip}
+    ),
+    candidate as (
+      select w.* from wanted w
+      where not exists (
+        select from lease l where l.face = w.face and l.namespace = w.namespace and l.name = w.name
+      )
+      union all
+      select w.* from wanted w
+      join takable t on t.face = w.face and t.namespace = w.namespace and t.name = w.name
+    ),
+    granted as (
+      insert into lease as l (
+        face, namespace, name, lease_id, fencing_token, holder, principal, tag, comment, metadata,
+        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at
+      )
+      select
+        c.face, c.namespace, c.name, c.lease_id, lease_next_token(0), c.holder, c.principal, c.tag,
+        c.comment, c.metadata, c.ttl_ms, c.renew_after_ms, c.soft_after_ms, c.hard_after_ms,
+        clock_timestamp(), clock_timestamp(), clock_timestamp() + c.ttl_ms * interval '1 millisecond'
+      from candidate c
+      order by c.face, c.namespace, c.name
+      on conflict (face, namespace, name) do update set
+        lease_id = excluded.lease_id,
+        previous_lease_id = l.lease_id,
+        previous_fencing_token = l.fencing_token,
+        previous_end = coalesce(l.end_reason, 'lapsed'),
+        fencing_token = lease_next_token(l.fencing_token),
+        holder = excluded.holder,
+        principal = excluded.principal,
+        tag = excluded.tag,
+        comment = excluded.comment,
+        metadata = excluded.metadata,
+        ttl_ms = excluded.ttl_ms,
+        renew_after_ms = excluded.renew_after_ms,
+        soft_after_ms = excluded.soft_after_ms,
+        hard_after_ms = excluded.hard_after_ms,
+        granted_at = clock_timestamp(),
+        renewed_at = clock_timestamp(),
+        expires_at = clock_timestamp() + excluded.ttl_ms * interval '1 millisecond',
+        renewable = true,
+        released_at = null,
+        end_reason = null,
+        stops_by = null
+      where lease_takable(l.released_at, l.end_reason, l.expires_at, l.stops_by)
+        and (${options.mayTakeOver} or l.end_reason is not null)
+      returning
+        l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.granted_at, l.expires_at,
+        l.previous_lease_id, l.previous_fencing_token, l.previous_end
+    ),
+    fact as (
+      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, detail)
+      select f.face, f.namespace, f.name, f.lease_id, f.fencing_token, f.kind, f.actor, f.detail
+      from (
+        select
+          0 as step, g.face, g.namespace, g.name, g.previous_lease_id as lease_id,
+          g.previous_fencing_token as fencing_token, 'expired' as kind, 'leasehold' as actor,
+          null::jsonb as detail
+        from granted g
+        where g.previous_end = 'lapsed'
+        union all
+        select
+          1, g.face, g.namespace, g.name, g.lease_id, g.fencing_token,
+          case when g.previous_end in ('lapsed', 'expired') then 'taken_over' else 'granted' end,
+          w.actor, jsonb_build_object('holder', w.holder, 'principal', w.principal)
+        from granted g
+        join wanted w on w.lease_id = g.lease_id
+      ) f
+      order by f.face, f.namespace, f.name, f.step
+    ),
+    reap as (
+      insert into lease_reap (lease_id, face, namespace, name, fencing_token)
+      select g.previous_lease_id, g.face, g.namespace, g.name, g.previous_fencing_token
+      from granted g
+      where g.previous_end = 'lapsed' and g.face = 'lease'
+    )
+    select
+      g.face, g.namespace, g.name, g.lease_id as "leaseId", g.fencing_token::text as "fencingToken",
+      extract(epoch from g.granted_at)::float8 * 1000 as "grantedAt",
+      extract(epoch from g.expires_at)::float8 * 1000 as "expiresAt",
+      extract(epoch from clock_timestamp())::float8 * 1000 as "asOf",
+      g.previous_lease_id as "previousLeaseId",
+      g.previous_fencing_token::text as "previousFencingToken",
+      g.previous_end as "previousEnd"
+    from granted g`;
+  const requestOf = new Map(requests.map((request) => [request.leaseId, request]));
+  const granted = new Map<string, Grant>();
+  for (const row of rows) {
+    const request = requestOf.get(row.leaseId);
+    if (request !== undefined) granted.set(row.leaseId, grantOf(row, request));
+  }
+  return granted;
+}
+
+function grantOf(row: GrantedRow, request: GrantRequest): Grant {
+  const { previousLeaseId, previousFencingToken, previousEnd, ...rest } = row;
+  const isFirst = previousLeaseId === null || previousFencingToken === null || previousEnd === null;
+  return {
+    ...rest,
+    ladder: request.ladder,
+    remainingMs: row.expiresAt - row.asOf,
+    previous: isFirst
+      ? null
+      : {
+          leaseId: previousLeaseId,
+          fencingToken: previousFencingToken,
+          end: previousEnd === 'lapsed' ? 'expired' : previousEnd,
+        },
+  };
+}

@@ -1,0 +1,93 @@
+import type { Face } from '../../kernel/resource.ts';
+import { onlyRow, type Sql } from '../rows.ts';
+
+export interface ReapedGrant {
+  readonly leaseId: string;
+  readonly face: Face;
+  readonly namespace: string;
+  readonly name: string;
+  /** How long after its expiry the grant was ended, in milliseconds. */
+  readonly lagMs: number;
+}
+
+/** How many pages the lease table has now. */
+export async function readLeasePages(sql: Sql): Promise<number> {
+  const row = onlyRow(
+    await sql.$queryRaw<{ pages: number }[]>`
+      select (pg_relation_size('lease') / current_setting('block_size')::int)::int as pages`,
+  );
+  return row.pages;
+}
+
+/**
+ * Ends the grants that have expired and that nobody has ended, in a range of the table's pages, at
+ * most `limit` of them, and writes the one `expired` event of each.
+ *
+ * - **Why by pages**: an index on `expires_at` would end HOT updates, on which the cost of renewals
+ *   rests; a queue of due times would be written as often as the table. Reading the table page by
+ *   page needs neither, and the range bounds what one pass may cost. Nothing waits for the reaper:
+ *   a grant that has expired is taken over without it.
+ * - **Locks first, judges then**, skipping locked rows: they are being renewed, released or taken
+ *   over. Two reapers never end the same grant: the second finds it locked or ended.
+ */
+export async function reap(
+  sql: Sql,
+  range: { fromPage: number; toPage: number; limit: number },
+): Promise<ReapedGrant[]> {
+  return sql.$queryRaw<ReapedGrant[]>`
+    with locked as materialized (
+      select l.face, l.namespace, l.name, l.lease_id, l.released_at, l.end_reason, l.expires_at
+      from lease l
+      where l.ctid >= ${`(${String(range.fromPage)},0)`}::tid
+        and l.ctid < ${`(${String(range.toPage)},0)`}::tid
+        and l.end_reason is null and l.released_at is null and l.expires_at <= clock_timestamp()
+      limit ${range.limit}
+      for no key update of l skip locked
+    ),
+    expired as (
+      update lease l
+      set end_reason = 'expired'
+      from locked k
+      where l.lease_id = k.lease_id and k.end_reason is null
+        and not lease_unexpired(k.released_at, k.end_reason, k.expires_at)
+      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.expires_at
+    ),
+    fact as (
+      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor)
+      select x.face, x.namespace, x.name, x.lease_id, x.fencing_token, 'expired', 'leasehold'
+      from expired x
+      order by x.face, x.namespace, x.name
+    ),
+    reap as (
+      insert into lease_reap (lease_id, face, namespace, name, fencing_token)
+      select x.lease_id, x.face, x.namespace, x.name, x.fencing_token
+      from expired x
+      where x.face = 'lease'
+    )
+    select x.lease_id as "leaseId", x.face, x.namespace, x.name,
+      extract(epoch from clock_timestamp() - x.expires_at)::float8 * 1000 as "lagMs"
+    from expired x`;
+}
+
+/**
+ * Drops the rows of resources that nobody has held for a day and whose token is safely behind the
+ * clock, at most `limit` of them. A row whose token is ahead of the clock stays: without it the
+ * next token could be smaller. @returns how many were dropped.
+ */
+export async function dropForgotten(sql: Sql, limit: number): Promise<number> {
+  const rows = await sql.$queryRaw<{ name: string }[]>`
+    with dead as materialized (
+      select l.lease_id, l.end_reason, l.expires_at, l.released_at, l.fencing_token, l.stops_by
+      from lease l
+      where l.end_reason is not null
+        and greatest(l.expires_at, l.released_at, l.stops_by) < clock_timestamp() - interval '24 hours'
+        and l.fencing_token < (extract(epoch from clock_timestamp()) - 3600)::bigint * 1000
+      limit ${limit}
+      for update of l skip locked
+    )
+    delete from lease l
+    using dead d
+    where l.lease_id = d.lease_id
+    returning l.name`;
+  return rows.length;
+}
