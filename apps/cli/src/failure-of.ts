@@ -1,0 +1,87 @@
+import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
+import { leaseholdErrorOf } from '@leasehold/client';
+import { CommanderError } from 'commander';
+import { EXIT_CODES, type ExitCode } from './exit-codes.ts';
+import { CliFailure, unreachable, usageFailure } from './failure.ts';
+
+/** Codes after which the exit code is not `refused`. */
+const EXIT_CODE_OF: Partial<Record<ErrorCode, ExitCode>> = {
+  'request.invalid': EXIT_CODES.usage,
+  'config.invalid': EXIT_CODES.usage,
+  'store.unavailable': EXIT_CODES.unreachable,
+  'request.deadline': EXIT_CODES.unreachable,
+  'request.outcome_unknown': EXIT_CODES.unreachable,
+  'reservation.datacenter_unreachable': EXIT_CODES.unreachable,
+};
+
+/** Hints that say more here, at a command line, than the registry does. */
+const HINT_OF: Partial<Record<ErrorCode, string>> = {
+  'auth.required':
+    'The token was refused. Set LEASEHOLD_TOKEN to a valid one; `leasehold tokens ls` lists them.',
+  'key.unheld': 'Add `--program NAME` to start a backend; `leasehold drones ls` shows what is offered.',
+  'key.terminating': 'Wait, or pass a larger `--wait` (milliseconds).',
+  'key.holder_unreachable':
+    'Its backend may still run, so the key is not given away before it runs out. See `leasehold drones ls`.',
+  'config.invalid': 'Nothing was started.',
+};
+
+/** Whatever a command threw, as what it ends with. Nothing of it is hidden from people. */
+export function failureOf(error: unknown, controllerUrl?: string): CliFailure {
+  if (error instanceof CliFailure) return error;
+  if (error instanceof CommanderError) return usageFailure(error.message.replace(/^error: /u, ''));
+  if (error instanceof LeaseError) return ofCode(error.code, error.message, error);
+  const answered = leaseholdErrorOf(error);
+  if (answered !== undefined && isErrorCode(answered.code)) {
+    return ofCode(answered.code, messageOf(error), { ...answered, cause: error });
+  }
+  if (isConnectionError(error)) {
+    const place = controllerUrl ?? 'its address';
+    return unreachable(
+      `No controller answers at ${place}.`,
+      'Is it running? `npm start` starts one here; `leasehold doctor` says more.',
+      error,
+    );
+  }
+  return new CliFailure(messageOf(error), {
+    code: 'cli.unexpected',
+    exitCode: EXIT_CODES.refused,
+    cause: error,
+  });
+}
+
+function ofCode(
+  code: ErrorCode,
+  message: string,
+  more: { details?: unknown; incidentId?: string | undefined; cause?: unknown },
+): CliFailure {
+  return new CliFailure(message, {
+    code,
+    exitCode: EXIT_CODE_OF[code] ?? EXIT_CODES.refused,
+    hint: HINT_OF[code] ?? ERROR_CODES[code].doc,
+    retryable: ERROR_CODES[code].retryable,
+    details: (more.details ?? {}) as Record<string, unknown>,
+    incidentId: more.incidentId,
+    cause: more.cause,
+  });
+}
+
+function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(ERROR_CODES, code);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** What the runtime throws, somewhere in the chain of causes, when nobody listens or answers. */
+const CONNECTION_ERROR =
+  /ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EPIPE|UND_ERR|fetch failed|other side closed/u;
+
+/** Whether an error says that there was no answer, rather than a bad one. */
+export function isConnectionError(error: unknown): boolean {
+  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
+    const code = 'code' in cause ? String(cause.code) : '';
+    if (CONNECTION_ERROR.test(code) || CONNECTION_ERROR.test(cause.message)) return true;
+  }
+  return false;
+}

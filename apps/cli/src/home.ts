@@ -1,0 +1,87 @@
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { refusal } from './failure.ts';
+import { isErrorCode } from './up/process-identity.ts';
+
+/** What `leasehold up` tells everybody about itself, in `run.json`. */
+export interface RunFile {
+  readonly controllerUrl: string;
+  readonly consoleUrl: string | null;
+  readonly databaseUrl: string;
+  readonly droneIds: readonly string[];
+  readonly pids: {
+    readonly controller: number | null;
+    readonly agent: number | null;
+    readonly warden: number | null;
+    readonly console: number | null;
+    readonly postgres: number | null;
+  };
+}
+
+/** The secrets of `credentials.json`, as far as the command line uses them. */
+export interface Credentials {
+  readonly admin: string;
+  readonly drone: string;
+}
+
+export function runFilePath(home: string): string {
+  return join(home, 'run.json');
+}
+
+export function credentialsPath(home: string): string {
+  return join(home, 'credentials.json');
+}
+
+/** What runs, by its own words; undefined when nothing was started in this home. */
+export function readRunFile(home: string): RunFile | undefined {
+  return readJson<RunFile>(runFilePath(home));
+}
+
+/** @returns undefined when there are none. */
+export function readCredentials(home: string): Credentials | undefined {
+  return readJson<Credentials>(credentialsPath(home));
+}
+
+/** Makes the home directory, which only its owner may enter. */
+export function makeHome(home: string): void {
+  try {
+    mkdirSync(home, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw refusal(
+      'home.unusable',
+      `The directory ${home} cannot be made: ${error instanceof Error ? error.message : String(error)}`,
+      'Set LEASEHOLD_HOME to a directory that you may write to.',
+    );
+  }
+}
+
+/** Writes a file that only its owner may read, whole or not at all. */
+export function writePrivateJson(path: string, value: unknown): void {
+  const draft = `${path}.${randomUUID()}`;
+  try {
+    writeFileSync(draft, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600, flush: true });
+    renameSync(draft, path);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+function readJson<Value>(path: string): Value | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    if (isErrorCode(error, 'ENOENT')) return undefined;
+    throw refusal(
+      'home.unreadable',
+      `${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+      'It belongs to whoever ran `leasehold up`. Set LEASEHOLD_URL and LEASEHOLD_TOKEN instead.',
+    );
+  }
+  try {
+    return JSON.parse(text) as Value;
+  } catch {
+    throw refusal('home.unreadable', `${path} is not JSON.`, 'Remove it, and start `leasehold up` again.');
+  }
+}

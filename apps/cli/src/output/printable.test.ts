@@ -1,0 +1,24 @@
+import { describe, expect, test } from 'vitest';
+import { printable, printableOr } from './printable.ts';
+
+describe('printable', () => {
+  test('leaves ordinary names of every script alone', () => {
+    expect(printable('rooms/é-漢字-🙂 1')).toBe('rooms/é-漢字-🙂 1');
+  });
+
+  test('writes what steers a terminal as an escape', () => {
+    expect(printable('\u001b[2Jx\n')).toBe('\\u{1b}[2Jx\\u{a}');
+  });
+
+  test('makes a right-to-left override visible', () => {
+    expect(printable('a\u202eb')).toBe('a\\u{202e}b');
+  });
+
+  test('quotes a name with a space at its end', () => {
+    expect(printable('a ')).toBe('"a "');
+  });
+
+  test('tells a missing value from an empty name', () => {
+    expect([printableOr(null), printable('')]).toEqual(['-', '""']);
+  });
+});

@@ -1,0 +1,63 @@
+import { readFileSync } from 'node:fs';
+
+/**
+ * One process, told apart from a later one with the same number: the kernel's time of its start,
+ * together with the boot that it belongs to. `startedAt` is null where the system does not say;
+ * then the number alone is all there is.
+ */
+export interface ProcessIdentity {
+  readonly pid: number;
+  readonly startedAt: string | null;
+}
+
+/** The identity of a process that runs now; undefined when there is none, or only its remains. */
+export function identityOf(pid: number): ProcessIdentity | undefined {
+  if (!isSignalable(pid)) return undefined;
+  if (process.platform !== 'linux') return { pid, startedAt: null };
+  const stat = readOrUndefined(`/proc/${String(pid)}/stat`);
+  if (stat === undefined) return undefined;
+  // The name of the program is in parentheses and may hold anything, also parentheses.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const state = fields[0];
+  if (state === 'Z' || state === 'X') return undefined;
+  const bootId = readOrUndefined('/proc/sys/kernel/random/boot_id')?.trim() ?? '';
+  return { pid, startedAt: `${bootId}/${fields[19] ?? ''}` };
+}
+
+/** Whether this very process runs, not merely one with its number. */
+export function isRunning(identity: ProcessIdentity): boolean {
+  const now = identityOf(identity.pid);
+  return now !== undefined && now.startedAt === identity.startedAt;
+}
+
+/** Sends a signal to this very process; does nothing when it is gone. */
+export function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals): void {
+  if (!isRunning(identity)) return;
+  try {
+    process.kill(identity.pid, signal);
+  } catch (error) {
+    if (!isErrorCode(error, 'ESRCH')) throw error;
+  }
+}
+
+function isSignalable(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return isErrorCode(error, 'EPERM');
+  }
+}
+
+function readOrUndefined(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether an error of the operating system carries this code. */
+export function isErrorCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}

@@ -1,0 +1,226 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { refusal } from '../failure.ts';
+import { openBoundedLog } from './bounded-log.ts';
+import { alarmOf, lineReader, type Alarm } from './log-lines.ts';
+
+/** How long a process may take until it says that it is ready. */
+const READY_TIMEOUT_MS = 60_000;
+/** The first delay before a process that died is started again; doubled each time. */
+const RESTART_DELAY_MS_MIN = 500;
+const RESTART_DELAY_MS_MAX = 8_000;
+/** A process that ran for this long starts again at the smallest delay. */
+const STEADY_MS = 60_000;
+/** Deaths in a row after which no further start is worth a try: about 30 s of trying. */
+const DEATHS_IN_A_ROW_MAX = 7;
+/** How many of its last alarms are told when a process cannot start. */
+const ALARMS_KEPT = 5;
+
+/** One of the processes that `leasehold up` runs. */
+export interface ChildSpec {
+  readonly name: string;
+  /** Arguments of this same Node: the program and its own. */
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly logPath: string;
+  /** How long it may take to end gently before it is killed. */
+  readonly stopTimeoutMs: number;
+}
+
+export interface ChildHooks {
+  /** A warning or an error in its log. */
+  alarm(name: string, alarm: Alarm): void;
+  /** It died and is started again. */
+  restarting(name: string, how: string, inMs: number): void;
+  /** It runs again. */
+  restarted(name: string, ready: ReadyMessage): void;
+  /** It died too often; it is not started any more. */
+  gaveUp(name: string, how: string): void;
+}
+
+/** What a process tells its parent once it serves. */
+export interface ReadyMessage {
+  readonly pid: number;
+  readonly [field: string]: unknown;
+}
+
+export interface SupervisedChild {
+  /** What it said at its latest start. */
+  readonly ready: ReadyMessage;
+  /** Asks it to end, waits, and kills it when it takes too long. Safe to call twice. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts a process and keeps it running: when it dies it is started again after a delay that
+ * doubles. Its output goes to a bounded log; warnings are passed on.
+ *
+ * The process gets a session of its own, so that a Ctrl-C in the terminal reaches only us, who end
+ * everything in order. It ends by itself when we are gone: its IPC channel is then disconnected.
+ *
+ * @throws {CliFailure} `up.start_failed` when its first start fails.
+ */
+export async function superviseChild(spec: ChildSpec, hooks: ChildHooks): Promise<SupervisedChild> {
+  const log = openBoundedLog(spec.logPath);
+  const stopping = new AbortController();
+  const alarms: Alarm[] = [];
+  let child: ChildProcess | undefined;
+  let ready: ReadyMessage;
+  let isReady = false;
+  let deathsInARow = 0;
+
+  function onAlarm(alarm: Alarm): void {
+    alarms.push(alarm);
+    if (alarms.length > ALARMS_KEPT) alarms.shift();
+    // Before it is ready its alarms are told with the failure to start, once.
+    if (isReady) hooks.alarm(spec.name, alarm);
+  }
+
+  function launch(): ChildProcess {
+    const started = spawn(process.execPath, spec.args, {
+      env: spec.env,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    });
+    for (const source of ['stdout', 'stderr'] as const) {
+      const read = lineReader((line) => {
+        const alarm = alarmOf(line, source);
+        if (alarm !== undefined) onAlarm(alarm);
+      });
+      started[source]?.on('data', (chunk: Buffer) => {
+        log.write(chunk);
+        read(chunk);
+      });
+    }
+    return started;
+  }
+
+  async function startOnce(): Promise<ReadyMessage> {
+    isReady = false;
+    child = launch();
+    const message = await readyMessageOf(child, spec.name, alarms);
+    isReady = true;
+    return message;
+  }
+
+  async function keepRunning(): Promise<void> {
+    while (!stopping.signal.aborted && child !== undefined) {
+      const startedAtMs = performance.now();
+      const how = await deathOf(child);
+      if (stopping.signal.aborted) return;
+      if (performance.now() - startedAtMs > STEADY_MS) deathsInARow = 0;
+      deathsInARow += 1;
+      if (deathsInARow >= DEATHS_IN_A_ROW_MAX) {
+        hooks.gaveUp(spec.name, how);
+        return;
+      }
+      await restartAfterDelay(how);
+    }
+  }
+
+  async function restartAfterDelay(how: string): Promise<void> {
+    const delayMs = Math.min(RESTART_DELAY_MS_MIN * 2 ** (deathsInARow - 1), RESTART_DELAY_MS_MAX);
+    hooks.restarting(spec.name, how, delayMs);
+    await delay(delayMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+    if (stopping.signal.aborted) return;
+    try {
+      ready = await startOnce();
+      hooks.restarted(spec.name, ready);
+    } catch {
+      // It is dead, or was killed because it did not get ready: the loop counts it.
+    }
+  }
+
+  try {
+    ready = await startOnce();
+  } catch (error) {
+    log.close();
+    throw error;
+  }
+  const kept = keepRunning();
+
+  return {
+    get ready() {
+      return ready;
+    },
+    async stop() {
+      stopping.abort();
+      if (child !== undefined) await endChild(child, spec.stopTimeoutMs);
+      await kept;
+      log.close();
+    },
+  };
+}
+
+/** Waits for the first message of kind `ready`. Whatever else happens first kills the process. */
+async function readyMessageOf(
+  child: ChildProcess,
+  name: string,
+  alarms: readonly Alarm[],
+): Promise<ReadyMessage> {
+  const settled = new AbortController();
+  const { signal } = settled;
+  try {
+    const ready = (async (): Promise<ReadyMessage> => {
+      for (;;) {
+        const [message] = (await once(child, 'message', { signal })) as [unknown];
+        if (isReadyMessage(message)) return { ...message, pid: child.pid ?? 0 };
+      }
+    })();
+    const died = deathOf(child).then((how) => {
+      throw startFailed(name, how, alarms);
+    });
+    const late = delay(READY_TIMEOUT_MS, undefined, { signal }).then(() => {
+      throw startFailed(name, `was not ready after ${String(READY_TIMEOUT_MS / 1_000)} s`, alarms);
+    });
+    ready.catch(() => undefined);
+    died.catch(() => undefined);
+    late.catch(() => undefined);
+    return await Promise.race([ready, died, late]);
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw error;
+  } finally {
+    settled.abort();
+  }
+}
+
+function isReadyMessage(message: unknown): message is { type: 'ready' } {
+  return typeof message === 'object' && message !== null && 'type' in message && message.type === 'ready';
+}
+
+function startFailed(name: string, how: string, alarms: readonly Alarm[]): Error {
+  const said = alarms.map((alarm) => `\n  ${alarm.message}`).join('');
+  return refusal('up.start_failed', `The ${name} could not be started: it ${how}.${said}`);
+}
+
+/** Resolves when the process is gone, with how it went. */
+async function deathOf(child: ChildProcess): Promise<string> {
+  if (child.exitCode === null && child.signalCode === null) {
+    await new Promise<void>((resolve) => {
+      child.once('exit', () => {
+        resolve();
+      });
+      child.once('error', () => {
+        resolve();
+      });
+    });
+  }
+  return child.signalCode === null
+    ? `ended with code ${String(child.exitCode)}`
+    : `was ended by ${child.signalCode}`;
+}
+
+async function endChild(child: ChildProcess, timeoutMs: number): Promise<void> {
+  const dead = deathOf(child);
+  child.kill('SIGTERM');
+  const isDead = await Promise.race([
+    dead.then(() => true),
+    delay(timeoutMs, false, { ref: false }),
+  ]);
+  if (!isDead) {
+    child.kill('SIGKILL');
+    await dead;
+  }
+}
