@@ -4,3 +4,26 @@ export { createLeaseStore, type LeaseStore } from './store/lease-store.ts';
 export { SILENT_OBSERVER, type StatementKind, type StoreObserver } from './store/observer.ts';
 export { databaseFailureOf, sqlStateOf, type DatabaseFailure } from './store/database-errors.ts';
 export type { Hints } from './store/hints.ts';
+export {
+  findToken, hasAdminToken, insertToken, listTokens, revokeToken, tokensInForce,
+  type NewToken, type TokenAccess, type TokenView,
+} from './store/access/api-tokens.ts';
+export { listAudit, writeAudit, type AuditEntry, type AuditListInput, type AuditView } from './store/access/audit.ts';
+export { bootstrapCredentials, type Credentials } from './store/access/bootstrap-credentials.ts';
+export { createTokenAuthority, TOKENS_TOPIC, type TokenAuthority } from './store/access/token-authority.ts';
+export { hashTokenSecret, isTokenSecret, newTokenSecret } from './store/access/token-secret.ts';
+export {
+  getBackend, listBackends, readBackendStates, type BackendListInput, type NamespaceLimits,
+} from './store/fleet/backends.ts';
+export { chooseDrone, type DroneChoice, type DroneChoiceInput } from './store/fleet/choose-drone.ts';
+export {
+  openSession, recordHeartbeat, type SessionRef, type SessionRequest,
+} from './store/fleet/drone-sessions.ts';
+export { getDrone, heldLeaseIds, listDrones, setDraining, setLost, type DroneListInput } from './store/fleet/drones.ts';
+export { removeOldFleetRows, type FleetRetention } from './store/fleet/fleet-retention.ts';
+export {
+  DRONE_STATUSES, type BackendStateView, type BackendView, type DroneStatus, type DroneView,
+  type OfferedProgram, type OutboxAction,
+} from './store/fleet/fleet-views.ts';
+export { heartbeatAgeMsMax } from './store/fleet/heartbeat-staleness.ts';
+export { acknowledgeAction, readOutboxes, type Outbox } from './store/fleet/outbox.ts';

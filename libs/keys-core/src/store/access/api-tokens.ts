@@ -1,0 +1,171 @@
+import { LeaseError } from '../../kernel/errors.ts';
+import type { Role } from '../../kernel/roles.ts';
+import { decodeCursor, pageOf } from '../page-cursor.ts';
+import type { Sql } from '../rows.ts';
+import { hashTokenSecret } from './token-secret.ts';
+
+/** A token in force: who it is, and what it is limited to. */
+export interface TokenAccess {
+  readonly tokenId: string;
+  readonly name: string;
+  readonly role: Role;
+  /** Namespaces, children included; null for no limit. */
+  readonly namespaces: readonly string[] | null;
+  /** The one drone that a drone's token may act for. */
+  readonly droneId: string | null;
+}
+
+/** A token as an administrator sees it. Its secret is shown once, when it is made. */
+export interface TokenView {
+  readonly tokenId: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly namespaces: readonly string[] | null;
+  readonly droneId: string | null;
+  readonly createdBy: string;
+  readonly createdAt: string;
+  readonly expiresAt: string | null;
+  readonly revokedAt: string | null;
+  readonly lastUsedAt: string | null;
+}
+
+export interface NewToken {
+  readonly tokenId: string;
+  readonly secret: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly namespaces: readonly string[] | null;
+  readonly droneId: string | null;
+  readonly createdBy: string;
+  /** ISO-8601; null for never. */
+  readonly expiresAt: string | null;
+}
+
+type TokenRow = Omit<TokenView, 'createdAt' | 'expiresAt' | 'revokedAt' | 'lastUsedAt' | 'namespaces'> & {
+  readonly namespaces: string[];
+  readonly createdAt: Date;
+  readonly expiresAt: Date | null;
+  readonly revokedAt: Date | null;
+  readonly lastUsedAt: Date | null;
+};
+
+function tokenView(row: TokenRow): TokenView {
+  return {
+    ...row,
+    namespaces: limitsOf(row.namespaces),
+    createdAt: row.createdAt.toISOString(),
+    expiresAt: row.expiresAt?.toISOString() ?? null,
+    revokedAt: row.revokedAt?.toISOString() ?? null,
+    lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
+  };
+}
+
+/** A token without namespaces in its row is not limited. */
+function limitsOf(namespaces: readonly string[]): readonly string[] | null {
+  return namespaces.length === 0 ? null : namespaces;
+}
+
+/**
+ * Keeps a new token. The same secret twice keeps the first.
+ * @throws {LeaseError} `request.invalid` when it would already have expired.
+ */
+export async function insertToken(sql: Sql, token: NewToken): Promise<TokenView> {
+  const rows = await sql.$queryRaw<TokenRow[]>`
+    insert into api_token (id, name, secret_hash, role, namespaces, drone_id, created_by, expires_at)
+    select ${token.tokenId}::uuid, ${token.name}, ${hashTokenSecret(token.secret)}, ${token.role},
+      ${[...(token.namespaces ?? [])]}::text[], ${token.droneId}, ${token.createdBy},
+      ${token.expiresAt}::timestamptz
+    where ${token.expiresAt}::timestamptz is null or ${token.expiresAt}::timestamptz > clock_timestamp()
+    on conflict (secret_hash) do nothing
+    returning id as "tokenId", name, role, namespaces, drone_id as "droneId", created_by as "createdBy",
+      created_at as "createdAt", expires_at as "expiresAt", revoked_at as "revokedAt",
+      last_used_at as "lastUsedAt"`;
+  const [row] = rows;
+  if (row === undefined) {
+    throw new LeaseError('request.invalid', 'expiresAt: must be in the future', {
+      details: { field: 'expiresAt' },
+    });
+  }
+  return tokenView(row);
+}
+
+/** Tokens, newest first. */
+export async function listTokens(
+  sql: Sql,
+  input: { readonly cursor?: string | undefined; readonly limit: number },
+): Promise<{ items: TokenView[]; nextCursor: string | null }> {
+  const [afterAt, afterId] =
+    input.cursor === undefined ? [null, null] : decodeCursor(input.cursor, 2);
+  const rows = await sql.$queryRaw<TokenRow[]>`
+    select t.id as "tokenId", t.name, t.role, t.namespaces, t.drone_id as "droneId",
+      t.created_by as "createdBy", t.created_at as "createdAt", t.expires_at as "expiresAt",
+      t.revoked_at as "revokedAt", t.last_used_at as "lastUsedAt"
+    from api_token t
+    where ${afterAt ?? null}::timestamptz is null
+      or (t.created_at, t.id) < (${afterAt ?? null}::timestamptz, ${afterId ?? null}::uuid)
+    order by t.created_at desc, t.id desc
+    limit ${input.limit + 1}`;
+  return pageOf(rows.map(tokenView), input.limit, (token) => [token.createdAt, token.tokenId]);
+}
+
+/** Ends a token at once. `changed` is false when it was revoked before, or never existed. */
+export async function revokeToken(sql: Sql, tokenId: string): Promise<{ changed: boolean; name: string | null }> {
+  const rows = await sql.$queryRaw<{ name: string }[]>`
+    update api_token
+    set revoked_at = clock_timestamp()
+    where id = ${tokenId}::uuid and revoked_at is null
+    returning name`;
+  return { changed: rows.length > 0, name: rows[0]?.name ?? null };
+}
+
+/**
+ * The token with this hash, if it is in force: neither revoked nor expired by the database's clock.
+ * Index: `api_token_secret_hash_key`.
+ */
+export async function findToken(sql: Sql, secretHash: string): Promise<TokenAccess | undefined> {
+  const rows = await sql.$queryRaw<(Omit<TokenAccess, 'namespaces'> & { namespaces: string[] })[]>`
+    select t.id as "tokenId", t.name, t.role, t.namespaces, t.drone_id as "droneId"
+    from api_token t
+    where t.secret_hash = ${secretHash} and t.revoked_at is null
+      and (t.expires_at is null or clock_timestamp() < t.expires_at)`;
+  const [row] = rows;
+  return row === undefined ? undefined : { ...row, namespaces: limitsOf(row.namespaces) };
+}
+
+/** Which of these tokens are still in force. */
+export async function tokensInForce(sql: Sql, tokenIds: readonly string[]): Promise<Set<string>> {
+  const rows = await sql.$queryRaw<{ tokenId: string }[]>`
+    select t.id as "tokenId"
+    from api_token t
+    where t.id = any(${[...tokenIds]}::uuid[]) and t.revoked_at is null
+      and (t.expires_at is null or clock_timestamp() < t.expires_at)`;
+  return new Set(rows.map((row) => row.tokenId));
+}
+
+/** Writes down that tokens were used. One statement for all, from the background. */
+export async function markTokensUsed(sql: Sql, tokenIds: readonly string[]): Promise<void> {
+  await sql.$queryRaw<{ id: string }[]>`
+    with used as materialized (
+      select t.id
+      from api_token t
+      where t.id = any(${[...tokenIds]}::uuid[])
+      order by t.id
+      for no key update skip locked
+    )
+    update api_token t
+    set last_used_at = clock_timestamp()
+    from used u
+    where t.id = u.id
+    returning t.id::text`;
+}
+
+/** Whether anybody could administer this database with a token. */
+export async function hasAdminToken(sql: Sql): Promise<boolean> {
+  const rows = await sql.$queryRaw<{ id: string }[]>`
+    select t.id::text
+    from api_token t
+    where t.role = 'admin' and t.revoked_at is null
+      and (t.expires_at is null or clock_timestamp() < t.expires_at)
+    limit 1`;
+  return rows.length > 0;
+}

@@ -1,0 +1,117 @@
+import { LeaseError } from '../../kernel/errors.ts';
+import type { BackendStatus } from '../../kernel/backend-state.ts';
+import { Prisma } from '../generated/client.ts';
+import { decodeCursor, invalidCursor, pageOf } from '../page-cursor.ts';
+import type { Sql } from '../rows.ts';
+import type { BackendStateView, BackendView } from './fleet-views.ts';
+
+export interface BackendListInput {
+  readonly droneId?: string | undefined;
+  readonly status?: BackendStatus | undefined;
+  /** Only backends that have not terminated. */
+  readonly live?: boolean | undefined;
+  readonly program?: string | undefined;
+  readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
+/** Namespaces, children included, that the reader is limited to; null for no limit. */
+export type NamespaceLimits = readonly string[] | null;
+
+type BackendRow = Omit<BackendView, 'key' | 'createdAt' | 'statusAt'> & {
+  readonly name: string;
+  readonly namespace: string;
+  readonly tag: string;
+  readonly createdAt: Date;
+  readonly statusAt: Date;
+};
+
+const BACKEND_COLUMNS = Prisma.sql`
+  b.id as "backendId", b.status, b.reason, b.program, b.name, b.namespace, b.tag,
+  b.drone_id as "droneId", b.datacenter, b.lease_id as "leaseId",
+  b.fencing_token::text as "fencingToken", b.address, b.exit_code as "exitCode",
+  b.lifetime_limit_seconds as "lifetimeLimitSeconds", b.created_at as "createdAt",
+  b.status_at as "statusAt"`;
+
+function backendView({ name, namespace, tag, ...row }: BackendRow): BackendView {
+  return {
+    ...row,
+    key: { name, namespace, tag },
+    createdAt: row.createdAt.toISOString(),
+    statusAt: row.statusAt.toISOString(),
+  };
+}
+
+function limitsJson(limits: NamespaceLimits): string | null {
+  return limits === null ? null : JSON.stringify(limits);
+}
+
+/** Backends, newest first. */
+export async function listBackends(
+  sql: Sql,
+  input: BackendListInput,
+  limits: NamespaceLimits,
+): Promise<{ items: BackendView[]; nextCursor: string | null }> {
+  const after = placeOfCursor(input.cursor);
+  const filters = [
+    Prisma.sql`lease_is_within(b.namespace, ${limitsJson(limits)}::jsonb)`,
+    ...(after === undefined
+      ? []
+      : [Prisma.sql`(b.created_at, b.id) < (${after.createdAt}::timestamptz, ${after.id}::text collate "C")`]),
+    ...(input.droneId === undefined ? [] : [Prisma.sql`b.drone_id = ${input.droneId} collate "C"`]),
+    ...(input.status === undefined ? [] : [Prisma.sql`b.status = ${input.status}`]),
+    ...(input.live === true ? [Prisma.sql`b.status <> 'terminated'`] : []),
+    ...(input.program === undefined ? [] : [Prisma.sql`b.program = ${input.program}`]),
+    ...(input.namespace === undefined ? [] : [Prisma.sql`b.namespace = ${input.namespace} collate "C"`]),
+    ...(input.name === undefined ? [] : [Prisma.sql`b.name = ${input.name} collate "C"`]),
+  ];
+  const rows = await sql.$queryRaw<BackendRow[]>`
+    select ${BACKEND_COLUMNS}
+    from backend b
+    where ${Prisma.join(filters, ' and ')}
+    order by b.created_at desc, b.id desc
+    limit ${input.limit + 1}`;
+  return pageOf(rows.map(backendView), input.limit, (item) => [item.createdAt, item.backendId]);
+}
+
+function placeOfCursor(cursor: string | undefined): { createdAt: string; id: string } | undefined {
+  if (cursor === undefined) return undefined;
+  const [createdAt = '', id = ''] = decodeCursor(cursor, 2);
+  if (Number.isNaN(Date.parse(createdAt))) throw invalidCursor();
+  return { createdAt, id };
+}
+
+/**
+ * One backend. Out of the reader's namespaces is the same as not there.
+ * @throws {LeaseError} `backend.not_found`.
+ */
+export async function getBackend(
+  sql: Sql,
+  backendId: string,
+  limits: NamespaceLimits,
+): Promise<BackendView> {
+  const rows = await sql.$queryRaw<BackendRow[]>`
+    select ${BACKEND_COLUMNS}
+    from backend b
+    where b.id = ${backendId} collate "C" and lease_is_within(b.namespace, ${limitsJson(limits)}::jsonb)`;
+  const [row] = rows;
+  if (row === undefined) throw new LeaseError('backend.not_found');
+  return backendView(row);
+}
+
+/** The states of a backend after the one with the id `afterId`, in the order they were recorded. */
+export async function readBackendStates(
+  sql: Sql,
+  backendId: string,
+  afterId: string,
+): Promise<BackendStateView[]> {
+  const rows = await sql.$queryRaw<(Omit<BackendStateView, 'at'> & { at: Date })[]>`
+    select s.id::text as id, s.backend_id as "backendId", s.status, s.reason, s.address,
+      s.exit_code as "exitCode", s.detail, s.at
+    from backend_state s
+    where s.backend_id = ${backendId} collate "C" and s.id > ${afterId}::bigint
+    order by s.id`;
+  return rows.map((row) => ({ ...row, at: row.at.toISOString() }));
+}

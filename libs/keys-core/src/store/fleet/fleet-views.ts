@@ -1,0 +1,72 @@
+import type { BackendStatus, TerminationReason } from '../../kernel/backend-state.ts';
+
+/** A program as a drone offers it: what a request may pass to it, and never its command line. */
+export interface OfferedProgram {
+  readonly name: string;
+  readonly allowArgs: boolean;
+  /** Names of environment variables that a request may set. */
+  readonly allowEnv: readonly string[];
+}
+
+/** `lost` and `draining` are an operator's word, `unreachable` is a stale heartbeat. */
+export const DRONE_STATUSES = ['ready', 'draining', 'unreachable', 'lost'] as const;
+export type DroneStatus = (typeof DRONE_STATUSES)[number];
+
+/** A drone as operators see it. Instants are ISO-8601 UTC strings. */
+export interface DroneView {
+  readonly droneId: string;
+  readonly datacenter: string;
+  readonly status: DroneStatus;
+  readonly draining: boolean;
+  readonly lostAt: string | null;
+  readonly version: string;
+  readonly programs: readonly OfferedProgram[];
+  readonly capacity: number;
+  /** Backends that have not terminated. */
+  readonly backendCount: number;
+  readonly session: number;
+  readonly clockId: string;
+  readonly registeredAt: string;
+  /** Null until the first heartbeat of the present clock. */
+  readonly heartbeatAt: string | null;
+  readonly heartbeatAgeMs: number | null;
+  readonly asOf: string;
+}
+
+/** A backend as operators see it. Its arguments and environment may hold secrets: not shown. */
+export interface BackendView {
+  readonly backendId: string;
+  readonly status: BackendStatus;
+  readonly reason: TerminationReason | null;
+  readonly program: string;
+  readonly key: { readonly name: string; readonly namespace: string; readonly tag: string };
+  readonly droneId: string;
+  readonly datacenter: string;
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly address: string | null;
+  readonly exitCode: number | null;
+  readonly lifetimeLimitSeconds: number | null;
+  readonly createdAt: string;
+  readonly statusAt: string;
+}
+
+/** One state that a backend was reported in. `id` orders them. */
+export interface BackendStateView {
+  readonly id: string;
+  readonly backendId: string;
+  readonly status: BackendStatus;
+  readonly reason: TerminationReason | null;
+  readonly address: string | null;
+  readonly exitCode: number | null;
+  readonly detail: string | null;
+  readonly at: string;
+}
+
+/** An action as it lies in the outbox; the session adds its number and the action's id. */
+export interface OutboxAction {
+  readonly actionId: string;
+  readonly backendId: string;
+  readonly kind: 'spawn' | 'terminate';
+  readonly payload: Readonly<Record<string, unknown>>;
+}
