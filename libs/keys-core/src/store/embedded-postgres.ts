@@ -118,7 +118,7 @@ function running(
 async function initialise(
   plan: RunPlan,
   dataDir: string,
-  { fsync = true, log }: EmbeddedPostgresOptions,
+  { fsync = true }: EmbeddedPostgresOptions,
 ): Promise<string> {
   const passwordFile = path.join(plan.dir, 'password');
   if (await stat(path.join(dataDir, 'PG_VERSION')).catch(() => undefined)) {
@@ -138,7 +138,7 @@ async function initialise(
     ['--encoding', 'UTF8'],
     ['--locale', 'C'],
     fsync ? [] : ['--no-sync'],
-  ].flat(), log);
+  ].flat());
   const [code] = (await once(child, 'close')) as [number | null];
   if (code !== 0) throw startFailure(plan.dir, output());
   await rm(dataDir, { recursive: true, force: true });
@@ -220,7 +220,7 @@ function spawnLogged(
   plan: RunPlan,
   program: string,
   programArgs: readonly string[],
-  log: ((line: string) => void) | undefined,
+  log?: (line: string) => void,
 ): { child: ChildProcess; output: () => string } {
   const { file, args, options } = plan.command(program, programArgs);
   const child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });

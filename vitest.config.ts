@@ -1,0 +1,76 @@
+import { defineConfig } from 'vitest/config';
+
+const root = import.meta.dirname;
+
+/** Libraries are read from their sources; the second list is for what Vitest loads as a server does. */
+const conditions = ['@leasehold/source', 'module', 'node', 'import', 'default'];
+const resolve = { conditions };
+const ssr = { resolve: { conditions, externalConditions: conditions } };
+
+/** Where tests are: beside the code they protect. */
+function testsNamed(ending: string): string[] {
+  return ['libs', 'apps', 'tools', 'examples'].map((folder) => `${folder}/**/*${ending}.test.ts`);
+}
+
+const everywhere = {
+  root,
+  restoreMocks: true,
+  expect: { requireAssertions: true },
+  dangerouslyIgnoreUnhandledErrors: false,
+  exclude: ['**/node_modules/**', '**/dist/**'],
+  // Processes, not threads: a child asks the kernel to end it with the thread that started it.
+  pool: 'forks' as const,
+};
+
+const clusterSetup = ['libs/testing/src/global-setup.ts'];
+
+/** `unit` needs nothing, `pg` a PostgreSQL, `process` real processes too, one file at a time. */
+export default defineConfig({
+  root,
+  resolve,
+  ssr,
+  test: {
+    // Every project at once would put the timing tests beside everything else.
+    projects: [
+      {
+        resolve,
+        ssr,
+        test: {
+          ...everywhere,
+          name: 'unit',
+          include: testsNamed(''),
+          exclude: [...everywhere.exclude, ...testsNamed('.pg'), ...testsNamed('.process')],
+          testTimeout: 10_000,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        resolve,
+        ssr,
+        test: {
+          ...everywhere,
+          name: 'pg',
+          include: testsNamed('.pg'),
+          globalSetup: clusterSetup,
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        resolve,
+        ssr,
+        test: {
+          ...everywhere,
+          name: 'process',
+          include: testsNamed('.process'),
+          globalSetup: clusterSetup,
+          fileParallelism: false,
+          testTimeout: 90_000,
+          hookTimeout: 60_000,
+          sequence: { groupOrder: 2 },
+        },
+      },
+    ],
+  },
+});
