@@ -1,5 +1,6 @@
 /** The pure part of Leasehold: it runs anywhere, reads no clock and opens nothing. */
 export * from './kernel/clock.ts';
+export * from './kernel/drone-status.ts';
 export * from './kernel/errors.ts';
 export * from './kernel/events.ts';
 export * from './kernel/fencing-token.ts';

@@ -21,9 +21,12 @@ export {
 } from './store/fleet/drone-sessions.ts';
 export { getDrone, heldLeaseIds, listDrones, setDraining, setLost, type DroneListInput } from './store/fleet/drones.ts';
 export { removeOldFleetRows, type FleetRetention } from './store/fleet/fleet-retention.ts';
-export {
-  DRONE_STATUSES, type BackendStateView, type BackendView, type DroneStatus, type DroneView,
-  type OfferedProgram, type OutboxAction,
+export type {
+  BackendStateView, BackendView, DroneView, OfferedProgram, OutboxAction,
 } from './store/fleet/fleet-views.ts';
 export { heartbeatAgeMsMax } from './store/fleet/heartbeat-staleness.ts';
 export { acknowledgeAction, readOutboxes, type Outbox } from './store/fleet/outbox.ts';
+export { createReaper, dropForgottenLeases, type Reaper, type ReapPass } from './store/reaper.ts';
+export { checkEpoch, endHoldOff, type EpochCheck } from './store/epoch.ts';
+export { dropOldAnswers } from './store/requests.ts';
+export { dropLapsedTickets } from './store/tickets.ts';

@@ -1,4 +1,4 @@
-import { statusRank, type BackendStatus } from '../faces/keys/backend-state.ts';
+import { statusRank, type BackendStatus } from '../kernel/backend-state.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import { releaseBatch } from './lease-store.ts';
 import type { Store } from './open-store.ts';

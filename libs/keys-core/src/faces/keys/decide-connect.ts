@@ -1,6 +1,6 @@
 import type { LeaseRow } from '../../kernel/lease.ts';
 import { phaseOf } from '../../kernel/lease.ts';
-import { isStopping, type BackendStatus } from './backend-state.ts';
+import { isStopping, type BackendStatus } from '../../kernel/backend-state.ts';
 
 /** What a key and its backend are, as one read saw them. */
 export interface KeyState {

@@ -2,7 +2,7 @@ import type { Deadlines } from '../../kernel/ladder.ts';
 import type { EventKind } from '../../kernel/events.ts';
 import type { GrantRef, RefusalReason, RevokeOutcome } from '../../kernel/outcomes.ts';
 import type { Phase } from '../../kernel/lease.ts';
-import type { BackendStatus, TerminationReason } from './backend-state.ts';
+import type { BackendStatus, TerminationReason } from '../../kernel/backend-state.ts';
 
 /** Who asks: what access control established, and what a service may rely on. */
 export interface Caller {

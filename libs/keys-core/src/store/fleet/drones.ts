@@ -1,10 +1,11 @@
 import { LeaseError } from '../../kernel/errors.ts';
 import { statusRank } from '../../kernel/backend-state.ts';
+import type { DroneStatus } from '../../kernel/drone-status.ts';
 import { Prisma } from '../generated/client.ts';
 import { decodeCursor, pageOf } from '../page-cursor.ts';
 import type { Sql } from '../rows.ts';
 import { heartbeatAgeMsMax } from './heartbeat-staleness.ts';
-import type { DroneStatus, DroneView } from './fleet-views.ts';
+import type { DroneView } from './fleet-views.ts';
 
 const TERMINATED_RANK = statusRank('terminated');
 

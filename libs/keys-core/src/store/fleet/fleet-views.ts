@@ -1,4 +1,5 @@
 import type { BackendStatus, TerminationReason } from '../../kernel/backend-state.ts';
+import type { DroneStatus } from '../../kernel/drone-status.ts';
 
 /** A program as a drone offers it: what a request may pass to it, and never its command line. */
 export interface OfferedProgram {
@@ -7,10 +8,6 @@ export interface OfferedProgram {
   /** Names of environment variables that a request may set. */
   readonly allowEnv: readonly string[];
 }
-
-/** `lost` and `draining` are an operator's word, `unreachable` is a stale heartbeat. */
-export const DRONE_STATUSES = ['ready', 'draining', 'unreachable', 'lost'] as const;
-export type DroneStatus = (typeof DRONE_STATUSES)[number];
 
 /** A drone as operators see it. Instants are ISO-8601 UTC strings. */
 export interface DroneView {

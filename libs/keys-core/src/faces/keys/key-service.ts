@@ -1,0 +1,140 @@
+import { LeaseError, type ErrorCode } from '../../kernel/errors.ts';
+import { deadlinesFrom, type Ladder } from '../../kernel/ladder.ts';
+import type { RenewOutcome } from '../../kernel/outcomes.ts';
+import { isWithinNamespace } from '../../kernel/resource.ts';
+import { databaseFailureOf } from '../../store/database-errors.ts';
+import type { LeaseStore } from '../../store/lease-store.ts';
+import { timed } from '../../store/lease-store.ts';
+import type { Store } from '../../store/open-store.ts';
+import { revokeKey, terminateBackend, type StoppingBackend } from '../../store/operate-key.ts';
+import { report } from '../../store/report.ts';
+import { isoOf } from '../../store/rows.ts';
+import { setRenewable } from '../../store/statements/set-renewable.ts';
+import { createConnect, keyTopic, type ChooseDrone } from './connect.ts';
+import { connectOnceFor, waitUntilReady } from './connect-answers.ts';
+import { getKey, keyHistory, keyWaiters, listKeyPage } from './key-reads.ts';
+import type { Caller, KeyRenewResult, KeyService } from './key-types.ts';
+
+export interface KeyServiceDeps {
+  readonly store: Store;
+  readonly leases: LeaseStore;
+  /** The ladder of new grants; a living grant keeps its own. */
+  readonly ladder: Ladder;
+  readonly heartbeatMs: number;
+  readonly chooseDrone: ChooseDrone;
+}
+
+/** The keys face over the kernel: Plane's keys, with the defects of the original left out. */
+export function createKeyService(deps: KeyServiceDeps): KeyService {
+  const { store } = deps;
+  const connect = createConnect(deps);
+
+  function hintStopping(stopping: StoppingBackend | null): void {
+    if (stopping === null) return;
+    store.hints.notify(`drone:${stopping.droneId}`);
+    store.hints.notify(`backend:${stopping.backendId}`);
+  }
+
+  return {
+    async connect(input, caller, signal) {
+      assertNamespaceAllowed(input.key?.namespace ?? '', caller);
+      const result = await connectOnceFor(store, input, caller, () => connect(input, caller, signal));
+      return input.waitFor === 'ready' ? waitUntilReady(store, result, signal) : result;
+    },
+
+    async renew({ droneId, localTimeMs, renewals }) {
+      const outcomes = await Promise.all(
+        renewals.map((ref) => deps.leases.renew('key', { ...ref, principal: droneId })),
+      );
+      return outcomes.map((outcome) => renewResult(outcome, localTimeMs));
+    },
+
+    blockRenewal: (input, caller) => changeRenewable(deps, false, input, caller),
+    allowRenewal: (input, caller) => changeRenewable(deps, true, input, caller),
+
+    async revoke(input, caller) {
+      const revoked = await timed(store, 'revoke', () =>
+        revokeKey(store, { ...input, actor: caller.actor, namespaces: caller.namespaces }),
+      );
+      hintStopping(revoked.stopping);
+      return {
+        outcome: revoked.outcome,
+        stopsBy: revoked.stopsBy === null ? null : isoOf(revoked.stopsBy),
+      };
+    },
+
+    get: (input, caller) => getKey(store, input, caller),
+    list: (input, caller) => listKeyPage(store, input, caller),
+    waiters: (input, caller) => keyWaiters(store, input, caller),
+    history: (input, caller) => keyHistory(store, input, caller),
+
+    async report(said) {
+      const result = await timed(store, 'report', () =>
+        report(store, {
+          ...said,
+          reason: said.reason ?? null,
+          address: said.address ?? null,
+          exitCode: said.exitCode ?? null,
+          detail: said.detail ?? null,
+          isRefusal: said.refused === true,
+        }),
+      );
+      if (result.freed !== null) store.hints.notify(keyTopic(result.freed));
+      store.hints.notify(`backend:${said.backendId}`);
+      if (result.isOverstay) store.observer.overstay(said.backendId);
+      return result.outcome;
+    },
+
+    async terminate(input, caller) {
+      hintStopping(await terminateBackend(store, { ...input, namespaces: caller.namespaces }));
+    },
+  };
+}
+
+/** @throws {LeaseError} `auth.forbidden` for a namespace outside the caller's limits, or a reserved one. */
+function assertNamespaceAllowed(namespace: string, caller: Caller): void {
+  const isAllowed =
+    caller.namespaces === null ||
+    caller.namespaces.some((parent) => isWithinNamespace(namespace, parent));
+  if (!isAllowed || isWithinNamespace(namespace, 'leasehold')) {
+    throw new LeaseError('auth.forbidden', `The namespace "${namespace}" is not open to this token.`);
+  }
+}
+
+function renewResult(outcome: RenewOutcome, localTimeMs: number): KeyRenewResult {
+  if (outcome.outcome === 'refused') return outcome;
+  const { leaseId, ladder, remainingMs } = outcome;
+  return { leaseId, outcome: 'renewed', deadlines: deadlinesFrom(ladder, localTimeMs, remainingMs) };
+}
+
+async function changeRenewable(
+  { store }: KeyServiceDeps,
+  renewable: boolean,
+  input: { readonly leaseId: string; readonly reason?: string | undefined },
+  caller: Caller,
+): Promise<{ changed: boolean }> {
+  const kind = renewable ? 'allow_renewal' : 'block_renewal';
+  const changed = await timed(store, kind, () =>
+    setRenewable(store.prisma, 'key', renewable, [
+      {
+        leaseId: input.leaseId,
+        actor: caller.actor,
+        reason: input.reason ?? null,
+        namespaces: caller.namespaces,
+      },
+    ]),
+  );
+  return { changed: changed.has(input.leaseId) };
+}
+
+/** The error of a failure that reached a caller: the store's own, or what the database did. */
+export function storeErrorOf(error: unknown): unknown {
+  const codes: Partial<Record<ReturnType<typeof databaseFailureOf>, ErrorCode>> = {
+    unavailable: 'store.unavailable',
+    lost: 'request.outcome_unknown',
+    timeout: 'request.deadline',
+    contention: 'grant.contended',
+  };
+  const code = error instanceof LeaseError ? undefined : codes[databaseFailureOf(error)];
+  return code === undefined ? error : new LeaseError(code, undefined, { cause: error });
+}

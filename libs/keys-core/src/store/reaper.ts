@@ -1,0 +1,76 @@
+import type { Store } from './open-store.ts';
+import { recordLostBackends } from './lost-backends.ts';
+import { dropForgotten, readLeasePages, reap, type ReapedGrant } from './statements/reap.ts';
+
+/**
+ * How many pages of the lease table one pass reads at most. A million living leases fill about
+ * 50,000 pages; at about 3 µs a page this keeps a pass under 100 ms of database time, and a whole
+ * round under four passes.
+ */
+const PAGES_PER_PASS_MAX = 16_384;
+const GRANTS_PER_STATEMENT_MAX = 1_000;
+const STATEMENTS_PER_PASS_MAX = 20;
+
+export interface ReapPass {
+  readonly reapedCount: number;
+  readonly readPages: number;
+  /** The keys that were freed, and the backends that were recorded as lost, for hints. */
+  readonly freed: readonly ReapedGrant[];
+}
+
+export interface Reaper {
+  /** Ends what has expired in the next part of the table. Every controller runs it each second. */
+  runOnce(): Promise<ReapPass>;
+}
+
+/**
+ * The general reaper. It has no leader and no lease of its own, because it must not need what it
+ * repairs: each controller sweeps the table by itself, from a place of its own, and skips what
+ * another has locked. It is never needed for a takeover; it writes down what time has done.
+ */
+export function createReaper(store: Store): Reaper {
+  let nextPage: number | undefined;
+  return {
+    async runOnce() {
+      const pages = await readLeasePages(store.prisma);
+      nextPage ??= Math.floor(store.ids.random() * pages);
+      if (nextPage >= pages) nextPage = 0;
+      if (!store.clockWatch.mayTakeOver(store.clock.nowMs())) {
+        return { reapedCount: 0, readPages: 0, freed: [] };
+      }
+      const fromPage = nextPage;
+      const toPage = Math.min(fromPage + PAGES_PER_PASS_MAX, pages);
+      const freed = await reapRange(store, fromPage, toPage);
+      nextPage = toPage;
+      return { reapedCount: freed.length, readPages: toPage - fromPage, freed };
+    },
+  };
+}
+
+async function reapRange(store: Store, fromPage: number, toPage: number): Promise<ReapedGrant[]> {
+  const freed: ReapedGrant[] = [];
+  for (let statements = 0; statements < STATEMENTS_PER_PASS_MAX; statements += 1) {
+    const startedAtMs = store.clock.nowMs();
+    const { reaped, lostBackendIds } = await store.prisma.$transaction(async (tx) => {
+      const ended = await reap(tx, { fromPage, toPage, limit: GRANTS_PER_STATEMENT_MAX });
+      const keys = ended.filter((grant) => grant.face === 'key').map((grant) => grant.leaseId);
+      return { reaped: ended, lostBackendIds: await recordLostBackends(tx, keys) };
+    });
+    store.observer.statement('reap', store.clock.nowMs() - startedAtMs);
+    for (const grant of reaped) {
+      store.observer.reaped(grant.face, grant.lagMs);
+      if (grant.face === 'key') store.hints.notify(`key:${grant.namespace}/${grant.name}`);
+    }
+    for (const backendId of lostBackendIds) store.hints.notify(`backend:${backendId}`);
+    freed.push(...reaped);
+    if (reaped.length < GRANTS_PER_STATEMENT_MAX) break;
+  }
+  return freed;
+}
+
+const FORGOTTEN_PER_PASS_MAX = 1_000;
+
+/** Drops what nobody needs any more. Runs now and then; each part is bounded. */
+export async function dropForgottenLeases(store: Store): Promise<number> {
+  return dropForgotten(store.prisma, FORGOTTEN_PER_PASS_MAX);
+}
