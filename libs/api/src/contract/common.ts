@@ -36,6 +36,14 @@ export const datacenterSchema = z
   .regex(/^[a-z0-9-]{1,32}$/u, 'must be 1 to 32 of a-z, 0-9 and "-"');
 /** A reading of a holder's own clock. */
 export const localTimeMsSchema = z.number().finite().nonnegative();
+/** An instant as the wire has it: ISO-8601 in UTC. */
+export const instantSchema = z.iso.datetime({ error: 'must be an ISO-8601 instant in UTC, such as 2030-01-31T12:00:00Z' });
+/** Where the next page of a list begins, as the list answered it. */
+export const cursorSchema = textSchema({ bytesMin: 1, bytesMax: 2_048 });
+/** The name of an environment variable. */
+export const envNameSchema = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,254}$/u, 'must be letters, digits and "_", not beginning with a digit');
 export const limitSchema = z.number().int().min(1).max(LIMITS.pageSizeMax).default(LIMITS.pageSizeDefault);
 
 export const deadlinesSchema = z.strictObject({

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { BACKEND_STATUSES, LIMITS, TERMINATION_REASONS, type Deadlines } from '@leasehold/keys-core';
-import { datacenterSchema, idSchema, localTimeMsSchema, textSchema } from './common.ts';
+import { datacenterSchema, envNameSchema, idSchema, localTimeMsSchema, textSchema } from './common.ts';
 
 /** What a drone says of a program that it offers; the command line stays in its own config. */
 export const offeredProgramSchema = z.strictObject({
   name: idSchema,
   allowArgs: z.boolean().default(false),
   /** Names of environment variables that a request may set. */
-  allowEnv: z.array(textSchema({ bytesMin: 1, bytesMax: 255 })).max(LIMITS.backendEnvMax).default([]),
+  allowEnv: z.array(envNameSchema).max(LIMITS.backendEnvMax).default([]),
 });
 
 export const sessionInputSchema = z.strictObject({
@@ -30,7 +30,7 @@ export const heartbeatInputSchema = z.strictObject({
 
 export const ackInputSchema = z.strictObject({
   ...fromSession,
-  actionId: z.string().regex(/^\d{1,19}$/u),
+  actionId: z.string().regex(/^\d{1,18}$/u, 'must be the id of an action'),
 });
 
 export const reportInputSchema = z.strictObject({

@@ -13,6 +13,9 @@ export interface Resource {
   readonly name: string;
 }
 
+/** Leasehold's own namespace: no token may ask for it, nor for a child of it. */
+export const RESERVED_NAMESPACE = 'leasehold';
+
 /** One string per resource, for maps. Unambiguous, because a namespace cannot hold a NUL. */
 export function resourceKey(resource: Resource): string {
   return `${resource.face}\0${resource.namespace}\0${resource.name}`;

@@ -1,0 +1,54 @@
+import { LeaseError, RESERVED_NAMESPACE, isWithinNamespace, type Role } from '@leasehold/keys-core';
+import type { Caller } from '@leasehold/keys-core/keys';
+
+/** Who calls: what a token said. */
+export interface Access {
+  readonly tokenId: string;
+  readonly name: string;
+  readonly role: Role;
+  /** Namespaces, children included, that the caller is limited to; null for no limit. */
+  readonly namespaces: readonly string[] | null;
+  readonly droneId: string | null;
+}
+
+/** The caller as the services know it: a drone's principal is its own id, others' the token's. */
+export function callerOf(access: Access): Caller {
+  return {
+    principal: access.droneId ?? access.tokenId,
+    actor: access.droneId === null ? access.name : `drone:${access.droneId}`,
+    role: access.role,
+    namespaces: access.namespaces,
+  };
+}
+
+/** Whether the caller may see what is in a namespace. */
+export function mayRead(access: Access, namespace: string): boolean {
+  return (
+    access.namespaces === null ||
+    access.namespaces.some((allowed) => isWithinNamespace(namespace, allowed))
+  );
+}
+
+/**
+ * Checks that the caller may ask for something in a namespace. The answer depends on the request
+ * and the token alone, so it says nothing about what is there.
+ * @throws {LeaseError} `auth.forbidden`.
+ */
+export function assertMayHold(access: Access, namespace: string): void {
+  if (isWithinNamespace(namespace, RESERVED_NAMESPACE)) {
+    throw new LeaseError('auth.forbidden', `The namespace "${RESERVED_NAMESPACE}" is Leasehold's own.`);
+  }
+  if (!mayRead(access, namespace)) {
+    throw new LeaseError('auth.forbidden', 'This token is limited to other namespaces.');
+  }
+}
+
+/**
+ * Checks that the caller's token is not limited to namespaces: what it asks for concerns all.
+ * @throws {LeaseError} `auth.forbidden`.
+ */
+export function assertUnlimited(access: Access): void {
+  if (access.namespaces !== null) {
+    throw new LeaseError('auth.forbidden', 'A token that is limited to namespaces may not do this.');
+  }
+}

@@ -1,0 +1,112 @@
+import type { Page, KeyService } from '@leasehold/keys-core/keys';
+import type {
+  AuditEntry, AuditListInput, AuditView, BackendListInput, BackendStateView, BackendView,
+  DroneListInput, DroneView, NamespaceLimits, SessionRef, SessionRequest, TokenView,
+} from '@leasehold/keys-core/store';
+import type { Role } from '@leasehold/keys-core';
+import type { Access } from './access/access.ts';
+import type { DroneMessage } from './contract/fleet.ts';
+
+/** Who acts and from where, for the audit. */
+export interface Actor {
+  readonly actor: string;
+  readonly role: Role;
+  readonly source: string | null;
+}
+
+/** Drones and backends. */
+export interface FleetService {
+  /**
+   * Opens a session and yields first its number, then every action for the drone until it is
+   * acknowledged. Ends when the signal aborts.
+   * @throws {LeaseError} `session.superseded` when a newer session has opened.
+   */
+  session(request: SessionRequest, signal: AbortSignal): AsyncIterable<DroneMessage>;
+  /** @throws {LeaseError} `session.superseded`. */
+  heartbeat(
+    heartbeat: SessionRef & { readonly localTimeMs: number; readonly load: unknown },
+  ): Promise<{ heartbeatMs: number }>;
+  /** @throws {LeaseError} `session.superseded`. */
+  acknowledge(ack: SessionRef & { readonly actionId: string }): Promise<{ acknowledged: boolean }>;
+  listDrones(input: DroneListInput): Promise<Page<DroneView>>;
+  /** @throws {LeaseError} `drone.not_found`. */
+  getDrone(droneId: string): Promise<DroneView>;
+  /** Once it has answered, the drone takes no new backend. @throws {LeaseError} `drone.not_found`. */
+  drain(input: DroneAct, actor: Actor): Promise<{ changed: boolean; backends: BackendView[] }>;
+  /** @throws {LeaseError} `drone.not_found`. */
+  undrain(input: DroneAct, actor: Actor): Promise<{ changed: boolean }>;
+  /**
+   * Drains the drone and blocks the renewal of its keys, so that they run out.
+   * @throws {LeaseError} `drone.not_found`.
+   */
+  markLost(input: DroneAct, actor: Actor): Promise<{ renewalsBlockedCount: number }>;
+  listBackends(input: BackendListInput, limits: NamespaceLimits): Promise<Page<BackendView>>;
+  /** @throws {LeaseError} `backend.not_found`. */
+  getBackend(backendId: string, limits: NamespaceLimits): Promise<BackendView>;
+  /**
+   * Yields every state that the backend was in, then those that follow; ends after `terminated`.
+   * @throws {LeaseError} `backend.not_found`.
+   */
+  watchBackend(
+    backendId: string,
+    limits: NamespaceLimits,
+    signal: AbortSignal,
+  ): AsyncIterable<BackendStateView>;
+}
+
+/** What an operator asks of a drone. */
+export interface DroneAct {
+  readonly droneId: string;
+  readonly reason?: string | undefined;
+}
+
+export interface TokenRequest {
+  readonly name: string;
+  readonly role: Role;
+  readonly namespaces?: readonly string[] | undefined;
+  readonly droneId?: string | undefined;
+  readonly expiresAt?: string | undefined;
+}
+
+/** API tokens. */
+export interface TokenService {
+  /** The secret is in this answer and nowhere else. */
+  create(request: TokenRequest, actor: Actor): Promise<TokenView & { secret: string }>;
+  list(input: { cursor?: string | undefined; limit: number }): Promise<Page<TokenView>>;
+  /** Ends the token and its open connections. */
+  revoke(
+    input: { tokenId: string; reason?: string | undefined },
+    actor: Actor,
+  ): Promise<{ changed: boolean }>;
+}
+
+/** What operators did outside of leases. */
+export interface AuditService {
+  list(input: AuditListInput): Promise<Page<AuditView>>;
+  write(entry: AuditEntry): Promise<void>;
+}
+
+/** What the procedures call; made once per controller. */
+export interface ApiServices {
+  readonly keys: KeyService;
+  readonly fleet: FleetService;
+  readonly tokens: TokenService;
+  readonly audit: AuditService;
+  readonly datacenter: string;
+}
+
+/** What one request, or one WebSocket connection, comes with. */
+export interface ApiContext {
+  /** Undefined without a token in force: every procedure then answers `auth.required`. */
+  readonly access: Access | undefined;
+  readonly services: ApiServices;
+  /** Aborts when the caller's connection is gone. */
+  readonly signal: AbortSignal;
+  /** The caller's address. */
+  readonly source: string | null;
+}
+
+/** Who acts, for the audit. */
+export function actorOf(ctx: { readonly access: Access; readonly source: string | null }): Actor {
+  return { actor: ctx.access.name, role: ctx.access.role, source: ctx.source };
+}

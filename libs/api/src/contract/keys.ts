@@ -1,0 +1,107 @@
+import { z } from 'zod';
+import { LIMITS, PHASES } from '@leasehold/keys-core';
+import type { KeyListInput } from '@leasehold/keys-core/keys';
+import {
+  cursorSchema, datacenterSchema, envNameSchema, grantRefSchema, holderSchema, idSchema,
+  idempotencyKeySchema, leaseIdSchema, limitSchema, localTimeMsSchema, nameSchema, namespaceSchema,
+  reasonSchema, tagSchema, textSchema,
+} from './common.ts';
+
+/** Names a key. An omitted namespace equals the empty one. */
+export const keyNameSchema = z.strictObject({
+  name: nameSchema,
+  namespace: namespaceSchema.default(''),
+});
+
+const keyConfigSchema = z.strictObject({
+  name: nameSchema,
+  namespace: namespaceSchema.default(''),
+  tag: tagSchema.default(''),
+});
+
+const argSchema = textSchema({ bytesMax: LIMITS.backendArgBytesMax, isControlAllowed: true });
+const envValueSchema = textSchema({ bytesMax: LIMITS.backendEnvValueBytesMax, isControlAllowed: true });
+
+/** Names a program that a drone's own config defines; never a command line. */
+export const spawnSchema = z.strictObject({
+  program: idSchema,
+  args: z.array(argSchema).max(LIMITS.backendArgsMax).default([]),
+  env: z
+    .record(envNameSchema, envValueSchema)
+    .refine(
+      (env) => Object.keys(env).length <= LIMITS.backendEnvMax,
+      `must have at most ${String(LIMITS.backendEnvMax)} entries`,
+    )
+    .default({}),
+  lifetimeLimitSeconds: z.number().int().min(1).max(LIMITS.lifetimeLimitSecondsMax).optional(),
+  datacenter: datacenterSchema.optional(),
+});
+
+const waitMsSchema = z.number().int().min(0).max(LIMITS.waitMsMax);
+
+export const connectInputSchema = z
+  .strictObject({
+    key: keyConfigSchema.optional(),
+    spawn: spawnSchema.optional(),
+    waitMs: waitMsSchema.default(LIMITS.waitMsConnectDefault),
+    waitFor: z.enum(['granted', 'ready']).default('granted'),
+    idempotencyKey: idempotencyKeySchema.optional(),
+  })
+  .refine((input) => input.key !== undefined || input.spawn !== undefined, {
+    message: 'must be given when there is no key: a random key is of use only to a new backend',
+    path: ['spawn'],
+  });
+
+/** What a list of keys can be sorted by. */
+const KEY_SORTS = ['name', 'grantedAt', 'expiresAt'] as const satisfies NonNullable<KeyListInput['sort']>[];
+
+export const keyListInputSchema = z
+  .strictObject({
+    namespace: namespaceSchema.optional(),
+    name: nameSchema.optional(),
+    /** Keys whose name begins with this. */
+    prefix: nameSchema.optional(),
+    phase: z.enum(PHASES).optional(),
+    holder: holderSchema.optional(),
+    droneId: idSchema.optional(),
+    tag: tagSchema.optional(),
+    datacenter: z.union([z.literal('all'), datacenterSchema]).optional(),
+    sort: z.enum(KEY_SORTS).optional(),
+    direction: z.enum(['asc', 'desc']).optional(),
+    cursor: cursorSchema.optional(),
+    limit: limitSchema,
+  })
+  .prefault({});
+
+export const keyRenewInputSchema = z.strictObject({
+  droneId: idSchema,
+  clockId: z.uuid(),
+  localTimeMs: localTimeMsSchema,
+  renewals: z.array(grantRefSchema).max(LIMITS.renewalsPerCallMax),
+});
+
+export const keyRenewableInputSchema = z.strictObject({
+  leaseId: leaseIdSchema,
+  reason: reasonSchema.optional(),
+});
+
+export const keyRevokeInputSchema = z
+  .strictObject({
+    leaseId: leaseIdSchema,
+    mode: z.enum(['graceful', 'force']),
+    reason: reasonSchema,
+    /** Gives a forced key away at once: two backends may then run until `stopsBy`. */
+    abandon: z.boolean().default(false),
+  })
+  .refine((input) => input.mode === 'force' || !input.abandon, {
+    message: 'is for mode force only',
+    path: ['abandon'],
+  });
+
+/** Asks for what belongs to one key, page by page. */
+export const keyPageInputSchema = z.strictObject({
+  name: nameSchema,
+  namespace: namespaceSchema.default(''),
+  cursor: cursorSchema.optional(),
+  limit: limitSchema,
+});

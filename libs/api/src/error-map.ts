@@ -1,0 +1,157 @@
+/**
+ * The one file that knows `TRPCError`: how anything that was thrown becomes an answer. Every error
+ * on the wire has a code of the registry; what is not ours to explain becomes `internal.error` with
+ * an incident id, and its message stays in the log.
+ */
+import { randomUUID } from 'node:crypto';
+import { TRPCError } from '@trpc/server';
+import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
+import { databaseFailureOf, type DatabaseFailure } from '@leasehold/keys-core/store';
+import { ZodError } from 'zod';
+import { requestProblems } from './request-problems.ts';
+
+/** What a caller is told of an error. */
+export interface ErrorAnswer {
+  readonly leaseholdCode: ErrorCode;
+  readonly message: string;
+  readonly httpStatus: number;
+  readonly retryable: boolean;
+  /** In the controller's log beside the cause; null where the error explains itself. */
+  readonly incidentId: string | null;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+type TrpcCode = TRPCError['code'];
+
+/** The tRPC code of each status in the registry. Statuses without one of their own take the nearest. */
+const TRPC_CODE_OF_STATUS: Record<(typeof ERROR_CODES)[ErrorCode]['http'], TrpcCode> = {
+  400: 'BAD_REQUEST',
+  401: 'UNAUTHORIZED',
+  403: 'FORBIDDEN',
+  404: 'NOT_FOUND',
+  408: 'TIMEOUT',
+  409: 'CONFLICT',
+  410: 'NOT_FOUND',
+  413: 'PAYLOAD_TOO_LARGE',
+  429: 'TOO_MANY_REQUESTS',
+  500: 'INTERNAL_SERVER_ERROR',
+  503: 'SERVICE_UNAVAILABLE',
+};
+
+/** What tRPC itself refuses, before a procedure runs. Its messages name no internals. */
+const CODE_OF_TRPC: Partial<Record<TrpcCode, ErrorCode>> = {
+  NOT_FOUND: 'request.not_found',
+  METHOD_NOT_SUPPORTED: 'request.not_found',
+  PARSE_ERROR: 'request.invalid',
+  BAD_REQUEST: 'request.invalid',
+  UNSUPPORTED_MEDIA_TYPE: 'request.invalid',
+  PAYLOAD_TOO_LARGE: 'request.too_large',
+  UNAUTHORIZED: 'auth.required',
+  TOO_MANY_REQUESTS: 'request.rate_limited',
+  CLIENT_CLOSED_REQUEST: 'request.deadline',
+};
+
+/** `data` is a defect of ours: what a caller sends was checked before. */
+const CODE_OF_DATABASE_FAILURE: Record<DatabaseFailure, ErrorCode> = {
+  contention: 'grant.contended',
+  timeout: 'request.deadline',
+  unavailable: 'store.unavailable',
+  lost: 'request.outcome_unknown',
+  data: 'internal.error',
+  other: 'internal.error',
+};
+
+/** One id per error, however often it is described: the answer and the log name the same. */
+const incidentIds = new WeakMap<Error, string>();
+
+function incidentIdOf(error: Error): string {
+  const known = incidentIds.get(error);
+  if (known !== undefined) return known;
+  const incidentId = randomUUID();
+  incidentIds.set(error, incidentId);
+  return incidentId;
+}
+
+/** What a caller is told of anything that was thrown. */
+export function describeError(thrown: unknown): ErrorAnswer {
+  const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+  const root = error instanceof TRPCError && error.cause !== undefined ? error.cause : error;
+  if (root instanceof LeaseError) return describeLeaseError(root, error);
+  if (root instanceof ZodError) return answer('request.invalid', requestProblems(root), error);
+  if (error instanceof TRPCError && error.code !== 'INTERNAL_SERVER_ERROR') {
+    return answer(CODE_OF_TRPC[error.code] ?? 'internal.error', {}, error);
+  }
+  if (isAbort(root)) return answer('request.deadline', {}, error);
+  return answer(CODE_OF_DATABASE_FAILURE[databaseFailureOf(root)], {}, error);
+}
+
+function describeLeaseError(error: LeaseError, thrown: Error): ErrorAnswer {
+  const message = isInternal(error.code) ? undefined : error.message;
+  return answer(error.code, { message, details: error.details }, thrown);
+}
+
+/** A caller that has gone away; nobody reads the answer. */
+function isAbort(error: Error): boolean {
+  return error.name === 'AbortError';
+}
+
+function isInternal(code: ErrorCode): boolean {
+  return ERROR_CODES[code].http === 500;
+}
+
+function answer(
+  code: ErrorCode,
+  said: { message?: string | undefined; details?: Readonly<Record<string, unknown>> | undefined },
+  error: Error,
+): ErrorAnswer {
+  const { http, retryable, text } = ERROR_CODES[code];
+  return {
+    leaseholdCode: code,
+    message: said.message ?? text,
+    httpStatus: http,
+    retryable,
+    incidentId: http >= 500 ? incidentIdOf(error) : null,
+    details: isInternal(code) ? {} : (said.details ?? {}),
+  };
+}
+
+/** The error that a middleware throws in place of what a procedure threw. */
+export function toTrpcError(thrown: unknown): Error {
+  if (thrown instanceof TRPCError && thrown.code !== 'INTERNAL_SERVER_ERROR') return thrown;
+  const { httpStatus, message } = describeError(thrown);
+  const code = trpcCodeOfStatus(httpStatus);
+  if (thrown instanceof TRPCError && thrown.code === code) return thrown;
+  const cause = thrown instanceof TRPCError ? (thrown.cause ?? thrown) : thrown;
+  const mapped = new TRPCError({ code, message, cause });
+  if (thrown instanceof Error) incidentIds.set(mapped, incidentIdOf(thrown));
+  return mapped;
+}
+
+/** The tRPC code that stands for a status of the registry. */
+export function trpcCodeOfStatus(httpStatus: number): TrpcCode {
+  return TRPC_CODE_OF_STATUS[httpStatus as keyof typeof TRPC_CODE_OF_STATUS];
+}
+
+/** The body of an error on the wire, for what never reaches tRPC: 404, 413, 429. */
+export function errorBody(error: ErrorAnswer): { error: { message: string; data: unknown } } {
+  return { error: { message: error.message, data: errorData(error) } };
+}
+
+/** The `data` of an error on the wire. */
+export function errorData(error: ErrorAnswer): {
+  code: TrpcCode;
+  httpStatus: number;
+  leaseholdCode: ErrorCode;
+  retryable: boolean;
+  incidentId: string | null;
+  details: Readonly<Record<string, unknown>>;
+} {
+  return {
+    code: trpcCodeOfStatus(error.httpStatus),
+    httpStatus: error.httpStatus,
+    leaseholdCode: error.leaseholdCode,
+    retryable: error.retryable,
+    incidentId: error.incidentId,
+    details: error.details,
+  };
+}

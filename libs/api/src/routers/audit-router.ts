@@ -1,0 +1,9 @@
+import { auditListInputSchema } from '../contract/audit.ts';
+import { fleetOperatorProcedure, router } from '../trpc.ts';
+
+/** What operators did outside of leases, in every namespace. */
+export const auditRouter = router({
+  list: fleetOperatorProcedure
+    .input(auditListInputSchema)
+    .query(({ ctx, input }) => ctx.services.audit.list(input)),
+});

@@ -1,0 +1,39 @@
+import { actorOf } from '../context.ts';
+import { droneActInputSchema, droneIdInputSchema, droneListInputSchema } from '../contract/drones.ts';
+import { ackInputSchema, heartbeatInputSchema, sessionInputSchema } from '../contract/fleet.ts';
+import { droneProcedure, fleetOperatorProcedure, router, viewerProcedure } from '../trpc.ts';
+
+/** Drones: what operators see and say of them, and their own side of a session. */
+export const dronesRouter = router({
+  list: viewerProcedure
+    .input(droneListInputSchema)
+    .query(({ ctx, input }) => ctx.services.fleet.listDrones(input)),
+
+  get: viewerProcedure
+    .input(droneIdInputSchema)
+    .query(({ ctx, input }) => ctx.services.fleet.getDrone(input.droneId)),
+
+  drain: fleetOperatorProcedure
+    .input(droneActInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.fleet.drain(input, actorOf(ctx))),
+
+  undrain: fleetOperatorProcedure
+    .input(droneActInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.fleet.undrain(input, actorOf(ctx))),
+
+  markLost: fleetOperatorProcedure
+    .input(droneActInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.fleet.markLost(input, actorOf(ctx))),
+
+  session: droneProcedure.input(sessionInputSchema).subscription(async function* ({ ctx, input, signal }) {
+    yield* ctx.services.fleet.session(input, signal ?? ctx.signal);
+  }),
+
+  heartbeat: droneProcedure
+    .input(heartbeatInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.fleet.heartbeat(input)),
+
+  ack: droneProcedure
+    .input(ackInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.fleet.acknowledge(input)),
+});

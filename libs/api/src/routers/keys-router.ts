@@ -1,0 +1,62 @@
+import { LeaseError } from '@leasehold/keys-core';
+import { assertMayHold, callerOf, mayRead } from '../access/access.ts';
+import {
+  connectInputSchema, keyListInputSchema, keyNameSchema, keyPageInputSchema, keyRenewInputSchema,
+  keyRenewableInputSchema, keyRevokeInputSchema,
+} from '../contract/keys.ts';
+import { clientProcedure, droneProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
+
+const NOTHING = { items: [], nextCursor: null };
+
+/** The keys face on the wire. Decisions are the key service's; access is judged here. */
+export const keysRouter = router({
+  connect: clientProcedure.input(connectInputSchema).mutation(async ({ ctx, input }) => {
+    const { services, access, signal } = ctx;
+    assertMayHold(access, input.key?.namespace ?? '');
+    const { spawn, ...rest } = input;
+    if (spawn?.datacenter !== undefined && spawn.datacenter !== services.datacenter) {
+      throw new LeaseError('spawn.no_drone', `There is no datacenter "${spawn.datacenter}" here.`);
+    }
+    return services.keys.connect({ ...rest, spawn }, callerOf(access), signal);
+  }),
+
+  get: viewerProcedure.input(keyNameSchema).query(async ({ ctx, input }) => {
+    if (!mayRead(ctx.access, input.namespace)) return null;
+    return ctx.services.keys.get(input, callerOf(ctx.access));
+  }),
+
+  list: viewerProcedure.input(keyListInputSchema).query(async ({ ctx, input }) => {
+    const page = await ctx.services.keys.list(input, callerOf(ctx.access));
+    const isElsewhere =
+      input.datacenter !== undefined &&
+      input.datacenter !== 'all' &&
+      input.datacenter !== ctx.services.datacenter;
+    return { ...page, ...(isElsewhere ? NOTHING : {}), unreachable: [] };
+  }),
+
+  renew: droneProcedure
+    .input(keyRenewInputSchema)
+    .mutation(async ({ ctx, input }) => ({ results: await ctx.services.keys.renew(input) })),
+
+  blockRenewal: operatorProcedure
+    .input(keyRenewableInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.keys.blockRenewal(input, callerOf(ctx.access))),
+
+  allowRenewal: operatorProcedure
+    .input(keyRenewableInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.keys.allowRenewal(input, callerOf(ctx.access))),
+
+  revoke: operatorProcedure
+    .input(keyRevokeInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.keys.revoke(input, callerOf(ctx.access))),
+
+  waiters: viewerProcedure.input(keyPageInputSchema).query(async ({ ctx, input }) => {
+    if (!mayRead(ctx.access, input.namespace)) return NOTHING;
+    return ctx.services.keys.waiters(input, callerOf(ctx.access));
+  }),
+
+  history: viewerProcedure.input(keyPageInputSchema).query(async ({ ctx, input }) => {
+    if (!mayRead(ctx.access, input.namespace)) return NOTHING;
+    return ctx.services.keys.history(input, callerOf(ctx.access));
+  }),
+});

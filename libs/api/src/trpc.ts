@@ -1,0 +1,73 @@
+import { initTRPC } from '@trpc/server';
+import { LeaseError, roleAllows, type Role } from '@leasehold/keys-core';
+import type { ApiContext } from './context.ts';
+import { assertUnlimited } from './access/access.ts';
+import { describeError, errorData, toTrpcError } from './error-map.ts';
+
+/** Which role a procedure needs. The role matrix is generated from this. */
+export interface ProcedureMeta {
+  readonly role: Role;
+}
+
+const t = initTRPC
+  .context<ApiContext>()
+  .meta<ProcedureMeta>()
+  .create({
+    isDev: false,
+    errorFormatter: ({ shape, error }) => {
+      const answer = describeError(error);
+      return { ...shape, message: answer.message, data: errorData(answer) };
+    },
+  });
+
+export const { router, createCallerFactory } = t;
+
+/** What a procedure threw becomes an error of the registry. */
+const mapErrors = t.middleware(async ({ next }) => {
+  const result = await next();
+  if (!result.ok) throw toTrpcError(result.error);
+  return result;
+});
+
+/** The one way to declare a procedure: with the role that it needs. */
+function procedureFor(role: Role) {
+  return t.procedure
+    .meta({ role })
+    .use(mapErrors)
+    .use(({ ctx, next }) => {
+      const { access } = ctx;
+      if (access === undefined) throw new LeaseError('auth.required');
+      if (!roleAllows(access.role, role)) {
+        throw new LeaseError('auth.forbidden', `This needs the role ${role}; the token's role is ${access.role}.`, {
+          details: { needed: role, role: access.role },
+        });
+      }
+      return next({ ctx: { access } });
+    });
+}
+
+export const viewerProcedure = procedureFor('viewer');
+export const clientProcedure = procedureFor('client');
+export const operatorProcedure = procedureFor('operator');
+
+/** Tokens are beyond every namespace, so an administrator who is limited to some is none. */
+export const adminProcedure = procedureFor('admin').use(({ ctx, next }) => {
+  assertUnlimited(ctx.access);
+  return next();
+});
+
+/** An operator's act on a drone concerns whatever runs there, in every namespace. */
+export const fleetOperatorProcedure = operatorProcedure.use(({ ctx, next }) => {
+  assertUnlimited(ctx.access);
+  return next();
+});
+
+/** A drone's token acts for its own drone id alone. */
+export const droneProcedure = procedureFor('drone').use(async ({ ctx, getRawInput, next }) => {
+  const input = await getRawInput();
+  const droneId = typeof input === 'object' && input !== null && 'droneId' in input ? input.droneId : undefined;
+  if (droneId !== undefined && droneId !== ctx.access.droneId) {
+    throw new LeaseError('auth.forbidden', 'A drone may act for itself alone.');
+  }
+  return next();
+});
