@@ -1,0 +1,165 @@
+import net from 'node:net';
+import { lineChannel, type LineChannel } from '../warden/line-channel.ts';
+import {
+  PROTOCOL_VERSION,
+  type BackendSnapshot,
+  type ExtendRequest,
+  type Reply,
+  type StartRequest,
+  type StopRequest,
+  type WardenEvent,
+  type WardenIdentity,
+} from '../warden/protocol.ts';
+import { StartFailed, WardenLost, type WardenLink, type WardenListener } from './warden-link.ts';
+
+/** A warden on this machine answers in far less; one that does not is stopped or stuck. */
+const REPLY_TIMEOUT_MS = 10_000;
+
+/** The request of the protocol without its id. */
+type Question =
+  | { op: 'hello'; protocol: number }
+  | { op: 'start'; backend: StartRequest }
+  | { op: 'extend'; items: readonly ExtendRequest[] }
+  | { op: 'stop'; stop: StopRequest }
+  | { op: 'note'; backendId: string; meta: unknown }
+  | { op: 'alive' | 'list' | 'shutdown' }
+  | { op: 'forget'; backendId: string };
+
+interface Waiting {
+  resolve(value: unknown): void;
+  reject(error: Error): void;
+  readonly timer: NodeJS.Timeout;
+}
+
+/** A {@link WardenLink} over the warden's socket. */
+export class SocketWardenLink implements WardenLink {
+  identity!: WardenIdentity;
+  readonly #channel: LineChannel;
+  readonly #listener: WardenListener;
+  readonly #waiting = new Map<number, Waiting>();
+  #lastId = 0;
+  #isClosed = false;
+
+  private constructor(socket: net.Socket, listener: WardenListener) {
+    this.#listener = listener;
+    this.#channel = lineChannel(socket, (line) => {
+      this.#receive(JSON.parse(line) as Reply | WardenEvent);
+    });
+    socket.on('error', () => socket.destroy());
+    socket.on('close', () => {
+      this.#end();
+    });
+  }
+
+  /**
+   * Connects and takes command of the warden.
+   * @throws {WardenLost} when none listens there, or it does not answer.
+   */
+  static async connect(socketPath: string, listener: WardenListener): Promise<SocketWardenLink> {
+    const socket = net.connect(socketPath);
+    await new Promise<void>((resolve, reject) => {
+      socket.once('connect', resolve);
+      socket.once('error', (cause) => {
+        reject(new WardenLost('no warden listens', { cause }));
+      });
+    });
+    const link = new SocketWardenLink(socket, listener);
+    try {
+      link.identity = (await link.#ask({
+        op: 'hello',
+        protocol: PROTOCOL_VERSION,
+      })) as WardenIdentity;
+    } catch (error) {
+      link.close();
+      throw error;
+    }
+    return link;
+  }
+
+  async start(request: StartRequest): Promise<BackendSnapshot> {
+    return (await this.#ask({ op: 'start', backend: request })) as BackendSnapshot;
+  }
+
+  async extend(items: readonly ExtendRequest[]): Promise<(string | null)[]> {
+    return (await this.#ask({ op: 'extend', items })) as (string | null)[];
+  }
+
+  async stop(stop: StopRequest): Promise<boolean> {
+    return (await this.#ask({ op: 'stop', stop })) as boolean;
+  }
+
+  async note(backendId: string, meta: unknown): Promise<void> {
+    await this.#ask({ op: 'note', backendId, meta });
+  }
+
+  async alive(): Promise<string[]> {
+    return (await this.#ask({ op: 'alive' })) as string[];
+  }
+
+  async list(): Promise<BackendSnapshot[]> {
+    return (await this.#ask({ op: 'list' })) as BackendSnapshot[];
+  }
+
+  async forget(backendId: string): Promise<void> {
+    await this.#ask({ op: 'forget', backendId });
+  }
+
+  async shutdown(): Promise<void> {
+    await this.#ask({ op: 'shutdown' });
+    // It closes the connection as it ends; that is no loss.
+    this.#isClosed = true;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#channel.close();
+  }
+
+  #ask(question: Question): Promise<unknown> {
+    this.#lastId += 1;
+    const id = this.#lastId;
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#waiting.delete(id);
+        reject(new WardenLost(`the warden did not answer ${question.op}`));
+      }, REPLY_TIMEOUT_MS);
+      this.#waiting.set(id, { resolve, reject, timer });
+      if (!this.#channel.send({ id, ...question }))
+        this.#settle(id)?.reject(new WardenLost('the warden is gone'));
+    });
+  }
+
+  #receive(message: Reply | WardenEvent): void {
+    if ('event' in message) {
+      if (message.event === 'changed') this.#listener.changed(message.backend);
+      else {
+        this.#isClosed = true;
+        this.#listener.superseded();
+      }
+      return;
+    }
+    const waiting = this.#settle(message.id);
+    if (message.ok) waiting?.resolve(message.value);
+    else
+      waiting?.reject(
+        message.problem === 'superseded'
+          ? new WardenLost('superseded')
+          : new StartFailed(message.problem),
+      );
+  }
+
+  #settle(id: number): Waiting | undefined {
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    clearTimeout(waiting?.timer);
+    return waiting;
+  }
+
+  #end(): void {
+    for (const id of [...this.#waiting.keys()])
+      this.#settle(id)?.reject(new WardenLost('the warden is gone'));
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#listener.lost();
+  }
+}

@@ -1,0 +1,51 @@
+import type {
+  BackendSnapshot,
+  ExtendRequest,
+  StartRequest,
+  StopRequest,
+  WardenIdentity,
+} from '../warden/protocol.ts';
+
+/**
+ * The agent's hold on its warden. The processes behind it may be simulated: nothing here says that
+ * they are real.
+ *
+ * Every call may throw {@link WardenLost}: the connection is gone, and whether the request was
+ * carried out is unknown.
+ */
+export interface WardenLink {
+  readonly identity: WardenIdentity;
+  /** @throws {StartFailed} when nothing was started, and nothing will be. */
+  start(request: StartRequest): Promise<BackendSnapshot>;
+  /** What is wrong with each item, in order; null where nothing is. */
+  extend(items: readonly ExtendRequest[]): Promise<(string | null)[]>;
+  /** Whether the warden knows the backend. */
+  stop(stop: StopRequest): Promise<boolean>;
+  note(backendId: string, meta: unknown): Promise<void>;
+  /** The ids of the backends of which processes are left. */
+  alive(): Promise<string[]>;
+  list(): Promise<BackendSnapshot[]>;
+  forget(backendId: string): Promise<void>;
+  /** Kills whatever is left, and ends the warden. */
+  shutdown(): Promise<void>;
+  /** Lets go of the warden and leaves its backends to it. */
+  close(): void;
+}
+
+export interface WardenListener {
+  changed(backend: BackendSnapshot): void;
+  /** A newer agent commands the warden: this one must end. */
+  superseded(): void;
+  /** The connection has ended and nobody closed it: the warden is dead, and its backends with it. */
+  lost(): void;
+}
+
+/** The warden cannot be reached any more. */
+export class WardenLost extends Error {
+  override readonly name = 'WardenLost';
+}
+
+/** The warden did not start a backend. */
+export class StartFailed extends Error {
+  override readonly name = 'StartFailed';
+}

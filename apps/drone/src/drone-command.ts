@@ -1,0 +1,4 @@
+export async function runDroneCommand(args: readonly string[]): Promise<number> {
+  await Promise.resolve(args);
+  return 2;
+}

@@ -1,0 +1,106 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { SocketWardenLink } from '../agent/socket-warden-link.ts';
+import type { WardenListener } from '../agent/warden-link.ts';
+import type { BackendSnapshot, StartRequest } from '../warden/protocol.ts';
+import { readWardenRecord } from '../warden/socket-path.ts';
+import { until } from './wait.ts';
+
+/** Somebody without privileges, for tests that run as root. */
+const ORDINARY_USER = { uid: 65_534, gid: 65_534 };
+
+/** A listener that notes what it hears. */
+export interface Ear extends WardenListener {
+  readonly changes: BackendSnapshot[];
+  isSuperseded: boolean;
+  isLost: boolean;
+}
+
+export function createEar(): Ear {
+  const ear: Ear = {
+    changes: [],
+    isSuperseded: false,
+    isLost: false,
+    changed: (backend) => ear.changes.push(backend),
+    superseded: () => {
+      ear.isSuperseded = true;
+    },
+    lost: () => {
+      ear.isLost = true;
+    },
+  };
+  return ear;
+}
+
+/** A real warden process with a state folder of its own. */
+export interface WardenFixture extends AsyncDisposable {
+  readonly stateDir: string;
+  readonly process: ChildProcess;
+  readonly pid: number;
+  connect(): Promise<{ link: SocketWardenLink; ear: Ear }>;
+}
+
+export async function startWarden(
+  bundle: string,
+  options: { isOrdinaryUser?: boolean } = {},
+): Promise<WardenFixture> {
+  const stateDir = mkdtempSync(path.join(os.tmpdir(), 'lh-warden-'));
+  const isOther = options.isOrdinaryUser === true && process.getuid?.() === 0;
+  if (isOther) {
+    chmodSync(stateDir, 0o700);
+    chownSync(stateDir, ORDINARY_USER.uid, ORDINARY_USER.gid);
+  }
+  const child = spawn(process.execPath, [bundle, 'warden', stateDir], {
+    detached: true,
+    stdio: ['ignore', 'ignore', 'inherit'],
+    cwd: '/',
+    ...(isOther ? ORDINARY_USER : {}),
+  });
+  await until('the warden listens', () => readWardenRecord(stateDir) !== undefined);
+  return {
+    stateDir,
+    process: child,
+    pid: child.pid ?? 0,
+    connect: async () => {
+      const ear = createEar();
+      const link = await SocketWardenLink.connect(
+        readWardenRecord(stateDir)?.socketPath ?? '',
+        ear,
+      );
+      return { link, ear };
+    },
+    [Symbol.asyncDispose]: async () => {
+      child.kill('SIGKILL');
+      await until('the warden ended', () => child.exitCode !== null || child.signalCode !== null);
+      rmSync(stateDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A start of a shell script, with deadlines from now: soft 1 h ahead unless said. */
+export function startOf(
+  script: string,
+  fields: Partial<StartRequest> & { softInMs?: number; hardInMs?: number } = {},
+): StartRequest {
+  const { softInMs = 3_600_000, hardInMs = softInMs + 600_000, ...rest } = fields;
+  const nowMs = os.uptime() * 1_000;
+  return {
+    backendId: `b-${randomUUID()}`,
+    leaseId: 'lease-one',
+    softAtMs: nowMs + softInMs,
+    hardAtMs: nowMs + hardInMs,
+    hardAfterMs: 5_000_000,
+    softToHardMs: hardInMs - softInMs,
+    command: '/bin/sh',
+    args: ['-c', script],
+    env: { PATH: '/usr/bin:/bin' },
+    cwd: '/',
+    stopSignal: 'SIGTERM',
+    stopGraceMs: 10_000,
+    meta: null,
+    ...rest,
+  };
+}

@@ -1,0 +1,137 @@
+import { extensionProblem, type DeadlineProblem, type OfferedDeadlines } from './deadlines.ts';
+import type { BackendSnapshot, BackendState, StartRequest, StopRequest } from './protocol.ts';
+
+/** What the warden needs of a backend's processes; {@link BackendProcess} in production. */
+export interface OwnedProcess {
+  readonly pid: number;
+  readonly exitCode: number | null;
+  signalStop(): void;
+  kill(): void;
+  isGone(): boolean;
+}
+
+/** What the key's own end is called when the warden noticed it first. */
+const KEY_EXPIRED = 'key_expired';
+
+/**
+ * One backend and the two moments at which the warden ends it.
+ *
+ *   running ── soft deadline, or a soft stop ──▶ stopping ── kill moment ──▶ killed ──▶ gone
+ *      └────────────── it ends by itself, or a hard stop ───────────────────────────────▶
+ *
+ * A stop that the key itself began freezes the deadlines. A stop for another reason has a limit of
+ * its own, `stopGraceMs` after the first request; the hard deadline binds it too and may still move
+ * later, because the agent goes on renewing until everything is gone.
+ */
+export class WardenBackend {
+  readonly #process: OwnedProcess;
+  readonly #request: StartRequest;
+  #softAtMs: number;
+  #hardAtMs: number;
+  #meta: unknown;
+  #stopReason: string | null = null;
+  #isKeyLost = false;
+  /** The end of the grace of the first stop; later ones postpone nothing. */
+  #graceEndsAtMs = Number.POSITIVE_INFINITY;
+  #isKilled = false;
+  #isGone = false;
+
+  constructor(request: StartRequest, process: OwnedProcess) {
+    this.#request = request;
+    this.#process = process;
+    this.#softAtMs = request.softAtMs;
+    this.#hardAtMs = request.hardAtMs;
+    this.#meta = request.meta;
+  }
+
+  get state(): BackendState {
+    if (this.#isGone) return 'gone';
+    return this.#stopReason === null ? 'running' : 'stopping';
+  }
+
+  snapshot(): BackendSnapshot {
+    return {
+      backendId: this.#request.backendId,
+      leaseId: this.#request.leaseId,
+      pid: this.#process.pid,
+      state: this.state,
+      softAtMs: this.#softAtMs,
+      hardAtMs: this.#hardAtMs,
+      stopReason: this.#stopReason,
+      isKilled: this.#isKilled,
+      exitCode: this.#process.exitCode,
+      meta: this.#meta,
+    };
+  }
+
+  note(meta: unknown): void {
+    this.#meta = meta;
+  }
+
+  /** Moves the deadlines later; says what is wrong if it may not. */
+  extend(offered: OfferedDeadlines, nowMs: number): DeadlineProblem | undefined {
+    if (this.#isGone || this.#isKeyLost || this.#isKilled) return 'stopping';
+    const { leaseId, hardAfterMs } = this.#request;
+    const held = { leaseId, softAtMs: this.#softAtMs, hardAtMs: this.#hardAtMs, hardAfterMs };
+    const problem = extensionProblem(held, offered, nowMs);
+    if (problem !== undefined) return problem;
+    this.#softAtMs = offered.softAtMs;
+    this.#hardAtMs = offered.hardAtMs;
+    return undefined;
+  }
+
+  /** Begins or hardens a stop. Returns whether anything changed. */
+  stop(stop: StopRequest, nowMs: number): boolean {
+    if (this.#isGone || this.#isKilled) return false;
+    if (stop.mode === 'hard') {
+      this.#stopReason ??= stop.reason;
+      this.#kill();
+      return true;
+    }
+    if (stop.isKeyLost) this.#loseKey(nowMs);
+    if (this.#stopReason !== null) return false;
+    this.#beginStop(stop.reason, nowMs);
+    return true;
+  }
+
+  /** Does what is due at this reading. Returns whether anything changed. */
+  tick(nowMs: number): boolean {
+    if (this.#isGone) return false;
+    if (this.#process.isGone()) {
+      this.#isGone = true;
+      return true;
+    }
+    let isChanged = false;
+    if (!this.#isKeyLost && nowMs >= this.#softAtMs) {
+      this.#isKeyLost = true;
+      if (this.#stopReason === null) {
+        this.#beginStop(KEY_EXPIRED, nowMs);
+        isChanged = true;
+      }
+    }
+    if (nowMs < Math.min(this.#hardAtMs, this.#graceEndsAtMs)) return isChanged;
+    const wasKilled = this.#isKilled;
+    // Said again at every tick: a process may have been forked while the first was on its way.
+    this.#kill();
+    return isChanged || !wasKilled;
+  }
+
+  /** The key is lost before its deadline: from soft to hard is all the time that is left. */
+  #loseKey(nowMs: number): void {
+    if (this.#isKeyLost) return;
+    this.#isKeyLost = true;
+    this.#hardAtMs = Math.min(this.#hardAtMs, nowMs + this.#request.softToHardMs);
+  }
+
+  #beginStop(reason: string, nowMs: number): void {
+    this.#stopReason = reason;
+    // A key that ran out leaves the time up to hard; every other stop has the program's own grace.
+    if (!this.#isKeyLost) this.#graceEndsAtMs = nowMs + this.#request.stopGraceMs;
+    this.#process.signalStop();
+  }
+
+  #kill(): void {
+    this.#isKilled = true;
+    this.#process.kill();
+  }
+}

@@ -1,0 +1,44 @@
+import type net from 'node:net';
+import { LINE_BYTES_MAX } from './protocol.ts';
+
+/** Reads and writes one JSON object per line on a socket. */
+export interface LineChannel {
+  /** Whether the message was handed to the system; false once the connection has ended. */
+  send(message: unknown): boolean;
+  close(): void;
+}
+
+/**
+ * Calls `onLine` for every whole line. A line over {@link LINE_BYTES_MAX} ends the connection: the
+ * other side does not speak this protocol.
+ */
+export function lineChannel(socket: net.Socket, onLine: (line: string) => void): LineChannel {
+  let parts: string[] = [];
+  let partsLength = 0;
+  socket.setEncoding('utf8');
+  socket.on('data', (chunk: string) => {
+    const lines = chunk.split('\n');
+    for (const [index, piece] of lines.entries()) {
+      parts.push(piece);
+      partsLength += piece.length;
+      if (partsLength > LINE_BYTES_MAX) {
+        socket.destroy();
+        return;
+      }
+      if (index === lines.length - 1) break;
+      const line = parts.join('');
+      parts = [];
+      partsLength = 0;
+      onLine(line);
+    }
+  });
+
+  return {
+    send: (message) => {
+      if (!socket.writable) return false;
+      socket.write(`${JSON.stringify(message)}\n`);
+      return true;
+    },
+    close: () => socket.end(),
+  };
+}

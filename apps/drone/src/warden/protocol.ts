@@ -1,0 +1,227 @@
+/**
+ * What agent and warden say to each other over the warden's socket: one JSON object per line.
+ *
+ * The agent sends requests `{ id, op, … }` and gets `{ id, ok: true, value }` or
+ * `{ id, ok: false, problem }` for each, told apart by their ids. The warden sends events of its own accord.
+ * A connection becomes the agent's with `hello`; the newest agent is obeyed, the former is told
+ * `superseded` and cut off. All instants are readings of the boot clock of this machine.
+ *
+ * The warden keeps its memory small, so what arrives is checked by hand here.
+ */
+
+/** Raised when a message no longer means what it meant; a `hello` of another number is refused. */
+export const PROTOCOL_VERSION = 1;
+
+/** Starting a thousand backends travels as a thousand lines; no line is longer than this. */
+export const LINE_BYTES_MAX = 1_048_576;
+
+export type Isolation = 'pid-namespace' | 'process-group';
+
+export interface WardenIdentity {
+  /** A random id made when the warden started: local times of this machine belong to it. */
+  readonly clockId: string;
+  readonly pid: number;
+  readonly isolation: Isolation;
+  /** What the isolation means on this machine, in words. */
+  readonly isolationDetail: string;
+}
+
+export interface StartRequest {
+  readonly backendId: string;
+  readonly leaseId: string;
+  readonly softAtMs: number;
+  readonly hardAtMs: number;
+  /** From grant to hard, and from soft to hard: no deadline may lie further ahead than the first. */
+  readonly hardAfterMs: number;
+  readonly softToHardMs: number;
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+  readonly stopSignal: string;
+  readonly stopGraceMs: number;
+  /** The agent's own notes, kept for the next agent. The warden never reads them. */
+  readonly meta: unknown;
+}
+
+export interface ExtendRequest {
+  readonly backendId: string;
+  readonly leaseId: string;
+  readonly softAtMs: number;
+  readonly hardAtMs: number;
+}
+
+export interface StopRequest {
+  readonly backendId: string;
+  readonly mode: 'soft' | 'hard';
+  readonly reason: string;
+  /** The key is lost: the time from soft to hard is all that is left, and no deadline moves again. */
+  readonly isKeyLost: boolean;
+}
+
+/** `gone`: every process of the backend has been seen to be gone. */
+export type BackendState = 'running' | 'stopping' | 'gone';
+
+export interface BackendSnapshot {
+  readonly backendId: string;
+  readonly leaseId: string;
+  readonly pid: number;
+  readonly state: BackendState;
+  readonly softAtMs: number;
+  readonly hardAtMs: number;
+  /** Why it was stopped; null while nobody stopped it. */
+  readonly stopReason: string | null;
+  readonly isKilled: boolean;
+  /** As a shell reports it: 128 + n for signal n. Null while it lives, and when it was killed. */
+  readonly exitCode: number | null;
+  readonly meta: unknown;
+}
+
+export type Request =
+  | { readonly id: number; readonly op: 'hello'; readonly protocol: number }
+  | { readonly id: number; readonly op: 'start'; readonly backend: StartRequest }
+  | { readonly id: number; readonly op: 'extend'; readonly items: readonly ExtendRequest[] }
+  | { readonly id: number; readonly op: 'stop'; readonly stop: StopRequest }
+  | { readonly id: number; readonly op: 'note'; readonly backendId: string; readonly meta: unknown }
+  | { readonly id: number; readonly op: 'alive' }
+  | { readonly id: number; readonly op: 'list' }
+  | { readonly id: number; readonly op: 'forget'; readonly backendId: string }
+  | { readonly id: number; readonly op: 'shutdown' };
+
+export type Reply =
+  | { readonly id: number; readonly ok: true; readonly value: unknown }
+  | { readonly id: number; readonly ok: false; readonly problem: string };
+
+export type WardenEvent =
+  | { readonly event: 'changed'; readonly backend: BackendSnapshot }
+  | { readonly event: 'superseded' };
+
+/** A message that does not follow the protocol. */
+export class ProtocolError extends Error {
+  override readonly name = 'ProtocolError';
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** @throws {ProtocolError} naming the field. */
+export function decodeRequest(line: string): Request {
+  const message = fieldsOf(parseJson(line), 'request');
+  const id = numberOf(message, 'id');
+  switch (message['op']) {
+    case 'hello':
+      return { id, op: 'hello', protocol: numberOf(message, 'protocol') };
+    case 'start':
+      return { id, op: 'start', backend: decodeStart(fieldsOf(message['backend'], 'backend')) };
+    case 'extend':
+      return {
+        id,
+        op: 'extend',
+        items: listOf(message, 'items').map((item) => decodeExtend(fieldsOf(item, 'items'))),
+      };
+    case 'stop':
+      return { id, op: 'stop', stop: decodeStop(fieldsOf(message['stop'], 'stop')) };
+    case 'note':
+      return { id, op: 'note', backendId: backendIdOf(message), meta: message['meta'] ?? null };
+    case 'alive':
+    case 'list':
+    case 'shutdown':
+      return { id, op: message['op'] };
+    case 'forget':
+      return { id, op: 'forget', backendId: backendIdOf(message) };
+    default:
+      throw new ProtocolError(`unknown op ${JSON.stringify(message['op'])}`);
+  }
+}
+
+function decodeStart(fields: Fields): StartRequest {
+  return {
+    ...decodeExtend(fields),
+    hardAfterMs: numberOf(fields, 'hardAfterMs'),
+    softToHardMs: numberOf(fields, 'softToHardMs'),
+    command: stringOf(fields, 'command'),
+    args: listOf(fields, 'args').map((arg) => text(arg, 'args')),
+    env: Object.fromEntries(
+      Object.entries(fieldsOf(fields['env'], 'env')).map(([name, value]) => [
+        name,
+        text(value, 'env'),
+      ]),
+    ),
+    cwd: stringOf(fields, 'cwd'),
+    stopSignal: signalOf(fields),
+    stopGraceMs: numberOf(fields, 'stopGraceMs'),
+    meta: fields['meta'] ?? null,
+  };
+}
+
+function decodeExtend(fields: Fields): ExtendRequest {
+  return {
+    backendId: backendIdOf(fields),
+    leaseId: stringOf(fields, 'leaseId'),
+    softAtMs: numberOf(fields, 'softAtMs'),
+    hardAtMs: numberOf(fields, 'hardAtMs'),
+  };
+}
+
+function decodeStop(fields: Fields): StopRequest {
+  const mode = fields['mode'];
+  if (mode !== 'soft' && mode !== 'hard') throw new ProtocolError('mode must be soft or hard');
+  return {
+    backendId: backendIdOf(fields),
+    mode,
+    reason: stringOf(fields, 'reason'),
+    isKeyLost: fields['isKeyLost'] === true,
+  };
+}
+
+function parseJson(line: string): unknown {
+  try {
+    return JSON.parse(line) as unknown;
+  } catch (cause) {
+    throw new ProtocolError('not JSON', { cause });
+  }
+}
+
+function fieldsOf(value: unknown, name: string): Fields {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new ProtocolError(`${name} must be an object`);
+  }
+  return value as Fields;
+}
+
+function listOf(fields: Fields, name: string): readonly unknown[] {
+  const value = fields[name];
+  if (!Array.isArray(value)) throw new ProtocolError(`${name} must be a list`);
+  return value as readonly unknown[];
+}
+
+function numberOf(fields: Fields, name: string): number {
+  const value = fields[name];
+  if (typeof value !== 'number' || !Number.isFinite(value))
+    throw new ProtocolError(`${name} must be a number`);
+  return value;
+}
+
+function stringOf(fields: Fields, name: string): string {
+  return text(fields[name], name);
+}
+
+function text(value: unknown, name: string): string {
+  if (typeof value !== 'string' || value.includes('\0'))
+    throw new ProtocolError(`${name} must be a string without NUL`);
+  return value;
+}
+
+/** Backend ids become file names of logs, so their form is part of the protocol. */
+function backendIdOf(fields: Fields): string {
+  const value = stringOf(fields, 'backendId');
+  if (!/^[a-z0-9-]{1,64}$/u.test(value))
+    throw new ProtocolError('backendId must be 1 to 64 of a-z, 0-9 and "-"');
+  return value;
+}
+
+function signalOf(fields: Fields): string {
+  const value = stringOf(fields, 'stopSignal');
+  if (!/^SIG[A-Z0-9]{2,10}$/u.test(value))
+    throw new ProtocolError('stopSignal must be the name of a signal');
+  return value;
+}

@@ -1,0 +1,99 @@
+/**
+ * The warden: a small process of its own, in a session of its own, that is the parent of all
+ * backends of a drone and ends each of them at its deadlines, whatever the agent does.
+ *
+ * It keeps no file that it trusts: what it owns are its children, and it dies with its memory. If
+ * it is killed, the kernel kills its backends. It reads the boot clock at a tick of 50 ms, because
+ * timers stand still while a machine sleeps.
+ *
+ * It loads as little as possible: no logger, no validation library, no transport.
+ */
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { createBootClock, type TickingClock } from '../boot-clock.ts';
+import { AgentServer } from './agent-server.ts';
+import { probeLaunchMeans } from './isolation.ts';
+import { BackendProcess } from './launch.ts';
+import { chooseSocketPath, readWardenRecord, writeWardenRecord } from './socket-path.ts';
+import { Warden } from './warden.ts';
+
+/** How long a warden without an agent and without a living backend stays. */
+const IDLE_LIMIT_MS = 5_000;
+
+export interface WardenOptions {
+  readonly stateDir: string;
+  readonly clock?: TickingClock | undefined;
+}
+
+/** Resolves when the warden has ended: told to, or with nobody left to serve. */
+export async function runWarden({
+  stateDir,
+  clock = createBootClock(),
+}: WardenOptions): Promise<void> {
+  // Ctrl-C, and a stop of the agent's group, are the agent's business.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGPIPE', 'SIGUSR2'] as const) {
+    process.on(signal, () => undefined);
+  }
+  const means = await probeLaunchMeans();
+  const logFolder = path.join(stateDir, 'logs');
+  mkdirSync(logFolder, { recursive: true, mode: 0o700 });
+  const socketPath = chooseSocketPath(stateDir);
+  const clockId = randomUUID();
+
+  let isShutdown = false;
+  const server: AgentServer = new AgentServer({
+    identity: {
+      clockId,
+      pid: process.pid,
+      isolation: means.isolation,
+      isolationDetail: means.detail,
+    },
+    warden: () => warden,
+    onShutdown: () => {
+      isShutdown = true;
+      warden.shutdown();
+    },
+  });
+  const warden: Warden = new Warden({
+    launch: (request) => BackendProcess.prepare(request, means, logFolder),
+    nowMs: () => clock.nowMs(),
+    onChange: (backend) => {
+      server.tell(backend);
+    },
+  });
+
+  // Whoever starts a warden has found that none answers here: what is left is a dead one's socket.
+  rmSync(socketPath, { force: true });
+  await server.listen(socketPath);
+  writeWardenRecord(stateDir, { socketPath, clockId, pid: process.pid });
+  await untilUnneeded({
+    clock,
+    warden,
+    hasAgent: () => server.hasAgent,
+    isShutdown: () => isShutdown,
+  });
+  // The name may be a later warden's by now.
+  if (readWardenRecord(stateDir)?.clockId === clockId) rmSync(socketPath, { force: true });
+}
+
+function untilUnneeded(of: {
+  clock: TickingClock;
+  warden: Warden;
+  hasAgent: () => boolean;
+  isShutdown: () => boolean;
+}): Promise<void> {
+  let idleSinceMs: number | undefined;
+  return new Promise((resolve) => {
+    const stopTicking = of.clock.onTick((nowMs) => {
+      of.warden.tick(nowMs);
+      const isEmpty = of.warden.aliveIds().length === 0;
+      const isIdle = isEmpty && !of.hasAgent();
+      idleSinceMs = isIdle ? (idleSinceMs ?? nowMs) : undefined;
+      const isOver = isEmpty && of.isShutdown();
+      if (!isOver && !(idleSinceMs !== undefined && nowMs - idleSinceMs >= IDLE_LIMIT_MS)) return;
+      stopTicking();
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,341 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { bundleEntry, type DroneBundle } from '../testing/drone-bundle.ts';
+import { processesWith } from '../testing/processes.ts';
+import { until } from '../testing/wait.ts';
+import { createEar, startOf, startWarden, type Ear } from '../testing/warden-fixture.ts';
+import { SocketWardenLink } from '../agent/socket-warden-link.ts';
+import { readWardenRecord } from './socket-path.ts';
+
+let bundle: DroneBundle;
+beforeAll(() => {
+  bundle = bundleEntry();
+});
+afterAll(() => {
+  bundle[Symbol.dispose]();
+});
+
+/** Sleeps without a handler, recognisable by its own command line. */
+function marked(): { marker: string; sleep: string } {
+  const marker = `leasehold-${randomUUID()}`;
+  return { marker, sleep: `exec -a ${marker} sleep 600` };
+}
+
+const bash = { command: '/bin/bash' };
+
+async function untilGone(ear: Ear, limitMs = 10_000): Promise<Ear['changes'][number]> {
+  await until('the backend is gone', () => ear.changes.at(-1)?.state === 'gone', limitMs);
+  const last = ear.changes.at(-1);
+  if (last === undefined) throw new Error('nothing was heard');
+  return last;
+}
+
+describe.each([
+  { who: 'root or whoever runs the tests', isOrdinaryUser: false },
+  { who: 'an ordinary user', isOrdinaryUser: true },
+])('warden, as $who', ({ isOrdinaryUser }) => {
+  test('C63 F4c when it is killed its backends die with it, a descendant that called setsid too', async () => {
+    await using warden = await startWarden(bundle.file, { isOrdinaryUser });
+    const { link } = await warden.connect();
+    const { marker } = marked();
+    await link.start(
+      startOf(
+        `(setsid bash -c 'exec -a ${marker} sleep 600' &) ; exec -a ${marker} sleep 600`,
+        bash,
+      ),
+    );
+    await until(
+      'both processes run',
+      () => processesWith(marker).filter((pid) => nameOf(pid) === 'sleep').length === 2,
+    );
+    expect(link.identity.isolation).toBe('pid-namespace');
+
+    process.kill(warden.pid, 'SIGKILL');
+
+    await until('both are dead', () => processesWith(marker).length === 0, 2_000);
+    expect(processesWith(marker)).toEqual([]);
+  });
+
+  test('C63 a program without a handler dies at soft, although it is in a PID namespace', async () => {
+    await using warden = await startWarden(bundle.file, { isOrdinaryUser });
+    const { link, ear } = await warden.connect();
+    const { marker, sleep } = marked();
+
+    await link.start(startOf(sleep, { ...bash, softInMs: 500, hardInMs: 60_000 }));
+    const last = await untilGone(ear, 3_000);
+
+    expect(last).toMatchObject({ stopReason: 'key_expired', isKilled: false, exitCode: 143 });
+    expect(processesWith(marker)).toEqual([]);
+  });
+
+  test('a program that ignores its stop signal dies at hard', async () => {
+    await using warden = await startWarden(bundle.file, { isOrdinaryUser });
+    const { link, ear } = await warden.connect();
+    const { marker } = marked();
+
+    const started = await link.start(
+      startOf(`trap '' TERM; : ${marker}; while :; do sleep 0.1; done`, {
+        softInMs: 300,
+        hardInMs: 1_000,
+      }),
+    );
+    const last = await untilGone(ear, 4_000);
+
+    expect(last).toMatchObject({ stopReason: 'key_expired', isKilled: true });
+    expect(os.uptime() * 1_000).toBeGreaterThanOrEqual(started.hardAtMs);
+    expect(processesWith(marker)).toEqual([]);
+  });
+});
+
+describe('warden', () => {
+  test('F4b F2 the agent being gone, deadlines are kept all the same', async () => {
+    await using warden = await startWarden(bundle.file);
+    const { link } = await warden.connect();
+    const { marker, sleep } = marked();
+    await link.start(startOf(sleep, { ...bash, softInMs: 1_000, hardInMs: 2_000 }));
+
+    link.close();
+
+    await until('the backend is stopped', () => processesWith(marker).length === 0, 4_000);
+    const { link: next } = await warden.connect();
+    await until('the warden has seen it', async () => (await next.list())[0]?.state === 'gone');
+    expect(await next.list()).toMatchObject([{ state: 'gone', stopReason: 'key_expired' }]);
+  });
+
+  test('moves a deadline later for the same lease, and for no other', async () => {
+    await using warden = await startWarden(bundle.file);
+    const { link } = await warden.connect();
+    const request = startOf('sleep 600', { softInMs: 60_000 });
+    await link.start(request);
+    const { backendId, softAtMs, hardAtMs } = request;
+
+    const problems = await link.extend([
+      { backendId, leaseId: 'lease-one', softAtMs: softAtMs + 1_000, hardAtMs: hardAtMs + 1_000 },
+      { backendId, leaseId: 'lease-two', softAtMs: softAtMs + 2_000, hardAtMs: hardAtMs + 2_000 },
+      { backendId, leaseId: 'lease-one', softAtMs, hardAtMs },
+      {
+        backendId,
+        leaseId: 'lease-one',
+        softAtMs: softAtMs + 864_000_000,
+        hardAtMs: hardAtMs + 864_000_000,
+      },
+      { backendId: 'never-started', leaseId: 'lease-one', softAtMs, hardAtMs },
+    ]);
+
+    expect(problems).toEqual([
+      null,
+      'other_lease',
+      'not_later',
+      'too_far_ahead',
+      'unknown_backend',
+    ]);
+    expect(await link.list()).toMatchObject([
+      { softAtMs: softAtMs + 1_000, hardAtMs: hardAtMs + 1_000 },
+    ]);
+  });
+
+  test('obeys the newest agent and tells the former', async () => {
+    await using warden = await startWarden(bundle.file);
+    const former = await warden.connect();
+    const next = await warden.connect();
+
+    await until('the former is told', () => former.ear.isSuperseded);
+
+    await expect(former.link.list()).rejects.toThrow(/gone|superseded/u);
+    expect(await next.link.list()).toEqual([]);
+    expect(next.link.identity).toEqual(former.link.identity);
+  });
+
+  test('C49 starts a backend id at most once in its life, even when the first has ended', async () => {
+    await using warden = await startWarden(bundle.file);
+    const { link, ear } = await warden.connect();
+    const request = startOf('exit 0');
+    await link.start(request);
+    await untilGone(ear);
+    await link.forget(request.backendId);
+
+    await expect(link.start(request)).rejects.toThrow('started_before');
+    expect(await link.list()).toEqual([]);
+  });
+
+  test('starts nothing when soft has passed', async () => {
+    await using warden = await startWarden(bundle.file);
+    const { link } = await warden.connect();
+    const { marker, sleep } = marked();
+
+    await expect(
+      link.start(startOf(sleep, { ...bash, softInMs: -1, hardInMs: 1_000 })),
+    ).rejects.toThrow('too_late');
+
+    expect(processesWith(marker)).toEqual([]);
+  });
+
+  test.each(['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGUSR1'])(
+    'stops a program by its own stop signal: %s',
+    async (stopSignal) => {
+      await using warden = await startWarden(bundle.file);
+      const { link, ear } = await warden.connect();
+      const request = startOf(
+        `trap 'exit 7' ${stopSignal.slice(3)}; echo up; while :; do sleep 0.05; done`,
+        { stopSignal },
+      );
+      await link.start(request);
+      await until('the program runs', () =>
+        logOf(warden.stateDir, request.backendId).includes('up'),
+      );
+
+      await link.stop({
+        backendId: request.backendId,
+        mode: 'soft',
+        reason: 'external',
+        isKeyLost: false,
+      });
+
+      expect(await untilGone(ear)).toMatchObject({
+        exitCode: 7,
+        stopReason: 'external',
+        isKilled: false,
+      });
+    },
+  );
+
+  test('kills a program that outlives its grace, and a repeated stop postpones nothing', async () => {
+    await using warden = await startWarden(bundle.file);
+    const { link, ear } = await warden.connect();
+    const request = startOf(`trap '' TERM; echo up; while :; do sleep 0.05; done`, {
+      stopGraceMs: 600,
+    });
+    await link.start(request);
+    await until('the program runs', () => logOf(warden.stateDir, request.backendId).includes('up'));
+    const stop = {
+      backendId: request.backendId,
+      mode: 'soft',
+      reason: 'external',
+      isKeyLost: false,
+    } as const;
+    const beganAtMs = performance.now();
+
+    await link.stop(stop);
+    await until('half of the grace is over', () => performance.now() - beganAtMs > 300);
+    await link.stop(stop);
+    const last = await untilGone(ear);
+
+    expect(last).toMatchObject({ isKilled: true, stopReason: 'external' });
+    expect(performance.now() - beganAtMs).toBeLessThan(1_500);
+  });
+
+  test('reports the exit code of a program that ends by itself, and keeps it until it is forgotten', async () => {
+    await using warden = await startWarden(bundle.file);
+    const { link, ear } = await warden.connect();
+    await link.start(
+      startOf('echo to-out; echo to-err >&2; exit 42', {
+        backendId: 'b-code',
+        meta: { note: 'kept' },
+      }),
+    );
+
+    expect(await untilGone(ear)).toMatchObject({ exitCode: 42, stopReason: null, isKilled: false });
+
+    const next = await warden.connect();
+    expect(await next.link.list()).toMatchObject([
+      { backendId: 'b-code', exitCode: 42, meta: { note: 'kept' } },
+    ]);
+    await next.link.forget('b-code');
+    expect(await next.link.list()).toEqual([]);
+    expect(logOf(warden.stateDir, 'b-code')).toBe('to-out\n');
+    expect(readFileSync(path.join(warden.stateDir, 'logs/b-code.stderr.log'), 'utf8')).toBe(
+      'to-err\n',
+    );
+  });
+
+  test('a backend is gone only with its descendants: nothing outlives its main process', async () => {
+    await using warden = await startWarden(bundle.file);
+    const { link, ear } = await warden.connect();
+    const { marker } = marked();
+
+    await link.start(
+      startOf(`(setsid bash -c 'exec -a ${marker} sleep 600' &) ; sleep 0.3; exit 3`, bash),
+    );
+
+    expect(await untilGone(ear)).toMatchObject({ exitCode: 3 });
+    expect(processesWith(marker)).toEqual([]);
+  });
+
+  test('a command that does not exist ends with the code of a shell', async () => {
+    await using warden = await startWarden(bundle.file);
+    const { link, ear } = await warden.connect();
+
+    await link.start(startOf('', { command: '/no/such/program', args: [] }));
+
+    expect(await untilGone(ear)).toMatchObject({ exitCode: 127 });
+  });
+
+  test('a folder that does not exist is said, and nothing is left', async () => {
+    await using warden = await startWarden(bundle.file);
+    const { link } = await warden.connect();
+
+    await expect(link.start(startOf('exit 0', { cwd: '/no/such/folder' }))).rejects.toThrow(
+      'start_failed',
+    );
+
+    expect(await link.list()).toEqual([]);
+  });
+
+  test('its socket and its files are for its owner alone', async () => {
+    await using warden = await startWarden(bundle.file);
+    const record = readWardenRecord(warden.stateDir);
+
+    expect(statSync(record?.socketPath ?? '').mode & 0o777).toBe(0o600);
+    expect(statSync(path.join(warden.stateDir, 'warden.json')).mode & 0o777).toBe(0o600);
+    expect(statSync(path.join(warden.stateDir, 'logs')).mode & 0o777).toBe(0o700);
+  });
+
+  test('ends by itself when nobody needs it, and at once when it is told to', async () => {
+    await using idle = await startWarden(bundle.file);
+    await using told = await startWarden(bundle.file);
+    const { link } = await told.connect();
+    const { marker, sleep } = marked();
+    await link.start(startOf(sleep, bash));
+
+    await link.shutdown();
+
+    await until('the told one ends', () => told.process.exitCode === 0, 3_000);
+    expect(processesWith(marker)).toEqual([]);
+    await until('the idle one ends', () => idle.process.exitCode === 0, 8_000);
+    const record = readWardenRecord(idle.stateDir);
+    await expect(SocketWardenLink.connect(record?.socketPath ?? '', createEar())).rejects.toThrow(
+      'no warden listens',
+    );
+  });
+
+  test('stays under 60 MB with fifty backends', async () => {
+    await using warden = await startWarden(bundle.file);
+    const { link } = await warden.connect();
+    for (let count = 0; count < 50; count += 1) await link.start(startOf('exec sleep 600'));
+
+    const status = readFileSync(`/proc/${String(warden.pid)}/status`, 'utf8');
+    const residentKb = Number(/^VmRSS:\s+(\d+)/mu.exec(status)?.[1]);
+
+    expect(residentKb).toBeGreaterThan(0);
+    expect(residentKb).toBeLessThan(60_000);
+  });
+});
+
+function logOf(stateDir: string, backendId: string): string {
+  try {
+    return readFileSync(path.join(stateDir, `logs/${backendId}.stdout.log`), 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function nameOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${String(pid)}/comm`, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}

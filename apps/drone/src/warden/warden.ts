@@ -1,0 +1,115 @@
+import { WardenBackend, type OwnedProcess } from './backend.ts';
+import { startProblem } from './deadlines.ts';
+import type { BackendSnapshot, ExtendRequest, StartRequest, StopRequest } from './protocol.ts';
+
+/** Prepares a backend's processes up to the point where `release` lets the program run. */
+export type Launch = (request: StartRequest) => Promise<OwnedProcess & { release(): void }>;
+
+/** Why a backend was not started. It never will be: its id is used up. */
+export class StartRefused extends Error {
+  override readonly name = 'StartRefused';
+}
+
+/**
+ * All backends of a drone, and the clock that ends them. Nothing that an agent does or fails to do
+ * leaves a backend running past its hard deadline.
+ */
+export class Warden {
+  readonly #launch: Launch;
+  readonly #nowMs: () => number;
+  readonly #onChange: (backend: BackendSnapshot) => void;
+  readonly #backends = new Map<string, WardenBackend>();
+  /** Every id that was ever asked for: a backend is started at most once in the warden's life. */
+  readonly #seenIds = new Set<string>();
+  #isShuttingDown = false;
+
+  constructor(options: {
+    launch: Launch;
+    nowMs: () => number;
+    onChange: (backend: BackendSnapshot) => void;
+  }) {
+    this.#launch = options.launch;
+    this.#nowMs = options.nowMs;
+    this.#onChange = options.onChange;
+  }
+
+  /** @throws {StartRefused} saying why; nothing runs then. */
+  async start(request: StartRequest): Promise<BackendSnapshot> {
+    if (this.#isShuttingDown) throw new StartRefused('shutting_down');
+    if (this.#seenIds.has(request.backendId)) throw new StartRefused('started_before');
+    this.#seenIds.add(request.backendId);
+    this.#refuseUnlessTimely(request);
+
+    const process = await this.#launch(request);
+    try {
+      // Launching took time; the program runs only if soft is still ahead.
+      this.#refuseUnlessTimely(request);
+      if (this.#isShuttingDown) throw new StartRefused('shutting_down');
+    } catch (refusal) {
+      process.kill();
+      throw refusal;
+    }
+    const backend = new WardenBackend(request, process);
+    this.#backends.set(request.backendId, backend);
+    process.release();
+    return backend.snapshot();
+  }
+
+  /** What is wrong with each of the offered deadlines, in order; null where nothing is. */
+  extend(items: readonly ExtendRequest[]): (string | null)[] {
+    const nowMs = this.#nowMs();
+    return items.map((item) => {
+      const backend = this.#backends.get(item.backendId);
+      return backend === undefined ? 'unknown_backend' : (backend.extend(item, nowMs) ?? null);
+    });
+  }
+
+  /** Whether there is such a backend; one that is stopping or gone stays as it is. */
+  stop(stop: StopRequest): boolean {
+    const backend = this.#backends.get(stop.backendId);
+    if (backend === undefined) return false;
+    if (backend.stop(stop, this.#nowMs())) this.#onChange(backend.snapshot());
+    return true;
+  }
+
+  note(backendId: string, meta: unknown): boolean {
+    const backend = this.#backends.get(backendId);
+    backend?.note(meta);
+    return backend !== undefined;
+  }
+
+  /** The ids of the backends of which processes are left. */
+  aliveIds(): string[] {
+    return this.list()
+      .filter((backend) => backend.state !== 'gone')
+      .map((backend) => backend.backendId);
+  }
+
+  list(): BackendSnapshot[] {
+    return [...this.#backends.values()].map((backend) => backend.snapshot());
+  }
+
+  /** Drops the record of a backend that is gone. */
+  forget(backendId: string): boolean {
+    return this.#backends.get(backendId)?.state === 'gone' && this.#backends.delete(backendId);
+  }
+
+  /** Ends everything without asking; nothing is started from now on. */
+  shutdown(): void {
+    this.#isShuttingDown = true;
+    for (const backendId of this.aliveIds()) {
+      this.stop({ backendId, mode: 'hard', reason: 'internal', isKeyLost: false });
+    }
+  }
+
+  tick(nowMs: number): void {
+    for (const backend of this.#backends.values()) {
+      if (backend.tick(nowMs)) this.#onChange(backend.snapshot());
+    }
+  }
+
+  #refuseUnlessTimely(request: StartRequest): void {
+    const problem = startProblem(request, this.#nowMs());
+    if (problem !== undefined) throw new StartRefused(problem);
+  }
+}
