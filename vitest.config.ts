@@ -3,9 +3,9 @@ import { defineConfig } from 'vitest/config';
 const root = import.meta.dirname;
 
 /** Libraries are read from their sources; the second list is for what Vitest loads as a server does. */
-const conditions = ['@leasehold/source', 'module', 'node', 'import', 'default'];
+const conditions = ['@leasehold/source', 'module', 'node'];
 const resolve = { conditions };
-const ssr = { resolve: { conditions, externalConditions: conditions } };
+const ssr = { resolve: { conditions } };
 
 /** Where tests are: beside the code they protect. */
 function testsNamed(ending: string): string[] {
@@ -30,7 +30,6 @@ export default defineConfig({
   resolve,
   ssr,
   test: {
-    // Every project at once would put the timing tests beside everything else.
     projects: [
       {
         resolve,

@@ -19,7 +19,7 @@ export { chooseDrone, type DroneChoice, type DroneChoiceInput } from './store/fl
 export {
   openSession, recordHeartbeat, type SessionRef, type SessionRequest,
 } from './store/fleet/drone-sessions.ts';
-export { getDrone, heldLeaseIds, listDrones, setDraining, setLost, type DroneListInput } from './store/fleet/drones.ts';
+export { countDrones, getDrone, heldLeaseIds, listDrones, setDraining, setLost, type DroneListInput } from './store/fleet/drones.ts';
 export { removeOldFleetRows, type FleetRetention } from './store/fleet/fleet-retention.ts';
 export type {
   BackendStateView, BackendView, DroneView, OfferedProgram, OutboxAction,
@@ -30,3 +30,10 @@ export { createReaper, dropForgottenLeases, type Reaper, type ReapPass } from '.
 export { checkEpoch, endHoldOff, type EpochCheck } from './store/epoch.ts';
 export { dropOldAnswers } from './store/requests.ts';
 export { dropLapsedTickets } from './store/tickets.ts';
+export { checkReachable, readDatabaseSettings, type DatabaseSettings } from './store/database-settings.ts';
+export {
+  startEmbeddedPostgres, type EmbeddedPostgres, type EmbeddedPostgresOptions,
+} from './store/embedded-postgres.ts';
+export {
+  createDatabase, findMigrationsDir, migrate, migrationStatus, type MigrationStatus,
+} from './store/migrate.ts';

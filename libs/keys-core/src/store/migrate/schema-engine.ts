@@ -1,0 +1,71 @@
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils';
+import type * as Wasm from '@prisma/schema-engine-wasm/schema_engine_bg';
+import { WholeScriptAdapter } from './whole-scripts.ts';
+
+/** Prisma's schema engine, as WebAssembly: no download, no native program. */
+export type SchemaEngine = Wasm.SchemaEngine;
+
+/** How to open the engine. */
+export interface SchemaEngineOptions {
+  readonly databaseUrl: string;
+  /** The files of a Prisma schema, where the engine is to compare with one. */
+  readonly datamodels?: [name: string, text: string][];
+  /** For how long a statement of it waits for a lock before it fails with SQLSTATE 55P03. */
+  readonly lockTimeoutMs: number;
+}
+
+/** The little of WebAssembly that is used; Node has it, its types do not name it. */
+interface WebAssemblyApi {
+  instantiate(
+    binary: Uint8Array,
+    imports: Record<string, unknown>,
+  ): Promise<{ instance: { exports: Record<string, () => void> } }>;
+}
+
+let loaded: Promise<typeof Wasm> | undefined;
+
+/** Calls `work` with an engine on the database, and gives its memory and connections back afterwards. */
+export async function withSchemaEngine<T>(
+  options: SchemaEngineOptions,
+  work: (engine: SchemaEngine) => Promise<T>,
+): Promise<T> {
+  loaded ??= load();
+  const { SchemaEngine: Engine } = await loaded;
+  const adapter = new WholeScriptAdapter({
+    connectionString: options.databaseUrl,
+    options: `-c lock_timeout=${String(options.lockTimeoutMs)}`,
+  });
+  const engine = await Engine.new(
+    { datamodels: options.datamodels },
+    () => undefined,
+    bindMigrationAwareSqlAdapterFactory(adapter),
+  );
+  try {
+    return await work(engine);
+  } finally {
+    engine.free();
+    await adapter.close();
+  }
+}
+
+/**
+ * The package is written for bundlers that import `.wasm` files. Node does not, so the two halves are
+ * put together here, by file: the package is never part of a bundle.
+ */
+async function load(): Promise<typeof Wasm> {
+  const entry = createRequire(import.meta.url).resolve('@prisma/schema-engine-wasm');
+  const folder = path.dirname(entry);
+  const glue = (await import(
+    pathToFileURL(path.join(folder, 'schema_engine_bg.js')).href
+  )) as typeof Wasm;
+  const binary = await readFile(path.join(folder, 'schema_engine_bg.wasm'));
+  const { WebAssembly } = globalThis as unknown as { WebAssembly: WebAssemblyApi };
+  const { instance } = await WebAssembly.instantiate(binary, { './schema_engine_bg.js': glue });
+  glue.__wbg_set_wasm(instance.exports);
+  instance.exports['__wbindgen_start']?.();
+  return glue;
+}

@@ -1,0 +1,33 @@
+import type { TestProject } from 'vitest/node';
+import { startTestCluster, type TestCluster } from './test-cluster.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The connection string of the run's cluster; see `createTestDatabase`. */
+    clusterUrl: string;
+  }
+}
+
+interface Shared {
+  readonly started: Promise<TestCluster>;
+  usersCount: number;
+}
+
+/** Each project of a run is set up by a copy of this module; they have the process in common. */
+const SHARED = Symbol.for('leasehold.testCluster');
+const place = globalThis as { [SHARED]?: Shared | undefined };
+
+/**
+ * Gives the project the cluster of this run: the first one starts it, the last one stops it.
+ */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const shared = (place[SHARED] ??= { started: startTestCluster(), usersCount: 0 });
+  shared.usersCount += 1;
+  project.provide('clusterUrl', (await shared.started).url);
+  return async () => {
+    shared.usersCount -= 1;
+    if (shared.usersCount > 0) return;
+    place[SHARED] = undefined;
+    await (await shared.started).stop();
+  };
+}

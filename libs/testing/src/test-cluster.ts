@@ -1,0 +1,39 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import {
+  createDatabase,
+  findMigrationsDir,
+  migrate,
+  startEmbeddedPostgres,
+  type EmbeddedPostgres,
+} from '@leasehold/keys-core/store';
+
+/** The database that every test database is a copy of: migrated, and otherwise empty. */
+export const TEMPLATE_DATABASE = 'leasehold_template';
+
+/** A PostgreSQL for one run of the tests. */
+export interface TestCluster {
+  /** The connection string of its database `postgres`. */
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** Starts a cluster without fsync in a new temporary folder, with the template in it. */
+export async function startTestCluster(): Promise<TestCluster> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-test-'));
+  const cluster: EmbeddedPostgres = await startEmbeddedPostgres({
+    dataDir: path.join(folder, 'postgres'),
+    fsync: false,
+    settings: { max_connections: '300', shared_buffers: '128MB', autovacuum_naptime: '5s' },
+  });
+  await createDatabase(cluster.url(TEMPLATE_DATABASE));
+  await migrate(cluster.url(TEMPLATE_DATABASE), findMigrationsDir());
+  return {
+    url: cluster.url('postgres'),
+    async stop() {
+      await cluster.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,34 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** How long to wait, and how often to look. */
+export interface WaitOptions {
+  readonly timeoutMs?: number | undefined;
+  readonly pollMs?: number | undefined;
+  /** What is waited for, for the message of the failure. */
+  readonly what?: string | undefined;
+}
+
+/**
+ * Asks `look` until it answers something other than `undefined`, `null` or `false`, and gives that.
+ * An error of `look` counts as "not yet"; the last one is the cause of the failure.
+ */
+export async function waitUntil<T>(
+  look: () => T | Promise<T>,
+  { timeoutMs = 10_000, pollMs = 20, what = 'what was waited for' }: WaitOptions = {},
+): Promise<NonNullable<Exclude<T, false>>> {
+  const startedAt = performance.now();
+  let cause: unknown;
+  while (performance.now() - startedAt < timeoutMs) {
+    try {
+      const seen = await look();
+      if (seen !== undefined && seen !== null && seen !== false) {
+        return seen as NonNullable<Exclude<T, false>>;
+      }
+      cause = undefined;
+    } catch (error) {
+      cause = error;
+    }
+    await sleep(pollMs);
+  }
+  throw new Error(`${what} did not happen within ${String(timeoutMs)} ms`, { cause });
+}
