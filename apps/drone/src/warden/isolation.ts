@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
+import { searchPath } from './config.ts';
 import { GROUP_INIT, NAMESPACE_INIT } from './init-script.ts';
 import type { Isolation } from './protocol.ts';
 
@@ -99,8 +100,7 @@ function outputOf(command: readonly string[]): Promise<string | undefined> {
 
 /** Looks in PATH, then where systems keep such tools. */
 export function findTool(name: string): string | undefined {
-  // eslint-disable-next-line no-restricted-properties -- looks for a system tool; configures nothing
-  const folders = [...(process.env['PATH'] ?? '').split(path.delimiter), ...TOOL_FOLDERS];
+  const folders = [...searchPath().split(path.delimiter), ...TOOL_FOLDERS];
   return folders
     .filter((folder) => path.isAbsolute(folder))
     .map((folder) => path.join(folder, name))

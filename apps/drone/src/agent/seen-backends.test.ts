@@ -1,0 +1,73 @@
+import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { SeenBackends } from './seen-backends.ts';
+
+let stateDir: string;
+beforeEach(() => {
+  stateDir = mkdtempSync(path.join(os.tmpdir(), 'lh-seen-'));
+});
+afterEach(() => {
+  rmSync(stateDir, { recursive: true, force: true });
+});
+
+describe('the memory of a drone', () => {
+  test('C49 a backend that was seen is seen after a restart', () => {
+    const before = SeenBackends.open(stateDir);
+    before.mark({ backendId: 'b1', mark: 'started', clockId: 'c1' });
+    before.mark({ backendId: 'b2', mark: 'never', clockId: 'c1' });
+    before.close();
+
+    const after = SeenBackends.open(stateDir);
+
+    expect(after.get('b1')?.mark).toBe('started');
+    expect(after.get('b2')?.mark).toBe('never');
+    expect(after.get('b3')).toBeUndefined();
+    after.close();
+  });
+
+  test('tells which may have been started on a clock and are not known to be over', () => {
+    const seen = SeenBackends.open(stateDir);
+    seen.mark({ backendId: 'b1', mark: 'started', clockId: 'c1' });
+    seen.mark({ backendId: 'b2', mark: 'started', clockId: 'c1' });
+    seen.mark({ backendId: 'b3', mark: 'started', clockId: 'c2' });
+    seen.mark({ backendId: 'b2', mark: 'done', clockId: 'c1' });
+
+    expect(seen.unfinished('c1')).toEqual(['b1']);
+    seen.close();
+  });
+
+  test('a line that a crash cut short is passed over and does not swallow the next', () => {
+    const before = SeenBackends.open(stateDir);
+    before.mark({ backendId: 'b1', mark: 'started', clockId: 'c1' });
+    before.close();
+    appendFileSync(path.join(stateDir, 'backends.jsonl'), '{"backendId":"b2","ma');
+
+    const after = SeenBackends.open(stateDir);
+    after.mark({ backendId: 'b3', mark: 'started', clockId: 'c1' });
+    after.close();
+    const again = SeenBackends.open(stateDir);
+
+    expect(['b1', 'b2', 'b3'].map((id) => again.get(id)?.mark)).toEqual([
+      'started',
+      undefined,
+      'started',
+    ]);
+    again.close();
+  });
+
+  test('keeps the newest, and no more of them than its bound', () => {
+    const seen = SeenBackends.open(stateDir, 10);
+    for (let count = 0; count < 45; count += 1) {
+      seen.mark({ backendId: `b${String(count)}`, mark: 'started', clockId: 'c1' });
+    }
+
+    const lines = readFileSync(path.join(stateDir, 'backends.jsonl'), 'utf8').trim().split('\n');
+
+    expect(lines.length).toBeLessThan(20);
+    expect(seen.get('b44')).toBeDefined();
+    expect(seen.get('b0')).toBeUndefined();
+    seen.close();
+  });
+});

@@ -1,0 +1,210 @@
+/**
+ * What a drone is told: its config file (which programs it offers, and how they are run) and the
+ * environment (where the controllers are). Nothing else in this app reads either. All problems are
+ * listed at once, and nothing has been started when they are.
+ */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { datacenterSchema, envNameSchema, idSchema } from '@leasehold/api/contract';
+import { LeaseError, LIMITS } from '@leasehold/keys-core';
+import { z } from 'zod';
+import { isForbiddenEnvName } from './agent/backend-env.ts';
+
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const;
+
+const portSchema = z.number().int().min(1).max(65_535);
+const durationMsSchema = z
+  .number()
+  .int()
+  .min(1)
+  .max(24 * 60 * 60 * 1_000);
+/** The chain that starts a program hands it on as words; a word of `NAME=value` would be taken for one. */
+const commandSchema = z
+  .string()
+  .min(1)
+  .refine(
+    (value) => !value.includes('\0') && !value.includes('='),
+    'must hold neither NUL nor "="',
+  );
+
+const readinessSchema = z
+  .discriminatedUnion('type', [
+    z.strictObject({
+      type: z.literal('tcp'),
+      timeoutMs: durationMsSchema.default(300_000),
+      intervalMs: durationMsSchema.default(100),
+    }),
+    z.strictObject({
+      type: z.literal('http'),
+      path: z.string().startsWith('/').default('/'),
+      timeoutMs: durationMsSchema.default(300_000),
+      intervalMs: durationMsSchema.default(100),
+    }),
+  ])
+  .default({ type: 'tcp', timeoutMs: 300_000, intervalMs: 100 });
+
+const programSchema = z.strictObject({
+  command: commandSchema,
+  args: z.array(z.string()).max(LIMITS.backendArgsMax).default([]),
+  env: z.record(envNameSchema, z.string()).default({}),
+  /** Taken from the folder of the config file, which is also what it is unless said. */
+  cwd: z.string().min(1).default('.'),
+  port: z.union([z.literal('auto'), portSchema]).default('auto'),
+  readiness: readinessSchema,
+  stopSignal: z.enum(STOP_SIGNALS).default('SIGTERM'),
+  stopGraceMs: durationMsSchema.default(10_000),
+  /** How many backends of this program run at once at most. */
+  resources: z.strictObject({ instancesMax: z.number().int().min(1) }).optional(),
+  allowArgs: z.boolean().default(false),
+  allowEnv: z
+    .array(
+      envNameSchema.refine(
+        (name) => !isForbiddenEnvName(name),
+        'is set by Leasehold or steers the loader, and cannot be allowed',
+      ),
+    )
+    .max(LIMITS.backendEnvMax)
+    .default([]),
+});
+
+const fileSchema = z.strictObject({
+  droneId: idSchema,
+  controllerUrls: z
+    .array(z.url({ protocol: /^https?$/u }))
+    .min(1)
+    .optional(),
+  stateDir: z.string().min(1).optional(),
+  capacity: z.number().int().min(0).max(100_000).default(100),
+  /** Where backends listen and are reached. */
+  host: z.string().min(1).max(200).default('127.0.0.1'),
+  ports: z
+    .strictObject({ from: portSchema, to: portSchema })
+    .refine(({ from, to }) => from <= to, 'from must not be greater than to')
+    .default({ from: 21_000, to: 29_999 }),
+  programs: z
+    .record(idSchema, programSchema)
+    .refine(
+      (programs) => Object.keys(programs).length <= LIMITS.programsPerDroneMax,
+      `must be at most ${String(LIMITS.programsPerDroneMax)}`,
+    ),
+});
+
+const environmentSchema = z.object({
+  LEASEHOLD_URL: z.url({ protocol: /^https?$/u }).optional(),
+  LEASEHOLD_TOKEN: z
+    .string({
+      error:
+        'is required: the token of this drone (`leasehold tokens create --role drone --drone ID`)',
+    })
+    .regex(/^lh_[A-Za-z0-9_-]{16,}$/u, 'must be a token that begins with lh_'),
+  LEASEHOLD_DATACENTER: datacenterSchema.default('local'),
+  LEASEHOLD_HOME: z.string().min(1).default('.leasehold'),
+  LEASEHOLD_LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+    .default('info'),
+});
+
+export type ProgramConfig = z.infer<typeof programSchema>;
+export type ReadinessConfig = z.infer<typeof readinessSchema>;
+
+export interface DroneConfig {
+  readonly droneId: string;
+  readonly datacenter: string;
+  /** Tried in turn. */
+  readonly controllerUrls: readonly string[];
+  readonly token: string;
+  readonly stateDir: string;
+  readonly capacity: number;
+  readonly host: string;
+  readonly ports: { readonly from: number; readonly to: number };
+  readonly programs: Readonly<Record<string, ProgramConfig>>;
+  readonly logLevel: string;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The environment of this process: the one place that reads it. */
+export function processEnvironment(): Environment {
+  return process.env;
+}
+
+/**
+ * Reads the config file and the environment.
+ * @throws {LeaseError} `config.invalid`, with every problem in `details.problems`.
+ */
+export function loadDroneConfig(file: string, environment: Environment): DroneConfig {
+  const problems: string[] = [];
+  const env = collect(environmentSchema, definedOnly(environment), (name) => name, problems);
+  const content = readConfigFile(file, problems);
+  const parsed =
+    content === undefined
+      ? undefined
+      : collect(fileSchema, content, (name) => `${file}: ${name}`, problems);
+  const urls =
+    parsed?.controllerUrls ?? (env?.LEASEHOLD_URL === undefined ? undefined : [env.LEASEHOLD_URL]);
+  if (parsed !== undefined && env !== undefined && urls === undefined) {
+    problems.push('LEASEHOLD_URL: is required, or `controllerUrls` in the config file');
+  }
+  if (problems.length > 0 || parsed === undefined || env === undefined || urls === undefined) {
+    throw new LeaseError(
+      'config.invalid',
+      `The drone's configuration is not valid:\n${problems.map((problem) => `  ${problem}`).join('\n')}`,
+      {
+        details: { problems },
+      },
+    );
+  }
+  return {
+    droneId: parsed.droneId,
+    datacenter: env.LEASEHOLD_DATACENTER,
+    controllerUrls: urls,
+    token: env.LEASEHOLD_TOKEN,
+    stateDir: path.resolve(
+      parsed.stateDir ?? path.join(env.LEASEHOLD_HOME, 'drones', parsed.droneId),
+    ),
+    capacity: parsed.capacity,
+    host: parsed.host,
+    ports: parsed.ports,
+    programs: Object.fromEntries(
+      Object.entries(parsed.programs).map(([name, program]) => [
+        name,
+        { ...program, cwd: path.resolve(path.dirname(file), program.cwd) },
+      ]),
+    ),
+    logLevel: env.LEASEHOLD_LOG_LEVEL,
+  };
+}
+
+function readConfigFile(file: string, problems: string[]): unknown {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as unknown;
+  } catch (error) {
+    const why = error instanceof SyntaxError ? `is not JSON: ${error.message}` : 'cannot be read';
+    problems.push(`${file}: ${why}`);
+    return undefined;
+  }
+}
+
+function collect<T>(
+  schema: z.ZodType<T>,
+  value: unknown,
+  name: (path: string) => string,
+  problems: string[],
+): T | undefined {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  for (const issue of result.error.issues) {
+    const place = issue.path.map(String).join('.');
+    problems.push(`${name(place === '' ? '(whole file)' : place)}: ${issue.message}`);
+  }
+  return undefined;
+}
+
+/** A variable that is set to nothing is a variable that is not set. */
+function definedOnly(environment: Environment): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(environment).filter(
+      (entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== '',
+    ),
+  );
+}
