@@ -153,3 +153,17 @@ export async function heldLeaseIds(sql: Sql, droneId: string): Promise<string[]>
     order by b.created_at, b.id`;
   return rows.map((row) => row.leaseId);
 }
+
+/** How many drones there are of each status. */
+export async function countDrones(
+  sql: Sql,
+  heartbeatMs: number,
+): Promise<Record<DroneStatus, number>> {
+  const rows = await sql.$queryRaw<{ status: DroneStatus; count: number }[]>`
+    select v.status, count(*)::int as count
+    from (${droneRows(heartbeatMs)}) as v
+    group by v.status`;
+  const counts = { ready: 0, draining: 0, unreachable: 0, lost: 0 };
+  for (const { status, count } of rows) counts[status] = count;
+  return counts;
+}

@@ -1,0 +1,43 @@
+import type { Ladder } from '@leasehold/keys-core';
+import {
+  checkEpoch, createReaper, dropForgottenLeases, removeOldFleetRows, type Store, type TokenAuthority,
+} from '@leasehold/keys-core/store';
+import type { Logger } from 'pino';
+import type { Job } from './background.ts';
+
+const REAP_EVERY_MS = 1_000;
+const EPOCH_EVERY_MS = 5_000;
+const LAST_USES_EVERY_MS = 15_000;
+const RETENTION_EVERY_MS = 60_000;
+
+/** The jobs of every controller: none needs a leader, each skips what another has locked. */
+export function backgroundJobs(deps: {
+  readonly store: Store;
+  readonly tokens: TokenAuthority;
+  readonly log: Logger;
+  readonly retentionDays: number;
+  readonly ladder: Ladder;
+}): Job[] {
+  const { store, log } = deps;
+  const reaper = createReaper(store);
+  return [
+    { name: 'reap', everyMs: REAP_EVERY_MS, run: () => reaper.runOnce() },
+    {
+      name: 'epoch',
+      everyMs: EPOCH_EVERY_MS,
+      run: async () => {
+        const epoch = await checkEpoch(store.prisma, deps.ladder.ttlMs);
+        if (epoch.isNew) log.error({ epoch }, 'the database was restored or failed over: new grants are held off');
+      },
+    },
+    { name: 'last uses', everyMs: LAST_USES_EVERY_MS, run: () => deps.tokens.flushLastUses() },
+    {
+      name: 'retention',
+      everyMs: RETENTION_EVERY_MS,
+      run: async () => {
+        await removeOldFleetRows(store.prisma, deps.retentionDays);
+        await dropForgottenLeases(store);
+      },
+    },
+  ];
+}

@@ -1,0 +1,110 @@
+import { resolve } from 'node:path';
+import {
+  HEARTBEAT_MS, KEY_LADDERS, LeaseError, ladderProblems, type Ladder,
+} from '@leasehold/keys-core';
+import { z } from 'zod';
+
+/** What a controller is started with; see the table of environment variables in the README. */
+export interface ControllerConfig {
+  /** null: PostgreSQL is started, with its data in the home. */
+  readonly databaseUrl: string | null;
+  readonly home: string;
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly datacenter: string;
+  readonly ladder: Ladder;
+  readonly heartbeatMs: number;
+  readonly retentionDays: number;
+  readonly logLevel: string;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The one place where the controller reads its environment. */
+export function processEnvironment(): Environment {
+  return process.env;
+}
+
+function wholeNumber(bounds: { min: number; max: number }): z.ZodType<number> {
+  const { min, max } = bounds;
+  return z
+    .string()
+    .refine((text) => /^\d{1,12}$/u.test(text) && Number(text) >= min && Number(text) <= max, {
+      error: `must be a whole number from ${String(min)} to ${String(max)}`,
+    })
+    .transform(Number);
+}
+
+const DAY_MS = 86_400_000;
+const rungMs = wholeNumber({ min: 1, max: DAY_MS }).optional();
+
+const environmentSchema = z.object({
+  DATABASE_URL: z
+    .url({ protocol: /^postgres(?:ql)?$/u, error: 'must be a postgresql:// URL' })
+    .optional(),
+  LEASEHOLD_HOME: z.string().min(1, 'must not be empty').default('.leasehold'),
+  LEASEHOLD_HOST: z.string().min(1, 'must not be empty').default('127.0.0.1'),
+  LEASEHOLD_PORT: wholeNumber({ min: 0, max: 65_535 }).default(4_600),
+  LEASEHOLD_DATACENTER: z
+    .string()
+    .regex(/^[a-z0-9-]{1,32}$/u, 'must be 1 to 32 of a-z, 0-9 and "-"')
+    .default('local'),
+  LEASEHOLD_PRESET: z.enum(['standard', 'fast'], { error: 'must be standard or fast' }).default('standard'),
+  LEASEHOLD_KEY_RENEW_MS: rungMs,
+  LEASEHOLD_KEY_SOFT_MS: rungMs,
+  LEASEHOLD_KEY_HARD_MS: rungMs,
+  LEASEHOLD_KEY_EXPIRE_MS: rungMs,
+  LEASEHOLD_HEARTBEAT_MS: wholeNumber({ min: 100, max: DAY_MS }).optional(),
+  LEASEHOLD_EVENT_RETENTION_DAYS: wholeNumber({ min: 1, max: 3_650 }).default(30),
+  LEASEHOLD_LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
+      error: 'must be trace, debug, info, warn, error, fatal or silent',
+    })
+    .default('info'),
+});
+
+/**
+ * The configuration that an environment describes.
+ * @throws {LeaseError} `config.invalid` that lists every problem at once, each by its variable.
+ */
+export function readConfig(environment: Environment): ControllerConfig {
+  const parsed = environmentSchema.safeParse(withoutEmpty(environment));
+  const problems = parsed.success
+    ? []
+    : parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
+  if (!parsed.success) throw invalid(problems);
+  const values = parsed.data;
+  const preset = KEY_LADDERS[values.LEASEHOLD_PRESET];
+  const ladder = {
+    renewAfterMs: values.LEASEHOLD_KEY_RENEW_MS ?? preset.renewAfterMs,
+    softAfterMs: values.LEASEHOLD_KEY_SOFT_MS ?? preset.softAfterMs,
+    hardAfterMs: values.LEASEHOLD_KEY_HARD_MS ?? preset.hardAfterMs,
+    ttlMs: values.LEASEHOLD_KEY_EXPIRE_MS ?? preset.ttlMs,
+  };
+  const heartbeatMs = values.LEASEHOLD_HEARTBEAT_MS ?? HEARTBEAT_MS[values.LEASEHOLD_PRESET];
+  const rungs = ladderProblems(ladder, heartbeatMs).map((problem) => `LEASEHOLD_KEY_*_MS: ${problem}`);
+  if (rungs.length > 0) throw invalid(rungs);
+  return {
+    databaseUrl: values.DATABASE_URL ?? null,
+    home: resolve(values.LEASEHOLD_HOME),
+    host: values.LEASEHOLD_HOST,
+    port: values.LEASEHOLD_PORT,
+    datacenter: values.LEASEHOLD_DATACENTER,
+    ladder,
+    heartbeatMs,
+    retentionDays: values.LEASEHOLD_EVENT_RETENTION_DAYS,
+    logLevel: values.LEASEHOLD_LOG_LEVEL,
+  };
+}
+
+/** A variable that is set to nothing counts as not set, as shells and unit files leave them. */
+function withoutEmpty(environment: Environment): Environment {
+  return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+}
+
+function invalid(problems: readonly string[]): LeaseError {
+  return new LeaseError('config.invalid', `The configuration is not valid:\n${problems.map((problem) => `  ${problem}`).join('\n')}`, {
+    details: { problems },
+  });
+}

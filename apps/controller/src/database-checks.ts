@@ -1,0 +1,28 @@
+import { LeaseError } from '@leasehold/keys-core';
+import type { DatabaseSettings } from '@leasehold/keys-core/store';
+
+const POSTGRES_VERSION_MIN = 150_000;
+
+/**
+ * Whether the database can keep what is promised on it.
+ * @returns warnings. @throws {LeaseError} `config.invalid` with every problem.
+ */
+export function checkDatabase(settings: DatabaseSettings): string[] {
+  const problems: string[] = [];
+  if (settings.versionNumber < POSTGRES_VERSION_MIN) {
+    problems.push(`PostgreSQL 15 or later is needed, and this is ${settings.version}`);
+  }
+  if (settings.synchronousCommit === 'off' || settings.synchronousCommit === 'local') {
+    problems.push(
+      `synchronous_commit is "${settings.synchronousCommit}": a crash could take back a grant or a renewal that was answered; set it to on`,
+    );
+  }
+  if (problems.length > 0) {
+    throw new LeaseError('config.invalid', `The database cannot be used: ${problems.join('; ')}.`, {
+      details: { problems },
+    });
+  }
+  return settings.standbyCount > 0 && settings.synchronousStandbyNames === ''
+    ? ['a standby exists and synchronous_standby_names is empty: a failover may lose grants and renewals']
+    : [];
+}

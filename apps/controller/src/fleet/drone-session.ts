@@ -1,0 +1,106 @@
+import type { DroneMessage } from '@leasehold/api';
+import { LeaseError, type Clock } from '@leasehold/keys-core';
+import {
+  openSession, type Outbox, type OutboxAction, type SessionRequest, type Store,
+} from '@leasehold/keys-core/store';
+import type { OutboxFeed } from './outbox-feed.ts';
+
+/** An action that is not acknowledged is sent again after this. */
+const RESEND_MS = 1_000;
+
+export interface DroneSessionDeps {
+  readonly store: Pick<Store, 'prisma' | 'hints' | 'clock'>;
+  readonly feed: OutboxFeed;
+  readonly heartbeatMs: number;
+}
+
+/**
+ * One session of a drone, from its number to its end. Yields the number first, then each action of
+ * the outbox, again every second until it is acknowledged; the drone acts on each at most once.
+ *
+ * @throws {LeaseError} `session.superseded` when a newer session of the drone has opened, here or
+ * on another controller.
+ */
+export async function* droneSession(
+  deps: DroneSessionDeps,
+  request: SessionRequest,
+  signal: AbortSignal,
+): AsyncGenerator<DroneMessage> {
+  const session = await openSession(deps.store.prisma, request);
+  // An older session of the drone, wherever it is, learns of this one now.
+  deps.store.hints.notify(`drone:${request.droneId}`);
+  yield { kind: 'session', session, heartbeatMs: deps.heartbeatMs };
+  const resends = createResends(deps.store.clock);
+  const inbox = openInbox(deps.feed, request.droneId, signal);
+  try {
+    for (;;) {
+      const outbox = await inbox.next();
+      if (outbox === undefined) return;
+      if (outbox.session > session) throw new LeaseError('session.superseded');
+      for (const action of resends.dueOf(outbox.actions)) yield messageOf(action, session);
+    }
+  } finally {
+    inbox.close();
+  }
+}
+
+/** The payload was written by connect or terminate; the session adds what only it knows. */
+function messageOf(action: OutboxAction, session: number): DroneMessage {
+  return { ...action.payload, actionId: action.actionId, session } as unknown as DroneMessage;
+}
+
+interface Inbox {
+  /** The newest outbox that was not seen yet; undefined once the session is over. */
+  next(): Promise<Outbox | undefined>;
+  close(): void;
+}
+
+/** Keeps the newest outbox only: a slow reader skips readings and falls behind by nothing. */
+function openInbox(feed: OutboxFeed, droneId: string, signal: AbortSignal): Inbox {
+  let newest: Outbox | undefined;
+  let wake: (() => void) | undefined;
+  const onAbort = (): void => wake?.();
+  const unfollow = feed.follow(droneId, (outbox) => {
+    newest = outbox;
+    wake?.();
+  });
+  signal.addEventListener('abort', onAbort);
+  return {
+    async next() {
+      while (newest === undefined && !signal.aborted) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+      const outbox = signal.aborted ? undefined : newest;
+      newest = undefined;
+      return outbox;
+    },
+    close() {
+      unfollow();
+      signal.removeEventListener('abort', onAbort);
+    },
+  };
+}
+
+function createResends(clock: Clock): {
+  dueOf(actions: readonly OutboxAction[]): OutboxAction[];
+} {
+  let sentAtMs = new Map<string, number>();
+  return {
+    dueOf(actions) {
+      const nowMs = clock.nowMs();
+      const isDue = ({ actionId }: OutboxAction): boolean =>
+        nowMs - (sentAtMs.get(actionId) ?? -Infinity) >= RESEND_MS;
+      const due = actions.filter(isDue);
+      // What is no longer in the outbox is forgotten.
+      sentAtMs = new Map(
+        actions.map((action) => [
+          action.actionId,
+          isDue(action) ? nowMs : (sentAtMs.get(action.actionId) ?? nowMs),
+        ]),
+      );
+      return due;
+    },
+  };
+}

@@ -1,0 +1,109 @@
+import type { Actor, DroneAct, FleetService } from '@leasehold/api';
+import { LIMITS, LeaseError } from '@leasehold/keys-core';
+import type { Caller, KeyService } from '@leasehold/keys-core/keys';
+import {
+  acknowledgeAction, getBackend, getDrone, heldLeaseIds, listBackends, listDrones, recordHeartbeat,
+  setDraining, setLost, writeAudit, type AuditEntry, type Store,
+} from '@leasehold/keys-core/store';
+import { watchBackend } from './backend-watch.ts';
+import { droneSession } from './drone-session.ts';
+import type { OutboxFeed } from './outbox-feed.ts';
+
+/** How many statements that block a renewal are sent at once. */
+const BLOCKS_IN_FLIGHT_MAX = 20;
+
+export interface FleetServiceDeps {
+  readonly store: Store;
+  readonly keys: KeyService;
+  readonly feed: OutboxFeed;
+  readonly heartbeatMs: number;
+}
+
+/** Drones and backends over the store. */
+export function createFleetService(deps: FleetServiceDeps): FleetService {
+  const { store, heartbeatMs } = deps;
+  return {
+    session(request, signal) {
+      if (request.datacenter !== store.datacenter) {
+        throw new LeaseError(
+          'request.invalid',
+          `datacenter: this controller is of "${store.datacenter}", the drone of "${request.datacenter}"`,
+          { details: { field: 'datacenter' } },
+        );
+      }
+      return droneSession(deps, request, signal);
+    },
+    async heartbeat(heartbeat) {
+      await recordHeartbeat(store.prisma, heartbeat);
+      return { heartbeatMs };
+    },
+    acknowledge: async (ack) => {
+      const answer = await acknowledgeAction(store.prisma, ack);
+      // The next action of the same backend may follow now.
+      if (answer.acknowledged) store.hints.notify(`drone:${ack.droneId}`);
+      return answer;
+    },
+    listDrones: (input) => listDrones(store.prisma, input, heartbeatMs),
+    getDrone: (droneId) => getDrone(store.prisma, droneId, heartbeatMs),
+    async drain(act, actor) {
+      const { changed } = await changeDraining(store, true, act, actor);
+      const { items } = await listBackends(
+        store.prisma,
+        { droneId: act.droneId, live: true, limit: LIMITS.pageSizeMax },
+        null,
+      );
+      return { changed, backends: items };
+    },
+    undrain: (act, actor) => changeDraining(store, false, act, actor),
+    markLost: (act, actor) => markLost(deps, act, actor),
+    listBackends: (input, limits) => listBackends(store.prisma, input, limits),
+    getBackend: (backendId, limits) => getBackend(store.prisma, backendId, limits),
+    watchBackend: (backendId, limits, signal) => watchBackend(store, backendId, { limits, signal }),
+  };
+}
+
+function auditOf(action: string, act: DroneAct, actor: Actor): AuditEntry {
+  return { ...actor, action, resource: `drone:${act.droneId}`, reason: act.reason };
+}
+
+async function changeDraining(
+  store: Store,
+  draining: boolean,
+  act: DroneAct,
+  actor: Actor,
+): Promise<{ changed: boolean }> {
+  return store.prisma.$transaction(async (tx) => {
+    const change = await setDraining(tx, act.droneId, draining);
+    await writeAudit(tx, auditOf(draining ? 'drones.drain' : 'drones.undrain', act, actor));
+    return change;
+  });
+}
+
+/** Every key of the drone runs out, because its renewal is blocked; none is given away before. */
+async function markLost(
+  { store, keys }: FleetServiceDeps,
+  act: DroneAct,
+  actor: Actor,
+): Promise<{ renewalsBlockedCount: number }> {
+  await store.prisma.$transaction(async (tx) => {
+    await setLost(tx, act.droneId);
+    await writeAudit(tx, auditOf('drones.markLost', act, actor));
+  });
+  const caller: Caller = {
+    principal: 'leasehold',
+    actor: actor.actor,
+    role: actor.role,
+    namespaces: null,
+  };
+  const reason = act.reason ?? `drone ${act.droneId} was marked lost`;
+  const leaseIds = await heldLeaseIds(store.prisma, act.droneId);
+  let renewalsBlockedCount = 0;
+  for (let from = 0; from < leaseIds.length; from += BLOCKS_IN_FLIGHT_MAX) {
+    const group = leaseIds.slice(from, from + BLOCKS_IN_FLIGHT_MAX);
+    const changes = await Promise.all(
+      group.map((leaseId) => keys.blockRenewal({ leaseId, reason }, caller)),
+    );
+    renewalsBlockedCount += changes.filter(({ changed }) => changed).length;
+  }
+  return { renewalsBlockedCount };
+}

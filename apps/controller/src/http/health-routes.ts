@@ -1,0 +1,31 @@
+import { LeaseError, roleAllows } from '@leasehold/keys-core';
+import type { TokenAuthority } from '@leasehold/keys-core/store';
+import type { FastifyInstance } from 'fastify';
+import type { Registry } from 'prom-client';
+import { bearerOf } from './request-context.ts';
+
+export interface HealthRoutesDeps {
+  /** Resolves when the controller can do its work; else throws. */
+  readonly checkReady: () => Promise<void>;
+  readonly tokens: TokenAuthority;
+  readonly metrics: Registry;
+}
+
+/**
+ * `/healthz`: the process answers. `/readyz`: it can do its work. Both are open. `/metrics` is for
+ * viewers: its labels name programs and faces.
+ */
+export function mountHealth(server: FastifyInstance, deps: HealthRoutesDeps): void {
+  server.get('/healthz', () => ({ status: 'ok' }));
+  server.get('/readyz', async () => {
+    await deps.checkReady();
+    return { status: 'ready' };
+  });
+  server.get('/metrics', async (request, reply) => {
+    const secret = bearerOf(request.raw);
+    const access = secret === undefined ? undefined : await deps.tokens.authenticate(secret);
+    if (access === undefined) throw new LeaseError('auth.required');
+    if (!roleAllows(access.role, 'viewer')) throw new LeaseError('auth.forbidden');
+    return reply.type(deps.metrics.contentType).send(await deps.metrics.metrics());
+  });
+}

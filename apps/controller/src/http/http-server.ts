@@ -1,0 +1,25 @@
+import { LIMITS } from '@leasehold/keys-core';
+import { fastify, type FastifyInstance } from 'fastify';
+import { installErrorReplies } from './error-replies.ts';
+import { mountHealth, type HealthRoutesDeps } from './health-routes.ts';
+import { mountTrpc, type TrpcRoutesDeps } from './trpc-routes.ts';
+
+/** Batched calls name every procedure in the path. */
+const PARAM_LENGTH_MAX = 16_384;
+const HEADERS_MS_MAX = 10_000;
+
+/** The HTTP server of a controller, not yet listening. */
+export async function createHttpServer(
+  deps: TrpcRoutesDeps & HealthRoutesDeps,
+): Promise<FastifyInstance> {
+  const server = fastify({
+    bodyLimit: LIMITS.bodyBytesMax,
+    routerOptions: { maxParamLength: PARAM_LENGTH_MAX },
+    http: { headersTimeout: HEADERS_MS_MAX },
+    forceCloseConnections: 'idle',
+  });
+  installErrorReplies(server, deps.log);
+  await mountTrpc(server, deps);
+  mountHealth(server, deps);
+  return server;
+}

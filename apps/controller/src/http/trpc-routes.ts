@@ -1,0 +1,103 @@
+import { appRouter, describeError, type ApiContext } from '@leasehold/api';
+import { LIMITS, LeaseError } from '@leasehold/keys-core';
+import fastifyWebsocket from '@fastify/websocket';
+import { fastifyTRPCPlugin, type FastifyTRPCPluginOptions } from '@trpc/server/adapters/fastify';
+import { getWSConnectionHandler } from '@trpc/server/adapters/ws';
+import type { FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
+import type { WebSocket } from 'ws';
+import type { OpenConnections } from '../access/open-connections.ts';
+import { replyWithError } from './error-replies.ts';
+import { requestContext, type ContextDeps } from './request-context.ts';
+import { endSocket, keepSocket } from './socket-keeper.ts';
+
+const PREFIX = '/trpc';
+/** Calls that may travel in one message. */
+const BATCH_SIZE_MAX = 1_000;
+/** Of the private range: the token of this connection is no longer in force. */
+const TOKEN_ENDED = 4_401;
+const SERVICE_RESTART = 1_012;
+
+export interface TrpcRoutesDeps extends ContextDeps {
+  readonly connections: OpenConnections;
+  readonly log: Logger;
+}
+
+/** Mounts the API at `/trpc`, over HTTP and WebSocket. */
+export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): Promise<void> {
+  await server.register(fastifyWebsocket, {
+    options: { maxPayload: LIMITS.bodyBytesMax, perMessageDeflate: false },
+    preClose: (done) => {
+      for (const socket of server.websocketServer.clients) endSocket(socket, SERVICE_RESTART, 'restarting');
+      server.websocketServer.close(() => {
+        done();
+      });
+    },
+  });
+  const onError = ({ error, path }: { error: Error; path?: string | undefined }): void => {
+    logFailure(deps.log, error, path);
+  };
+  const connect = getWSConnectionHandler({
+    wss: server.websocketServer,
+    router: appRouter,
+    maxBatchSize: BATCH_SIZE_MAX,
+    onError,
+    createContext: async ({ req, res, info }) => {
+      const context = await requestContext(deps, req, {
+        token: info.connectionParams?.['token'],
+        signal: info.signal,
+      });
+      followToken(deps.connections, context, res);
+      return context;
+    },
+  });
+  server.route({
+    method: 'GET',
+    url: PREFIX,
+    handler: (_request, reply) => replyWithError(reply, new LeaseError('request.not_found')),
+    wsHandler: (socket, request) => {
+      keepSocket(socket);
+      connect(socket, request.raw);
+    },
+  });
+  const trpcOptions: FastifyTRPCPluginOptions<typeof appRouter>['trpcOptions'] = {
+    router: appRouter,
+    maxBatchSize: BATCH_SIZE_MAX,
+    onError,
+    createContext: async ({ req, res, info }) => {
+      const context = await requestContext(deps, req.raw, { signal: info.signal });
+      // A subscription over HTTP lives as long as a connection does.
+      if (info.calls.some((call) => call.procedure?._def.type === 'subscription')) {
+        followToken(deps.connections, context, res.raw);
+      }
+      return context;
+    },
+    // The registry names the status, also where tRPC has no code of its own for it.
+    responseMeta: ({ errors }) => {
+      const [error] = errors;
+      return error === undefined || errors.length > 1 ? {} : { status: describeError(error).httpStatus };
+    },
+  };
+  await server.register(fastifyTRPCPlugin, { prefix: PREFIX, trpcOptions });
+}
+
+/** Ends a connection when its token does. */
+function followToken(
+  connections: OpenConnections,
+  context: ApiContext,
+  connection: WebSocket | { destroy(): unknown; once(event: 'close', fn: () => void): unknown },
+): void {
+  if (context.access === undefined) return;
+  const forget = connections.add(context.access.tokenId, () => {
+    if ('terminate' in connection) endSocket(connection, TOKEN_ENDED, 'token is no longer in force');
+    else connection.destroy();
+  });
+  connection.once('close', forget);
+}
+
+/** Failures of ours are logged with the incident id that the caller was told; refusals are not. */
+function logFailure(log: Logger, error: Error, path: string | undefined): void {
+  const { incidentId, leaseholdCode } = describeError(error);
+  if (incidentId === null) log.debug({ path, leaseholdCode }, 'call refused');
+  else log.error({ incidentId, path, leaseholdCode, err: error.cause ?? error }, 'call failed');
+}

@@ -1,0 +1,80 @@
+import { countDrones, type Store, type StoreObserver } from '@leasehold/keys-core/store';
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+
+const MS_BUCKETS = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000];
+const WAIT_MS_BUCKETS = [10, 50, 100, 500, 1_000, 5_000, 10_000, 30_000, 60_000, 120_000];
+const SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000];
+
+/** The metrics of one controller, and the observer that feeds them. */
+export function createMetrics(): { registry: Registry; observer: StoreObserver } {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const counter = <Label extends string>(name: string, help: string, labelNames: Label[]): Counter<Label> =>
+    new Counter({ name: `leasehold_${name}`, help, labelNames, registers: [registry] });
+  const histogram = <Label extends string>(
+    name: string,
+    help: string,
+    shape: { labelNames: Label[]; buckets: number[] },
+  ): Histogram<Label> =>
+    new Histogram({ name: `leasehold_${name}`, help, ...shape, registers: [registry] });
+
+  const grants = counter('grants_total', 'Grants asked for, by outcome and by what the resource was before.', ['face', 'outcome', 'status']);
+  const renewals = counter('renewals_total', 'Renewals, by outcome.', ['face', 'outcome']);
+  const releases = counter('releases_total', 'Releases, by outcome.', ['face', 'outcome']);
+  const expiries = counter('expiries_total', 'Grants that the reaper ended.', ['face']);
+  const clockJumps = counter('clock_jumps_total', "Jumps of the database's clock.", []);
+  const overstays = counter('backend_overstays_total', 'Backends that outlived their key: each is a defect.', []);
+  const reaperLag = histogram('reaper_lag_ms', 'From an expiry to the moment it was written down.', { labelNames: ['face'], buckets: WAIT_MS_BUCKETS });
+  const waits = histogram('wait_ms', 'How long callers waited for a resource.', { labelNames: ['face', 'outcome'], buckets: WAIT_MS_BUCKETS });
+  const statements = histogram('statement_ms', 'How long statements took.', { labelNames: ['kind'], buckets: MS_BUCKETS });
+  const batches = histogram('batch_size', 'How many calls a statement carried.', { labelNames: ['kind'], buckets: SIZE_BUCKETS });
+
+  const observer: StoreObserver = {
+    batch: (kind, size) => { batches.observe({ kind }, size); },
+    statement: (kind, durationMs) => { statements.observe({ kind }, durationMs); },
+    grant: (face, outcome, status) => { grants.inc({ face, outcome, status }); },
+    renewal: (face, outcome) => { renewals.inc({ face, outcome }); },
+    release: (face, outcome) => { releases.inc({ face, outcome }); },
+    waited: (face, durationMs, outcome) => { waits.observe({ face, outcome }, durationMs); },
+    reaped: (face, lagMs) => {
+      expiries.inc({ face });
+      reaperLag.observe({ face }, lagMs);
+    },
+    clockJump: () => { clockJumps.inc(); },
+    overstay: () => { overstays.inc(); },
+  };
+  return { registry, observer };
+}
+
+/** What is counted when it is asked for. */
+export function addGauges(
+  registry: Registry,
+  read: { store: Store; heartbeatMs: number; sessionCount: () => number; connectionCount: () => number },
+): void {
+  new Gauge({
+    name: 'leasehold_drones',
+    help: 'Drones, by status.',
+    labelNames: ['status'],
+    registers: [registry],
+    async collect() {
+      const counts = await countDrones(read.store.prisma, read.heartbeatMs);
+      for (const [status, count] of Object.entries(counts)) this.set({ status }, count);
+    },
+  });
+  new Gauge({
+    name: 'leasehold_drone_sessions',
+    help: 'Sessions that this controller carries.',
+    registers: [registry],
+    collect() {
+      this.set(read.sessionCount());
+    },
+  });
+  new Gauge({
+    name: 'leasehold_connections',
+    help: 'Long-lived connections to this controller.',
+    registers: [registry],
+    collect() {
+      this.set(read.connectionCount());
+    },
+  });
+}

@@ -1,0 +1,42 @@
+import type { AppRouter } from '@leasehold/api';
+import { LeaseError } from '@leasehold/keys-core';
+import { TRPCClientError, type TRPCLink } from '@trpc/client';
+import { observable } from '@trpc/server/observable';
+
+/**
+ * Bounds how long a query or a mutation may take, from its first moment to its answer, including
+ * the time in which there is no connection. Subscriptions have no end and no bound.
+ */
+export function deadlineLink(timeoutMs: number): TRPCLink<AppRouter> {
+  return () =>
+    ({ op, next }) =>
+      observable((observer) => {
+        const timer =
+          op.type === 'subscription'
+            ? undefined
+            : setTimeout(() => {
+                const cause = new LeaseError(
+                  'request.outcome_unknown',
+                  `No answer within ${String(timeoutMs)} ms; the outcome is unknown.`,
+                );
+                observer.error(TRPCClientError.from(cause));
+              }, timeoutMs);
+        const subscription = next(op).subscribe({
+          next: (value) => {
+            observer.next(value);
+          },
+          error: (error) => {
+            clearTimeout(timer);
+            observer.error(error);
+          },
+          complete: () => {
+            clearTimeout(timer);
+            observer.complete();
+          },
+        });
+        return () => {
+          clearTimeout(timer);
+          subscription.unsubscribe();
+        };
+      });
+}
