@@ -1,13 +1,6 @@
 import type { TestProject } from 'vitest/node';
 import { startTestCluster, type TestCluster } from './test-cluster.ts';
 
-declare module 'vitest' {
-  interface ProvidedContext {
-    /** The connection string of the run's cluster; see `createTestDatabase`. */
-    clusterUrl: string;
-  }
-}
-
 interface Shared {
   readonly started: Promise<TestCluster>;
   usersCount: number;

@@ -5,6 +5,13 @@ import { expect, inject } from 'vitest';
 import { createDatabase } from '@leasehold/keys-core/store';
 import { TEMPLATE_DATABASE } from './test-cluster.ts';
 
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The connection string of the run's cluster; set by global-setup. */
+    clusterUrl: string;
+  }
+}
+
 /** A database of a test's own: migrated and empty. */
 export interface TestDatabase {
   readonly name: string;
@@ -21,7 +28,10 @@ const NAME_LENGTH_MAX = 40;
  */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const file = path.basename(expect.getState().testPath ?? 'test').replace(/\.test\.ts$/, '');
-  const stem = file.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_').slice(0, NAME_LENGTH_MAX);
+  const stem = file
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '_')
+    .slice(0, NAME_LENGTH_MAX);
   const name = `${stem}_${randomBytes(4).toString('hex')}`;
   const url = new URL(inject('clusterUrl'));
   const administration = url.href;

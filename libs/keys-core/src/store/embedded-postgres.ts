@@ -96,9 +96,11 @@ function running(
     process.off('exit', endWithUs);
     await release();
   });
-  const endsWithin = (ms: number) => Promise.race([exited.then(() => true), sleep(ms, false, { ref: false })]);
+  const endsWithin = (ms: number) =>
+    Promise.race([exited.then(() => true), sleep(ms, false, { ref: false })]);
   return {
-    url: (database) => `postgresql://${USER}:${password}@127.0.0.1:${String(port)}/${encodeURIComponent(database)}`,
+    url: (database) =>
+      `postgresql://${USER}:${password}@127.0.0.1:${String(port)}/${encodeURIComponent(database)}`,
     port,
     pid,
     exited,
@@ -130,15 +132,19 @@ async function initialise(
   // Made beside its place and moved there whole: an interrupted one is not taken for a cluster.
   const draft = path.join(plan.dir, 'data.new');
   await rm(draft, { recursive: true, force: true });
-  const { child, output } = spawnLogged(plan, plan.binaries.initdb, [
-    ['--pgdata', draft],
-    ['--username', USER],
-    ['--pwfile', passwordFile],
-    ['--auth', 'scram-sha-256'],
-    ['--encoding', 'UTF8'],
-    ['--locale', 'C'],
-    fsync ? [] : ['--no-sync'],
-  ].flat());
+  const { child, output } = spawnLogged(
+    plan,
+    plan.binaries.initdb,
+    [
+      ['--pgdata', draft],
+      ['--username', USER],
+      ['--pwfile', passwordFile],
+      ['--auth', 'scram-sha-256'],
+      ['--encoding', 'UTF8'],
+      ['--locale', 'C'],
+      fsync ? [] : ['--no-sync'],
+    ].flat(),
+  );
   const [code] = (await once(child, 'close')) as [number | null];
   if (code !== 0) throw startFailure(plan.dir, output());
   await rm(dataDir, { recursive: true, force: true });
@@ -164,7 +170,10 @@ async function startServer(
         `The port ${String(port)} of 127.0.0.1 is in use, so PostgreSQL cannot listen on it. Stop what uses it, or choose another port.`,
       );
     }
-    if (/pre-existing shared memory block/.test(attempt.output) && ++memoryTries < MEMORY_TRIES_MAX) {
+    if (
+      /pre-existing shared memory block/.test(attempt.output) &&
+      ++memoryTries < MEMORY_TRIES_MAX
+    ) {
       await sleep(MEMORY_RETRY_MS);
       continue;
     }
@@ -177,8 +186,16 @@ async function tryStart(
   dataDir: string,
   options: EmbeddedPostgresOptions & { port: number },
 ): Promise<Server | { output: string }> {
-  const settings = Object.entries(settingsFor(options)).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const { child, output } = spawnLogged(plan, plan.binaries.postgres, ['-D', dataDir, ...settings], options.log);
+  const settings = Object.entries(settingsFor(options)).flatMap(([name, value]) => [
+    '-c',
+    `${name}=${value}`,
+  ]);
+  const { child, output } = spawnLogged(
+    plan,
+    plan.binaries.postgres,
+    ['-D', dataDir, ...settings],
+    options.log,
+  );
   let ended = false;
   const exited = new Promise<void>((resolve) => {
     const end = () => {
@@ -189,7 +206,11 @@ async function tryStart(
     child.once('error', end);
   });
   const { pid } = child;
-  for (let waitedMs = 0; !ended && pid !== undefined && waitedMs < START_TIMEOUT_MS; waitedMs += START_POLL_MS) {
+  for (
+    let waitedMs = 0;
+    !ended && pid !== undefined && waitedMs < START_TIMEOUT_MS;
+    waitedMs += START_POLL_MS
+  ) {
     if (await saysReady(dataDir, pid)) return { child, pid, port: options.port, exited };
     await Promise.race([exited, sleep(START_POLL_MS)]);
   }

@@ -144,7 +144,9 @@ async function withClient<T>(
     await client.connect();
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new LeaseError('store.unavailable', `The database cannot be reached: ${reason}`, { cause });
+    throw new LeaseError('store.unavailable', `The database cannot be reached: ${reason}`, {
+      cause,
+    });
   }
   try {
     return await work(client);

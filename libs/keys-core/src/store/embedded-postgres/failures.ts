@@ -1,6 +1,7 @@
 import { LeaseError } from '../../kernel/errors.ts';
 
-const MOVE = 'or put LEASEHOLD_HOME somewhere else, or point DATABASE_URL at a PostgreSQL 15 or newer';
+const MOVE =
+  'or put LEASEHOLD_HOME somewhere else, or point DATABASE_URL at a PostgreSQL 15 or newer';
 
 const REASONS: readonly { pattern: RegExp; say: (dir: string) => string }[] = [
   {

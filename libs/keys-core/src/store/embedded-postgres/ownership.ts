@@ -31,13 +31,15 @@ export async function takeCluster(dir: string, dataDir: string): Promise<() => P
       const owner = parseMark(found);
       if (owner && (await isAlive(owner))) throw inUse(dir, owner.pid);
       // Only a mark that still is the dead one's may go.
-      if ((await readFile(lockFile, 'utf8').catch(() => '')) === found) await rm(lockFile, { force: true });
+      if ((await readFile(lockFile, 'utf8').catch(() => '')) === found)
+        await rm(lockFile, { force: true });
     }
   } finally {
     await rm(draft, { force: true });
   }
   const release = async () => {
-    if ((await readFile(lockFile, 'utf8').catch(() => '')) === mine) await rm(lockFile, { force: true });
+    if ((await readFile(lockFile, 'utf8').catch(() => '')) === mine)
+      await rm(lockFile, { force: true });
   };
   try {
     await clearPostmaster(dataDir);
@@ -84,6 +86,8 @@ async function stopOrphan(pid: number, dataDir: string): Promise<void> {
   for (const signal of ['SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
     try {
       process.kill(pid, signal);
+      // One that was stopped (SIGSTOP) hears nothing until it goes on.
+      process.kill(pid, 'SIGCONT');
     } catch (cause) {
       if ((cause as NodeJS.ErrnoException).code === 'ESRCH') return;
       throw new LeaseError(

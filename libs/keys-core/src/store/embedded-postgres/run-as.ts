@@ -19,7 +19,10 @@ export interface RunPlan {
   /** Said to the operator when something is not where it was asked for. */
   readonly notice: string | undefined;
   /** The command line that runs `program` as that user and, where it can, ends it with us. */
-  command(program: string, args: readonly string[]): { file: string; args: string[]; options: SpawnOptions };
+  command(
+    program: string,
+    args: readonly string[],
+  ): { file: string; args: string[]; options: SpawnOptions };
 }
 
 /** A user of this machine, by number. */
@@ -45,7 +48,7 @@ const END_WITH_PARENT = ['--pdeathsig', 'INT'];
  * the kernel does not allow even this, both are put into a folder that is open, and `notice` says so.
  */
 export async function planRun(wanted: PostgresBinaries, dir: string): Promise<RunPlan> {
-  await mkdir(dir, { recursive: true, mode: 0o700 });
+  await makeFolder(dir);
   const setpriv = await findSetpriv();
   if (process.getuid?.() !== 0) return plan({ dir, binaries: wanted, setpriv });
 
@@ -58,19 +61,39 @@ export async function planRun(wanted: PostgresBinaries, dir: string): Promise<Ru
   return planElsewhere(wanted, dir, { setpriv, user });
 }
 
+async function makeFolder(dir: string): Promise<void> {
+  try {
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    // On a read-only file system the recursive form says "no such file"; the plain one says why.
+    await mkdir(dir, { mode: 0o700 });
+  }
+}
+
 async function planElsewhere(
   wanted: PostgresBinaries,
   dir: string,
   as: { setpriv: string | undefined; user: PostgresUser },
 ): Promise<RunPlan> {
-  const mark = createHash('sha256').update(`${dir}\0${wanted.nativeDir}`).digest('hex').slice(0, 12);
+  const mark = createHash('sha256')
+    .update(`${dir}\0${wanted.nativeDir}`)
+    .digest('hex')
+    .slice(0, 12);
   const open = path.join('/var/lib/leasehold', mark);
   const binaries = binariesIn(path.join(open, 'native'));
   await mkdir(open, { recursive: true, mode: 0o755 });
-  if (!(await access(binaries.postgres).then(() => true, () => false))) {
+  if (
+    !(await access(binaries.postgres).then(
+      () => true,
+      () => false,
+    ))
+  ) {
     const draft = path.join(open, `native.${String(process.pid)}`);
     await cp(wanted.nativeDir, draft, { recursive: true, verbatimSymlinks: true });
-    await rename(draft, binaries.nativeDir).catch(() => rm(draft, { recursive: true, force: true }));
+    await rename(draft, binaries.nativeDir).catch(() =>
+      rm(draft, { recursive: true, force: true }),
+    );
   }
   const elsewhere = path.join(open, 'cluster');
   await mkdir(elsewhere, { recursive: true, mode: 0o700 });
@@ -107,7 +130,11 @@ function plan(parts: {
         ? ['--reuid', String(user.uid), '--regid', String(user.gid), '--clear-groups']
         : [];
       const past = reach === 'read' ? READ_CAPABILITY : [];
-      return { file: setpriv, args: [...END_WITH_PARENT, ...as, ...past, program, ...args], options };
+      return {
+        file: setpriv,
+        args: [...END_WITH_PARENT, ...as, ...past, program, ...args],
+        options,
+      };
     },
   };
 }
@@ -138,7 +165,10 @@ async function findSetpriv(): Promise<string | undefined> {
   if (process.platform !== 'linux') return undefined;
   for (const file of ['/usr/bin/setpriv', '/bin/setpriv']) {
     // Small replacements of the program know no `--pdeathsig`.
-    const works = await run(file, [...END_WITH_PARENT, 'true']).then(() => true, () => false);
+    const works = await run(file, [...END_WITH_PARENT, 'true']).then(
+      () => true,
+      () => false,
+    );
     if (works) return file;
   }
   return undefined;

@@ -7,10 +7,7 @@ const UNIQUE_VIOLATION = '23505';
  * Makes the database that `databaseUrl` names, if it is missing. `template` is copied, where given.
  * Safe beside others who make the same one. @returns whether it was made.
  */
-export async function createDatabase(
-  databaseUrl: string,
-  template?: string,
-): Promise<boolean> {
+export async function createDatabase(databaseUrl: string, template?: string): Promise<boolean> {
   const url = new URL(databaseUrl);
   const name = decodeURIComponent(url.pathname.slice(1));
   url.pathname = '/postgres';

@@ -44,7 +44,10 @@ export async function readMigrations(dir: string): Promise<MigrationFiles> {
     migrationDirectories: await Promise.all(
       names.map(async (name) => {
         const value = await readFile(path.join(dir, name, 'migration.sql'), 'utf8');
-        return { path: name, migrationFile: { path: 'migration.sql', content: { tag: 'ok', value } } };
+        return {
+          path: name,
+          migrationFile: { path: 'migration.sql', content: { tag: 'ok', value } },
+        };
       }),
     ),
   };
