@@ -63,7 +63,7 @@ export function createLeaseStore(store: Store): LeaseStore {
   const releases = perFace((face) =>
     createCoalescer<ReleaseRequest, ReleaseOutcome>({
       ...common,
-      run: (requests) => releaseBatch(store.prisma, face, requests),
+      run: (requests) => releaseBatch(store, face, requests),
       keysOf: (request) => [request.leaseId],
       batchSizeMax: RELEASES_PER_STATEMENT_MAX,
       onBatch: (size) => {
@@ -263,26 +263,40 @@ function refusal(leaseId: string, reason: RefusalReason): RenewOutcome {
   return { leaseId, outcome: 'refused', reason };
 }
 
-/** Releases in one statement, and says of the others how they had ended. */
-export async function releaseBatch(
-  sql: Sql,
+async function releaseBatch(
+  store: Store,
   face: Face,
   requests: readonly ReleaseRequest[],
-): Promise<ReleaseOutcome[]> {
-  const answers = await release(sql, face, requests);
+): Promise<(ReleaseOutcome | Promise<ReleaseOutcome>)[]> {
+  const answers = await timed(store, 'release', () => release(store.prisma, face, requests, 'skip'));
   const missing = requests.filter((request) => !answers.has(request.leaseId));
-  if (missing.length > 0) {
-    const ends = await readEndedGrants(sql, face, missing);
-    for (const { leaseId } of missing) {
-      const end = ends.get(leaseId);
-      answers.set(leaseId, end === undefined || end === 'current' ? 'not_found' : pastRelease(end));
-    }
-  }
-  return requests.map((request) => answers.get(request.leaseId) ?? 'not_found');
+  const ends =
+    missing.length === 0
+      ? new Map<string, PastEnd | 'current'>()
+      : await readEndedGrants(store.prisma, face, missing);
+  return requests.map((request) => {
+    const answer = answers.get(request.leaseId);
+    if (answer !== undefined) return answer;
+    const end = ends.get(request.leaseId);
+    return end === 'current' ? releaseAlone(store.slowLane, face, request) : pastRelease(end);
+  });
 }
 
-function pastRelease(end: PastEnd): ReleaseOutcome {
-  return end === 'released' ? 'already_released' : end;
+/** A release that waits for its row: in a transaction of its caller's, or after it was skipped. */
+export async function releaseAlone(
+  sql: Sql,
+  face: Face,
+  request: ReleaseRequest,
+): Promise<ReleaseOutcome> {
+  const answer = (await release(sql, face, [request], 'wait')).get(request.leaseId);
+  if (answer !== undefined) return answer;
+  const end = (await readEndedGrants(sql, face, [request])).get(request.leaseId);
+  if (end === 'current') throw new LeaseError('grant.contended');
+  return pastRelease(end);
+}
+
+function pastRelease(end: PastEnd | undefined): ReleaseOutcome {
+  return end === 'released' ? 'already_released' : (end ?? 'not_found');
 }
 
 /** The ladder that a row carries. */

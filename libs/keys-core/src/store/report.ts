@@ -1,6 +1,6 @@
 import { statusRank, type BackendStatus } from '../kernel/backend-state.ts';
 import { LeaseError } from '../kernel/errors.ts';
-import { releaseBatch } from './lease-store.ts';
+import { releaseAlone } from './lease-store.ts';
 import type { Store } from './open-store.ts';
 import type { Sql } from './rows.ts';
 
@@ -83,23 +83,21 @@ async function readBackend(tx: Sql, said: Report): Promise<BackendRow> {
 
 /** Releases the backend's grant, or lets a key go that was held back after it was ended by force. */
 async function freeKey(tx: Sql, said: Report, backend: BackendRow): Promise<string> {
-  const [outcome] = await releaseBatch(tx, 'key', [
-    {
-      leaseId: backend.leaseId,
-      fencingToken: backend.fencingToken,
-      principal: said.droneId,
-      actor: `drone:${said.droneId}`,
-      result: 'ok',
-      detail: said.reason,
-    },
-  ]);
+  const outcome = await releaseAlone(tx, 'key', {
+    leaseId: backend.leaseId,
+    fencingToken: backend.fencingToken,
+    principal: said.droneId,
+    actor: `drone:${said.droneId}`,
+    result: 'ok',
+    detail: said.reason,
+  });
   if (outcome === 'revoked') {
     await tx.$queryRaw`
       update lease set stops_by = null
       where lease_id = ${backend.leaseId}::uuid and end_reason = 'revoked'
       returning lease_id::text`;
   }
-  return outcome ?? 'not_found';
+  return outcome;
 }
 
 async function moveBackend(tx: Sql, said: Report): Promise<boolean> {

@@ -8,8 +8,7 @@ export type PastEnd = 'superseded' | 'released' | 'expired' | 'revoked';
  * Says of each lease id whether a row still carries it (`current`), how it ended otherwise, or
  * nothing if it never was. Grants of another face or another principal never were.
  *
- * A plain read in the order: rows first, events then. A lease id moves from the row to the events
- * only, in one transaction, and never back. **Index**: `lease_lease_id_key`,
+ * A plain read of one snapshot, probe by probe. **Index**: `lease_lease_id_key`,
  * `lease_event_lease_id_idx`.
  */
 export async function readEndedGrants(
@@ -25,33 +24,34 @@ export async function readEndedGrants(
         ${requests.map((r) => r.principal)}::text[]
       ) as a (lease_id, principal)
     )
-    select a.lease_id as "leaseId", 'current' as end
+    select a.lease_id as "leaseId",
+      case
+        when l.face is null then coalesce(e.end, 'superseded')
+        else 'current'
+      end as end
     from asked a
-    join lease l on l.lease_id = a.lease_id
-    where l.face = ${face} and l.principal = a.principal
-    union all
-    select a.lease_id, coalesce(
-      (
-        select case
-          when v.kind in ('released', 'failed') then 'released'
-          when v.kind in ('expired', 'removed') then 'expired'
-          else 'revoked'
-        end
-        from lease_event v
-        where v.lease_id = a.lease_id
-          and (v.kind in ('released', 'failed', 'expired', 'removed')
-            or (v.kind = 'revoked' and v.detail ->> 'mode' = 'force'))
-        order by v.id
-        limit 1
-      ),
-      'superseded'
-    )
-    from asked a
-    where not exists (select from lease l where l.lease_id = a.lease_id)
-      and exists (
-        select from lease_event v
-        where v.lease_id = a.lease_id and v.face = ${face}
-          and v.kind in ('granted', 'taken_over') and v.detail ->> 'principal' = a.principal
-      )`;
+    left join lateral (
+      select l.face, l.principal from lease l where l.lease_id = a.lease_id limit 1
+    ) l on true
+    left join lateral (
+      select v.face, v.detail ->> 'principal' as principal
+      from lease_event v
+      where v.lease_id = a.lease_id and v.kind in ('granted', 'taken_over')
+      limit 1
+    ) g on true
+    left join lateral (
+      select case
+        when v.kind in ('released', 'failed') then 'released'
+        when v.kind in ('expired', 'removed') then 'expired'
+        else 'revoked'
+      end as end
+      from lease_event v
+      where v.lease_id = a.lease_id
+        and (v.kind in ('released', 'failed', 'expired', 'removed')
+          or (v.kind = 'revoked' and v.detail ->> 'mode' = 'force'))
+      order by v.id
+      limit 1
+    ) e on true
+    where coalesce(l.face, g.face) = ${face} and coalesce(l.principal, g.principal) = a.principal`;
   return new Map(rows.map((row) => [row.leaseId, row.end]));
 }

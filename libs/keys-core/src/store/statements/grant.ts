@@ -81,20 +81,29 @@ export async function grant(
       )
       where not exists (select from database_epoch e where e.hold_off_until > clock_timestamp())
     ),
+    -- Row by row in the order of locking: lateral, so that however large the table is, each resource
+    -- is one probe of the primary key.
     takable as materialized (
-      select l.face, l.namespace, l.name
-      from wanted w
-      join lease l on l.face = w.face and l.namespace = w.namespace and l.name = w.name
-      where lease_takable(l.released_at, l.end_reason, l.expires_at, l.stops_by)
-        and (${options.mayTakeOver} or l.end_reason is not null)
-      order by l.face, l.namespace, l.name
-      for update of l ${skip}
+      select t.face, t.namespace, t.name
+      from (select w.face, w.namespace, w.name from wanted w order by w.face, w.namespace, w.name) w
+      cross join lateral (
+        select l.face, l.namespace, l.name
+        from lease l
+        where l.face = w.face and l.namespace = w.namespace and l.name = w.name
+          and lease_takable(l.released_at, l.end_reason, l.expires_at, l.stops_by)
+          and (${options.mayTakeOver} or l.end_reason is not null)
+        for update of l ${skip}
+      ) t
     ),
     candidate as (
-      select w.* from wanted w
-      where not exists (
-        select from lease l where l.face = w.face and l.namespace = w.namespace and l.name = w.name
-      )
+      select w.*
+      from wanted w
+      left join lateral (
+        select true as is_known from lease l
+        where l.face = w.face and l.namespace = w.namespace and l.name = w.name
+        limit 1
+      ) k on true
+      where k.is_known is null
       union all
       select w.* from wanted w
       join takable t on t.face = w.face and t.namespace = w.namespace and t.name = w.name

@@ -1,5 +1,6 @@
 import type { GrantRef, ReleaseOutcome } from '../../kernel/outcomes.ts';
 import type { Face } from '../../kernel/resource.ts';
+import { Prisma } from '../generated/client.ts';
 import type { Sql } from '../rows.ts';
 
 /** A release that a holder asks for. */
@@ -14,20 +15,22 @@ export interface ReleaseRequest extends GrantRef {
  * Gives up each grant that is in force, for its holder with its token. The row stays, with its
  * token, so that the next grant's is greater.
  *
- * - **Locks first, judges then**, in the order of every batch statement; waits for locked rows, up
- *   to the connection's `statement_timeout`.
+ * - **Locks first, judges then**. A batch skips locked rows, so that it cannot be part of a deadlock;
+ *   what was skipped is released alone, waiting up to the connection's `statement_timeout`.
  * - **A late release changes nothing**: it goes by lease id and token, and whoever holds the
  *   resource now has another lease id. This is keel's reason for an id of its own.
  * - **An expired grant is not released but ended as expired**, with its one event: a release that
  *   came too late must not hide that the holder overstayed.
  * - **Index**: `lease_lease_id_key`.
- * - **A request without an answer**: no row has its lease id and principal any more.
+ * - **A request without an answer** was skipped, or no row has its lease id and principal any more.
  */
 export async function release(
   sql: Sql,
   face: Face,
   requests: readonly ReleaseRequest[],
+  onLocked: 'skip' | 'wait',
 ): Promise<Map<string, ReleaseOutcome>> {
+  const skip = onLocked === 'skip' ? Prisma.sql`skip locked` : Prisma.empty;
   const rows = await sql.$queryRaw<{ leaseId: string; outcome: ReleaseOutcome }[]>`
     with asked as materialized (
       select a.lease_id, a.fencing_token, a.principal collate "C" as principal, a.actor, a.result, a.detail
@@ -41,14 +44,16 @@ export async function release(
       ) as a (lease_id, fencing_token, principal, actor, result, detail)
     ),
     locked as materialized (
-      select
-        l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.released_at, l.end_reason,
-        l.expires_at, a.fencing_token as asked_token, a.actor, a.result, a.detail
+      select k.*, a.fencing_token as asked_token, a.actor, a.result, a.detail
       from asked a
-      join lease l on l.lease_id = a.lease_id and l.principal = a.principal
-      where l.face = ${face}
-      order by l.face, l.namespace, l.name
-      for no key update of l
+      cross join lateral (
+        select
+          l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.released_at, l.end_reason,
+          l.expires_at
+        from lease l
+        where l.lease_id = a.lease_id and l.principal = a.principal and l.face = ${face}
+        for no key update of l ${skip}
+      ) k
     ),
     judged as materialized (
       select k.*,

@@ -23,10 +23,11 @@ interface JudgedRow {
  * ladder that is stored with it.
  *
  * - **Locks first, judges then**: a renewal that passed its condition and then waited for the row
- *   was seen to revive an expired grant. The CTE `locked` takes the rows, in the order of every
- *   batch statement; `judged` reads the clock after that.
+ *   was seen to revive an expired grant. The CTE `locked` takes the rows, one probe of the index
+ *   each; `judged` reads the clock after that.
  * - **Skips locked rows** (`onLocked: 'skip'`): one row that somebody holds must not stop the other
- *   9,999. What was skipped has no answer here and is asked for again, alone and waiting.
+ *   9,999. What was skipped has no answer here and is asked for again, alone and waiting. A batch
+ *   that waits for no row cannot be part of a deadlock, so it needs no order of locking.
  * - **Says "expired" for good**: a grant that it refuses as expired is ended in the same statement,
  *   so that no step of the clock can make the next renewal succeed.
  * - **Index**: `lease_lease_id_key`. Changes no indexed column, so that it stays HOT.
@@ -49,15 +50,16 @@ export async function renew(
       ) as a (lease_id, fencing_token, principal)
     ),
     locked as materialized (
-      select
-        l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.released_at, l.end_reason,
-        l.expires_at, l.renewable, l.ttl_ms, l.renew_after_ms, l.soft_after_ms, l.hard_after_ms,
-        a.fencing_token as asked_token
+      select k.*, a.fencing_token as asked_token
       from asked a
-      join lease l on l.lease_id = a.lease_id and l.principal = a.principal
-      where l.face = ${face}
-      order by l.face, l.namespace, l.name
-      for no key update of l ${skip}
+      cross join lateral (
+        select
+          l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.released_at, l.end_reason,
+          l.expires_at, l.renewable, l.ttl_ms, l.renew_after_ms, l.soft_after_ms, l.hard_after_ms
+        from lease l
+        where l.lease_id = a.lease_id and l.principal = a.principal and l.face = ${face}
+        for no key update of l ${skip}
+      ) k
     ),
     judged as materialized (
       select k.*,

@@ -1,0 +1,160 @@
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
+import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
+import {
+  MACHINE_CLOCK, age, aRequest, granted, openKernel, releaseOf, renewalOf, type Kernel,
+} from '../testing/kernel-fixture.ts';
+
+/** A session of a stranger, for locks that tests hold open. */
+async function openSession(kernel: Kernel): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: kernel.databaseUrl });
+  await client.connect();
+  onTestFinished(() => client.end());
+  return client;
+}
+
+/** How long `fn` took, in milliseconds. */
+async function elapsed(fn: () => Promise<unknown>): Promise<number> {
+  const startedAtMs = MACHINE_CLOCK.nowMs();
+  await fn();
+  return MACHINE_CLOCK.nowMs() - startedAtMs;
+}
+
+/**
+ * Resolves when some session waits for a lock in this database. It looks from a session of its own:
+ * within a transaction the statistics stand still.
+ */
+async function someoneWaits(kernel: Kernel): Promise<void> {
+  const session = await openSession(kernel);
+  await waitUntil(async () => {
+    const { rows } = await session.query(
+      `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+    );
+    return rows.length > 0;
+  });
+}
+
+describe('locks', () => {
+  test('C51 beside an open fenced transaction a refused acquire and a renewal take no lock and do not wait', async () => {
+    const kernel = await openKernel();
+    const fenced = await granted(kernel, { name: 'r' });
+    const healthy = await granted(kernel, { name: 'q' });
+    const session = await openSession(kernel);
+    await session.query('begin');
+    await session.query('select from lease where lease_id = $1 for key share', [fenced.leaseId]);
+
+    const tookMs = await elapsed(async () => {
+      const [refused, renewed, own, fresh] = await Promise.all([
+        kernel.leases.grant(aRequest({ name: 'r' })),
+        kernel.leases.renew('lease', renewalOf(healthy)),
+        kernel.leases.renew('lease', renewalOf(fenced)),
+        kernel.leases.grant(aRequest({ name: 's' })),
+      ]);
+      expect([refused.outcome, renewed.outcome, own.outcome, fresh.outcome]).toEqual([
+        'held', 'renewed', 'renewed', 'granted',
+      ]);
+    });
+
+    expect(tookMs).toBeLessThan(500);
+    await session.query('rollback');
+  });
+
+  test('a takeover waits for a fenced transaction, alone, and is granted after it', async () => {
+    const kernel = await openKernel();
+    const fenced = await granted(kernel, { name: 'r' });
+    await age(kernel, fenced.leaseId, 60_000);
+    const session = await openSession(kernel);
+    await session.query('begin');
+    await session.query('select from lease where lease_id = $1 for key share', [fenced.leaseId]);
+
+    const [takeover, neighbour] = await Promise.all([
+      kernel.leases.grant(aRequest({ name: 'r' })),
+      kernel.leases.grant(aRequest({ name: 's' })),
+    ]);
+    await session.query('commit');
+    const after = await kernel.leases.grant(aRequest({ name: 'r' }));
+
+    expect([takeover.outcome, neighbour.outcome, after.outcome]).toEqual(['held', 'granted', 'granted']);
+  });
+
+  test('C52 a renewal that waited for its row past the expiry is refused', async () => {
+    const kernel = await openKernel();
+    const grant = await granted(kernel, { ladder: serviceLadder(1_000) });
+    const session = await openSession(kernel);
+    await session.query('begin');
+    await session.query('select from lease where lease_id = $1 for update', [grant.leaseId]);
+
+    const renewal = kernel.leases.renew('lease', renewalOf(grant));
+    const release = kernel.leases.release('lease', releaseOf(grant));
+    await someoneWaits(kernel);
+    await waitUntil(async () => {
+      const { rows } = await session.query(
+        'select from lease where lease_id = $1 and clock_timestamp() > expires_at', [grant.leaseId],
+      );
+      return rows.length > 0;
+    });
+    await session.query('rollback');
+
+    expect(await renewal).toMatchObject({ outcome: 'refused', reason: 'expired' });
+    expect(await release).toBe('expired');
+  });
+
+  test('C53 acquires, renewals and releases of the same rows in opposite orders never reach a caller as a deadlock', async () => {
+    const kernel = await openKernel();
+    const other = await openKernel({ databaseUrl: kernel.databaseUrl });
+    const names = Array.from({ length: 100 }, (_, index) => `n${String(index).padStart(3, '0')}`);
+    const grants = await Promise.all(names.map((name) => granted(kernel, { name })));
+    const backwards = [...names].reverse();
+
+    const rounds = Array.from({ length: 15 }, async () => {
+      const answers = await Promise.all([
+        ...backwards.map((name) => other.leases.grant(aRequest({ name }))),
+        ...grants.map((grant) => kernel.leases.renew('lease', renewalOf(grant))),
+        ...[...grants].reverse().map((grant) => other.leases.renew('lease', renewalOf(grant))),
+      ]);
+      return answers.length;
+    });
+
+    expect(await Promise.all(rounds)).toEqual(rounds.map(() => 300));
+  });
+
+  test('one row that somebody locks does not stop a thousand other renewals', async () => {
+    const kernel = await openKernel();
+    const grants = await Promise.all(
+      Array.from({ length: 1_000 }, (_, index) => granted(kernel, { face: 'key', name: `n${String(index)}`, ladder: KEY_LADDERS.fast })),
+    );
+    const session = await openSession(kernel);
+    await session.query('begin');
+    await session.query('select from lease where lease_id = $1 for update', [grants[500]?.leaseId]);
+
+    const settledCount = { value: 0 };
+    const renewals = grants.map((grant) =>
+      kernel.leases.renew('key', renewalOf(grant)).then((answer) => {
+        settledCount.value += 1;
+        return answer;
+      }),
+    );
+    await waitUntil(() => Promise.resolve(settledCount.value === 999));
+    await session.query('rollback');
+
+    const answers = await Promise.all(renewals);
+    expect(answers.every((answer) => answer.outcome === 'renewed')).toBe(true);
+  });
+
+  test('of two who take over one expired grant at once, from two controllers, one is granted', async () => {
+    const kernel = await openKernel();
+    const other = await openKernel({ databaseUrl: kernel.databaseUrl });
+    for (let round = 0; round < 20; round += 1) {
+      const name = `n${String(round)}`;
+      const old = await granted(kernel, { name });
+      await age(kernel, old.leaseId, 60_000);
+
+      const outcomes = await Promise.all([
+        kernel.leases.grant(aRequest({ name })), other.leases.grant(aRequest({ name })),
+      ]);
+
+      expect(outcomes.map((outcome) => outcome.outcome).sort()).toEqual(['granted', 'held']);
+    }
+  });
+});

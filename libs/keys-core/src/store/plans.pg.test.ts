@@ -1,0 +1,59 @@
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { openKernel } from '../testing/kernel-fixture.ts';
+import { aRequest } from '../testing/kernel-fixture.ts';
+import { Prisma } from './generated/client.ts';
+import type { Sql } from './rows.ts';
+import { readEndedGrants } from './statements/ended-grants.ts';
+import { grant } from './statements/grant.ts';
+import { release } from './statements/release.ts';
+import { renew } from './statements/renew.ts';
+
+const ROWS = 50_000;
+
+/** A stand-in for the client that explains a statement instead of running it. */
+function explaining(client: pg.Client): { sql: Sql; plans: string[] } {
+  const plans: string[] = [];
+  const sql = {
+    $queryRaw: async (strings: TemplateStringsArray, ...values: unknown[]) => {
+      const query = Prisma.sql(strings, ...values);
+      const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${query.text}`, query.values);
+      plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
+      return [];
+    },
+  } as unknown as Sql;
+  return { sql, plans };
+}
+
+describe('plans', () => {
+  test('no transition reads the whole table at a representative size', async () => {
+    const kernel = await openKernel();
+    const client = new pg.Client({ connectionString: kernel.databaseUrl });
+    await client.connect();
+    onTestFinished(() => client.end());
+    await client.query(`
+      insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms,
+        renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
+      select 'lease', 'n', 'r' || i, gen_random_uuid(), i, 'h', 'p', 60000, 20000, 50000, 50000,
+        now(), now(), now() + interval '1 minute'
+      from generate_series(1, ${String(ROWS)}) i`);
+    await client.query('analyze');
+    const { rows } = await client.query<{ id: string; token: string }>(
+      'select lease_id as id, fencing_token as token from lease limit 500',
+    );
+    const refs = rows.map(({ id, token }) => ({
+      leaseId: id, fencingToken: token, principal: 'p', actor: 'a', result: 'ok' as const, detail: null,
+    }));
+    const { sql, plans } = explaining(client);
+
+    await grant(sql, refs.map((_, index) => aRequest({ name: `r${String(index)}`, namespace: 'n' })), {
+      mayTakeOver: true, onLocked: 'skip',
+    });
+    await renew(sql, 'lease', refs, 'skip');
+    await release(sql, 'lease', refs, 'skip');
+    await readEndedGrants(sql, 'lease', refs);
+
+    expect(plans).toHaveLength(4);
+    for (const plan of plans) expect(plan).not.toMatch(/Seq Scan on lease\b/u);
+  });
+});

@@ -1,0 +1,104 @@
+import { randomInt, randomUUID } from 'node:crypto';
+import os from 'node:os';
+import { onTestFinished } from 'vitest';
+import { createTestDatabase } from '@leasehold/testing';
+import type { Clock, IdSource } from '../kernel/clock.ts';
+import { serviceLadder } from '../kernel/ladder.ts';
+import type { Grant, GrantRef, GrantRequest } from '../kernel/outcomes.ts';
+import { invariant } from '../kernel/errors.ts';
+import { createLeaseStore, type LeaseStore } from '../store/lease-store.ts';
+import { openStore, type Store, type StoreOptions } from '../store/open-store.ts';
+import type { ReleaseRequest } from '../store/statements/release.ts';
+import type { RenewRequest } from '../store/statements/renew.ts';
+
+/** The clock of this machine, for tests that wait for real things. */
+export const MACHINE_CLOCK: Clock = {
+  nowMs: () => os.uptime() * 1_000,
+  at(atMs, fn) {
+    const timer = setTimeout(fn, Math.max(0, atMs - os.uptime() * 1_000));
+    return () => {
+      clearTimeout(timer);
+    };
+  },
+};
+
+const ALPHANUMERIC = 'abcdefghijklmnopqrstuvwxyz0123456789';
+
+export const MACHINE_IDS: IdSource = {
+  uuid: () => randomUUID(),
+  alphanumeric: (length) =>
+    Array.from({ length }, () => ALPHANUMERIC[randomInt(ALPHANUMERIC.length)]).join(''),
+  random: () => randomInt(1e9) / 1e9,
+};
+
+export interface Kernel {
+  readonly store: Store;
+  readonly leases: LeaseStore;
+  readonly databaseUrl: string;
+}
+
+/** A kernel on a database of its own, closed when the test ends. */
+export async function openKernel(options: Partial<StoreOptions> = {}): Promise<Kernel> {
+  const databaseUrl = options.databaseUrl ?? (await createTestDatabase()).url;
+  const store = openStore({
+    datacenter: 'local',
+    clock: MACHINE_CLOCK,
+    ids: MACHINE_IDS,
+    ...options,
+    databaseUrl,
+  });
+  onTestFinished(() => store.close());
+  return { store, leases: createLeaseStore(store), databaseUrl };
+}
+
+/** What a test asks for when it does not care. */
+export function aRequest(change: Partial<GrantRequest> = {}): GrantRequest {
+  return {
+    face: 'lease',
+    namespace: 'test',
+    name: 'thing',
+    leaseId: randomUUID(),
+    holder: 'alice',
+    principal: 'token-a',
+    tag: '',
+    comment: null,
+    metadata: null,
+    ladder: serviceLadder(60_000),
+    actor: 'alice',
+    ...change,
+  };
+}
+
+/** Grants or fails the test. */
+export async function granted(kernel: Kernel, change: Partial<GrantRequest> = {}): Promise<Grant> {
+  const outcome = await kernel.leases.grant(aRequest(change));
+  invariant(outcome.outcome === 'granted', `the test expected a grant, and it is ${outcome.outcome}`);
+  return outcome.grant;
+}
+
+export function renewalOf(ref: GrantRef, change: Partial<RenewRequest> = {}): RenewRequest {
+  return { leaseId: ref.leaseId, fencingToken: ref.fencingToken, principal: 'token-a', ...change };
+}
+
+export function releaseOf(ref: GrantRef, change: Partial<ReleaseRequest> = {}): ReleaseRequest {
+  return { ...renewalOf(ref), actor: 'alice', result: 'ok', detail: null, ...change };
+}
+
+/** Moves a grant into the past, as if `byMs` had gone by. Tests do not sleep. */
+export async function age(kernel: Kernel, leaseId: string, byMs: number): Promise<void> {
+  await kernel.store.prisma.$executeRaw`
+    update lease
+    set granted_at = granted_at - ${byMs} * interval '1 millisecond',
+        renewed_at = renewed_at - ${byMs} * interval '1 millisecond',
+        expires_at = expires_at - ${byMs} * interval '1 millisecond',
+        stops_by = stops_by - ${byMs} * interval '1 millisecond',
+        released_at = released_at - ${byMs} * interval '1 millisecond'
+    where lease_id = ${leaseId}::uuid`;
+}
+
+/** The events of a resource, oldest first, as `kind token`. */
+export async function eventsOf(kernel: Kernel, name: string): Promise<string[]> {
+  const rows = await kernel.store.prisma.$queryRaw<{ line: string }[]>`
+    select kind || ' ' || fencing_token as line from lease_event where name = ${name} order by id`;
+  return rows.map((row) => row.line);
+}
