@@ -1,0 +1,74 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { createBootClock, TICK_MS } from './boot-clock.ts';
+
+let readingMs: number;
+
+beforeEach(() => {
+  readingMs = 1_000;
+  vi.useFakeTimers();
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe('the boot clock', () => {
+  test('calls once, within one tick of the moment', () => {
+    const clock = createBootClock(() => readingMs);
+    const fn = vi.fn();
+    clock.at(1_100, fn);
+
+    vi.advanceTimersByTime(TICK_MS);
+    expect(fn).not.toHaveBeenCalled();
+    readingMs = 1_100;
+    vi.advanceTimersByTime(TICK_MS * 5);
+
+    expect(fn).toHaveBeenCalledTimes(1);
+  });
+
+  test('finds a moment that passed while the machine slept at its first tick', () => {
+    const clock = createBootClock(() => readingMs);
+    const fn = vi.fn();
+    clock.at(1_000_000, fn);
+
+    readingMs = 5_000_000;
+    vi.advanceTimersByTime(TICK_MS);
+
+    expect(fn).toHaveBeenCalledTimes(1);
+  });
+
+  test('never goes back, also when its reading does', () => {
+    const clock = createBootClock(() => readingMs);
+    clock.nowMs();
+    readingMs = 400;
+
+    expect(clock.nowMs()).toBe(1_000);
+  });
+
+  test('has one timer however many wait, and none when nobody does', () => {
+    const clock = createBootClock(() => readingMs);
+
+    const cancels = [clock.at(2_000, vi.fn()), clock.at(3_000, vi.fn()), clock.onTick(vi.fn())];
+    expect(vi.getTimerCount()).toBe(1);
+    for (const cancel of cancels) cancel();
+
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('does not call what was cancelled in the same tick', () => {
+    const clock = createBootClock(() => readingMs);
+    const second = vi.fn();
+    clock.at(1_000, () => {
+      cancelSecond();
+    });
+    const cancelSecond = clock.at(1_000, second);
+
+    vi.advanceTimersByTime(TICK_MS * 3);
+
+    expect(second).not.toHaveBeenCalled();
+  });
+
+  test('reads the real clock of the machine', () => {
+    expect(createBootClock().nowMs()).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,82 @@
+import os from 'node:os';
+
+/**
+ * The longest time between two looks at the clock. Timers of the runtime stand still while the
+ * machine sleeps; a tick that reads a clock which does not is late by one tick only.
+ */
+export const TICK_MS = 50;
+
+/** A monotonic clock of this machine that goes on in suspend, in milliseconds. */
+export interface TickingClock {
+  /** The reading now; never decreases. */
+  nowMs(): number;
+  /** Calls `fn` once when the clock has reached `atMs`. @returns a function that cancels it. */
+  at(atMs: number, fn: () => void): () => void;
+  /** Calls `fn` at every tick. @returns a function that ends it. */
+  onTick(fn: (nowMs: number) => void): () => void;
+}
+
+/** Time since boot, suspend included: Linux CLOCK_BOOTTIME, in steps of 10 ms. */
+function readBootMs(): number {
+  return os.uptime() * 1_000;
+}
+
+/**
+ * The clock of this machine. All who wait share one timer, and there is none while nobody waits.
+ * Something that throws when its moment has come keeps nobody else from theirs; it is thrown on as an
+ * uncaught exception. `readMs` is the reading; a test passes one that is fast, slow or far ahead.
+ */
+export function createBootClock(readMs: () => number = readBootMs): TickingClock {
+  const listeners = new Set<(nowMs: number) => void>();
+  let timer: NodeJS.Timeout | undefined;
+  let lastMs = -Infinity;
+
+  // A virtualised reading may step back; what is given out never does.
+  const nowMs = (): number => (lastMs = Math.max(lastMs, readMs()));
+
+  const tick = (): void => {
+    const tickMs = nowMs();
+    for (const listener of [...listeners]) {
+      if (listeners.has(listener))
+        callApart(() => {
+          listener(tickMs);
+        });
+    }
+  };
+
+  const onTick = (fn: (nowMs: number) => void): (() => void) => {
+    // Wrapped, so that the same function may be given twice.
+    const listener = (tickMs: number): void => {
+      fn(tickMs);
+    };
+    listeners.add(listener);
+    timer ??= setInterval(tick, TICK_MS);
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size > 0) return;
+      clearInterval(timer);
+      timer = undefined;
+    };
+  };
+
+  const at = (atMs: number, fn: () => void): (() => void) => {
+    const cancel = onTick((tickMs) => {
+      if (tickMs < atMs) return;
+      cancel();
+      fn();
+    });
+    return cancel;
+  };
+
+  return { nowMs, at, onTick };
+}
+
+function callApart(fn: () => void): void {
+  try {
+    fn();
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error;
+    });
+  }
+}

@@ -1,0 +1,14 @@
+/** What every process of Leasehold needs and no part of its domain. */
+export { createBootClock, TICK_MS, type TickingClock } from './boot-clock.ts';
+export { parseEnvironment, type Environment, type ParsedEnvironment } from './environment.ts';
+export {
+  createLogger,
+  LOG_LEVELS,
+  type Logger,
+  type LoggerOptions,
+  type LogLevel,
+} from './logger.ts';
+export { createRegistry, type Registry } from './metrics.ts';
+export { hideSecrets } from './secrets.ts';
+export { createShutdown, type Shutdown, type ShutdownOptions } from './shutdown.ts';
+export { systemIds, type SystemIds } from './system-ids.ts';

@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest';
+import { createLogger } from './logger.ts';
+
+const TOKEN = `lh_${'a1B2'.repeat(10)}xyz`;
+
+function captured(work: (logger: ReturnType<typeof createLogger>) => void, pretty = false): string {
+  let text = '';
+  work(
+    createLogger({
+      name: 'test',
+      level: 'info',
+      pretty,
+      destination: { write: (line: string) => void (text += line) },
+    }),
+  );
+  return text;
+}
+
+describe('the log', () => {
+  test.each([
+    ['a field', { token: TOKEN }],
+    ['a nested field', { request: { headers: { authorization: `Bearer ${TOKEN}` } } }],
+    ['a URL', { databaseUrl: `postgresql://user:${TOKEN}@host/db` }],
+    ['the cause of an error', { err: new Error('failed', { cause: new Error(`with ${TOKEN}`) }) }],
+  ])('holds no secret that stands in %s', (_place, fields) => {
+    const text = captured((logger) => {
+      logger.info(fields, 'something');
+    });
+
+    expect(text).toContain('something');
+    expect(text).not.toContain(TOKEN);
+  });
+
+  test('holds no secret that stands in a message, for programs and for people', () => {
+    const texts = [false, true].map((pretty) =>
+      captured((logger) => {
+        logger.info(`hello ${TOKEN}`);
+      }, pretty),
+    );
+
+    for (const text of texts) {
+      expect(text).toContain('hello lh_***');
+    }
+  });
+
+  test('leaves out what is below its level', () => {
+    const text = captured((logger) => {
+      logger.debug('details');
+    });
+
+    expect(text).toBe('');
+  });
+
+  test('writes one JSON object per line, with the time in UTC and the level by name', () => {
+    const text = captured((logger) => {
+      logger.warn({ key: 'demo' }, 'late');
+    });
+
+    expect(JSON.parse(text)).toMatchObject({
+      level: 'warn',
+      name: 'test',
+      key: 'demo',
+      msg: 'late',
+    });
+    expect((JSON.parse(text) as { time: string }).time).toMatch(/Z$/);
+  });
+});

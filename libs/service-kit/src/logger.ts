@@ -1,0 +1,60 @@
+import pino, { type DestinationStream, type Logger } from 'pino';
+import { prettyFactory } from 'pino-pretty';
+import { hideSecrets } from './secrets.ts';
+
+export type { Logger } from 'pino';
+
+/** What may be asked for, from everything to nothing. */
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** How a process logs. */
+export interface LoggerOptions {
+  /** Which process this is: `controller`, `agent`, `warden`. */
+  readonly name: string;
+  readonly level: LogLevel | (string & {});
+  /** Lines for people instead of JSON. */
+  readonly pretty?: boolean | undefined;
+  /** Where it goes: the standard output unless said. */
+  readonly destination?: DestinationStream | undefined;
+}
+
+const SECRET_FIELDS = ['token', 'secret', 'password', 'authorization', 'cookie'];
+
+/**
+ * The log of a process: one JSON object per line, with the time in UTC. Fields that are named like a
+ * secret are left out, and what looks like one is hidden wherever it stands, in messages and causes
+ * of errors too. Written at once: what was logged before a crash is there after it.
+ */
+export function createLogger({
+  name,
+  level,
+  pretty: forPeople,
+  destination,
+}: LoggerOptions): Logger {
+  const out = destination ?? pino.destination({ dest: 1, sync: true });
+  return pino(
+    {
+      name,
+      level,
+      base: { pid: process.pid },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: {
+        paths: SECRET_FIELDS.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]),
+        censor: '***',
+      },
+      hooks: { streamWrite: hideSecrets },
+    },
+    forPeople === true ? forReading(out) : out,
+  );
+}
+
+function forReading(out: DestinationStream): DestinationStream {
+  const lineOf = prettyFactory({ ignore: 'pid,name', translateTime: 'UTC:HH:MM:ss.l' });
+  return {
+    write: (line) => {
+      out.write(lineOf(line));
+    },
+  };
+}

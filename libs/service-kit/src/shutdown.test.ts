@@ -1,0 +1,46 @@
+import { describe, expect, test, vi } from 'vitest';
+import { createShutdown } from './shutdown.ts';
+
+describe('shutdown', () => {
+  test('releases what was added last first, and each thing once', async () => {
+    const order: string[] = [];
+    const shutdown = createShutdown({ timeLimitMs: 1_000 });
+    shutdown.add('database', () => void order.push('database'));
+    shutdown.add('server', () => void order.push('server'));
+
+    const [first, second] = await Promise.all([shutdown.run('test'), shutdown.run('again')]);
+
+    expect(order).toEqual(['server', 'database']);
+    expect([first, second]).toEqual([true, true]);
+  });
+
+  test('releases the rest when one step fails, and says which one did', async () => {
+    const onProblem = vi.fn();
+    const released = vi.fn();
+    const shutdown = createShutdown({ timeLimitMs: 1_000, onProblem });
+    shutdown.add('database', released);
+    shutdown.add('server', () => Promise.reject(new Error('stuck')));
+
+    expect(await shutdown.run('test')).toBe(false);
+    expect(released).toHaveBeenCalledTimes(1);
+    expect(onProblem).toHaveBeenCalledWith('server', expect.objectContaining({ message: 'stuck' }));
+  });
+
+  test('gives up when its time is over', async () => {
+    const onProblem = vi.fn();
+    const shutdown = createShutdown({ timeLimitMs: 20, onProblem });
+    shutdown.add('stuck', () => new Promise(() => undefined));
+
+    expect(await shutdown.run('test')).toBe(false);
+    expect(onProblem).toHaveBeenCalledTimes(1);
+  });
+
+  test('tells those who still work that it has begun', async () => {
+    const shutdown = createShutdown({ timeLimitMs: 1_000 });
+    expect(shutdown.begun).toBe(false);
+
+    await shutdown.run('test');
+
+    expect([shutdown.begun, shutdown.signal.aborted]).toEqual([true, true]);
+  });
+});

@@ -1,0 +1,101 @@
+/** How a process ends. */
+export interface ShutdownOptions {
+  /** After this the process ends, whether everything was released or not. */
+  readonly timeLimitMs: number;
+  /** Told of each step that failed or was not done in time. */
+  readonly onProblem?: ((step: string, error: unknown) => void) | undefined;
+  /** Told once, at the beginning. */
+  readonly onBegin?: ((reason: string) => void) | undefined;
+}
+
+/** What is to be released when the process ends, and the end itself. */
+export interface Shutdown {
+  /** Whether the end has begun: new work is refused from then on. */
+  readonly begun: boolean;
+  /** Aborted when the end begins. */
+  readonly signal: AbortSignal;
+  /** Releases `step` at the end; what was added last is released first. */
+  add(step: string, release: () => void | Promise<void>): void;
+  /**
+   * Releases everything, once; a second call gives the same promise. One step that fails keeps no
+   * other from being released. @returns whether all of it was done in time.
+   */
+  run(reason: string): Promise<boolean>;
+  /**
+   * Ends the process at SIGINT or SIGTERM, and when the process that started it with a channel is
+   * gone. A second signal ends it at once.
+   */
+  listen(): void;
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+const KILLED_BY_SECOND_SIGNAL = 130;
+
+/** One for each process; nothing happens until something is added and {@link Shutdown.run} is called. */
+export function createShutdown(options: ShutdownOptions): Shutdown {
+  const steps: { name: string; release: () => void | Promise<void> }[] = [];
+  const abort = new AbortController();
+  let running: Promise<boolean> | undefined;
+
+  const release = async (): Promise<boolean> => {
+    let allReleased = true;
+    for (let step = steps.pop(); step; step = steps.pop()) {
+      try {
+        await step.release();
+      } catch (error) {
+        allReleased = false;
+        options.onProblem?.(step.name, error);
+      }
+    }
+    return allReleased;
+  };
+
+  const inTime = async (work: Promise<boolean>): Promise<boolean> => {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<boolean>((resolve) => {
+      timer = setTimeout(() => {
+        options.onProblem?.('shutdown', new Error(`not done in ${String(options.timeLimitMs)} ms`));
+        resolve(false);
+      }, options.timeLimitMs);
+    });
+    try {
+      return await Promise.race([work, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+
+  const run = (reason: string): Promise<boolean> => {
+    if (running) return running;
+    options.onBegin?.(reason);
+    abort.abort(new Error(`shutdown: ${reason}`));
+    running = inTime(release());
+    return running;
+  };
+
+  const end = (reason: string): void => {
+    if (running) process.exit(KILLED_BY_SECOND_SIGNAL);
+    void run(reason).then((allReleased) => process.exit(allReleased ? 0 : 1));
+  };
+
+  return {
+    get begun() {
+      return running !== undefined;
+    },
+    signal: abort.signal,
+    add(name, release) {
+      steps.push({ name, release });
+    },
+    run,
+    listen() {
+      for (const signal of SIGNALS)
+        process.on(signal, () => {
+          end(signal);
+        });
+      if (process.channel)
+        process.on('disconnect', () => {
+          if (!running) end('the parent is gone');
+        });
+    },
+  };
+}
