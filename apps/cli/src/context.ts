@@ -3,8 +3,11 @@ export interface CliContext {
   readonly stdout: (text: string) => void;
   readonly stderr: (text: string) => void;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Whether people read it: colours are then used. */
+  /** Whether people read the output as it comes: it may then use colours. */
   readonly isTerminal: boolean;
-  /** Aborted when the person at the terminal asks to stop. */
-  readonly signal: AbortSignal;
+  /**
+   * Aborted when somebody asks this process to stop. Only from the first call on are the signals
+   * taken: a command that never asks ends at once, as programs do.
+   */
+  readonly signal: () => AbortSignal;
 }

@@ -1,5 +1,5 @@
 import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
-import { leaseholdErrorOf } from '@leasehold/client';
+import { isUnreachable, leaseholdErrorOf } from '@leasehold/client';
 import { CommanderError } from 'commander';
 import { EXIT_CODES, type ExitCode } from './exit-codes.ts';
 import { CliFailure, unreachable, usageFailure } from './failure.ts';
@@ -32,9 +32,13 @@ export function failureOf(error: unknown, controllerUrl?: string): CliFailure {
   if (error instanceof LeaseError) return ofCode(error.code, error.message, error);
   const answered = leaseholdErrorOf(error);
   if (answered !== undefined && isErrorCode(answered.code)) {
-    return ofCode(answered.code, messageOf(error), { ...answered, cause: error });
+    return ofCode(answered.code, messageOf(error), {
+      details: answered.details,
+      incidentId: answered.incidentId ?? undefined,
+      cause: error,
+    });
   }
-  if (isConnectionError(error)) {
+  if (isUnreachable(error) || isConnectionError(error)) {
     const place = controllerUrl ?? 'its address';
     return unreachable(
       `No controller answers at ${place}.`,

@@ -59,9 +59,13 @@ export interface SupervisedChild {
  * The process gets a session of its own, so that a Ctrl-C in the terminal reaches only us, who end
  * everything in order. It ends by itself when we are gone: its IPC channel is then disconnected.
  *
- * @throws {CliFailure} `up.start_failed` when its first start fails.
+ * @throws {CliFailure} `up.start_failed` when its first start fails, or `stop` aborts it.
  */
-export async function superviseChild(spec: ChildSpec, hooks: ChildHooks): Promise<SupervisedChild> {
+export async function superviseChild(
+  spec: ChildSpec,
+  hooks: ChildHooks,
+  stop: AbortSignal,
+): Promise<SupervisedChild> {
   const log = openBoundedLog(spec.logPath);
   const stopping = new AbortController();
   const alarms: Alarm[] = [];
@@ -99,7 +103,7 @@ export async function superviseChild(spec: ChildSpec, hooks: ChildHooks): Promis
   async function startOnce(): Promise<ReadyMessage> {
     isReady = false;
     child = launch();
-    const message = await readyMessageOf(child, spec.name, alarms);
+    const message = await readyMessageOf(child, spec.name, { alarms, stop });
     isReady = true;
     return message;
   }
@@ -157,7 +161,7 @@ export async function superviseChild(spec: ChildSpec, hooks: ChildHooks): Promis
 async function readyMessageOf(
   child: ChildProcess,
   name: string,
-  alarms: readonly Alarm[],
+  { alarms, stop }: { alarms: readonly Alarm[]; stop: AbortSignal },
 ): Promise<ReadyMessage> {
   const settled = new AbortController();
   const { signal } = settled;
@@ -174,10 +178,12 @@ async function readyMessageOf(
     const late = delay(READY_TIMEOUT_MS, undefined, { signal }).then(() => {
       throw startFailed(name, `was not ready after ${String(READY_TIMEOUT_MS / 1_000)} s`, alarms);
     });
-    ready.catch(() => undefined);
-    died.catch(() => undefined);
-    late.catch(() => undefined);
-    return await Promise.race([ready, died, late]);
+    const stopped = once(stop, 'abort', { signal }).then(() => {
+      throw startFailed(name, 'was told to stop', []);
+    });
+    const ways = [ready, died, late, stopped];
+    for (const way of ways) way.catch(() => undefined);
+    return await Promise.race(ways);
   } catch (error) {
     child.kill('SIGKILL');
     throw error;

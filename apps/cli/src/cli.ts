@@ -1,0 +1,102 @@
+import { createControllerClient, type ControllerApi } from '@leasehold/client';
+import type { Command } from 'commander';
+import { parseConfig, type CliConfig } from './config.ts';
+import type { CliContext } from './context.ts';
+import { EXIT_CODES, type ExitCode } from './exit-codes.ts';
+import { unreachable, usageFailure } from './failure.ts';
+import { readCredentials, readRunFile } from './home.ts';
+import { createStyle, type Style } from './output/style.ts';
+
+/** What a command works with. Everything in it is made when it is first asked for. */
+export interface Cli {
+  readonly context: CliContext;
+  /** Whether programs read the answer. */
+  readonly isJson: boolean;
+  /** @throws {CliFailure} `config.invalid`. */
+  config(): CliConfig;
+  /** Where the controller is, as far as known: for messages. */
+  controllerUrl(): string | undefined;
+  /** The controller over HTTP, or over a WebSocket for a command that follows something. */
+  client(transport?: 'http' | 'ws'): ControllerApi;
+  /** Prints an answer: for programs as it came, for people as text. */
+  show(answer: unknown, text: () => string): void;
+  /** Adds a leaf command, with what every command has. */
+  leaf(parent: Command, nameAndArguments: string, description: string): Command;
+  /** Ends the command with another exit code than 0, although it did not fail. */
+  endWith(exitCode: ExitCode): void;
+  exitCode(): ExitCode;
+  /** Says that the process has become another program. */
+  handOver(): void;
+  isHandedOver(): boolean;
+  readonly style: Style;
+  /** Closes what was opened. */
+  close(): void;
+}
+
+export function createCli(context: CliContext, isJson: boolean): Cli {
+  const closers: (() => void)[] = [];
+  let config: CliConfig | undefined;
+  let exitCode: ExitCode = EXIT_CODES.done;
+  let isHandedOver = false;
+
+  const cli: Cli = {
+    context,
+    isJson,
+    config: () => (config ??= parseConfig(context.environment)),
+    controllerUrl: () =>
+      config === undefined ? undefined : (config.url ?? readRunFile(config.home)?.controllerUrl),
+    client(transport = 'http') {
+      const { url, token } = controllerAccess(cli.config());
+      const connection = createControllerClient({ url, token, transport });
+      closers.push(() => {
+        void connection.close();
+      });
+      return connection.api;
+    },
+    show(answer, text) {
+      context.stdout(`${isJson ? JSON.stringify(answer) : text()}\n`);
+    },
+    leaf: (parent, nameAndArguments, description) =>
+      parent
+        .command(nameAndArguments)
+        .description(description)
+        .option('--json', 'print the answer as JSON, errors too')
+        .showHelpAfterError('(add --help for what the command takes)'),
+    style: createStyle(context.isTerminal && (context.environment['NO_COLOR'] ?? '') === ''),
+    endWith(code) {
+      exitCode = code;
+    },
+    exitCode: () => exitCode,
+    handOver() {
+      isHandedOver = true;
+    },
+    isHandedOver: () => isHandedOver,
+    close() {
+      for (const close of closers.splice(0)) close();
+    },
+  };
+  return cli;
+}
+
+/**
+ * Where the controller is and what to show it: the environment's words, else what runs in the home.
+ * @throws {CliFailure} when neither says it.
+ */
+export function controllerAccess(config: CliConfig): { url: string; token: string } {
+  const url = config.url ?? readRunFile(config.home)?.controllerUrl;
+  if (url === undefined) {
+    throw unreachable(
+      `Nothing runs in ${config.home}, and LEASEHOLD_URL is not set.`,
+      'Start everything here with `npm start`, or set LEASEHOLD_URL and LEASEHOLD_TOKEN.',
+    );
+  }
+  // A token is never sent to an address that it was not made for.
+  const token = config.token ?? (config.url === null ? readCredentials(config.home)?.admin : undefined);
+  if (token === undefined) {
+    throw usageFailure(
+      'LEASEHOLD_TOKEN is not set.',
+      `The tokens of ${config.home} are for what runs there; \`leasehold tokens create\` makes others.`,
+    );
+  }
+  return { url, token };
+}

@@ -1,0 +1,24 @@
+import { toleratedClockRatio } from '@leasehold/keys-core';
+import type { Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import { redactedConfig } from '../config.ts';
+import { detailsText } from '../output/table.ts';
+
+/** `leasehold config print`: what is in effect, without secrets. */
+export function addConfigPrint(cli: Cli, parent: Command): void {
+  cli
+    .leaf(parent, 'print', 'Print the configuration that is in effect, secrets redacted')
+    .action(() => {
+      const config = cli.config();
+      const shown = { ...redactedConfig(config), clockRatioMax: toleratedClockRatio(config.ladder) };
+      cli.show(shown, () => detailsText(flattened(shown)));
+    });
+}
+
+function flattened(value: object, prefix = ''): [string, string][] {
+  return Object.entries(value).flatMap(([name, inner]: [string, unknown]) =>
+    typeof inner === 'object' && inner !== null
+      ? flattened(inner, `${prefix}${name}.`)
+      : [[`${prefix}${name}`, inner === null ? '-' : String(inner)] as [string, string]],
+  );
+}

@@ -1,0 +1,87 @@
+import type { ConnectResult } from '@leasehold/keys-core/keys';
+import type { Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import { usageFailure } from '../failure.ts';
+import { collected, wholeNumberOf, withNamespace } from '../options.ts';
+import { printable } from '../output/printable.ts';
+import { detailsText } from '../output/table.ts';
+
+interface ConnectOptions {
+  readonly namespace: string;
+  readonly tag: string;
+  readonly program?: string;
+  readonly arg: string[];
+  readonly env: string[];
+  readonly lifetime?: number;
+  readonly wait?: number;
+  readonly datacenter?: string;
+}
+
+/** `leasehold connect`: the one backend of a key, started if there is none, once it is ready. */
+export function addConnect(cli: Cli, parent: Command): void {
+  const command = cli.leaf(
+    parent,
+    'connect [name]',
+    'Find the backend of a key, or start one, and print its address',
+  );
+  withNamespace(command)
+    .option('--tag <tag>', 'refuse a backend that was started under another tag', '')
+    .option('--program <program>', 'what to start when nobody holds the key')
+    .option('--arg <value>', 'an argument for the program, if it takes any; repeatable', collected, [])
+    .option('--env <name=value>', 'a variable for the program, if it takes it; repeatable', collected, [])
+    .option('--lifetime <seconds>', 'stop the backend after this time', wholeNumberOf('--lifetime'))
+    .option('--wait <ms>', 'wait for a key that is being given up', wholeNumberOf('--wait'))
+    .option('--datacenter <name>', 'where to start it')
+    .addHelpText('after', '\nWithout a name, a random one is made and printed.')
+    .action(async (name: string | undefined, options: ConnectOptions) => {
+      const answer = await cli.client().keys.connect.mutate(connectInput(name, options));
+      cli.show(answer, () => connectText(answer));
+    });
+}
+
+function connectInput(name: string | undefined, options: ConnectOptions): object {
+  const { program, arg, env, lifetime, datacenter } = options;
+  if (program === undefined && name === undefined) {
+    throw usageFailure('Name a key, or a --program to start under a random key.');
+  }
+  if (program === undefined && (arg.length > 0 || env.length > 0 || lifetime !== undefined)) {
+    throw usageFailure('--arg, --env and --lifetime are for a --program that is started.');
+  }
+  return {
+    ...(name === undefined ? {} : { key: { name, namespace: options.namespace, tag: options.tag } }),
+    ...(program === undefined
+      ? {}
+      : {
+          spawn: {
+            program,
+            args: arg,
+            env: Object.fromEntries(env.map(variableOf)),
+            ...(lifetime === undefined ? {} : { lifetimeLimitSeconds: lifetime }),
+            ...(datacenter === undefined ? {} : { datacenter }),
+          },
+        }),
+    ...(options.wait === undefined ? {} : { waitMs: options.wait }),
+    waitFor: 'ready',
+  };
+}
+
+function variableOf(text: string): [name: string, value: string] {
+  const at = text.indexOf('=');
+  if (at < 1) throw usageFailure(`--env must be NAME=VALUE, not "${text}".`);
+  return [text.slice(0, at), text.slice(at + 1)];
+}
+
+/** The address alone in the first line, so that a shell can take it from there. */
+function connectText(answer: ConnectResult): string {
+  const { key, address } = answer;
+  const rest = detailsText([
+    ['key', printable(key.name)],
+    ...(key.namespace === '' ? [] : [['namespace', printable(key.namespace)] as const]),
+    ...(key.tag === '' ? [] : [['tag', printable(key.tag)] as const]),
+    ['backend', `${answer.backendId}, ${answer.spawned ? 'started now' : 'was running'}`],
+    ['status', answer.status],
+    ['drone', answer.droneId],
+    ['fencing token', answer.fencingToken],
+  ]);
+  return `${address ?? `no address yet: the backend is ${answer.status}`}\n\n${rest}`;
+}

@@ -1,0 +1,36 @@
+import type { Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import { EXIT_CODES } from '../exit-codes.ts';
+import type { Finding } from '../doctor/finding.ts';
+import type { Style } from '../output/style.ts';
+
+/** `leasehold doctor`: looks at everything, and says what to do about what is wrong. */
+export function addDoctor(cli: Cli, parent: Command): void {
+  cli
+    .leaf(parent, 'doctor', 'Check the configuration, the database, the clock, the controller and the drones')
+    .action(async () => {
+      const { examine } = await import('../doctor/examine.ts');
+      const findings = await examine(cli.context.environment);
+      const isWell = findings.every((finding) => finding.state !== 'wrong');
+      cli.show({ isWell, findings }, () => doctorText(findings, cli.style));
+      if (!isWell) cli.endWith(EXIT_CODES.refused);
+    });
+}
+
+function doctorText(findings: readonly Finding[], style: Style): string {
+  const lines = findings.map((finding) => findingText(finding, style));
+  const wrongCount = findings.filter((finding) => finding.state === 'wrong').length;
+  const verdict = wrongCount === 0 ? 'Nothing is wrong.' : `${String(wrongCount)} of these must be mended.`;
+  return `${lines.join('\n')}\n\n${verdict}`;
+}
+
+function findingText({ subject, state, text, advice }: Finding, style: Style): string {
+  const signs = {
+    well: style.good('ok   '),
+    unsure: style.warn('note '),
+    wrong: style.bad('WRONG'),
+    skipped: style.faint('-    '),
+  };
+  const line = `${signs[state]}  ${subject.padEnd(14)}  ${text}`;
+  return advice === undefined ? line : `${line}\n${' '.repeat(23)}${style.strong('->')} ${advice}`;
+}

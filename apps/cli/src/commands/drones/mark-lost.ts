@@ -1,0 +1,20 @@
+import type { Command } from 'commander';
+import type { Cli } from '../../cli.ts';
+import { withReason } from '../../options.ts';
+import { printable } from '../../output/printable.ts';
+
+const HELP = `
+Say this of a machine that is gone. It takes no new backends, and its keys are not renewed any more:
+each is given away when it has run out, not before, because its backend may still run where nobody
+can see it.`;
+
+/** `leasehold drones mark-lost`. */
+export function addDronesMarkLost(cli: Cli, parent: Command): void {
+  const command = cli.leaf(parent, 'mark-lost <drone>', 'Say that a drone is gone for good');
+  withReason(command, false)
+    .addHelpText('after', HELP)
+    .action(async (droneId: string, { reason }: { reason?: string }) => {
+      const answer = await cli.client().drones.markLost.mutate({ droneId, reason });
+      cli.show(answer, () => `${printable(droneId)} is marked as lost. Its keys run out.`);
+    });
+}

@@ -1,0 +1,40 @@
+import type { Command } from 'commander';
+import type { Cli } from '../../cli.ts';
+import type { DroneView } from '../../views.ts';
+import { agoText } from '../../output/duration.ts';
+import { printable } from '../../output/printable.ts';
+import { detailsText } from '../../output/table.ts';
+import { heartbeatText } from './ls.ts';
+
+/** `leasehold drones show`. */
+export function addDronesShow(cli: Cli, parent: Command): void {
+  cli.leaf(parent, 'show <drone>', 'Show one drone').action(async (droneId: string) => {
+    const drone = await cli.client().drones.get.query({ droneId });
+    cli.show(drone, () => droneText(drone));
+  });
+}
+
+function droneText(drone: DroneView): string {
+  return detailsText([
+    ['drone', printable(drone.droneId)],
+    ['status', drone.status],
+    ['heartbeat', heartbeatText(drone)],
+    ['registered', agoText(drone.registeredAt, drone.asOf)],
+    ...(drone.lostAt === null ? [] : [['lost', agoText(drone.lostAt, drone.asOf)] as const]),
+    ['draining', drone.draining ? 'yes' : 'no'],
+    ['backends', `${String(drone.backendCount)} of ${String(drone.capacity)}`],
+    ['programs', drone.programs.map(programText).join(', ') || '-'],
+    ['datacenter', drone.datacenter],
+    ['version', printable(drone.version)],
+    ['session', String(drone.session)],
+    ['clock id', drone.clockId],
+  ]);
+}
+
+function programText(program: DroneView['programs'][number]): string {
+  const takes = [
+    ...(program.allowArgs ? ['arguments'] : []),
+    ...program.allowEnv.map((name) => printable(name)),
+  ];
+  return takes.length === 0 ? program.name : `${program.name} (takes ${takes.join(', ')})`;
+}

@@ -1,0 +1,26 @@
+import type { Command } from 'commander';
+import type { Cli } from '../../cli.ts';
+import { findKey } from '../../key-lookup.ts';
+import { withNamespace, withReason } from '../../options.ts';
+import { printable } from '../../output/printable.ts';
+
+/** `leasehold keys allow-renewal`. */
+export function addKeysAllowRenewal(cli: Cli, parent: Command): void {
+  const command = cli.leaf(
+    parent,
+    'allow-renewal <name>',
+    'Undo block-renewal, as long as the key has not run out and its backend is not stopping',
+  );
+  withReason(withNamespace(command), false).action(
+    async (name: string, { namespace, reason }: { namespace: string; reason?: string }) => {
+      const client = cli.client();
+      const { leaseId } = await findKey(client, { name, namespace });
+      const answer = await client.keys.allowRenewal.mutate({ leaseId, reason });
+      cli.show(answer, () =>
+        answer.changed
+          ? `${printable(name)} may be renewed again.`
+          : `Nothing changed: renewal of ${printable(name)} was allowed already, or nobody holds it.`,
+      );
+    },
+  );
+}

@@ -1,0 +1,26 @@
+import type { Command } from 'commander';
+import type { Cli } from '../../cli.ts';
+import { findKey } from '../../key-lookup.ts';
+import { withNamespace, withReason } from '../../options.ts';
+import { printable } from '../../output/printable.ts';
+
+/** `leasehold keys block-renewal`. */
+export function addKeysBlockRenewal(cli: Cli, parent: Command): void {
+  const command = cli.leaf(
+    parent,
+    'block-renewal <name>',
+    'Let a key run out: it is not renewed any more, and its backend stops by its deadline',
+  );
+  withReason(withNamespace(command), false).action(
+    async (name: string, { namespace, reason }: { namespace: string; reason?: string }) => {
+      const client = cli.client();
+      const { leaseId } = await findKey(client, { name, namespace });
+      const answer = await client.keys.blockRenewal.mutate({ leaseId, reason });
+      cli.show(answer, () =>
+        answer.changed
+          ? `${printable(name)} is not renewed any more, and runs out.`
+          : `Nothing changed: renewal of ${printable(name)} was blocked already, or nobody holds it.`,
+      );
+    },
+  );
+}

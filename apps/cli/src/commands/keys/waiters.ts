@@ -1,0 +1,28 @@
+import type { WaiterView } from '@leasehold/keys-core/keys';
+import type { Command } from 'commander';
+import type { Cli } from '../../cli.ts';
+import { moreText, withNamespace, withPage, type PageOptions } from '../../options.ts';
+import { durationText } from '../../output/duration.ts';
+import { printable } from '../../output/printable.ts';
+import { tableText, type Column } from '../../output/table.ts';
+
+const COLUMNS: readonly Column<WaiterView>[] = [
+  { head: 'waiter', text: (waiter) => printable(waiter.waiter) },
+  { head: 'waits for', text: (waiter) => durationText(waiter.waitedMs), align: 'right' },
+  { head: 'since', text: (waiter) => waiter.since },
+];
+
+/** `leasehold keys waiters`. */
+export function addKeysWaiters(cli: Cli, parent: Command): void {
+  withPage(
+    withNamespace(cli.leaf(parent, 'waiters <name>', 'List who waits for a key, first in line first')),
+  ).action(async (name: string, options: PageOptions & { namespace: string }) => {
+    const { namespace, limit, cursor } = options;
+    const page = await cli.client().keys.waiters.query({ name, namespace, limit, cursor });
+    cli.show(page, () =>
+      page.items.length === 0
+        ? 'Nobody waits.'
+        : `${tableText(page.items, COLUMNS)}${moreText(page.nextCursor)}`,
+    );
+  });
+}

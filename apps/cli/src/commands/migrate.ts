@@ -1,0 +1,28 @@
+import type { Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import { readRunFile } from '../home.ts';
+import { usageFailure } from '../failure.ts';
+import { pathOfPart } from '../sibling-app.ts';
+
+/** `leasehold migrate`: brings the database up to this version. Safe to repeat and to race. */
+export function addMigrate(cli: Cli, parent: Command): void {
+  cli
+    .leaf(parent, 'migrate', 'Bring the database that DATABASE_URL names up to this version')
+    .action(async () => {
+      const config = cli.config();
+      const databaseUrl = config.databaseUrl ?? readRunFile(config.home)?.databaseUrl;
+      if (databaseUrl === undefined) {
+        throw usageFailure(
+          'DATABASE_URL is not set.',
+          '`leasehold up` brings its own database up to date by itself.',
+        );
+      }
+      const { migrate } = await import('@leasehold/keys-core/store');
+      const answer = await migrate(databaseUrl, pathOfPart('migrations'));
+      cli.show(answer, () =>
+        answer.applied.length === 0
+          ? 'The database is up to date.'
+          : `Applied:${answer.applied.map((name) => `\n  ${name}`).join('')}`,
+      );
+    });
+}

@@ -1,0 +1,85 @@
+import { describe, expect, test } from 'vitest';
+import { parseConfig, redactedConfig, redactedUrl } from './config.ts';
+
+function problemsOf(environment: Record<string, string>): string {
+  try {
+    parseConfig(environment);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  return '';
+}
+
+describe('parseConfig', () => {
+  test('has the defaults of the contract', () => {
+    expect(parseConfig({})).toMatchObject({
+      host: '127.0.0.1',
+      port: 4_600,
+      datacenter: 'local',
+      ladder: { renewAfterMs: 30_000, softAfterMs: 40_000, hardAfterMs: 50_000, ttlMs: 60_000 },
+      heartbeatMs: 7_000,
+      eventRetentionDays: 30,
+      databaseUrl: null,
+    });
+  });
+
+  test('the preset gives the ladder and the heartbeat, and a rung of its own wins over it', () => {
+    const config = parseConfig({ LEASEHOLD_PRESET: 'fast', LEASEHOLD_KEY_EXPIRE_MS: '7000' });
+
+    expect(config.ladder).toEqual({
+      renewAfterMs: 3_000,
+      softAfterMs: 4_000,
+      hardAfterMs: 5_000,
+      ttlMs: 7_000,
+    });
+    expect(config.heartbeatMs).toBe(1_000);
+  });
+
+  test('reports every wrong value at once, and repeats none of them', () => {
+    const message = problemsOf({
+      LEASEHOLD_PORT: '70000',
+      LEASEHOLD_PRESET: 'slow',
+      LEASEHOLD_KEY_SOFT_MS: '4s',
+      DATABASE_URL: 'mysql://root:hunter2@db',
+      LEASEHOLD_TOKEN: 'lh_hunter2',
+      LEASEHOLD_DATACENTER: 'Zürich',
+    });
+
+    for (const name of ['PORT', 'PRESET', 'KEY_SOFT_MS', 'TOKEN', 'DATACENTER']) {
+      expect(message).toContain(`LEASEHOLD_${name} must be`);
+    }
+    expect(message).toContain('DATABASE_URL must be');
+    expect(message).not.toContain('hunter2');
+  });
+
+  test('refuses a ladder whose rungs are out of order', () => {
+    expect(problemsOf({ LEASEHOLD_KEY_RENEW_MS: '45000' })).toContain('renew must be less than soft');
+  });
+
+  test('a variable that is set to nothing counts as not set', () => {
+    expect(parseConfig({ LEASEHOLD_PORT: '', DATABASE_URL: '' })).toMatchObject({
+      port: 4_600,
+      databaseUrl: null,
+    });
+  });
+});
+
+describe('what is shown of a configuration', () => {
+  test('holds no password and no token', () => {
+    const shown = JSON.stringify(
+      redactedConfig(
+        parseConfig({
+          DATABASE_URL: 'postgresql://me:hunter2@db:5432/x?password=hunter3',
+          LEASEHOLD_TOKEN: `lh_${'s'.repeat(43)}`,
+        }),
+      ),
+    );
+
+    expect(shown).not.toMatch(/hunter|sss/u);
+    expect(shown).toContain('postgresql://me:***@db:5432/x');
+  });
+
+  test('a URL without secrets is left alone', () => {
+    expect(redactedUrl('postgresql://me@db/x')).toBe('postgresql://me@db/x');
+  });
+});

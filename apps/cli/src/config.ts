@@ -1,0 +1,152 @@
+import { resolve } from 'node:path';
+import { HEARTBEAT_MS, KEY_LADDERS, ladderProblems, type Ladder } from '@leasehold/keys-core';
+import { z } from 'zod';
+import { CliFailure } from './failure.ts';
+import { EXIT_CODES } from './exit-codes.ts';
+
+/** What the command line and `leasehold up` take from the environment; see the README's table. */
+export interface CliConfig {
+  readonly home: string;
+  /** null: PostgreSQL is started, with its data in the home. */
+  readonly databaseUrl: string | null;
+  readonly host: string;
+  readonly port: number;
+  readonly datacenter: string;
+  readonly preset: keyof typeof KEY_LADDERS;
+  readonly ladder: Ladder;
+  readonly heartbeatMs: number;
+  readonly eventRetentionDays: number;
+  readonly logLevel: string;
+  /** What commands talk to; null: what runs in the home. */
+  readonly url: string | null;
+  readonly token: string | null;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The one place where the command line reads its environment. */
+export function processEnvironment(): Environment {
+  return process.env;
+}
+
+const wholeNumber = (what: string, min: number, max: number): z.ZodType<number> =>
+  z
+    .string()
+    .refine((text) => /^\d{1,12}$/u.test(text) && Number(text) >= min && Number(text) <= max, {
+      message: `must be ${what}, from ${String(min)} to ${String(max)}`,
+    })
+    .transform(Number);
+
+/** A rung of the ladder: a day at most, as for every lease. */
+const rungMs = wholeNumber('a whole number of milliseconds', 1, 86_400_000).optional();
+
+const isUrlOf = (text: string, protocols: readonly string[]): boolean =>
+  URL.canParse(text) && protocols.includes(new URL(text).protocol);
+
+const environmentSchema = z.object({
+  DATABASE_URL: z
+    .string()
+    .refine((text) => isUrlOf(text, ['postgres:', 'postgresql:']), 'must be a postgresql:// URL')
+    .optional(),
+  LEASEHOLD_HOME: z.string().default('.leasehold'),
+  LEASEHOLD_HOST: z.string().default('127.0.0.1'),
+  LEASEHOLD_PORT: wholeNumber('a port', 0, 65_535).default(4_600),
+  LEASEHOLD_DATACENTER: z
+    .string()
+    .regex(/^[a-z0-9-]{1,32}$/u, 'must be 1 to 32 of a-z, 0-9 and "-"')
+    .default('local'),
+  LEASEHOLD_PRESET: z.enum(['standard', 'fast'], 'must be standard or fast').default('standard'),
+  LEASEHOLD_KEY_RENEW_MS: rungMs,
+  LEASEHOLD_KEY_SOFT_MS: rungMs,
+  LEASEHOLD_KEY_HARD_MS: rungMs,
+  LEASEHOLD_KEY_EXPIRE_MS: rungMs,
+  LEASEHOLD_HEARTBEAT_MS: rungMs,
+  LEASEHOLD_EVENT_RETENTION_DAYS: wholeNumber('a number of days', 1, 3_650).default(30),
+  LEASEHOLD_LOG_LEVEL: z
+    .enum(
+      ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
+      'must be one of trace, debug, info, warn, error, fatal, silent',
+    )
+    .default('info'),
+  LEASEHOLD_URL: z
+    .string()
+    .refine((text) => isUrlOf(text, ['http:', 'https:']), 'must be an http:// or https:// URL')
+    .optional(),
+  LEASEHOLD_TOKEN: z
+    .string()
+    .regex(/^lh_[A-Za-z0-9_-]{43}$/u, 'must be a token, lh_ and 43 characters')
+    .optional(),
+});
+
+/**
+ * The configuration that an environment gives. A variable that is set to nothing counts as not set.
+ * Values are not repeated in what is thrown, for some of them are secrets.
+ * @throws {CliFailure} `config.invalid` listing every problem at once.
+ */
+export function parseConfig(environment: Environment): CliConfig {
+  const given = Object.fromEntries(
+    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
+  );
+  const parsed = environmentSchema.safeParse(given);
+  if (!parsed.success) {
+    throw configFailure(
+      parsed.error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}`),
+    );
+  }
+  const env = parsed.data;
+  const standard = KEY_LADDERS[env.LEASEHOLD_PRESET];
+  const ladder = {
+    renewAfterMs: env.LEASEHOLD_KEY_RENEW_MS ?? standard.renewAfterMs,
+    softAfterMs: env.LEASEHOLD_KEY_SOFT_MS ?? standard.softAfterMs,
+    hardAfterMs: env.LEASEHOLD_KEY_HARD_MS ?? standard.hardAfterMs,
+    ttlMs: env.LEASEHOLD_KEY_EXPIRE_MS ?? standard.ttlMs,
+  };
+  const heartbeatMs = env.LEASEHOLD_HEARTBEAT_MS ?? HEARTBEAT_MS[env.LEASEHOLD_PRESET];
+  const problems = ladderProblems(ladder, heartbeatMs);
+  if (problems.length > 0) {
+    throw configFailure(
+      problems.map((problem) => `LEASEHOLD_KEY_*_MS, LEASEHOLD_HEARTBEAT_MS: ${problem}`),
+    );
+  }
+  return {
+    home: resolve(env.LEASEHOLD_HOME),
+    databaseUrl: env.DATABASE_URL ?? null,
+    host: env.LEASEHOLD_HOST,
+    port: env.LEASEHOLD_PORT,
+    datacenter: env.LEASEHOLD_DATACENTER,
+    preset: env.LEASEHOLD_PRESET,
+    ladder,
+    heartbeatMs,
+    eventRetentionDays: env.LEASEHOLD_EVENT_RETENTION_DAYS,
+    logLevel: env.LEASEHOLD_LOG_LEVEL,
+    url: env.LEASEHOLD_URL?.replace(/\/+$/u, '') ?? null,
+    token: env.LEASEHOLD_TOKEN ?? null,
+  };
+}
+
+function configFailure(problems: readonly string[]): CliFailure {
+  const list = problems.map((problem) => `\n  ${problem}`).join('');
+  return new CliFailure(`The configuration is not valid:${list}`, {
+    code: 'config.invalid',
+    exitCode: EXIT_CODES.usage,
+    hint: 'Nothing was started. `leasehold config print` shows what is in effect.',
+    details: { problems },
+  });
+}
+
+/** The configuration as it may be shown: secrets are replaced, the rest is as it is in effect. */
+export function redactedConfig(config: CliConfig): Record<string, unknown> {
+  return {
+    ...config,
+    databaseUrl: config.databaseUrl === null ? null : redactedUrl(config.databaseUrl),
+    token: config.token === null ? null : 'lh_…',
+  };
+}
+
+/** A URL without its password; parameters may hold one too, so they are dropped. */
+export function redactedUrl(text: string): string {
+  const url = new URL(text);
+  if (url.password !== '') url.password = '***';
+  if (url.search !== '') url.search = '?…';
+  return url.href.replace('?%E2%80%A6', '?…');
+}

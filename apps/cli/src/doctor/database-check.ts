@@ -1,0 +1,121 @@
+import { toleratedClockRatio } from '@leasehold/keys-core';
+import { migrationStatus, openStore, readDatabaseSettings, type Store } from '@leasehold/keys-core/store';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { CliConfig } from '../config.ts';
+import { bootClock, systemIds } from '../machine.ts';
+import { pathOfPart } from '../sibling-app.ts';
+import { unsure, well, wrong, type Finding } from './finding.ts';
+
+const POSTGRES_VERSION_MIN = 150_000;
+/** For how long the database's clock is compared with this machine's monotonic one. */
+const CLOCK_WATCH_MS = 1_000;
+const ROUND_TRIPS = 5;
+/** Above this a renewal costs a good part of the window that it is retried in. */
+const ROUND_TRIP_MS_MAX = 250;
+
+/** The database: what it is, whether it keeps what it says, whether it is up to date; its clock. */
+export async function examineDatabase(databaseUrl: string, config: CliConfig): Promise<Finding[]> {
+  const store = openStore({
+    databaseUrl,
+    datacenter: config.datacenter,
+    clock: bootClock(),
+    ids: systemIds(),
+  });
+  try {
+    return [
+      ...(await settingsFindings(store)),
+      await migrationFinding(databaseUrl),
+      ...(await clockFindings(store, config)),
+    ];
+  } finally {
+    await store.close();
+  }
+}
+
+async function settingsFindings(store: Store): Promise<Finding[]> {
+  const settings = await readDatabaseSettings(store.prisma);
+  const findings = [
+    settings.versionNumber < POSTGRES_VERSION_MIN
+      ? wrong('database', `PostgreSQL ${settings.version}`, 'Leasehold needs PostgreSQL 15 or later.')
+      : well('database', `PostgreSQL ${settings.version} answers`),
+    settings.synchronousCommit === 'off' || settings.synchronousCommit === 'local'
+      ? wrong(
+          'durability',
+          `synchronous_commit is ${settings.synchronousCommit}: a crash may lose a grant that was answered`,
+          'Set synchronous_commit to on; a controller refuses to start before.',
+        )
+      : well('durability', `synchronous_commit is ${settings.synchronousCommit}`),
+  ];
+  if (settings.standbyCount > 0 && settings.synchronousStandbyNames === '') {
+    findings.push(
+      unsure(
+        'standby',
+        `${String(settings.standbyCount)} standby servers, none of them synchronous`,
+        'A failover may lose grants and renewals; set synchronous_standby_names.',
+      ),
+    );
+  }
+  return findings;
+}
+
+async function migrationFinding(databaseUrl: string): Promise<Finding> {
+  const status = await migrationStatus(databaseUrl, pathOfPart('migrations'));
+  if (status.unknown.length > 0) {
+    return wrong(
+      'migrations',
+      `the database has ${status.unknown.join(', ')}, which this version does not know`,
+      'It belongs to a newer Leasehold: use that one.',
+    );
+  }
+  return status.pending.length === 0
+    ? well('migrations', `${String(status.applied.length)} applied, none to do`)
+    : wrong('migrations', `not applied: ${status.pending.join(', ')}`, 'Run `leasehold migrate`.');
+}
+
+async function clockFindings(store: Store, config: CliConfig): Promise<Finding[]> {
+  const first = await readClock(store);
+  await delay(CLOCK_WATCH_MS);
+  const second = await readClock(store);
+  const driftMs = second.databaseMs - first.databaseMs - (second.localMs - first.localMs);
+  // Where in its round trip a reading was taken is not known.
+  const boundMs = (first.roundTripMs + second.roundTripMs) / 2;
+  const ratioMax = toleratedClockRatio(config.ladder);
+  const allowedMs = boundMs + CLOCK_WATCH_MS * (ratioMax - 1);
+  const drift = `${driftMs.toFixed(1)} ms in ${String(CLOCK_WATCH_MS)} ms, known to ±${boundMs.toFixed(1)} ms`;
+  return [
+    second.roundTripMs > ROUND_TRIP_MS_MAX
+      ? unsure(
+          'round trip',
+          `${second.roundTripMs.toFixed(1)} ms to the database`,
+          'Renewals may come late: put controllers nearer to it, or use a longer ladder.',
+        )
+      : well('round trip', `${second.roundTripMs.toFixed(1)} ms to the database`),
+    Math.abs(driftMs) > allowedMs
+      ? wrong(
+          'clock',
+          `the database's clock and this machine's moved apart by ${drift}`,
+          'The clock of the database must be slewed, never stepped: look at its time service.',
+        )
+      : well('clock', `apart by ${drift}; clock rates may differ by a factor of ${ratioMax.toFixed(3)}`),
+  ];
+}
+
+interface ClockReading {
+  readonly databaseMs: number;
+  readonly localMs: number;
+  readonly roundTripMs: number;
+}
+
+/** The reading of the shortest of a few round trips, taken to be made in the middle of it. */
+async function readClock(store: Store): Promise<ClockReading> {
+  const readings: ClockReading[] = [];
+  for (let tries = 0; tries < ROUND_TRIPS; tries += 1) {
+    const sentMs = performance.now();
+    const rows = await store.prisma.$queryRaw<{ databaseMs: number }[]>`
+      select (extract(epoch from clock_timestamp()) * 1000)::float8 as "databaseMs"`;
+    const roundTripMs = performance.now() - sentMs;
+    const databaseMs = rows[0]?.databaseMs ?? Number.NaN;
+    readings.push({ databaseMs, localMs: sentMs + roundTripMs / 2, roundTripMs });
+  }
+  return readings.reduce((best, next) => (next.roundTripMs < best.roundTripMs ? next : best));
+}

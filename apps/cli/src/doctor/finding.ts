@@ -1,0 +1,24 @@
+/** What the doctor says about one thing. `unsure` is worth reading and nothing to mend. */
+export interface Finding {
+  readonly subject: string;
+  readonly state: 'well' | 'unsure' | 'wrong' | 'skipped';
+  readonly text: string;
+  /** What to do; there whenever something is wrong. */
+  readonly advice?: string | undefined;
+}
+
+export function well(subject: string, text: string): Finding {
+  return { subject, state: 'well', text };
+}
+
+export function unsure(subject: string, text: string, advice: string): Finding {
+  return { subject, state: 'unsure', text, advice };
+}
+
+export function wrong(subject: string, text: string, advice: string): Finding {
+  return { subject, state: 'wrong', text, advice };
+}
+
+export function skipped(subject: string, text: string): Finding {
+  return { subject, state: 'skipped', text };
+}

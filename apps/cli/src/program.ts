@@ -1,0 +1,94 @@
+import { Command } from 'commander';
+import type { Cli } from './cli.ts';
+import { addAuditLs } from './commands/audit/ls.ts';
+import { addBackendsLs } from './commands/backends/ls.ts';
+import { addBackendsShow } from './commands/backends/show.ts';
+import { addBackendsTerminate } from './commands/backends/terminate.ts';
+import { addBackendsWatch } from './commands/backends/watch.ts';
+import { addConfigPrint } from './commands/config-print.ts';
+import { addConnect } from './commands/connect.ts';
+import { addController } from './commands/controller.ts';
+import { addDoctor } from './commands/doctor.ts';
+import { addDrone } from './commands/drone.ts';
+import { addDronesDrain } from './commands/drones/drain.ts';
+import { addDronesLs } from './commands/drones/ls.ts';
+import { addDronesMarkLost } from './commands/drones/mark-lost.ts';
+import { addDronesShow } from './commands/drones/show.ts';
+import { addDronesUndrain } from './commands/drones/undrain.ts';
+import { addKeysAllowRenewal } from './commands/keys/allow-renewal.ts';
+import { addKeysBlockRenewal } from './commands/keys/block-renewal.ts';
+import { addKeysHistory } from './commands/keys/history.ts';
+import { addKeysLs } from './commands/keys/ls.ts';
+import { addKeysRevoke } from './commands/keys/revoke.ts';
+import { addKeysShow } from './commands/keys/show.ts';
+import { addKeysWaiters } from './commands/keys/waiters.ts';
+import { addMigrate } from './commands/migrate.ts';
+import { addTokensCreate } from './commands/tokens/create.ts';
+import { addTokensLs } from './commands/tokens/ls.ts';
+import { addTokensRevoke } from './commands/tokens/revoke.ts';
+import { addUp } from './commands/up.ts';
+
+type AddCommand = (cli: Cli, parent: Command) => void;
+
+/** Commands that stand by themselves. */
+const COMMANDS: readonly AddCommand[] = [
+  addUp,
+  addConnect,
+  addDoctor,
+  addController,
+  addDrone,
+  addMigrate,
+];
+
+/** Commands by what they are about. */
+const GROUPS: readonly (readonly [name: string, description: string, commands: readonly AddCommand[]])[] = [
+  [
+    'keys',
+    'Look at keys, and take them away',
+    [
+      addKeysLs,
+      addKeysShow,
+      addKeysRevoke,
+      addKeysBlockRenewal,
+      addKeysAllowRenewal,
+      addKeysWaiters,
+      addKeysHistory,
+    ],
+  ],
+  ['backends', 'Look at backends, and stop them', [addBackendsLs, addBackendsShow, addBackendsTerminate, addBackendsWatch]],
+  ['drones', 'Look at drones, and take them out of use', [addDronesLs, addDronesShow, addDronesDrain, addDronesUndrain, addDronesMarkLost]],
+  ['tokens', 'Make and end API tokens', [addTokensCreate, addTokensLs, addTokensRevoke]],
+  ['audit', 'Look at what operators did', [addAuditLs]],
+  ['config', 'Look at the configuration', [addConfigPrint]],
+];
+
+const HELP = `
+Without LEASEHOLD_URL and LEASEHOLD_TOKEN, commands talk to what \`leasehold up\` runs in
+LEASEHOLD_HOME (.leasehold unless set), as its administrator.
+
+Exit codes: 0 done, 1 refused, 2 wrong usage, 3 unreachable.`;
+
+/** The whole command line. Nothing in it prints or exits by itself. */
+export function createProgram(cli: Cli): Command {
+  const program = new Command('leasehold')
+    .description('Who holds this key right now, and for how long may they act as if they do?')
+    .option('--json', 'print answers as JSON, errors too')
+    .showSuggestionAfterError()
+    .addHelpText('after', HELP);
+  prepare(program, cli);
+  for (const add of COMMANDS) add(cli, program);
+  for (const [name, description, commands] of GROUPS) {
+    const group = program.command(name).description(description);
+    for (const add of commands) add(cli, group);
+  }
+  return program;
+}
+
+/** Subcommands inherit these, as long as they are set before those are made. */
+function prepare(program: Command, cli: Cli): void {
+  program.exitOverride().configureOutput({
+    writeOut: cli.context.stdout,
+    // What is wrong is said once, by whoever runs the program.
+    writeErr: () => undefined,
+  });
+}

@@ -1,0 +1,33 @@
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { refusal } from './failure.ts';
+
+/**
+ * Where the other programs lie, relative to this one's own file `apps/cli/dist/main.mjs`. They are
+ * found as files because an app may not import another.
+ */
+const FROM_DIST = {
+  controller: '../../controller/dist/main.mjs',
+  drone: '../../drone/dist/main.mjs',
+  room: '../../../examples/room-server/server.mjs',
+  migrations: '../../../prisma/migrations',
+} as const;
+
+/** The path of a part of this installation. @throws {CliFailure} when it is not there. */
+export function pathOfPart(part: keyof typeof FROM_DIST): string {
+  const path = fileURLToPath(new URL(FROM_DIST[part], import.meta.url));
+  if (!existsSync(path)) {
+    throw refusal('install.incomplete', `${path} is missing.`, 'Run `npm run build`.');
+  }
+  return path;
+}
+
+/**
+ * Becomes another program: it finds its own arguments in `process.argv`, and from here on the
+ * process is its.
+ */
+export async function becomeApp(app: 'controller' | 'drone', args: readonly string[]): Promise<void> {
+  const path = pathOfPart(app);
+  process.argv = [process.argv[0] ?? 'node', path, ...args];
+  await import(path);
+}

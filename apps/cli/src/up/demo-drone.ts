@@ -1,0 +1,48 @@
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { writePrivateJson } from '../home.ts';
+
+/** The drone that `leasehold up` runs. */
+export const DEMO_DRONE_ID = 'drone-1';
+const CAPACITY = 100;
+
+/** Where its parts lie in the home. */
+export interface DemoDrone {
+  readonly configPath: string;
+  readonly stateDir: string;
+}
+
+/** Writes its configuration: it offers the program `room`. */
+export function writeDemoDrone(home: string, roomServerPath: string): DemoDrone {
+  const stateDir = join(home, 'drone');
+  mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+  const configPath = join(home, 'drone.json');
+  writePrivateJson(configPath, {
+    droneId: DEMO_DRONE_ID,
+    stateDir,
+    capacity: CAPACITY,
+    programs: [
+      {
+        name: 'room',
+        command: process.execPath,
+        args: [roomServerPath],
+        env: { ROOM_STORE: join(home, 'rooms') },
+        port: 'auto',
+        readiness: { type: 'tcp' },
+      },
+    ],
+  });
+  return { configPath, stateDir };
+}
+
+/** The warden's process, by its own record in the drone's state; null when there is none. */
+export function wardenPidOf(drone: DemoDrone): number | null {
+  try {
+    const record = JSON.parse(readFileSync(join(drone.stateDir, 'warden.json'), 'utf8')) as {
+      pid?: unknown;
+    };
+    return typeof record.pid === 'number' ? record.pid : null;
+  } catch {
+    return null;
+  }
+}

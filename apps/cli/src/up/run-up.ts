@@ -1,0 +1,87 @@
+/**
+ * Runs everything on this machine: PostgreSQL (or somebody else's, by DATABASE_URL), a controller,
+ * and a drone with its warden.
+ *
+ * Start: everything that can be wrong is looked at before anything starts; then each part starts
+ * when the one that it needs answers; `run.json` is written when all of them do. While it runs,
+ * what dies is started again after a growing delay. The end, whatever its cause, is the reverse:
+ * the drone stops its backends and reports it, then the controller ends, then PostgreSQL.
+ *
+ * If this process is killed, the others notice that it is gone and end by themselves; the next
+ * `leasehold up` waits for them.
+ */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Cli } from '../cli.ts';
+import type { CliConfig } from '../config.ts';
+import { makeHome, type RunFile } from '../home.ts';
+import { pathOfPart } from '../sibling-app.ts';
+import { lockHome } from './home-lock.ts';
+import { endLeftovers, forgetRun } from './leftovers.ts';
+import { checkPlace } from './place-check.ts';
+import type { Progress } from './progress.ts';
+import { startParts, type Parts } from './parts.ts';
+
+export interface UpOptions {
+  readonly cli: Cli;
+  readonly config: CliConfig;
+  readonly progress: Progress;
+  /** Called once everything answers. */
+  readonly onRunning: (run: RunFile) => void;
+}
+
+/**
+ * Runs until this process is asked to end, and resolves when everything has ended.
+ * @throws {CliFailure} when something cannot be started, or dies too often.
+ */
+export async function runUp({ cli, config, progress, onRunning }: UpOptions): Promise<void> {
+  const stop = cli.context.signal();
+  const programs = {
+    controller: pathOfPart('controller'),
+    drone: pathOfPart('drone'),
+    room: pathOfPart('room'),
+    migrations: pathOfPart('migrations'),
+  };
+  makeHome(config.home);
+  const unlock = lockHome(config.home);
+  const enders: (() => Promise<void>)[] = [];
+  try {
+    await clearAway(config.home, progress);
+    await checkPlace(config);
+    mkdirSync(join(config.home, 'logs'), { recursive: true, mode: 0o700 });
+    const parts = await startParts({
+      config,
+      environment: cli.context.environment,
+      programs,
+      progress,
+      stop,
+      atEnd: (ender) => enders.push(ender),
+    });
+    if (parts === undefined) return;
+    onRunning(parts.run());
+    await untilAsked(stop, parts);
+    progress.say('\nStopping the drone and its backends, then the controller, then PostgreSQL.');
+  } finally {
+    for (const end of enders.reverse()) await end();
+    forgetRun(config.home);
+    unlock();
+  }
+}
+
+async function clearAway(home: string, progress: Progress): Promise<void> {
+  const endedCount = await endLeftovers(home);
+  if (endedCount > 0) {
+    progress.warn(`ended ${String(endedCount)} processes that an earlier run had left behind`);
+  }
+}
+
+/** Waits for a signal; throws when a part has died for good before. */
+async function untilAsked(stop: AbortSignal, parts: Parts): Promise<void> {
+  if (stop.aborted) return;
+  const asked = new Promise<void>((resolve) => {
+    stop.addEventListener('abort', () => {
+      resolve();
+    });
+  });
+  await Promise.race([asked, parts.failed]);
+}

@@ -1,0 +1,12 @@
+/** The answers of the API that commands show, named once. They are whatever the router gives. */
+import type { ControllerApi } from '@leasehold/client';
+
+type ItemOf<Query extends (...args: never[]) => Promise<{ items: readonly unknown[] }>> =
+  Awaited<ReturnType<Query>>['items'][number];
+
+export type EventView = ItemOf<ControllerApi['keys']['history']['query']>;
+export type DroneView = ItemOf<ControllerApi['drones']['list']['query']>;
+export type BackendView = ItemOf<ControllerApi['backends']['list']['query']>;
+export type AuditView = ItemOf<ControllerApi['audit']['list']['query']>;
+export type TokenView = ItemOf<ControllerApi['tokens']['list']['query']>;
+export type { BackendStateView } from '@leasehold/keys-core/store';
