@@ -23,19 +23,22 @@ export interface Shutdown {
   run(reason: string): Promise<boolean>;
   /**
    * Ends the process at SIGINT or SIGTERM, and when the process that started it with a channel is
-   * gone. A second signal ends it at once.
+   * gone. A second signal ends it at once, unless it is the same Ctrl-C again: npm passes on what
+   * the terminal has already sent.
    */
   listen(): void;
 }
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 const KILLED_BY_SECOND_SIGNAL = 130;
+const SAME_SIGNAL_MS = 1_000;
 
 /** One for each process; nothing happens until something is added and {@link Shutdown.run} is called. */
 export function createShutdown(options: ShutdownOptions): Shutdown {
   const steps: { name: string; release: () => void | Promise<void> }[] = [];
   const abort = new AbortController();
   let running: Promise<boolean> | undefined;
+  let begunAt = 0;
 
   const release = async (): Promise<boolean> => {
     let allReleased = true;
@@ -69,12 +72,16 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
     if (running) return running;
     options.onBegin?.(reason);
     abort.abort(new Error(`shutdown: ${reason}`));
+    begunAt = performance.now();
     running = inTime(release());
     return running;
   };
 
   const end = (reason: string): void => {
-    if (running) process.exit(KILLED_BY_SECOND_SIGNAL);
+    if (running) {
+      if (performance.now() - begunAt >= SAME_SIGNAL_MS) process.exit(KILLED_BY_SECOND_SIGNAL);
+      return;
+    }
     void run(reason).then((allReleased) => process.exit(allReleased ? 0 : 1));
   };
 

@@ -1,0 +1,63 @@
+/**
+ * What `npm start` and `npm test` need before anything of the workspace can run. Only what Node has
+ * itself is imported here: in a fresh clone there is nothing else yet.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The folder of the repository. */
+export const root = fileURLToPath(new URL('..', import.meta.url));
+
+/** nx without its background process and its full-screen view: these are for people at work. */
+const NX_ENVIRONMENT = { NX_DAEMON: 'false', NX_TUI: 'false', NX_NO_CLOUD: 'true' };
+
+/** Runs a command to its end, its output shown. @returns its exit code; a signal counts as 1. */
+export async function run(command, args, { env = {}, quiet = false } = {}) {
+  const child = spawn(command, args, {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', quiet ? 'ignore' : 'inherit', 'inherit'],
+  });
+  const [code] = await once(child, 'exit');
+  return code ?? 1;
+}
+
+/** Runs a program of an installed package. */
+export function runInstalled(file, args, options) {
+  return run(process.execPath, [path.join(root, 'node_modules', file), ...args], options);
+}
+
+/** Runs an nx command. */
+export function runNx(args, options = {}) {
+  return runInstalled('nx/bin/nx.js', args, {
+    ...options,
+    env: { ...NX_ENVIRONMENT, ...options.env },
+  });
+}
+
+/** Installs what the lock file names, unless that has been done. @returns the exit code. */
+export async function install(command) {
+  if (await isInstalled()) return 0;
+  console.log(`Installing packages (npm ${command}); the first time takes a minute …`);
+  // npm says where it is, so that the one which runs us is the one which installs.
+  const npm = process.env.npm_execpath;
+  const args = [command, '--no-audit', '--no-fund'];
+  return npm ? run(process.execPath, [npm, ...args]) : run('npm', args);
+}
+
+async function isInstalled() {
+  const [installed, locked] = await Promise.all(
+    ['node_modules/.package-lock.json', 'package-lock.json'].map((file) =>
+      stat(path.join(root, file)).catch(() => undefined),
+    ),
+  );
+  return installed !== undefined && locked !== undefined && installed.mtimeMs >= locked.mtimeMs;
+}
+
+/** Makes the database client from its schema. @returns the exit code. */
+export function generate() {
+  return run(process.execPath, [path.join(root, 'tools', 'prisma-generate.mjs')]);
+}
