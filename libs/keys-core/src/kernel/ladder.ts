@@ -78,10 +78,11 @@ export function toleratedClockRatio(ladder: Ladder): number {
 /**
  * The deadlines of a holder that asked at `localTimeMs` of its own clock and whose grant had
  * `remainingMs` left when the database answered. Counted back from the expiry, so that an answer
- * that was replayed, batched or delayed is early and never late.
+ * that was replayed, batched or delayed is early and never late. Stored instants are rounded to the
+ * millisecond, so a fresh grant can seem to have a fraction more left than its TTL: that is cut off.
  */
 export function deadlinesFrom(ladder: Ladder, localTimeMs: number, remainingMs: number): Deadlines {
-  const expiresAtMs = localTimeMs + remainingMs;
+  const expiresAtMs = localTimeMs + Math.min(remainingMs, ladder.ttlMs);
   return {
     renewAtMs: expiresAtMs - (ladder.ttlMs - ladder.renewAfterMs),
     softTerminateAtMs: expiresAtMs - (ladder.ttlMs - ladder.softAfterMs),
