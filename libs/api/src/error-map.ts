@@ -118,10 +118,11 @@ function answer(
 /** The error that a middleware throws in place of what a procedure threw. */
 export function toTrpcError(thrown: unknown): Error {
   if (thrown instanceof TRPCError && thrown.code !== 'INTERNAL_SERVER_ERROR') return thrown;
-  const { httpStatus, message } = describeError(thrown);
+  const { httpStatus, leaseholdCode, message } = describeError(thrown);
   const code = trpcCodeOfStatus(httpStatus);
   if (thrown instanceof TRPCError && thrown.code === code) return thrown;
-  const cause = thrown instanceof TRPCError ? (thrown.cause ?? thrown) : thrown;
+  const root = thrown instanceof TRPCError ? (thrown.cause ?? thrown) : thrown;
+  const cause = root instanceof LeaseError ? root : new LeaseError(leaseholdCode, message, { cause: root });
   const mapped = new TRPCError({ code, message, cause });
   if (thrown instanceof Error) incidentIds.set(mapped, incidentIdOf(thrown));
   return mapped;

@@ -30,7 +30,10 @@ function droneRows(heartbeatMs: number): Prisma.Sql {
       d.id as "droneId", d.datacenter, d.draining, d.lost_at as "lostAt", d.version, d.programs,
       d.capacity, d.session::float8 as session, d.clock_id as "clockId",
       d.registered_at as "registeredAt", d.heartbeat_at as "heartbeatAt",
-      greatest(0, round(extract(epoch from t.as_of - d.heartbeat_at) * 1000))::float8 as "heartbeatAgeMs",
+      case
+        when d.heartbeat_at is not null
+          then greatest(0, round(extract(epoch from t.as_of - d.heartbeat_at) * 1000))::float8
+      end as "heartbeatAgeMs",
       case
         when d.lost_at is not null then 'lost'
         when d.heartbeat_at is null

@@ -1,0 +1,153 @@
+import { describe, expect, test } from 'vitest';
+import { LIMITS } from '@leasehold/keys-core';
+import {
+  backendListInputSchema, connectInputSchema, heartbeatInputSchema, keyListInputSchema, keyRenewInputSchema,
+  keyRevokeInputSchema, sessionInputSchema, tokenCreateInputSchema,
+} from '../contract.ts';
+
+const LEASE_ID = 'b39f7a4a-0d2c-4a55-9f6a-6b8d7c1a2f30';
+
+const connectTo = (key: unknown): boolean => connectInputSchema.safeParse({ key }).success;
+
+describe('contract', () => {
+  test('C6 an omitted namespace and tag equal empty ones', () => {
+    expect(connectInputSchema.parse({ key: { name: 'k' } })).toEqual(
+      connectInputSchema.parse({ key: { name: 'k', namespace: '', tag: '' } }),
+    );
+  });
+
+  test.each([
+    ['one byte', 'k'],
+    ['the longest', 'x'.repeat(LIMITS.nameBytesMax)],
+    ['path-like', '../../etc/passwd'],
+    ['absolute path-like', '/tmp/x'],
+    ['with dots and separators', 'a.b:c/d\\e'],
+    ['of the first plane', 'schlüssel 鍵'],
+    ['of every plane', '\u{1F511}\u{20000}\u{E0100}\u{F0000}\u{10FFFD}'],
+  ])('C10 accepts a name that is %s and keeps it as it is', (_what, name) => {
+    expect(connectInputSchema.parse({ key: { name } }).key?.name).toBe(name);
+  });
+
+  test.each([
+    ['is empty', ''],
+    ['is one byte too long', 'x'.repeat(LIMITS.nameBytesMax + 1)],
+    ['is too long in bytes, not in characters', '鍵'.repeat(86)],
+    ['has a NUL', 'a\0b'],
+    ['has a line break', 'a\nb'],
+    ['has an escape', 'a\u001Bb'],
+    ['has a C1 control', 'a\u0085b'],
+    ['has a lone surrogate', 'a\uD800'],
+    ['is a number', 7],
+    ['is null', null],
+  ])('C10 refuses a name that %s', (_what, name) => {
+    expect(connectTo({ name })).toBe(false);
+  });
+
+  test('C10 bounds namespaces: bytes, segments, no empty segment', () => {
+    const inNamespace = (namespace: string): boolean => connectTo({ name: 'k', namespace });
+
+    expect(inNamespace('a.b')).toBe(true);
+    expect(inNamespace(Array.from({ length: 16 }, () => 'a').join('.'))).toBe(true);
+    expect(inNamespace(Array.from({ length: 17 }, () => 'a').join('.'))).toBe(false);
+    expect(inNamespace('a'.repeat(512))).toBe(true);
+    expect(inNamespace('a'.repeat(513))).toBe(false);
+    for (const namespace of ['.', 'a.', '.a', 'a..b']) expect(inNamespace(namespace)).toBe(false);
+  });
+
+  test('an unknown field is an error at every depth', () => {
+    expect(connectInputSchema.safeParse({ key: { name: 'k' }, more: 1 }).success).toBe(false);
+    expect(connectTo({ name: 'k', more: 1 })).toBe(false);
+    expect(keyListInputSchema.safeParse({ limt: 5 }).success).toBe(false);
+  });
+
+  test('connect without a key needs something to spawn', () => {
+    expect(connectInputSchema.safeParse({}).success).toBe(false);
+    expect(connectInputSchema.safeParse({ spawn: { program: 'room' } }).success).toBe(true);
+  });
+
+  test('waits are bounded, and ten seconds unless said', () => {
+    const waiting = (waitMs: number): boolean =>
+      connectInputSchema.safeParse({ key: { name: 'k' }, waitMs }).success;
+
+    expect(connectInputSchema.parse({ key: { name: 'k' } }).waitMs).toBe(10_000);
+    expect([0, 120_000].map(waiting)).toEqual([true, true]);
+    expect([-1, 120_001, 1.5, Number.NaN, Infinity].map(waiting)).toEqual([false, false, false, false, false]);
+  });
+
+  test('arguments and environment are bounded in number and size', () => {
+    const spawning = (spawn: object): boolean =>
+      connectInputSchema.safeParse({ spawn: { program: 'room', ...spawn } }).success;
+    const entries = (count: number): Record<string, string> =>
+      Object.fromEntries(Array.from({ length: count }, (_, index) => [`V${String(index)}`, 'x']));
+
+    expect(spawning({ args: Array.from({ length: 64 }, () => 'a'), env: entries(64) })).toBe(true);
+    expect(spawning({ args: Array.from({ length: 65 }, () => 'a') })).toBe(false);
+    expect(spawning({ env: entries(65) })).toBe(false);
+    expect(spawning({ args: ['x'.repeat(4_097)] })).toBe(false);
+    expect(spawning({ args: ['a\0b'] })).toBe(false);
+    for (const name of ['', 'A=B', '1A', 'A B', 'A\0']) expect(spawning({ env: { [name]: 'x' } })).toBe(false);
+  });
+
+  test('renewals travel up to ten thousand at once, tokens as decimal strings', () => {
+    const renewing = (renewals: unknown[]): boolean =>
+      keyRenewInputSchema.safeParse({ droneId: 'd1', clockId: LEASE_ID, localTimeMs: 1, renewals }).success;
+    const ref = { leaseId: LEASE_ID, fencingToken: '9223372036854775807' };
+
+    expect(renewing(Array.from({ length: 10_000 }, () => ref))).toBe(true);
+    expect(renewing(Array.from({ length: 10_001 }, () => ref))).toBe(false);
+    for (const fencingToken of [1, '01', '-1', '1.0', '9223372036854775808', '']) {
+      expect(renewing([{ ...ref, fencingToken }])).toBe(false);
+    }
+  });
+
+  test('abandon is for force alone, and a revoke says why', () => {
+    const revoking = (input: object): boolean =>
+      keyRevokeInputSchema.safeParse({ leaseId: LEASE_ID, mode: 'force', reason: 'x', ...input }).success;
+
+    expect(revoking({ abandon: true })).toBe(true);
+    expect(revoking({ abandon: true, mode: 'graceful' })).toBe(false);
+    expect(revoking({ reason: '' })).toBe(false);
+    expect(revoking({ reason: undefined })).toBe(false);
+  });
+
+  test('a local time is a finite number that is not negative', () => {
+    const beating = (localTimeMs: unknown): boolean =>
+      heartbeatInputSchema.safeParse({
+        droneId: 'd1', clockId: LEASE_ID, session: 1, localTimeMs, load: { backends: 0 },
+      }).success;
+
+    expect(beating(0.5)).toBe(true);
+    for (const wrong of [-1, Infinity, Number.NaN, '1', null]) expect(beating(wrong)).toBe(false);
+  });
+
+  test('ids of drones and programs are plain', () => {
+    const session = { clockId: LEASE_ID, datacenter: 'local', programs: [], version: '1', capacity: 1 };
+    const opening = (droneId: string): boolean => sessionInputSchema.safeParse({ ...session, droneId }).success;
+
+    expect(['d', 'drone-1', 'x'.repeat(64)].map(opening)).toEqual([true, true, true]);
+    for (const wrong of ['', 'D1', '-d', 'd-', 'x'.repeat(65), 'd/1', 'd\n']) expect(opening(wrong)).toBe(false);
+  });
+
+  test('a token is bound to a drone exactly when its role is drone, and may not ask for the reserved namespace', () => {
+    const creating = (input: object): boolean =>
+      tokenCreateInputSchema.safeParse({ name: 'n', role: 'viewer', ...input }).success;
+
+    expect(creating({ namespaces: ['a', 'b.c'] })).toBe(true);
+    expect(creating({ role: 'drone', droneId: 'd1' })).toBe(true);
+    expect(creating({ role: 'drone' })).toBe(false);
+    expect(creating({ droneId: 'd1' })).toBe(false);
+    expect(creating({ role: 'drone', droneId: 'd1', namespaces: ['a'] })).toBe(false);
+    expect(creating({ namespaces: [] })).toBe(false);
+    expect(creating({ namespaces: [''] })).toBe(false);
+    expect(creating({ namespaces: ['leasehold.x'] })).toBe(false);
+    expect(creating({ role: 'peer' })).toBe(false);
+    expect(creating({ expiresAt: 'tomorrow' })).toBe(false);
+  });
+
+  test('a list may be asked for without any input, and a page has at most 500', () => {
+    expect(keyListInputSchema.parse(undefined).limit).toBe(LIMITS.pageSizeDefault);
+    expect(backendListInputSchema.safeParse({ limit: 500 }).success).toBe(true);
+    expect(backendListInputSchema.safeParse({ limit: 501 }).success).toBe(false);
+    expect(backendListInputSchema.safeParse({ limit: 0 }).success).toBe(false);
+  });
+});

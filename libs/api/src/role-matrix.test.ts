@@ -1,0 +1,173 @@
+import { describe, expect, test } from 'vitest';
+import { LADDER_ROLES, LeaseError, ROLES, roleAllows, type Role } from '@leasehold/keys-core';
+import type { Access } from './access/access.ts';
+import { appRouter } from './app-router.ts';
+import type { ApiContext, ApiServices } from './context.ts';
+import { describeError } from './error-map.ts';
+import { createCallerFactory, type ProcedureMeta } from './trpc.ts';
+
+/** The contract's table: which role each procedure needs. */
+const CONTRACT: Record<string, Role> = {
+  'keys.connect': 'client',
+  'keys.get': 'viewer',
+  'keys.list': 'viewer',
+  'keys.renew': 'drone',
+  'keys.blockRenewal': 'operator',
+  'keys.allowRenewal': 'operator',
+  'keys.revoke': 'operator',
+  'keys.waiters': 'viewer',
+  'keys.history': 'viewer',
+  'backends.get': 'viewer',
+  'backends.list': 'viewer',
+  'backends.watch': 'viewer',
+  'backends.terminate': 'operator',
+  'backends.report': 'drone',
+  'drones.list': 'viewer',
+  'drones.get': 'viewer',
+  'drones.drain': 'operator',
+  'drones.undrain': 'operator',
+  'drones.markLost': 'operator',
+  'drones.session': 'drone',
+  'drones.heartbeat': 'drone',
+  'drones.ack': 'drone',
+  'tokens.create': 'admin',
+  'tokens.list': 'admin',
+  'tokens.revoke': 'admin',
+  'audit.list': 'operator',
+};
+
+/** What concerns every namespace, so that a token which is limited to some may not ask for it. */
+const UNLIMITED_ONLY = [
+  'drones.drain', 'drones.undrain', 'drones.markLost', 'audit.list',
+  'tokens.create', 'tokens.list', 'tokens.revoke',
+];
+
+const DECLARED = Object.entries(
+  appRouter._def.procedures as unknown as Record<string, { _def: { meta?: ProcedureMeta } }>,
+);
+
+function accessOf(role: Role, change: Partial<Access> = {}): Access {
+  return {
+    tokenId: '00000000-0000-4000-8000-000000000000',
+    name: `a ${role}`,
+    role,
+    namespaces: null,
+    droneId: role === 'drone' ? 'd1' : null,
+    ...change,
+  };
+}
+
+/** Services that are out of reach: a call that gets to one was let in. */
+const OUT_OF_REACH = new Proxy(
+  {},
+  {
+    get() {
+      throw new LeaseError('store.unavailable');
+    },
+  },
+) as ApiServices;
+
+/** The code that a call ends in; undefined when it was let in and answered. */
+async function codeOf(path: string, access: Access | undefined, input: unknown): Promise<string | undefined> {
+  const ctx: ApiContext = {
+    access,
+    services: OUT_OF_REACH,
+    signal: new AbortController().signal,
+    source: null,
+  };
+  const caller = createCallerFactory(appRouter)(ctx) as unknown as Record<
+    string,
+    Record<string, (input: unknown) => Promise<unknown>>
+  >;
+  const [group = '', name = ''] = path.split('.');
+  try {
+    await caller[group]?.[name]?.(input);
+    return undefined;
+  } catch (error) {
+    return describeError(error).leaseholdCode;
+  }
+}
+
+const isLetIn = (code: string | undefined): boolean => code === undefined || !code.startsWith('auth.');
+
+describe('role matrix', () => {
+  test('every procedure declares the role that the contract names, and none is missing', () => {
+    expect(Object.fromEntries(DECLARED.map(([path, procedure]) => [path, procedure._def.meta?.role]))).toEqual(
+      CONTRACT,
+    );
+  });
+
+  const cells = DECLARED.flatMap(([path]) => ROLES.map((role) => [path, role] as const));
+
+  test.each(cells)('%s for a token of role %s', async (path, role) => {
+    const needed = CONTRACT[path];
+
+    const code = await codeOf(path, accessOf(role), { droneId: 'd1' });
+
+    expect(isLetIn(code)).toBe(needed !== undefined && roleAllows(role, needed));
+    if (!isLetIn(code)) expect(code).toBe('auth.forbidden');
+  });
+
+  test.each(DECLARED.map(([path]) => path))('%s without a token asks for one', async (path) => {
+    expect(await codeOf(path, undefined, {})).toBe('auth.required');
+  });
+
+  test.each(Object.keys(CONTRACT).filter((path) => CONTRACT[path] === 'drone'))(
+    '%s refuses a drone that acts for another drone',
+    async (path) => {
+      expect(await codeOf(path, accessOf('drone'), { droneId: 'd2' })).toBe('auth.forbidden');
+      expect(isLetIn(await codeOf(path, accessOf('drone'), { droneId: 'd1' }))).toBe(true);
+      expect(await codeOf(path, accessOf('drone'), {})).toBe('request.invalid');
+      expect(await codeOf(path, accessOf('drone'), 'text')).toBe('request.invalid');
+    },
+  );
+
+  test.each(Object.keys(CONTRACT).filter((path) => CONTRACT[path] !== 'drone'))(
+    '%s lets a token that is limited to namespaces in only where it may see what it gets',
+    async (path) => {
+      const code = await codeOf(path, accessOf('admin', { namespaces: ['a'] }), {});
+
+      expect(code === 'auth.forbidden').toBe(UNLIMITED_ONLY.includes(path));
+    },
+  );
+
+  test('each role of the ladder may do what the ones before it may, and drone is apart', () => {
+    for (const [index, role] of LADDER_ROLES.entries()) {
+      expect(LADDER_ROLES.filter((needed) => roleAllows(role, needed))).toEqual(LADDER_ROLES.slice(0, index + 1));
+      expect(roleAllows(role, 'drone')).toBe(false);
+      expect(roleAllows('drone', role)).toBe(false);
+    }
+    expect(roleAllows('drone', 'drone')).toBe(true);
+  });
+});
+
+describe('namespaces', () => {
+  const limited = accessOf('client', { namespaces: ['team'] });
+
+  test.each([
+    ['another namespace', { key: { name: 'k', namespace: 'other' } }],
+    ['one that is named alike', { key: { name: 'k', namespace: 'team2' } }],
+    ['the root', { key: { name: 'k' } }],
+    ['a random key in the root', { spawn: { program: 'room' } }],
+  ])('a limited token may not connect in %s', async (_where, input) => {
+    expect(await codeOf('keys.connect', limited, input)).toBe('auth.forbidden');
+  });
+
+  test.each(['team', 'team.a'])('a limited token may connect in %s', async (namespace) => {
+    expect(await codeOf('keys.connect', limited, { key: { name: 'k', namespace } })).toBe('store.unavailable');
+  });
+
+  test.each(['leasehold', 'leasehold.jobs'])('nobody may connect in %s', async (namespace) => {
+    expect(await codeOf('keys.connect', accessOf('admin'), { key: { name: 'k', namespace } })).toBe('auth.forbidden');
+  });
+
+  test.each(['keys.get', 'keys.waiters', 'keys.history'])(
+    '%s of a namespace that the caller may not read is answered as if nothing were there',
+    async (path) => {
+      const input = { name: 'k', namespace: 'other' };
+
+      expect(await codeOf(path, accessOf('viewer', { namespaces: ['team'] }), input)).toBeUndefined();
+      expect(await codeOf(path, accessOf('viewer'), input)).toBe('store.unavailable');
+    },
+  );
+});

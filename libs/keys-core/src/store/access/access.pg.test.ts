@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
+import { openKernel } from '../../testing/kernel-fixture.ts';
+import type { Sql } from '../rows.ts';
+import { findToken, insertToken, listTokens, revokeToken, tokensInForce, type NewToken } from './api-tokens.ts';
+import { listAudit, writeAudit } from './audit.ts';
+import { bootstrapCredentials } from './bootstrap-credentials.ts';
+import { createTokenAuthority, TOKENS_TOPIC } from './token-authority.ts';
+import { hashTokenSecret, isTokenSecret, newTokenSecret } from './token-secret.ts';
+
+async function aToken(sql: Sql, change: Partial<NewToken> = {}): Promise<NewToken> {
+  const token: NewToken = {
+    tokenId: randomUUID(), secret: newTokenSecret(), name: 'test', role: 'viewer', namespaces: null,
+    droneId: null, createdBy: 'test', expiresAt: null, ...change,
+  };
+  await insertToken(sql, token);
+  return token;
+}
+
+async function aFolder(): Promise<string> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-credentials-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  return folder;
+}
+
+describe('API tokens', () => {
+  test('the database holds a hash and nowhere the secret', async () => {
+    const { store } = await openKernel();
+    const { secret } = await aToken(store.prisma);
+
+    const rows = await store.prisma.$queryRaw<{ row: string }[]>`select t::text as row from api_token t`;
+
+    expect(rows.map(({ row }) => row).join()).toContain(hashTokenSecret(secret));
+    expect(rows.map(({ row }) => row).join()).not.toContain(secret.slice(3));
+  });
+
+  test('a token is in force until it is revoked or has expired by the database clock', async () => {
+    const { store } = await openKernel();
+    const revoked = await aToken(store.prisma);
+    const expired = await aToken(store.prisma);
+    const good = await aToken(store.prisma, { namespaces: ['a'] });
+    expect(await revokeToken(store.prisma, revoked.tokenId)).toMatchObject({ changed: true });
+    expect(await revokeToken(store.prisma, revoked.tokenId)).toMatchObject({ changed: false });
+    await store.prisma.$queryRaw`
+      update api_token set expires_at = clock_timestamp() where id = ${expired.tokenId}::uuid returning id::text`;
+
+    expect(await findToken(store.prisma, hashTokenSecret(revoked.secret))).toBeUndefined();
+    expect(await findToken(store.prisma, hashTokenSecret(expired.secret))).toBeUndefined();
+    expect(await findToken(store.prisma, hashTokenSecret(good.secret))).toMatchObject({ namespaces: ['a'] });
+    expect(
+      await tokensInForce(store.prisma, [revoked.tokenId, expired.tokenId, good.tokenId]),
+    ).toEqual(new Set([good.tokenId]));
+  });
+
+  test('a token that would already have expired is not made', async () => {
+    const { store } = await openKernel();
+
+    await expect(aToken(store.prisma, { expiresAt: '2001-01-01T00:00:00Z' })).rejects.toMatchObject({
+      code: 'request.invalid',
+    });
+    expect((await listTokens(store.prisma, { limit: 5 })).items).toEqual([]);
+  });
+
+  test('the authority answers from memory, and forgets at a hint', async () => {
+    const { store } = await openKernel();
+    const authority = createTokenAuthority(store);
+    onTestFinished(() => {
+      authority.close();
+    });
+    const { secret, tokenId } = await aToken(store.prisma);
+    expect(await authority.authenticate(secret)).toMatchObject({ tokenId });
+
+    await revokeToken(store.prisma, tokenId);
+    expect(await authority.authenticate(secret)).toMatchObject({ tokenId });
+    store.hints.notify(TOKENS_TOPIC);
+    expect(await authority.authenticate(secret)).toBeUndefined();
+  });
+
+  test.each(['', 'lh_', 'lh_short', `${newTokenSecret()}x`, newTokenSecret().replace('lh_', 'LH_'), "lh_' or 1=1 --"])(
+    'a malformed secret %j is nobody',
+    async (secret) => {
+      const { store } = await openKernel();
+      const authority = createTokenAuthority(store);
+      onTestFinished(() => {
+        authority.close();
+      });
+
+      expect(isTokenSecret(secret)).toBe(false);
+      expect(await authority.authenticate(secret)).toBeUndefined();
+    },
+  );
+
+  test('the last use is written down, from the background', async () => {
+    const { store } = await openKernel();
+    const authority = createTokenAuthority(store);
+    onTestFinished(() => {
+      authority.close();
+    });
+    const { secret } = await aToken(store.prisma);
+    await authority.authenticate(secret);
+    expect((await listTokens(store.prisma, { limit: 1 })).items[0]?.lastUsedAt).toBeNull();
+
+    await authority.flushLastUses();
+
+    await waitUntil(async () => (await listTokens(store.prisma, { limit: 1 })).items[0]?.lastUsedAt);
+    expect((await listTokens(store.prisma, { limit: 1 })).items[0]?.lastUsedAt).toMatch(/Z$/u);
+  });
+});
+
+describe('credentials file', () => {
+  test('holds a token in force for each role, readable by its owner alone', async () => {
+    const { store } = await openKernel();
+    const file = path.join(await aFolder(), 'home', 'credentials.json');
+
+    const made = await bootstrapCredentials(store, file, { droneIds: ['d1'] });
+
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect(JSON.parse(await readFile(file, 'utf8'))).toEqual(made);
+    for (const role of ['admin', 'operator', 'client', 'viewer', 'drone'] as const) {
+      expect(await findToken(store.prisma, hashTokenSecret(made[role]))).toMatchObject({
+        role,
+        droneId: role === 'drone' ? 'd1' : null,
+      });
+    }
+  });
+
+  test('keeps what is good, replaces what is not, and leaves alone what is not its own', async () => {
+    const { store } = await openKernel();
+    const file = path.join(await aFolder(), 'credentials.json');
+    const first = await bootstrapCredentials(store, file, { droneIds: ['d1'] });
+    await writeFile(file, JSON.stringify({ ...first, client: 'nonsense', console: { email: 'a@b' } }));
+    const viewer = await findToken(store.prisma, hashTokenSecret(first.viewer));
+    await revokeToken(store.prisma, viewer?.tokenId ?? '');
+
+    const second = await bootstrapCredentials(store, file, { droneIds: ['d1'] });
+
+    expect(second).toMatchObject({ admin: first.admin, operator: first.operator, drone: first.drone });
+    expect(second.client).not.toBe(first.client);
+    expect(second.viewer).not.toBe(first.viewer);
+    expect(JSON.parse(await readFile(file, 'utf8'))).toMatchObject({ console: { email: 'a@b' } });
+  });
+
+  test('a file that was cut off is made anew', async () => {
+    const { store } = await openKernel();
+    const file = path.join(await aFolder(), 'credentials.json');
+    await writeFile(file, '{"admin": "lh_');
+
+    const made = await bootstrapCredentials(store, file, { droneIds: [] });
+
+    expect(JSON.parse(await readFile(file, 'utf8'))).toEqual(made);
+  });
+});
+
+describe('audit', () => {
+  test('is listed newest first, page by page, and filtered', async () => {
+    const { store } = await openKernel();
+    for (const action of ['a', 'b', 'a']) {
+      await writeAudit(store.prisma, { actor: 'ann', role: 'operator', action, resource: 'drone:d1', detail: { n: 1 } });
+    }
+
+    const first = await listAudit(store.prisma, { limit: 2 });
+    const second = await listAudit(store.prisma, { limit: 2, cursor: first.nextCursor ?? '' });
+    const filtered = await listAudit(store.prisma, { limit: 9, action: 'a', actor: 'ann', from: '2001-01-01T00:00:00Z' });
+
+    expect([...first.items, ...second.items].map((entry) => entry.action)).toEqual(['a', 'b', 'a']);
+    expect(second.nextCursor).toBeNull();
+    expect(filtered.items).toHaveLength(2);
+    expect((await listAudit(store.prisma, { limit: 9, to: '2001-01-01T00:00:00Z' })).items).toEqual([]);
+  });
+});

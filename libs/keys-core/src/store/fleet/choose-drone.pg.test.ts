@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest';
+import { aBackend, aDrone } from '../../testing/fleet-fixture.ts';
+import { openKernel } from '../../testing/kernel-fixture.ts';
+import { chooseDrone, type DroneChoiceInput } from './choose-drone.ts';
+import { openSession } from './drone-sessions.ts';
+import { setDraining, setLost } from './drones.ts';
+
+const HEARTBEAT_MS = 1_000;
+
+const ROOM: DroneChoiceInput = {
+  program: 'room', args: [], env: {}, datacenter: 'local', heartbeatMs: HEARTBEAT_MS, random: () => 0.5,
+};
+
+describe('scheduler', () => {
+  test('chooses a drone that offers the program and has room', async () => {
+    const { store } = await openKernel();
+    const { droneId } = await aDrone(store.prisma);
+
+    expect(await chooseDrone(store, ROOM)).toEqual({ droneId });
+  });
+
+  test('C11 finds no drone for a program that nobody offers', async () => {
+    const { store } = await openKernel();
+    await aDrone(store.prisma);
+
+    expect(await chooseDrone(store, { ...ROOM, program: 'other' })).toEqual({ problem: 'no_drone' });
+  });
+
+  test.each([
+    ['its heartbeat is older than three intervals', { heartbeatAgeMs: 3 * HEARTBEAT_MS + 500 }],
+    ['it has sent no heartbeat', { heartbeatAgeMs: null }],
+    ['it has no room', { capacity: 0 }],
+    ['it is of another datacenter', { datacenter: 'elsewhere' }],
+  ])('passes a drone over when %s', async (_why, change) => {
+    const { store } = await openKernel();
+    await aDrone(store.prisma, change);
+
+    expect(await chooseDrone(store, ROOM)).toEqual({ problem: 'no_drone' });
+  });
+
+  test('C25 takes a drone whose heartbeat is late but younger than three intervals', async () => {
+    const { store } = await openKernel();
+    const { droneId } = await aDrone(store.prisma, { heartbeatAgeMs: 2 * HEARTBEAT_MS });
+
+    expect(await chooseDrone(store, ROOM)).toEqual({ droneId });
+  });
+
+  test('passes a draining drone over, and a lost one', async () => {
+    const { store } = await openKernel();
+    const draining = await aDrone(store.prisma);
+    await setDraining(store.prisma, draining.droneId, true);
+    const lost = await aDrone(store.prisma);
+    await setLost(store.prisma, lost.droneId);
+
+    expect(await chooseDrone(store, ROOM)).toEqual({ problem: 'no_drone' });
+  });
+
+  test('C47 passes a drone over that has rebooted since its last heartbeat', async () => {
+    const { store } = await openKernel();
+    const { droneId } = await aDrone(store.prisma);
+    await openSession(store.prisma, {
+      droneId,
+      clockId: '00000000-0000-4000-8000-000000000000',
+      datacenter: 'local',
+      programs: [{ name: 'room', allowArgs: false, allowEnv: [] }],
+      version: 'test',
+      capacity: 10,
+    });
+
+    expect(await chooseDrone(store, ROOM)).toEqual({ problem: 'no_drone' });
+  });
+
+  test('of two drones chooses the one with fewer living backends', async () => {
+    const { store } = await openKernel();
+    const busy = await aDrone(store.prisma);
+    const calm = await aDrone(store.prisma);
+    await aBackend(store.prisma, { droneId: busy.droneId });
+    await aBackend(store.prisma, { droneId: calm.droneId, status: 'terminated' });
+
+    for (const at of [0, 0.3, 0.99]) {
+      expect(await chooseDrone(store, { ...ROOM, random: () => at })).toEqual({ droneId: calm.droneId });
+    }
+  });
+
+  test('a living backend takes room, a terminated one none', async () => {
+    const { store } = await openKernel();
+    const { droneId } = await aDrone(store.prisma, { capacity: 1 });
+    await aBackend(store.prisma, { droneId, status: 'terminated' });
+    expect(await chooseDrone(store, ROOM)).toEqual({ droneId });
+
+    await aBackend(store.prisma, { droneId, status: 'scheduled' });
+    expect(await chooseDrone(store, ROOM)).toEqual({ problem: 'no_drone' });
+  });
+
+  test('refuses arguments and environment that no drone allows, and finds the one that does', async () => {
+    const { store } = await openKernel();
+    await aDrone(store.prisma);
+    const asked = { ...ROOM, args: ['--fast'], env: { COLOUR: 'blue' } };
+    expect(await chooseDrone(store, asked)).toEqual({ problem: 'not_allowed' });
+
+    const { droneId } = await aDrone(store.prisma, {
+      programs: [{ name: 'room', allowArgs: true, allowEnv: ['COLOUR'] }],
+    });
+    expect(await chooseDrone(store, asked)).toEqual({ droneId });
+    expect(await chooseDrone(store, { ...asked, env: { SHAPE: 'round' } })).toEqual({
+      problem: 'not_allowed',
+    });
+  });
+
+  test.each(['LEASEHOLD_KEY', 'PORT', 'PATH', 'LD_PRELOAD', 'DYLD_INSERT_LIBRARIES', 'NODE_OPTIONS'])(
+    'never lets a request set %s, whatever the program allows',
+    async (name) => {
+      const { store } = await openKernel();
+      await aDrone(store.prisma, { programs: [{ name: 'room', allowArgs: true, allowEnv: [name] }] });
+
+      expect(await chooseDrone(store, { ...ROOM, env: { [name]: 'x' } })).toEqual({
+        problem: 'not_allowed',
+      });
+    },
+  );
+});

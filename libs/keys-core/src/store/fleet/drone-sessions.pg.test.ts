@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { aDrone } from '../../testing/fleet-fixture.ts';
+import { openKernel } from '../../testing/kernel-fixture.ts';
+import { openSession, recordHeartbeat } from './drone-sessions.ts';
+import { getDrone, setDraining, setLost } from './drones.ts';
+
+const HEARTBEAT_MS = 1_000;
+
+function aSession(droneId: string, clockId: string): Parameters<typeof openSession>[1] {
+  return { droneId, clockId, datacenter: 'local', programs: [], version: 'test', capacity: 1 };
+}
+
+describe('drone session', () => {
+  test('gives every session of a drone a greater number, also when many open at once', async () => {
+    const { store } = await openKernel();
+    const clockId = randomUUID();
+
+    const numbers = await Promise.all(
+      Array.from({ length: 20 }, () => openSession(store.prisma, aSession('d1', clockId))),
+    );
+
+    expect([...numbers].sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
+  });
+
+  test('C47 a new clock voids the stored heartbeat, the same clock keeps it', async () => {
+    const { store } = await openKernel();
+    const { droneId, clockId } = await aDrone(store.prisma);
+
+    await openSession(store.prisma, aSession(droneId, clockId));
+    const kept = await getDrone(store.prisma, droneId, HEARTBEAT_MS);
+    await openSession(store.prisma, aSession(droneId, randomUUID()));
+    const voided = await getDrone(store.prisma, droneId, HEARTBEAT_MS);
+
+    expect(kept.heartbeatAt).not.toBeNull();
+    expect(voided).toMatchObject({ heartbeatAt: null, heartbeatAgeMs: null, status: 'unreachable' });
+  });
+
+  test('hears a heartbeat of the newest session and its clock only', async () => {
+    const { store } = await openKernel();
+    const older = await aDrone(store.prisma, { heartbeatAgeMs: null });
+    const session = await openSession(store.prisma, aSession(older.droneId, older.clockId));
+    const beat = { droneId: older.droneId, localTimeMs: 5, load: { backends: 0 } };
+
+    const ofOlder = recordHeartbeat(store.prisma, { ...beat, clockId: older.clockId, session: older.session });
+    await expect(ofOlder).rejects.toMatchObject({ code: 'session.superseded' });
+    const ofOtherClock = recordHeartbeat(store.prisma, { ...beat, clockId: randomUUID(), session });
+    await expect(ofOtherClock).rejects.toMatchObject({ code: 'session.superseded' });
+    expect((await getDrone(store.prisma, older.droneId, HEARTBEAT_MS)).heartbeatAt).toBeNull();
+
+    await recordHeartbeat(store.prisma, { ...beat, clockId: older.clockId, session });
+    expect((await getDrone(store.prisma, older.droneId, HEARTBEAT_MS)).status).toBe('ready');
+  });
+
+  test('a drone that was called lost is back with its next session, and stays drained', async () => {
+    const { store } = await openKernel();
+    const { droneId, clockId } = await aDrone(store.prisma);
+    await setLost(store.prisma, droneId);
+    expect((await getDrone(store.prisma, droneId, HEARTBEAT_MS)).status).toBe('lost');
+
+    await openSession(store.prisma, aSession(droneId, clockId));
+
+    expect(await getDrone(store.prisma, droneId, HEARTBEAT_MS)).toMatchObject({
+      lostAt: null,
+      draining: true,
+    });
+  });
+
+  test('draining says whether it changed anything, and that an unknown drone is unknown', async () => {
+    const { store } = await openKernel();
+    const { droneId } = await aDrone(store.prisma);
+
+    expect(await setDraining(store.prisma, droneId, true)).toEqual({ changed: true });
+    expect(await setDraining(store.prisma, droneId, true)).toEqual({ changed: false });
+    await expect(setDraining(store.prisma, 'nobody', true)).rejects.toMatchObject({
+      code: 'drone.not_found',
+    });
+  });
+
+  test('draining waits for a connect that has already chosen the drone', async () => {
+    const { store } = await openKernel();
+    const { droneId } = await aDrone(store.prisma);
+    const order: string[] = [];
+    let drained: Promise<unknown> = Promise.resolve();
+
+    await store.prisma.$transaction(async (tx) => {
+      await tx.$queryRaw`select id from drone where id = ${droneId} for key share`;
+      drained = setDraining(store.prisma, droneId, true).then(() => order.push('drained'));
+      // The drain is behind the lock once the server says that it waits for it.
+      for (;;) {
+        const [row] = await tx.$queryRaw<{ waiting: number }[]>`
+          select count(*)::int as waiting from pg_locks where not granted`;
+        if ((row?.waiting ?? 0) > 0) break;
+      }
+      order.push('connected');
+    });
+    await drained;
+
+    expect(order).toEqual(['connected', 'drained']);
+  });
+});

@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'vitest';
+import { aDrone, anAction } from '../../testing/fleet-fixture.ts';
+import { openKernel } from '../../testing/kernel-fixture.ts';
+import { openSession } from './drone-sessions.ts';
+import { acknowledgeAction, readOutboxes } from './outbox.ts';
+
+describe('outbox', () => {
+  test('holds back later actions of a backend until the earlier one is acknowledged, and nobody else', async () => {
+    const { store } = await openKernel();
+    const drone = await aDrone(store.prisma);
+    const spawnA = await anAction(store.prisma, { ...drone, backendId: 'a' });
+    const terminateA = await anAction(store.prisma, { ...drone, backendId: 'a', kind: 'terminate' });
+    const spawnB = await anAction(store.prisma, { ...drone, backendId: 'b' });
+
+    const [before] = await readOutboxes(store.prisma, [drone.droneId]);
+    await acknowledgeAction(store.prisma, { ...drone, actionId: spawnA });
+    const [after] = await readOutboxes(store.prisma, [drone.droneId]);
+
+    expect(before?.actions.map((action) => action.actionId)).toEqual([spawnA, spawnB]);
+    expect(after?.actions.map((action) => action.actionId)).toEqual([terminateA, spawnB]);
+    expect(after?.actions[0]).toMatchObject({ kind: 'terminate', backendId: 'a' });
+  });
+
+  test('answers for every registered drone, with its newest session, and for no other', async () => {
+    const { store } = await openKernel();
+    const one = await aDrone(store.prisma);
+    const two = await aDrone(store.prisma);
+    await openSession(store.prisma, {
+      droneId: two.droneId, clockId: two.clockId, datacenter: 'local', programs: [], version: 'x', capacity: 1,
+    });
+
+    const outboxes = await readOutboxes(store.prisma, [one.droneId, two.droneId, 'nobody']);
+
+    expect(new Map(outboxes.map((outbox) => [outbox.droneId, outbox.session]))).toEqual(
+      new Map([[one.droneId, 1], [two.droneId, 2]]),
+    );
+  });
+
+  test('an acknowledgement counts once, for its own drone, from the newest session', async () => {
+    const { store } = await openKernel();
+    const drone = await aDrone(store.prisma);
+    const other = await aDrone(store.prisma);
+    const actionId = await anAction(store.prisma, { ...drone, backendId: 'a' });
+
+    expect(await acknowledgeAction(store.prisma, { ...other, actionId })).toEqual({ acknowledged: false });
+    expect(await acknowledgeAction(store.prisma, { ...drone, actionId })).toEqual({ acknowledged: true });
+    expect(await acknowledgeAction(store.prisma, { ...drone, actionId })).toEqual({ acknowledged: false });
+    await expect(
+      acknowledgeAction(store.prisma, { ...drone, session: drone.session + 1, actionId }),
+    ).rejects.toMatchObject({ code: 'session.superseded' });
+  });
+
+  test('a cancelled action is not sent', async () => {
+    const { store } = await openKernel();
+    const drone = await aDrone(store.prisma);
+    const actionId = await anAction(store.prisma, { ...drone, backendId: 'a' });
+    await store.prisma.$queryRaw`
+      update backend_action set cancelled_at = clock_timestamp() where id = ${actionId}::bigint returning id`;
+
+    const [outbox] = await readOutboxes(store.prisma, [drone.droneId]);
+
+    expect(outbox?.actions).toEqual([]);
+  });
+});
