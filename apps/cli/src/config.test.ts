@@ -46,9 +46,9 @@ describe('parseConfig', () => {
     });
 
     for (const name of ['PORT', 'PRESET', 'KEY_SOFT_MS', 'TOKEN', 'DATACENTER']) {
-      expect(message).toContain(`LEASEHOLD_${name} must be`);
+      expect(message).toContain(`LEASEHOLD_${name}: must be`);
     }
-    expect(message).toContain('DATABASE_URL must be');
+    expect(message).toContain('DATABASE_URL: must be');
     expect(message).not.toContain('hunter2');
   });
 

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { HEARTBEAT_MS, KEY_LADDERS, ladderProblems, type Ladder } from '@leasehold/keys-core';
+import { LOG_LEVELS, parseEnvironment, type Environment } from '@leasehold/service-kit';
 import { z } from 'zod';
 import { CliFailure } from './failure.ts';
 import { EXIT_CODES } from './exit-codes.ts';
@@ -21,8 +22,6 @@ export interface CliConfig {
   readonly url: string | null;
   readonly token: string | null;
 }
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The one place where the command line reads its environment. */
 export function processEnvironment(): Environment {
@@ -63,10 +62,7 @@ const environmentSchema = z.object({
   LEASEHOLD_HEARTBEAT_MS: rungMs,
   LEASEHOLD_EVENT_RETENTION_DAYS: wholeNumber('a number of days', 1, 3_650).default(30),
   LEASEHOLD_LOG_LEVEL: z
-    .enum(
-      ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
-      'must be one of trace, debug, info, warn, error, fatal, silent',
-    )
+    .enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`)
     .default('info'),
   LEASEHOLD_URL: z
     .string()
@@ -79,21 +75,14 @@ const environmentSchema = z.object({
 });
 
 /**
- * The configuration that an environment gives. A variable that is set to nothing counts as not set.
- * Values are not repeated in what is thrown, for some of them are secrets.
+ * The configuration that an environment gives. Values are not repeated in what is thrown, for some
+ * of them are secrets.
  * @throws {CliFailure} `config.invalid` listing every problem at once.
  */
 export function parseConfig(environment: Environment): CliConfig {
-  const given = Object.fromEntries(
-    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
-  );
-  const parsed = environmentSchema.safeParse(given);
-  if (!parsed.success) {
-    throw configFailure(
-      parsed.error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}`),
-    );
-  }
-  const env = parsed.data;
+  const parsed = parseEnvironment(environmentSchema, environment);
+  if (parsed.outcome === 'invalid') throw configFailure(parsed.problems);
+  const env = parsed.values;
   const standard = KEY_LADDERS[env.LEASEHOLD_PRESET];
   const ladder = {
     renewAfterMs: env.LEASEHOLD_KEY_RENEW_MS ?? standard.renewAfterMs,

@@ -15,7 +15,9 @@ const EXIT_CODE_OF: Partial<Record<ErrorCode, ExitCode>> = {
 };
 
 /** Hints that say more here, at a command line, than the registry does. */
-const HINT_OF: Partial<Record<ErrorCode, string>> = {
+const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
+  // The message names the field and what is allowed.
+  'request.invalid': undefined,
   'auth.required':
     'The token was refused. Set LEASEHOLD_TOKEN to a valid one; `leasehold tokens ls` lists them.',
   'key.unheld': 'Add `--program NAME` to start a backend; `leasehold drones ls` shows what is offered.',
@@ -61,7 +63,7 @@ function ofCode(
   return new CliFailure(message, {
     code,
     exitCode: EXIT_CODE_OF[code] ?? EXIT_CODES.refused,
-    hint: HINT_OF[code] ?? ERROR_CODES[code].doc,
+    hint: code in HINT_OF ? HINT_OF[code] : ERROR_CODES[code].doc,
     retryable: ERROR_CODES[code].retryable,
     details: (more.details ?? {}) as Record<string, unknown>,
     incidentId: more.incidentId,

@@ -1,7 +1,12 @@
 import { processEnvironment } from './config.ts';
+import { EXIT_CODES } from './exit-codes.ts';
 import { runCli } from './run-cli.ts';
 
+/** One Ctrl-C arrives twice: from the terminal, and from npm, which passes it on. */
+const SAME_SIGNAL_MS = 1_000;
+
 const stopping = new AbortController();
+let askedAtMs = 0;
 let isSignalTaken = false;
 
 /** Takes Ctrl-C and SIGTERM from the first call on; see {@link CliContext.signal}. */
@@ -10,11 +15,25 @@ function takeSignal(): AbortSignal {
     isSignalTaken = true;
     for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
       process.on(name, () => {
-        stopping.abort(name);
+        onSignal(name);
       });
     }
+    // Whoever started us with a channel, as `npm start` does, wants us to end with it.
+    process.once('disconnect', () => {
+      stopping.abort('disconnect');
+    });
   }
   return stopping.signal;
+}
+
+function onSignal(name: string): void {
+  const nowMs = performance.now();
+  if (stopping.signal.aborted && nowMs - askedAtMs > SAME_SIGNAL_MS) {
+    // Who asks again does not want to wait. What we started notices that we are gone, and ends.
+    process.exit(EXIT_CODES.refused);
+  }
+  if (!stopping.signal.aborted) askedAtMs = nowMs;
+  stopping.abort(name);
 }
 
 // A reader that has gone away, as `| head` does, is no error of ours.

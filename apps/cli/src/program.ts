@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import packageJson from '../package.json' with { type: 'json' };
 import type { Cli } from './cli.ts';
 import { addAuditLs } from './commands/audit/ls.ts';
 import { addBackendsLs } from './commands/backends/ls.ts';
@@ -72,6 +73,7 @@ Exit codes: 0 done, 1 refused, 2 wrong usage, 3 unreachable.`;
 export function createProgram(cli: Cli): Command {
   const program = new Command('leasehold')
     .description('Who holds this key right now, and for how long may they act as if they do?')
+    .version(packageJson.version)
     .option('--json', 'print answers as JSON, errors too')
     .showSuggestionAfterError()
     .addHelpText('after', HELP);

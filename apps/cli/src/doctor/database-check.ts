@@ -1,8 +1,8 @@
 import { toleratedClockRatio } from '@leasehold/keys-core';
 import { migrationStatus, openStore, readDatabaseSettings, type Store } from '@leasehold/keys-core/store';
+import { createBootClock, systemIds } from '@leasehold/service-kit';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CliConfig } from '../config.ts';
-import { bootClock, systemIds } from '../machine.ts';
 import { pathOfPart } from '../sibling-app.ts';
 import { unsure, well, wrong, type Finding } from './finding.ts';
 
@@ -18,7 +18,7 @@ export async function examineDatabase(databaseUrl: string, config: CliConfig): P
   const store = openStore({
     databaseUrl,
     datacenter: config.datacenter,
-    clock: bootClock(),
+    clock: createBootClock(),
     ids: systemIds(),
   });
   try {

@@ -1,6 +1,6 @@
 import { bootstrapCredentials, openStore, type Credentials } from '@leasehold/keys-core/store';
+import { createBootClock, systemIds } from '@leasehold/service-kit';
 import { credentialsPath } from '../home.ts';
-import { bootClock, systemIds } from '../machine.ts';
 import type { CliConfig } from '../config.ts';
 
 /** Sees to it that there is a token for each role, and writes `credentials.json`. */
@@ -12,13 +12,12 @@ export async function prepareCredentials(
   const store = openStore({
     databaseUrl,
     datacenter: config.datacenter,
-    clock: bootClock(),
+    clock: createBootClock(),
     ids: systemIds(),
   });
   try {
     const path = credentialsPath(config.home);
-    const credentials = await bootstrapCredentials(store, path, { droneIds: [droneId] });
-    return credentials;
+    return await bootstrapCredentials(store, path, { droneIds: [droneId] });
   } finally {
     await store.close();
   }

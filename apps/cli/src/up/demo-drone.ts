@@ -21,16 +21,15 @@ export function writeDemoDrone(home: string, roomServerPath: string): DemoDrone 
     droneId: DEMO_DRONE_ID,
     stateDir,
     capacity: CAPACITY,
-    programs: [
-      {
-        name: 'room',
+    programs: {
+      room: {
         command: process.execPath,
         args: [roomServerPath],
         env: { ROOM_STORE: join(home, 'rooms') },
         port: 'auto',
         readiness: { type: 'tcp' },
       },
-    ],
+    },
   });
   return { configPath, stateDir };
 }
