@@ -29,6 +29,12 @@ const commandSchema = z
 
 const readinessSchema = z
   .discriminatedUnion('type', [
+    /** Ready as soon as it runs: for programs that take no connections. */
+    z.strictObject({
+      type: z.literal('none'),
+      timeoutMs: durationMsSchema.default(300_000),
+      intervalMs: durationMsSchema.default(100),
+    }),
     z.strictObject({
       type: z.literal('tcp'),
       timeoutMs: durationMsSchema.default(300_000),

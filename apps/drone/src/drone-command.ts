@@ -1,4 +1,95 @@
-export async function runDroneCommand(args: readonly string[]): Promise<number> {
-  await Promise.resolve(args);
-  return 2;
+import { parseArgs } from 'node:util';
+import { LeaseError } from '@leasehold/keys-core';
+import { createLogger, createShutdown, systemIds } from '@leasehold/service-kit';
+import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
+import packageJson from '../package.json' with { type: 'json' };
+import { DroneAgent } from './agent/agent.ts';
+import { createTrpcControllerLink } from './agent/trpc-controller-link.ts';
+import { supplyWarden } from './agent/warden-supply.ts';
+import { loadDroneConfig, processEnvironment, type DroneConfig } from './config.ts';
+
+const EXIT = { done: 0, failed: 1, usage: 2 } as const;
+/** What a stop may take beyond the longest grace before the process ends all the same. */
+const STOP_ALLOWANCE_MS = 10_000;
+
+export interface DroneCommand {
+  readonly args: readonly string[];
+  /** The file that becomes the warden when it is run with `warden STATE_DIR`. */
+  readonly mainFile: string;
+  readonly clock?: TickingClock | undefined;
+}
+
+/** `agent --config FILE`: runs a drone until it is told to end. Returns the exit code. */
+export async function runDroneCommand({ args, mainFile, clock }: DroneCommand): Promise<number> {
+  const environment = processEnvironment();
+  let config: DroneConfig;
+  try {
+    config = loadDroneConfig(configFileOf(args), environment);
+  } catch (error) {
+    if (!(error instanceof LeaseError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    return EXIT.usage;
+  }
+  const log = createLogger({ name: 'agent', level: config.logLevel });
+  const { random } = systemIds();
+  const shutdown = createShutdown({
+    timeLimitMs: longestGraceMs(config) + STOP_ALLOWANCE_MS,
+    onBegin: (reason) => {
+      log.info({ reason }, 'stopping');
+    },
+    onProblem: (step, error) => {
+      log.error({ err: error, step }, 'stopping went wrong');
+    },
+  });
+  shutdown.listen();
+  const link = createTrpcControllerLink({
+    urls: config.controllerUrls,
+    token: config.token,
+    random,
+    onConnection: (state) => {
+      log.info({ state }, 'connection to the controller');
+    },
+  });
+  try {
+    const agent = await DroneAgent.start({
+      config,
+      clock: clock ?? createBootClock(),
+      log,
+      random,
+      version: packageJson.version,
+      link,
+      inheritedEnv: environment,
+      supplyWarden: (listener) =>
+        supplyWarden(
+          {
+            stateDir: config.stateDir,
+            command: [process.execPath, '--max-semi-space-size=1', mainFile, 'warden'],
+            searchPath: environment['PATH'],
+          },
+          listener,
+        ),
+    });
+    shutdown.add('agent', () => agent.stop());
+    process.on('SIGUSR2', () => void agent.leave());
+    return (await agent.ended) === 'replaced' ? EXIT.failed : EXIT.done;
+  } catch (error) {
+    log.fatal({ err: error }, 'the drone could not start');
+    await link.close();
+    return EXIT.failed;
+  }
+}
+
+/** @throws {LeaseError} `config.invalid` when the arguments do not name one file. */
+function configFileOf(args: readonly string[]): string {
+  try {
+    const { values } = parseArgs({ args: [...args], options: { config: { type: 'string' } } });
+    if (values.config !== undefined && values.config !== '') return values.config;
+  } catch (cause) {
+    throw new LeaseError('config.invalid', 'usage: leasehold drone --config FILE', { cause });
+  }
+  throw new LeaseError('config.invalid', 'usage: leasehold drone --config FILE');
+}
+
+function longestGraceMs(config: DroneConfig): number {
+  return Math.max(0, ...Object.values(config.programs).map((program) => program.stopGraceMs));
 }

@@ -6,13 +6,14 @@ const [role, ...args] = process.argv.slice(2);
 
 if (role === 'warden') {
   const { runWarden } = await import('./warden/run-warden.ts');
-  const [stateDir] = args;
-  if (stateDir === undefined) throw new Error('usage: warden STATE_DIR');
-  await runWarden({ stateDir });
+  await runWarden({ stateDir: args[0] ?? '' });
   process.exit(0);
 } else {
   const { runDroneCommand } = await import('./drone-command.ts');
-  process.exitCode = await runDroneCommand(role === 'agent' ? args : process.argv.slice(2));
+  const mainFile = process.argv[1] ?? '';
+  process.exit(
+    await runDroneCommand({ args: role === 'agent' ? args : process.argv.slice(2), mainFile }),
+  );
 }
 
 export {};

@@ -11,9 +11,14 @@ export function isAnswering(
   host: string,
   port: number,
 ): Promise<boolean> {
-  return readiness.type === 'tcp'
-    ? takesConnection(host, port)
-    : answersHttp(host, port, readiness.path);
+  switch (readiness.type) {
+    case 'none':
+      return Promise.resolve(true);
+    case 'tcp':
+      return takesConnection(host, port);
+    case 'http':
+      return answersHttp(host, port, readiness.path);
+  }
 }
 
 function takesConnection(host: string, port: number): Promise<boolean> {

@@ -36,6 +36,7 @@ export class SocketWardenLink implements WardenLink {
   identity!: WardenIdentity;
   readonly #channel: LineChannel;
   readonly #listener: WardenListener;
+  readonly #ended: Promise<void>;
   readonly #waiting = new Map<number, Waiting>();
   #lastId = 0;
   #isClosed = false;
@@ -46,8 +47,11 @@ export class SocketWardenLink implements WardenLink {
       this.#receive(JSON.parse(line) as Reply | WardenEvent);
     });
     socket.on('error', () => socket.destroy());
-    socket.on('close', () => {
-      this.#end();
+    this.#ended = new Promise((resolve) => {
+      socket.on('close', () => {
+        this.#end();
+        resolve();
+      });
     });
   }
 
@@ -105,9 +109,10 @@ export class SocketWardenLink implements WardenLink {
   }
 
   async shutdown(): Promise<void> {
-    await this.#ask({ op: 'shutdown' });
     // It closes the connection as it ends; that is no loss.
     this.#isClosed = true;
+    await this.#ask({ op: 'shutdown' });
+    await this.#ended;
   }
 
   close(): void {

@@ -26,7 +26,7 @@ export interface WardenLink {
   alive(): Promise<string[]>;
   list(): Promise<BackendSnapshot[]>;
   forget(backendId: string): Promise<void>;
-  /** Kills whatever is left, and ends the warden. */
+  /** Kills whatever is left, and ends the warden; resolves when it has. */
   shutdown(): Promise<void>;
   /** Lets go of the warden and leaves its backends to it. */
   close(): void;

@@ -11,7 +11,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { createBootClock, type TickingClock } from '../boot-clock.ts';
+import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { AgentServer } from './agent-server.ts';
 import { probeLaunchMeans } from './isolation.ts';
 import { BackendProcess } from './launch.ts';

@@ -1,0 +1,32 @@
+import type { BackendReport, KeyRenewResult } from '@leasehold/keys-core/keys';
+import type { DroneMessage } from '@leasehold/api';
+import type { AckInput, HeartbeatInput, RenewInput, SessionInput } from './wire.ts';
+
+/**
+ * The agent's way to a controller. A call fails when its answer has not come in a bounded time;
+ * whether it was carried out is then unknown, and every call of a drone may be sent again.
+ */
+export interface ControllerLink {
+  /**
+   * Follows a session until the returned function is called. The connection is renewed by itself;
+   * each time, a new session begins with a message of its own.
+   */
+  follow(input: SessionInput, listener: SessionListener): () => void;
+  heartbeat(input: HeartbeatInput): Promise<void>;
+  acknowledge(input: AckInput): Promise<void>;
+  report(input: BackendReport): Promise<'recorded' | 'ignored' | 'kill'>;
+  /** One answer per renewal, each naming its lease. */
+  renew(input: RenewInput): Promise<readonly KeyRenewResult[]>;
+  close(): Promise<void>;
+}
+
+export interface SessionListener {
+  message(message: DroneMessage): void;
+  /** The controller ended the session or refused it; the subscription is over. */
+  ended(error: unknown): void;
+}
+
+/** A newer session of this drone exists: what was sent changed nothing. */
+export class SessionSuperseded extends Error {
+  override readonly name = 'SessionSuperseded';
+}
