@@ -71,6 +71,7 @@ export async function runDroneCommand({ args, mainFile, clock }: DroneCommand): 
     });
     shutdown.add('agent', () => agent.stop());
     process.on('SIGUSR2', () => void agent.leave());
+    process.send?.({ type: 'ready' });
     return (await agent.ended) === 'replaced' ? EXIT.failed : EXIT.done;
   } catch (error) {
     log.fatal({ err: error }, 'the drone could not start');
