@@ -1,8 +1,8 @@
 import type { Ladder } from '@leasehold/keys-core';
 import {
-  checkEpoch, createReaper, dropForgottenLeases, removeOldFleetRows, type Store, type TokenAuthority,
+  checkEpoch, createReaper, removeOldFleetRows, removeOldLeaseRows, type Store, type TokenAuthority,
 } from '@leasehold/keys-core/store';
-import type { Logger } from 'pino';
+import type { Logger } from '@leasehold/service-kit';
 import type { Job } from './background.ts';
 
 const REAP_EVERY_MS = 1_000;
@@ -36,7 +36,7 @@ export function backgroundJobs(deps: {
       everyMs: RETENTION_EVERY_MS,
       run: async () => {
         await removeOldFleetRows(store.prisma, deps.retentionDays);
-        await dropForgottenLeases(store);
+        await removeOldLeaseRows(store.prisma, deps.retentionDays);
       },
     },
   ];

@@ -26,10 +26,9 @@ export type {
 } from './store/fleet/fleet-views.ts';
 export { heartbeatAgeMsMax } from './store/fleet/heartbeat-staleness.ts';
 export { acknowledgeAction, readOutboxes, type Outbox } from './store/fleet/outbox.ts';
-export { createReaper, dropForgottenLeases, type Reaper, type ReapPass } from './store/reaper.ts';
+export { createReaper, type Reaper, type ReapPass } from './store/reaper.ts';
 export { checkEpoch, endHoldOff, type EpochCheck } from './store/epoch.ts';
-export { dropOldAnswers } from './store/requests.ts';
-export { dropLapsedTickets } from './store/tickets.ts';
+export { removeOldLeaseRows } from './store/lease-retention.ts';
 export { checkReachable, readDatabaseSettings, type DatabaseSettings } from './store/database-settings.ts';
 export {
   startEmbeddedPostgres, type EmbeddedPostgres, type EmbeddedPostgresOptions,

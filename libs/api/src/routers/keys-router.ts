@@ -1,5 +1,6 @@
 import { LeaseError } from '@leasehold/keys-core';
 import { assertMayHold, callerOf, mayRead } from '../access/access.ts';
+import { actorOf, type ApiServices } from '../context.ts';
 import {
   connectInputSchema, keyListInputSchema, keyNameSchema, keyPageInputSchema, keyRenewInputSchema,
   keyRenewableInputSchema, keyRevokeInputSchema,
@@ -40,15 +41,27 @@ export const keysRouter = router({
 
   blockRenewal: operatorProcedure
     .input(keyRenewableInputSchema)
-    .mutation(({ ctx, input }) => ctx.services.keys.blockRenewal(input, callerOf(ctx.access))),
+    .mutation(async ({ ctx, input }) => {
+      const answer = await ctx.services.keys.blockRenewal(input, callerOf(ctx.access));
+      if (answer.changed) await auditKey(ctx, 'keys.blockRenewal', input);
+      return answer;
+    }),
 
   allowRenewal: operatorProcedure
     .input(keyRenewableInputSchema)
-    .mutation(({ ctx, input }) => ctx.services.keys.allowRenewal(input, callerOf(ctx.access))),
+    .mutation(async ({ ctx, input }) => {
+      const answer = await ctx.services.keys.allowRenewal(input, callerOf(ctx.access));
+      if (answer.changed) await auditKey(ctx, 'keys.allowRenewal', input);
+      return answer;
+    }),
 
   revoke: operatorProcedure
     .input(keyRevokeInputSchema)
-    .mutation(({ ctx, input }) => ctx.services.keys.revoke(input, callerOf(ctx.access))),
+    .mutation(async ({ ctx, input }) => {
+      const answer = await ctx.services.keys.revoke(input, callerOf(ctx.access));
+      if (answer.outcome !== 'gone') await auditKey(ctx, 'keys.revoke', input);
+      return answer;
+    }),
 
   waiters: viewerProcedure.input(keyPageInputSchema).query(async ({ ctx, input }) => {
     if (!mayRead(ctx.access, input.namespace)) return NOTHING;
@@ -60,3 +73,19 @@ export const keysRouter = router({
     return ctx.services.keys.history(input, callerOf(ctx.access));
   }),
 });
+
+/** The event of the key, with actor and reason, was written with the change; this adds from where. */
+async function auditKey(
+  ctx: Parameters<typeof actorOf>[0] & { readonly services: ApiServices },
+  action: string,
+  input: { leaseId: string; reason?: string | undefined; mode?: string; abandon?: boolean },
+): Promise<void> {
+  const { leaseId, reason, ...detail } = input;
+  await ctx.services.audit.write({
+    ...actorOf(ctx),
+    action,
+    resource: `lease:${leaseId}`,
+    reason,
+    detail,
+  });
+}

@@ -1,6 +1,6 @@
 import type { Store } from './open-store.ts';
 import { recordLostBackends } from './lost-backends.ts';
-import { dropForgotten, readLeasePages, reap, type ReapedGrant } from './statements/reap.ts';
+import { readLeasePages, reap, type ReapedGrant } from './statements/reap.ts';
 
 /**
  * How many pages of the lease table one pass reads at most. A million living leases fill about
@@ -66,11 +66,4 @@ async function reapRange(store: Store, fromPage: number, toPage: number): Promis
     if (reaped.length < GRANTS_PER_STATEMENT_MAX) break;
   }
   return freed;
-}
-
-const FORGOTTEN_PER_PASS_MAX = 1_000;
-
-/** Drops what nobody needs any more. Runs now and then; each part is bounded. */
-export async function dropForgottenLeases(store: Store): Promise<number> {
-  return dropForgotten(store.prisma, FORGOTTEN_PER_PASS_MAX);
 }

@@ -1,7 +1,6 @@
 import { LeaseError, type ErrorCode } from '../../kernel/errors.ts';
 import { deadlinesFrom, type Ladder } from '../../kernel/ladder.ts';
 import type { RenewOutcome } from '../../kernel/outcomes.ts';
-import { isWithinNamespace } from '../../kernel/resource.ts';
 import { databaseFailureOf } from '../../store/database-errors.ts';
 import type { LeaseStore } from '../../store/lease-store.ts';
 import { timed } from '../../store/lease-store.ts';
@@ -37,7 +36,6 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
 
   return {
     async connect(input, caller, signal) {
-      assertNamespaceAllowed(input.key?.namespace ?? '', caller);
       const result = await connectOnceFor(store, input, caller, () => connect(input, caller, signal));
       return input.waitFor === 'ready' ? waitUntilReady(store, result, signal) : result;
     },
@@ -89,16 +87,6 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
       hintStopping(await terminateBackend(store, { ...input, namespaces: caller.namespaces }));
     },
   };
-}
-
-/** @throws {LeaseError} `auth.forbidden` for a namespace outside the caller's limits, or a reserved one. */
-function assertNamespaceAllowed(namespace: string, caller: Caller): void {
-  const isAllowed =
-    caller.namespaces === null ||
-    caller.namespaces.some((parent) => isWithinNamespace(namespace, parent));
-  if (!isAllowed || isWithinNamespace(namespace, 'leasehold')) {
-    throw new LeaseError('auth.forbidden', `The namespace "${namespace}" is not open to this token.`);
-  }
 }
 
 function renewResult(outcome: RenewOutcome, localTimeMs: number): KeyRenewResult {
