@@ -1,5 +1,5 @@
 /** What a controller does by itself, without being asked. */
-import type { Logger } from 'pino';
+import type { Logger } from '@leasehold/service-kit';
 
 export interface Job {
   readonly name: string;

@@ -7,7 +7,7 @@ import {
   createTokenAuthority, hasAdminToken, listAudit, openStore, readDatabaseSettings, writeAudit,
   type Store,
 } from '@leasehold/keys-core/store';
-import type { Logger } from 'pino';
+import type { Logger } from '@leasehold/service-kit';
 import type { ApiServices } from '@leasehold/api';
 import { createOpenConnections } from './access/open-connections.ts';
 import { createTokenService } from './access/token-service.ts';

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import {
   HEARTBEAT_MS, KEY_LADDERS, LeaseError, ladderProblems, type Ladder,
 } from '@leasehold/keys-core';
+import { LOG_LEVELS, parseEnvironment, type Environment, type LogLevel } from '@leasehold/service-kit';
 import { z } from 'zod';
 
 /** What a controller is started with; see the table of environment variables in the README. */
@@ -16,10 +17,8 @@ export interface ControllerConfig {
   readonly ladder: Ladder;
   readonly heartbeatMs: number;
   readonly retentionDays: number;
-  readonly logLevel: string;
+  readonly logLevel: LogLevel;
 }
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The one place where the controller reads its environment. */
 export function processEnvironment(): Environment {
@@ -58,9 +57,7 @@ const environmentSchema = z.object({
   LEASEHOLD_HEARTBEAT_MS: wholeNumber({ min: 100, max: DAY_MS }).optional(),
   LEASEHOLD_EVENT_RETENTION_DAYS: wholeNumber({ min: 1, max: 3_650 }).default(30),
   LEASEHOLD_LOG_LEVEL: z
-    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
-      error: 'must be trace, debug, info, warn, error, fatal or silent',
-    })
+    .enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(', ')}` })
     .default('info'),
 });
 
@@ -69,12 +66,9 @@ const environmentSchema = z.object({
  * @throws {LeaseError} `config.invalid` that lists every problem at once, each by its variable.
  */
 export function readConfig(environment: Environment): ControllerConfig {
-  const parsed = environmentSchema.safeParse(withoutEmpty(environment));
-  const problems = parsed.success
-    ? []
-    : parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
-  if (!parsed.success) throw invalid(problems);
-  const values = parsed.data;
+  const parsed = parseEnvironment(environmentSchema, environment);
+  if (parsed.outcome === 'invalid') throw invalid(parsed.problems);
+  const { values } = parsed;
   const preset = KEY_LADDERS[values.LEASEHOLD_PRESET];
   const ladder = {
     renewAfterMs: values.LEASEHOLD_KEY_RENEW_MS ?? preset.renewAfterMs,
@@ -96,11 +90,6 @@ export function readConfig(environment: Environment): ControllerConfig {
     retentionDays: values.LEASEHOLD_EVENT_RETENTION_DAYS,
     logLevel: values.LEASEHOLD_LOG_LEVEL,
   };
-}
-
-/** A variable that is set to nothing counts as not set, as shells and unit files leave them. */
-function withoutEmpty(environment: Environment): Environment {
-  return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
 }
 
 function invalid(problems: readonly string[]): LeaseError {

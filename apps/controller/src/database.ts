@@ -3,7 +3,7 @@ import { LeaseError } from '@leasehold/keys-core';
 import {
   createDatabase, findMigrationsDir, migrate, startEmbeddedPostgres,
 } from '@leasehold/keys-core/store';
-import type { Logger } from 'pino';
+import type { Logger } from '@leasehold/service-kit';
 import type { ControllerConfig } from './config.ts';
 
 /** The database of a controller, with the schema of this version. */

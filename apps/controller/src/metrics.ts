@@ -1,5 +1,6 @@
 import { countDrones, type Store, type StoreObserver } from '@leasehold/keys-core/store';
-import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import { createRegistry, type Registry } from '@leasehold/service-kit';
+import { Counter, Gauge, Histogram } from 'prom-client';
 
 const MS_BUCKETS = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000];
 const WAIT_MS_BUCKETS = [10, 50, 100, 500, 1_000, 5_000, 10_000, 30_000, 60_000, 120_000];
@@ -7,8 +8,7 @@ const SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000];
 
 /** The metrics of one controller, and the observer that feeds them. */
 export function createMetrics(): { registry: Registry; observer: StoreObserver } {
-  const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+  const registry = createRegistry();
   const counter = <Label extends string>(name: string, help: string, labelNames: Label[]): Counter<Label> =>
     new Counter({ name: `leasehold_${name}`, help, labelNames, registers: [registry] });
   const histogram = <Label extends string>(

@@ -4,7 +4,7 @@
  * {@link CHECK_MS}, one statement says which of the tokens in use are still in force.
  */
 import { TOKENS_TOPIC, tokensInForce, type Store } from '@leasehold/keys-core/store';
-import type { Logger } from 'pino';
+import type { Logger } from '@leasehold/service-kit';
 
 const CHECK_MS = 1_000;
 

@@ -5,7 +5,7 @@
  */
 import type { Outbox, Store } from '@leasehold/keys-core/store';
 import { readOutboxes } from '@leasehold/keys-core/store';
-import type { Logger } from 'pino';
+import type { Logger } from '@leasehold/service-kit';
 
 /** How long an action or a newer session goes unnoticed when its hint is lost. */
 export const POLL_MS = 1_000;

@@ -1,7 +1,7 @@
 import { describeError, errorBody } from '@leasehold/api';
 import { LeaseError, type ErrorCode } from '@leasehold/keys-core';
 import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify';
-import type { Logger } from 'pino';
+import type { Logger } from '@leasehold/service-kit';
 
 /** Answers with an error in the shape of the contract, whatever route it is on. */
 export function replyWithError(reply: FastifyReply, error: unknown): FastifyReply {

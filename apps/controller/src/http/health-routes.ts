@@ -1,7 +1,7 @@
 import { LeaseError, roleAllows } from '@leasehold/keys-core';
 import type { TokenAuthority } from '@leasehold/keys-core/store';
 import type { FastifyInstance } from 'fastify';
-import type { Registry } from 'prom-client';
+import type { Registry } from '@leasehold/service-kit';
 import { bearerOf } from './request-context.ts';
 
 export interface HealthRoutesDeps {

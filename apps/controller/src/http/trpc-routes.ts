@@ -4,7 +4,7 @@ import fastifyWebsocket from '@fastify/websocket';
 import { fastifyTRPCPlugin, type FastifyTRPCPluginOptions } from '@trpc/server/adapters/fastify';
 import { getWSConnectionHandler } from '@trpc/server/adapters/ws';
 import type { FastifyInstance } from 'fastify';
-import type { Logger } from 'pino';
+import type { Logger } from '@leasehold/service-kit';
 import type { WebSocket } from 'ws';
 import type { OpenConnections } from '../access/open-connections.ts';
 import { replyWithError } from './error-replies.ts';
