@@ -1,0 +1,263 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { leaseholdErrorOf } from '@leasehold/client';
+import { waitUntil } from '@leasehold/testing';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+import { startTestDrone, type TestDrone } from '../testing/test-drone.ts';
+
+const codeOf = (call: Promise<unknown>): Promise<string | undefined> =>
+  call.then(
+    () => undefined,
+    (error: unknown) => leaseholdErrorOf(error)?.code ?? String(error),
+  );
+
+async function connectDemo(on: TestController, name = 'demo'): Promise<{ backendId: string; leaseId: string }> {
+  const client = await on.client('client');
+  return client.keys.connect.mutate({ key: { name }, spawn: { program: 'room' } });
+}
+
+/** The actions of a kind that the drone was sent, repetitions included. */
+const sent = (drone: TestDrone, kind: 'spawn' | 'terminate'): { actionId: string; backendId: string; session: number }[] =>
+  drone.messages.filter((message) => message.kind === kind) as never;
+
+describe('drone session', () => {
+  test('begins with its number, and brings the spawn of a connect with its key, token and deadlines', async () => {
+    const on = await startTestController();
+    const drone = await startTestDrone(on);
+
+    const made = await connectDemo(on);
+
+    const spawn = await waitUntil(() => drone.messages.find((message) => message.kind === 'spawn'));
+    expect(drone.messages[0]).toEqual({ kind: 'session', session: 1, heartbeatMs: 1_000 });
+    expect(spawn).toMatchObject({
+      session: 1, clockId: drone.clockId, backendId: made.backendId, leaseId: made.leaseId,
+      program: 'room', key: { name: 'demo', namespace: '', tag: '' },
+    });
+  });
+
+  test('an action is sent again until it is acknowledged, and not after', async () => {
+    const on = await startTestController();
+    const drone = await startTestDrone(on);
+    await connectDemo(on);
+
+    await waitUntil(() => sent(drone, 'spawn').length >= 2, { what: 'the spawn to be sent again' });
+    const [first] = sent(drone, 'spawn');
+    expect(await drone.ack(first?.actionId ?? '')).toEqual({ acknowledged: true });
+    expect(await drone.ack(first?.actionId ?? '')).toEqual({ acknowledged: false });
+
+    // A later spawn is sent twice, and the acknowledged one not once more in that time.
+    const count = sent(drone, 'spawn').length;
+    const second = await connectDemo(on, 'other');
+    await waitUntil(() => sent(drone, 'spawn').filter((spawn) => spawn.backendId === second.backendId).length >= 2);
+    expect(sent(drone, 'spawn').slice(count).every((spawn) => spawn.backendId === second.backendId)).toBe(true);
+  });
+
+  test('a terminate follows its spawn, and a stuck spawn of one backend holds up no other', async () => {
+    const on = await startTestController();
+    const drone = await startTestDrone(on);
+    const stuck = await connectDemo(on, 'stuck');
+    const other = await connectDemo(on, 'other');
+    const operator = await on.client('operator');
+    const spawns = await waitUntil(() => {
+      const seen = sent(drone, 'spawn');
+      return seen.length >= 2 ? seen : undefined;
+    });
+    await drone.ack(spawns.find((spawn) => spawn.backendId === other.backendId)?.actionId ?? '');
+    await operator.backends.terminate.mutate({ backendId: stuck.backendId, mode: 'soft' });
+    await operator.backends.terminate.mutate({ backendId: other.backendId, mode: 'soft' });
+
+    const terminate = await waitUntil(() => sent(drone, 'terminate')[0]);
+
+    expect(terminate.backendId).toBe(other.backendId);
+    expect(sent(drone, 'terminate').some((action) => action.backendId === stuck.backendId)).toBe(false);
+  });
+
+  test('ends when a newer one opens, on another controller too, and its messages count no more', async () => {
+    const on = await startTestController();
+    const second = await startTestController({ databaseUrl: on.databaseUrl });
+    const older = await startTestDrone(on);
+
+    const newer = await startTestDrone(second, { clockId: older.clockId });
+
+    await waitUntil(() => older.endedWith() === 'session.superseded');
+    expect(newer.session()).toBe(2);
+    expect(await codeOf(older.heartbeat())).toBe('session.superseded');
+    expect(await codeOf(older.ack('1'))).toBe('session.superseded');
+    expect(await codeOf(newer.heartbeat())).toBeUndefined();
+  });
+
+  test('on one controller reaches the drone that a connect on another has chosen', async () => {
+    const on = await startTestController();
+    const second = await startTestController({ databaseUrl: on.databaseUrl });
+    const drone = await startTestDrone(second);
+
+    const made = await connectDemo(on);
+
+    const spawn = await waitUntil(() => sent(drone, 'spawn')[0]);
+    expect(spawn.backendId).toBe(made.backendId);
+  });
+
+  test('of a drone of another datacenter is refused', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('drone');
+    const body = { droneId: 'd1', clockId: randomUUID(), datacenter: 'mars', programs: [], version: '1', capacity: 1 };
+
+    const response = await fetch(
+      `${on.url}/trpc/drones.session?input=${encodeURIComponent(JSON.stringify(body))}`,
+      { headers: { authorization: `Bearer ${secret}`, accept: 'text/event-stream' } },
+    );
+
+    expect(await response.text()).toContain('request.invalid');
+  });
+
+  test('for another drone is refused', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('drone', { droneId: 'd2' });
+
+    const drone = await startTestDrone(on, { droneId: 'd1', secret });
+
+    expect(drone.endedWith()).toBe('auth.forbidden');
+    expect(drone.messages).toEqual([]);
+  });
+
+  test('ends within a second when its token is revoked, with its connection', async () => {
+    const on = await startTestController();
+    const drone = await startTestDrone(on);
+    const admin = await on.client('admin');
+
+    expect(await admin.tokens.revoke.mutate({ tokenId: drone.tokenId })).toEqual({ changed: true });
+
+    await waitUntil(() => drone.endedWith() === 'auth.required', { timeoutMs: 3_000 });
+    expect(await codeOf(drone.heartbeat())).toBe('auth.required');
+  });
+
+  test('ends within a second when its token was revoked on another controller', async () => {
+    const on = await startTestController();
+    const second = await startTestController({ databaseUrl: on.databaseUrl });
+    const drone = await startTestDrone(on);
+    const admin = await second.client('admin');
+
+    await admin.tokens.revoke.mutate({ tokenId: drone.tokenId });
+
+    await waitUntil(() => drone.endedWith() === 'auth.required', { timeoutMs: 3_000 });
+    expect(await codeOf(drone.heartbeat())).toBe('auth.required');
+  });
+
+  test('is opened again by itself when the controller ends it to restart', async () => {
+    const on = await startTestController();
+    const drone = await startTestDrone(on);
+    await on.controller.close();
+
+    const port = Number(new URL(on.url).port);
+    const again = await startTestController({ databaseUrl: on.databaseUrl, port });
+
+    await waitUntil(() => drone.session() === 2, { what: 'the next session' });
+    expect(again.url).toBe(on.url);
+    expect(drone.endedWith()).toBeUndefined();
+  });
+});
+
+describe('operators and drones', () => {
+  test('a drained drone keeps what it runs, is named in the answer, and takes nothing new', async () => {
+    const on = await startTestController();
+    await startTestDrone(on);
+    const made = await connectDemo(on);
+    const operator = await on.client('operator');
+
+    const drained = await operator.drones.drain.mutate({ droneId: 'd1', reason: 'new disk' });
+
+    expect(drained).toMatchObject({ changed: true, backends: [{ backendId: made.backendId }] });
+    const client = await on.client('client');
+    expect(await codeOf(client.keys.connect.mutate({ key: { name: 'x' }, spawn: { program: 'room' } }))).toBe('spawn.no_drone');
+    expect(await operator.drones.undrain.mutate({ droneId: 'd1' })).toEqual({ changed: true });
+    expect((await client.keys.connect.mutate({ key: { name: 'x' }, spawn: { program: 'room' } })).spawned).toBe(true);
+  });
+
+  test('a lost drone has its keys run out: renewal is blocked, nothing is given away early', async () => {
+    const on = await startTestController();
+    await startTestDrone(on);
+    await connectDemo(on);
+    const operator = await on.client('operator');
+
+    expect(await operator.drones.markLost.mutate({ droneId: 'd1', reason: 'fire' })).toEqual({ renewalsBlockedCount: 1 });
+
+    const key = await operator.keys.get.query({ name: 'demo' });
+    expect(key).toMatchObject({ phase: 'expiring', renewable: false });
+    const client = await on.client('client');
+    expect(
+      await codeOf(client.keys.connect.mutate({ key: { name: 'demo' }, spawn: { program: 'room' }, waitMs: 0 })),
+    ).toBe('key.terminating');
+  });
+
+  test('every act of an operator is in the audit, with who, why and from where', async () => {
+    const on = await startTestController();
+    await startTestDrone(on);
+    const { backendId } = await connectDemo(on);
+    const operator = await on.client('operator');
+    await operator.drones.drain.mutate({ droneId: 'd1', reason: 'new disk' });
+    await operator.backends.terminate.mutate({ backendId, mode: 'hard', reason: 'stuck' });
+    const admin = await on.client('admin');
+    const token = await admin.tokens.create.mutate({ name: 'ci', role: 'client', namespaces: ['ci'] });
+    await admin.tokens.revoke.mutate({ tokenId: token.tokenId, reason: 'leaked' });
+
+    const { items } = await operator.audit.list.query({});
+
+    expect(items.map(({ action, actor, resource, reason }) => ({ action, actor, resource, reason }))).toEqual([
+      { action: 'tokens.revoke', actor: 'test admin', resource: `token:${token.tokenId}`, reason: 'leaked' },
+      { action: 'tokens.create', actor: 'test admin', resource: `token:${token.tokenId}`, reason: null },
+      { action: 'backends.terminate', actor: 'test operator', resource: `backend:${backendId}`, reason: 'stuck' },
+      { action: 'drones.drain', actor: 'test operator', resource: 'drone:d1', reason: 'new disk' },
+    ]);
+    expect(items.every((item) => item.source === '127.0.0.1')).toBe(true);
+    expect(JSON.stringify(items)).not.toContain(token.secret.slice(3));
+  });
+
+  test.each(['drain', 'undrain', 'markLost'] as const)('%s of an unknown drone says so', async (act) => {
+    const on = await startTestController();
+    const operator = await on.client('operator');
+
+    expect(await codeOf(operator.drones[act].mutate({ droneId: 'nobody' }))).toBe('drone.not_found');
+    expect((await operator.audit.list.query({})).items).toEqual([]);
+  });
+});
+
+describe('backend watch', () => {
+  test('C32 replays the states, follows them in order, and ends after terminated', async () => {
+    const on = await startTestController();
+    const drone = await startTestDrone(on);
+    const { backendId } = await connectDemo(on);
+    await drone.report({ backendId, status: 'loading' });
+    const viewer = await on.client('viewer', 'ws');
+    const seen: string[] = [];
+    let isOver = false;
+    viewer.backends.watch.subscribe(
+      { backendId },
+      {
+        onData: (state) => seen.push(state.status),
+        onComplete: () => {
+          isOver = true;
+        },
+      },
+    );
+    await waitUntil(() => seen.length === 2);
+
+    await drone.report({ backendId, status: 'ready' });
+    await drone.report({ backendId, status: 'terminated' });
+
+    await waitUntil(() => isOver);
+    expect(seen).toEqual(['scheduled', 'loading', 'ready', 'terminated']);
+  });
+
+  test('of a backend that is not there says so', async () => {
+    const on = await startTestController();
+    const viewer = await on.client('viewer', 'ws');
+    const code = await new Promise((resolve) => {
+      viewer.backends.watch.subscribe(
+        { backendId: 'bk-nothing' },
+        { onError: (error) => { resolve(leaseholdErrorOf(error)?.code); } },
+      );
+    });
+
+    expect(code).toBe('backend.not_found');
+  });
+});

@@ -1,0 +1,189 @@
+import { describe, expect, test } from 'vitest';
+import { newTokenSecret } from '@leasehold/keys-core/store';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+
+interface WireAnswer {
+  readonly status: number;
+  readonly body: {
+    result?: { data: unknown };
+    error?: { message: string; data: { code: string; leaseholdCode: string; retryable: boolean; incidentId: string | null; details: unknown } };
+  };
+}
+
+/** Calls as curl would: no client library in between. */
+async function call(
+  on: TestController,
+  path: string,
+  request: { method?: 'GET' | 'POST'; body?: string; secret?: string; type?: string } = {},
+): Promise<WireAnswer> {
+  const response = await fetch(`${on.url}${path}`, {
+    method: request.method ?? (request.body === undefined ? 'GET' : 'POST'),
+    headers: {
+      ...(request.secret === undefined ? {} : { authorization: `Bearer ${request.secret}` }),
+      ...(request.body === undefined ? {} : { 'content-type': request.type ?? 'application/json' }),
+    },
+    ...(request.body === undefined ? {} : { body: request.body }),
+  });
+  return { status: response.status, body: (await response.json()) as WireAnswer['body'] };
+}
+
+const input = (value: unknown): string => `?input=${encodeURIComponent(JSON.stringify(value))}`;
+
+async function countLeases(on: TestController): Promise<number> {
+  const rows = await on.controller.store.prisma.$queryRaw<{ count: number }[]>`select count(*)::int as count from lease`;
+  return rows[0]?.count ?? -1;
+}
+
+describe('wire', () => {
+  test('a query is a GET with its input in the address, and answers with result.data', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('viewer');
+
+    const one = await call(on, `/trpc/keys.get${input({ name: 'demo' })}`, { secret });
+    const list = await call(on, '/trpc/keys.list', { secret });
+
+    expect(one).toEqual({ status: 200, body: { result: { data: null } } });
+    expect(list.body.result?.data).toMatchObject({ items: [], nextCursor: null, unreachable: [] });
+  });
+
+  test('a refusal has the shape of the contract, with the status of its code', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+
+    const answer = await call(on, '/trpc/keys.connect', { body: JSON.stringify({ key: { name: 'demo' } }), secret });
+
+    expect(answer.status).toBe(409);
+    expect(answer.body.error?.data).toEqual({
+      code: 'CONFLICT', httpStatus: 409, leaseholdCode: 'key.unheld', retryable: false, incidentId: null, details: {},
+    });
+    expect(answer.body.error?.message).toContain('Nobody holds this key');
+  });
+
+  test.each([
+    ['no token', undefined],
+    ['a malformed token', 'lh_nonsense'],
+    ['another scheme', 'Basic abc'],
+    ['an unknown token', newTokenSecret()],
+  ])('%s is answered that one is needed', async (_what, secret) => {
+    const on = await startTestController();
+
+    const answer = await call(on, '/trpc/keys.list', secret === undefined ? {} : { secret });
+
+    expect(answer.status).toBe(401);
+    expect(answer.body.error?.data.leaseholdCode).toBe('auth.required');
+  });
+
+  test('a role that is too small is refused by name', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('viewer');
+
+    const answer = await call(on, '/trpc/tokens.list', { secret });
+
+    expect(answer.status).toBe(403);
+    expect(answer.body.error?.message).toContain('admin');
+  });
+
+  test.each([
+    ['an unknown field', { key: { name: 'k' }, spawnn: {} }, 'spawnn: is not a known field'],
+    ['a wrong type', { key: { name: 7 } }, 'key.name: Invalid input: expected string, received number'],
+    ['an empty name', { key: { name: '' } }, 'key.name: must not be empty'],
+    ['a control character', { key: { name: 'a\nb' } }, 'key.name: must not contain control characters'],
+    ['a name that is too long', { key: { name: 'x'.repeat(256) } }, 'key.name: must be at most 255 bytes of UTF-8, and is 256'],
+    ['a list instead of an object', [1, 2], 'input: '],
+    ['nothing', undefined, 'input: '],
+  ])('%s is a clear error, and nothing has changed', async (_what, body, message) => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+
+    const answer = await call(on, '/trpc/keys.connect', { body: JSON.stringify(body) ?? '', secret });
+
+    expect(answer.status).toBe(400);
+    expect(answer.body.error?.data.leaseholdCode).toBe('request.invalid');
+    expect(answer.body.error?.message).toContain(message);
+    expect(await countLeases(on)).toBe(0);
+  });
+
+  test('C11 a program that no drone offers is its own error, and leaves nothing behind', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+    const body = JSON.stringify({ key: { name: 'k' }, spawn: { program: 'nothing' } });
+
+    const answer = await call(on, '/trpc/keys.connect', { body, secret });
+
+    expect(answer.status).toBe(503);
+    expect(answer.body.error?.data).toMatchObject({ leaseholdCode: 'spawn.no_drone', retryable: true });
+    expect(await countLeases(on)).toBe(0);
+  });
+
+  test('malformed JSON is a clear error', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+
+    const inBody = await call(on, '/trpc/keys.connect', { body: '{"key":', secret });
+    const inAddress = await call(on, '/trpc/keys.get?input={', { secret });
+
+    for (const answer of [inBody, inAddress]) {
+      expect(answer.status).toBe(400);
+      expect(answer.body.error?.data.leaseholdCode).toBe('request.invalid');
+    }
+  });
+
+  test('a body of 10 MB is refused, and the controller goes on', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+
+    const answer = await call(on, '/trpc/keys.connect', { body: JSON.stringify({ key: { name: 'x'.repeat(10_000_000) } }), secret });
+
+    expect(answer.status).toBe(413);
+    expect(answer.body.error?.data.leaseholdCode).toBe('request.too_large');
+    expect((await call(on, '/trpc/keys.list', { secret })).status).toBe(200);
+  });
+
+  test.each([
+    ['an unknown procedure', '/trpc/keys.nothing', 'GET'],
+    ['an unknown path', '/nothing', 'GET'],
+    ['the bare path', '/trpc', 'GET'],
+    ['a query that is posted', '/trpc/keys.list', 'POST'],
+    ['a mutation that is fetched', '/trpc/keys.connect', 'GET'],
+  ] as const)('%s is not found, in the shape of the contract', async (_what, path, method) => {
+    const on = await startTestController();
+    const { secret } = await on.token('admin');
+
+    const answer = await call(on, path, { method, secret, ...(method === 'POST' ? { body: '{}' } : {}) });
+
+    expect(answer.status).toBeGreaterThanOrEqual(404);
+    expect(answer.body.error?.data).toMatchObject({ leaseholdCode: 'request.not_found', retryable: false });
+  });
+
+  test('a body of another type is a clear error', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+
+    const answer = await call(on, '/trpc/keys.connect', { body: 'key=1', type: 'application/x-www-form-urlencoded', secret });
+
+    expect(answer.body.error?.data.leaseholdCode).toBe('request.invalid');
+    expect(answer.status).toBe(400);
+  });
+
+  test('who may not read a namespace gets the same answer as if nothing were there', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('viewer', { namespaces: ['team'] });
+
+    const answer = await call(on, `/trpc/keys.get${input({ name: 'k', namespace: 'other' })}`, { secret });
+
+    expect(answer).toEqual({ status: 200, body: { result: { data: null } } });
+  });
+
+  test('health is open, readiness looks at the database, metrics are for viewers', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('viewer');
+    const drone = await on.token('drone');
+
+    expect((await call(on, '/healthz')).status).toBe(200);
+    expect((await call(on, '/readyz')).status).toBe(200);
+    expect((await call(on, '/metrics')).status).toBe(401);
+    expect((await call(on, '/metrics', { secret: drone.secret })).status).toBe(403);
+    const metrics = await fetch(`${on.url}/metrics`, { headers: { authorization: `Bearer ${secret}` } });
+    expect(await metrics.text()).toContain('leasehold_drones{status="ready"} 0');
+  });
+});

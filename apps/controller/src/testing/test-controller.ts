@@ -1,0 +1,83 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { createControllerClient, type ControllerClient } from '@leasehold/client';
+import { HEARTBEAT_MS, KEY_LADDERS, type Role } from '@leasehold/keys-core';
+import { insertToken, newTokenSecret } from '@leasehold/keys-core/store';
+import { createBootClock, createLogger, systemIds, type Logger } from '@leasehold/service-kit';
+import { createTestDatabase } from '@leasehold/testing';
+import { onTestFinished } from 'vitest';
+import { startController, type Controller } from '../compose.ts';
+
+/** A controller in this process, on a database of its own, and ways to call it. */
+export interface TestController {
+  readonly controller: Controller;
+  readonly url: string;
+  readonly databaseUrl: string;
+  /** The secret of a new token. */
+  token(role: Role, limits?: { droneId?: string; namespaces?: string[] }): Promise<{ tokenId: string; secret: string }>;
+  /** A client with a new token of this role; a drone's is `d1`. */
+  client(role: Role, transport?: 'ws' | 'http'): Promise<ControllerClient['api']>;
+}
+
+/** Starts a controller with the `fast` ladder; it is closed when the test ends. */
+export async function startTestController(
+  options: { databaseUrl?: string; port?: number; log?: Logger } = {},
+): Promise<TestController> {
+  const databaseUrl = options.databaseUrl ?? (await ownDatabase());
+  const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-controller-'));
+  onTestFinished(() => rm(home, { recursive: true }));
+  const controller = await startController(
+    {
+      databaseUrl,
+      home,
+      host: '127.0.0.1',
+      port: options.port ?? 0,
+      datacenter: 'local',
+      ladder: KEY_LADDERS.fast,
+      heartbeatMs: HEARTBEAT_MS.fast,
+      retentionDays: 30,
+      logLevel: 'silent',
+    },
+    {
+      clock: createBootClock(),
+      ids: systemIds(),
+      log: options.log ?? createLogger({ name: 'controller', level: 'silent' }),
+    },
+  );
+  onTestFinished(() => controller.close());
+
+  const token: TestController['token'] = async (role, limits = {}) => {
+    const made = { tokenId: randomUUID(), secret: newTokenSecret() };
+    await insertToken(controller.store.prisma, {
+      ...made,
+      name: `test ${role}`,
+      role,
+      namespaces: limits.namespaces ?? null,
+      droneId: limits.droneId ?? (role === 'drone' ? 'd1' : null),
+      createdBy: 'test',
+      expiresAt: null,
+    });
+    return made;
+  };
+
+  return {
+    controller,
+    url: controller.url,
+    databaseUrl,
+    token,
+    async client(role, transport = 'http') {
+      const { secret } = await token(role);
+      const client = createControllerClient({ url: controller.url, token: secret, transport });
+      onTestFinished(() => client.close());
+      return client.api;
+    },
+  };
+}
+
+async function ownDatabase(): Promise<string> {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  return database.url;
+}
