@@ -38,9 +38,9 @@ export function createBootClock(readMs: () => number = readBootMs): TickingClock
     const tickMs = nowMs();
     for (const listener of [...listeners]) {
       if (listeners.has(listener))
-        callApart(() => {
+        {callApart(() => {
           listener(tickMs);
-        });
+        });}
     }
   };
 

@@ -96,13 +96,13 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
     run,
     listen() {
       for (const signal of SIGNALS)
-        process.on(signal, () => {
+        {process.on(signal, () => {
           end(signal);
-        });
+        });}
       if (process.channel)
-        process.on('disconnect', () => {
+        {process.on('disconnect', () => {
           if (!running) end('the parent is gone');
-        });
+        });}
     },
   };
 }

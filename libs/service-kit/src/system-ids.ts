@@ -23,7 +23,7 @@ export function systemIds(): SystemIds {
       while (text.length < length) {
         for (const byte of randomBytes(length)) {
           if (byte < BYTE_LIMIT && text.length < length)
-            text += ALPHABET.charAt(byte % ALPHABET.length);
+            {text += ALPHABET.charAt(byte % ALPHABET.length);}
         }
       }
       return text;

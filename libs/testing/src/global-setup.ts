@@ -13,7 +13,7 @@ const place = globalThis as { [SHARED]?: Shared | undefined };
 /**
  * Gives the project the cluster of this run: the first one starts it, the last one stops it.
  */
-export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const shared = (place[SHARED] ??= { started: startTestCluster(), usersCount: 0 });
   shared.usersCount += 1;
   project.provide('clusterUrl', (await shared.started).url);

@@ -1,15 +1,14 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { chown, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
-import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LeaseError } from '../kernel/errors.ts';
 import { findBinaries } from './embedded-postgres/binaries.ts';
 import { startFailure } from './embedded-postgres/failures.ts';
 import { takeCluster } from './embedded-postgres/ownership.ts';
 import { planRun, type RunPlan } from './embedded-postgres/run-as.ts';
+import { spawnLogged, startServer, type Server } from './embedded-postgres/server-process.ts';
 
 /** How to start a PostgreSQL of our own. */
 export interface EmbeddedPostgresOptions {
@@ -40,16 +39,8 @@ export interface EmbeddedPostgres {
 }
 
 const USER = 'leasehold';
-const START_TIMEOUT_MS = 60_000;
-const START_POLL_MS = 20;
-/** A free port can be taken between the look and the start. */
-const PORT_TRIES_MAX = 5;
-/** After a crash the last children of the old server may hold its memory for a moment. */
-const MEMORY_TRIES_MAX = 50;
-const MEMORY_RETRY_MS = 100;
 const FAST_STOP_MS = 15_000;
 const IMMEDIATE_STOP_MS = 5_000;
-const OUTPUT_LINES_MAX = 50;
 
 /**
  * Starts the PostgreSQL that npm installed, on `dataDir`, and returns when it takes connections.
@@ -75,13 +66,6 @@ export async function startEmbeddedPostgres(
     await release();
     throw error;
   }
-}
-
-interface Server {
-  readonly child: ChildProcess;
-  readonly pid: number;
-  readonly port: number;
-  readonly exited: Promise<void>;
 }
 
 function running(
@@ -150,125 +134,6 @@ async function initialise(
   await rm(dataDir, { recursive: true, force: true });
   await rename(draft, dataDir);
   return password;
-}
-
-async function startServer(
-  plan: RunPlan,
-  dataDir: string,
-  options: EmbeddedPostgresOptions,
-): Promise<Server> {
-  let portTries = 0;
-  let memoryTries = 0;
-  for (;;) {
-    const port = options.port ?? (await freePort());
-    const attempt = await tryStart(plan, dataDir, { ...options, port });
-    if ('child' in attempt) return attempt;
-    if (/Address already in use|could not create any TCP\/IP sockets/.test(attempt.output)) {
-      if (options.port === undefined && ++portTries < PORT_TRIES_MAX) continue;
-      throw new LeaseError(
-        'config.invalid',
-        `The port ${String(port)} of 127.0.0.1 is in use, so PostgreSQL cannot listen on it. Stop what uses it, or choose another port.`,
-      );
-    }
-    if (
-      /pre-existing shared memory block/.test(attempt.output) &&
-      ++memoryTries < MEMORY_TRIES_MAX
-    ) {
-      await sleep(MEMORY_RETRY_MS);
-      continue;
-    }
-    throw startFailure(plan.dir, attempt.output);
-  }
-}
-
-async function tryStart(
-  plan: RunPlan,
-  dataDir: string,
-  options: EmbeddedPostgresOptions & { port: number },
-): Promise<Server | { output: string }> {
-  const settings = Object.entries(settingsFor(options)).flatMap(([name, value]) => [
-    '-c',
-    `${name}=${value}`,
-  ]);
-  const { child, output } = spawnLogged(
-    plan,
-    plan.binaries.postgres,
-    ['-D', dataDir, ...settings],
-    options.log,
-  );
-  let ended = false;
-  const exited = new Promise<void>((resolve) => {
-    const end = () => {
-      ended = true;
-      resolve();
-    };
-    child.once('close', end);
-    child.once('error', end);
-  });
-  const { pid } = child;
-  for (
-    let waitedMs = 0;
-    !ended && pid !== undefined && waitedMs < START_TIMEOUT_MS;
-    waitedMs += START_POLL_MS
-  ) {
-    if (await saysReady(dataDir, pid)) return { child, pid, port: options.port, exited };
-    await Promise.race([exited, sleep(START_POLL_MS)]);
-  }
-  child.kill('SIGKILL');
-  await exited;
-  return { output: output() };
-}
-
-function settingsFor({ port, fsync = true, settings }: EmbeddedPostgresOptions & { port: number }) {
-  return {
-    listen_addresses: '127.0.0.1',
-    port: String(port),
-    unix_socket_directories: '',
-    log_checkpoints: 'off',
-    ...(fsync ? {} : { fsync: 'off', full_page_writes: 'off' }),
-    ...settings,
-  };
-}
-
-/** The postmaster writes its state into the eighth line of its pid file, for such as us. */
-async function saysReady(dataDir: string, pid: number): Promise<boolean> {
-  const text = await readFile(path.join(dataDir, 'postmaster.pid'), 'utf8').catch(() => '');
-  const lines = text.split('\n');
-  return Number(lines[0]) === pid && lines[7]?.trim() === 'ready';
-}
-
-function spawnLogged(
-  plan: RunPlan,
-  program: string,
-  programArgs: readonly string[],
-  log?: (line: string) => void,
-): { child: ChildProcess; output: () => string } {
-  const { file, args, options } = plan.command(program, programArgs);
-  const child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
-  const lines: string[] = [];
-  child.once('error', (error) => lines.push(error.message));
-  for (const stream of [child.stdout, child.stderr]) {
-    let rest = '';
-    stream?.setEncoding('utf8').on('data', (chunk: string) => {
-      const parts = (rest + chunk).split('\n');
-      rest = parts.pop() ?? '';
-      for (const line of parts) {
-        lines.push(line);
-        if (lines.length > OUTPUT_LINES_MAX) lines.shift();
-        log?.(line);
-      }
-    });
-  }
-  return { child, output: () => lines.join('\n') };
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, 'close');
-  return port;
 }
 
 async function orStartFailure<T>(dir: string, step: () => Promise<T>): Promise<T> {

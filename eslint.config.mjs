@@ -1,0 +1,252 @@
+import js from '@eslint/js';
+import nx from '@nx/eslint-plugin';
+import tseslint from 'typescript-eslint';
+
+const TESTS = ['**/*.test.ts', '**/*-for-test.ts', '**/testing/**', 'libs/testing/**'];
+
+/** Which kind of project, in which scope, may depend on which. All that match must allow it. */
+const DEPENDENCIES = {
+  'type:util': ['type:util'],
+  'type:domain': ['type:domain', 'type:util'],
+  'type:api': ['type:api', 'type:domain', 'type:util'],
+  'type:client': ['type:client', 'type:api', 'type:domain', 'type:util'],
+  'type:testing': ['type:testing', 'type:client', 'type:api', 'type:domain', 'type:util'],
+  'type:app': ['type:client', 'type:api', 'type:domain', 'type:util'],
+  'scope:kit': ['scope:kit'],
+  'scope:core': ['scope:core', 'scope:kit'],
+  'scope:api': ['scope:api', 'scope:core', 'scope:kit'],
+  'scope:client': ['scope:client', 'scope:api', 'scope:core'],
+  'scope:test': ['scope:test', 'scope:client', 'scope:api', 'scope:core', 'scope:kit'],
+  'scope:controller': ['scope:api', 'scope:core', 'scope:kit'],
+  'scope:drone': ['scope:client', 'scope:api', 'scope:core', 'scope:kit'],
+  'scope:cli': ['scope:client', 'scope:api', 'scope:core', 'scope:kit'],
+};
+
+const BANNED_EXTERNALS = {
+  'type:util': ['@prisma/*', '@trpc/*', 'next', 'react'],
+  'type:domain': ['fastify', '@trpc/*', 'next', 'react', 'pino', 'commander'],
+  'type:api': ['@prisma/*', 'pg', 'next', 'react'],
+  'type:client': ['@prisma/*', 'pg', 'fastify'],
+  'scope:drone': ['@prisma/*', 'pg'],
+};
+
+/** Tests may use what tests share, and speak to what they test from outside. */
+function boundaries({ forTests }) {
+  const more = forTests ? ['type:testing', 'type:client', 'type:api'] : [];
+  const moreScopes = forTests ? ['scope:test', 'scope:client', 'scope:api'] : [];
+  return [
+    'error',
+    {
+      // Commands load what they need when they run; a library is small enough to be loaded either way.
+      checkDynamicDependenciesExceptions: ['.*'],
+      // The tests of a library use what is made of that library.
+      ignoredCircularDependencies: [
+        ['@leasehold/keys-core', '@leasehold/testing'],
+        ['@leasehold/api', '@leasehold/testing'],
+        ['@leasehold/client', '@leasehold/testing'],
+      ],
+      depConstraints: Object.entries(DEPENDENCIES).map(([sourceTag, allowed]) => ({
+        sourceTag,
+        onlyDependOnLibsWithTags: [
+          ...allowed,
+          ...(sourceTag.startsWith('type:') ? more : moreScopes),
+        ],
+        ...(BANNED_EXTERNALS[sourceTag] && !forTests
+          ? { bannedExternalImports: BANNED_EXTERNALS[sourceTag] }
+          : {}),
+      })),
+    },
+  ];
+}
+
+const TRPC_ERROR = {
+  name: '@trpc/server',
+  importNames: ['TRPCError'],
+  message: 'Throw a LeaseError: only libs/api/src/error-map.ts knows what tRPC makes of it.',
+};
+const DATABASE = {
+  regex: '^(@prisma/|pg$|pg/)|store/generated',
+  message: 'Only libs/keys-core/src/store speaks to the database.',
+};
+const TESTING = {
+  regex: '^@leasehold/(testing|keys-core/testing)',
+  message: 'Only tests import what tests share.',
+};
+const STORE = [
+  {
+    regex: '^@leasehold/keys-core/store$',
+    message: 'This never sees the database: it speaks to a controller.',
+  },
+  {
+    regex: '^@leasehold/keys-core/keys$',
+    allowTypeImports: true,
+    message: 'This never sees the database: of the keys face it knows the types alone.',
+  },
+];
+
+/** One rule cannot be given twice for a file, so each folder states everything that it may not import. */
+function noImportsOf(paths, patterns) {
+  return { '@typescript-eslint/no-restricted-imports': ['error', { paths, patterns }] };
+}
+
+const PROCESS_ENV = {
+  selector: 'MemberExpression[object.name="process"][property.name="env"]',
+  message: "Only the app's config.ts reads the environment.",
+};
+const UNSAFE_SQL = {
+  selector: 'MemberExpression[property.name=/^\\$(query|execute)RawUnsafe$/]',
+  message: 'Use the tagged $queryRaw: its parameters are never text of the statement.',
+};
+const DEFAULT_EXPORT = {
+  selector: 'ExportDefaultDeclaration',
+  message: 'Export by name, so that it is called the same everywhere.',
+};
+const NEW_DATE = {
+  selector: 'NewExpression[callee.name="Date"][arguments.length=0]',
+  message: "Time is the database's, or comes from the Clock that is passed in.",
+};
+const CLOCKS =
+  'Use the Clock or the IdSource that is passed in, so that tests own time and chance.';
+
+const FUNCTION_LINES = { max: 70, skipBlankLines: true, skipComments: true };
+
+export default tseslint.config(
+  {
+    ignores: [
+      '**/dist/**',
+      '**/node_modules/**',
+      'libs/keys-core/src/store/generated/**',
+      '.nx/**',
+    ],
+  },
+  { linterOptions: { reportUnusedDisableDirectives: 'error' } },
+  js.configs.recommended,
+  {
+    files: ['**/*.ts'],
+    extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
+    plugins: { '@nx': nx },
+    languageOptions: {
+      parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
+    },
+    rules: {
+      '@nx/enforce-module-boundaries': boundaries({ forTests: false }),
+      ...noImportsOf([TRPC_ERROR], [DATABASE, TESTING]),
+      'no-restricted-syntax': ['error', PROCESS_ENV, UNSAFE_SQL, DEFAULT_EXPORT],
+      '@typescript-eslint/consistent-type-imports': 'error',
+      '@typescript-eslint/switch-exhaustiveness-check': 'error',
+      // Values of `Record<string, …>` are read with brackets, as the compiler asks.
+      '@typescript-eslint/dot-notation': ['error', { allowIndexSignaturePropertyAccess: true }],
+      '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
+      '@typescript-eslint/no-invalid-void-type': ['error', { allowAsThisParameter: true }],
+      // Two packages that bring the types of one class: the rule takes them for two classes.
+      '@typescript-eslint/no-unsafe-class-instance-assignment': 'off',
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
+      curly: ['error', 'multi-line'],
+      eqeqeq: ['error', 'always', { null: 'ignore' }],
+      'no-console': 'error',
+      'no-param-reassign': 'error',
+      'max-lines': ['error', 500],
+      'max-lines-per-function': ['error', FUNCTION_LINES],
+      complexity: ['error', 12],
+    },
+  },
+  {
+    files: ['libs/keys-core/src/**/*.ts'],
+    rules: {
+      'no-restricted-syntax': ['error', PROCESS_ENV, UNSAFE_SQL, DEFAULT_EXPORT, NEW_DATE],
+      'no-restricted-globals': [
+        'error',
+        ...['setTimeout', 'setInterval', 'setImmediate'].map((name) => ({ name, message: CLOCKS })),
+      ],
+      'no-restricted-properties': [
+        'error',
+        { object: 'Date', property: 'now', message: CLOCKS },
+        { object: 'Math', property: 'random', message: CLOCKS },
+        { object: 'performance', property: 'now', message: CLOCKS },
+      ],
+    },
+  },
+  {
+    files: ['libs/keys-core/src/kernel/**/*.ts'],
+    rules: noImportsOf([], [{ regex: '^(?!\\./)', message: 'The kernel imports nothing.' }]),
+  },
+  {
+    files: ['libs/keys-core/src/holder/**/*.ts'],
+    rules: noImportsOf(
+      [],
+      [{ regex: '^(?!\\./|\\.\\./kernel/)', message: 'The holder imports the kernel alone.' }],
+    ),
+  },
+  {
+    files: ['libs/keys-core/src/store/**/*.ts'],
+    rules: noImportsOf(
+      [TRPC_ERROR],
+      [
+        TESTING,
+        { regex: '/(faces|holder|testing)/', message: 'The store imports the kernel alone.' },
+      ],
+    ),
+  },
+  {
+    // A statement is one text, with what it locks and why beside each clause: not to be cut.
+    files: ['libs/keys-core/src/store/statements/**/*.ts'],
+    rules: { 'max-lines-per-function': ['error', { ...FUNCTION_LINES, max: 150 }] },
+  },
+  {
+    files: ['libs/keys-core/src/faces/**/*.ts'],
+    rules: noImportsOf(
+      [TRPC_ERROR],
+      [
+        TESTING,
+        DATABASE,
+        { regex: '/(holder|testing)/', message: 'A face imports the kernel and the store.' },
+      ],
+    ),
+  },
+  {
+    files: ['apps/drone/**/*.ts', 'libs/client/**/*.ts', 'libs/api/src/contract/**/*.ts'],
+    rules: noImportsOf([TRPC_ERROR], [DATABASE, TESTING, ...STORE]),
+  },
+  {
+    files: ['libs/api/src/error-map.ts'],
+    rules: noImportsOf([], [DATABASE, TESTING]),
+  },
+  {
+    // Who runs other programs, or a timer of the machine itself: nothing here judges a grant.
+    files: [
+      'libs/keys-core/src/store/embedded-postgres*',
+      'libs/keys-core/src/store/embedded-postgres/**',
+      'libs/keys-core/src/store/migrate*',
+    ],
+    rules: { 'no-restricted-globals': 'off', 'no-restricted-properties': 'off' },
+  },
+  {
+    files: ['apps/*/src/**/config.ts', '**/*.config.ts'],
+    rules: { 'no-restricted-syntax': ['error', UNSAFE_SQL] },
+  },
+  { files: ['apps/cli/**/*.ts'], rules: { 'no-console': 'off' } },
+  {
+    files: TESTS,
+    rules: {
+      '@nx/enforce-module-boundaries': boundaries({ forTests: true }),
+      '@typescript-eslint/no-restricted-imports': 'off',
+      'no-restricted-globals': 'off',
+      'no-restricted-properties': 'off',
+      'no-restricted-syntax': ['error', UNSAFE_SQL, DEFAULT_EXPORT],
+      'max-lines-per-function': 'off',
+      'no-console': 'off',
+    },
+  },
+  {
+    files: ['**/*.mjs'],
+    extends: [tseslint.configs.disableTypeChecked],
+    languageOptions: {
+      globals: {
+        process: 'readonly',
+        console: 'readonly',
+        URL: 'readonly',
+        performance: 'readonly',
+      },
+    },
+  },
+);
