@@ -1,0 +1,40 @@
+import { randomInt } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, test } from 'vitest';
+import { createTestDatabase } from '@leasehold/testing';
+import { expectInvariants, expectPhasesAgree } from '../testing/lease-agreement.ts';
+import { LEASE_COMMANDS, type RealKernel } from '../testing/lease-commands.ts';
+import { LeaseModel } from '../testing/lease-model.ts';
+import { openKernel } from '../testing/kernel-fixture.ts';
+import { freezeClock } from '../testing/shifted-clock.ts';
+
+/** Set it to the seed of a failure to see that run again. */
+const SEED_OVERRIDE: number | undefined = undefined;
+const seed = SEED_OVERRIDE ?? randomInt(2 ** 31);
+
+const RUNS = 200;
+const COMMANDS_MAX = 30;
+const START_MS = Date.UTC(2030, 0, 1);
+const TIMEOUT_MS = 120_000;
+
+describe(`the kernel against its model, seed ${String(seed)}`, () => {
+  test('I1 I2 I5 I6 I8 I11 I13 whatever is asked in whatever order, the database answers and keeps what the rules say', async () => {
+    const { url } = await createTestDatabase();
+    const setClock = await freezeClock(url);
+    const kernel = await openKernel({ databaseUrl: url, quietAfterJumpMs: 0 });
+    let runCount = 0;
+
+    await fc.assert(
+      fc.asyncProperty(fc.commands(LEASE_COMMANDS, { maxCommands: COMMANDS_MAX, size: 'max' }), async (commands) => {
+        runCount += 1;
+        const model = new LeaseModel(START_MS);
+        const real: RealKernel = { kernel, setClock, namespace: `run${String(runCount)}` };
+        await setClock(model.nowMs);
+        await fc.asyncModelRun(() => ({ model, real }), commands);
+        await expectPhasesAgree(model, real);
+        await expectInvariants(model, real);
+      }),
+      { seed, numRuns: RUNS },
+    );
+  }, TIMEOUT_MS);
+});
