@@ -1,6 +1,11 @@
 import type { Ladder } from '@leasehold/keys-core';
 import {
-  checkEpoch, createReaper, removeOldFleetRows, removeOldLeaseRows, type Store, type TokenAuthority,
+  checkEpoch,
+  createReaper,
+  removeOldFleetRows,
+  removeOldLeaseRows,
+  type Store,
+  type TokenAuthority,
 } from '@leasehold/keys-core/store';
 import type { Logger } from '@leasehold/service-kit';
 import type { Job } from './background.ts';
@@ -27,7 +32,8 @@ export function backgroundJobs(deps: {
       everyMs: EPOCH_EVERY_MS,
       run: async () => {
         const epoch = await checkEpoch(store.prisma, deps.ladder.ttlMs);
-        if (epoch.isNew) log.error({ epoch }, 'the database was restored or failed over: new grants are held off');
+        if (epoch.isNew)
+          log.error({ epoch }, 'the database was restored or failed over: new grants are held off');
       },
     },
     { name: 'last uses', everyMs: LAST_USES_EVERY_MS, run: () => deps.tokens.flushLastUses() },

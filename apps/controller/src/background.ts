@@ -15,7 +15,11 @@ const JITTER_SHARE = 0.2;
  * and the next one comes as if it had not. @returns a function that ends all, waiting for rounds
  * under way.
  */
-export function runInBackground(jobs: readonly Job[], log: Logger, random: () => number): () => Promise<void> {
+export function runInBackground(
+  jobs: readonly Job[],
+  log: Logger,
+  random: () => number,
+): () => Promise<void> {
   const stopping = new AbortController();
   const ended = jobs.map((job) => repeat(job, { log, random, signal: stopping.signal }));
   return async () => {

@@ -3,20 +3,30 @@ import { join } from 'node:path';
 import { toleratedClockRatio, LeaseError, type Clock, type IdSource } from '@leasehold/keys-core';
 import { createKeyService } from '@leasehold/keys-core/keys';
 import {
-  bootstrapCredentials, checkEpoch, checkReachable, chooseDrone, createLeaseStore,
-  createTokenAuthority, hasAdminToken, listAudit, openStore, readDatabaseSettings, writeAudit,
+  bootstrapCredentials,
+  checkEpoch,
+  checkReachable,
+  chooseDrone,
+  createLeaseStore,
+  createTokenAuthority,
+  hasAdminToken,
+  listAudit,
+  openStore,
+  readDatabaseSettings,
+  writeAudit,
   type Store,
+  type TokenAuthority,
 } from '@leasehold/keys-core/store';
-import type { Logger } from '@leasehold/service-kit';
+import type { Logger, Registry } from '@leasehold/service-kit';
 import type { ApiServices } from '@leasehold/api';
-import { createOpenConnections } from './access/open-connections.ts';
+import { createOpenConnections, type OpenConnections } from './access/open-connections.ts';
 import { createTokenService } from './access/token-service.ts';
 import { runInBackground } from './background.ts';
 import { backgroundJobs } from './background-jobs.ts';
 import type { ControllerConfig } from './config.ts';
 import { checkDatabase } from './database-checks.ts';
 import { createFleetService } from './fleet/fleet-service.ts';
-import { createOutboxFeed } from './fleet/outbox-feed.ts';
+import { createOutboxFeed, type OutboxFeed } from './fleet/outbox-feed.ts';
 import { createHttpServer } from './http/http-server.ts';
 import { addGauges, createMetrics } from './metrics.ts';
 
@@ -58,7 +68,7 @@ export async function startController(
   });
   try {
     await prepareDatabase(store, config, log);
-    return await serve({ store, registry, config, deps });
+    return await serve({ store, registry, config, log });
   } catch (error) {
     await store.close();
     throw error;
@@ -73,7 +83,10 @@ async function prepareDatabase(
   for (const warning of checkDatabase(await readDatabaseSettings(store.prisma))) log.warn(warning);
   const epoch = await checkEpoch(store.prisma, config.ladder.ttlMs);
   if (epoch.holdOffMs > 0) {
-    log.warn({ holdOffMs: epoch.holdOffMs }, 'the database was restored or failed over: no new grants for now');
+    log.warn(
+      { holdOffMs: epoch.holdOffMs },
+      'the database was restored or failed over: no new grants for now',
+    );
   }
   if (!(await hasAdminToken(store.prisma))) {
     const path = join(config.home, 'credentials.json');
@@ -82,53 +95,75 @@ async function prepareDatabase(
   }
 }
 
+type Config = Omit<ControllerConfig, 'databaseUrl'>;
+
+/** What the server is made of, and what is to be closed after it. */
 interface Parts {
-  readonly store: Store;
-  readonly registry: ReturnType<typeof createMetrics>['registry'];
-  readonly config: Omit<ControllerConfig, 'databaseUrl'>;
-  readonly deps: ControllerDeps;
+  readonly services: ApiServices;
+  readonly feed: OutboxFeed;
+  readonly tokens: TokenAuthority;
+  readonly connections: OpenConnections;
+  close(): void;
 }
 
-async function serve({ store, registry, config, deps }: Parts): Promise<Controller> {
-  const { log } = deps;
-  const { heartbeatMs, ladder } = config;
+function createParts(store: Store, config: Config, log: Logger): Parts {
+  const { heartbeatMs, ladder, datacenter } = config;
+  const random = (): number => store.ids.random();
   const keys = createKeyService({
     store,
     leases: createLeaseStore(store),
     ladder,
     heartbeatMs,
-    chooseDrone: (wanted) =>
-      chooseDrone(store, {
-        ...wanted,
-        datacenter: config.datacenter,
-        heartbeatMs,
-        random: () => store.ids.random(),
-      }),
+    chooseDrone: (wanted) => chooseDrone(store, { ...wanted, datacenter, heartbeatMs, random }),
   });
   const feed = createOutboxFeed(store, log);
   const tokens = createTokenAuthority(store);
   const connections = createOpenConnections(store, log);
-  const services: ApiServices = {
-    keys,
-    fleet: createFleetService({ store, keys, feed, heartbeatMs }),
-    tokens: createTokenService(store),
-    audit: {
-      list: (input) => listAudit(store.prisma, input),
-      write: (entry) => writeAudit(store.prisma, entry),
+  return {
+    services: {
+      keys,
+      fleet: createFleetService({ store, keys, feed, heartbeatMs }),
+      tokens: createTokenService(store),
+      audit: {
+        list: (input) => listAudit(store.prisma, input),
+        write: (entry) => writeAudit(store.prisma, entry),
+      },
+      datacenter,
     },
-    datacenter: config.datacenter,
+    feed,
+    tokens,
+    connections,
+    close() {
+      feed.close();
+      connections.close();
+      tokens.close();
+    },
   };
+}
+
+interface Serving {
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly config: Config;
+  readonly log: Logger;
+}
+
+async function serve({ store, registry, config, log }: Serving): Promise<Controller> {
+  const parts = createParts(store, config, log);
+  const { feed, tokens, connections, services } = parts;
+  const { heartbeatMs, ladder, retentionDays } = config;
   let isClosing = false;
+  const checkReady = async (): Promise<void> => {
+    if (isClosing) throw new LeaseError('store.unavailable', 'The controller is stopping.');
+    await checkReachable(store.prisma);
+  };
   const server = await createHttpServer({
     services,
     tokens,
     connections,
     log,
     metrics: registry,
-    checkReady: async () => {
-      if (isClosing) throw new LeaseError('store.unavailable', 'The controller is stopping.');
-      await checkReachable(store.prisma);
-    },
+    checkReady,
   });
   addGauges(registry, {
     store,
@@ -137,42 +172,51 @@ async function serve({ store, registry, config, deps }: Parts): Promise<Controll
     connectionCount: () => connections.count,
   });
   const stopJobs = runInBackground(
-    backgroundJobs({ store, tokens, log, retentionDays: config.retentionDays, ladder }),
+    backgroundJobs({ store, tokens, log, retentionDays, ladder }),
     log,
     () => store.ids.random(),
   );
-  const close = async (): Promise<void> => {
-    isClosing = true;
-    await new Promise((resolve) => setTimeout(resolve, FINISH_MS));
+  const stop = async (): Promise<void> => {
     await server.close();
     await stopJobs();
-    feed.close();
-    connections.close();
-    tokens.close();
-    await store.close();
+    parts.close();
   };
+  let url: string;
   try {
-    const url = await server.listen({ host: config.host, port: config.port });
-    log.info({ url, ladder, toleratedClockRatio: toleratedClockRatio(ladder) }, 'controller answers');
-    return { url, store, close };
+    url = await server.listen({ host: config.host, port: config.port });
   } catch (error) {
-    await server.close();
-    await stopJobs();
-    feed.close();
-    connections.close();
-    tokens.close();
+    await stop();
     throw listenError(error, config);
   }
+  log.info({ url, ladder, toleratedClockRatio: toleratedClockRatio(ladder) }, 'controller answers');
+  return {
+    url,
+    store,
+    async close() {
+      isClosing = true;
+      await new Promise((resolve) => setTimeout(resolve, FINISH_MS));
+      await stop();
+      await store.close();
+    },
+  };
 }
 
 function listenError(error: unknown, config: { host: string; port: number }): unknown {
   const { code } = error as NodeJS.ErrnoException;
   const where = `${config.host}:${String(config.port)}`;
   if (code === 'EADDRINUSE') {
-    return new LeaseError('config.invalid', `${where} is in use: set LEASEHOLD_PORT to another port.`, { cause: error });
+    return new LeaseError(
+      'config.invalid',
+      `${where} is in use: set LEASEHOLD_PORT to another port.`,
+      { cause: error },
+    );
   }
   if (code === 'EACCES' || code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return new LeaseError('config.invalid', `${where} cannot be listened on: check LEASEHOLD_HOST and LEASEHOLD_PORT.`, { cause: error });
+    return new LeaseError(
+      'config.invalid',
+      `${where} cannot be listened on: check LEASEHOLD_HOST and LEASEHOLD_PORT.`,
+      { cause: error },
+    );
   }
   return error;
 }

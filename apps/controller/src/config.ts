@@ -1,8 +1,17 @@
 import { resolve } from 'node:path';
 import {
-  HEARTBEAT_MS, KEY_LADDERS, LeaseError, ladderProblems, type Ladder,
+  HEARTBEAT_MS,
+  KEY_LADDERS,
+  LeaseError,
+  ladderProblems,
+  type Ladder,
 } from '@leasehold/keys-core';
-import { LOG_LEVELS, parseEnvironment, type Environment, type LogLevel } from '@leasehold/service-kit';
+import {
+  LOG_LEVELS,
+  parseEnvironment,
+  type Environment,
+  type LogLevel,
+} from '@leasehold/service-kit';
 import { z } from 'zod';
 
 /** What a controller is started with; see the table of environment variables in the README. */
@@ -49,7 +58,9 @@ const environmentSchema = z.object({
     .string()
     .regex(/^[a-z0-9-]{1,32}$/u, 'must be 1 to 32 of a-z, 0-9 and "-"')
     .default('local'),
-  LEASEHOLD_PRESET: z.enum(['standard', 'fast'], { error: 'must be standard or fast' }).default('standard'),
+  LEASEHOLD_PRESET: z
+    .enum(['standard', 'fast'], { error: 'must be standard or fast' })
+    .default('standard'),
   LEASEHOLD_KEY_RENEW_MS: rungMs,
   LEASEHOLD_KEY_SOFT_MS: rungMs,
   LEASEHOLD_KEY_HARD_MS: rungMs,
@@ -77,7 +88,9 @@ export function readConfig(environment: Environment): ControllerConfig {
     ttlMs: values.LEASEHOLD_KEY_EXPIRE_MS ?? preset.ttlMs,
   };
   const heartbeatMs = values.LEASEHOLD_HEARTBEAT_MS ?? HEARTBEAT_MS[values.LEASEHOLD_PRESET];
-  const rungs = ladderProblems(ladder, heartbeatMs).map((problem) => `LEASEHOLD_KEY_*_MS: ${problem}`);
+  const rungs = ladderProblems(ladder, heartbeatMs).map(
+    (problem) => `LEASEHOLD_KEY_*_MS: ${problem}`,
+  );
   if (rungs.length > 0) throw invalid(rungs);
   return {
     databaseUrl: values.DATABASE_URL ?? null,
@@ -93,7 +106,11 @@ export function readConfig(environment: Environment): ControllerConfig {
 }
 
 function invalid(problems: readonly string[]): LeaseError {
-  return new LeaseError('config.invalid', `The configuration is not valid:\n${problems.map((problem) => `  ${problem}`).join('\n')}`, {
-    details: { problems },
-  });
+  return new LeaseError(
+    'config.invalid',
+    `The configuration is not valid:\n${problems.map((problem) => `  ${problem}`).join('\n')}`,
+    {
+      details: { problems },
+    },
+  );
 }

@@ -23,6 +23,8 @@ export function checkDatabase(settings: DatabaseSettings): string[] {
     });
   }
   return settings.standbyCount > 0 && settings.synchronousStandbyNames === ''
-    ? ['a standby exists and synchronous_standby_names is empty: a failover may lose grants and renewals']
+    ? [
+        'a standby exists and synchronous_standby_names is empty: a failover may lose grants and renewals',
+      ]
     : [];
 }

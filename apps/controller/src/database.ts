@@ -1,7 +1,10 @@
 import { join } from 'node:path';
 import { LeaseError } from '@leasehold/keys-core';
 import {
-  createDatabase, findMigrationsDir, migrate, startEmbeddedPostgres,
+  createDatabase,
+  findMigrationsDir,
+  migrate,
+  startEmbeddedPostgres,
 } from '@leasehold/keys-core/store';
 import type { Logger } from '@leasehold/service-kit';
 import type { ControllerConfig } from './config.ts';
@@ -20,7 +23,8 @@ export interface Database {
  * @throws {LeaseError} `store.unavailable`, `config.invalid`.
  */
 export async function prepareDatabase(config: ControllerConfig, log: Logger): Promise<Database> {
-  const database = config.databaseUrl === null ? await ownDatabase(config, log) : configured(config.databaseUrl);
+  const database =
+    config.databaseUrl === null ? await ownDatabase(config, log) : configured(config.databaseUrl);
   try {
     const { applied } = await migrate(database.url, findMigrationsDir());
     if (applied.length > 0) log.info({ applied }, 'migrations applied');
@@ -29,7 +33,9 @@ export async function prepareDatabase(config: ControllerConfig, log: Logger): Pr
     await database.stop();
     throw error instanceof LeaseError
       ? error
-      : new LeaseError('store.unavailable', 'The migrations could not be applied.', { cause: error });
+      : new LeaseError('store.unavailable', 'The migrations could not be applied.', {
+          cause: error,
+        });
   }
 }
 

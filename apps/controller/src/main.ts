@@ -41,7 +41,8 @@ async function main(): Promise<void> {
 
 main().catch((error: unknown) => {
   // Configuration problems are told plainly: whoever reads this started it by hand or from a unit.
-  const text = error instanceof LeaseError ? error.message : String((error as Error).stack ?? error);
+  const text =
+    error instanceof LeaseError ? error.message : String((error as Error).stack ?? error);
   process.stderr.write(`${text}\n`);
   process.exit(1);
 });

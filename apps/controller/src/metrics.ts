@@ -9,7 +9,11 @@ const SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000];
 /** The metrics of one controller, and the observer that feeds them. */
 export function createMetrics(): { registry: Registry; observer: StoreObserver } {
   const registry = createRegistry();
-  const counter = <Label extends string>(name: string, help: string, labelNames: Label[]): Counter<Label> =>
+  const counter = <Label extends string>(
+    name: string,
+    help: string,
+    labelNames: Label[],
+  ): Counter<Label> =>
     new Counter({ name: `leasehold_${name}`, help, labelNames, registers: [registry] });
   const histogram = <Label extends string>(
     name: string,
@@ -18,30 +22,67 @@ export function createMetrics(): { registry: Registry; observer: StoreObserver }
   ): Histogram<Label> =>
     new Histogram({ name: `leasehold_${name}`, help, ...shape, registers: [registry] });
 
-  const grants = counter('grants_total', 'Grants asked for, by outcome and by what the resource was before.', ['face', 'outcome', 'status']);
+  const grants = counter(
+    'grants_total',
+    'Grants asked for, by outcome and by what the resource was before.',
+    ['face', 'outcome', 'status'],
+  );
   const renewals = counter('renewals_total', 'Renewals, by outcome.', ['face', 'outcome']);
   const releases = counter('releases_total', 'Releases, by outcome.', ['face', 'outcome']);
   const expiries = counter('expiries_total', 'Grants that the reaper ended.', ['face']);
   const clockJumps = counter('clock_jumps_total', "Jumps of the database's clock.", []);
-  const overstays = counter('backend_overstays_total', 'Backends that outlived their key: each is a defect.', []);
-  const reaperLag = histogram('reaper_lag_ms', 'From an expiry to the moment it was written down.', { labelNames: ['face'], buckets: WAIT_MS_BUCKETS });
-  const waits = histogram('wait_ms', 'How long callers waited for a resource.', { labelNames: ['face', 'outcome'], buckets: WAIT_MS_BUCKETS });
-  const statements = histogram('statement_ms', 'How long statements took.', { labelNames: ['kind'], buckets: MS_BUCKETS });
-  const batches = histogram('batch_size', 'How many calls a statement carried.', { labelNames: ['kind'], buckets: SIZE_BUCKETS });
+  const overstays = counter(
+    'backend_overstays_total',
+    'Backends that outlived their key: each is a defect.',
+    [],
+  );
+  const reaperLag = histogram(
+    'reaper_lag_ms',
+    'From an expiry to the moment it was written down.',
+    { labelNames: ['face'], buckets: WAIT_MS_BUCKETS },
+  );
+  const waits = histogram('wait_ms', 'How long callers waited for a resource.', {
+    labelNames: ['face', 'outcome'],
+    buckets: WAIT_MS_BUCKETS,
+  });
+  const statements = histogram('statement_ms', 'How long statements took.', {
+    labelNames: ['kind'],
+    buckets: MS_BUCKETS,
+  });
+  const batches = histogram('batch_size', 'How many calls a statement carried.', {
+    labelNames: ['kind'],
+    buckets: SIZE_BUCKETS,
+  });
 
   const observer: StoreObserver = {
-    batch: (kind, size) => { batches.observe({ kind }, size); },
-    statement: (kind, durationMs) => { statements.observe({ kind }, durationMs); },
-    grant: (face, outcome, status) => { grants.inc({ face, outcome, status }); },
-    renewal: (face, outcome) => { renewals.inc({ face, outcome }); },
-    release: (face, outcome) => { releases.inc({ face, outcome }); },
-    waited: (face, durationMs, outcome) => { waits.observe({ face, outcome }, durationMs); },
+    batch: (kind, size) => {
+      batches.observe({ kind }, size);
+    },
+    statement: (kind, durationMs) => {
+      statements.observe({ kind }, durationMs);
+    },
+    grant: (face, outcome, status) => {
+      grants.inc({ face, outcome, status });
+    },
+    renewal: (face, outcome) => {
+      renewals.inc({ face, outcome });
+    },
+    release: (face, outcome) => {
+      releases.inc({ face, outcome });
+    },
+    waited: (face, durationMs, outcome) => {
+      waits.observe({ face, outcome }, durationMs);
+    },
     reaped: (face, lagMs) => {
       expiries.inc({ face });
       reaperLag.observe({ face }, lagMs);
     },
-    clockJump: () => { clockJumps.inc(); },
-    overstay: () => { overstays.inc(); },
+    clockJump: () => {
+      clockJumps.inc();
+    },
+    overstay: () => {
+      overstays.inc();
+    },
   };
   return { registry, observer };
 }
@@ -49,7 +90,12 @@ export function createMetrics(): { registry: Registry; observer: StoreObserver }
 /** What is counted when it is asked for. */
 export function addGauges(
   registry: Registry,
-  read: { store: Store; heartbeatMs: number; sessionCount: () => number; connectionCount: () => number },
+  read: {
+    store: Store;
+    heartbeatMs: number;
+    sessionCount: () => number;
+    connectionCount: () => number;
+  },
 ): void {
   new Gauge({
     name: 'leasehold_drones',

@@ -1,7 +1,17 @@
 import type { Page, KeyService } from '@leasehold/keys-core/keys';
 import type {
-  AuditEntry, AuditListInput, AuditView, BackendListInput, BackendStateView, BackendView,
-  DroneListInput, DroneView, NamespaceLimits, SessionRef, SessionRequest, TokenView,
+  AuditEntry,
+  AuditListInput,
+  AuditView,
+  BackendListInput,
+  BackendStateView,
+  BackendView,
+  DroneListInput,
+  DroneView,
+  NamespaceLimits,
+  SessionRef,
+  SessionRequest,
+  TokenView,
 } from '@leasehold/keys-core/store';
 import type { Role } from '@leasehold/keys-core';
 import type { Access } from './access/access.ts';

@@ -34,7 +34,9 @@ describe('error map', () => {
   });
 
   test('an expected error tells its own message and details', () => {
-    const error = new LeaseError('key.terminating', 'wait a little', { details: { remainingMs: 5 } });
+    const error = new LeaseError('key.terminating', 'wait a little', {
+      details: { remainingMs: 5 },
+    });
 
     expect(describeError(error)).toMatchObject({
       message: 'wait a little',
@@ -44,7 +46,9 @@ describe('error map', () => {
   });
 
   test('an internal error tells an incident id and neither message nor details', () => {
-    const error = new LeaseError('config.invalid', 'password=hunter2', { details: { secret: 'lh_x' } });
+    const error = new LeaseError('config.invalid', 'password=hunter2', {
+      details: { secret: 'lh_x' },
+    });
 
     const answer = describeError(error);
 
@@ -100,7 +104,10 @@ describe('error map', () => {
   ] as const)('what tRPC itself refuses as %s is %s', (trpcCode, code) => {
     const error = new TRPCError({ code: trpcCode, message: 'an internal remark' });
 
-    expect(describeError(error)).toMatchObject({ leaseholdCode: code, message: ERROR_CODES[code].text });
+    expect(describeError(error)).toMatchObject({
+      leaseholdCode: code,
+      message: ERROR_CODES[code].text,
+    });
   });
 
   test('a caller that went away is answered that time ran out', () => {
@@ -110,7 +117,10 @@ describe('error map', () => {
   });
 
   test('a lease error inside a tRPC error is the lease error', () => {
-    const error = new TRPCError({ code: 'INTERNAL_SERVER_ERROR', cause: new LeaseError('key.unheld') });
+    const error = new TRPCError({
+      code: 'INTERNAL_SERVER_ERROR',
+      cause: new LeaseError('key.unheld'),
+    });
 
     expect(describeError(error).leaseholdCode).toBe('key.unheld');
     expect(toTrpcError(error)).toMatchObject({ code: 'CONFLICT' });
@@ -133,7 +143,12 @@ describe('error map', () => {
     });
 
     const answer = describeError(
-      zodErrorOf(schema, { key: { name: 7 }, list: [{ id: 1 }, { id: 'x' }], mode: 'medium', more: 1 }),
+      zodErrorOf(schema, {
+        key: { name: 7 },
+        list: [{ id: 1 }, { id: 'x' }],
+        mode: 'medium',
+        more: 1,
+      }),
     );
 
     expect(answer.leaseholdCode).toBe('request.invalid');
@@ -149,7 +164,10 @@ describe('error map', () => {
 
   test('a field name of the caller cannot flood or garble the message', () => {
     const fields = Object.fromEntries(
-      Array.from({ length: 50 }, (_, index) => [`${'\u001b[31m'}${String(index)}${'x'.repeat(10_000)}`, 1]),
+      Array.from({ length: 50 }, (_, index) => [
+        `\u001b[31m${String(index)}${'x'.repeat(10_000)}`,
+        1,
+      ]),
     );
 
     const { message } = describeError(zodErrorOf(z.strictObject({}), fields));
@@ -163,8 +181,12 @@ describe('error map', () => {
 
     expect(errorBody(answer)).toEqual({ error: { message: 'no', data: errorData(answer) } });
     expect(errorData(answer)).toEqual({
-      code: 'FORBIDDEN', httpStatus: 403, leaseholdCode: 'auth.forbidden', retryable: false,
-      incidentId: null, details: {},
+      code: 'FORBIDDEN',
+      httpStatus: 403,
+      leaseholdCode: 'auth.forbidden',
+      retryable: false,
+      incidentId: null,
+      details: {},
     });
   });
 });

@@ -122,7 +122,8 @@ export function toTrpcError(thrown: unknown): Error {
   const code = trpcCodeOfStatus(httpStatus);
   if (thrown instanceof TRPCError && thrown.code === code) return thrown;
   const root = thrown instanceof TRPCError ? (thrown.cause ?? thrown) : thrown;
-  const cause = root instanceof LeaseError ? root : new LeaseError(leaseholdCode, message, { cause: root });
+  const cause =
+    root instanceof LeaseError ? root : new LeaseError(leaseholdCode, message, { cause: root });
   const mapped = new TRPCError({ code, message, cause });
   if (thrown instanceof Error) incidentIds.set(mapped, incidentIdOf(thrown));
   return mapped;

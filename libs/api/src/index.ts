@@ -2,7 +2,19 @@
 export { callerOf, type Access } from './access/access.ts';
 export { appRouter, type AppRouter } from './app-router.ts';
 export type {
-  Actor, ApiContext, ApiServices, AuditService, DroneAct, FleetService, TokenRequest, TokenService,
+  Actor,
+  ApiContext,
+  ApiServices,
+  AuditService,
+  DroneAct,
+  FleetService,
+  TokenRequest,
+  TokenService,
 } from './context.ts';
 export { describeError, errorBody, errorData, type ErrorAnswer } from './error-map.ts';
-export type { DroneMessage, SessionOpened, SpawnAction, TerminateAction } from './contract/fleet.ts';
+export type {
+  DroneMessage,
+  SessionOpened,
+  SpawnAction,
+  TerminateAction,
+} from './contract/fleet.ts';

@@ -38,9 +38,13 @@ function procedureFor(role: Role) {
       const { access } = ctx;
       if (access === undefined) throw new LeaseError('auth.required');
       if (!roleAllows(access.role, role)) {
-        throw new LeaseError('auth.forbidden', `This needs the role ${role}; the token's role is ${access.role}.`, {
-          details: { needed: role, role: access.role },
-        });
+        throw new LeaseError(
+          'auth.forbidden',
+          `This needs the role ${role}; the token's role is ${access.role}.`,
+          {
+            details: { needed: role, role: access.role },
+          },
+        );
       }
       return next({ ctx: { access } });
     });
@@ -65,7 +69,8 @@ export const fleetOperatorProcedure = operatorProcedure.use(({ ctx, next }) => {
 /** A drone's token acts for its own drone id alone. */
 export const droneProcedure = procedureFor('drone').use(async ({ ctx, getRawInput, next }) => {
   const input = await getRawInput();
-  const droneId = typeof input === 'object' && input !== null && 'droneId' in input ? input.droneId : undefined;
+  const droneId =
+    typeof input === 'object' && input !== null && 'droneId' in input ? input.droneId : undefined;
   if (droneId !== undefined && droneId !== ctx.access.droneId) {
     throw new LeaseError('auth.forbidden', 'A drone may act for itself alone.');
   }

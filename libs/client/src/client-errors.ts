@@ -24,7 +24,7 @@ export function leaseholdErrorOf(error: unknown): LeaseholdError | undefined {
   }
   const data: unknown = error.data;
   if (typeof data === 'object' && data !== null && 'leaseholdCode' in data) {
-    return answeredError(error.message, data as Record<string, unknown>);
+    return answeredError(error.message, data);
   }
   return isLostConnection(cause) ? lostConnection() : undefined;
 }
@@ -37,7 +37,8 @@ function answeredError(message: string, data: Record<string, unknown>): Leasehol
     message,
     retryable: retryable === true,
     incidentId: typeof incidentId === 'string' ? incidentId : null,
-    details: typeof details === 'object' && details !== null ? (details as Record<string, unknown>) : {},
+    details:
+      typeof details === 'object' && details !== null ? (details as Record<string, unknown>) : {},
   };
 }
 
@@ -47,7 +48,13 @@ function isLostConnection(cause: unknown): boolean {
 
 function lostConnection(): LeaseholdError {
   const { text, retryable } = ERROR_CODES['request.outcome_unknown'];
-  return { code: 'request.outcome_unknown', message: text, retryable, incidentId: null, details: {} };
+  return {
+    code: 'request.outcome_unknown',
+    message: text,
+    retryable,
+    incidentId: null,
+    details: {},
+  };
 }
 
 /** Whether a call failed because nothing answers at the controller's address. */

@@ -6,7 +6,12 @@
  */
 import type { AppRouter } from '@leasehold/api';
 import {
-  createTRPCClient, createWSClient, httpLink, wsLink, type TRPCClient, type TRPCLink,
+  createTRPCClient,
+  createWSClient,
+  httpLink,
+  wsLink,
+  type TRPCClient,
+  type TRPCLink,
 } from '@trpc/client';
 import { WebSocket, type ClientOptions } from 'ws';
 import { deadlineLink } from './deadline-link.ts';
@@ -51,10 +56,15 @@ const CLOSE_MS_MAX = 500;
 /** Makes a client; nothing is sent before the first call, but a WebSocket begins to connect. */
 export function createControllerClient(options: ControllerClientOptions): ControllerClient {
   const deadline = deadlineLink(options.callTimeoutMs ?? CALL_TIMEOUT_MS);
-  return options.transport === 'ws' ? overWebSocket(options, deadline) : overHttp(options, deadline);
+  return options.transport === 'ws'
+    ? overWebSocket(options, deadline)
+    : overHttp(options, deadline);
 }
 
-function overHttp(options: ControllerClientOptions, deadline: TRPCLink<AppRouter>): ControllerClient {
+function overHttp(
+  options: ControllerClientOptions,
+  deadline: TRPCLink<AppRouter>,
+): ControllerClient {
   const headers = { authorization: `Bearer ${options.token}` };
   const api = createTRPCClient<AppRouter>({
     links: [deadline, httpLink({ url: trpcUrl(options.url), headers })],

@@ -1,6 +1,12 @@
 import type { TokenService } from '@leasehold/api';
 import {
-  insertToken, listTokens, newTokenSecret, revokeToken, TOKENS_TOPIC, writeAudit, type Store,
+  insertToken,
+  listTokens,
+  newTokenSecret,
+  revokeToken,
+  TOKENS_TOPIC,
+  writeAudit,
+  type Store,
 } from '@leasehold/keys-core/store';
 
 /** API tokens over the store. Every change is audited in its own transaction. */

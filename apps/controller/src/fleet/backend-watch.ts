@@ -1,5 +1,9 @@
 import {
-  getBackend, readBackendStates, type BackendStateView, type NamespaceLimits, type Store,
+  getBackend,
+  readBackendStates,
+  type BackendStateView,
+  type NamespaceLimits,
+  type Store,
 } from '@leasehold/keys-core/store';
 
 /** How long a state goes unnoticed when its hint is lost. */
@@ -18,7 +22,11 @@ export async function* watchBackend(
   let afterId = '0';
   while (!reader.signal.aborted) {
     // Waiting begins before the look, so that no hint in between is missed.
-    const changed = store.hints.next(`backend:${backendId}`, store.clock.nowMs() + POLL_MS, reader.signal);
+    const changed = store.hints.next(
+      `backend:${backendId}`,
+      store.clock.nowMs() + POLL_MS,
+      reader.signal,
+    );
     for (const state of await readBackendStates(store.prisma, backendId, afterId)) {
       yield state;
       afterId = state.id;

@@ -1,7 +1,11 @@
 import type { DroneMessage } from '@leasehold/api';
 import { LeaseError, type Clock } from '@leasehold/keys-core';
 import {
-  openSession, type Outbox, type OutboxAction, type SessionRequest, type Store,
+  openSession,
+  type Outbox,
+  type OutboxAction,
+  type SessionRequest,
+  type Store,
 } from '@leasehold/keys-core/store';
 import type { OutboxFeed } from './outbox-feed.ts';
 

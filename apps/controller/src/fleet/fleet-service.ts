@@ -2,8 +2,18 @@ import type { Actor, DroneAct, FleetService } from '@leasehold/api';
 import { LIMITS, LeaseError } from '@leasehold/keys-core';
 import type { Caller, KeyService } from '@leasehold/keys-core/keys';
 import {
-  acknowledgeAction, getBackend, getDrone, heldLeaseIds, listBackends, listDrones, recordHeartbeat,
-  setDraining, setLost, writeAudit, type AuditEntry, type Store,
+  acknowledgeAction,
+  getBackend,
+  getDrone,
+  heldLeaseIds,
+  listBackends,
+  listDrones,
+  recordHeartbeat,
+  setDraining,
+  setLost,
+  writeAudit,
+  type AuditEntry,
+  type Store,
 } from '@leasehold/keys-core/store';
 import { watchBackend } from './backend-watch.ts';
 import { droneSession } from './drone-session.ts';

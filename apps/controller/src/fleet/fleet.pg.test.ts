@@ -11,13 +11,19 @@ const codeOf = (call: Promise<unknown>): Promise<string | undefined> =>
     (error: unknown) => leaseholdErrorOf(error)?.code ?? String(error),
   );
 
-async function connectDemo(on: TestController, name = 'demo'): Promise<{ backendId: string; leaseId: string }> {
+async function connectDemo(
+  on: TestController,
+  name = 'demo',
+): Promise<{ backendId: string; leaseId: string }> {
   const client = await on.client('client');
   return client.keys.connect.mutate({ key: { name }, spawn: { program: 'room' } });
 }
 
 /** The actions of a kind that the drone was sent, repetitions included. */
-const sent = (drone: TestDrone, kind: 'spawn' | 'terminate'): { actionId: string; backendId: string; session: number }[] =>
+const sent = (
+  drone: TestDrone,
+  kind: 'spawn' | 'terminate',
+): { actionId: string; backendId: string; session: number }[] =>
   drone.messages.filter((message) => message.kind === kind) as never;
 
 describe('drone session', () => {
@@ -30,8 +36,12 @@ describe('drone session', () => {
     const spawn = await waitUntil(() => drone.messages.find((message) => message.kind === 'spawn'));
     expect(drone.messages[0]).toEqual({ kind: 'session', session: 1, heartbeatMs: 1_000 });
     expect(spawn).toMatchObject({
-      session: 1, clockId: drone.clockId, backendId: made.backendId, leaseId: made.leaseId,
-      program: 'room', key: { name: 'demo', namespace: '', tag: '' },
+      session: 1,
+      clockId: drone.clockId,
+      backendId: made.backendId,
+      leaseId: made.leaseId,
+      program: 'room',
+      key: { name: 'demo', namespace: '', tag: '' },
     });
   });
 
@@ -48,8 +58,15 @@ describe('drone session', () => {
     // A later spawn is sent twice, and the acknowledged one not once more in that time.
     const count = sent(drone, 'spawn').length;
     const second = await connectDemo(on, 'other');
-    await waitUntil(() => sent(drone, 'spawn').filter((spawn) => spawn.backendId === second.backendId).length >= 2);
-    expect(sent(drone, 'spawn').slice(count).every((spawn) => spawn.backendId === second.backendId)).toBe(true);
+    await waitUntil(
+      () =>
+        sent(drone, 'spawn').filter((spawn) => spawn.backendId === second.backendId).length >= 2,
+    );
+    expect(
+      sent(drone, 'spawn')
+        .slice(count)
+        .every((spawn) => spawn.backendId === second.backendId),
+    ).toBe(true);
   });
 
   test('a terminate follows its spawn, and a stuck spawn of one backend holds up no other', async () => {
@@ -69,7 +86,9 @@ describe('drone session', () => {
     const terminate = await waitUntil(() => sent(drone, 'terminate')[0]);
 
     expect(terminate.backendId).toBe(other.backendId);
-    expect(sent(drone, 'terminate').some((action) => action.backendId === stuck.backendId)).toBe(false);
+    expect(sent(drone, 'terminate').some((action) => action.backendId === stuck.backendId)).toBe(
+      false,
+    );
   });
 
   test('ends when a newer one opens, on another controller too, and its messages count no more', async () => {
@@ -100,7 +119,14 @@ describe('drone session', () => {
   test('of a drone of another datacenter is refused', async () => {
     const on = await startTestController();
     const { secret } = await on.token('drone');
-    const body = { droneId: 'd1', clockId: randomUUID(), datacenter: 'mars', programs: [], version: '1', capacity: 1 };
+    const body = {
+      droneId: 'd1',
+      clockId: randomUUID(),
+      datacenter: 'mars',
+      programs: [],
+      version: '1',
+      capacity: 1,
+    };
 
     const response = await fetch(
       `${on.url}/trpc/drones.session?input=${encodeURIComponent(JSON.stringify(body))}`,
@@ -168,9 +194,14 @@ describe('operators and drones', () => {
 
     expect(drained).toMatchObject({ changed: true, backends: [{ backendId: made.backendId }] });
     const client = await on.client('client');
-    expect(await codeOf(client.keys.connect.mutate({ key: { name: 'x' }, spawn: { program: 'room' } }))).toBe('spawn.no_drone');
+    expect(
+      await codeOf(client.keys.connect.mutate({ key: { name: 'x' }, spawn: { program: 'room' } })),
+    ).toBe('spawn.no_drone');
     expect(await operator.drones.undrain.mutate({ droneId: 'd1' })).toEqual({ changed: true });
-    expect((await client.keys.connect.mutate({ key: { name: 'x' }, spawn: { program: 'room' } })).spawned).toBe(true);
+    expect(
+      (await client.keys.connect.mutate({ key: { name: 'x' }, spawn: { program: 'room' } }))
+        .spawned,
+    ).toBe(true);
   });
 
   test('a lost drone has its keys run out: renewal is blocked, nothing is given away early', async () => {
@@ -179,13 +210,21 @@ describe('operators and drones', () => {
     await connectDemo(on);
     const operator = await on.client('operator');
 
-    expect(await operator.drones.markLost.mutate({ droneId: 'd1', reason: 'fire' })).toEqual({ renewalsBlockedCount: 1 });
+    expect(await operator.drones.markLost.mutate({ droneId: 'd1', reason: 'fire' })).toEqual({
+      renewalsBlockedCount: 1,
+    });
 
     const key = await operator.keys.get.query({ name: 'demo' });
     expect(key).toMatchObject({ phase: 'expiring', renewable: false });
     const client = await on.client('client');
     expect(
-      await codeOf(client.keys.connect.mutate({ key: { name: 'demo' }, spawn: { program: 'room' }, waitMs: 0 })),
+      await codeOf(
+        client.keys.connect.mutate({
+          key: { name: 'demo' },
+          spawn: { program: 'room' },
+          waitMs: 0,
+        }),
+      ),
     ).toBe('key.terminating');
   });
 
@@ -197,28 +236,54 @@ describe('operators and drones', () => {
     await operator.drones.drain.mutate({ droneId: 'd1', reason: 'new disk' });
     await operator.backends.terminate.mutate({ backendId, mode: 'hard', reason: 'stuck' });
     const admin = await on.client('admin');
-    const token = await admin.tokens.create.mutate({ name: 'ci', role: 'client', namespaces: ['ci'] });
+    const token = await admin.tokens.create.mutate({
+      name: 'ci',
+      role: 'client',
+      namespaces: ['ci'],
+    });
     await admin.tokens.revoke.mutate({ tokenId: token.tokenId, reason: 'leaked' });
 
     const { items } = await operator.audit.list.query({});
 
-    expect(items.map(({ action, actor, resource, reason }) => ({ action, actor, resource, reason }))).toEqual([
-      { action: 'tokens.revoke', actor: 'test admin', resource: `token:${token.tokenId}`, reason: 'leaked' },
-      { action: 'tokens.create', actor: 'test admin', resource: `token:${token.tokenId}`, reason: null },
-      { action: 'backends.terminate', actor: 'test operator', resource: `backend:${backendId}`, reason: 'stuck' },
+    expect(
+      items.map(({ action, actor, resource, reason }) => ({ action, actor, resource, reason })),
+    ).toEqual([
+      {
+        action: 'tokens.revoke',
+        actor: 'test admin',
+        resource: `token:${token.tokenId}`,
+        reason: 'leaked',
+      },
+      {
+        action: 'tokens.create',
+        actor: 'test admin',
+        resource: `token:${token.tokenId}`,
+        reason: null,
+      },
+      {
+        action: 'backends.terminate',
+        actor: 'test operator',
+        resource: `backend:${backendId}`,
+        reason: 'stuck',
+      },
       { action: 'drones.drain', actor: 'test operator', resource: 'drone:d1', reason: 'new disk' },
     ]);
     expect(items.every((item) => item.source === '127.0.0.1')).toBe(true);
     expect(JSON.stringify(items)).not.toContain(token.secret.slice(3));
   });
 
-  test.each(['drain', 'undrain', 'markLost'] as const)('%s of an unknown drone says so', async (act) => {
-    const on = await startTestController();
-    const operator = await on.client('operator');
+  test.each(['drain', 'undrain', 'markLost'] as const)(
+    '%s of an unknown drone says so',
+    async (act) => {
+      const on = await startTestController();
+      const operator = await on.client('operator');
 
-    expect(await codeOf(operator.drones[act].mutate({ droneId: 'nobody' }))).toBe('drone.not_found');
-    expect((await operator.audit.list.query({})).items).toEqual([]);
-  });
+      expect(await codeOf(operator.drones[act].mutate({ droneId: 'nobody' }))).toBe(
+        'drone.not_found',
+      );
+      expect((await operator.audit.list.query({})).items).toEqual([]);
+    },
+  );
 });
 
 describe('backend watch', () => {
@@ -254,7 +319,11 @@ describe('backend watch', () => {
     const code = await new Promise((resolve) => {
       viewer.backends.watch.subscribe(
         { backendId: 'bk-nothing' },
-        { onError: (error) => { resolve(leaseholdErrorOf(error)?.code); } },
+        {
+          onError: (error) => {
+            resolve(leaseholdErrorOf(error)?.code);
+          },
+        },
       );
     });
 

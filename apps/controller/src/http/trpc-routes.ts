@@ -28,7 +28,8 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
   await server.register(fastifyWebsocket, {
     options: { maxPayload: LIMITS.bodyBytesMax, perMessageDeflate: false },
     preClose: (done) => {
-      for (const socket of server.websocketServer.clients) endSocket(socket, SERVICE_RESTART, 'restarting');
+      for (const socket of server.websocketServer.clients)
+        endSocket(socket, SERVICE_RESTART, 'restarting');
       server.websocketServer.close(() => {
         done();
       });
@@ -75,7 +76,9 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
     // The registry names the status, also where tRPC has no code of its own for it.
     responseMeta: ({ errors }) => {
       const [error] = errors;
-      return error === undefined || errors.length > 1 ? {} : { status: describeError(error).httpStatus };
+      return error === undefined || errors.length > 1
+        ? {}
+        : { status: describeError(error).httpStatus };
     },
   };
   await server.register(fastifyTRPCPlugin, { prefix: PREFIX, trpcOptions });
@@ -89,7 +92,8 @@ function followToken(
 ): void {
   if (context.access === undefined) return;
   const forget = connections.add(context.access.tokenId, () => {
-    if ('terminate' in connection) endSocket(connection, TOKEN_ENDED, 'token is no longer in force');
+    if ('terminate' in connection)
+      endSocket(connection, TOKEN_ENDED, 'token is no longer in force');
     else connection.destroy();
   });
   connection.once('close', forget);

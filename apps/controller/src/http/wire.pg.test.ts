@@ -6,7 +6,16 @@ interface WireAnswer {
   readonly status: number;
   readonly body: {
     result?: { data: unknown };
-    error?: { message: string; data: { code: string; leaseholdCode: string; retryable: boolean; incidentId: string | null; details: unknown } };
+    error?: {
+      message: string;
+      data: {
+        code: string;
+        leaseholdCode: string;
+        retryable: boolean;
+        incidentId: string | null;
+        details: unknown;
+      };
+    };
   };
 }
 
@@ -30,7 +39,9 @@ async function call(
 const input = (value: unknown): string => `?input=${encodeURIComponent(JSON.stringify(value))}`;
 
 async function countLeases(on: TestController): Promise<number> {
-  const rows = await on.controller.store.prisma.$queryRaw<{ count: number }[]>`select count(*)::int as count from lease`;
+  const rows = await on.controller.store.prisma.$queryRaw<
+    { count: number }[]
+  >`select count(*)::int as count from lease`;
   return rows[0]?.count ?? -1;
 }
 
@@ -50,11 +61,19 @@ describe('wire', () => {
     const on = await startTestController();
     const { secret } = await on.token('client');
 
-    const answer = await call(on, '/trpc/keys.connect', { body: JSON.stringify({ key: { name: 'demo' } }), secret });
+    const answer = await call(on, '/trpc/keys.connect', {
+      body: JSON.stringify({ key: { name: 'demo' } }),
+      secret,
+    });
 
     expect(answer.status).toBe(409);
     expect(answer.body.error?.data).toEqual({
-      code: 'CONFLICT', httpStatus: 409, leaseholdCode: 'key.unheld', retryable: false, incidentId: null, details: {},
+      code: 'CONFLICT',
+      httpStatus: 409,
+      leaseholdCode: 'key.unheld',
+      retryable: false,
+      incidentId: null,
+      details: {},
     });
     expect(answer.body.error?.message).toContain('Nobody holds this key');
   });
@@ -85,17 +104,31 @@ describe('wire', () => {
 
   test.each([
     ['an unknown field', { key: { name: 'k' }, spawnn: {} }, 'spawnn: is not a known field'],
-    ['a wrong type', { key: { name: 7 } }, 'key.name: Invalid input: expected string, received number'],
+    [
+      'a wrong type',
+      { key: { name: 7 } },
+      'key.name: Invalid input: expected string, received number',
+    ],
     ['an empty name', { key: { name: '' } }, 'key.name: must not be empty'],
-    ['a control character', { key: { name: 'a\nb' } }, 'key.name: must not contain control characters'],
-    ['a name that is too long', { key: { name: 'x'.repeat(256) } }, 'key.name: must be at most 255 bytes of UTF-8, and is 256'],
+    [
+      'a control character',
+      { key: { name: 'a\nb' } },
+      'key.name: must not contain control characters',
+    ],
+    [
+      'a name that is too long',
+      { key: { name: 'x'.repeat(256) } },
+      'key.name: must be at most 255 bytes of UTF-8, and is 256',
+    ],
     ['a list instead of an object', [1, 2], 'input: '],
     ['nothing', undefined, 'input: '],
   ])('%s is a clear error, and nothing has changed', async (_what, body, message) => {
     const on = await startTestController();
     const { secret } = await on.token('client');
 
-    const answer = await call(on, '/trpc/keys.connect', { body: JSON.stringify(body) ?? '', secret });
+    const text = body === undefined ? '' : JSON.stringify(body);
+
+    const answer = await call(on, '/trpc/keys.connect', { body: text, secret });
 
     expect(answer.status).toBe(400);
     expect(answer.body.error?.data.leaseholdCode).toBe('request.invalid');
@@ -111,7 +144,10 @@ describe('wire', () => {
     const answer = await call(on, '/trpc/keys.connect', { body, secret });
 
     expect(answer.status).toBe(503);
-    expect(answer.body.error?.data).toMatchObject({ leaseholdCode: 'spawn.no_drone', retryable: true });
+    expect(answer.body.error?.data).toMatchObject({
+      leaseholdCode: 'spawn.no_drone',
+      retryable: true,
+    });
     expect(await countLeases(on)).toBe(0);
   });
 
@@ -132,7 +168,10 @@ describe('wire', () => {
     const on = await startTestController();
     const { secret } = await on.token('client');
 
-    const answer = await call(on, '/trpc/keys.connect', { body: JSON.stringify({ key: { name: 'x'.repeat(10_000_000) } }), secret });
+    const answer = await call(on, '/trpc/keys.connect', {
+      body: JSON.stringify({ key: { name: 'x'.repeat(10_000_000) } }),
+      secret,
+    });
 
     expect(answer.status).toBe(413);
     expect(answer.body.error?.data.leaseholdCode).toBe('request.too_large');
@@ -149,17 +188,28 @@ describe('wire', () => {
     const on = await startTestController();
     const { secret } = await on.token('admin');
 
-    const answer = await call(on, path, { method, secret, ...(method === 'POST' ? { body: '{}' } : {}) });
+    const answer = await call(on, path, {
+      method,
+      secret,
+      ...(method === 'POST' ? { body: '{}' } : {}),
+    });
 
     expect(answer.status).toBeGreaterThanOrEqual(404);
-    expect(answer.body.error?.data).toMatchObject({ leaseholdCode: 'request.not_found', retryable: false });
+    expect(answer.body.error?.data).toMatchObject({
+      leaseholdCode: 'request.not_found',
+      retryable: false,
+    });
   });
 
   test('a body of another type is a clear error', async () => {
     const on = await startTestController();
     const { secret } = await on.token('client');
 
-    const answer = await call(on, '/trpc/keys.connect', { body: 'key=1', type: 'application/x-www-form-urlencoded', secret });
+    const answer = await call(on, '/trpc/keys.connect', {
+      body: 'key=1',
+      type: 'application/x-www-form-urlencoded',
+      secret,
+    });
 
     expect(answer.body.error?.data.leaseholdCode).toBe('request.invalid');
     expect(answer.status).toBe(400);
@@ -169,7 +219,9 @@ describe('wire', () => {
     const on = await startTestController();
     const { secret } = await on.token('viewer', { namespaces: ['team'] });
 
-    const answer = await call(on, `/trpc/keys.get${input({ name: 'k', namespace: 'other' })}`, { secret });
+    const answer = await call(on, `/trpc/keys.get${input({ name: 'k', namespace: 'other' })}`, {
+      secret,
+    });
 
     expect(answer).toEqual({ status: 200, body: { result: { data: null } } });
   });
@@ -183,7 +235,9 @@ describe('wire', () => {
     expect((await call(on, '/readyz')).status).toBe(200);
     expect((await call(on, '/metrics')).status).toBe(401);
     expect((await call(on, '/metrics', { secret: drone.secret })).status).toBe(403);
-    const metrics = await fetch(`${on.url}/metrics`, { headers: { authorization: `Bearer ${secret}` } });
+    const metrics = await fetch(`${on.url}/metrics`, {
+      headers: { authorization: `Bearer ${secret}` },
+    });
     expect(await metrics.text()).toContain('leasehold_drones{status="ready"} 0');
   });
 });

@@ -16,7 +16,10 @@ export interface TestController {
   readonly url: string;
   readonly databaseUrl: string;
   /** The secret of a new token. */
-  token(role: Role, limits?: { droneId?: string; namespaces?: string[] }): Promise<{ tokenId: string; secret: string }>;
+  token(
+    role: Role,
+    limits?: { droneId?: string; namespaces?: string[] },
+  ): Promise<{ tokenId: string; secret: string }>;
   /** A client with a new token of this role; a drone's is `d1`. */
   client(role: Role, transport?: 'ws' | 'http'): Promise<ControllerClient['api']>;
 }

@@ -18,7 +18,11 @@ export interface TestDrone {
   endedWith(): string | undefined;
   heartbeat(): Promise<unknown>;
   ack(actionId: string): Promise<{ acknowledged: boolean }>;
-  report(said: { backendId: string; status: 'ready' | 'terminated' | 'loading'; refused?: boolean }): Promise<string>;
+  report(said: {
+    backendId: string;
+    status: 'ready' | 'terminated' | 'loading';
+    refused?: boolean;
+  }): Promise<string>;
 }
 
 /** Opens a session for a drone that offers `room`, and sends its first heartbeat. */
@@ -61,7 +65,11 @@ export async function startTestDrone(
     subscription.unsubscribe();
     await client.close();
   });
-  const from = (): { droneId: string; clockId: string; session: number } => ({ droneId, clockId, session });
+  const from = (): { droneId: string; clockId: string; session: number } => ({
+    droneId,
+    clockId,
+    session,
+  });
   const drone: TestDrone = {
     droneId,
     clockId,
@@ -72,9 +80,12 @@ export async function startTestDrone(
     heartbeat: () =>
       client.api.drones.heartbeat.mutate({ ...from(), localTimeMs: 1_000, load: { backends: 0 } }),
     ack: (actionId) => client.api.drones.ack.mutate({ ...from(), actionId }),
-    report: async (said) => (await client.api.backends.report.mutate({ ...from(), ...said })).outcome,
+    report: async (said) =>
+      (await client.api.backends.report.mutate({ ...from(), ...said })).outcome,
   };
-  await waitUntil(() => session > 0 || endCode !== undefined, { what: 'the first message of the session' });
+  await waitUntil(() => session > 0 || endCode !== undefined, {
+    what: 'the first message of the session',
+  });
   if (endCode === undefined) await drone.heartbeat();
   return drone;
 }

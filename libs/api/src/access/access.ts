@@ -36,7 +36,10 @@ export function mayRead(access: Access, namespace: string): boolean {
  */
 export function assertMayHold(access: Access, namespace: string): void {
   if (isWithinNamespace(namespace, RESERVED_NAMESPACE)) {
-    throw new LeaseError('auth.forbidden', `The namespace "${RESERVED_NAMESPACE}" is Leasehold's own.`);
+    throw new LeaseError(
+      'auth.forbidden',
+      `The namespace "${RESERVED_NAMESPACE}" is Leasehold's own.`,
+    );
   }
   if (!mayRead(access, namespace)) {
     throw new LeaseError('auth.forbidden', 'This token is limited to other namespaces.');
@@ -49,6 +52,9 @@ export function assertMayHold(access: Access, namespace: string): void {
  */
 export function assertUnlimited(access: Access): void {
   if (access.namespaces !== null) {
-    throw new LeaseError('auth.forbidden', 'A token that is limited to namespaces may not do this.');
+    throw new LeaseError(
+      'auth.forbidden',
+      'A token that is limited to namespaces may not do this.',
+    );
   }
 }

@@ -1,6 +1,13 @@
 import { z } from 'zod';
 import { BACKEND_STATUSES } from '@leasehold/keys-core';
-import { cursorSchema, idSchema, limitSchema, nameSchema, namespaceSchema, reasonSchema } from './common.ts';
+import {
+  cursorSchema,
+  idSchema,
+  limitSchema,
+  nameSchema,
+  namespaceSchema,
+  reasonSchema,
+} from './common.ts';
 
 export const backendIdInputSchema = z.strictObject({ backendId: idSchema });
 

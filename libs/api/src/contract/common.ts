@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { LIMITS, isFencingToken, nameProblem, namespaceProblem, textProblem } from '@leasehold/keys-core';
+import {
+  LIMITS,
+  isFencingToken,
+  nameProblem,
+  namespaceProblem,
+  textProblem,
+} from '@leasehold/keys-core';
 
 /** A string that {@link textProblem} finds nothing wrong with. */
 export function textSchema(bounds: {
@@ -10,10 +16,14 @@ export function textSchema(bounds: {
   return checked(z.string(), (value) => textProblem(value, bounds));
 }
 
-function checked(schema: z.ZodString, problemOf: (value: string) => string | undefined): z.ZodString {
+function checked(
+  schema: z.ZodString,
+  problemOf: (value: string) => string | undefined,
+): z.ZodString {
   return schema.check((ctx) => {
     const problem = problemOf(ctx.value);
-    if (problem !== undefined) ctx.issues.push({ code: 'custom', message: problem, input: ctx.value });
+    if (problem !== undefined)
+      ctx.issues.push({ code: 'custom', message: problem, input: ctx.value });
   });
 }
 
@@ -22,7 +32,10 @@ export const namespaceSchema = checked(z.string(), namespaceProblem);
 export const tagSchema = textSchema({ bytesMax: LIMITS.tagBytesMax });
 export const holderSchema = textSchema({ bytesMin: 1, bytesMax: LIMITS.holderBytesMax });
 export const reasonSchema = textSchema({ bytesMin: 1, bytesMax: LIMITS.reasonBytesMax });
-export const idempotencyKeySchema = textSchema({ bytesMin: 1, bytesMax: LIMITS.idempotencyKeyBytesMax });
+export const idempotencyKeySchema = textSchema({
+  bytesMin: 1,
+  bytesMax: LIMITS.idempotencyKeyBytesMax,
+});
 export const leaseIdSchema = z.uuid();
 export const fencingTokenSchema = z
   .string()
@@ -30,21 +43,34 @@ export const fencingTokenSchema = z
 /** Ids of drones, backends and programs: they appear in logs, labels and command lines. */
 export const idSchema = z
   .string()
-  .regex(/^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$/u, 'must be 1 to 64 of a-z, 0-9 and "-", not at the ends');
+  .regex(
+    /^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$/u,
+    'must be 1 to 64 of a-z, 0-9 and "-", not at the ends',
+  );
 export const datacenterSchema = z
   .string()
   .regex(/^[a-z0-9-]{1,32}$/u, 'must be 1 to 32 of a-z, 0-9 and "-"');
 /** A reading of a holder's own clock. */
-export const localTimeMsSchema = z.number().finite().nonnegative();
+export const localTimeMsSchema = z.number().nonnegative();
 /** An instant as the wire has it: ISO-8601 in UTC. */
-export const instantSchema = z.iso.datetime({ error: 'must be an ISO-8601 instant in UTC, such as 2030-01-31T12:00:00Z' });
+export const instantSchema = z.iso.datetime({
+  error: 'must be an ISO-8601 instant in UTC, such as 2030-01-31T12:00:00Z',
+});
 /** Where the next page of a list begins, as the list answered it. */
 export const cursorSchema = textSchema({ bytesMin: 1, bytesMax: 2_048 });
 /** The name of an environment variable. */
 export const envNameSchema = z
   .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,254}$/u, 'must be letters, digits and "_", not beginning with a digit');
-export const limitSchema = z.number().int().min(1).max(LIMITS.pageSizeMax).default(LIMITS.pageSizeDefault);
+  .regex(
+    /^[A-Za-z_][A-Za-z0-9_]{0,254}$/u,
+    'must be letters, digits and "_", not beginning with a digit',
+  );
+export const limitSchema = z
+  .number()
+  .int()
+  .min(1)
+  .max(LIMITS.pageSizeMax)
+  .default(LIMITS.pageSizeDefault);
 
 export const deadlinesSchema = z.strictObject({
   renewAtMs: z.number(),

@@ -1,8 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '@leasehold/keys-core';
 import {
-  backendListInputSchema, connectInputSchema, heartbeatInputSchema, keyListInputSchema, keyRenewInputSchema,
-  keyRevokeInputSchema, sessionInputSchema, tokenCreateInputSchema,
+  backendListInputSchema,
+  connectInputSchema,
+  heartbeatInputSchema,
+  keyListInputSchema,
+  keyRenewInputSchema,
+  keyRevokeInputSchema,
+  sessionInputSchema,
+  tokenCreateInputSchema,
 } from '../contract.ts';
 
 const LEASE_ID = 'b39f7a4a-0d2c-4a55-9f6a-6b8d7c1a2f30';
@@ -71,7 +77,13 @@ describe('contract', () => {
 
     expect(connectInputSchema.parse({ key: { name: 'k' } }).waitMs).toBe(10_000);
     expect([0, 120_000].map(waiting)).toEqual([true, true]);
-    expect([-1, 120_001, 1.5, Number.NaN, Infinity].map(waiting)).toEqual([false, false, false, false, false]);
+    expect([-1, 120_001, 1.5, Number.NaN, Infinity].map(waiting)).toEqual([
+      false,
+      false,
+      false,
+      false,
+      false,
+    ]);
   });
 
   test('arguments and environment are bounded in number and size', () => {
@@ -85,12 +97,14 @@ describe('contract', () => {
     expect(spawning({ env: entries(65) })).toBe(false);
     expect(spawning({ args: ['x'.repeat(4_097)] })).toBe(false);
     expect(spawning({ args: ['a\0b'] })).toBe(false);
-    for (const name of ['', 'A=B', '1A', 'A B', 'A\0']) expect(spawning({ env: { [name]: 'x' } })).toBe(false);
+    for (const name of ['', 'A=B', '1A', 'A B', 'A\0'])
+      expect(spawning({ env: { [name]: 'x' } })).toBe(false);
   });
 
   test('renewals travel up to ten thousand at once, tokens as decimal strings', () => {
     const renewing = (renewals: unknown[]): boolean =>
-      keyRenewInputSchema.safeParse({ droneId: 'd1', clockId: LEASE_ID, localTimeMs: 1, renewals }).success;
+      keyRenewInputSchema.safeParse({ droneId: 'd1', clockId: LEASE_ID, localTimeMs: 1, renewals })
+        .success;
     const ref = { leaseId: LEASE_ID, fencingToken: '9223372036854775807' };
 
     expect(renewing(Array.from({ length: 10_000 }, () => ref))).toBe(true);
@@ -102,7 +116,8 @@ describe('contract', () => {
 
   test('abandon is for force alone, and a revoke says why', () => {
     const revoking = (input: object): boolean =>
-      keyRevokeInputSchema.safeParse({ leaseId: LEASE_ID, mode: 'force', reason: 'x', ...input }).success;
+      keyRevokeInputSchema.safeParse({ leaseId: LEASE_ID, mode: 'force', reason: 'x', ...input })
+        .success;
 
     expect(revoking({ abandon: true })).toBe(true);
     expect(revoking({ abandon: true, mode: 'graceful' })).toBe(false);
@@ -113,7 +128,11 @@ describe('contract', () => {
   test('a local time is a finite number that is not negative', () => {
     const beating = (localTimeMs: unknown): boolean =>
       heartbeatInputSchema.safeParse({
-        droneId: 'd1', clockId: LEASE_ID, session: 1, localTimeMs, load: { backends: 0 },
+        droneId: 'd1',
+        clockId: LEASE_ID,
+        session: 1,
+        localTimeMs,
+        load: { backends: 0 },
       }).success;
 
     expect(beating(0.5)).toBe(true);
@@ -121,11 +140,19 @@ describe('contract', () => {
   });
 
   test('ids of drones and programs are plain', () => {
-    const session = { clockId: LEASE_ID, datacenter: 'local', programs: [], version: '1', capacity: 1 };
-    const opening = (droneId: string): boolean => sessionInputSchema.safeParse({ ...session, droneId }).success;
+    const session = {
+      clockId: LEASE_ID,
+      datacenter: 'local',
+      programs: [],
+      version: '1',
+      capacity: 1,
+    };
+    const opening = (droneId: string): boolean =>
+      sessionInputSchema.safeParse({ ...session, droneId }).success;
 
     expect(['d', 'drone-1', 'x'.repeat(64)].map(opening)).toEqual([true, true, true]);
-    for (const wrong of ['', 'D1', '-d', 'd-', 'x'.repeat(65), 'd/1', 'd\n']) expect(opening(wrong)).toBe(false);
+    for (const wrong of ['', 'D1', '-d', 'd-', 'x'.repeat(65), 'd/1', 'd\n'])
+      expect(opening(wrong)).toBe(false);
   });
 
   test('a token is bound to a drone exactly when its role is drone, and may not ask for the reserved namespace', () => {

@@ -1,6 +1,17 @@
 import { z } from 'zod';
-import { BACKEND_STATUSES, LIMITS, TERMINATION_REASONS, type Deadlines } from '@leasehold/keys-core';
-import { datacenterSchema, envNameSchema, idSchema, localTimeMsSchema, textSchema } from './common.ts';
+import {
+  BACKEND_STATUSES,
+  LIMITS,
+  TERMINATION_REASONS,
+  type Deadlines,
+} from '@leasehold/keys-core';
+import {
+  datacenterSchema,
+  envNameSchema,
+  idSchema,
+  localTimeMsSchema,
+  textSchema,
+} from './common.ts';
 
 /** What a drone says of a program that it offers; the command line stays in its own config. */
 export const offeredProgramSchema = z.strictObject({

@@ -2,9 +2,21 @@ import { z } from 'zod';
 import { LIMITS, PHASES } from '@leasehold/keys-core';
 import type { KeyListInput } from '@leasehold/keys-core/keys';
 import {
-  cursorSchema, datacenterSchema, envNameSchema, grantRefSchema, holderSchema, idSchema,
-  idempotencyKeySchema, leaseIdSchema, limitSchema, localTimeMsSchema, nameSchema, namespaceSchema,
-  reasonSchema, tagSchema, textSchema,
+  cursorSchema,
+  datacenterSchema,
+  envNameSchema,
+  grantRefSchema,
+  holderSchema,
+  idSchema,
+  idempotencyKeySchema,
+  leaseIdSchema,
+  limitSchema,
+  localTimeMsSchema,
+  nameSchema,
+  namespaceSchema,
+  reasonSchema,
+  tagSchema,
+  textSchema,
 } from './common.ts';
 
 /** Names a key. An omitted namespace equals the empty one. */
@@ -20,7 +32,10 @@ const keyConfigSchema = z.strictObject({
 });
 
 const argSchema = textSchema({ bytesMax: LIMITS.backendArgBytesMax, isControlAllowed: true });
-const envValueSchema = textSchema({ bytesMax: LIMITS.backendEnvValueBytesMax, isControlAllowed: true });
+const envValueSchema = textSchema({
+  bytesMax: LIMITS.backendEnvValueBytesMax,
+  isControlAllowed: true,
+});
 
 /** Names a program that a drone's own config defines; never a command line. */
 export const spawnSchema = z.strictObject({
@@ -53,7 +68,9 @@ export const connectInputSchema = z
   });
 
 /** What a list of keys can be sorted by. */
-const KEY_SORTS = ['name', 'grantedAt', 'expiresAt'] as const satisfies NonNullable<KeyListInput['sort']>[];
+const KEY_SORTS = ['name', 'grantedAt', 'expiresAt'] as const satisfies NonNullable<
+  KeyListInput['sort']
+>[];
 
 export const keyListInputSchema = z
   .strictObject({

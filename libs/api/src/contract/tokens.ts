@@ -1,14 +1,23 @@
 import { z } from 'zod';
 import { RESERVED_NAMESPACE, ROLES, isWithinNamespace } from '@leasehold/keys-core';
 import {
-  cursorSchema, idSchema, instantSchema, limitSchema, namespaceSchema, reasonSchema, textSchema,
+  cursorSchema,
+  idSchema,
+  instantSchema,
+  limitSchema,
+  namespaceSchema,
+  reasonSchema,
+  textSchema,
 } from './common.ts';
 
 const NAMESPACES_PER_TOKEN_MAX = 64;
 const TOKEN_NAME_BYTES_MAX = 255;
 
 const limitNamespaceSchema = namespaceSchema
-  .refine((namespace) => namespace !== '', 'must not be the root: leave `namespaces` out for no limit')
+  .refine(
+    (namespace) => namespace !== '',
+    'must not be the root: leave `namespaces` out for no limit',
+  )
   .refine(
     (namespace) => !isWithinNamespace(namespace, RESERVED_NAMESPACE),
     `must not be "${RESERVED_NAMESPACE}": that namespace is Leasehold's own`,

@@ -1,5 +1,9 @@
 import { actorOf } from '../context.ts';
-import { droneActInputSchema, droneIdInputSchema, droneListInputSchema } from '../contract/drones.ts';
+import {
+  droneActInputSchema,
+  droneIdInputSchema,
+  droneListInputSchema,
+} from '../contract/drones.ts';
 import { ackInputSchema, heartbeatInputSchema, sessionInputSchema } from '../contract/fleet.ts';
 import { droneProcedure, fleetOperatorProcedure, router, viewerProcedure } from '../trpc.ts';
 
@@ -25,7 +29,11 @@ export const dronesRouter = router({
     .input(droneActInputSchema)
     .mutation(({ ctx, input }) => ctx.services.fleet.markLost(input, actorOf(ctx))),
 
-  session: droneProcedure.input(sessionInputSchema).subscription(async function* ({ ctx, input, signal }) {
+  session: droneProcedure.input(sessionInputSchema).subscription(async function* ({
+    ctx,
+    input,
+    signal,
+  }) {
     yield* ctx.services.fleet.session(input, signal ?? ctx.signal);
   }),
 

@@ -2,10 +2,21 @@ import { LeaseError } from '@leasehold/keys-core';
 import { assertMayHold, callerOf, mayRead } from '../access/access.ts';
 import { actorOf, type ApiServices } from '../context.ts';
 import {
-  connectInputSchema, keyListInputSchema, keyNameSchema, keyPageInputSchema, keyRenewInputSchema,
-  keyRenewableInputSchema, keyRevokeInputSchema,
+  connectInputSchema,
+  keyListInputSchema,
+  keyNameSchema,
+  keyPageInputSchema,
+  keyRenewInputSchema,
+  keyRenewableInputSchema,
+  keyRevokeInputSchema,
 } from '../contract/keys.ts';
-import { clientProcedure, droneProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
+import {
+  clientProcedure,
+  droneProcedure,
+  operatorProcedure,
+  router,
+  viewerProcedure,
+} from '../trpc.ts';
 
 const NOTHING = { items: [], nextCursor: null };
 
@@ -55,13 +66,11 @@ export const keysRouter = router({
       return answer;
     }),
 
-  revoke: operatorProcedure
-    .input(keyRevokeInputSchema)
-    .mutation(async ({ ctx, input }) => {
-      const answer = await ctx.services.keys.revoke(input, callerOf(ctx.access));
-      if (answer.outcome !== 'gone') await auditKey(ctx, 'keys.revoke', input);
-      return answer;
-    }),
+  revoke: operatorProcedure.input(keyRevokeInputSchema).mutation(async ({ ctx, input }) => {
+    const answer = await ctx.services.keys.revoke(input, callerOf(ctx.access));
+    if (answer.outcome !== 'gone') await auditKey(ctx, 'keys.revoke', input);
+    return answer;
+  }),
 
   waiters: viewerProcedure.input(keyPageInputSchema).query(async ({ ctx, input }) => {
     if (!mayRead(ctx.access, input.namespace)) return NOTHING;

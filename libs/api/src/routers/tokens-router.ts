@@ -1,5 +1,9 @@
 import { actorOf } from '../context.ts';
-import { tokenCreateInputSchema, tokenListInputSchema, tokenRevokeInputSchema } from '../contract/tokens.ts';
+import {
+  tokenCreateInputSchema,
+  tokenListInputSchema,
+  tokenRevokeInputSchema,
+} from '../contract/tokens.ts';
 import { adminProcedure, router } from '../trpc.ts';
 
 /** API tokens. A secret is shown once, in the answer of `create`. */

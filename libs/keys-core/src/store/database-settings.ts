@@ -23,5 +23,7 @@ export async function readDatabaseSettings(sql: Sql): Promise<DatabaseSettings> 
 
 /** Answers when the database does, and its tables are there. */
 export async function checkReachable(sql: Sql): Promise<void> {
-  await sql.$queryRaw<{ one: number }[]>`select 1 as one from (select from lease limit 1) as l right join (select 1) as x on true`;
+  await sql.$queryRaw<
+    { one: number }[]
+  >`select 1 as one from (select from lease limit 1) as l right join (select 1) as x on true`;
 }

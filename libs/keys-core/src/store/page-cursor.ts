@@ -21,7 +21,9 @@ export function decodeCursor(cursor: string, valueCount: number): string[] {
 }
 
 function isTextList(value: unknown): value is string[] {
-  return Array.isArray(value) && value.every((item) => typeof item === 'string' && !item.includes('\0'));
+  return (
+    Array.isArray(value) && value.every((item) => typeof item === 'string' && !item.includes('\0'))
+  );
 }
 
 /** What a cursor that no list of ours answered is met with. */

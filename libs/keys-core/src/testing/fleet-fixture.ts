@@ -1,6 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { statusRank, type BackendStatus } from '../kernel/backend-state.ts';
-import { openSession, recordHeartbeat, type SessionRef, type SessionRequest } from '../store/fleet/drone-sessions.ts';
+import {
+  openSession,
+  recordHeartbeat,
+  type SessionRef,
+  type SessionRequest,
+} from '../store/fleet/drone-sessions.ts';
 import type { Sql } from '../store/rows.ts';
 
 /** A drone that offers `room` and has just sent a heartbeat, unless `change` says otherwise. */
@@ -60,7 +65,11 @@ export async function aBackend(
 /** An action in the outbox of a drone. @returns its id. */
 export async function anAction(
   sql: Sql,
-  of: { readonly droneId: string; readonly backendId: string; readonly kind?: 'spawn' | 'terminate' },
+  of: {
+    readonly droneId: string;
+    readonly backendId: string;
+    readonly kind?: 'spawn' | 'terminate';
+  },
 ): Promise<string> {
   const rows = await sql.$queryRaw<{ id: string }[]>`
     insert into backend_action (backend_id, drone_id, kind, payload)

@@ -6,7 +6,14 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { openKernel } from '../../testing/kernel-fixture.ts';
 import type { Sql } from '../rows.ts';
-import { findToken, insertToken, listTokens, revokeToken, tokensInForce, type NewToken } from './api-tokens.ts';
+import {
+  findToken,
+  insertToken,
+  listTokens,
+  revokeToken,
+  tokensInForce,
+  type NewToken,
+} from './api-tokens.ts';
 import { listAudit, writeAudit } from './audit.ts';
 import { bootstrapCredentials } from './bootstrap-credentials.ts';
 import { createTokenAuthority, TOKENS_TOPIC } from './token-authority.ts';
@@ -14,8 +21,15 @@ import { hashTokenSecret, isTokenSecret, newTokenSecret } from './token-secret.t
 
 async function aToken(sql: Sql, change: Partial<NewToken> = {}): Promise<NewToken> {
   const token: NewToken = {
-    tokenId: randomUUID(), secret: newTokenSecret(), name: 'test', role: 'viewer', namespaces: null,
-    droneId: null, createdBy: 'test', expiresAt: null, ...change,
+    tokenId: randomUUID(),
+    secret: newTokenSecret(),
+    name: 'test',
+    role: 'viewer',
+    namespaces: null,
+    droneId: null,
+    createdBy: 'test',
+    expiresAt: null,
+    ...change,
   };
   await insertToken(sql, token);
   return token;
@@ -32,7 +46,9 @@ describe('API tokens', () => {
     const { store } = await openKernel();
     const { secret } = await aToken(store.prisma);
 
-    const rows = await store.prisma.$queryRaw<{ row: string }[]>`select t::text as row from api_token t`;
+    const rows = await store.prisma.$queryRaw<
+      { row: string }[]
+    >`select t::text as row from api_token t`;
 
     expect(rows.map(({ row }) => row).join()).toContain(hashTokenSecret(secret));
     expect(rows.map(({ row }) => row).join()).not.toContain(secret.slice(3));
@@ -50,7 +66,9 @@ describe('API tokens', () => {
 
     expect(await findToken(store.prisma, hashTokenSecret(revoked.secret))).toBeUndefined();
     expect(await findToken(store.prisma, hashTokenSecret(expired.secret))).toBeUndefined();
-    expect(await findToken(store.prisma, hashTokenSecret(good.secret))).toMatchObject({ namespaces: ['a'] });
+    expect(await findToken(store.prisma, hashTokenSecret(good.secret))).toMatchObject({
+      namespaces: ['a'],
+    });
     expect(
       await tokensInForce(store.prisma, [revoked.tokenId, expired.tokenId, good.tokenId]),
     ).toEqual(new Set([good.tokenId]));
@@ -59,9 +77,11 @@ describe('API tokens', () => {
   test('a token that would already have expired is not made', async () => {
     const { store } = await openKernel();
 
-    await expect(aToken(store.prisma, { expiresAt: '2001-01-01T00:00:00Z' })).rejects.toMatchObject({
-      code: 'request.invalid',
-    });
+    await expect(aToken(store.prisma, { expiresAt: '2001-01-01T00:00:00Z' })).rejects.toMatchObject(
+      {
+        code: 'request.invalid',
+      },
+    );
     expect((await listTokens(store.prisma, { limit: 5 })).items).toEqual([]);
   });
 
@@ -80,19 +100,23 @@ describe('API tokens', () => {
     expect(await authority.authenticate(secret)).toBeUndefined();
   });
 
-  test.each(['', 'lh_', 'lh_short', `${newTokenSecret()}x`, newTokenSecret().replace('lh_', 'LH_'), "lh_' or 1=1 --"])(
-    'a malformed secret %j is nobody',
-    async (secret) => {
-      const { store } = await openKernel();
-      const authority = createTokenAuthority(store);
-      onTestFinished(() => {
-        authority.close();
-      });
+  test.each([
+    '',
+    'lh_',
+    'lh_short',
+    `${newTokenSecret()}x`,
+    newTokenSecret().replace('lh_', 'LH_'),
+    "lh_' or 1=1 --",
+  ])('a malformed secret %j is nobody', async (secret) => {
+    const { store } = await openKernel();
+    const authority = createTokenAuthority(store);
+    onTestFinished(() => {
+      authority.close();
+    });
 
-      expect(isTokenSecret(secret)).toBe(false);
-      expect(await authority.authenticate(secret)).toBeUndefined();
-    },
-  );
+    expect(isTokenSecret(secret)).toBe(false);
+    expect(await authority.authenticate(secret)).toBeUndefined();
+  });
 
   test('the last use is written down, from the background', async () => {
     const { store } = await openKernel();
@@ -106,7 +130,9 @@ describe('API tokens', () => {
 
     await authority.flushLastUses();
 
-    await waitUntil(async () => (await listTokens(store.prisma, { limit: 1 })).items[0]?.lastUsedAt);
+    await waitUntil(
+      async () => (await listTokens(store.prisma, { limit: 1 })).items[0]?.lastUsedAt,
+    );
     expect((await listTokens(store.prisma, { limit: 1 })).items[0]?.lastUsedAt).toMatch(/Z$/u);
   });
 });
@@ -132,13 +158,20 @@ describe('credentials file', () => {
     const { store } = await openKernel();
     const file = path.join(await aFolder(), 'credentials.json');
     const first = await bootstrapCredentials(store, file, { droneIds: ['d1'] });
-    await writeFile(file, JSON.stringify({ ...first, client: 'nonsense', console: { email: 'a@b' } }));
+    await writeFile(
+      file,
+      JSON.stringify({ ...first, client: 'nonsense', console: { email: 'a@b' } }),
+    );
     const viewer = await findToken(store.prisma, hashTokenSecret(first.viewer));
     await revokeToken(store.prisma, viewer?.tokenId ?? '');
 
     const second = await bootstrapCredentials(store, file, { droneIds: ['d1'] });
 
-    expect(second).toMatchObject({ admin: first.admin, operator: first.operator, drone: first.drone });
+    expect(second).toMatchObject({
+      admin: first.admin,
+      operator: first.operator,
+      drone: first.drone,
+    });
     expect(second.client).not.toBe(first.client);
     expect(second.viewer).not.toBe(first.viewer);
     expect(JSON.parse(await readFile(file, 'utf8'))).toMatchObject({ console: { email: 'a@b' } });
@@ -159,16 +192,29 @@ describe('audit', () => {
   test('is listed newest first, page by page, and filtered', async () => {
     const { store } = await openKernel();
     for (const action of ['a', 'b', 'a']) {
-      await writeAudit(store.prisma, { actor: 'ann', role: 'operator', action, resource: 'drone:d1', detail: { n: 1 } });
+      await writeAudit(store.prisma, {
+        actor: 'ann',
+        role: 'operator',
+        action,
+        resource: 'drone:d1',
+        detail: { n: 1 },
+      });
     }
 
     const first = await listAudit(store.prisma, { limit: 2 });
     const second = await listAudit(store.prisma, { limit: 2, cursor: first.nextCursor ?? '' });
-    const filtered = await listAudit(store.prisma, { limit: 9, action: 'a', actor: 'ann', from: '2001-01-01T00:00:00Z' });
+    const filtered = await listAudit(store.prisma, {
+      limit: 9,
+      action: 'a',
+      actor: 'ann',
+      from: '2001-01-01T00:00:00Z',
+    });
 
     expect([...first.items, ...second.items].map((entry) => entry.action)).toEqual(['a', 'b', 'a']);
     expect(second.nextCursor).toBeNull();
     expect(filtered.items).toHaveLength(2);
-    expect((await listAudit(store.prisma, { limit: 9, to: '2001-01-01T00:00:00Z' })).items).toEqual([]);
+    expect((await listAudit(store.prisma, { limit: 9, to: '2001-01-01T00:00:00Z' })).items).toEqual(
+      [],
+    );
   });
 });

@@ -41,7 +41,10 @@ export interface NewToken {
   readonly expiresAt: string | null;
 }
 
-type TokenRow = Omit<TokenView, 'createdAt' | 'expiresAt' | 'revokedAt' | 'lastUsedAt' | 'namespaces'> & {
+type TokenRow = Omit<
+  TokenView,
+  'createdAt' | 'expiresAt' | 'revokedAt' | 'lastUsedAt' | 'namespaces'
+> & {
   readonly namespaces: string[];
   readonly createdAt: Date;
   readonly expiresAt: Date | null;
@@ -109,7 +112,10 @@ export async function listTokens(
 }
 
 /** Ends a token at once. `changed` is false when it was revoked before, or never existed. */
-export async function revokeToken(sql: Sql, tokenId: string): Promise<{ changed: boolean; name: string | null }> {
+export async function revokeToken(
+  sql: Sql,
+  tokenId: string,
+): Promise<{ changed: boolean; name: string | null }> {
   const rows = await sql.$queryRaw<{ name: string }[]>`
     update api_token
     set revoked_at = clock_timestamp()

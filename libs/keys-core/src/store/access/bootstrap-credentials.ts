@@ -16,7 +16,13 @@ export interface Credentials {
   readonly drone: string;
 }
 
-const CREDENTIAL_ROLES = ['admin', 'operator', 'client', 'viewer', 'drone'] as const satisfies Role[];
+const CREDENTIAL_ROLES = [
+  'admin',
+  'operator',
+  'client',
+  'viewer',
+  'drone',
+] as const satisfies Role[];
 
 /**
  * Sees to it that every secret in the file is a token in force of its role, and answers them.
@@ -53,7 +59,8 @@ async function ensureToken(
   await insertToken(sql, {
     tokenId: randomUUID(),
     secret,
-    name: wanted.droneId === null ? `bootstrap ${wanted.role}` : `bootstrap drone ${wanted.droneId}`,
+    name:
+      wanted.droneId === null ? `bootstrap ${wanted.role}` : `bootstrap drone ${wanted.droneId}`,
     role: wanted.role,
     namespaces: null,
     droneId: wanted.droneId,

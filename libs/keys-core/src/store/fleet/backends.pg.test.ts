@@ -12,7 +12,10 @@ describe('backends and drones as operators see them', () => {
     const { store } = await openKernel();
     const made: string[] = [];
     for (let index = 0; index < 7; index += 1) {
-      const { backendId } = await aBackend(store.prisma, { droneId: 'd1', ageMs: (7 - index) * 1_000 });
+      const { backendId } = await aBackend(store.prisma, {
+        droneId: 'd1',
+        ageMs: (7 - index) * 1_000,
+      });
       made.unshift(backendId);
     }
 
@@ -35,7 +38,9 @@ describe('backends and drones as operators see them', () => {
 
     const { items } = await listBackends(store.prisma, { limit: 10 }, ['user']);
 
-    expect(new Set(items.map((item) => item.backendId))).toEqual(new Set([own.backendId, child.backendId]));
+    expect(new Set(items.map((item) => item.backendId))).toEqual(
+      new Set([own.backendId, child.backendId]),
+    );
     await expect(getBackend(store.prisma, alike.backendId, ['user'])).rejects.toMatchObject({
       code: 'backend.not_found',
     });
@@ -60,7 +65,11 @@ describe('backends and drones as operators see them', () => {
   test('refuses a cursor that no list has answered', async () => {
     const { store } = await openKernel();
 
-    for (const cursor of ['nonsense', Buffer.from('["x"]').toString('base64url'), Buffer.from('["x","y"]').toString('base64url')]) {
+    for (const cursor of [
+      'nonsense',
+      Buffer.from('["x"]').toString('base64url'),
+      Buffer.from('["x","y"]').toString('base64url'),
+    ]) {
       await expect(listBackends(store.prisma, { limit: 1, cursor }, null)).rejects.toMatchObject({
         code: 'request.invalid',
       });
@@ -73,7 +82,11 @@ describe('backends and drones as operators see them', () => {
     await aDrone(store.prisma, { droneId: 'd4', heartbeatAgeMs: null, programs: [] });
 
     const first = await listDrones(store.prisma, { limit: 2 }, 1_000);
-    const second = await listDrones(store.prisma, { limit: 2, cursor: first.nextCursor ?? '' }, 1_000);
+    const second = await listDrones(
+      store.prisma,
+      { limit: 2, cursor: first.nextCursor ?? '' },
+      1_000,
+    );
     const stale = await listDrones(store.prisma, { limit: 9, status: 'unreachable' }, 1_000);
     const rooms = await listDrones(store.prisma, { limit: 9, program: 'room' }, 1_000);
 
@@ -86,8 +99,16 @@ describe('backends and drones as operators see them', () => {
 
   test('retention removes what ended long ago, with its states, and nothing that lives', async () => {
     const { store } = await openKernel();
-    const old = await aBackend(store.prisma, { droneId: 'd1', status: 'terminated', ageMs: 31 * DAY_MS });
-    const recent = await aBackend(store.prisma, { droneId: 'd1', status: 'terminated', ageMs: DAY_MS });
+    const old = await aBackend(store.prisma, {
+      droneId: 'd1',
+      status: 'terminated',
+      ageMs: 31 * DAY_MS,
+    });
+    const recent = await aBackend(store.prisma, {
+      droneId: 'd1',
+      status: 'terminated',
+      ageMs: DAY_MS,
+    });
     const living = await aBackend(store.prisma, { droneId: 'd1', ageMs: 31 * DAY_MS });
     await store.prisma.$queryRaw`
       insert into backend_state (backend_id, status) values (${old.backendId}, 'terminated') returning id::text`;
@@ -95,9 +116,13 @@ describe('backends and drones as operators see them', () => {
     const removed = await removeOldFleetRows(store.prisma, 30);
 
     const { items } = await listBackends(store.prisma, { limit: 10 }, null);
-    expect(new Set(items.map((item) => item.backendId))).toEqual(new Set([recent.backendId, living.backendId]));
+    expect(new Set(items.map((item) => item.backendId))).toEqual(
+      new Set([recent.backendId, living.backendId]),
+    );
     expect(removed.backends).toBe(1);
-    const [states] = await store.prisma.$queryRaw<{ left: number }[]>`select count(*)::int as left from backend_state`;
+    const [states] = await store.prisma.$queryRaw<
+      { left: number }[]
+    >`select count(*)::int as left from backend_state`;
     expect(states?.left).toBe(0);
   });
 });

@@ -59,12 +59,16 @@ export async function listBackends(
     Prisma.sql`lease_is_within(b.namespace, ${limitsJson(limits)}::jsonb)`,
     ...(after === undefined
       ? []
-      : [Prisma.sql`(b.created_at, b.id) < (${after.createdAt}::timestamptz, ${after.id}::text collate "C")`]),
+      : [
+          Prisma.sql`(b.created_at, b.id) < (${after.createdAt}::timestamptz, ${after.id}::text collate "C")`,
+        ]),
     ...(input.droneId === undefined ? [] : [Prisma.sql`b.drone_id = ${input.droneId} collate "C"`]),
     ...(input.status === undefined ? [] : [Prisma.sql`b.status = ${input.status}`]),
     ...(input.live === true ? [Prisma.sql`b.status <> 'terminated'`] : []),
     ...(input.program === undefined ? [] : [Prisma.sql`b.program = ${input.program}`]),
-    ...(input.namespace === undefined ? [] : [Prisma.sql`b.namespace = ${input.namespace} collate "C"`]),
+    ...(input.namespace === undefined
+      ? []
+      : [Prisma.sql`b.namespace = ${input.namespace} collate "C"`]),
     ...(input.name === undefined ? [] : [Prisma.sql`b.name = ${input.name} collate "C"`]),
   ];
   const rows = await sql.$queryRaw<BackendRow[]>`

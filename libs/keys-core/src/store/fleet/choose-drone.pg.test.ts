@@ -8,7 +8,12 @@ import { setDraining, setLost } from './drones.ts';
 const HEARTBEAT_MS = 1_000;
 
 const ROOM: DroneChoiceInput = {
-  program: 'room', args: [], env: {}, datacenter: 'local', heartbeatMs: HEARTBEAT_MS, random: () => 0.5,
+  program: 'room',
+  args: [],
+  env: {},
+  datacenter: 'local',
+  heartbeatMs: HEARTBEAT_MS,
+  random: () => 0.5,
 };
 
 describe('scheduler', () => {
@@ -23,7 +28,9 @@ describe('scheduler', () => {
     const { store } = await openKernel();
     await aDrone(store.prisma);
 
-    expect(await chooseDrone(store, { ...ROOM, program: 'other' })).toEqual({ problem: 'no_drone' });
+    expect(await chooseDrone(store, { ...ROOM, program: 'other' })).toEqual({
+      problem: 'no_drone',
+    });
   });
 
   test.each([
@@ -78,7 +85,9 @@ describe('scheduler', () => {
     await aBackend(store.prisma, { droneId: calm.droneId, status: 'terminated' });
 
     for (const at of [0, 0.3, 0.99]) {
-      expect(await chooseDrone(store, { ...ROOM, random: () => at })).toEqual({ droneId: calm.droneId });
+      expect(await chooseDrone(store, { ...ROOM, random: () => at })).toEqual({
+        droneId: calm.droneId,
+      });
     }
   });
 
@@ -107,15 +116,19 @@ describe('scheduler', () => {
     });
   });
 
-  test.each(['LEASEHOLD_KEY', 'PORT', 'PATH', 'LD_PRELOAD', 'DYLD_INSERT_LIBRARIES', 'NODE_OPTIONS'])(
-    'never lets a request set %s, whatever the program allows',
-    async (name) => {
-      const { store } = await openKernel();
-      await aDrone(store.prisma, { programs: [{ name: 'room', allowArgs: true, allowEnv: [name] }] });
+  test.each([
+    'LEASEHOLD_KEY',
+    'PORT',
+    'PATH',
+    'LD_PRELOAD',
+    'DYLD_INSERT_LIBRARIES',
+    'NODE_OPTIONS',
+  ])('never lets a request set %s, whatever the program allows', async (name) => {
+    const { store } = await openKernel();
+    await aDrone(store.prisma, { programs: [{ name: 'room', allowArgs: true, allowEnv: [name] }] });
 
-      expect(await chooseDrone(store, { ...ROOM, env: { [name]: 'x' } })).toEqual({
-        problem: 'not_allowed',
-      });
-    },
-  );
+    expect(await chooseDrone(store, { ...ROOM, env: { [name]: 'x' } })).toEqual({
+      problem: 'not_allowed',
+    });
+  });
 });

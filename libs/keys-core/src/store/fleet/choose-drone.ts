@@ -21,7 +21,8 @@ export interface DroneChoiceInput {
 }
 
 /** `not_allowed`: drones offer the program, and none of them takes what the request passes. */
-export type DroneChoice = { readonly droneId: string } | { readonly problem: 'no_drone' | 'not_allowed' };
+export type DroneChoice =
+  { readonly droneId: string } | { readonly problem: 'no_drone' | 'not_allowed' };
 
 /** A drone that offers the program. */
 export interface Candidate {

@@ -33,7 +33,11 @@ describe('drone session', () => {
     const voided = await getDrone(store.prisma, droneId, HEARTBEAT_MS);
 
     expect(kept.heartbeatAt).not.toBeNull();
-    expect(voided).toMatchObject({ heartbeatAt: null, heartbeatAgeMs: null, status: 'unreachable' });
+    expect(voided).toMatchObject({
+      heartbeatAt: null,
+      heartbeatAgeMs: null,
+      status: 'unreachable',
+    });
   });
 
   test('hears a heartbeat of the newest session and its clock only', async () => {
@@ -42,7 +46,11 @@ describe('drone session', () => {
     const session = await openSession(store.prisma, aSession(older.droneId, older.clockId));
     const beat = { droneId: older.droneId, localTimeMs: 5, load: { backends: 0 } };
 
-    const ofOlder = recordHeartbeat(store.prisma, { ...beat, clockId: older.clockId, session: older.session });
+    const ofOlder = recordHeartbeat(store.prisma, {
+      ...beat,
+      clockId: older.clockId,
+      session: older.session,
+    });
     await expect(ofOlder).rejects.toMatchObject({ code: 'session.superseded' });
     const ofOtherClock = recordHeartbeat(store.prisma, { ...beat, clockId: randomUUID(), session });
     await expect(ofOtherClock).rejects.toMatchObject({ code: 'session.superseded' });

@@ -9,7 +9,11 @@ describe('outbox', () => {
     const { store } = await openKernel();
     const drone = await aDrone(store.prisma);
     const spawnA = await anAction(store.prisma, { ...drone, backendId: 'a' });
-    const terminateA = await anAction(store.prisma, { ...drone, backendId: 'a', kind: 'terminate' });
+    const terminateA = await anAction(store.prisma, {
+      ...drone,
+      backendId: 'a',
+      kind: 'terminate',
+    });
     const spawnB = await anAction(store.prisma, { ...drone, backendId: 'b' });
 
     const [before] = await readOutboxes(store.prisma, [drone.droneId]);
@@ -26,13 +30,21 @@ describe('outbox', () => {
     const one = await aDrone(store.prisma);
     const two = await aDrone(store.prisma);
     await openSession(store.prisma, {
-      droneId: two.droneId, clockId: two.clockId, datacenter: 'local', programs: [], version: 'x', capacity: 1,
+      droneId: two.droneId,
+      clockId: two.clockId,
+      datacenter: 'local',
+      programs: [],
+      version: 'x',
+      capacity: 1,
     });
 
     const outboxes = await readOutboxes(store.prisma, [one.droneId, two.droneId, 'nobody']);
 
     expect(new Map(outboxes.map((outbox) => [outbox.droneId, outbox.session]))).toEqual(
-      new Map([[one.droneId, 1], [two.droneId, 2]]),
+      new Map([
+        [one.droneId, 1],
+        [two.droneId, 2],
+      ]),
     );
   });
 
@@ -42,9 +54,15 @@ describe('outbox', () => {
     const other = await aDrone(store.prisma);
     const actionId = await anAction(store.prisma, { ...drone, backendId: 'a' });
 
-    expect(await acknowledgeAction(store.prisma, { ...other, actionId })).toEqual({ acknowledged: false });
-    expect(await acknowledgeAction(store.prisma, { ...drone, actionId })).toEqual({ acknowledged: true });
-    expect(await acknowledgeAction(store.prisma, { ...drone, actionId })).toEqual({ acknowledged: false });
+    expect(await acknowledgeAction(store.prisma, { ...other, actionId })).toEqual({
+      acknowledged: false,
+    });
+    expect(await acknowledgeAction(store.prisma, { ...drone, actionId })).toEqual({
+      acknowledged: true,
+    });
+    expect(await acknowledgeAction(store.prisma, { ...drone, actionId })).toEqual({
+      acknowledged: false,
+    });
     await expect(
       acknowledgeAction(store.prisma, { ...drone, session: drone.session + 1, actionId }),
     ).rejects.toMatchObject({ code: 'session.superseded' });

@@ -24,7 +24,9 @@ export interface Outbox {
  * is not answered was never registered.
  */
 export async function readOutboxes(sql: Sql, droneIds: readonly string[]): Promise<Outbox[]> {
-  const rows = await sql.$queryRaw<(Omit<Outbox, 'actions'> & { actions: OutboxAction[] | null })[]>`
+  const rows = await sql.$queryRaw<
+    (Omit<Outbox, 'actions'> & { actions: OutboxAction[] | null })[]
+  >`
     select d.id as "droneId", d.session::float8 as session, o.actions
     from drone d
     cross join lateral (
