@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'vitest';
+import { LeaseError } from '@leasehold/keys-core';
+import { readConfig } from './config.ts';
+
+function problemsOf(environment: Record<string, string>): string[] {
+  try {
+    readConfig(environment);
+    return [];
+  } catch (error) {
+    expect(error).toBeInstanceOf(LeaseError);
+    return (error as LeaseError).details['problems'] as string[];
+  }
+}
+
+describe('configuration', () => {
+  test('an empty environment gives the documented defaults', () => {
+    expect(readConfig({})).toMatchObject({
+      databaseUrl: null,
+      host: '127.0.0.1',
+      port: 4_600,
+      datacenter: 'local',
+      ladder: { renewAfterMs: 30_000, softAfterMs: 40_000, hardAfterMs: 50_000, ttlMs: 60_000 },
+      heartbeatMs: 7_000,
+      retentionDays: 30,
+      logLevel: 'info',
+    });
+  });
+
+  test('a variable that is set to nothing counts as not set', () => {
+    expect(readConfig({ LEASEHOLD_PORT: '', DATABASE_URL: '' })).toEqual(readConfig({}));
+  });
+
+  test('the preset fast brings its ladder and its heartbeat, and single rungs can be changed', () => {
+    const config = readConfig({ LEASEHOLD_PRESET: 'fast', LEASEHOLD_KEY_EXPIRE_MS: '7000' });
+
+    expect(config.ladder).toEqual({
+      renewAfterMs: 3_000,
+      softAfterMs: 4_000,
+      hardAfterMs: 5_000,
+      ttlMs: 7_000,
+    });
+    expect(config.heartbeatMs).toBe(1_000);
+  });
+
+  test('every wrong value is named at once, and no value is repeated', () => {
+    const environment = {
+      DATABASE_URL: 'mysql://root:hunter2@host/db',
+      LEASEHOLD_PORT: '70000',
+      LEASEHOLD_DATACENTER: 'Über',
+      LEASEHOLD_PRESET: 'quick',
+      LEASEHOLD_KEY_SOFT_MS: '-1',
+      LEASEHOLD_HEARTBEAT_MS: '1.5',
+      LEASEHOLD_EVENT_RETENTION_DAYS: '0',
+      LEASEHOLD_LOG_LEVEL: 'loud',
+    };
+
+    const problems = problemsOf(environment);
+
+    expect(problems.map((problem) => problem.split(':')[0])).toEqual(Object.keys(environment));
+    expect(problems.join()).not.toContain('hunter2');
+  });
+
+  test('a ladder that keeps no promise is refused with each of its problems', () => {
+    const problems = problemsOf({
+      LEASEHOLD_KEY_RENEW_MS: '1000',
+      LEASEHOLD_KEY_SOFT_MS: '1000',
+      LEASEHOLD_KEY_HARD_MS: '1200',
+      LEASEHOLD_KEY_EXPIRE_MS: '1300',
+      LEASEHOLD_HEARTBEAT_MS: '500',
+    });
+
+    expect(problems).toHaveLength(4);
+  });
+});
