@@ -1,0 +1,47 @@
+import { tableOf, type Figure } from './figures.ts';
+import { openRig, type Rig } from './rig.ts';
+import { measureRenewals } from './renewals.ts';
+
+/** All measurements by the name that selects them, in the order in which they run. */
+const MEASUREMENTS: Record<string, (rig: Rig) => Promise<Figure[]>> = {
+  renewals: measureRenewals,
+};
+
+async function main(args: readonly string[]): Promise<void> {
+  const names = args.filter((arg) => arg !== '--quick');
+  const unknown = names.filter((name) => MEASUREMENTS[name] === undefined);
+  if (unknown.length > 0) {
+    throw new Error(`unknown: ${unknown.join(' ')}; there are ${Object.keys(MEASUREMENTS).join(' ')}`);
+  }
+  const rig = await openRig(args.includes('--quick'));
+  const figures: Figure[] = [];
+  const interrupted = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      interrupted.abort();
+    });
+  }
+  try {
+    for (const [name, measure] of Object.entries(MEASUREMENTS)) {
+      if (names.length > 0 && !names.includes(name)) continue;
+      process.stderr.write(`${name} …\n`);
+      figures.push(...(await orInterrupted(measure(rig), interrupted.signal)));
+    }
+  } finally {
+    await rig.close();
+  }
+  process.stdout.write(`${tableOf(figures)}\n`);
+}
+
+function orInterrupted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return Promise.race([
+    work,
+    new Promise<never>((_, reject) => {
+      signal.addEventListener('abort', () => {
+        reject(new Error('interrupted'));
+      });
+    }),
+  ]);
+}
+
+await main(process.argv.slice(2));

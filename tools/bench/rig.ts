@@ -1,0 +1,77 @@
+/** What every measurement stands on: one PostgreSQL that keeps what it promises, databases in it. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { createBootClock, systemIds } from '@leasehold/service-kit';
+import {
+  createDatabase, createLeaseStore, findMigrationsDir, migrate, openStore, startEmbeddedPostgres,
+  type LeaseStore, type Store,
+} from '@leasehold/keys-core/store';
+import pg from 'pg';
+
+/** Both sides of a comparison get as many connections. */
+export const CONNECTIONS_MAX = 10;
+
+export interface BenchDatabase {
+  readonly url: string;
+  readonly store: Store;
+  readonly leases: LeaseStore;
+  /** The driver alone, for the other side. */
+  readonly pool: pg.Pool;
+}
+
+export interface Rig {
+  /** Where measurements may keep files; removed at the end. */
+  readonly folder: string;
+  readonly isQuick: boolean;
+  /** A new, migrated database, whose connections the rig closes. */
+  database(name: string): Promise<BenchDatabase>;
+  /** Calls `step` when the rig is taken down, the latest first. */
+  onClose(step: () => Promise<unknown>): void;
+  close(): Promise<void>;
+}
+
+/** Starts PostgreSQL with fsync and synchronous commit, as an installation has them. */
+export async function openRig(isQuick: boolean): Promise<Rig> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-bench-'));
+  const steps: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })];
+  const close = async (): Promise<void> => {
+    for (let step = steps.pop(); step !== undefined; step = steps.pop()) await step();
+  };
+  try {
+    const postgres = await startEmbeddedPostgres({
+      dataDir: path.join(folder, 'postgres'),
+      // Statistics are read by a measurement, and a checkpoint in one side's round would be unfair.
+      settings: { max_connections: '200', max_wal_size: '8GB', checkpoint_timeout: '30min' },
+    });
+    steps.push(() => postgres.stop());
+    const clock = createBootClock();
+    return {
+      folder,
+      isQuick,
+      onClose: (step) => steps.push(step),
+      close,
+      async database(name) {
+        const url = postgres.url(name);
+        await createDatabase(url);
+        await migrate(url, findMigrationsDir());
+        const store = openStore({
+          databaseUrl: url,
+          datacenter: 'bench',
+          clock,
+          ids: systemIds,
+          connectionsMax: CONNECTIONS_MAX,
+        });
+        const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS_MAX });
+        steps.push(async () => {
+          await pool.end();
+          await store.close();
+        });
+        return { url, store, leases: createLeaseStore(store), pool };
+      },
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
