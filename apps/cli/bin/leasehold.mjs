@@ -7,6 +7,8 @@ const program = new URL('../dist/main.mjs', import.meta.url);
 if (existsSync(program)) {
   await import(program.href);
 } else {
-  console.error('leasehold is not built yet. Run `npm run build`, or `npm start`, which builds it.');
+  console.error(
+    'leasehold is not built yet. Run `npm run build`, or `npm start`, which builds it.',
+  );
   process.exitCode = 1;
 }

@@ -91,7 +91,8 @@ export function controllerAccess(config: CliConfig): { url: string; token: strin
     );
   }
   // A token is never sent to an address that it was not made for.
-  const token = config.token ?? (config.url === null ? readCredentials(config.home)?.admin : undefined);
+  const token =
+    config.token ?? (config.url === null ? readCredentials(config.home)?.admin : undefined);
   if (token === undefined) {
     throw usageFailure(
       'LEASEHOLD_TOKEN is not set.',

@@ -53,7 +53,9 @@ describe('parseConfig', () => {
   });
 
   test('refuses a ladder whose rungs are out of order', () => {
-    expect(problemsOf({ LEASEHOLD_KEY_RENEW_MS: '45000' })).toContain('renew must be less than soft');
+    expect(problemsOf({ LEASEHOLD_KEY_RENEW_MS: '45000' })).toContain(
+      'renew must be less than soft',
+    );
   });
 
   test('a variable that is set to nothing counts as not set', () => {

@@ -20,7 +20,8 @@ const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
   'request.invalid': undefined,
   'auth.required':
     'The token was refused. Set LEASEHOLD_TOKEN to a valid one; `leasehold tokens ls` lists them.',
-  'key.unheld': 'Add `--program NAME` to start a backend; `leasehold drones ls` shows what is offered.',
+  'key.unheld':
+    'Add `--program NAME` to start a backend; `leasehold drones ls` shows what is offered.',
   'key.terminating': 'Wait, or pass a larger `--wait` (milliseconds).',
   'key.holder_unreachable':
     'Its backend may still run, so the key is not given away before it runs out. See `leasehold drones ls`.',

@@ -35,12 +35,12 @@ export function credentialsPath(home: string): string {
 
 /** What runs, by its own words; undefined when nothing was started in this home. */
 export function readRunFile(home: string): RunFile | undefined {
-  return readJson<RunFile>(runFilePath(home));
+  return readJson(runFilePath(home)) as RunFile | undefined;
 }
 
 /** @returns undefined when there are none. */
 export function readCredentials(home: string): Credentials | undefined {
-  return readJson<Credentials>(credentialsPath(home));
+  return readJson(credentialsPath(home)) as Credentials | undefined;
 }
 
 /** Makes the home directory, which only its owner may enter. */
@@ -67,7 +67,7 @@ export function writePrivateJson(path: string, value: unknown): void {
   }
 }
 
-function readJson<Value>(path: string): Value | undefined {
+function readJson(path: string): unknown {
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
@@ -80,8 +80,12 @@ function readJson<Value>(path: string): Value | undefined {
     );
   }
   try {
-    return JSON.parse(text) as Value;
+    return JSON.parse(text) as unknown;
   } catch {
-    throw refusal('home.unreadable', `${path} is not JSON.`, 'Remove it, and start `leasehold up` again.');
+    throw refusal(
+      'home.unreadable',
+      `${path} is not JSON.`,
+      'Remove it, and start `leasehold up` again.',
+    );
   }
 }

@@ -42,7 +42,11 @@ const COMMANDS: readonly AddCommand[] = [
 ];
 
 /** Commands by what they are about. */
-const GROUPS: readonly (readonly [name: string, description: string, commands: readonly AddCommand[]])[] = [
+const GROUPS: readonly (readonly [
+  name: string,
+  description: string,
+  commands: readonly AddCommand[],
+])[] = [
   [
     'keys',
     'Look at keys, and take them away',
@@ -56,8 +60,16 @@ const GROUPS: readonly (readonly [name: string, description: string, commands: r
       addKeysHistory,
     ],
   ],
-  ['backends', 'Look at backends, and stop them', [addBackendsLs, addBackendsShow, addBackendsTerminate, addBackendsWatch]],
-  ['drones', 'Look at drones, and take them out of use', [addDronesLs, addDronesShow, addDronesDrain, addDronesUndrain, addDronesMarkLost]],
+  [
+    'backends',
+    'Look at backends, and stop them',
+    [addBackendsLs, addBackendsShow, addBackendsTerminate, addBackendsWatch],
+  ],
+  [
+    'drones',
+    'Look at drones, and take them out of use',
+    [addDronesLs, addDronesShow, addDronesDrain, addDronesUndrain, addDronesMarkLost],
+  ],
   ['tokens', 'Make and end API tokens', [addTokensCreate, addTokensLs, addTokensRevoke]],
   ['audit', 'Look at what operators did', [addAuditLs]],
   ['config', 'Look at the configuration', [addConfigPrint]],

@@ -10,7 +10,10 @@ import { createProgram } from './program.ts';
  * Runs one command line: arguments without the program's own name.
  * @returns its exit code; undefined when the process has become another program, which sets it.
  */
-export async function runCli(args: readonly string[], context: CliContext): Promise<number | undefined> {
+export async function runCli(
+  args: readonly string[],
+  context: CliContext,
+): Promise<number | undefined> {
   const cli = createCli(context, asksForJson(args));
   try {
     const program = createProgram(cli);

@@ -26,7 +26,10 @@ export function pathOfPart(part: keyof typeof FROM_DIST): string {
  * Becomes another program: it finds its own arguments in `process.argv`, and from here on the
  * process is its.
  */
-export async function becomeApp(app: 'controller' | 'drone', args: readonly string[]): Promise<void> {
+export async function becomeApp(
+  app: 'controller' | 'drone',
+  args: readonly string[],
+): Promise<void> {
   const path = pathOfPart(app);
   process.argv = [process.argv[0] ?? 'node', path, ...args];
   await import(path);

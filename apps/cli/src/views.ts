@@ -1,8 +1,9 @@
 /** The answers of the API that commands show, named once. They are whatever the router gives. */
 import type { ControllerApi } from '@leasehold/client';
 
-type ItemOf<Query extends (...args: never[]) => Promise<{ items: readonly unknown[] }>> =
-  Awaited<ReturnType<Query>>['items'][number];
+type ItemOf<Query extends (...args: never[]) => Promise<{ items: readonly unknown[] }>> = Awaited<
+  ReturnType<Query>
+>['items'][number];
 
 export type EventView = ItemOf<ControllerApi['keys']['history']['query']>;
 export type DroneView = ItemOf<ControllerApi['drones']['list']['query']>;

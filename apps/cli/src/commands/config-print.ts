@@ -10,15 +10,18 @@ export function addConfigPrint(cli: Cli, parent: Command): void {
     .leaf(parent, 'print', 'Print the configuration that is in effect, secrets redacted')
     .action(() => {
       const config = cli.config();
-      const shown = { ...redactedConfig(config), clockRatioMax: toleratedClockRatio(config.ladder) };
+      const shown = {
+        ...redactedConfig(config),
+        clockRatioMax: toleratedClockRatio(config.ladder),
+      };
       cli.show(shown, () => detailsText(flattened(shown)));
     });
 }
 
 function flattened(value: object, prefix = ''): [string, string][] {
-  return Object.entries(value).flatMap(([name, inner]: [string, unknown]) =>
-    typeof inner === 'object' && inner !== null
-      ? flattened(inner, `${prefix}${name}.`)
-      : [[`${prefix}${name}`, inner === null ? '-' : String(inner)] as [string, string]],
-  );
+  return Object.entries(value).flatMap(([name, inner]: [string, unknown]): [string, string][] => {
+    if (typeof inner === 'object' && inner !== null) return flattened(inner, `${prefix}${name}.`);
+    const isText = typeof inner === 'string' || typeof inner === 'number';
+    return [[`${prefix}${name}`, isText ? String(inner) : '-']];
+  });
 }

@@ -27,8 +27,18 @@ export function addConnect(cli: Cli, parent: Command): void {
   withNamespace(command)
     .option('--tag <tag>', 'refuse a backend that was started under another tag', '')
     .option('--program <program>', 'what to start when nobody holds the key')
-    .option('--arg <value>', 'an argument for the program, if it takes any; repeatable', collected, [])
-    .option('--env <name=value>', 'a variable for the program, if it takes it; repeatable', collected, [])
+    .option(
+      '--arg <value>',
+      'an argument for the program, if it takes any; repeatable',
+      collected,
+      [],
+    )
+    .option(
+      '--env <name=value>',
+      'a variable for the program, if it takes it; repeatable',
+      collected,
+      [],
+    )
     .option('--lifetime <seconds>', 'stop the backend after this time', wholeNumberOf('--lifetime'))
     .option('--wait <ms>', 'wait for a key that is being given up', wholeNumberOf('--wait'))
     .option('--datacenter <name>', 'where to start it')
@@ -48,7 +58,9 @@ function connectInput(name: string | undefined, options: ConnectOptions): object
     throw usageFailure('--arg, --env and --lifetime are for a --program that is started.');
   }
   return {
-    ...(name === undefined ? {} : { key: { name, namespace: options.namespace, tag: options.tag } }),
+    ...(name === undefined
+      ? {}
+      : { key: { name, namespace: options.namespace, tag: options.tag } }),
     ...(program === undefined
       ? {}
       : {

@@ -7,7 +7,11 @@ import type { Style } from '../output/style.ts';
 /** `leasehold doctor`: looks at everything, and says what to do about what is wrong. */
 export function addDoctor(cli: Cli, parent: Command): void {
   cli
-    .leaf(parent, 'doctor', 'Check the configuration, the database, the clock, the controller and the drones')
+    .leaf(
+      parent,
+      'doctor',
+      'Check the configuration, the database, the clock, the controller and the drones',
+    )
     .action(async () => {
       const { examine } = await import('../doctor/examine.ts');
       const findings = await examine(cli.context.environment);
@@ -20,7 +24,8 @@ export function addDoctor(cli: Cli, parent: Command): void {
 function doctorText(findings: readonly Finding[], style: Style): string {
   const lines = findings.map((finding) => findingText(finding, style));
   const wrongCount = findings.filter((finding) => finding.state === 'wrong').length;
-  const verdict = wrongCount === 0 ? 'Nothing is wrong.' : `${String(wrongCount)} of these must be mended.`;
+  const verdict =
+    wrongCount === 0 ? 'Nothing is wrong.' : `${String(wrongCount)} of these must be mended.`;
   return `${lines.join('\n')}\n\n${verdict}`;
 }
 

@@ -1,5 +1,4 @@
 import { createControllerClient, leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
-import type { CliConfig } from '../config.ts';
 import { failureOf } from '../failure-of.ts';
 import { durationText } from '../output/duration.ts';
 import { printable } from '../output/printable.ts';
@@ -10,15 +9,15 @@ const READY_TIMEOUT_MS = 5_000;
 const DRONES_MAX = 500;
 
 /** The controller, the token that it is asked with, and the drones that it has heard from. */
-export async function examineController(
-  access: { readonly url: string; readonly token: string },
-  config: CliConfig,
-): Promise<Finding[]> {
+export async function examineController(access: {
+  readonly url: string;
+  readonly token: string;
+}): Promise<Finding[]> {
   const controller = await readinessFinding(access.url);
   if (controller.state === 'wrong') return [controller];
   const connection = createControllerClient({ ...access, transport: 'http' });
   try {
-    return [controller, ...(await droneFindings(connection.api, config))];
+    return [controller, ...(await droneFindings(connection.api))];
   } finally {
     await connection.close();
   }
@@ -26,7 +25,9 @@ export async function examineController(
 
 async function readinessFinding(url: string): Promise<Finding> {
   try {
-    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(READY_TIMEOUT_MS) });
+    const response = await fetch(`${url}/readyz`, {
+      signal: AbortSignal.timeout(READY_TIMEOUT_MS),
+    });
     if (response.ok) return well('controller', `${url} is ready`);
     return wrong(
       'controller',
@@ -44,26 +45,39 @@ async function readinessFinding(url: string): Promise<Finding> {
   }
 }
 
-async function droneFindings(api: ControllerApi, config: CliConfig): Promise<Finding[]> {
+async function droneFindings(api: ControllerApi): Promise<Finding[]> {
   let drones: readonly DroneView[];
   try {
     drones = (await api.drones.list.query({ limit: DRONES_MAX })).items;
   } catch (error) {
     const answered = leaseholdErrorOf(error);
     if (answered === undefined) throw error;
-    return [wrong('token', answered.message, 'Set LEASEHOLD_TOKEN to a token in force, of role viewer at least.')];
+    return [
+      wrong(
+        'token',
+        answered.message,
+        'Set LEASEHOLD_TOKEN to a token in force, of role viewer at least.',
+      ),
+    ];
   }
   const token = well('token', 'is in force');
   if (drones.length === 0) {
-    return [token, wrong('drones', 'none has ever registered', 'Start one: `leasehold drone --config FILE`.')];
+    return [
+      token,
+      wrong('drones', 'none has ever registered', 'Start one: `leasehold drone --config FILE`.'),
+    ];
   }
-  const findings = drones.map((drone) => droneFinding(drone, config));
+  const findings = drones.map(droneFinding);
   const offered = new Set(drones.filter((drone) => drone.status === 'ready').flatMap(programNames));
   return [
     token,
     ...findings,
     offered.size === 0
-      ? wrong('programs', 'no drone that takes backends offers one', 'See the drones above, and their configuration.')
+      ? wrong(
+          'programs',
+          'no drone that takes backends offers one',
+          'See the drones above, and their configuration.',
+        )
       : well('programs', [...offered].sort().join(', ')),
   ];
 }
@@ -72,24 +86,39 @@ function programNames(drone: DroneView): string[] {
   return drone.programs.map((program) => program.name);
 }
 
-function droneFinding(drone: DroneView, config: CliConfig): Finding {
+function droneFinding(drone: DroneView): Finding {
   const subject = `drone ${printable(drone.droneId)}`;
   const age = drone.heartbeatAgeMs === null ? 'never' : `${durationText(drone.heartbeatAgeMs)} ago`;
   const heard = `last heard from ${age}`;
   switch (drone.status) {
     case 'ready':
       return drone.backendCount >= drone.capacity
-        ? unsure(subject, `${heard}; full: ${String(drone.backendCount)} backends`, 'Add a drone, or raise its capacity.')
-        : well(subject, `${heard}; ${String(drone.backendCount)} of ${String(drone.capacity)} backends`);
+        ? unsure(
+            subject,
+            `${heard}; full: ${String(drone.backendCount)} backends`,
+            'Add a drone, or raise its capacity.',
+          )
+        : well(
+            subject,
+            `${heard}; ${String(drone.backendCount)} of ${String(drone.capacity)} backends`,
+          );
     case 'draining':
-      return unsure(subject, `${heard}; takes no new backends`, '`leasehold drones undrain` undoes that.');
+      return unsure(
+        subject,
+        `${heard}; takes no new backends`,
+        '`leasehold drones undrain` undoes that.',
+      );
     case 'unreachable':
       return wrong(
         subject,
-        `${heard}, and is expected every ${String(config.heartbeatMs)} ms`,
+        `${heard}: three heartbeats are missing`,
         'Look at its machine and its log. If the machine is gone: `leasehold drones mark-lost`.',
       );
     case 'lost':
-      return unsure(subject, `${heard}; marked as lost`, 'Its keys run out. When it is back: `leasehold drones undrain`.');
+      return unsure(
+        subject,
+        `${heard}; marked as lost`,
+        'Its keys run out. When it is back: `leasehold drones undrain`.',
+      );
   }
 }

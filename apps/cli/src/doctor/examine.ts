@@ -1,7 +1,9 @@
+import { storeErrorOf } from '@leasehold/keys-core/keys';
 import { controllerAccess } from '../cli.ts';
 import { parseConfig, redactedUrl, type CliConfig } from '../config.ts';
 import { failureOf } from '../failure-of.ts';
 import { readRunFile } from '../home.ts';
+import { runningUpOf } from '../up/home-lock.ts';
 import { examineController } from './controller-check.ts';
 import { examineDatabase } from './database-check.ts';
 import { skipped, well, wrong, type Finding } from './finding.ts';
@@ -18,13 +20,12 @@ export async function examine(
     const { message } = failureOf(error);
     return [wrong('configuration', message, 'Mend these variables, and run this again.')];
   }
-  const configuration = well(
-    'configuration',
-    `preset ${config.preset}: a key lasts ${String(config.ladder.ttlMs)} ms, its backend is killed ` +
-      `after ${String(config.ladder.hardAfterMs)} ms without a renewal`,
-  );
-  const home = examineHome(config);
-  return [configuration, home, ...(await databaseFindings(config)), ...(await controllerFindings(config))];
+  return [
+    well('configuration', 'every variable is valid; `leasehold config print` shows them'),
+    examineHome(config),
+    ...(await databaseFindings(config)),
+    ...(await controllerFindings(config)),
+  ];
 }
 
 async function databaseFindings(config: CliConfig): Promise<Finding[]> {
@@ -35,11 +36,12 @@ async function databaseFindings(config: CliConfig): Promise<Finding[]> {
   try {
     return await examineDatabase(databaseUrl, config);
   } catch (error) {
-    const { message } = failureOf(error);
+    const { message } = failureOf(storeErrorOf(error));
     return [
       wrong(
         'database',
-        `${redactedUrl(databaseUrl)} cannot be used: ${message}`,
+        // The database's own words come last.
+        `${redactedUrl(databaseUrl)}: ${message.trim().split('\n').at(-1) ?? message}`,
         'See that it runs, that DATABASE_URL is right, and that this machine may reach it.',
       ),
     ];
@@ -48,12 +50,13 @@ async function databaseFindings(config: CliConfig): Promise<Finding[]> {
 
 /** Only what runs in the home, and only if commands talk to that. */
 function localDatabaseUrl(config: CliConfig): string | undefined {
-  return config.url === null ? readRunFile(config.home)?.databaseUrl : undefined;
+  const isMeant = config.url === null && runningUpOf(config.home) !== undefined;
+  return isMeant ? readRunFile(config.home)?.databaseUrl : undefined;
 }
 
 async function controllerFindings(config: CliConfig): Promise<Finding[]> {
   try {
-    return await examineController(controllerAccess(config), config);
+    return await examineController(controllerAccess(config));
   } catch (error) {
     const { message, hint } = failureOf(error);
     return [wrong('controller', message, hint ?? 'See the log of the controller.')];

@@ -9,18 +9,30 @@ export function examineHome(config: CliConfig): Finding {
   const { home } = config;
   if (!existsSync(home)) {
     return config.url === null
-      ? wrong('home', `${home} is not there`, 'Start everything here with `npm start`, or set LEASEHOLD_URL.')
+      ? wrong(
+          'home',
+          `${home} is not there`,
+          'Start everything here with `npm start`, or set LEASEHOLD_URL.',
+        )
       : skipped('home', `${home} is not there, and LEASEHOLD_URL says where to go`);
   }
   try {
     accessSync(home, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch {
-    return wrong('home', `${home} may not be used by this user`, 'Use the user who started `leasehold up`.');
+    return wrong(
+      'home',
+      `${home} may not be used by this user`,
+      'Use the user who started `leasehold up`.',
+    );
   }
   const up = runningUpOf(home);
   if (up !== undefined) {
     return readRunFile(home) === undefined
-      ? unsure('home', `${home}: leasehold up is starting, as process ${String(up.pid)}`, 'Wait a moment.')
+      ? unsure(
+          'home',
+          `${home}: leasehold up is starting, as process ${String(up.pid)}`,
+          'Wait a moment.',
+        )
       : well('home', `${home}: leasehold up runs as process ${String(up.pid)}`);
   }
   if (readRunFile(home) !== undefined) {

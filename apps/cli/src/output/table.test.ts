@@ -32,8 +32,11 @@ describe('tableText', () => {
 
 describe('detailsText', () => {
   test('aligns the values', () => {
-    expect(detailsText([['key', 'demo'], ['fencing token', '7']])).toBe(
-      'key            demo\nfencing token  7',
-    );
+    expect(
+      detailsText([
+        ['key', 'demo'],
+        ['fencing token', '7'],
+      ]),
+    ).toBe('key            demo\nfencing token  7');
   });
 });

@@ -9,9 +9,21 @@ export interface Column<Row> {
 
 /** Without rules or colours, so that it can be read aloud, cut and grepped. */
 const BORDERLESS = {
-  'top': '', 'top-mid': '', 'top-left': '', 'top-right': '',
-  'bottom': '', 'bottom-mid': '', 'bottom-left': '', 'bottom-right': '',
-  'left': '', 'left-mid': '', 'mid': '', 'mid-mid': '', 'right': '', 'right-mid': '', 'middle': '  ',
+  top: '',
+  'top-mid': '',
+  'top-left': '',
+  'top-right': '',
+  bottom: '',
+  'bottom-mid': '',
+  'bottom-left': '',
+  'bottom-right': '',
+  left: '',
+  'left-mid': '',
+  mid: '',
+  'mid-mid': '',
+  right: '',
+  'right-mid': '',
+  middle: '  ',
 };
 
 /** The rows as an aligned table with a heading; columns where every row says '' are left out. */
@@ -21,7 +33,7 @@ export function tableText<Row>(rows: readonly Row[], columns: readonly Column<Ro
     head: shown.map((column) => column.head.toUpperCase()),
     colAligns: shown.map((column) => column.align ?? 'left'),
     chars: BORDERLESS,
-    style: { 'head': [], 'border': [], 'padding-left': 0, 'padding-right': 0 },
+    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
   });
   for (const row of rows) table.push(shown.map((column) => column.text(row)));
   return trimLines(table.toString());

@@ -44,15 +44,16 @@ export async function startDatabase(config: CliConfig, hooks: DatabaseHooks): Pr
   }
   const { port } = postgres;
   const url = postgres.url(DATABASE_NAME);
-  let isStopping = false;
+  const stopping = new AbortController();
+  const isStopping = (): boolean => stopping.signal.aborted;
 
   async function keepRunning(): Promise<void> {
     for (let restarts = 0; restarts < RESTARTS_MAX; restarts += 1) {
       await postgres.exited;
-      if (isStopping) return;
+      if (isStopping()) return;
       hooks.died();
       await delay(RESTART_DELAY_MS);
-      if (isStopping) return;
+      if (isStopping()) return;
       postgres = await start(dataDir, log, port);
       hooks.restarted(postgres.pid);
     }
@@ -68,7 +69,7 @@ export async function startDatabase(config: CliConfig, hooks: DatabaseHooks): Pr
       return postgres.pid;
     },
     async stop() {
-      isStopping = true;
+      stopping.abort();
       await postgres.stop();
       await kept;
       log.close();

@@ -40,24 +40,31 @@ export interface Parts {
  */
 export async function startParts(options: PartsOptions): Promise<Parts | undefined> {
   const { config, progress, stop, programs } = options;
-  const watch = new FailureWatch(progress, () => {
-    if (run !== undefined) save(config.home, run());
-  });
-  let run: (() => RunFile) | undefined;
+  const watch = new FailureWatch(progress);
 
   const database = await openDatabase(options, watch);
   if (stop.aborted) return undefined;
   await progress.step(
     'database tables',
     () => migrate(database.url, programs.migrations),
-    ({ applied }) => `database tables  ${applied.length === 0 ? 'up to date' : `made: ${applied.join(', ')}`}`,
+    ({ applied }) =>
+      `database tables  ${applied.length === 0 ? 'up to date' : `made: ${applied.join(', ')}`}`,
   );
   const tokens = await prepareCredentials(config, database.url, DEMO_DRONE_ID);
   if (stop.aborted) return undefined;
 
   const controller = await progress.step(
     'controller',
-    () => superviseChild(controllerSpec(config, { ...options, programPath: programs.controller, databaseUrl: database.url }), watch, stop),
+    () =>
+      superviseChild(
+        controllerSpec(config, {
+          ...options,
+          programPath: programs.controller,
+          databaseUrl: database.url,
+        }),
+        watch,
+        stop,
+      ),
     ({ ready }) => `controller       ${urlOf(ready)}`,
   );
   options.atEnd(() => controller.stop());
@@ -68,7 +75,13 @@ export async function startParts(options: PartsOptions): Promise<Parts | undefin
     'drone',
     async () => {
       const started = await superviseChild(
-        agentSpec(config, { ...options, programPath: programs.drone, configPath: demo.configPath, controllerUrl, token: tokens.drone }),
+        agentSpec(config, {
+          ...options,
+          programPath: programs.drone,
+          configPath: demo.configPath,
+          controllerUrl,
+          token: tokens.drone,
+        }),
         watch,
         stop,
       );
@@ -78,8 +91,11 @@ export async function startParts(options: PartsOptions): Promise<Parts | undefin
     },
     () => `drone            ${DEMO_DRONE_ID}, offers the program room`,
   );
-  run = () => runFileOf({ controllerUrl, database, controller, agent, demo });
+  const run = (): RunFile => runFileOf({ controllerUrl, database, controller, agent, demo });
   save(config.home, run());
+  watch.onChange = () => {
+    save(config.home, run());
+  };
   return { run, failed: watch.failed };
 }
 
@@ -155,12 +171,12 @@ function runFileOf(parts: {
 class FailureWatch implements ChildHooks {
   readonly failed: Promise<never>;
   readonly #progress: Progress;
-  readonly #onChange: () => void;
+  /** Called when another process runs than before. */
+  onChange: () => void = () => undefined;
   #fail: (error: Error) => void = () => undefined;
 
-  constructor(progress: Progress, onChange: () => void) {
+  constructor(progress: Progress) {
     this.#progress = progress;
-    this.#onChange = onChange;
     this.failed = new Promise((_resolve, reject) => {
       this.#fail = reject;
     });
@@ -173,11 +189,13 @@ class FailureWatch implements ChildHooks {
   }
 
   restarting(name: string, how: string, inMs: number): void {
-    this.#progress.warn(`${name} ${how}; starting it again${inMs === 0 ? '' : ` in ${String(inMs)} ms`}`);
+    this.#progress.warn(
+      `${name} ${how}; starting it again${inMs === 0 ? '' : ` in ${String(inMs)} ms`}`,
+    );
   }
 
   restarted(name: string): void {
-    this.#onChange();
+    this.onChange();
     this.#progress.warn(`${name} runs again`);
   }
 

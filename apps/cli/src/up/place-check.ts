@@ -2,17 +2,20 @@ import { accessSync, constants } from 'node:fs';
 import type { CliConfig } from '../config.ts';
 import { EXIT_CODES } from '../exit-codes.ts';
 import { CliFailure } from '../failure.ts';
-import { portProblem } from './port-check.ts';
+import { tryToListen } from './port-check.ts';
 
 /**
  * Looks at everything of this machine that could keep the parts from starting.
+ * @returns the port to listen on: the one that was asked for, or a free one for 0. It stays the same
+ * when the controller is started again.
  * @throws {CliFailure} `up.cannot_start` with every problem at once; nothing was started.
  */
-export async function checkPlace(config: CliConfig): Promise<void> {
-  const problems = [homeProblem(config.home), await portProblem(config.host, config.port)].filter(
+export async function checkPlace(config: CliConfig): Promise<{ port: number }> {
+  const listened = await tryToListen(config.host, config.port);
+  const problems = [homeProblem(config.home), listened.problem].filter(
     (problem) => problem !== undefined,
   );
-  if (problems.length === 0) return;
+  if (problems.length === 0) return { port: listened.port };
   throw new CliFailure(`Nothing was started:${problems.map((text) => `\n  ${text}`).join('')}`, {
     code: 'up.cannot_start',
     exitCode: EXIT_CODES.refused,

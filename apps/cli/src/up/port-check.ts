@@ -1,26 +1,35 @@
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { createServer, type AddressInfo } from 'node:net';
 import { isErrorCode } from './process-identity.ts';
 
-/** Why nobody could listen on this address now; undefined when one could. Port 0 is always free. */
-export async function portProblem(host: string, port: number): Promise<string | undefined> {
+/** Listens on an address for a moment. Port 0 finds a free one. */
+export async function tryToListen(
+  host: string,
+  port: number,
+): Promise<{ port: number; problem?: string }> {
   const probe = createServer();
   try {
     probe.listen(port, host);
     await once(probe, 'listening');
-    return undefined;
-  } catch (error) {
-    if (isErrorCode(error, 'EADDRINUSE')) {
-      return (
-        `port ${String(port)} of ${host} is in use by another program: ` +
-        'end it, or choose another port with --port N (or LEASEHOLD_PORT)'
-      );
-    }
-    if (isErrorCode(error, 'EACCES')) {
-      return `port ${String(port)} may not be used by this user: choose one above 1023 with --port N`;
-    }
-    return `LEASEHOLD_HOST ${host} cannot be listened on: ${error instanceof Error ? error.message : String(error)}`;
-  } finally {
+    const found = (probe.address() as AddressInfo).port;
     probe.close();
+    await once(probe, 'close');
+    return { port: found };
+  } catch (error) {
+    return { port, problem: problemOf(error, host, port) };
   }
+}
+
+function problemOf(error: unknown, host: string, port: number): string {
+  if (isErrorCode(error, 'EADDRINUSE')) {
+    return (
+      `port ${String(port)} of ${host} is in use by another program: ` +
+      'end it, or choose another port with --port N (or LEASEHOLD_PORT)'
+    );
+  }
+  if (isErrorCode(error, 'EACCES')) {
+    return `port ${String(port)} may not be used by this user: choose one above 1023 with --port N`;
+  }
+  const cause = error instanceof Error ? error.message : String(error);
+  return `LEASEHOLD_HOST ${host} cannot be listened on: ${cause}`;
 }

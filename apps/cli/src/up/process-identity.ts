@@ -59,5 +59,5 @@ function readOrUndefined(path: string): string | undefined {
 
 /** Whether an error of the operating system carries this code. */
 export function isErrorCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
+  return (error as NodeJS.ErrnoException | undefined)?.code === code;
 }

@@ -4,7 +4,11 @@ import type { Style } from '../output/style.ts';
 /** What `leasehold up` says while it works. */
 export interface Progress {
   /** Runs a step and says how it went: what is being done, then what was done. */
-  step<Result>(doing: string, work: () => Promise<Result>, done: (result: Result) => string): Promise<Result>;
+  step<Result>(
+    doing: string,
+    work: () => Promise<Result>,
+    done: (result: Result) => string,
+  ): Promise<Result>;
   /** Says something that people should see at any time. */
   say(text: string): void;
   warn(text: string): void;

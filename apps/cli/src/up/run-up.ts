@@ -47,10 +47,10 @@ export async function runUp({ cli, config, progress, onRunning }: UpOptions): Pr
   const enders: (() => Promise<void>)[] = [];
   try {
     await clearAway(config.home, progress);
-    await checkPlace(config);
+    const place = await checkPlace(config);
     mkdirSync(join(config.home, 'logs'), { recursive: true, mode: 0o700 });
     const parts = await startParts({
-      config,
+      config: { ...config, port: place.port },
       environment: cli.context.environment,
       programs,
       progress,
@@ -71,7 +71,7 @@ export async function runUp({ cli, config, progress, onRunning }: UpOptions): Pr
 async function clearAway(home: string, progress: Progress): Promise<void> {
   const endedCount = await endLeftovers(home);
   if (endedCount > 0) {
-    progress.warn(`ended ${String(endedCount)} processes that an earlier run had left behind`);
+    progress.warn(`ended what an earlier run had left behind (processes: ${String(endedCount)})`);
   }
 }
 

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { refusal } from '../failure.ts';
-import { openBoundedLog } from './bounded-log.ts';
+import { openBoundedLog, type BoundedLog } from './bounded-log.ts';
 import { alarmOf, lineReader, type Alarm } from './log-lines.ts';
 
 /** How long a process may take until it says that it is ready. */
@@ -66,95 +66,122 @@ export async function superviseChild(
   hooks: ChildHooks,
   stop: AbortSignal,
 ): Promise<SupervisedChild> {
-  const log = openBoundedLog(spec.logPath);
-  const stopping = new AbortController();
-  const alarms: Alarm[] = [];
-  let child: ChildProcess | undefined;
-  let ready: ReadyMessage;
-  let isReady = false;
-  let deathsInARow = 0;
+  const supervisor = new Supervisor(spec, hooks, stop);
+  await supervisor.start();
+  return supervisor;
+}
 
-  function onAlarm(alarm: Alarm): void {
-    alarms.push(alarm);
-    if (alarms.length > ALARMS_KEPT) alarms.shift();
-    // Before it is ready its alarms are told with the failure to start, once.
-    if (isReady) hooks.alarm(spec.name, alarm);
+class Supervisor implements SupervisedChild {
+  ready: ReadyMessage = { pid: 0 };
+  readonly #spec: ChildSpec;
+  readonly #hooks: ChildHooks;
+  readonly #log: BoundedLog;
+  readonly #stop: AbortSignal;
+  readonly #stopping = new AbortController();
+  readonly #alarms: Alarm[] = [];
+  #child: ChildProcess | undefined;
+  #isReady = false;
+  #deathsInARow = 0;
+  #kept: Promise<void> = Promise.resolve();
+
+  constructor(spec: ChildSpec, hooks: ChildHooks, stop: AbortSignal) {
+    this.#spec = spec;
+    this.#hooks = hooks;
+    this.#stop = stop;
+    this.#log = openBoundedLog(spec.logPath);
   }
 
-  function launch(): ChildProcess {
-    const started = spawn(process.execPath, spec.args, {
-      env: spec.env,
+  async start(): Promise<void> {
+    try {
+      const child = await this.#startOnce();
+      this.#kept = this.#keepRunning(child);
+    } catch (error) {
+      this.#log.close();
+      throw error;
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    if (this.#child !== undefined) await endChild(this.#child, this.#spec.stopTimeoutMs);
+    await this.#kept;
+    this.#log.close();
+  }
+
+  async #startOnce(): Promise<ChildProcess> {
+    this.#isReady = false;
+    const child = this.#launch();
+    this.#child = child;
+    this.ready = await readyMessageOf(child, this.#spec.name, {
+      alarms: this.#alarms,
+      stop: this.#stop,
+    });
+    this.#isReady = true;
+    return child;
+  }
+
+  #launch(): ChildProcess {
+    const child = spawn(process.execPath, this.#spec.args, {
+      env: this.#spec.env,
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
     for (const source of ['stdout', 'stderr'] as const) {
       const read = lineReader((line) => {
-        const alarm = alarmOf(line, source);
-        if (alarm !== undefined) onAlarm(alarm);
+        this.#onLine(line, source);
       });
-      started[source]?.on('data', (chunk: Buffer) => {
-        log.write(chunk);
+      child[source]?.on('data', (chunk: Buffer) => {
+        this.#log.write(chunk);
         read(chunk);
       });
     }
-    return started;
+    return child;
   }
 
-  async function startOnce(): Promise<ReadyMessage> {
-    isReady = false;
-    child = launch();
-    const message = await readyMessageOf(child, spec.name, { alarms, stop });
-    isReady = true;
-    return message;
+  #onLine(line: string, source: 'stdout' | 'stderr'): void {
+    const alarm = alarmOf(line, source);
+    if (alarm === undefined) return;
+    this.#alarms.push(alarm);
+    if (this.#alarms.length > ALARMS_KEPT) this.#alarms.shift();
+    // Before it is ready its alarms are told with the failure to start, once.
+    if (this.#isReady) this.#hooks.alarm(this.#spec.name, alarm);
   }
 
-  async function keepRunning(): Promise<void> {
-    while (!stopping.signal.aborted && child !== undefined) {
+  async #keepRunning(first: ChildProcess): Promise<void> {
+    let child = first;
+    while (this.#deathsInARow < DEATHS_IN_A_ROW_MAX) {
       const startedAtMs = performance.now();
       const how = await deathOf(child);
-      if (stopping.signal.aborted) return;
-      if (performance.now() - startedAtMs > STEADY_MS) deathsInARow = 0;
-      deathsInARow += 1;
-      if (deathsInARow >= DEATHS_IN_A_ROW_MAX) {
-        hooks.gaveUp(spec.name, how);
-        return;
-      }
-      await restartAfterDelay(how);
+      if (this.#isStopping()) return;
+      if (performance.now() - startedAtMs > STEADY_MS) this.#deathsInARow = 0;
+      this.#deathsInARow += 1;
+      child = await this.#startAgain(child, how);
     }
+    this.#hooks.gaveUp(this.#spec.name, await deathOf(child));
   }
 
-  async function restartAfterDelay(how: string): Promise<void> {
-    const delayMs = Math.min(RESTART_DELAY_MS_MIN * 2 ** (deathsInARow - 1), RESTART_DELAY_MS_MAX);
-    hooks.restarting(spec.name, how, delayMs);
-    await delay(delayMs, undefined, { signal: stopping.signal }).catch(() => undefined);
-    if (stopping.signal.aborted) return;
+  /** @returns the new process, or the dead one when it could not be started: its death is counted. */
+  async #startAgain(dead: ChildProcess, how: string): Promise<ChildProcess> {
+    const delayMs = Math.min(
+      RESTART_DELAY_MS_MIN * 2 ** (this.#deathsInARow - 1),
+      RESTART_DELAY_MS_MAX,
+    );
+    this.#hooks.restarting(this.#spec.name, how, delayMs);
+    const { signal } = this.#stopping;
+    await delay(delayMs, undefined, { signal }).catch(() => undefined);
+    if (this.#isStopping()) return dead;
     try {
-      ready = await startOnce();
-      hooks.restarted(spec.name, ready);
+      const child = await this.#startOnce();
+      this.#hooks.restarted(this.#spec.name, this.ready);
+      return child;
     } catch {
-      // It is dead, or was killed because it did not get ready: the loop counts it.
+      return dead;
     }
   }
 
-  try {
-    ready = await startOnce();
-  } catch (error) {
-    log.close();
-    throw error;
+  #isStopping(): boolean {
+    return this.#stopping.signal.aborted;
   }
-  const kept = keepRunning();
-
-  return {
-    get ready() {
-      return ready;
-    },
-    async stop() {
-      stopping.abort();
-      if (child !== undefined) await endChild(child, spec.stopTimeoutMs);
-      await kept;
-      log.close();
-    },
-  };
 }
 
 /** Waits for the first message of kind `ready`. Whatever else happens first kills the process. */
@@ -193,7 +220,9 @@ async function readyMessageOf(
 }
 
 function isReadyMessage(message: unknown): message is { type: 'ready' } {
-  return typeof message === 'object' && message !== null && 'type' in message && message.type === 'ready';
+  return (
+    typeof message === 'object' && message !== null && 'type' in message && message.type === 'ready'
+  );
 }
 
 function startFailed(name: string, how: string, alarms: readonly Alarm[]): Error {

@@ -13,10 +13,12 @@ export function addBackendsTerminate(cli: Cli, parent: Command): void {
     .option('--hard', 'kill it, without the stop signal and the time to end gently')
     .action(async (backendId: string, options: { hard?: boolean; reason?: string }) => {
       const isHard = options.hard === true;
-      const answer = await cli
-        .client()
-        .backends.terminate.mutate({ backendId, mode: isHard ? 'hard' : 'soft', reason: options.reason });
-      cli.show(answer ?? {}, () => {
+      const answer = await cli.client().backends.terminate.mutate({
+        backendId,
+        mode: isHard ? 'hard' : 'soft',
+        reason: options.reason,
+      });
+      cli.show(answer, () => {
         const how = isHard ? 'is being killed' : 'was told to stop';
         return `${backendId} ${how}. Follow it with \`leasehold backends watch ${backendId}\`.`;
       });

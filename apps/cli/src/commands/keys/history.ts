@@ -16,15 +16,15 @@ const COLUMNS: readonly Column<EventView>[] = [
 
 /** `leasehold keys history`. */
 export function addKeysHistory(cli: Cli, parent: Command): void {
-  withPage(
-    withNamespace(cli.leaf(parent, 'history <name>', 'Show what happened to a key')),
-  ).action(async (name: string, options: PageOptions & { namespace: string }) => {
-    const { namespace, limit, cursor } = options;
-    const page = await cli.client().keys.history.query({ name, namespace, limit, cursor });
-    cli.show(page, () =>
-      page.items.length === 0
-        ? 'Nothing has happened to this key, as far back as events are kept.'
-        : `${tableText(page.items, COLUMNS)}${moreText(page.nextCursor)}`,
-    );
-  });
+  withPage(withNamespace(cli.leaf(parent, 'history <name>', 'Show what happened to a key'))).action(
+    async (name: string, options: PageOptions & { namespace: string }) => {
+      const { namespace, limit, cursor } = options;
+      const page = await cli.client().keys.history.query({ name, namespace, limit, cursor });
+      cli.show(page, () =>
+        page.items.length === 0
+          ? 'Nothing has happened to this key, as far back as events are kept.'
+          : `${tableText(page.items, COLUMNS)}${moreText(page.nextCursor)}`,
+      );
+    },
+  );
 }

@@ -20,7 +20,9 @@ interface KeysLsOptions extends PageOptions {
   readonly desc?: boolean;
 }
 
-const SORTS = ['name', 'grantedAt', 'expiresAt'] as const satisfies NonNullable<KeyListInput['sort']>[];
+const SORTS = ['name', 'grantedAt', 'expiresAt'] as const satisfies NonNullable<
+  KeyListInput['sort']
+>[];
 
 const COLUMNS: readonly Column<KeyView>[] = [
   { head: 'key', text: (key) => printable(key.name) },
@@ -33,7 +35,11 @@ const COLUMNS: readonly Column<KeyView>[] = [
   { head: 'drone', text: (key) => printableOr(key.droneId) },
   { head: 'token', text: (key) => key.fencingToken },
   { head: 'granted', text: (key) => agoText(key.grantedAt, key.asOf) },
-  { head: 'waiters', text: (key) => (key.waiters === 0 ? '' : String(key.waiters)), align: 'right' },
+  {
+    head: 'waiters',
+    text: (key) => (key.waiters === 0 ? '' : String(key.waiters)),
+    align: 'right',
+  },
 ];
 
 /** `leasehold keys ls`. */
@@ -59,11 +65,37 @@ export function addKeysLs(cli: Cli, parent: Command): void {
     });
 }
 
-function listInput(options: KeysLsOptions): Partial<KeyListInput> & { datacenter?: string | undefined } {
-  const { namespace, name, prefix, phase, holder, drone, tag, datacenter, sort, desc, limit, cursor } =
-    options;
+function listInput(
+  options: KeysLsOptions,
+): Partial<KeyListInput> & { datacenter?: string | undefined } {
+  const {
+    namespace,
+    name,
+    prefix,
+    phase,
+    holder,
+    drone,
+    tag,
+    datacenter,
+    sort,
+    desc,
+    limit,
+    cursor,
+  } = options;
   return {
-    ...{ namespace, name, prefix, phase, holder, droneId: drone, tag, datacenter, limit, cursor, sort },
+    ...{
+      namespace,
+      name,
+      prefix,
+      phase,
+      holder,
+      droneId: drone,
+      tag,
+      datacenter,
+      limit,
+      cursor,
+      sort,
+    },
     direction: desc === true ? 'desc' : undefined,
   };
 }

@@ -15,7 +15,9 @@ const COLUMNS: readonly Column<WaiterView>[] = [
 /** `leasehold keys waiters`. */
 export function addKeysWaiters(cli: Cli, parent: Command): void {
   withPage(
-    withNamespace(cli.leaf(parent, 'waiters <name>', 'List who waits for a key, first in line first')),
+    withNamespace(
+      cli.leaf(parent, 'waiters <name>', 'List who waits for a key, first in line first'),
+    ),
   ).action(async (name: string, options: PageOptions & { namespace: string }) => {
     const { namespace, limit, cursor } = options;
     const page = await cli.client().keys.waiters.query({ name, namespace, limit, cursor });

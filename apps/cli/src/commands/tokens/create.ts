@@ -15,7 +15,12 @@ export function addTokensCreate(cli: Cli, parent: Command): void {
   cli
     .leaf(parent, 'create <name>', 'Make a token; its secret is shown this once')
     .addOption(new Option('--role <role>', 'what it may do').choices(ROLES).makeOptionMandatory())
-    .option('--namespace <namespace>', 'limit it to a namespace and its children; repeatable', collected, [])
+    .option(
+      '--namespace <namespace>',
+      'limit it to a namespace and its children; repeatable',
+      collected,
+      [],
+    )
     .option('--drone <drone>', 'the drone that a token of role drone is for')
     .option('--expires <instant>', 'when it ends (ISO-8601); never unless given')
     .action(async (name: string, { role, namespace, drone, expires }: TokensCreateOptions) => {
@@ -26,9 +31,11 @@ export function addTokensCreate(cli: Cli, parent: Command): void {
         droneId: drone,
         expiresAt: expires,
       });
-      cli.show(answer, () =>
-        `${answer.secret}\n\nThis is the only time that the secret is shown. ` +
-        `\`leasehold tokens revoke ${answer.tokenId}\` ends it.`,
+      cli.show(
+        answer,
+        () =>
+          `${answer.secret}\n\nThis is the only time that the secret is shown. ` +
+          `\`leasehold tokens revoke ${answer.tokenId}\` ends it.`,
       );
     });
 }

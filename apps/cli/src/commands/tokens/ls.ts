@@ -9,7 +9,10 @@ const COLUMNS: readonly Column<TokenView>[] = [
   { head: 'token', text: (token) => token.tokenId },
   { head: 'name', text: (token) => printable(token.name) },
   { head: 'role', text: (token) => token.role },
-  { head: 'limited to', text: (token) => token.droneId ?? token.namespaces?.map(printable).join(' ') ?? '' },
+  {
+    head: 'limited to',
+    text: (token) => token.droneId ?? token.namespaces?.map(printable).join(' ') ?? '',
+  },
   { head: 'created', text: (token) => token.createdAt },
   { head: 'last used', text: (token) => token.lastUsedAt ?? 'never' },
   { head: 'ends', text: (token) => endText(token) },
