@@ -32,7 +32,7 @@ export function runInstalled(file, args, options) {
 
 /** Runs an nx command. */
 export function runNx(args, options = {}) {
-  return runInstalled('nx/bin/nx.js', args, {
+  return runInstalled('nx/dist/bin/nx.js', args, {
     ...options,
     env: { ...NX_ENVIRONMENT, ...options.env },
   });
@@ -44,7 +44,7 @@ export async function install(command) {
   console.log(`Installing packages (npm ${command}); the first time takes a minute …`);
   // npm says where it is, so that the one which runs us is the one which installs.
   const npm = process.env.npm_execpath;
-  const args = [command, '--no-audit', '--no-fund'];
+  const args = [command, '--no-audit', '--no-fund', '--loglevel=error'];
   return npm ? run(process.execPath, [npm, ...args]) : run('npm', args);
 }
 
