@@ -1,3 +1,14 @@
 /** What tests share: a real PostgreSQL, a database for each file, processes, faults. */
+export { startFaultProxy, type Direction, type FaultProxy } from './fault-proxy.ts';
+export {
+  bundleOf,
+  startControllerProcess,
+  startDroneProcess,
+  type ControllerProcess,
+  type ControllerProcessOptions,
+  type DroneProcess,
+  type DroneProcessOptions,
+} from './leasehold-processes.ts';
 export { createTestDatabase, type TestDatabase } from './test-database.ts';
+export { startProcess, type ProcessSpec, type TestProcess } from './test-process.ts';
 export { waitUntil, type WaitOptions } from './wait-until.ts';
