@@ -31,7 +31,8 @@ export async function runDroneCommand({ args, mainFile, clock }: DroneCommand): 
     return EXIT.usage;
   }
   const log = createLogger({ name: 'agent', level: config.logLevel });
-  const { random } = systemIds();
+  const ids = systemIds();
+  const random = (): number => ids.random();
   const shutdown = createShutdown({
     timeLimitMs: longestGraceMs(config) + STOP_ALLOWANCE_MS,
     onBegin: (reason) => {
@@ -64,7 +65,7 @@ export async function runDroneCommand({ args, mainFile, clock }: DroneCommand): 
           {
             stateDir: config.stateDir,
             command: [process.execPath, '--max-semi-space-size=1', mainFile, 'warden'],
-            searchPath: environment['PATH'],
+            searchPath: environment['PATH'] ?? '',
           },
           listener,
         ),

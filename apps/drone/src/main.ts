@@ -1,12 +1,12 @@
 /**
- * The one entry of a drone: `main.mjs agent --config FILE` and `main.mjs warden STATE_DIR`. What
+ * The one entry of a drone: `main.mjs agent --config FILE` and `main.mjs warden STATE_DIR PATH`. What
  * either needs is loaded only then, so that the warden stays small.
  */
 const [role, ...args] = process.argv.slice(2);
 
 if (role === 'warden') {
   const { runWarden } = await import('./warden/run-warden.ts');
-  await runWarden({ stateDir: args[0] ?? '' });
+  await runWarden({ stateDir: args[0] ?? '', searchPath: args[1] ?? '' });
   process.exit(0);
 } else {
   const { runDroneCommand } = await import('./drone-command.ts');

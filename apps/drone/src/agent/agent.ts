@@ -237,10 +237,11 @@ export class DroneAgent {
         'cannot adopt a backend whose program is not offered any more',
       );
       if (snapshot.state === 'gone') this.#observe(snapshot);
-      else
+      else {
         void warden
           .stop({ backendId, mode: 'soft', reason: 'internal', isKeyLost: true })
           .catch(() => undefined);
+      }
       return;
     }
     const { leaseId, fencingToken, ladder } = notes;
@@ -266,8 +267,9 @@ export class DroneAgent {
   #observe(snapshot: BackendSnapshot): void {
     const run = this.#runs.get(snapshot.backendId);
     if (run !== undefined) run.observe(snapshot);
-    else if (snapshot.state === 'gone')
+    else if (snapshot.state === 'gone') {
       this.#sayOver(snapshot.backendId, 'it could not be adopted');
+    }
   }
 
   #sayOver(backendId: string, detail: string): void {
@@ -363,17 +365,20 @@ export class DroneAgent {
     const { config, clock } = this.#options;
     const program = config.programs[action.program];
     if (this.#isStopping) return 'the drone is stopping';
-    if (action.clockId !== this.#warden?.identity.clockId)
+    if (action.clockId !== this.#warden?.identity.clockId) {
       return 'its deadlines are of another clock';
-    if (!isFirstGrantPlausible(action.deadlines, action.ladder, clock.nowMs()))
+    }
+    if (!isFirstGrantPlausible(action.deadlines, action.ladder, clock.nowMs())) {
       return 'its deadlines have passed or are of another clock';
+    }
     if (program === undefined) return 'the drone does not offer the program';
     if (this.#runs.size >= config.capacity) return 'the drone is full';
     const instanceCount = [...this.#runs.values()].filter(
       (run) => run.identity.programName === action.program,
     ).length;
-    if (instanceCount >= (program.resources?.instancesMax ?? Number.POSITIVE_INFINITY))
+    if (instanceCount >= (program.resources?.instancesMax ?? Number.POSITIVE_INFINITY)) {
       return 'the program runs often enough';
+    }
     return wishProblem(program, action);
   }
 

@@ -1,6 +1,12 @@
-import type { BackendReport, KeyRenewResult } from '@leasehold/keys-core/keys';
 import type { DroneMessage } from '@leasehold/api';
-import type { AckInput, HeartbeatInput, RenewInput, SessionInput } from './wire.ts';
+import type {
+  AckInput,
+  HeartbeatInput,
+  RenewInput,
+  RenewResult,
+  ReportInput,
+  SessionInput,
+} from './wire.ts';
 
 /**
  * The agent's way to a controller. A call fails when its answer has not come in a bounded time;
@@ -14,9 +20,9 @@ export interface ControllerLink {
   follow(input: SessionInput, listener: SessionListener): () => void;
   heartbeat(input: HeartbeatInput): Promise<void>;
   acknowledge(input: AckInput): Promise<void>;
-  report(input: BackendReport): Promise<'recorded' | 'ignored' | 'kill'>;
+  report(input: ReportInput): Promise<'recorded' | 'ignored' | 'kill'>;
   /** One answer per renewal, each naming its lease. */
-  renew(input: RenewInput): Promise<readonly KeyRenewResult[]>;
+  renew(input: RenewInput): Promise<readonly RenewResult[]>;
   close(): Promise<void>;
 }
 

@@ -4,10 +4,10 @@
  * backend that nobody runs. Without a warden nothing is renewed.
  */
 import { LIMITS } from '@leasehold/keys-core';
-import type { KeyRenewResult } from '@leasehold/keys-core/keys';
 import type { BackendRun } from './backend-run.ts';
 import type { ControllerLink } from './controller-link.ts';
 import type { Log } from './log.ts';
+import type { RenewResult } from './wire.ts';
 import type { WardenLink } from './warden-link.ts';
 
 interface DueRenewal {
@@ -66,7 +66,7 @@ export class KeyRenewals {
     }
   }
 
-  async #take(due: readonly DueRenewal[], results: readonly KeyRenewResult[]): Promise<void> {
+  async #take(due: readonly DueRenewal[], results: readonly RenewResult[]): Promise<void> {
     const resultOf = new Map(results.map((result) => [result.leaseId, result]));
     const moved: BackendRun[] = [];
     for (const { run, requestId } of due) {

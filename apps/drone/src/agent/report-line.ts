@@ -1,12 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { backoffMs } from '@leasehold/keys-core';
-import type { BackendReport } from '@leasehold/keys-core/keys';
 import { SessionSuperseded, type ControllerLink } from './controller-link.ts';
 import type { DroneSession } from './drone-session.ts';
 import type { Log } from './log.ts';
+import type { ReportInput } from './wire.ts';
 
 /** What one report says; the session's part is added when it is sent. */
-export type ReportBody = Omit<BackendReport, 'droneId' | 'clockId' | 'session' | 'backendId'>;
+export type ReportBody = Omit<ReportInput, 'droneId' | 'clockId' | 'session' | 'backendId'>;
 
 const RETRY_FIRST_MS = 100;
 const RETRY_MS_MAX = 2_000;
@@ -55,11 +55,12 @@ export class ReportLine {
         return;
       } catch (error) {
         if (error instanceof SessionSuperseded) session.superseded(ref);
-        else
+        else {
           log.debug(
             { err: error, backendId: this.#backendId, status: body.status },
             'a report got no answer',
           );
+        }
         await pause(
           backoffMs(failureCount, { firstMs: RETRY_FIRST_MS, maxMs: RETRY_MS_MAX, random }),
         );

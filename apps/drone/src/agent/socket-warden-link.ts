@@ -129,8 +129,9 @@ export class SocketWardenLink implements WardenLink {
         reject(new WardenLost(`the warden did not answer ${question.op}`));
       }, REPLY_TIMEOUT_MS);
       this.#waiting.set(id, { resolve, reject, timer });
-      if (!this.#channel.send({ id, ...question }))
+      if (!this.#channel.send({ id, ...question })) {
         this.#settle(id)?.reject(new WardenLost('the warden is gone'));
+      }
     });
   }
 
@@ -145,12 +146,13 @@ export class SocketWardenLink implements WardenLink {
     }
     const waiting = this.#settle(message.id);
     if (message.ok) waiting?.resolve(message.value);
-    else
+    else {
       waiting?.reject(
         message.problem === 'superseded'
           ? new WardenLost('superseded')
           : new StartFailed(message.problem),
       );
+    }
   }
 
   #settle(id: number): Waiting | undefined {
@@ -161,8 +163,9 @@ export class SocketWardenLink implements WardenLink {
   }
 
   #end(): void {
-    for (const id of [...this.#waiting.keys()])
+    for (const id of [...this.#waiting.keys()]) {
       this.#settle(id)?.reject(new WardenLost('the warden is gone'));
+    }
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#listener.lost();

@@ -40,8 +40,9 @@ export function createTrpcControllerLink(options: TrpcControllerLinkOptions): Co
       onConnection: (state) => {
         options.onConnection(state);
         clearTimeout(rotation);
-        if (state === 'closed' && options.urls.length > 1)
+        if (state === 'closed' && options.urls.length > 1) {
           rotation = setTimeout(rotate, ROTATE_AFTER_MS);
+        }
       },
     });
   }

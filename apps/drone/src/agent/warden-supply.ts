@@ -12,9 +12,9 @@ const POLL_MS = 20;
 
 export interface WardenSupplyOptions {
   readonly stateDir: string;
-  /** The program and the arguments that become a warden; the state folder is added. */
+  /** The program and the arguments that become a warden; the state folder and a PATH are added. */
   readonly command: readonly string[];
-  readonly searchPath: string | undefined;
+  readonly searchPath: string;
 }
 
 /**
@@ -57,12 +57,12 @@ async function connectToRecorded(
 function startWarden({ stateDir, command, searchPath }: WardenSupplyOptions): void {
   const [file = '', ...args] = command;
   const log = openSync(path.join(stateDir, 'warden.log'), 'w', 0o600);
-  const child = spawn(file, [...args, stateDir], {
+  const child = spawn(file, [...args, stateDir, searchPath], {
     detached: true,
     cwd: '/',
     stdio: ['ignore', log, log],
     // The agent's token is none of its business, nor of what it starts.
-    env: searchPath === undefined ? {} : { PATH: searchPath },
+    env: { PATH: searchPath },
   });
   child.on('error', () => {
     // That none came up is what the caller finds out.

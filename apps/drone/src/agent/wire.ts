@@ -2,8 +2,10 @@ import type {
   ackInputSchema,
   heartbeatInputSchema,
   keyRenewInputSchema,
+  reportInputSchema,
   sessionInputSchema,
 } from '@leasehold/api/contract';
+import type { ControllerApi } from '@leasehold/client';
 import type { z } from 'zod';
 
 /** What the agent sends. */
@@ -11,3 +13,9 @@ export type SessionInput = z.input<typeof sessionInputSchema>;
 export type HeartbeatInput = z.input<typeof heartbeatInputSchema>;
 export type AckInput = z.input<typeof ackInputSchema>;
 export type RenewInput = z.input<typeof keyRenewInputSchema>;
+export type ReportInput = z.input<typeof reportInputSchema>;
+
+/** What it is answered. */
+export type RenewResult = Awaited<
+  ReturnType<ControllerApi['keys']['renew']['mutate']>
+>['results'][number];

@@ -1,16 +1,26 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Living processes whose command line holds the marker, whoever their parent is. */
+/** Whether a process runs; one that has ended and was not reaped does not. */
+export function isRunning(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/mu.test(readFileSync(`/proc/${String(pid)}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+/** Running processes whose command line holds the marker, whoever their parent is. */
 export function processesWith(marker: string): number[] {
   return readdirSync('/proc')
     .map(Number)
     .filter((pid) => Number.isInteger(pid) && pid !== process.pid)
-    .filter((pid) => {
-      try {
-        const isZombie = /^State:\s+Z/mu.test(readFileSync(`/proc/${String(pid)}/status`, 'utf8'));
-        return !isZombie && readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8').includes(marker);
-      } catch {
-        return false; // it ended while it was looked at
-      }
-    });
+    .filter((pid) => isRunning(pid) && commandLineOf(pid).includes(marker));
+}
+
+function commandLineOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8');
+  } catch {
+    return ''; // it ended while it was looked at
+  }
 }

@@ -8,8 +8,9 @@ export async function until(
 ): Promise<void> {
   const endsAtMs = performance.now() + limitMs;
   while (!(await look())) {
-    if (performance.now() > endsAtMs)
+    if (performance.now() > endsAtMs) {
       throw new Error(`${what} did not happen within ${String(limitMs)} ms`);
+    }
     await pause(20);
   }
 }

@@ -53,7 +53,7 @@ export async function startWarden(
     chmodSync(stateDir, 0o700);
     chownSync(stateDir, ORDINARY_USER.uid, ORDINARY_USER.gid);
   }
-  const child = spawn(process.execPath, [bundle, 'warden', stateDir], {
+  const child = spawn(process.execPath, [bundle, 'warden', stateDir, ''], {
     detached: true,
     stdio: ['ignore', 'ignore', 'inherit'],
     cwd: '/',

@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
-import { searchPath } from './config.ts';
 import { GROUP_INIT, NAMESPACE_INIT } from './init-script.ts';
 import type { Isolation } from './protocol.ts';
 
@@ -31,7 +30,7 @@ export type FindTool = (name: string) => string | undefined;
  * Both links of the chain are needed. The parent-death signal alone leaves descendants alive that
  * called setsid; `unshare --kill-child` alone leaves everything alive when the warden is killed.
  */
-export async function probeLaunchMeans(find: FindTool = findTool): Promise<LaunchMeans> {
+export async function probeLaunchMeans(find: FindTool): Promise<LaunchMeans> {
   const shell = find('sh') ?? '/bin/sh';
   const setpriv = find('setpriv');
   const unshare = find('unshare');
@@ -98,13 +97,12 @@ function outputOf(command: readonly string[]): Promise<string | undefined> {
   });
 }
 
-/** Looks in PATH, then where systems keep such tools. */
-export function findTool(name: string): string | undefined {
-  const folders = [...searchPath().split(path.delimiter), ...TOOL_FOLDERS];
-  return folders
-    .filter((folder) => path.isAbsolute(folder))
-    .map((folder) => path.join(folder, name))
-    .find(isExecutable);
+/** Looks in a PATH, then where systems keep such tools. */
+export function toolFinder(searchPath: string): FindTool {
+  const folders = [...searchPath.split(path.delimiter), ...TOOL_FOLDERS].filter((folder) =>
+    path.isAbsolute(folder),
+  );
+  return (name) => folders.map((folder) => path.join(folder, name)).find(isExecutable);
 }
 
 function isExecutable(file: string): boolean {

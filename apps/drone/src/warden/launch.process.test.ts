@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { processesWith } from '../testing/processes.ts';
 import { until } from '../testing/wait.ts';
 import { startOf } from '../testing/warden-fixture.ts';
-import { findTool, probeLaunchMeans } from './isolation.ts';
+import { probeLaunchMeans, toolFinder } from './isolation.ts';
 import { BackendProcess } from './launch.ts';
 
 let logFolder: string;
@@ -16,6 +16,8 @@ beforeAll(() => {
 afterAll(() => {
   rmSync(logFolder, { recursive: true, force: true });
 });
+
+const findTool = toolFinder('');
 
 function without(...names: string[]): (name: string) => string | undefined {
   return (name) => (names.includes(name) ? undefined : findTool(name));
@@ -84,7 +86,7 @@ describe.each([
 });
 
 test('a program that was never let go never runs', async () => {
-  const means = await probeLaunchMeans();
+  const means = await probeLaunchMeans(findTool);
   const marker = `leasehold-${randomUUID()}`;
   const backend = await BackendProcess.prepare(
     startOf(`touch ${logFolder}/${marker}; sleep 600`),

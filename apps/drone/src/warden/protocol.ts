@@ -196,8 +196,9 @@ function listOf(fields: Fields, name: string): readonly unknown[] {
 
 function numberOf(fields: Fields, name: string): number {
   const value = fields[name];
-  if (typeof value !== 'number' || !Number.isFinite(value))
+  if (typeof value !== 'number' || !Number.isFinite(value)) {
     throw new ProtocolError(`${name} must be a number`);
+  }
   return value;
 }
 
@@ -206,22 +207,25 @@ function stringOf(fields: Fields, name: string): string {
 }
 
 function text(value: unknown, name: string): string {
-  if (typeof value !== 'string' || value.includes('\0'))
+  if (typeof value !== 'string' || value.includes('\0')) {
     throw new ProtocolError(`${name} must be a string without NUL`);
+  }
   return value;
 }
 
 /** Backend ids become file names of logs, so their form is part of the protocol. */
 function backendIdOf(fields: Fields): string {
   const value = stringOf(fields, 'backendId');
-  if (!/^[a-z0-9-]{1,64}$/u.test(value))
+  if (!/^[a-z0-9-]{1,64}$/u.test(value)) {
     throw new ProtocolError('backendId must be 1 to 64 of a-z, 0-9 and "-"');
+  }
   return value;
 }
 
 function signalOf(fields: Fields): string {
   const value = stringOf(fields, 'stopSignal');
-  if (!/^SIG[A-Z0-9]{2,10}$/u.test(value))
+  if (!/^SIG[A-Z0-9]{2,10}$/u.test(value)) {
     throw new ProtocolError('stopSignal must be the name of a signal');
+  }
   return value;
 }

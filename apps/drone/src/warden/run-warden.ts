@@ -13,7 +13,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { AgentServer } from './agent-server.ts';
-import { probeLaunchMeans } from './isolation.ts';
+import { probeLaunchMeans, toolFinder } from './isolation.ts';
 import { BackendProcess } from './launch.ts';
 import { chooseSocketPath, readWardenRecord, writeWardenRecord } from './socket-path.ts';
 import { Warden } from './warden.ts';
@@ -23,19 +23,22 @@ const IDLE_LIMIT_MS = 5_000;
 
 export interface WardenOptions {
   readonly stateDir: string;
+  /** A PATH in which the tools of the system are looked for first. */
+  readonly searchPath: string;
   readonly clock?: TickingClock | undefined;
 }
 
 /** Resolves when the warden has ended: told to, or with nobody left to serve. */
 export async function runWarden({
   stateDir,
+  searchPath,
   clock = createBootClock(),
 }: WardenOptions): Promise<void> {
   // Ctrl-C, and a stop of the agent's group, are the agent's business.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGPIPE', 'SIGUSR2'] as const) {
     process.on(signal, () => undefined);
   }
-  const means = await probeLaunchMeans();
+  const means = await probeLaunchMeans(toolFinder(searchPath));
   const logFolder = path.join(stateDir, 'logs');
   mkdirSync(logFolder, { recursive: true, mode: 0o700 });
   const socketPath = chooseSocketPath(stateDir);

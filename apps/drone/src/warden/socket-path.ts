@@ -36,8 +36,9 @@ export function readWardenRecord(stateDir: string): WardenRecord | undefined {
       readFileSync(path.join(stateDir, RECORD), 'utf8'),
     ) as Partial<WardenRecord>;
     const { socketPath, clockId, pid } = record;
-    if (typeof socketPath !== 'string' || typeof clockId !== 'string' || typeof pid !== 'number')
+    if (typeof socketPath !== 'string' || typeof clockId !== 'string' || typeof pid !== 'number') {
       return undefined;
+    }
     return { socketPath, clockId, pid };
   } catch {
     return undefined;
