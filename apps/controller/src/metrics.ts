@@ -64,8 +64,8 @@ export function createMetrics(): { registry: Registry; observer: StoreObserver }
     grant: (face, outcome, status) => {
       grants.inc({ face, outcome, status });
     },
-    renewal: (face, outcome) => {
-      renewals.inc({ face, outcome });
+    renewal: (face, outcome, count) => {
+      renewals.inc({ face, outcome }, count);
     },
     release: (face, outcome) => {
       releases.inc({ face, outcome });

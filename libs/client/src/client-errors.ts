@@ -11,9 +11,10 @@ export interface LeaseholdError {
 }
 
 /**
- * The error of the registry that a failed call carries. A call whose connection broke or whose
- * time ran out is `request.outcome_unknown`: whether it was carried out, nobody here knows.
- * Undefined for anything else, an unreachable controller included: see {@link isUnreachable}.
+ * The error of the registry that a failed call carries. A call whose connection broke, whose time ran
+ * out, or which something in between answered is `request.outcome_unknown`: whether it was carried
+ * out, nobody here knows. Undefined when it surely was not: see {@link isUnreachable}; when the caller
+ * itself gave up; and for what is no failure of a call.
  */
 export function leaseholdErrorOf(error: unknown): LeaseholdError | undefined {
   if (!(error instanceof TRPCClientError)) return undefined;
@@ -24,9 +25,9 @@ export function leaseholdErrorOf(error: unknown): LeaseholdError | undefined {
   }
   const data: unknown = error.data;
   if (typeof data === 'object' && data !== null && 'leaseholdCode' in data) {
-    return answeredError(error.message, data);
+    return answeredError(error.message, { ...data });
   }
-  return isLostConnection(cause) ? lostConnection() : undefined;
+  return isUnreachable(error) || isGivenUp(cause) ? undefined : outcomeUnknown();
 }
 
 function answeredError(message: string, data: Record<string, unknown>): LeaseholdError {
@@ -42,23 +43,34 @@ function answeredError(message: string, data: Record<string, unknown>): Leasehol
   };
 }
 
-function isLostConnection(cause: unknown): boolean {
-  return cause instanceof Error && cause.name === 'TRPCWebSocketClosedError';
+function isGivenUp(cause: unknown): boolean {
+  return cause instanceof Error && cause.name === 'AbortError';
 }
 
-function lostConnection(): LeaseholdError {
-  const { text, retryable } = ERROR_CODES['request.outcome_unknown'];
+function outcomeUnknown(): LeaseholdError {
+  const { retryable } = ERROR_CODES['request.outcome_unknown'];
   return {
     code: 'request.outcome_unknown',
-    message: text,
+    message: 'The connection to the controller broke; the outcome is unknown.',
     retryable,
     incidentId: null,
     details: {},
   };
 }
 
-/** Whether a call failed because nothing answers at the controller's address. */
+/** What says that no connection came about, so that nothing was sent. */
+const NEVER_CONNECTED = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+/** Whether a call failed because nothing answers at the controller's address: nothing was sent. */
 export function isUnreachable(error: unknown): boolean {
-  if (!(error instanceof TRPCClientError) || leaseholdErrorOf(error) !== undefined) return false;
-  return error.cause instanceof TypeError && error.cause.message === 'fetch failed';
+  if (!(error instanceof TRPCClientError)) return false;
+  const reason: unknown = error.cause?.cause;
+  return reason instanceof Error && 'code' in reason && NEVER_CONNECTED.has(String(reason.code));
 }

@@ -1,0 +1,171 @@
+import { once } from 'node:events';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { newTokenSecret } from '@leasehold/keys-core/store';
+import { waitUntil } from '@leasehold/testing';
+import { WebSocket, type ClientOptions } from 'ws';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+
+interface Reply {
+  readonly id: number | null;
+  readonly result?: { data: unknown };
+  readonly error?: { message: string; data: { leaseholdCode: string; retryable: boolean } };
+}
+
+interface RawSocket {
+  readonly socket: WebSocket;
+  readonly replies: Reply[];
+  /** The code that the socket was closed with, once it was. */
+  closedWith(): number | undefined;
+  ask(id: number, method: 'query' | 'mutation', path: string, input?: unknown): Promise<Reply>;
+}
+
+/** Speaks the protocol by hand, as a client in another language would. */
+async function openSocket(
+  on: TestController,
+  secret: string | undefined,
+  options: ClientOptions = {},
+): Promise<RawSocket> {
+  const address = `${on.url.replace('http', 'ws')}/trpc?connectionParams=1`;
+  const socket = new WebSocket(address, options);
+  onTestFinished(() => {
+    socket.terminate();
+  });
+  const replies: Reply[] = [];
+  let closeCode: number | undefined;
+  socket.on('message', (data: Buffer) => replies.push(JSON.parse(data.toString()) as Reply));
+  socket.on('close', (code) => {
+    closeCode = code;
+  });
+  socket.on('error', () => {
+    // The close that follows says what happened.
+  });
+  await once(socket, 'open');
+  const data = secret === undefined ? {} : { token: secret };
+  socket.send(JSON.stringify({ method: 'connectionParams', data }));
+  return {
+    socket,
+    replies,
+    closedWith: () => closeCode,
+    async ask(id, method, path, input) {
+      socket.send(JSON.stringify({ id, method, params: { path, input } }));
+      return waitUntil(() => replies.find((reply) => reply.id === id));
+    },
+  };
+}
+
+describe('WebSocket', () => {
+  test('takes the token of its connection parameters', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('viewer');
+    const raw = await openSocket(on, secret);
+
+    const reply = await raw.ask(1, 'query', 'keys.get', { name: 'demo' });
+
+    expect(reply.result?.data).toBeNull();
+  });
+
+  test.each([
+    ['none', undefined],
+    ['a malformed one', 'lh_nonsense'],
+    ['an unknown one', newTokenSecret()],
+  ])('with %s as its token every call is answered that one is needed', async (_what, secret) => {
+    const on = await startTestController();
+    const raw = await openSocket(on, secret);
+
+    const reply = await raw.ask(1, 'query', 'keys.list');
+
+    expect(reply.error?.data).toMatchObject({ leaseholdCode: 'auth.required', retryable: false });
+  });
+
+  test('errors have the shape of the contract', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+    const raw = await openSocket(on, secret);
+
+    const unknown = await raw.ask(1, 'query', 'keys.nothing');
+    const wrong = await raw.ask(2, 'mutation', 'keys.connect', { key: { name: 'k', more: 1 } });
+
+    expect(unknown.error?.data.leaseholdCode).toBe('request.not_found');
+    expect(wrong.error?.data.leaseholdCode).toBe('request.invalid');
+    expect(wrong.error?.message).toBe('key.more: is not a known field');
+  });
+
+  test('a message that is no JSON is answered, and the connection goes on', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('viewer');
+    const raw = await openSocket(on, secret);
+    await raw.ask(1, 'query', 'keys.list');
+
+    raw.socket.send('{"id":');
+    const reply = await waitUntil(() => raw.replies.find((found) => found.error !== undefined));
+
+    expect(reply.error?.data.leaseholdCode).toBe('request.invalid');
+    expect((await raw.ask(2, 'query', 'keys.list')).result).toBeDefined();
+  });
+
+  test('a message of 10 MB ends its connection, and the controller goes on', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('viewer');
+    const raw = await openSocket(on, secret);
+
+    raw.socket.send(
+      JSON.stringify({
+        id: 1,
+        method: 'query',
+        params: { path: 'keys.get', input: { name: 'x'.repeat(10_000_000) } },
+      }),
+    );
+
+    expect(await waitUntil(raw.closedWith)).toBe(1_009);
+    expect((await fetch(`${on.url}/readyz`)).status).toBe(200);
+  });
+
+  test('a connection is ended when its token is revoked', async () => {
+    const on = await startTestController();
+    const { tokenId, secret } = await on.token('viewer');
+    const raw = await openSocket(on, secret);
+    await raw.ask(1, 'query', 'keys.list');
+
+    await (await on.client('admin')).tokens.revoke.mutate({ tokenId });
+
+    expect(await waitUntil(raw.closedWith)).toBe(4_401);
+    const again = await openSocket(on, secret);
+    expect((await again.ask(1, 'query', 'keys.list')).error?.data.leaseholdCode).toBe(
+      'auth.required',
+    );
+  });
+
+  test('a connection is ended when its token expires by the database clock', async () => {
+    const on = await startTestController();
+    const { tokenId, secret } = await on.token('viewer');
+    const raw = await openSocket(on, secret);
+    await raw.ask(1, 'query', 'keys.list');
+
+    await on.controller.store.prisma.$queryRaw`
+      update api_token set expires_at = clock_timestamp() where id = ${tokenId}::uuid returning id::text`;
+
+    expect(await waitUntil(raw.closedWith)).toBe(4_401);
+  });
+
+  test('a peer that gives no sign of life is let go', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('viewer');
+    const raw = await openSocket(on, secret, { autoPong: false });
+    await raw.ask(1, 'query', 'keys.list');
+
+    const code = await waitUntil(raw.closedWith, { timeoutMs: 15_000 });
+
+    expect(code).toBe(1_006);
+  });
+
+  test('a controller that stops says so to those who are connected', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('viewer');
+    const raw = await openSocket(on, secret);
+    await raw.ask(1, 'query', 'keys.list');
+
+    await on.controller.close();
+
+    expect(raw.closedWith()).toBe(1_012);
+  });
+});

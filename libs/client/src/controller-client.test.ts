@@ -1,0 +1,174 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { WebSocketServer, type WebSocket } from 'ws';
+import { isUnreachable, leaseholdErrorOf } from './client-errors.ts';
+import {
+  createControllerClient,
+  type ControllerClient,
+  type ControllerClientOptions,
+} from './controller-client.ts';
+
+const TOKEN = 'lh_test';
+
+function aClient(options: Partial<ControllerClientOptions> & { url: string }): ControllerClient {
+  const client = createControllerClient({
+    token: TOKEN,
+    transport: 'ws',
+    random: () => 0,
+    ...options,
+  });
+  onTestFinished(() => client.close());
+  return client;
+}
+
+async function portOf(server: Server): Promise<number> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+/** A server that takes connections and says nothing, as a dead machine behind a load balancer. */
+async function silentServer(): Promise<string> {
+  const server = createServer();
+  onTestFinished(() => void server.close());
+  server.on('connection', (socket) => {
+    onTestFinished(() => void socket.destroy());
+  });
+  return `http://127.0.0.1:${String(await portOf(server))}`;
+}
+
+/** A WebSocket server that hands its connections, one after the other, to `onSocket`. */
+async function webSocketServer(
+  onSocket: (socket: WebSocket, nth: number) => void,
+): Promise<string> {
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
+  onTestFinished(() => {
+    for (const socket of server.clients) socket.terminate();
+    server.close();
+  });
+  let count = 0;
+  server.on('connection', (socket) => {
+    onSocket(socket, (count += 1));
+  });
+  await once(server, 'listening');
+  return `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+}
+
+const failureOf = (call: Promise<unknown>): Promise<unknown> =>
+  call.then(
+    () => 'no failure',
+    (error: unknown) => error,
+  );
+
+describe('controller client', () => {
+  test.each(['http', 'ws'] as const)(
+    'over %s a call without an answer ends in time, its outcome unknown',
+    async (transport) => {
+      const client = aClient({ url: await silentServer(), transport, callTimeoutMs: 200 });
+
+      const error = await failureOf(client.api.keys.get.query({ name: 'k' }));
+
+      expect(leaseholdErrorOf(error)).toMatchObject({
+        code: 'request.outcome_unknown',
+        retryable: true,
+      });
+      expect(isUnreachable(error)).toBe(false);
+    },
+  );
+
+  test('over http nobody at the address is told from an unknown outcome', async () => {
+    const server = createServer();
+    const port = await portOf(server);
+    server.close();
+    await once(server, 'close');
+    const client = aClient({ url: `http://127.0.0.1:${String(port)}`, transport: 'http' });
+
+    const error = await failureOf(client.api.keys.get.query({ name: 'k' }));
+
+    expect(isUnreachable(error)).toBe(true);
+    expect(leaseholdErrorOf(error)).toBeUndefined();
+  });
+
+  test('a call whose connection breaks before the answer has an unknown outcome', async () => {
+    const url = await webSocketServer((socket) => {
+      socket.on('message', (data: Buffer) => {
+        if (data.toString().includes('keys.get')) socket.terminate();
+      });
+    });
+    const client = aClient({ url });
+
+    const error = await failureOf(client.api.keys.get.query({ name: 'k' }));
+
+    expect(leaseholdErrorOf(error)?.code).toBe('request.outcome_unknown');
+  });
+
+  test('an error of the registry arrives with its code, details and incident', async () => {
+    const data = {
+      leaseholdCode: 'key.terminating',
+      retryable: true,
+      incidentId: null,
+      details: { remainingMs: 5 },
+    };
+    const url = await webSocketServer((socket) => {
+      socket.on('message', (message: Buffer) => {
+        const { id } = JSON.parse(message.toString()) as { id?: number };
+        if (id !== undefined)
+          {socket.send(JSON.stringify({ id, error: { message: 'wait', code: -32_000, data } }));}
+      });
+    });
+    const client = aClient({ url });
+
+    const error = await failureOf(client.api.keys.get.query({ name: 'k' }));
+
+    expect(leaseholdErrorOf(error)).toEqual({
+      code: 'key.terminating',
+      message: 'wait',
+      retryable: true,
+      incidentId: null,
+      details: { remainingMs: 5 },
+    });
+  });
+
+  test('a link that swallows everything is noticed, and another connection is made', async () => {
+    let secondConnection: (() => void) | undefined;
+    const reconnected = new Promise<void>((resolve) => {
+      secondConnection = resolve;
+    });
+    const url = await webSocketServer((socket, nth) => {
+      // The first connection goes dead: nothing of it is read, and no close is answered.
+      if (nth === 1) socket.pause();
+      else secondConnection?.();
+    });
+    const states: string[] = [];
+    aClient({ url, pingMs: 50, pongTimeoutMs: 100, onConnection: (state) => states.push(state) });
+
+    await reconnected;
+
+    expect(states.slice(0, 2)).toEqual(['open', 'closed']);
+  });
+
+  test('presents its token in the first message, and never in the address', async () => {
+    let resolveFirst: ((seen: { address: string; message: string }) => void) | undefined;
+    const first = new Promise<{ address: string; message: string }>((resolve) => {
+      resolveFirst = resolve;
+    });
+    const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
+    onTestFinished(() => {
+      for (const socket of server.clients) socket.terminate();
+      server.close();
+    });
+    server.on('connection', (socket, request) => {
+      socket.once('message', (data: Buffer) => {
+        resolveFirst?.({ address: request.url ?? '', message: data.toString() });
+      });
+    });
+    await once(server, 'listening');
+    aClient({ url: `http://127.0.0.1:${String((server.address() as AddressInfo).port)}/` });
+
+    const { address, message } = await first;
+
+    expect(address).toBe('/trpc?connectionParams=1');
+    expect(JSON.parse(message)).toEqual({ method: 'connectionParams', data: { token: TOKEN } });
+  });
+});
