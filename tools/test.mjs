@@ -32,7 +32,7 @@ for (const check of CHECKS) {
 console.log('\ntests …');
 await rm(results, { force: true });
 await mkdir(path.dirname(results), { recursive: true });
-const exitCode = await runInstalled('vitest/vitest.mjs', [
+const exitCode = await runInstalled('.bin/vitest', [
   'run',
   '--reporter=default',
   '--reporter=json',

@@ -32,7 +32,7 @@ export function runInstalled(file, args, options) {
 
 /** Runs an nx command. */
 export function runNx(args, options = {}) {
-  return runInstalled('nx/dist/bin/nx.js', args, {
+  return runInstalled('.bin/nx', args, {
     ...options,
     env: { ...NX_ENVIRONMENT, ...options.env },
   });

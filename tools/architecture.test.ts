@@ -1,0 +1,182 @@
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { ESLint } from 'eslint';
+import { beforeAll, describe, expect, test } from 'vitest';
+
+const root = path.join(import.meta.dirname, '..');
+const TIMEOUT_MS = 60_000;
+let eslint: ESLint;
+
+beforeAll(async () => {
+  // Without a project graph the rule of the boundaries is silently not applied.
+  await promisify(execFile)(process.execPath, ['node_modules/.bin/nx', 'show', 'projects'], {
+    cwd: root,
+    env: { ...process.env, NX_DAEMON: 'false', NX_TUI: 'false' },
+  });
+  eslint = new ESLint({ cwd: root });
+}, TIMEOUT_MS);
+
+/** The rules that `text` breaks when it stands in the file, which exists. */
+async function brokenRules(file: string, text: string): Promise<string[]> {
+  const [result] = await eslint.lintText(text, { filePath: path.join(root, file) });
+  return [...new Set(result?.messages.map(({ ruleId }) => ruleId ?? 'parse error'))];
+}
+
+const IMPORTS = '@typescript-eslint/no-restricted-imports';
+const BOUNDARIES = '@nx/enforce-module-boundaries';
+
+describe('the boundaries', () => {
+  test.each([
+    [
+      'a drone never sees the database',
+      'apps/drone/src/main.ts',
+      "import { openStore } from '@leasehold/keys-core/store';\nvoid openStore;",
+      IMPORTS,
+    ],
+    [
+      'a drone imports no Prisma',
+      'apps/drone/src/main.ts',
+      "import { PrismaPg } from '@prisma/adapter-pg';\nvoid PrismaPg;",
+      IMPORTS,
+    ],
+    [
+      'a client never sees the database',
+      'libs/client/src/index.ts',
+      "import { openStore } from '@leasehold/keys-core/store';\nvoid openStore;",
+      IMPORTS,
+    ],
+    [
+      'the kernel imports nothing',
+      'libs/keys-core/src/kernel/ladder.ts',
+      "import { openStore } from '../store/open-store.ts';\nvoid openStore;",
+      IMPORTS,
+    ],
+    [
+      'the holder imports the kernel alone',
+      'libs/keys-core/src/holder/backoff.ts',
+      "import { openStore } from '../store/open-store.ts';\nvoid openStore;",
+      IMPORTS,
+    ],
+    [
+      'the store imports no face',
+      'libs/keys-core/src/store/rows.ts',
+      "import { createConnect } from '../faces/keys/connect.ts';\nvoid createConnect;",
+      IMPORTS,
+    ],
+    [
+      'a face imports no Prisma',
+      'libs/keys-core/src/faces/keys/connect.ts',
+      "import { PrismaPg } from '@prisma/adapter-pg';\nvoid PrismaPg;",
+      IMPORTS,
+    ],
+    [
+      'only the error map knows what tRPC throws',
+      'libs/api/src/trpc.ts',
+      "import { TRPCError } from '@trpc/server';\nvoid TRPCError;",
+      IMPORTS,
+    ],
+    [
+      'what tests share stays in tests',
+      'apps/controller/src/main.ts',
+      "import { waitUntil } from '@leasehold/testing';\nvoid waitUntil;",
+      IMPORTS,
+    ],
+    [
+      'no app imports another',
+      'apps/cli/src/main.ts',
+      "import { readConfig } from '../../controller/src/config.ts';\nvoid readConfig;",
+      BOUNDARIES,
+    ],
+    [
+      'the domain imports no API',
+      'libs/keys-core/src/index.ts',
+      "import { appRouter } from '@leasehold/api';\nvoid appRouter;",
+      BOUNDARIES,
+    ],
+    [
+      'what every process shares knows no domain',
+      'libs/service-kit/src/index.ts',
+      "import { LeaseError } from '@leasehold/keys-core';\nvoid LeaseError;",
+      BOUNDARIES,
+    ],
+  ])(
+    '%s',
+    async (_promise, file, text, rule) => {
+      expect(await brokenRules(file, text)).toContain(rule);
+    },
+    TIMEOUT_MS,
+  );
+
+  test.each([
+    [
+      'only config.ts reads the environment',
+      'apps/controller/src/main.ts',
+      'void process.env;',
+      'no-restricted-syntax',
+    ],
+    [
+      'time in the domain is passed in',
+      'libs/keys-core/src/kernel/ladder.ts',
+      'void Date.now();',
+      'no-restricted-properties',
+    ],
+    [
+      'a wall clock is not read in the domain',
+      'libs/keys-core/src/kernel/ladder.ts',
+      'void new Date();',
+      'no-restricted-syntax',
+    ],
+    [
+      'chance in the domain is passed in',
+      'libs/keys-core/src/holder/backoff.ts',
+      'void Math.random();',
+      'no-restricted-properties',
+    ],
+    [
+      'timers in the domain are passed in',
+      'libs/keys-core/src/holder/backoff.ts',
+      'setTimeout(() => undefined, 1);',
+      'no-restricted-globals',
+    ],
+    [
+      'statements take parameters, never text',
+      'libs/keys-core/src/store/rows.ts',
+      "declare const db: { $queryRawUnsafe(sql: string): void };\ndb.$queryRawUnsafe('select');",
+      'no-restricted-syntax',
+    ],
+    ['nothing prints but the log', 'apps/drone/src/main.ts', "console.log('hello');", 'no-console'],
+    ['exports have names', 'libs/api/src/index.ts', 'export default 1;', 'no-restricted-syntax'],
+  ])(
+    '%s',
+    async (_promise, file, text, rule) => {
+      expect(await brokenRules(file, text)).toContain(rule);
+    },
+    TIMEOUT_MS,
+  );
+
+  test.each([
+    [
+      'a drone may know the types of the keys face',
+      'apps/drone/src/main.ts',
+      "import type { KeyDeadlines } from '@leasehold/keys-core/keys';\nexport type Known = KeyDeadlines;",
+    ],
+    [
+      'a controller may open the store',
+      'apps/controller/src/main.ts',
+      "import { openStore } from '@leasehold/keys-core/store';\nvoid openStore;",
+    ],
+    [
+      'tests may use what tests share',
+      'libs/keys-core/src/store/migrate.pg.test.ts',
+      "import { waitUntil } from '@leasehold/testing';\nvoid waitUntil;",
+    ],
+  ])(
+    '%s',
+    async (_promise, file, text) => {
+      const rules = await brokenRules(file, text);
+      expect(rules.filter((rule) => rule === IMPORTS || rule === BOUNDARIES)).toEqual([]);
+    },
+    TIMEOUT_MS,
+  );
+});
