@@ -46,6 +46,13 @@ export class AnsweredMeanwhile extends Error {
 
 /** How long a waiting connect goes without looking when no hint comes. */
 const LOOK_INTERVAL_MS = 500;
+/**
+ * How soon a connect looks again whose spawn was granted nothing: at first the winner of a race is
+ * about to commit, so soon; each further time later, up to {@link LOOK_INTERVAL_MS}.
+ */
+const LOOK_AGAIN_FIRST_MS = 10;
+/** For how long a connect competes for a key that seems free, even if it may not wait for one. */
+const COMPETE_MS = 1_000;
 /** How often a connect chooses another drone because the chosen one was drained meanwhile. */
 const DRONE_TRIES_MAX = 3;
 /** Plane's form of a generated key. */
@@ -81,6 +88,8 @@ export function createConnect(deps: ConnectDeps): Connect {
     const startedAtMs = store.clock.nowMs();
     const ticketId = store.ids.uuid();
     let hasTicket = false;
+    let isAnswered = false;
+    let lostSpawnsCount = 0;
     try {
       for (;;) {
         signal.throwIfAborted();
@@ -90,6 +99,7 @@ export function createConnect(deps: ConnectDeps): Connect {
         switch (decision.do) {
           case 'return':
             store.observer.grant('key', 'denied', 'active');
+            isAnswered = true;
             return resultOf(store, state as KeyState, false);
           case 'refuse':
             store.observer.grant('key', 'denied', decision.code === 'key.unheld' ? 'free' : 'active');
@@ -117,7 +127,10 @@ export function createConnect(deps: ConnectDeps): Connect {
             const made = await attempt.finally(() => {
               if (spawning.get(topic) === settled) spawning.delete(topic);
             });
+            isAnswered = made !== undefined;
             if (made !== undefined) return made;
+            lostSpawnsCount += 1;
+            await pauseAfterLostSpawn(wanted, { startedAtMs, lostSpawnsCount });
             break;
           }
           default:
@@ -126,10 +139,26 @@ export function createConnect(deps: ConnectDeps): Connect {
       }
     } finally {
       if (hasTicket) {
-        store.observer.waited('key', store.clock.nowMs() - startedAtMs, signal.aborted ? 'gave_up' : 'granted');
+        store.observer.waited('key', store.clock.nowMs() - startedAtMs, isAnswered ? 'granted' : 'gave_up');
         await dropTicket(store.prisma, ticketId).catch(() => undefined);
       }
     }
+  }
+
+  /**
+   * A spawn that was granted nothing met a faster one, whose backend is the answer as soon as it has
+   * committed. But after a jump of the database's clock a key can seem free for a whole ladder.
+   * @throws {LeaseError} `grant.contended` when the wait is over.
+   */
+  async function pauseAfterLostSpawn(
+    { key, input, signal }: Wanted,
+    so: { readonly startedAtMs: number; readonly lostSpawnsCount: number },
+  ): Promise<void> {
+    const nowMs = store.clock.nowMs();
+    const leftMs = so.startedAtMs + Math.max(input.waitMs, COMPETE_MS) - nowMs;
+    if (leftMs <= 0) throw new LeaseError('grant.contended');
+    const pauseMs = Math.min(leftMs, LOOK_INTERVAL_MS, LOOK_AGAIN_FIRST_MS * 2 ** (so.lostSpawnsCount - 1));
+    await store.hints.next(keyTopic(key), nowMs + pauseMs, signal);
   }
 
   /** One attempt to start a backend; undefined when somebody else was granted the key. */

@@ -133,7 +133,8 @@ export interface KeyService {
   /**
    * Returns the running backend of a key, or starts one (design 6.1).
    * @throws {LeaseError} `key.unheld`, `key.tag_mismatch`, `key.terminating`,
-   * `key.holder_unreachable`, `spawn.no_drone`, `spawn.not_allowed`, `grant.hold_off`.
+   * `key.holder_unreachable`, `spawn.no_drone`, `spawn.not_allowed`, `grant.hold_off`,
+   * `grant.contended`.
    */
   connect(input: ConnectInput, caller: Caller, signal: AbortSignal): Promise<ConnectResult>;
   /** Renews keys of one drone. One answer per request, in order. */
