@@ -12,7 +12,7 @@ import { openKernel, type Kernel } from './kernel-fixture.ts';
 /** A controller's keys face on a real database, with the real scheduler. */
 export interface Keys extends Kernel {
   readonly keys: KeyService;
-  /** What the observer was told of grants, as `outcome status`, and of backends that overstayed. */
+  /** What the observer was told of grants, as `outcome status`, and of waits and overstays. */
   readonly observed: string[];
 }
 
@@ -33,6 +33,7 @@ export async function openKeys(
     observer: {
       ...SILENT_OBSERVER,
       grant: (_face, outcome, status) => observed.push(`${outcome} ${status}`),
+      waited: (_face, _durationMs, outcome) => observed.push(`waited ${outcome}`),
       overstay: (backendId) => observed.push(`overstay ${backendId}`),
     },
   });
