@@ -14,13 +14,17 @@ const STOP_ALLOWANCE_MS = 10_000;
 
 export interface DroneCommand {
   readonly args: readonly string[];
-  /** The file that becomes the warden when it is run with `warden STATE_DIR`. */
-  readonly mainFile: string;
+  /** What becomes the warden when a state folder and a PATH are added to it. */
+  readonly wardenCommand: readonly string[];
   readonly clock?: TickingClock | undefined;
 }
 
 /** `agent --config FILE`: runs a drone until it is told to end. Returns the exit code. */
-export async function runDroneCommand({ args, mainFile, clock }: DroneCommand): Promise<number> {
+export async function runDroneCommand({
+  args,
+  wardenCommand,
+  clock,
+}: DroneCommand): Promise<number> {
   const environment = processEnvironment();
   let config: DroneConfig;
   try {
@@ -64,7 +68,7 @@ export async function runDroneCommand({ args, mainFile, clock }: DroneCommand): 
         supplyWarden(
           {
             stateDir: config.stateDir,
-            command: [process.execPath, '--max-semi-space-size=1', mainFile, 'warden'],
+            command: wardenCommand,
             searchPath: environment['PATH'] ?? '',
           },
           listener,

@@ -10,9 +10,15 @@ if (role === 'warden') {
   process.exit(0);
 } else {
   const { runDroneCommand } = await import('./drone-command.ts');
-  const mainFile = process.argv[1] ?? '';
+  // A small young generation: the warden allocates little, and its memory is to stay small.
+  const wardenCommand = [
+    process.execPath,
+    '--max-semi-space-size=1',
+    process.argv[1] ?? '',
+    'warden',
+  ];
   process.exit(
-    await runDroneCommand({ args: role === 'agent' ? args : process.argv.slice(2), mainFile }),
+    await runDroneCommand({ args: role === 'agent' ? args : process.argv.slice(2), wardenCommand }),
   );
 }
 

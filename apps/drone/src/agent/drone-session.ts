@@ -63,11 +63,14 @@ export class DroneSession {
   open(input: SessionInput): void {
     this.close();
     this.#input = input;
+    // What is still under way of a session that was closed here is nobody's any more.
+    const isFollowed = (): boolean => this.#input === input;
     this.#unfollow = this.#options.link.follow(input, {
       message: (message) => {
-        this.#receive(message);
+        if (isFollowed()) this.#receive(message);
       },
       ended: (error) => {
+        if (!isFollowed()) return;
         this.#options.log.warn({ err: error }, 'the controller ended the session');
         this.#reopenSoon();
       },
@@ -75,6 +78,7 @@ export class DroneSession {
   }
 
   close(): void {
+    this.#input = undefined;
     this.#unfollow?.();
     this.#unfollow = undefined;
     this.#current = undefined;
@@ -108,7 +112,7 @@ export class DroneSession {
     }
     this.#supersededAtMs = nowMs;
     this.#options.log.warn({}, 'another session of this drone took over; opening a new one');
-    if (this.#input !== undefined) this.open(this.#input);
+    if (this.#input !== undefined) this.open({ ...this.#input });
   }
 
   #reopenSoon(): void {
@@ -118,7 +122,7 @@ export class DroneSession {
     if (input === undefined || this.#reopening !== undefined) return;
     this.#reopening = setTimeout(() => {
       this.#reopening = undefined;
-      this.open(input);
+      this.open({ ...input });
     }, REOPEN_MS);
   }
 

@@ -39,7 +39,8 @@ export class SocketWardenLink implements WardenLink {
   readonly #ended: Promise<void>;
   readonly #waiting = new Map<number, Waiting>();
   #lastId = 0;
-  #isClosed = false;
+  /** Nobody is told of the end of a connection that nobody has yet, or that was closed here. */
+  #isWatched = false;
 
   private constructor(socket: net.Socket, listener: WardenListener) {
     this.#listener = listener;
@@ -77,6 +78,7 @@ export class SocketWardenLink implements WardenLink {
       link.close();
       throw error;
     }
+    link.#isWatched = true;
     return link;
   }
 
@@ -110,13 +112,13 @@ export class SocketWardenLink implements WardenLink {
 
   async shutdown(): Promise<void> {
     // It closes the connection as it ends; that is no loss.
-    this.#isClosed = true;
+    this.#isWatched = false;
     await this.#ask({ op: 'shutdown' });
     await this.#ended;
   }
 
   close(): void {
-    this.#isClosed = true;
+    this.#isWatched = false;
     this.#channel.close();
   }
 
@@ -139,7 +141,7 @@ export class SocketWardenLink implements WardenLink {
     if ('event' in message) {
       if (message.event === 'changed') this.#listener.changed(message.backend);
       else {
-        this.#isClosed = true;
+        this.#isWatched = false;
         this.#listener.superseded();
       }
       return;
@@ -166,8 +168,8 @@ export class SocketWardenLink implements WardenLink {
     for (const id of [...this.#waiting.keys()]) {
       this.#settle(id)?.reject(new WardenLost('the warden is gone'));
     }
-    if (this.#isClosed) return;
-    this.#isClosed = true;
+    if (!this.#isWatched) return;
+    this.#isWatched = false;
     this.#listener.lost();
   }
 }
