@@ -50,4 +50,8 @@ const exitCode = await runCli(process.argv.slice(2), {
   isTerminal: process.stdout.isTTY,
   signal: takeSignal,
 });
-if (exitCode !== undefined) process.exitCode = exitCode;
+if (exitCode !== undefined) {
+  process.exitCode = exitCode;
+  // The channel to whoever started us would keep a process alive that has nothing left to do.
+  if (process.connected) process.disconnect();
+}
