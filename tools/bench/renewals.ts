@@ -85,8 +85,9 @@ function rotation(calls: readonly Call[]): (caller: number) => Call {
 }
 
 async function renewThroughStore({ leases }: BenchDatabase, { grants }: Call): Promise<void> {
-  const outcomes = await Promise.all(
-    grants.map((grant) => leases.renew('key', { ...grant, principal: PRINCIPAL })),
+  const outcomes = await leases.renewAll(
+    'key',
+    grants.map((grant) => ({ ...grant, principal: PRINCIPAL })),
   );
   invariant(outcomes.every(({ outcome }) => outcome === 'renewed'), 'the bench renews living grants');
 }

@@ -36,10 +36,10 @@ export async function settle(pool: pg.Pool): Promise<void> {
   await pool.query('checkpoint');
 }
 
-/** All grants of the table, shuffled by their ids. */
+/** All grants of the table, in an order that is neither the table’s nor an index’s. */
 export async function readGrants(pool: pg.Pool): Promise<GrantToRenew[]> {
   const { rows } = await pool.query<GrantToRenew>(
-    'select lease_id as "leaseId", fencing_token::text as "fencingToken" from lease order by lease_id',
+    'select lease_id as "leaseId", fencing_token::text as "fencingToken" from lease order by fencing_token',
   );
   return rows;
 }

@@ -167,4 +167,46 @@ describe('coalescer', () => {
 
     expect((await calls).map((call) => call.status)).toEqual(['fulfilled', 'rejected', 'rejected']);
   });
+
+  test('many of one call travel in one statement, and their answers come in their order', async () => {
+    const { coalescer, statements } = setUp();
+    const answers = coalescer.submitAll(['a', 'b', 'a#2', 'c']);
+
+    statements[0]?.answer();
+    await settle();
+    statements[1]?.answer();
+
+    expect(await answers).toEqual(['a!', 'b!', 'a#2!', 'c!']);
+    expect(statements.map((statement) => statement.items)).toEqual([['a', 'b', 'c'], ['a#2']]);
+  });
+
+  test('a call of many waits for those of its items that are tried again alone, and fails with one', async () => {
+    let answerLater = (_answer: string): void => undefined;
+    const alone: Record<string, Promise<string>> = {
+      b: new Promise((resolve) => {
+        answerLater = resolve;
+      }),
+      d: Promise.reject(new Error('refused')),
+    };
+    const { coalescer } = setUp({
+      run: (items) => Promise.resolve(items.map((item) => alone[item] ?? `${item}!`)),
+    });
+    const patient = coalescer.submitAll(['a', 'b']);
+    const failing = coalescer.submitAll(['c', 'd']);
+
+    answerLater('b, at last');
+
+    expect(await patient).toEqual(['a!', 'b, at last']);
+    await expect(failing).rejects.toThrow('refused');
+  });
+
+  test('a call of more than the queue holds is refused whole, and one of nothing is answered', async () => {
+    const { coalescer, statements } = setUp({ queueMax: 2 });
+
+    await expect(coalescer.submitAll(['a', 'b', 'c'])).rejects.toMatchObject({
+      code: 'request.rate_limited',
+    });
+    expect(await coalescer.submitAll([])).toEqual([]);
+    expect(statements).toEqual([]);
+  });
 });

@@ -40,6 +40,12 @@ export interface CoalescerOptions<Item, Answer> {
 export interface Coalescer<Item, Answer> {
   /** @throws {LeaseError} `request.rate_limited` when the queue is full; else what `run` throws. */
   submit(item: Item, signal?: AbortSignal): Promise<Answer>;
+  /**
+   * The same for many at once, which travel together as far as they may: one call of a thousand
+   * items costs one statement, not a first one for its first item. Answers in the order of the
+   * items; fails when one of them fails.
+   */
+  submitAll(items: readonly Item[], signal?: AbortSignal): Promise<Answer[]>;
 }
 
 interface Call<Item, Answer> {
@@ -133,6 +139,33 @@ export function createCoalescer<Item, Answer>(
           return;
         }
         queue.push({ item, keys: options.keysOf(item), signal, resolve, reject });
+        pump();
+      }),
+    submitAll: (items, signal) =>
+      new Promise((resolve, reject) => {
+        if (items.length === 0) {
+          resolve([]);
+          return;
+        }
+        if (queue.length + items.length > options.queueMax) {
+          reject(new LeaseError('request.rate_limited'));
+          return;
+        }
+        const answers = new Array<Answer>(items.length);
+        let missingCount = items.length;
+        for (const [place, item] of items.entries()) {
+          const take = (answer: Answer | Promise<Answer>): void => {
+            // One promise for all of a call; only what is tried again alone has one of its own.
+            if (answer instanceof Promise) {
+              answer.then(take, reject);
+              return;
+            }
+            answers[place] = answer;
+            missingCount -= 1;
+            if (missingCount === 0) resolve(answers);
+          };
+          queue.push({ item, keys: options.keysOf(item), signal, resolve: take, reject });
+        }
         pump();
       }),
   };

@@ -10,7 +10,7 @@ export interface StoreObserver {
   statement(kind: StatementKind, durationMs: number): void;
   /** `status` is what the resource was before: keel's free, expired, active. */
   grant(face: Face, outcome: 'granted' | 'denied', status: 'free' | 'expired' | 'active'): void;
-  renewal(face: Face, outcome: string): void;
+  renewal(face: Face, outcome: string, count: number): void;
   release(face: Face, outcome: string): void;
   waited(face: Face, durationMs: number, outcome: 'granted' | 'gave_up'): void;
   /** A grant was ended by the reaper, `lagMs` after its expiry. */

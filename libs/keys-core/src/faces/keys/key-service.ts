@@ -41,8 +41,9 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
     },
 
     async renew({ droneId, localTimeMs, renewals }) {
-      const outcomes = await Promise.all(
-        renewals.map((ref) => deps.leases.renew('key', { ...ref, principal: droneId })),
+      const outcomes = await deps.leases.renewAll(
+        'key',
+        renewals.map((ref) => ({ ...ref, principal: droneId })),
       );
       return outcomes.map((outcome) => renewResult(outcome, localTimeMs));
     },

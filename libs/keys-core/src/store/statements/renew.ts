@@ -1,3 +1,4 @@
+import { invariant } from '../../kernel/errors.ts';
 import type { GrantRef, RefusalReason, RenewOutcome } from '../../kernel/outcomes.ts';
 import type { Face } from '../../kernel/resource.ts';
 import { Prisma } from '../generated/client.ts';
@@ -8,8 +9,10 @@ export interface RenewRequest extends GrantRef {
   readonly principal: string;
 }
 
-interface JudgedRow {
-  leaseId: string;
+/** All renewals of a statement that have one answer in common. */
+interface JudgedGroup {
+  /** Their places among the requests, from 1, with commas between. */
+  places: string;
   refusal: RefusalReason | null;
   remainingMs: number;
   ttlMs: number;
@@ -30,7 +33,13 @@ interface JudgedRow {
  *   that waits for no row cannot be part of a deadlock, so it needs no order of locking.
  * - **Says "expired" for good**: a grant that it refuses as expired is ended in the same statement,
  *   so that no step of the clock can make the next renewal succeed.
+ * - **Finds a locked row by its place** (`ctid`), which is a quarter of the price of the index. A row
+ *   that another transaction has changed since the statement's snapshot is not found that way, and
+ *   has no answer: as if it had been skipped. The one that waits looks it up by its id, and finds it.
  * - **Index**: `lease_lease_id_key`. Changes no indexed column, so that it stays HOT.
+ * - **Answers in groups**: a thousand grants of one ladder are one row, because rows are what an
+ *   answer costs on its way through the driver. The remaining time of a group is its shortest, so
+ *   that it is early by the statement's own time at most, and never late.
  * - **A request without an answer** was skipped, or no row has its lease id and principal any more.
  */
 export async function renew(
@@ -40,22 +49,30 @@ export async function renew(
   onLocked: 'skip' | 'wait',
 ): Promise<Map<string, RenewOutcome>> {
   const skip = onLocked === 'skip' ? Prisma.sql`skip locked` : Prisma.empty;
-  const rows = await sql.$queryRaw<JudgedRow[]>`
+  const found =
+    onLocked === 'skip' ? Prisma.sql`l.ctid = j.row_at` : Prisma.sql`l.lease_id = j.lease_id`;
+  const principals = new Map<string, number>();
+  for (const { principal } of requests) {
+    if (!principals.has(principal)) principals.set(principal, principals.size + 1);
+  }
+  const groups = await sql.$queryRaw<JudgedGroup[]>`
     with asked as materialized (
-      select a.lease_id, a.fencing_token, a.principal collate "C" as principal
+      select
+        a.lease_id, a.fencing_token, a.place,
+        (${[...principals.keys()]}::text[])[a.principal_place] collate "C" as principal
       from unnest(
-        ${requests.map((r) => r.leaseId)}::uuid[],
-        ${requests.map((r) => r.fencingToken)}::bigint[],
-        ${requests.map((r) => r.principal)}::text[]
-      ) as a (lease_id, fencing_token, principal)
+        ${arrayText(requests.map((r) => r.leaseId))}::uuid[],
+        ${arrayText(requests.map((r) => r.fencingToken))}::bigint[],
+        ${arrayText(requests.map((r) => principals.get(r.principal)))}::int[]
+      ) with ordinality as a (lease_id, fencing_token, principal_place, place)
     ),
     locked as materialized (
-      select k.*, a.fencing_token as asked_token
+      select k.*, a.fencing_token as asked_token, a.place
       from asked a
       cross join lateral (
         select
-          l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.released_at, l.end_reason,
-          l.expires_at, l.renewable, l.ttl_ms, l.renew_after_ms, l.soft_after_ms, l.hard_after_ms
+          l.ctid as row_at, l.lease_id, l.fencing_token, l.released_at, l.end_reason, l.expires_at,
+          l.renewable, l.ttl_ms, l.renew_after_ms, l.soft_after_ms, l.hard_after_ms
         from lease l
         where l.lease_id = a.lease_id and l.principal = a.principal and l.face = ${face}
         for no key update of l ${skip}
@@ -77,8 +94,9 @@ export async function renew(
       set renewed_at = clock_timestamp(),
           expires_at = clock_timestamp() + l.ttl_ms * interval '1 millisecond'
       from judged j
-      where l.lease_id = j.lease_id and j.refusal is null
-      returning l.lease_id, l.expires_at
+      where ${found} and j.refusal is null
+      returning
+        j.place, l.expires_at, j.ttl_ms, j.renew_after_ms, j.soft_after_ms, j.hard_after_ms
     ),
     lapsed as (
       update lease l
@@ -100,20 +118,41 @@ export async function renew(
       where x.face = 'lease'
     )
     select
-      j.lease_id as "leaseId", j.refusal,
-      coalesce(extract(epoch from r.expires_at - clock_timestamp()), 0)::float8 * 1000 as "remainingMs",
-      j.ttl_ms as "ttlMs", j.renew_after_ms as "renewAfterMs",
-      j.soft_after_ms as "softAfterMs", j.hard_after_ms as "hardAfterMs"
+      string_agg(r.place::text, ',') as places, null as refusal,
+      min(date_part('epoch', r.expires_at - clock_timestamp())) * 1000 as "remainingMs",
+      r.ttl_ms as "ttlMs", r.renew_after_ms as "renewAfterMs",
+      r.soft_after_ms as "softAfterMs", r.hard_after_ms as "hardAfterMs"
+    from renewed r
+    group by r.ttl_ms, r.renew_after_ms, r.soft_after_ms, r.hard_after_ms
+    union all
+    select string_agg(j.place::text, ','), j.refusal, 0, 0, 0, 0, 0
     from judged j
-    left join renewed r on r.lease_id = j.lease_id`;
+    where j.refusal is not null
+    group by j.refusal`;
   const outcomes = new Map<string, RenewOutcome>();
-  for (const { leaseId, refusal, remainingMs, ...ladder } of rows) {
-    outcomes.set(
-      leaseId,
-      refusal === null
-        ? { leaseId, outcome: 'renewed', remainingMs, ladder }
-        : { leaseId, outcome: 'refused', reason: refusal },
-    );
+  for (const { places, refusal, remainingMs, ...ladder } of groups) {
+    for (const place of places.split(',')) {
+      const leaseId = requests[Number(place) - 1]?.leaseId;
+      if (leaseId === undefined) continue;
+      outcomes.set(
+        leaseId,
+        refusal === null
+          ? { leaseId, outcome: 'renewed', remainingMs, ladder }
+          : { leaseId, outcome: 'refused', reason: refusal },
+      );
+    }
   }
   return outcomes;
+}
+
+/**
+ * Numbers and ids as one text in PostgreSQL's form of an array. The client library turns a list into
+ * the same text, at several times the cost of the statement's other work on this side.
+ */
+function arrayText(values: readonly (string | number | undefined)[]): string {
+  invariant(
+    values.every((value) => typeof value !== 'string' || !value.includes(',')),
+    'an id holds no comma',
+  );
+  return `{${values.join(',')}}`;
 }
