@@ -10,8 +10,11 @@ const CALL_TIMEOUT_MS = 5_000;
 const PING_MS = 500;
 const PONG_TIMEOUT_MS = 500;
 const RECONNECT_MS_MAX = 1_000;
-/** After so long without a connection the next of several controllers is tried. */
-const ROTATE_AFTER_MS = 3_000;
+/**
+ * After so long without a connection the next of several controllers is tried: time for one try to
+ * connect again, and a third of the time that the `fast` ladder has from renewal to soft.
+ */
+const ROTATE_AFTER_MS = 300;
 
 export interface TrpcControllerLinkOptions {
   readonly urls: readonly string[];
@@ -28,6 +31,7 @@ export function createTrpcControllerLink(options: TrpcControllerLinkOptions): Co
   const followers = new Set<{ start(): void; stop(): void }>();
 
   function connect(): ControllerClient {
+    const ownIndex = urlIndex;
     return createControllerClient({
       url: options.urls[urlIndex % options.urls.length] ?? '',
       token: options.token,
@@ -38,16 +42,23 @@ export function createTrpcControllerLink(options: TrpcControllerLinkOptions): Co
       reconnectMsMax: RECONNECT_MS_MAX,
       random: options.random,
       onConnection: (state) => {
+        // The last words of a connection that was given up say nothing of the present one.
+        if (ownIndex !== urlIndex) return;
         options.onConnection(state);
-        clearTimeout(rotation);
-        if (state === 'closed' && options.urls.length > 1) {
-          rotation = setTimeout(rotate, ROTATE_AFTER_MS);
-        }
+        if (state === 'open') endRotation();
+        // A try that fails closes again; the time runs from the first close.
+        else if (options.urls.length > 1) rotation ??= setTimeout(rotate, ROTATE_AFTER_MS);
       },
     });
   }
 
+  function endRotation(): void {
+    clearTimeout(rotation);
+    rotation = undefined;
+  }
+
   function rotate(): void {
+    endRotation();
     for (const follower of followers) follower.stop();
     void client.close();
     urlIndex += 1;
@@ -103,7 +114,7 @@ export function createTrpcControllerLink(options: TrpcControllerLinkOptions): Co
     },
     renew: async (input) => (await calling(client.api.keys.renew.mutate(input))).results,
     close: async () => {
-      clearTimeout(rotation);
+      endRotation();
       await client.close();
     },
   };
