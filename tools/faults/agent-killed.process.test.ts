@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { machineMs } from './machine-time.ts';
+import { Stage } from './stage.ts';
+import { expectSound, expectSuccession, expectUnharmed } from './verdict.ts';
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await Stage.open();
+});
+afterAll(({}, file) => stage.close(file));
+
+/** From the ladder `fast`. */
+const SOFT_REMAINING_MS = 2_000;
+const HARD_REMAINING_MS = 1_000;
+/** A tick, a signal, and the end of a process on a busy machine. */
+const STOP_MS_MAX = 500;
+
+describe.concurrent('an agent that is killed', () => {
+  test('F4b leaves its backends to the warden, which stops them at soft and at hard; then another drone has their keys', async () => {
+    const programs = { 'kill-gentle': 'gentle', 'kill-stubborn': 'stubborn' } as const;
+    const first = await stage.startDrone({ droneId: 'kill-1', programs });
+    const gentle = await stage.connect('kill-gentle', 'kill-gentle');
+    const stubborn = await stage.connect('kill-stubborn', 'kill-stubborn');
+    await stage.startDrone({ droneId: 'kill-2', programs });
+
+    const atMs = machineMs();
+    await first.agent.kill();
+    const [afterGentle, afterStubborn] = await Promise.all([
+      stage.successorOf(gentle, 'kill-gentle'),
+      stage.successorOf(stubborn, 'kill-stubborn'),
+    ]);
+    await Promise.all([
+      stage.untilHeard(afterGentle.answer),
+      stage.untilHeard(afterStubborn.answer),
+    ]);
+
+    const fault = 'agent killed';
+    expectSuccession(stage, { fault, atMs, former: gentle, next: afterGentle });
+    expectSuccession(stage, { fault, atMs, former: stubborn, next: afterStubborn });
+    expect(afterStubborn.answer.droneId).toBe('kill-2');
+    expectSound(stage, gentle, stubborn, afterGentle.answer, afterStubborn.answer);
+    const askedBeforeExpiryMs = stage.expiryOf(gentle) - (stage.life(gentle)?.askedToStopAtMs ?? 0);
+    expect(Math.abs(askedBeforeExpiryMs - SOFT_REMAINING_MS), 'asked at soft').toBeLessThan(STOP_MS_MAX);
+    const endedBeforeExpiryMs = stage.expiryOf(stubborn) - (stage.life(stubborn)?.lastAtMs ?? 0);
+    expect(Math.abs(endedBeforeExpiryMs - HARD_REMAINING_MS), 'killed at hard').toBeLessThan(STOP_MS_MAX);
+  });
+
+  test('F4b and started again before soft adopts: the same process, the same token, the key renewed', async () => {
+    const drone = await stage.startDrone({ droneId: 'adopt-1', programs: { adopt: 'stubborn' } });
+    const before = await stage.connect('adopt', 'adopt');
+    const { pids } = await stage.untilHeard(before);
+
+    await drone.agent.kill();
+    await drone.startAgent();
+    await stage.untilRenewed(before, 2);
+
+    await expectUnharmed(stage, { before, program: 'adopt', pids });
+    expectSound(stage, before);
+  });
+
+  test('F4b and started again too late reports what the warden stopped, and takes the key anew', async () => {
+    const drone = await stage.startDrone({ droneId: 'late-1', programs: { late: 'gentle' } });
+    const former = await stage.connect('late', 'late');
+
+    const atMs = machineMs();
+    await drone.agent.kill();
+    await stage.untilSilent(former);
+    await drone.startAgent();
+    const next = await stage.successorOf(former, 'late');
+    await stage.untilHeard(next.answer);
+
+    expectSuccession(stage, { fault: 'agent killed and started again after soft', atMs, former, next });
+    expectSound(stage, former, next.answer);
+  });
+});

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
+import { machineMs } from './machine-time.ts';
+import { Stage, type Answer } from './stage.ts';
+import { expectSound, expectUnharmed } from './verdict.ts';
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await Stage.open();
+});
+afterAll(({}, file) => stage.close(file));
+
+describe('a controller that is killed', () => {
+  test('F3 C35 and started again has lost no key that it ever answered with, and the backends went on', async () => {
+    await stage.startDrone({ droneId: 'restart-1', programs: { restart: 'stubborn' } });
+    const before = await stage.connect('restart', 'restart');
+    const { pids } = await stage.untilHeard(before);
+    const { api } = stage;
+    const [controller] = stage.controllers;
+    if (controller === undefined) throw new Error('no controller');
+
+    // Asked while it dies: some are answered, some are not.
+    const answered: Answer[] = [];
+    const asking = Array.from({ length: 8 }, async (_, index) => {
+      const name = `burst-${String(index)}`;
+      answered.push(await api.keys.connect.mutate({ key: { name }, spawn: { program: 'restart' } }));
+    });
+    const settled = Promise.allSettled(asking);
+    await waitUntil(() => answered.length > 0, { pollMs: 1 });
+    await controller.kill();
+    const atMs = machineMs();
+    await settled;
+    await stage.restartController(controller);
+
+    const fresh = await waitUntil(() => stage.connect('fresh', 'restart'));
+    console.log(
+      `controller killed and started again: the next connect was ready after ${String(Math.round(machineMs() - atMs))} ms`,
+    );
+    await stage.untilRenewed(before, 2);
+
+    expect(fresh.spawned).toBe(true);
+    expect(answered.length).toBeGreaterThan(0);
+    for (const answer of answered) {
+      const again = await stage.connect(answer.key.name, 'restart');
+      const { backendId, leaseId, fencingToken } = answer;
+      expect(again).toMatchObject({ backendId, leaseId, fencingToken, spawned: false });
+    }
+    await expectUnharmed(stage, { before, program: 'restart', pids });
+    expectSound(stage, before, fresh, ...answered);
+  });
+
+  test('F3 just before a renewal is due is replaced by another one of the same database in time', async () => {
+    const second = await stage.startController();
+    const spare = await stage.startController();
+    const drone = await stage.startDrone({
+      droneId: 'failover-1',
+      programs: { failover: 'stubborn' },
+      controllerUrls: [second.url, spare.url],
+    });
+    const before = await stage.connect('failover', 'failover');
+    const { pids } = await stage.untilHeard(before);
+    await stage.untilRenewed(before);
+
+    // Just before the renewal is due, when the least time is left to find another.
+    await stage.untilRemaining(before, 3_200);
+    await second.kill();
+    await stage.untilRenewed(before, 2);
+
+    await expectUnharmed(stage, { before, program: 'failover', pids });
+    expect(drone.agent.log()).toContain('session opened');
+    expectSound(stage, before);
+  });
+});

@@ -1,0 +1,47 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { machineMs } from './machine-time.ts';
+import { Stage } from './stage.ts';
+import { SUCCESSION_MS_MAX, expectUnharmed } from './verdict.ts';
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await Stage.open();
+});
+afterAll(({}, file) => stage.close(file));
+
+/** A tick of the warden, a signal, and the end of a process on a busy machine. */
+const LATE_MS_MAX = 500;
+
+describe('a drone that is suspended as a whole', () => {
+  test('F8 past the expiry and continued stops its backends before they act for long, and the new holder notices nothing', async () => {
+    const sleeper = await stage.startDrone({ droneId: 'sleep-1', programs: { sleep: 'stubborn' } });
+    const former = await stage.connect('sleep', 'sleep');
+    const { pids: formerPids } = await stage.untilHeard(former);
+    await stage.startDrone({ droneId: 'sleep-2', programs: { sleep: 'stubborn' } });
+
+    const atMs = machineMs();
+    sleeper.agent.signal('SIGSTOP');
+    sleeper.signalWarden('SIGSTOP');
+    for (const pid of formerPids) process.kill(pid, 'SIGSTOP');
+    const next = await stage.successorOf(former, 'sleep');
+    const { pids } = await stage.untilHeard(next.answer);
+    // The worst order: whoever must not act wakes first, whoever stops it last.
+    const wokenAtMs = machineMs();
+    for (const pid of formerPids) process.kill(pid, 'SIGCONT');
+    sleeper.agent.signal('SIGCONT');
+    sleeper.signalWarden('SIGCONT');
+    const ended = await stage.untilSilent(former);
+
+    const afterExpiryMs = Math.round(next.atMs - stage.expiryOf(former));
+    console.log(
+      `drone suspended: the next connect succeeded after ${String(Math.round(next.atMs - atMs))} ms, ${String(afterExpiryMs)} ms after the expiry; awake for ${String(Math.round(ended.lastAtMs - wokenAtMs))} ms`,
+    );
+    expect(afterExpiryMs).toBeLessThan(SUCCESSION_MS_MAX);
+    expect(ended.lastAtMs - wokenAtMs, 'what a paused process may still do').toBeLessThan(LATE_MS_MAX);
+    // A sink that refuses smaller tokens refuses all of it: promise 7.
+    expect(BigInt(next.answer.fencingToken)).toBeGreaterThan(ended.token);
+    await stage.untilRenewed(next.answer);
+    await expectUnharmed(stage, { before: next.answer, program: 'sleep', pids });
+    await stage.untilReady('sleep-1');
+  });
+});

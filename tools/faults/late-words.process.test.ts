@@ -1,0 +1,115 @@
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
+import { machineMs } from './machine-time.ts';
+import { Stage, type Answer } from './stage.ts';
+import { SUCCESSION_MS_MAX, expectSound, expectUnharmed } from './verdict.ts';
+
+let stage: Stage;
+let db: pg.Client;
+beforeAll(async () => {
+  stage = await Stage.open();
+  db = new pg.Client({ connectionString: stage.databaseUrl });
+  await db.connect();
+  stage.onClose(() => db.end());
+});
+afterAll(({}, file) => stage.close(file));
+
+const REVOKE_MS_MAX = 1_000;
+
+/** Makes the controller believe that a spawn was never acknowledged, and waits until it was again. */
+async function sendSpawnAgain({ backendId }: Answer): Promise<void> {
+  await db.query(`update backend_action set acked_at = null where backend_id = $1 and kind = 'spawn'`, [backendId]);
+  await waitUntil(
+    async () => {
+      const { rows } = await db.query<{ id: string }>(
+        `select id::text from backend_action where backend_id = $1 and kind = 'spawn' and acked_at is not null`,
+        [backendId],
+      );
+      return rows.length > 0;
+    },
+    { what: 'the acknowledgement of the duplicate' },
+  );
+}
+
+describe.concurrent('words that come late', () => {
+  test('C49 a duplicate of a spawn changes nothing for a living backend, and starts none that has ended', async () => {
+    const drone = await stage.startDrone({ droneId: 'twice-1', programs: { twice: 'gentle' } });
+    const before = await stage.connect('twice', 'twice');
+    const { pids } = await stage.untilHeard(before);
+
+    await sendSpawnAgain(before);
+    await stage.untilRenewed(before);
+    await expectUnharmed(stage, { before, program: 'twice', pids });
+
+    // Another agent knows of it only what lies on the disk.
+    await stage.api.backends.terminate.mutate({ backendId: before.backendId, mode: 'soft' });
+    await stage.untilSilent(before);
+    await drone.agent.kill();
+    await drone.startAgent();
+    await sendSpawnAgain(before);
+    const next = await stage.connect('twice', 'twice');
+
+    expect(next).toMatchObject({ spawned: true });
+    expect([...(stage.life(before)?.pids ?? [])]).toEqual([...pids]);
+    expectSound(stage, before, next);
+  });
+
+  test('C50 a grant that is revoked before its spawn arrives starts nothing', async () => {
+    const drone = await stage.startDrone({ droneId: 'never-1', programs: { never: 'stubborn' } });
+
+    drone.agent.signal('SIGSTOP');
+    const granted = await stage.api.keys.connect.mutate({ key: { name: 'never' }, spawn: { program: 'never' } });
+    // On the wire already, so that cancelling it cannot help.
+    const { leaseId, backendId } = granted;
+    await stage.api.keys.revoke.mutate({ leaseId, mode: 'force', reason: 'test' });
+    drone.agent.signal('SIGCONT');
+    await waitUntil(async () => (await stage.api.backends.get.query({ backendId })).status === 'terminated', {
+      what: 'the end of the backend that never began',
+    });
+    const next = await stage.connect('never', 'never');
+
+    expect(granted.spawned).toBe(true);
+    expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(granted.fencingToken));
+    expect(stage.lives('never').map((life) => life.backend)).toEqual([next.backendId]);
+    expectSound(stage, next);
+  });
+
+  test('I15 a force revoke reaches a connected holder within a second', async () => {
+    await stage.startDrone({ droneId: 'revoke-1', programs: { revoke: 'stubborn' } });
+    const former = await stage.connect('revoke', 'revoke');
+    await stage.untilHeard(former);
+
+    const atMs = machineMs();
+    const { leaseId } = former;
+    const { outcome } = await stage.api.keys.revoke.mutate({ leaseId, mode: 'force', reason: 'test' });
+    const next = await stage.successorOf(former, 'revoke');
+    await stage.untilHeard(next.answer);
+
+    expect(outcome).toBe('revoked');
+    const life = stage.life(former);
+    console.log(
+      `force revoke: the backend ended after ${String(Math.round((life?.lastAtMs ?? 0) - atMs))} ms, the next connect succeeded after ${String(Math.round(next.atMs - atMs))} ms`,
+    );
+    expect((life?.lastAtMs ?? Infinity) - atMs).toBeLessThan(REVOKE_MS_MAX);
+    expectSound(stage, former, next.answer);
+  });
+
+  test('I15 a force revoke of a holder that is cut off gives the key away at stopsBy, when its warden has stopped it', async () => {
+    const drone = await stage.startDrone({ droneId: 'cutoff-1', programs: { cutoff: 'stubborn' } });
+    const former = await stage.connect('cutoff', 'cutoff');
+    await stage.startDrone({ droneId: 'cutoff-2', programs: { cutoff: 'stubborn' } });
+
+    drone.agent.signal('SIGSTOP');
+    const { leaseId } = former;
+    const { stopsBy } = await stage.api.keys.revoke.mutate({ leaseId, mode: 'force', reason: 'test' });
+    const next = await stage.successorOf(former, 'cutoff');
+    await stage.untilHeard(next.answer);
+    drone.agent.signal('SIGCONT');
+
+    expect(stopsBy).not.toBeNull();
+    expect(next.atMs).toBeGreaterThan(stage.expiryOf(former) - 50);
+    expect(next.atMs - stage.expiryOf(former)).toBeLessThan(SUCCESSION_MS_MAX);
+    expectSound(stage, former, next.answer);
+  });
+});

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startFaultProxy, type Direction, type FaultProxy } from '@leasehold/testing';
+import { machineMs } from './machine-time.ts';
+import { Stage } from './stage.ts';
+import { expectSound, expectSuccession, expectUnharmed } from './verdict.ts';
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await Stage.open();
+});
+afterAll(({}, file) => stage.close(file));
+
+/** A network of its own between a drone and the controller. */
+async function networkOf(): Promise<FaultProxy & { url: string }> {
+  const proxy = await startFaultProxy({ host: '127.0.0.1', port: stage.controllers[0]?.port ?? 0 });
+  stage.onClose(() => proxy.close());
+  return Object.assign(proxy, { url: `http://127.0.0.1:${String(proxy.port)}` });
+}
+
+const CUTS: { name: string; fault: string; directions: Direction[] }[] = [
+  { name: 'both', fault: 'both ways', directions: ['up', 'down'] },
+  { name: 'up', fault: 'to the controller', directions: ['up'] },
+  { name: 'down', fault: 'to the agent', directions: ['down'] },
+];
+
+describe.concurrent('a network between agent and controller that drops packets silently', () => {
+  test.for(CUTS)('F9 $fault: the holder stops by its deadlines, the key passes on, and the drone comes back', async ({ name, fault, directions }) => {
+    const network = await networkOf();
+    const programs = { [`cut-${name}`]: 'stubborn', [`back-${name}`]: 'gentle' } as const;
+    const droneId = `cut-${name}-1`;
+    const program = `cut-${name}`;
+    await stage.startDrone({ droneId, programs, controllerUrls: [network.url] });
+    const former = await stage.connect(program, program);
+    await stage.startDrone({ droneId: `cut-${name}-2`, programs: { [program]: 'stubborn' } });
+
+    const atMs = machineMs();
+    network.drop(...directions);
+    const next = await stage.successorOf(former, program);
+    const { pids } = await stage.untilHeard(next.answer);
+    network.heal();
+    await stage.untilReady(droneId);
+
+    expectSuccession(stage, { fault: `network cut ${fault}`, atMs, former, next });
+    expect(next.answer.droneId).not.toBe(droneId);
+    const back = await stage.connect(`back-${name}`, `back-${name}`);
+    expect(back.droneId).toBe(droneId);
+    await stage.untilRenewed(next.answer);
+    await expectUnharmed(stage, { before: next.answer, program, pids });
+    expectSound(stage, former, next.answer, back);
+  });
+
+  test('F9 healed before soft loses nothing: the same process, the same token, the key renewed', async () => {
+    const network = await networkOf();
+    const programs = { brief: 'stubborn' } as const;
+    await stage.startDrone({ droneId: 'brief-1', programs, controllerUrls: [network.url] });
+    const before = await stage.connect('brief', 'brief');
+    const { pids } = await stage.untilHeard(before);
+    await stage.untilRenewed(before);
+
+    network.drop();
+    // The first try to renew is lost too.
+    await stage.untilRemaining(before, 2_800);
+    network.heal();
+    await stage.untilRenewed(before, 2);
+
+    await expectUnharmed(stage, { before, program: 'brief', pids });
+    expectSound(stage, before);
+  });
+});

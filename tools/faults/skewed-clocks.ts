@@ -1,0 +1,52 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { bundleFile } from './fresh-bundles.ts';
+
+/** How a machine's clocks are wrong. */
+export interface ClockFault {
+  /** The boot clock runs at this rate, as agent and warden read it. */
+  readonly bootRate?: number | undefined;
+  readonly bootAheadMs?: number | undefined;
+  readonly wallAheadMs?: number | undefined;
+  /** The wall clock falls back to where it began, again and again, after so long. */
+  readonly wallStepsBackEveryMs?: number | undefined;
+}
+
+/**
+ * An entry of an app whose clocks are wrong, in a folder; the app is the one that ships. A drone's
+ * warden is started from the same entry, so that the whole machine has one wrong clock.
+ */
+export async function skewedEntry(
+  folder: string,
+  app: 'controller' | 'drone',
+  fault: ClockFault,
+): Promise<string> {
+  const { bootRate = 1, bootAheadMs = 0, wallAheadMs = 0, wallStepsBackEveryMs = 0 } = fault;
+  const file = path.join(folder, `${app}-${JSON.stringify(fault).replaceAll(/[^a-zA-Z0-9]+/gu, '-')}.mjs`);
+  await writeFile(
+    file,
+    `import os from 'node:os';
+const uptime = os.uptime;
+os.uptime = () => uptime() * ${String(bootRate)} + ${String(bootAheadMs / 1_000)};
+const RealDate = Date;
+const began = RealDate.now();
+const wallMs = () => {
+  const passed = RealDate.now() - began;
+  const every = ${String(wallStepsBackEveryMs)};
+  return began + ${String(wallAheadMs)} + (every > 0 ? passed % every : passed);
+};
+globalThis.Date = class extends RealDate {
+  constructor(...parts) {
+    if (parts.length === 0) super(wallMs());
+    else super(...parts);
+  }
+  static now() {
+    return wallMs();
+  }
+};
+await import(${JSON.stringify(pathToFileURL(bundleFile(app)).href)});
+`,
+  );
+  return file;
+}

@@ -1,0 +1,66 @@
+import { expect } from 'vitest';
+import { machineMs } from './machine-time.ts';
+import type { Answer, Stage, Succession } from './stage.ts';
+import { overlapsOf } from './testimony.ts';
+
+/** From an expiry to the row that says so: a round of the reaper with its jitter, and its work. */
+const RECORDING_MS_MAX = 2_500;
+/** What a connect may take beyond the expiry of the grant that it waits for. */
+export const SUCCESSION_MS_MAX = 1_000;
+
+/**
+ * Judges a key by what its backends wrote: no two of them lived at once, tokens grew, nobody wrote
+ * after the expiry of its own grant, and nobody was called alive without one.
+ */
+export function expectSound(stage: Stage, ...answers: readonly Answer[]): void {
+  const names = new Set(answers.map((answer) => answer.key.name));
+  for (const name of names) {
+    const lives = stage.lives(name);
+    expect(overlapsOf(lives), `lives of ${name}`).toEqual([]);
+    for (const answer of answers.filter((one) => one.key.name === name)) {
+      const life = lives.find((one) => one.backend === answer.backendId);
+      expect(life?.token, `${name}: the answer names a backend that wrote`).toBe(
+        BigInt(answer.fencingToken),
+      );
+      expect(life?.lastAtMs, `${name}: the last word comes before the expiry`).toBeLessThan(
+        stage.expiryOf(answer),
+      );
+      const withoutMs = stage.recorder.longestWithoutGrantMs(answer.backendId);
+      expect(withoutMs, `${name}: I16`).toBeLessThan(RECORDING_MS_MAX);
+    }
+  }
+}
+
+/** The next connect succeeded in time and with a greater token; prints how long it took. */
+export function expectSuccession(
+  stage: Stage,
+  of: { fault: string; atMs: number; former: Answer; next: Succession },
+): void {
+  const { former, next } = of;
+  const afterExpiryMs = Math.round(next.atMs - stage.expiryOf(former));
+  const afterFaultMs = Math.round(next.atMs - of.atMs);
+  console.log(
+    `${of.fault}: the next connect succeeded after ${String(afterFaultMs)} ms, ${String(afterExpiryMs)} ms after the expiry`,
+  );
+  expect(next.answer.spawned).toBe(true);
+  expect(BigInt(next.answer.fencingToken)).toBeGreaterThan(BigInt(former.fencingToken));
+  expect(afterExpiryMs, 'within the expiry and a second').toBeLessThan(SUCCESSION_MS_MAX);
+}
+
+/** Nothing was lost: the same backend, process and token, alive now, and the same for who asks. */
+export async function expectUnharmed(
+  stage: Stage,
+  of: { before: Answer; program: string; pids: ReadonlySet<number> },
+): Promise<void> {
+  const { before, program } = of;
+  const life = await stage.untilHeard(before);
+  expect([...life.pids], 'the same process').toEqual([...of.pids]);
+  expect(life.lastAtMs).toBeGreaterThan(machineMs() - 1_000);
+  const again = await stage.connect(before.key.name, program);
+  expect(again).toMatchObject({
+    spawned: false,
+    backendId: before.backendId,
+    leaseId: before.leaseId,
+    fencingToken: before.fencingToken,
+  });
+}
