@@ -1,4 +1,4 @@
-import type { Sql } from './rows.ts';
+import { onlyRow, type Sql } from './rows.ts';
 
 /**
  * Records the backends of grants that have run out as `terminated`, reason `drone_lost`, and
@@ -27,4 +27,51 @@ export async function recordLostBackends(tx: Sql, leaseIds: readonly string[]): 
     )
     select x.id from lost x`;
   return rows.map((row) => row.id);
+}
+
+/** How many backends one call of {@link recordOverdueBackends} looks at. */
+const BACKENDS_PER_CALL_MAX = 5_000;
+
+interface OverduePart {
+  readonly leaseIds: string[];
+  readonly lastId: string | null;
+  readonly count: number;
+}
+
+/**
+ * Records those backends as lost whose key was ended by something that could not record it: the
+ * renewal that was refused as expired, or a forced revoke whose `stops_by` has passed. Their drone
+ * should have reported them by itself; if it died instead, they would count as running for ever.
+ *
+ * Goes through the backends in the order of their ids, a part in each call, so that a call costs the
+ * same however many there are. Locks nothing but what it records: a grant that has been ended stays so.
+ * @returns what it recorded, and after which id the next call goes on.
+ */
+export async function recordOverdueBackends(
+  sql: Sql,
+  afterId: string,
+): Promise<{ lostBackendIds: string[]; nextAfterId: string }> {
+  const rows = await sql.$queryRaw<OverduePart[]>`
+    with part as materialized (
+      select b.id, b.lease_id, b.status_rank
+      from backend b
+      where b.id > ${afterId} collate "C"
+      order by b.id
+      limit ${BACKENDS_PER_CALL_MAX}
+    )
+    select
+      (select max(p.id) from part p) as "lastId",
+      (select count(*)::int from part) as count,
+      array(
+        select l.lease_id::text
+        from part p
+        join lease l on l.lease_id = p.lease_id
+        where p.status_rank < 7 and l.end_reason is not null
+          and greatest(l.expires_at, l.stops_by) <= clock_timestamp()
+      ) as "leaseIds"`;
+  const { leaseIds, lastId, count } = onlyRow(rows);
+  return {
+    lostBackendIds: await recordLostBackends(sql, leaseIds),
+    nextAfterId: count < BACKENDS_PER_CALL_MAX ? '' : (lastId ?? ''),
+  };
 }

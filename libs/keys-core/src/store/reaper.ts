@@ -1,5 +1,5 @@
 import type { Store } from './open-store.ts';
-import { recordLostBackends } from './lost-backends.ts';
+import { recordLostBackends, recordOverdueBackends } from './lost-backends.ts';
 import { readLeasePages, reap, type ReapedGrant } from './statements/reap.ts';
 
 /**
@@ -30,6 +30,7 @@ export interface Reaper {
  */
 export function createReaper(store: Store): Reaper {
   let nextPage: number | undefined;
+  let afterBackendId = '';
   return {
     async runOnce() {
       const pages = await readLeasePages(store.prisma);
@@ -42,6 +43,9 @@ export function createReaper(store: Store): Reaper {
       const toPage = Math.min(fromPage + PAGES_PER_PASS_MAX, pages);
       const freed = await reapRange(store, fromPage, toPage);
       nextPage = toPage;
+      const { lostBackendIds, nextAfterId } = await recordOverdueBackends(store.prisma, afterBackendId);
+      afterBackendId = nextAfterId;
+      for (const backendId of lostBackendIds) store.hints.notify(`backend:${backendId}`);
       return { reapedCount: freed.length, readPages: toPage - fromPage, freed };
     },
   };
