@@ -144,13 +144,21 @@ describe('a list of keys', () => {
     expect(new Set(seen).size).toBe(seen.length);
   });
 
-  test('refuses a cursor that no list has answered', async () => {
+  test('refuses a cursor that no list has answered, or a list in another order', async () => {
     const on = await openKeys();
     const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-    for (const cursor of ['nonsense', encoded({}), encoded([1]), encoded(['x', 'a', 'b']), encoded([null, 1, 'b'])]) {
-      await expect(on.keys.list({ cursor, limit: 10 }, CLIENT)).rejects.toMatchObject({ code: 'request.invalid' });
+    const list = (sort: 'name' | 'grantedAt', cursor: string): Promise<unknown> =>
+      on.keys.list({ sort, cursor, limit: 10 }, CLIENT);
+
+    for (const place of [{}, [1], ['x', 'a', 'b'], [null, 1, 'b'], [null, 'a\0', 'b'], [null, 'a', '\ud800']]) {
+      await expect(list('name', encoded(place))).rejects.toMatchObject({ code: 'request.invalid' });
     }
+    for (const place of [[1e300, 'a', 'b'], [null, 'a', 'b'], [9e15, 'a', 'b'], [-8e15, 'a', 'b']]) {
+      await expect(list('grantedAt', encoded(place))).rejects.toMatchObject({ code: 'request.invalid' });
+    }
+    await expect(list('name', encoded([1, 'a', 'b']))).rejects.toMatchObject({ code: 'request.invalid' });
+    expect(await list('grantedAt', encoded([8e15, 'a', 'b']))).toMatchObject({ items: [] });
     for (const cursor of ['nonsense', encoded(['x']), encoded(['1; drop'])]) {
       await expect(on.keys.history({ ...keyNamed('k'), cursor, limit: 1 }, CLIENT)).rejects.toMatchObject({
         code: 'request.invalid',

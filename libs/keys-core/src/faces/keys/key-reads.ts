@@ -31,7 +31,7 @@ export async function listKeyPage(
 ): Promise<KeyPage> {
   const by = input.sort ?? 'name';
   const direction = input.direction ?? 'asc';
-  const after = input.cursor === undefined ? null : placeFrom(input.cursor);
+  const after = input.cursor === undefined ? null : placeFrom(input.cursor, by);
   const rows = await listKeys(
     store.prisma,
     { ...input, namespaces: caller.namespaces },
@@ -155,9 +155,22 @@ function idFrom(cursor: string): string {
   return id;
 }
 
-function placeFrom(cursor: string): NonNullable<KeyOrder['after']> {
+/** The furthest instant that has a date, in milliseconds from the epoch. */
+const INSTANT_MS_MAX = 8.64e15;
+
+/** The place of the last row of the page before; a cursor of another order has none here. */
+function placeFrom(cursor: string, by: KeyOrder['by']): NonNullable<KeyOrder['after']> {
   const [at, namespace, name] = valuesFrom(cursor);
-  if (typeof namespace !== 'string' || typeof name !== 'string') throw badCursor();
-  if (at !== null && (typeof at !== 'number' || !Number.isFinite(at))) throw badCursor();
+  if (!isStorable(namespace) || !isStorable(name)) throw badCursor();
+  if (by === 'name') {
+    if (at !== null) throw badCursor();
+    return { at, namespace, name };
+  }
+  if (typeof at !== 'number' || !(at >= 0 && at <= INSTANT_MS_MAX)) throw badCursor();
   return { at, namespace, name };
+}
+
+/** Whether PostgreSQL takes it as a text: a cursor is whatever somebody sends. */
+function isStorable(value: unknown): value is string {
+  return typeof value === 'string' && value.isWellFormed() && !value.includes('\0');
 }
