@@ -33,23 +33,25 @@ const FAULTS: { name: string; clocks: string; fault: ClockFault }[] = [
 ];
 
 describe.concurrent('a drone whose clocks are wrong', () => {
-  test.for(FAULTS)('C24 F5 F6 $clocks keeps its key while nothing fails, and stops in time when its agent is killed', async ({ name, clocks, fault }) => {
-    const programs = { [name]: 'stubborn' } as const;
-    const entry = await skewedEntry(folder, 'drone', fault);
-    const drone = await stage.startDrone({ droneId: `${name}-1`, programs, entry });
-    const former = await stage.connect(name, name);
-    const { pids } = await stage.untilHeard(former);
-    await stage.untilRenewed(former, 3);
-    await expectUnharmed(stage, { before: former, program: name, pids });
-    await stage.startDrone({ droneId: `${name}-2`, programs });
+  for (const { name, clocks, fault } of FAULTS) {
+    test(`C24 F5 F6 ${clocks} keeps its key while nothing fails, and stops in time when its agent is killed`, async () => {
+      const programs = { [name]: 'stubborn' } as const;
+      const entry = await skewedEntry(folder, 'drone', fault);
+      const drone = await stage.startDrone({ droneId: `${name}-1`, programs, entry });
+      const former = await stage.connect(name, name);
+      const { pids } = await stage.untilHeard(former);
+      await stage.untilRenewed(former, 3);
+      await expectUnharmed(stage, { before: former, program: name, pids });
+      await stage.startDrone({ droneId: `${name}-2`, programs });
 
-    const atMs = machineMs();
-    await drone.agent.kill();
-    const next = await stage.successorOf(former, name);
-    await stage.untilHeard(next.answer);
+      const atMs = machineMs();
+      await drone.agent.kill();
+      const next = await stage.successorOf(former, name);
+      await stage.untilHeard(next.answer);
 
-    expectSuccession(stage, { fault: `agent killed, clocks ${clocks}`, atMs, former, next });
-    expect(next.answer.droneId).toBe(`${name}-2`);
-    expectSound(stage, former, next.answer);
-  });
+      expectSuccession(stage, { fault: `agent killed, clocks ${clocks}`, atMs, former, next });
+      expect(next.answer.droneId).toBe(`${name}-2`);
+      expectSound(stage, former, next.answer);
+    });
+  }
 });

@@ -24,30 +24,32 @@ const CUTS: { name: string; fault: string; directions: Direction[] }[] = [
 ];
 
 describe.concurrent('a network between agent and controller that drops packets silently', () => {
-  test.for(CUTS)('F9 $fault: the holder stops by its deadlines, the key passes on, and the drone comes back', async ({ name, fault, directions }) => {
-    const network = await networkOf();
-    const programs = { [`cut-${name}`]: 'stubborn', [`back-${name}`]: 'gentle' } as const;
-    const droneId = `cut-${name}-1`;
-    const program = `cut-${name}`;
-    await stage.startDrone({ droneId, programs, controllerUrls: [network.url] });
-    const former = await stage.connect(program, program);
-    await stage.startDrone({ droneId: `cut-${name}-2`, programs: { [program]: 'stubborn' } });
+  for (const { name, fault, directions } of CUTS) {
+    test(`F9 ${fault}: the holder stops by its deadlines, the key passes on, and the drone comes back`, async () => {
+      const network = await networkOf();
+      const programs = { [`cut-${name}`]: 'stubborn', [`back-${name}`]: 'gentle' } as const;
+      const droneId = `cut-${name}-1`;
+      const program = `cut-${name}`;
+      await stage.startDrone({ droneId, programs, controllerUrls: [network.url] });
+      const former = await stage.connect(program, program);
+      await stage.startDrone({ droneId: `cut-${name}-2`, programs: { [program]: 'stubborn' } });
 
-    const atMs = machineMs();
-    network.drop(...directions);
-    const next = await stage.successorOf(former, program);
-    const { pids } = await stage.untilHeard(next.answer);
-    network.heal();
-    await stage.untilReady(droneId);
+      const atMs = machineMs();
+      network.drop(...directions);
+      const next = await stage.successorOf(former, program);
+      const { pids } = await stage.untilHeard(next.answer);
+      network.heal();
+      await stage.untilReady(droneId);
 
-    expectSuccession(stage, { fault: `network cut ${fault}`, atMs, former, next });
-    expect(next.answer.droneId).not.toBe(droneId);
-    const back = await stage.connect(`back-${name}`, `back-${name}`);
-    expect(back.droneId).toBe(droneId);
-    await stage.untilRenewed(next.answer);
-    await expectUnharmed(stage, { before: next.answer, program, pids });
-    expectSound(stage, former, next.answer, back);
-  });
+      expectSuccession(stage, { fault: `network cut ${fault}`, atMs, former, next });
+      expect(next.answer.droneId).not.toBe(droneId);
+      const back = await stage.connect(`back-${name}`, `back-${name}`);
+      expect(back.droneId).toBe(droneId);
+      await stage.untilRenewed(next.answer);
+      await expectUnharmed(stage, { before: next.answer, program, pids });
+      expectSound(stage, former, next.answer, back);
+    });
+  }
 
   test('F9 healed before soft loses nothing: the same process, the same token, the key renewed', async () => {
     const network = await networkOf();

@@ -1,0 +1,98 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  createDatabase, startEmbeddedPostgres, type EmbeddedPostgres,
+} from '@leasehold/keys-core/store';
+import { waitUntil } from '@leasehold/testing';
+import { machineMs } from './machine-time.ts';
+import { Stage, type Answer } from './stage.ts';
+import { SUCCESSION_MS_MAX, expectSound, expectUnharmed } from './verdict.ts';
+
+let folder: string;
+let postgres: EmbeddedPostgres;
+let stage: Stage;
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-database-'));
+  // With fsync, as an installation has it: what was committed must be there after the kill.
+  postgres = await startEmbeddedPostgres({ dataDir: path.join(folder, 'postgres') });
+  const databaseUrl = postgres.url('leasehold');
+  await createDatabase(databaseUrl);
+  stage = await Stage.open({ databaseUrl });
+});
+afterAll(async ({}, file) => {
+  await stage.close(file);
+  await postgres.stop();
+  await rm(folder, { recursive: true });
+});
+
+async function killDatabase(): Promise<void> {
+  postgres.kill();
+  await postgres.exited;
+}
+
+async function restartDatabase(): Promise<void> {
+  const { port } = postgres;
+  postgres = await startEmbeddedPostgres({ dataDir: path.join(folder, 'postgres'), port });
+}
+
+describe('a database that is killed', () => {
+  test('F12 and is back before soft has lost no key that was answered, and the backends went on', async () => {
+    await stage.startDrone({ droneId: 'short-1', programs: { short: 'stubborn' } });
+    const before = await stage.connect('short', 'short');
+    const { pids } = await stage.untilHeard(before);
+    await stage.untilRenewed(before);
+
+    // Asked while it dies: some are answered, some are not.
+    const { api } = stage;
+    const answered: Answer[] = [];
+    const asking = Array.from({ length: 8 }, async (_, index) => {
+      const name = `last-${String(index)}`;
+      answered.push(await api.keys.connect.mutate({ key: { name }, spawn: { program: 'short' }, waitMs: 0 }));
+    });
+    const settled = Promise.allSettled(asking);
+    await waitUntil(() => answered.length > 0, { pollMs: 1 });
+    const atMs = machineMs();
+    await killDatabase();
+    await restartDatabase();
+    await settled;
+    const fresh = await waitUntil(() => stage.connect('short-fresh', 'short'));
+    console.log(
+      `database killed and started again: the next connect was ready after ${String(Math.round(machineMs() - atMs))} ms`,
+    );
+    await stage.untilRenewed(before, 2);
+
+    expect(answered.length).toBeGreaterThan(0);
+    for (const answer of answered) {
+      const again = await stage.connect(answer.key.name, 'short');
+      const { backendId, leaseId, fencingToken } = answer;
+      expect(again).toMatchObject({ backendId, leaseId, fencingToken, spawned: false });
+    }
+    await expectUnharmed(stage, { before, program: 'short', pids });
+    expectSound(stage, before, fresh, ...answered);
+  });
+
+  test('F12 for longer than hard: the backend stops by its deadline, and the key passes on with a greater token', async () => {
+    await stage.startDrone({ droneId: 'long-1', programs: { long: 'stubborn' } });
+    const former = await stage.connect('long', 'long');
+    await stage.untilHeard(former);
+
+    const atMs = machineMs();
+    await killDatabase();
+    await stage.untilSilent(former);
+    await restartDatabase();
+    const backAtMs = machineMs();
+    const next = await stage.successorOf(former, 'long');
+    await stage.untilHeard(next.answer);
+
+    const possibleAtMs = Math.max(backAtMs, stage.expiryOf(former));
+    console.log(
+      `database killed for ${String(Math.round(backAtMs - atMs))} ms: the next connect succeeded ${String(Math.round(next.atMs - possibleAtMs))} ms after it was possible`,
+    );
+    expect(next.atMs - possibleAtMs).toBeLessThan(SUCCESSION_MS_MAX);
+    expect(next.answer.spawned).toBe(true);
+    expect(BigInt(next.answer.fencingToken)).toBeGreaterThan(BigInt(former.fencingToken));
+    expectSound(stage, former, next.answer);
+  });
+});
