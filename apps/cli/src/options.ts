@@ -28,8 +28,9 @@ export function withReason(command: Command, isRequired: boolean): Command {
 /** Reads the value of an option as a whole number. @throws {CliFailure} `cli.usage`. */
 export function wholeNumberOf(name: string): (text: string) => number {
   return (text) => {
-    if (!/^\d{1,12}$/u.test(text))
+    if (!/^\d{1,12}$/u.test(text)) {
       throw usageFailure(`${name} must be a whole number, not "${text}".`);
+    }
     return Number(text);
   };
 }

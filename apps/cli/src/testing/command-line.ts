@@ -22,18 +22,18 @@ export interface Started {
   readonly ended: Promise<Ended>;
 }
 
-/** Starts `leasehold …` as a user does: built, in a process of its own. */
+/** Starts `leasehold …` as `npm start` does: built, in a process of its own, with a channel. */
 export function startCommand(args: readonly string[], env: Record<string, string>): Started {
   const child = spawn(process.execPath, [LAUNCHER, ...args], {
     env: { PATH: process.env['PATH'] ?? '', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   let stdout = '';
   let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;
   });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
   });
   const ended = new Promise<Ended>((resolve) => {

@@ -30,8 +30,9 @@ export function lineReader(onLine: (line: string) => void): (chunk: Buffer) => v
  */
 export function alarmOf(line: string, source: 'stdout' | 'stderr'): Alarm | undefined {
   const entry = parsed(line);
-  if (entry === undefined)
+  if (entry === undefined) {
     return source === 'stderr' ? { level: 'error', message: line } : undefined;
+  }
   if (typeof entry['level'] !== 'number' || entry['level'] < WARN_LEVEL) return undefined;
   const message = typeof entry['msg'] === 'string' ? entry['msg'] : 'see the log';
   const cause = errorText(entry['err']);

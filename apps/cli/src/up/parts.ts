@@ -40,10 +40,11 @@ export interface Parts {
  */
 export async function startParts(options: PartsOptions): Promise<Parts | undefined> {
   const { config, progress, stop, programs } = options;
+  const isStopped = (): boolean => stop.aborted;
   const watch = new FailureWatch(progress);
 
   const database = await openDatabase(options, watch);
-  if (stop.aborted) return undefined;
+  if (isStopped()) return undefined;
   await progress.step(
     'database tables',
     () => migrate(database.url, programs.migrations),
@@ -51,7 +52,7 @@ export async function startParts(options: PartsOptions): Promise<Parts | undefin
       `database tables  ${applied.length === 0 ? 'up to date' : `made: ${applied.join(', ')}`}`,
   );
   const tokens = await prepareCredentials(config, database.url, DEMO_DRONE_ID);
-  if (stop.aborted) return undefined;
+  if (isStopped()) return undefined;
 
   const controller = await progress.step(
     'controller',

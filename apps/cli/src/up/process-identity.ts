@@ -27,7 +27,7 @@ export function identityOf(pid: number): ProcessIdentity | undefined {
 /** Whether this very process runs, not merely one with its number. */
 export function isRunning(identity: ProcessIdentity): boolean {
   const now = identityOf(identity.pid);
-  return now !== undefined && now.startedAt === identity.startedAt;
+  return now?.startedAt === identity.startedAt;
 }
 
 /** Sends a signal to this very process; does nothing when it is gone. */
