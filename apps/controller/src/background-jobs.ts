@@ -32,8 +32,9 @@ export function backgroundJobs(deps: {
       everyMs: EPOCH_EVERY_MS,
       run: async () => {
         const epoch = await checkEpoch(store.prisma, deps.ladder.ttlMs);
-        if (epoch.isNew)
+        if (epoch.isNew) {
           log.error({ epoch }, 'the database was restored or failed over: new grants are held off');
+        }
       },
     },
     { name: 'last uses', everyMs: LAST_USES_EVERY_MS, run: () => deps.tokens.flushLastUses() },

@@ -44,8 +44,10 @@ export interface Controller {
   close(): Promise<void>;
 }
 
-/** What a restart leaves calls under way before their connections are closed. */
+/** What calls under way over WebSocket are left before their connections are closed. */
 const FINISH_MS = 250;
+/** What calls under way over HTTP are left, such as one that waits for a key. */
+const HTTP_FINISH_MS_MAX = 2_000;
 
 /** Starts a controller on a database whose migrations have been applied. */
 export async function startController(
@@ -177,7 +179,11 @@ async function serve({ store, registry, config, log }: Serving): Promise<Control
     () => store.ids.random(),
   );
   const stop = async (): Promise<void> => {
+    const cutOff = setTimeout(() => {
+      server.server.closeAllConnections();
+    }, HTTP_FINISH_MS_MAX);
     await server.close();
+    clearTimeout(cutOff);
     await stopJobs();
     parts.close();
   };

@@ -9,6 +9,13 @@ const SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000];
 /** The metrics of one controller, and the observer that feeds them. */
 export function createMetrics(): { registry: Registry; observer: StoreObserver } {
   const registry = createRegistry();
+  return { registry, observer: observerOf(instruments(registry)) };
+}
+
+type Instruments = ReturnType<typeof instruments>;
+
+/** Everything that is counted as it happens, by the name of what feeds it. */
+function instruments(registry: Registry) {
   const counter = <Label extends string>(
     name: string,
     help: string,
@@ -22,69 +29,71 @@ export function createMetrics(): { registry: Registry; observer: StoreObserver }
   ): Histogram<Label> =>
     new Histogram({ name: `leasehold_${name}`, help, ...shape, registers: [registry] });
 
-  const grants = counter(
-    'grants_total',
-    'Grants asked for, by outcome and by what the resource was before.',
-    ['face', 'outcome', 'status'],
-  );
-  const renewals = counter('renewals_total', 'Renewals, by outcome.', ['face', 'outcome']);
-  const releases = counter('releases_total', 'Releases, by outcome.', ['face', 'outcome']);
-  const expiries = counter('expiries_total', 'Grants that the reaper ended.', ['face']);
-  const clockJumps = counter('clock_jumps_total', "Jumps of the database's clock.", []);
-  const overstays = counter(
-    'backend_overstays_total',
-    'Backends that outlived their key: each is a defect.',
-    [],
-  );
-  const reaperLag = histogram(
-    'reaper_lag_ms',
-    'From an expiry to the moment it was written down.',
-    { labelNames: ['face'], buckets: WAIT_MS_BUCKETS },
-  );
-  const waits = histogram('wait_ms', 'How long callers waited for a resource.', {
-    labelNames: ['face', 'outcome'],
-    buckets: WAIT_MS_BUCKETS,
-  });
-  const statements = histogram('statement_ms', 'How long statements took.', {
-    labelNames: ['kind'],
-    buckets: MS_BUCKETS,
-  });
-  const batches = histogram('batch_size', 'How many calls a statement carried.', {
-    labelNames: ['kind'],
-    buckets: SIZE_BUCKETS,
-  });
+  return {
+    grants: counter(
+      'grants_total',
+      'Grants asked for, by outcome and by what the resource was before.',
+      ['face', 'outcome', 'status'],
+    ),
+    renewals: counter('renewals_total', 'Renewals, by outcome.', ['face', 'outcome']),
+    releases: counter('releases_total', 'Releases, by outcome.', ['face', 'outcome']),
+    expiries: counter('expiries_total', 'Grants that the reaper ended.', ['face']),
+    clockJumps: counter('clock_jumps_total', "Jumps of the database's clock.", []),
+    overstays: counter(
+      'backend_overstays_total',
+      'Backends that outlived their key: each is a defect.',
+      [],
+    ),
+    reaperLag: histogram('reaper_lag_ms', 'From an expiry to the moment it was written down.', {
+      labelNames: ['face'],
+      buckets: WAIT_MS_BUCKETS,
+    }),
+    waits: histogram('wait_ms', 'How long callers waited for a resource.', {
+      labelNames: ['face', 'outcome'],
+      buckets: WAIT_MS_BUCKETS,
+    }),
+    statements: histogram('statement_ms', 'How long statements took.', {
+      labelNames: ['kind'],
+      buckets: MS_BUCKETS,
+    }),
+    batches: histogram('batch_size', 'How many calls a statement carried.', {
+      labelNames: ['kind'],
+      buckets: SIZE_BUCKETS,
+    }),
+  };
+}
 
-  const observer: StoreObserver = {
+function observerOf(to: Instruments): StoreObserver {
+  return {
     batch: (kind, size) => {
-      batches.observe({ kind }, size);
+      to.batches.observe({ kind }, size);
     },
     statement: (kind, durationMs) => {
-      statements.observe({ kind }, durationMs);
+      to.statements.observe({ kind }, durationMs);
     },
     grant: (face, outcome, status) => {
-      grants.inc({ face, outcome, status });
+      to.grants.inc({ face, outcome, status });
     },
     renewal: (face, outcome, count) => {
-      renewals.inc({ face, outcome }, count);
+      to.renewals.inc({ face, outcome }, count);
     },
     release: (face, outcome) => {
-      releases.inc({ face, outcome });
+      to.releases.inc({ face, outcome });
     },
     waited: (face, durationMs, outcome) => {
-      waits.observe({ face, outcome }, durationMs);
+      to.waits.observe({ face, outcome }, durationMs);
     },
     reaped: (face, lagMs) => {
-      expiries.inc({ face });
-      reaperLag.observe({ face }, lagMs);
+      to.expiries.inc({ face });
+      to.reaperLag.observe({ face }, lagMs);
     },
     clockJump: () => {
-      clockJumps.inc();
+      to.clockJumps.inc();
     },
     overstay: () => {
-      overstays.inc();
+      to.overstays.inc();
     },
   };
-  return { registry, observer };
 }
 
 /** What is counted when it is asked for. */

@@ -50,7 +50,7 @@ export function createFleetService(deps: FleetServiceDeps): FleetService {
     acknowledge: async (ack) => {
       const answer = await acknowledgeAction(store.prisma, ack);
       // The next action of the same backend may follow now.
-      if (answer.acknowledged) store.hints.notify(`drone:${ack.droneId}`);
+      if (answer.acknowledged) deps.feed.look(ack.droneId);
       return answer;
     },
     listDrones: (input) => listDrones(store.prisma, input, heartbeatMs),

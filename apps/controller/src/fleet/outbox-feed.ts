@@ -17,6 +17,8 @@ export interface OutboxFeed {
    * @returns a function that ends it.
    */
   follow(droneId: string, fn: (outbox: Outbox) => void): () => void;
+  /** Looks at once whether something is to be sent to the drone. */
+  look(droneId: string): void;
   /** How many drones are followed. */
   readonly droneCount: number;
   close(): void;
@@ -71,6 +73,9 @@ export function createOutboxFeed(store: Pick<Store, 'prisma' | 'hints'>, log: Lo
         fns.delete(fn);
         if (fns.size === 0 && followers.get(droneId) === fns) followers.delete(droneId);
       };
+    },
+    look(droneId) {
+      if (followers.has(droneId)) want([droneId]);
     },
     get droneCount() {
       return followers.size;

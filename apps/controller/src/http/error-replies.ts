@@ -1,5 +1,5 @@
 import { describeError, errorBody } from '@leasehold/api';
-import { LeaseError, type ErrorCode } from '@leasehold/keys-core';
+import { LeaseError } from '@leasehold/keys-core';
 import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify';
 import type { Logger } from '@leasehold/service-kit';
 
@@ -9,12 +9,12 @@ export function replyWithError(reply: FastifyReply, error: unknown): FastifyRepl
   return reply.code(answer.httpStatus).send(errorBody(answer));
 }
 
-/** What Fastify refuses by itself, as the contract says it. */
-function codeOf(error: FastifyError): ErrorCode {
-  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE' || error.statusCode === 413)
-    return 'request.too_large';
-  const isCallersFault = error.statusCode !== undefined && error.statusCode < 500;
-  return isCallersFault ? 'request.invalid' : 'internal.error';
+/** What Fastify refuses by itself, as the contract says it; anything else stays what it is. */
+function asOurs(error: FastifyError): Error {
+  const { statusCode } = error;
+  if (error instanceof LeaseError || statusCode === undefined || statusCode >= 500) return error;
+  const code = statusCode === 413 ? 'request.too_large' : 'request.invalid';
+  return new LeaseError(code, undefined, { cause: error });
 }
 
 /** Every error has the contract's shape, also those that no procedure has seen. */
@@ -23,13 +23,11 @@ export function installErrorReplies(server: FastifyInstance, log: Logger): void 
     replyWithError(reply, new LeaseError('request.not_found')),
   );
   server.setErrorHandler((error: FastifyError, request, reply) => {
-    const mapped =
-      error instanceof LeaseError
-        ? error
-        : new LeaseError(codeOf(error), undefined, { cause: error });
-    const { incidentId } = describeError(mapped);
-    if (incidentId !== null)
+    const ours = asOurs(error);
+    const { incidentId } = describeError(ours);
+    if (incidentId !== null) {
       log.error({ incidentId, url: request.routeOptions.url, err: error }, 'request failed');
-    return replyWithError(reply, mapped);
+    }
+    return replyWithError(reply, ours);
   });
 }

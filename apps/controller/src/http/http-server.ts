@@ -7,12 +7,15 @@ import { mountTrpc, type TrpcRoutesDeps } from './trpc-routes.ts';
 /** Batched calls name every procedure in the path. */
 const PARAM_LENGTH_MAX = 16_384;
 const HEADERS_MS_MAX = 10_000;
+/** For receiving a request; how long its answer takes is another matter. */
+const REQUEST_MS_MAX = 30_000;
 
 /** The HTTP server of a controller, not yet listening. */
 export async function createHttpServer(
   deps: TrpcRoutesDeps & HealthRoutesDeps,
 ): Promise<FastifyInstance> {
   const server = fastify({
+    requestTimeout: REQUEST_MS_MAX,
     bodyLimit: LIMITS.bodyBytesMax,
     routerOptions: { maxParamLength: PARAM_LENGTH_MAX },
     http: { headersTimeout: HEADERS_MS_MAX },

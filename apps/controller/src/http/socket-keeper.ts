@@ -23,9 +23,9 @@ export function keepSocket(socket: WebSocket): void {
   const timer = setInterval(() => {
     silentMs += PING_MS;
     if (silentMs > SILENCE_MS_MAX) socket.terminate();
-    else if (socket.bufferedAmount > UNREAD_BYTES_MAX)
+    else if (socket.bufferedAmount > UNREAD_BYTES_MAX) {
       endSocket(socket, TRY_AGAIN_LATER, 'answers are not read');
-    else if (socket.readyState === socket.OPEN) socket.ping();
+    } else if (socket.readyState === socket.OPEN) socket.ping();
     messageCount = 0;
   }, PING_MS);
   timer.unref();
@@ -35,8 +35,9 @@ export function keepSocket(socket: WebSocket): void {
   socket.on('message', () => {
     silentMs = 0;
     messageCount += 1;
-    if (messageCount > MESSAGES_PER_PING_MAX)
+    if (messageCount > MESSAGES_PER_PING_MAX) {
       endSocket(socket, POLICY_VIOLATION, 'too many messages');
+    }
   });
   socket.once('close', () => {
     clearInterval(timer);

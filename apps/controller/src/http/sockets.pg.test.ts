@@ -15,7 +15,7 @@ interface RawSocket {
   readonly socket: WebSocket;
   readonly replies: Reply[];
   /** The code that the socket was closed with, once it was. */
-  closedWith(): number | undefined;
+  readonly closedWith: () => number | undefined;
   ask(id: number, method: 'query' | 'mutation', path: string, input?: unknown): Promise<Reply>;
 }
 

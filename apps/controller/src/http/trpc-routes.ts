@@ -28,8 +28,9 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
   await server.register(fastifyWebsocket, {
     options: { maxPayload: LIMITS.bodyBytesMax, perMessageDeflate: false },
     preClose: (done) => {
-      for (const socket of server.websocketServer.clients)
+      for (const socket of server.websocketServer.clients) {
         endSocket(socket, SERVICE_RESTART, 'restarting');
+      }
       server.websocketServer.close(() => {
         done();
       });
@@ -74,11 +75,10 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
       return context;
     },
     // The registry names the status, also where tRPC has no code of its own for it.
-    responseMeta: ({ errors }) => {
+    responseMeta: ({ errors, info }) => {
       const [error] = errors;
-      return error === undefined || errors.length > 1
-        ? {}
-        : { status: describeError(error).httpStatus };
+      if (error === undefined || info?.isBatchCall === true) return {};
+      return { status: describeError(error).httpStatus };
     },
   };
   await server.register(fastifyTRPCPlugin, { prefix: PREFIX, trpcOptions });
@@ -92,9 +92,9 @@ function followToken(
 ): void {
   if (context.access === undefined) return;
   const forget = connections.add(context.access.tokenId, () => {
-    if ('terminate' in connection)
+    if ('terminate' in connection) {
       endSocket(connection, TOKEN_ENDED, 'token is no longer in force');
-    else connection.destroy();
+    } else connection.destroy();
   });
   connection.once('close', forget);
 }

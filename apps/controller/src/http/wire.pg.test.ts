@@ -151,6 +151,22 @@ describe('wire', () => {
     expect(await countLeases(on)).toBe(0);
   });
 
+  test('calls that travel together are answered each for itself', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('viewer');
+    const inputs = encodeURIComponent(JSON.stringify({ 0: { name: 'k' }, 1: { name: '' } }));
+
+    const response = await fetch(`${on.url}/trpc/keys.get,keys.get?batch=1&input=${inputs}`, {
+      headers: { authorization: `Bearer ${secret}` },
+    });
+
+    expect(response.status).toBe(207);
+    expect(await response.json()).toMatchObject([
+      { result: { data: null } },
+      { error: { data: { leaseholdCode: 'request.invalid' } } },
+    ]);
+  });
+
   test('malformed JSON is a clear error', async () => {
     const on = await startTestController();
     const { secret } = await on.token('client');

@@ -17,10 +17,13 @@ export interface TestDrone {
   /** The code that its session ended with, once it has. */
   endedWith(): string | undefined;
   heartbeat(): Promise<unknown>;
+  renew(
+    renewals: { leaseId: string; fencingToken: string }[],
+  ): Promise<{ results: { leaseId: string; outcome: string }[] }>;
   ack(actionId: string): Promise<{ acknowledged: boolean }>;
   report(said: {
     backendId: string;
-    status: 'ready' | 'terminated' | 'loading';
+    status: 'loading' | 'ready' | 'terminating' | 'terminated';
     refused?: boolean;
   }): Promise<string>;
 }
@@ -79,6 +82,8 @@ export async function startTestDrone(
     endedWith: () => endCode,
     heartbeat: () =>
       client.api.drones.heartbeat.mutate({ ...from(), localTimeMs: 1_000, load: { backends: 0 } }),
+    renew: (renewals) =>
+      client.api.keys.renew.mutate({ droneId, clockId, localTimeMs: 1_000, renewals }),
     ack: (actionId) => client.api.drones.ack.mutate({ ...from(), actionId }),
     report: async (said) =>
       (await client.api.backends.report.mutate({ ...from(), ...said })).outcome,

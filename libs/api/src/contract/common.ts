@@ -22,8 +22,9 @@ function checked(
 ): z.ZodString {
   return schema.check((ctx) => {
     const problem = problemOf(ctx.value);
-    if (problem !== undefined)
+    if (problem !== undefined) {
       ctx.issues.push({ code: 'custom', message: problem, input: ctx.value });
+    }
   });
 }
 

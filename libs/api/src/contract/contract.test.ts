@@ -97,8 +97,9 @@ describe('contract', () => {
     expect(spawning({ env: entries(65) })).toBe(false);
     expect(spawning({ args: ['x'.repeat(4_097)] })).toBe(false);
     expect(spawning({ args: ['a\0b'] })).toBe(false);
-    for (const name of ['', 'A=B', '1A', 'A B', 'A\0'])
+    for (const name of ['', 'A=B', '1A', 'A B', 'A\0']) {
       expect(spawning({ env: { [name]: 'x' } })).toBe(false);
+    }
   });
 
   test('renewals travel up to ten thousand at once, tokens as decimal strings', () => {
@@ -151,8 +152,9 @@ describe('contract', () => {
       sessionInputSchema.safeParse({ ...session, droneId }).success;
 
     expect(['d', 'drone-1', 'x'.repeat(64)].map(opening)).toEqual([true, true, true]);
-    for (const wrong of ['', 'D1', '-d', 'd-', 'x'.repeat(65), 'd/1', 'd\n'])
+    for (const wrong of ['', 'D1', '-d', 'd-', 'x'.repeat(65), 'd/1', 'd\n']) {
       expect(opening(wrong)).toBe(false);
+    }
   });
 
   test('a token is bound to a drone exactly when its role is drone, and may not ask for the reserved namespace', () => {

@@ -14,7 +14,7 @@ export interface FleetRetention {
 
 /**
  * Removes what nobody needs any more: actions that were acknowledged or cancelled a day ago,
- * terminated backends with their states, and the audit, after the retention time. Bounded; run
+ * terminated backends with their states and what was never acknowledged of them, and the audit, after the retention time. Bounded; run
  * again while it removes. Rows that another controller is removing are skipped.
  */
 export async function removeOldFleetRows(sql: Sql, retentionDays: number): Promise<FleetRetention> {
@@ -41,6 +41,7 @@ export async function removeOldFleetRows(sql: Sql, retentionDays: number): Promi
       for update skip locked
     ),
     states as (delete from backend_state s using old where s.backend_id = old.id),
+    actions as (delete from backend_action a using old where a.backend_id = old.id),
     gone as (delete from backend b using old where b.id = old.id returning b.id)
     select count(*)::int as removed from gone`;
   const audit = await sql.$queryRaw<{ removed: number }[]>`

@@ -1,0 +1,93 @@
+import { describe, expect, test } from 'vitest';
+import { leaseholdErrorOf } from '@leasehold/client';
+import { waitUntil } from '@leasehold/testing';
+import { startTestController, type TestController } from './testing/test-controller.ts';
+import { startTestDrone } from './testing/test-drone.ts';
+
+async function metricsOf(on: TestController): Promise<string[]> {
+  const { secret } = await on.token('viewer');
+  const response = await fetch(`${on.url}/metrics`, {
+    headers: { authorization: `Bearer ${secret}` },
+  });
+  return (await response.text()).split('\n');
+}
+
+/** The value of a metric, by its name and labels as they are printed. */
+async function metric(on: TestController, name: string): Promise<number> {
+  const line = (await metricsOf(on)).find((found) => found.startsWith(`${name} `));
+  return line === undefined ? 0 : Number(line.slice(name.length + 1));
+}
+
+describe('metrics', () => {
+  test('C36 grants and refusals are counted by what the key was before: free, active, expired', async () => {
+    const on = await startTestController();
+    const drone = await startTestDrone(on);
+    const client = await on.client('client');
+    const spawn = { program: 'room' };
+    await client.keys.connect.mutate({ key: { name: 'a' } }).catch(() => 'unheld');
+    await client.keys.connect.mutate({ key: { name: 'a' }, spawn });
+    await client.keys.connect
+      .mutate({ key: { name: 'a', tag: 'other' }, spawn })
+      .catch(() => 'tag');
+    // The grant runs out in the database, so that the next one takes an expired key over.
+    await on.controller.store.prisma.$queryRaw`
+      update lease set expires_at = clock_timestamp() where name = 'a' returning name`;
+    await drone.heartbeat();
+    await client.keys.connect.mutate({ key: { name: 'a' }, spawn });
+
+    const of = (outcome: string, status: string): Promise<number> =>
+      metric(on, `leasehold_grants_total{face="key",outcome="${outcome}",status="${status}"}`);
+
+    expect(await of('denied', 'free')).toBe(1);
+    expect(await of('granted', 'free')).toBe(1);
+    expect(await of('denied', 'active')).toBe(1);
+    expect(await of('granted', 'expired')).toBe(1);
+  });
+
+  test('renewals, statements, drones, sessions and connections are counted', async () => {
+    const on = await startTestController();
+    const drone = await startTestDrone(on);
+    const client = await on.client('client');
+    const { leaseId, fencingToken } = await client.keys.connect.mutate({
+      key: { name: 'a' },
+      spawn: { program: 'room' },
+    });
+
+    const { results } = await drone.renew([{ leaseId, fencingToken }]);
+
+    expect(results).toMatchObject([{ leaseId, outcome: 'renewed' }]);
+    expect(await metric(on, 'leasehold_renewals_total{face="key",outcome="renewed"}')).toBe(1);
+    expect(await metric(on, 'leasehold_statement_ms_count{kind="connect"}')).toBe(1);
+    expect(await metric(on, 'leasehold_batch_size_count{kind="renew"}')).toBe(1);
+    expect(await metric(on, 'leasehold_drones{status="ready"}')).toBe(1);
+    expect(await metric(on, 'leasehold_drone_sessions')).toBe(1);
+    expect(await metric(on, 'leasehold_connections')).toBe(1);
+  });
+});
+
+describe('stopping', () => {
+  test.each(['http', 'ws'] as const)(
+    'a call over %s that waits for a key does not hold up the end of its controller',
+    async (transport) => {
+      const on = await startTestController();
+      const drone = await startTestDrone(on);
+      const key = { name: 'a' };
+      const spawn = { program: 'room' };
+      const client = await on.client('client', transport);
+      const { backendId } = await client.keys.connect.mutate({ key, spawn });
+      await drone.report({ backendId, status: 'terminating' });
+      const operator = await on.client('operator');
+      const waiting = client.keys.connect.mutate({ key, spawn, waitMs: 120_000 }).then(
+        () => 'answered',
+        (error: unknown) => leaseholdErrorOf(error)?.code,
+      );
+      await waitUntil(async () => (await operator.keys.waiters.query(key)).items.length === 1);
+      const startedAt = performance.now();
+
+      await on.controller.close();
+
+      expect(await waiting).toBe('request.outcome_unknown');
+      expect(performance.now() - startedAt).toBeLessThan(5_000);
+    },
+  );
+});

@@ -1,0 +1,199 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createControllerClient, type ControllerClient } from '@leasehold/client';
+import { createDatabase, startEmbeddedPostgres } from '@leasehold/keys-core/store';
+import {
+  bundleOf,
+  createTestDatabase,
+  startControllerProcess,
+  waitUntil,
+  type ControllerProcess,
+} from '@leasehold/testing';
+
+async function aFolder(): Promise<string> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-controller-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+async function aController(
+  databaseUrl: string,
+  home: string,
+  port?: number,
+): Promise<ControllerProcess> {
+  const controller = await startControllerProcess({ databaseUrl, home, port });
+  onTestFinished(() => controller.kill());
+  return controller;
+}
+
+async function aDatabase(): Promise<string> {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  return database.url;
+}
+
+async function adminOf(
+  controller: ControllerProcess,
+  home: string,
+): Promise<ControllerClient['api']> {
+  const credentials = JSON.parse(await readFile(path.join(home, 'credentials.json'), 'utf8')) as {
+    admin: string;
+  };
+  const client = createControllerClient({
+    url: controller.url,
+    token: credentials.admin,
+    transport: 'http',
+  });
+  return client.api;
+}
+
+/** Runs the controller until it ends by itself. */
+async function runToEnd(
+  env: Record<string, string>,
+): Promise<{ code: number | null; printed: string }> {
+  const child = spawn(process.execPath, [bundleOf('controller')], {
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let printed = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => (printed += text));
+  }
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, printed };
+}
+
+const statusOf = (controller: ControllerProcess, route: string): Promise<number | undefined> =>
+  fetch(`${controller.url}${route}`).then(
+    (response) => response.status,
+    () => undefined,
+  );
+
+describe('controller process', () => {
+  test('on an empty database writes the first credentials, for its owner alone, and answers', async () => {
+    const home = await aFolder();
+    const controller = await aController(await aDatabase(), home);
+
+    const admin = await adminOf(controller, home);
+
+    expect((await admin.tokens.list.query({})).items).toHaveLength(5);
+    expect((await stat(path.join(home, 'credentials.json'))).mode & 0o777).toBe(0o600);
+    expect(controller.log()).toContain('toleratedClockRatio');
+    expect(controller.log()).not.toMatch(/lh_[A-Za-z0-9_-]{10}/u);
+  });
+
+  test('C35 a restart keeps tokens, credentials and what they may', async () => {
+    const home = await aFolder();
+    const databaseUrl = await aDatabase();
+    const before = await aController(databaseUrl, home);
+    const secrets = await readFile(path.join(home, 'credentials.json'), 'utf8');
+    expect(await before.stop()).toBe(0);
+
+    const after = await aController(databaseUrl, home, before.port);
+
+    expect(await readFile(path.join(home, 'credentials.json'), 'utf8')).toBe(secrets);
+    expect((await (await adminOf(after, home)).keys.list.query({})).items).toEqual([]);
+  });
+
+  test('two that start at once on an empty database both come up', async () => {
+    const databaseUrl = await aDatabase();
+    const homes = [await aFolder(), await aFolder()];
+
+    const controllers = await Promise.all(homes.map((home) => aController(databaseUrl, home)));
+
+    expect(await Promise.all(controllers.map((one) => statusOf(one, '/readyz')))).toEqual([
+      200, 200,
+    ]);
+  });
+
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    '%s ends it cleanly, also beside open connections',
+    async (signal) => {
+      const home = await aFolder();
+      const controller = await aController(await aDatabase(), home);
+      const client = createControllerClient({
+        url: controller.url,
+        token: 'lh_none',
+        transport: 'ws',
+      });
+      onTestFinished(() => client.close());
+      await client.api.keys.list.query({}).catch(() => 'refused');
+
+      controller.signal(signal);
+
+      expect(await controller.exited).toBe(0);
+    },
+  );
+
+  test('a port that is in use is told plainly, with what to do', async () => {
+    const server = net.createServer();
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    const port = String((server.address() as net.AddressInfo).port);
+
+    const { code, printed } = await runToEnd({
+      DATABASE_URL: await aDatabase(),
+      LEASEHOLD_HOME: await aFolder(),
+      LEASEHOLD_PORT: port,
+    });
+
+    expect(code).toBe(1);
+    expect(printed).toContain(`127.0.0.1:${port} is in use: set LEASEHOLD_PORT to another port.`);
+    expect(printed).not.toContain('    at ');
+  });
+
+  test('wrong values are all told at once, and nothing is started', async () => {
+    const home = path.join(await aFolder(), 'home');
+
+    const { code, printed } = await runToEnd({
+      LEASEHOLD_HOME: home,
+      LEASEHOLD_PORT: 'x',
+      LEASEHOLD_PRESET: 'quick',
+    });
+
+    expect(code).toBe(1);
+    expect(printed).toContain('LEASEHOLD_PORT: must be a whole number from 0 to 65535');
+    expect(printed).toContain('LEASEHOLD_PRESET: must be standard or fast');
+    await expect(stat(home)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  test('a database that nobody answers at is told plainly', async () => {
+    const { code, printed } = await runToEnd({
+      DATABASE_URL: 'postgresql://someone:hunter2@127.0.0.1:1/nothing',
+      LEASEHOLD_HOME: await aFolder(),
+    });
+
+    expect(code).toBe(1);
+    expect(printed).toContain('The database cannot be reached');
+    expect(printed).not.toContain('hunter2');
+  });
+
+  test('is not ready while the database is gone, answers so, and is ready again after', async () => {
+    const folder = await aFolder();
+    const dataDir = path.join(folder, 'postgres');
+    let postgres = await startEmbeddedPostgres({ dataDir, fsync: false });
+    onTestFinished(() => postgres.stop());
+    const databaseUrl = postgres.url('leasehold');
+    await createDatabase(databaseUrl);
+    const controller = await aController(databaseUrl, path.join(folder, 'home'));
+    const admin = await adminOf(controller, path.join(folder, 'home'));
+
+    postgres.kill();
+    await postgres.exited;
+    expect(await statusOf(controller, '/readyz')).toBe(503);
+    expect(await statusOf(controller, '/healthz')).toBe(200);
+    await expect(admin.keys.list.query({})).rejects.toMatchObject({
+      data: { retryable: true, httpStatus: 503 },
+    });
+
+    postgres = await startEmbeddedPostgres({ dataDir, port: postgres.port, fsync: false });
+    await waitUntil(async () => (await statusOf(controller, '/readyz')) === 200);
+    expect((await admin.keys.list.query({})).items).toEqual([]);
+  });
+});
