@@ -1,9 +1,13 @@
 import { once } from 'node:events';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { newTokenSecret } from '@leasehold/keys-core/store';
 import { waitUntil } from '@leasehold/testing';
 import { WebSocket, type ClientOptions } from 'ws';
-import { startTestController, type TestController } from '../testing/test-controller.ts';
+import {
+  openTestController,
+  startTestController,
+  type TestController,
+} from '../testing/test-controller.ts';
 
 interface Reply {
   readonly id: number | null;
@@ -54,8 +58,14 @@ async function openSocket(
 }
 
 describe('WebSocket', () => {
+  let on: TestController;
+  beforeAll(async () => {
+    const { close, ...started } = await openTestController();
+    on = started;
+    return close;
+  });
+
   test('takes the token of its connection parameters', async () => {
-    const on = await startTestController();
     const { secret } = await on.token('viewer');
     const raw = await openSocket(on, secret);
 
@@ -69,7 +79,6 @@ describe('WebSocket', () => {
     ['a malformed one', 'lh_nonsense'],
     ['an unknown one', newTokenSecret()],
   ])('with %s as its token every call is answered that one is needed', async (_what, secret) => {
-    const on = await startTestController();
     const raw = await openSocket(on, secret);
 
     const reply = await raw.ask(1, 'query', 'keys.list');
@@ -78,7 +87,6 @@ describe('WebSocket', () => {
   });
 
   test('errors have the shape of the contract', async () => {
-    const on = await startTestController();
     const { secret } = await on.token('client');
     const raw = await openSocket(on, secret);
 
@@ -91,7 +99,6 @@ describe('WebSocket', () => {
   });
 
   test('a message that is no JSON is answered, and the connection goes on', async () => {
-    const on = await startTestController();
     const { secret } = await on.token('viewer');
     const raw = await openSocket(on, secret);
     await raw.ask(1, 'query', 'keys.list');
@@ -104,7 +111,6 @@ describe('WebSocket', () => {
   });
 
   test('a message of 10 MB ends its connection, and the controller goes on', async () => {
-    const on = await startTestController();
     const { secret } = await on.token('viewer');
     const raw = await openSocket(on, secret);
 
@@ -121,7 +127,6 @@ describe('WebSocket', () => {
   });
 
   test('a connection is ended when its token is revoked', async () => {
-    const on = await startTestController();
     const { tokenId, secret } = await on.token('viewer');
     const raw = await openSocket(on, secret);
     await raw.ask(1, 'query', 'keys.list');
@@ -136,7 +141,6 @@ describe('WebSocket', () => {
   });
 
   test('a connection is ended when its token expires by the database clock', async () => {
-    const on = await startTestController();
     const { tokenId, secret } = await on.token('viewer');
     const raw = await openSocket(on, secret);
     await raw.ask(1, 'query', 'keys.list');
@@ -148,7 +152,6 @@ describe('WebSocket', () => {
   });
 
   test('a peer that gives no sign of life is let go', async () => {
-    const on = await startTestController();
     const { secret } = await on.token('viewer');
     const raw = await openSocket(on, secret, { autoPong: false });
     await raw.ask(1, 'query', 'keys.list');
@@ -159,12 +162,12 @@ describe('WebSocket', () => {
   });
 
   test('a controller that stops says so to those who are connected', async () => {
-    const on = await startTestController();
-    const { secret } = await on.token('viewer');
-    const raw = await openSocket(on, secret);
+    const stopped = await startTestController();
+    const { secret } = await stopped.token('viewer');
+    const raw = await openSocket(stopped, secret);
     await raw.ask(1, 'query', 'keys.list');
 
-    await on.controller.close();
+    await stopped.controller.close();
 
     expect(raw.closedWith()).toBe(1_012);
   });

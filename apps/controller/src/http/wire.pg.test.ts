@@ -1,6 +1,6 @@
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { newTokenSecret } from '@leasehold/keys-core/store';
-import { startTestController, type TestController } from '../testing/test-controller.ts';
+import { openTestController, type TestController } from '../testing/test-controller.ts';
 
 interface WireAnswer {
   readonly status: number;
@@ -46,8 +46,14 @@ async function countLeases(on: TestController): Promise<number> {
 }
 
 describe('wire', () => {
+  let on: TestController;
+  beforeAll(async () => {
+    const { close, ...started } = await openTestController();
+    on = started;
+    return close;
+  });
+
   test('a query is a GET with its input in the address, and answers with result.data', async () => {
-    const on = await startTestController();
     const { secret } = await on.token('viewer');
 
     const one = await call(on, `/trpc/keys.get${input({ name: 'demo' })}`, { secret });
@@ -58,7 +64,6 @@ describe('wire', () => {
   });
 
   test('a refusal has the shape of the contract, with the status of its code', async () => {
-    const on = await startTestController();
     const { secret } = await on.token('client');
 
     const answer = await call(on, '/trpc/keys.connect', {
@@ -84,8 +89,6 @@ describe('wire', () => {
     ['another scheme', 'Basic abc'],
     ['an unknown token', newTokenSecret()],
   ])('%s is answered that one is needed', async (_what, secret) => {
-    const on = await startTestController();
-
     const answer = await call(on, '/trpc/keys.list', secret === undefined ? {} : { secret });
 
     expect(answer.status).toBe(401);
@@ -93,7 +96,6 @@ describe('wire', () => {
   });
 
   test('a role that is too small is refused by name', async () => {
-    const on = await startTestController();
     const { secret } = await on.token('viewer');
 
     const answer = await call(on, '/trpc/tokens.list', { secret });
@@ -123,7 +125,6 @@ describe('wire', () => {
     ['a list instead of an object', [1, 2], 'input: '],
     ['nothing', undefined, 'input: '],
   ])('%s is a clear error, and nothing has changed', async (_what, body, message) => {
-    const on = await startTestController();
     const { secret } = await on.token('client');
 
     const text = body === undefined ? '' : JSON.stringify(body);
@@ -137,7 +138,6 @@ describe('wire', () => {
   });
 
   test('C11 a program that no drone offers is its own error, and leaves nothing behind', async () => {
-    const on = await startTestController();
     const { secret } = await on.token('client');
     const body = JSON.stringify({ key: { name: 'k' }, spawn: { program: 'nothing' } });
 
@@ -152,7 +152,6 @@ describe('wire', () => {
   });
 
   test('calls that travel together are answered each for itself', async () => {
-    const on = await startTestController();
     const { secret } = await on.token('viewer');
     const inputs = encodeURIComponent(JSON.stringify({ 0: { name: 'k' }, 1: { name: '' } }));
 
@@ -168,7 +167,6 @@ describe('wire', () => {
   });
 
   test('malformed JSON is a clear error', async () => {
-    const on = await startTestController();
     const { secret } = await on.token('client');
 
     const inBody = await call(on, '/trpc/keys.connect', { body: '{"key":', secret });
@@ -181,7 +179,6 @@ describe('wire', () => {
   });
 
   test('a body of 10 MB is refused, and the controller goes on', async () => {
-    const on = await startTestController();
     const { secret } = await on.token('client');
 
     const answer = await call(on, '/trpc/keys.connect', {
@@ -201,7 +198,6 @@ describe('wire', () => {
     ['a query that is posted', '/trpc/keys.list', 'POST'],
     ['a mutation that is fetched', '/trpc/keys.connect', 'GET'],
   ] as const)('%s is not found, in the shape of the contract', async (_what, path, method) => {
-    const on = await startTestController();
     const { secret } = await on.token('admin');
 
     const answer = await call(on, path, {
@@ -218,7 +214,6 @@ describe('wire', () => {
   });
 
   test('a body of another type is a clear error', async () => {
-    const on = await startTestController();
     const { secret } = await on.token('client');
 
     const answer = await call(on, '/trpc/keys.connect', {
@@ -232,7 +227,6 @@ describe('wire', () => {
   });
 
   test('who may not read a namespace gets the same answer as if nothing were there', async () => {
-    const on = await startTestController();
     const { secret } = await on.token('viewer', { namespaces: ['team'] });
 
     const answer = await call(on, `/trpc/keys.get${input({ name: 'k', namespace: 'other' })}`, {
@@ -243,7 +237,6 @@ describe('wire', () => {
   });
 
   test('health is open, readiness looks at the database, metrics are for viewers', async () => {
-    const on = await startTestController();
     const { secret } = await on.token('viewer');
     const drone = await on.token('drone');
 

@@ -24,13 +24,29 @@ export interface TestController {
   client(role: Role, transport?: 'ws' | 'http'): Promise<ControllerClient['api']>;
 }
 
+interface TestControllerOptions {
+  readonly databaseUrl?: string;
+  readonly port?: number;
+  readonly log?: Logger;
+}
+
 /** Starts a controller with the `fast` ladder; it is closed when the test ends. */
 export async function startTestController(
-  options: { databaseUrl?: string; port?: number; log?: Logger } = {},
+  options: TestControllerOptions = {},
 ): Promise<TestController> {
-  const databaseUrl = options.databaseUrl ?? (await ownDatabase());
+  const { close, ...started } = await openTestController(options);
+  onTestFinished(close);
+  return started;
+}
+
+/** As {@link startTestController}, for several tests that change nothing of each other's. */
+export async function openTestController(
+  options: TestControllerOptions = {},
+): Promise<TestController & { readonly close: () => Promise<void> }> {
+  const ending: (() => Promise<unknown>)[] = [];
+  const databaseUrl = options.databaseUrl ?? (await ownDatabase(ending));
   const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-controller-'));
-  onTestFinished(() => rm(home, { recursive: true }));
+  ending.unshift(() => rm(home, { recursive: true }));
   const controller = await startController(
     {
       databaseUrl,
@@ -49,7 +65,7 @@ export async function startTestController(
       log: options.log ?? createLogger({ name: 'controller', level: 'silent' }),
     },
   );
-  onTestFinished(() => controller.close());
+  ending.unshift(() => controller.close());
 
   const token: TestController['token'] = async (role, limits = {}) => {
     const made = { tokenId: randomUUID(), secret: newTokenSecret() };
@@ -76,11 +92,14 @@ export async function startTestController(
       onTestFinished(() => client.close());
       return client.api;
     },
+    close: async () => {
+      for (const end of ending) await end();
+    },
   };
 }
 
-async function ownDatabase(): Promise<string> {
+async function ownDatabase(ending: (() => Promise<unknown>)[]): Promise<string> {
   const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  ending.unshift(() => database.drop());
   return database.url;
 }
