@@ -26,6 +26,7 @@ const __dirname = bundleFileURLToPath(new URL('.', import.meta.url));`;
 await build({
   entryPoints: {
     main: path.join(root, 'tools/bench/main.ts'),
+    'bench-controller': path.join(root, 'tools/bench/bench-controller.ts'),
     'simulated-drone': path.join(root, 'tools/bench/simulated-drone.ts'),
     drone: path.join(root, 'apps/drone/src/main.ts'),
   },

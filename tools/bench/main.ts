@@ -1,10 +1,16 @@
+import { measureConnect } from './connect.ts';
 import { tableOf, type Figure } from './figures.ts';
+import { measureGrants } from './grants.ts';
 import { openRig, type Rig } from './rig.ts';
 import { measureRenewals } from './renewals.ts';
+import { measureTableSize } from './table-size.ts';
 
 /** All measurements by the name that selects them, in the order in which they run. */
 const MEASUREMENTS: Record<string, (rig: Rig) => Promise<Figure[]>> = {
   renewals: measureRenewals,
+  grants: measureGrants,
+  'table-size': measureTableSize,
+  connect: measureConnect,
 };
 
 async function main(args: readonly string[]): Promise<void> {

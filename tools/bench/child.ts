@@ -1,0 +1,38 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** A process that a measurement needs beside its own. */
+export interface Child<Ready> {
+  readonly process: ChildProcess;
+  /** What it said when it was ready. */
+  readonly ready: Ready;
+  stop(): Promise<void>;
+}
+
+/** Where a program of this bundle is: bundles lie side by side. */
+export function bundled(name: string): string {
+  return path.join(path.dirname(fileURLToPath(import.meta.url)), `${name}.mjs`);
+}
+
+/** Starts a program of this bundle and waits for its first message. */
+export async function startChild<Ready>(name: string, args: readonly string[]): Promise<Child<Ready>> {
+  const child = fork(bundled(name), args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const [message] = (await Promise.race([
+    once(child, 'message'),
+    once(child, 'exit').then(() => {
+      throw new Error(`${name} ended before it was ready`);
+    }),
+  ])) as [Ready];
+  return {
+    process: child,
+    ready: message,
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const exited = once(child, 'exit');
+      child.disconnect();
+      await exited;
+    },
+  };
+}

@@ -1,0 +1,62 @@
+import { randomUUID } from 'node:crypto';
+import { invariant, KEY_LADDERS, type GrantRequest } from '@leasehold/keys-core';
+import { grant } from '../../libs/keys-core/src/store/statements/grant.ts';
+import { perSecond, times, type Figure } from './figures.ts';
+import type { BenchDatabase, Rig } from './rig.ts';
+import { compare, rateOf } from './rounds.ts';
+import { PRINCIPAL } from './seed.ts';
+
+const CALLER_COUNT = 64;
+const GOAL_RATIO = 5;
+
+/** A grant of a key; a name that nobody has asked for yet unless one is given. */
+export function aGrantRequest(name: string = randomUUID()): GrantRequest {
+  return {
+    face: 'key',
+    namespace: '',
+    name,
+    leaseId: randomUUID(),
+    holder: PRINCIPAL,
+    principal: PRINCIPAL,
+    tag: '',
+    comment: null,
+    metadata: null,
+    ladder: KEY_LADDERS.standard,
+    actor: PRINCIPAL,
+  };
+}
+
+/** Grants that share statements against the same statement sent for each grant alone. */
+export async function measureGrants(rig: Rig): Promise<Figure[]> {
+  const database = await rig.database('bench_grants');
+  const roundMs = rig.isQuick ? 200 : 1_500;
+  const round = (work: () => Promise<void>) => async () => {
+    await database.pool.query('truncate lease, lease_event');
+    return rateOf(CALLER_COUNT, roundMs, work);
+  };
+  const { ours, theirs, ratio } = await compare(
+    { name: 'coalesced', round: round(() => grantCoalesced(database)) },
+    { name: 'one by one', round: round(() => grantAlone(database)) },
+    rig.isQuick ? 2 : 9,
+  );
+  return [
+    {
+      what: `grants of ${String(CALLER_COUNT)} callers, against a statement for each`,
+      ours: perSecond(ours),
+      theirs: perSecond(theirs),
+      result: times(ratio),
+      goal: `>= ${times(GOAL_RATIO)}`,
+      isMet: ratio >= GOAL_RATIO,
+    },
+  ];
+}
+
+async function grantCoalesced({ leases }: BenchDatabase): Promise<void> {
+  const { outcome } = await leases.grant(aGrantRequest());
+  invariant(outcome === 'granted', 'nobody holds a new name');
+}
+
+async function grantAlone({ store }: BenchDatabase): Promise<void> {
+  const granted = await grant(store.prisma, [aGrantRequest()], { mayTakeOver: true, onLocked: 'skip' });
+  invariant(granted.size === 1, 'nobody holds a new name');
+}
