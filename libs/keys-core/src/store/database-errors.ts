@@ -49,6 +49,9 @@ const FAILURE_OF_SQLSTATE: Record<string, DatabaseFailure> = {
   '57P03': 'unavailable', // cannot_connect_now
   '53300': 'unavailable', // too_many_connections
   '25006': 'unavailable', // read_only_sql_transaction: a demoted primary
+  '28000': 'unavailable', // invalid_authorization_specification
+  '28P01': 'unavailable', // invalid_password: changed under a running controller
+  '3D000': 'unavailable', // invalid_catalog_name: the database was dropped or renamed
 };
 
 /** Messages of errors that carry no SQLSTATE: the statement was on its way, or never left. */

@@ -13,10 +13,11 @@ export interface EpochCheck {
  * differs from what was written down. Grants that the lost part of the history promised may still
  * be acted on, so new ones are held off until the longest of them has run out.
  *
- * One statement, safe from several controllers at once: the row lock lets one of them see the
+ * Safe from several controllers at once: one statement judges, its row lock lets one of them see the
  * change, and the others see that it has been seen.
  */
 export async function checkEpoch(sql: Sql, longestTtlMs: number): Promise<EpochCheck> {
+  await noteLongestTtl(sql, longestTtlMs);
   const rows = await sql.$queryRaw<EpochCheck[]>`
     with here as materialized (
       select
@@ -48,6 +49,14 @@ export async function checkEpoch(sql: Sql, longestTtlMs: number): Promise<EpochC
     left join noted n on true
     left join database_epoch e on true`;
   return onlyRow(rows);
+}
+
+/** Notes a TTL that is longer than all before, so that a hold-off is long enough for its grants too. */
+async function noteLongestTtl(sql: Sql, longestTtlMs: number): Promise<void> {
+  await sql.$queryRaw`
+    update database_epoch set longest_ttl_ms = ${longestTtlMs}::int
+    where longest_ttl_ms < ${longestTtlMs}::int
+    returning epoch`;
 }
 
 /** Ends a hold-off before its time: an operator says that no earlier grant can be acted on. */
