@@ -47,7 +47,7 @@ async function work(kernel: Kernel, worker: string, promises: Promises): Promise
 /** One act on a grant. @returns whether the worker still holds it as far as it knows. */
 async function act(kernel: Kernel, own: Grant, promises: Promises): Promise<boolean> {
   const ref = { leaseId: own.leaseId, fencingToken: own.fencingToken };
-  switch (ACTS[randomInt(ACTS.length)]) {
+  switch (ACTS[randomInt(ACTS.length)] ?? 'let go') {
     case 'renew': {
       const sentAt = await databaseNow(kernel);
       const answer = await kernel.leases.renew('lease', renewalOf(ref));
@@ -66,7 +66,7 @@ async function act(kernel: Kernel, own: Grant, promises: Promises): Promise<bool
         { leaseId: own.leaseId, mode: 'force', abandon: false, actor: 'op', reason: 'race', namespaces: null },
       ]);
       return false;
-    default:
+    case 'let go':
       return false;
   }
 }
