@@ -146,31 +146,20 @@ export function loadDroneConfig(file: string, environment: Environment): DroneCo
     content === undefined
       ? undefined
       : collect(fileSchema, content, (name) => `${file}: ${name}`, problems);
-  const urls =
-    parsed?.controllerUrls ?? (env?.LEASEHOLD_URL === undefined ? undefined : [env.LEASEHOLD_URL]);
-  if (parsed !== undefined && env !== undefined && urls === undefined) {
-    problems.push('LEASEHOLD_URL: is required, or `controllerUrls` in the config file');
-  }
-  if (problems.length > 0 || parsed === undefined || env === undefined || urls === undefined) {
-    throw new LeaseError(
-      'config.invalid',
-      `The drone's configuration is not valid:\n${problems.map((problem) => `  ${problem}`).join('\n')}`,
-      {
-        details: { problems },
-      },
-    );
+  if (parsed === undefined || env === undefined) throw invalid(problems);
+
+  const controllerUrls = parsed.controllerUrls ?? [env.LEASEHOLD_URL].filter(isSaid);
+  if (controllerUrls.length === 0) {
+    throw invalid(['LEASEHOLD_URL: is required, or `controllerUrls` in the config file']);
   }
   return {
-    droneId: parsed.droneId,
+    ...parsed,
     datacenter: env.LEASEHOLD_DATACENTER,
-    controllerUrls: urls,
+    controllerUrls,
     token: env.LEASEHOLD_TOKEN,
     stateDir: path.resolve(
       parsed.stateDir ?? path.join(env.LEASEHOLD_HOME, 'drones', parsed.droneId),
     ),
-    capacity: parsed.capacity,
-    host: parsed.host,
-    ports: parsed.ports,
     programs: Object.fromEntries(
       Object.entries(parsed.programs).map(([name, program]) => [
         name,
@@ -179,6 +168,17 @@ export function loadDroneConfig(file: string, environment: Environment): DroneCo
     ),
     logLevel: env.LEASEHOLD_LOG_LEVEL,
   };
+}
+
+function invalid(problems: readonly string[]): LeaseError {
+  const list = problems.map((problem) => `  ${problem}`).join('\n');
+  return new LeaseError('config.invalid', `The drone's configuration is not valid:\n${list}`, {
+    details: { problems },
+  });
+}
+
+function isSaid(value: string | undefined): value is string {
+  return value !== undefined;
 }
 
 function readConfigFile(file: string, problems: string[]): unknown {

@@ -4,7 +4,7 @@ import { createLogger, createShutdown, systemIds } from '@leasehold/service-kit'
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import packageJson from '../package.json' with { type: 'json' };
 import { DroneAgent } from './agent/agent.ts';
-import { createTrpcControllerLink } from './agent/trpc-controller-link.ts';
+import { TrpcControllerLink } from './agent/trpc-controller-link.ts';
 import { supplyWarden } from './agent/warden-supply.ts';
 import { loadDroneConfig, processEnvironment, type DroneConfig } from './config.ts';
 
@@ -47,7 +47,7 @@ export async function runDroneCommand({
     },
   });
   shutdown.listen();
-  const link = createTrpcControllerLink({
+  const link = new TrpcControllerLink({
     urls: config.controllerUrls,
     token: config.token,
     random,

@@ -15,64 +15,27 @@ import {
   type BackendStatus,
   type Deadlines,
   type KeeperEffect,
-  type Ladder,
   type RefusalReason,
   type TerminationReason,
 } from '@leasehold/keys-core';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ProgramConfig } from '../config.ts';
-import type { BackendSnapshot } from '../warden/protocol.ts';
-import { backendEnv } from './backend-env.ts';
-import type { Log } from './log.ts';
+import type { BackendSnapshot, ExtendRequest } from '../warden/protocol.ts';
+import { notesOf, startRequestOf } from './launch-request.ts';
 import type { BackendNotes } from './notes.ts';
-import type { Ports } from './ports.ts';
 import { isAnswering } from './readiness.ts';
 import type { ReportLine } from './report-line.ts';
-import { StartFailed, WardenLost, type WardenLink } from './warden-link.ts';
+import type { LaunchPlan, RunContext, RunIdentity, StopWish } from './run-types.ts';
+import { StartFailed, WardenLost } from './warden-link.ts';
 
-/** What runs need of the agent that has them. */
-export interface RunContext {
-  readonly warden: () => WardenLink;
-  readonly nowMs: () => number;
-  readonly random: () => number;
-  readonly log: Log;
-  readonly host: string;
-  readonly ports: Ports;
-  readonly inheritedEnv: Readonly<Record<string, string | undefined>>;
-  /** Its last report is answered: nothing is left to do for it. */
-  readonly onFinished: (run: BackendRun) => void;
-}
+type Stage = 'loading' | 'launching' | 'running' | 'over';
 
-/** What a backend is, in every stage. */
-export interface RunIdentity {
-  readonly backendId: string;
-  readonly leaseId: string;
-  readonly fencingToken: string;
-  readonly programName: string;
-  readonly program: ProgramConfig;
-  readonly ladder: Ladder;
-}
-
-/** What only a backend that is yet to be started has. */
-export interface LaunchPlan {
-  readonly keyName: string;
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  readonly lifetimeLimitMs: number | null;
-}
-
-export interface StopWish {
-  readonly mode: 'soft' | 'hard';
-  readonly reason: TerminationReason;
-  readonly isKeyLost: boolean;
-}
-
+/** See the protocol at the top of this file. */
 export class BackendRun {
   readonly identity: RunIdentity;
   readonly reports: ReportLine;
   readonly #context: RunContext;
   readonly #keeper: LeaseKeeper;
-  #stage: 'loading' | 'launching' | 'running' | 'over' = 'loading';
+  #stage: Stage = 'loading';
   #plan: LaunchPlan | undefined;
   #notes: BackendNotes | undefined;
   #seenWhileLaunching: BackendSnapshot | undefined;
@@ -130,7 +93,7 @@ export class BackendRun {
     if (of.notes.isReady) run.#report('ready', { address: run.#address(of.notes.port) });
     else run.#report('waiting');
     run.observe(of.snapshot);
-    if (run.#stage === 'running' && !of.notes.isReady) void run.#probe(of.notes);
+    if (!of.notes.isReady) void run.#probe(of.notes);
     return run;
   }
 
@@ -138,19 +101,16 @@ export class BackendRun {
     return this.#stage === 'over';
   }
 
-  /** Whether processes of it may be left: from the moment that the warden is asked to start it. */
-  get mayHaveProcesses(): boolean {
-    return this.#stage === 'launching' || this.#stage === 'running';
-  }
-
   /** Whether its key must be renewed, given which backends the warden says are alive. */
   isWorthRenewing(aliveIds: ReadonlySet<string>): boolean {
     return this.#stage !== 'running' || aliveIds.has(this.identity.backendId);
   }
 
-  /** The deadlines to hold the warden to. */
-  get deadlines(): Deadlines {
-    return this.#keeper.deadlines;
+  /** What the warden is to be told of its deadlines. */
+  extension(): ExtendRequest {
+    const { softTerminateAtMs: softAtMs, hardTerminateAtMs: hardAtMs } = this.#keeper.deadlines;
+    const { backendId, leaseId } = this.identity;
+    return { backendId, leaseId, softAtMs, hardAtMs };
   }
 
   /** Does what is due; returns the id of a renewal that is to be sent now. */
@@ -171,12 +131,8 @@ export class BackendRun {
   renewed(requestId: number, deadlines: Deadlines): boolean {
     const before = this.#keeper.deadlines;
     this.#carryOut(this.#keeper.renewed(requestId, deadlines, this.#context.nowMs()));
-    if (
-      this.#stage === 'loading' &&
-      this.#plan !== undefined &&
-      !this.#keeper.isUnconfirmed &&
-      !this.#keeper.isStopping
-    ) {
+    const isHeld = !this.#keeper.isUnconfirmed && !this.#keeper.isStopping;
+    if (isHeld && this.#isIn('loading') && this.#plan !== undefined) {
       this.#stage = 'launching';
       void this.#launch(this.#plan);
     }
@@ -265,91 +221,52 @@ export class BackendRun {
   }
 
   async #launch(plan: LaunchPlan): Promise<void> {
-    const { program } = this.identity;
-    const port = await this.#context.ports.take(program.port);
-    if (this.#isAbandoned) {
-      if (port !== undefined) this.#context.ports.giveBack(port);
+    const { ports, nowMs } = this.#context;
+    const port = await ports.take(this.identity.program.port);
+    if (!this.#isIn('launching')) {
+      if (port !== undefined) ports.giveBack(port);
       return;
     }
     if (port === undefined) {
       this.#end('internal', { detail: 'no free port' });
       return;
     }
-    const nowMs = this.#context.nowMs();
-    this.#notes = {
-      version: 1,
-      program: this.identity.programName,
-      leaseId: this.identity.leaseId,
-      fencingToken: this.identity.fencingToken,
-      ladder: this.identity.ladder,
-      port,
-      lifetimeEndsAtMs: plan.lifetimeLimitMs === null ? null : nowMs + plan.lifetimeLimitMs,
-      startupEndsAtMs: nowMs + program.readiness.timeoutMs,
-      isReady: false,
-    };
+    this.#notes = notesOf(this.identity, { plan, port, nowMs: nowMs() });
     this.#report('starting');
     try {
-      const snapshot = await this.#start(plan, this.#notes);
-      if (this.#isAbandoned) return;
-      this.#stage = 'running';
-      this.#report('waiting');
-      // Renewals that were answered while it was being launched.
-      await this.#context.warden().extend([this.extension()]);
-      this.observe(this.#seenWhileLaunching ?? snapshot);
-      if (this.#wish !== undefined) this.#sendWish(this.#wish);
-      void this.#probe(this.#notes);
+      await this.#start(plan, this.#notes);
     } catch (error) {
-      if (this.#isAbandoned || error instanceof WardenLost) return;
+      // Without its warden it is abandoned by whoever has it.
+      if (error instanceof WardenLost || !this.#isIn('launching')) return;
       if (!(error instanceof StartFailed)) throw error;
-      this.#end(error.message === 'too_late' ? 'key_expired' : 'internal', {
-        detail: error.message,
-      });
+      const reason = error.message === 'too_late' ? 'key_expired' : 'internal';
+      this.#end(reason, { detail: error.message });
     }
   }
 
-  /** What the warden is told of its deadlines. */
-  extension(): { backendId: string; leaseId: string; softAtMs: number; hardAtMs: number } {
-    const { softTerminateAtMs: softAtMs, hardTerminateAtMs: hardAtMs } = this.#keeper.deadlines;
-    return {
-      backendId: this.identity.backendId,
-      leaseId: this.identity.leaseId,
-      softAtMs,
-      hardAtMs,
-    };
-  }
-
-  #start(plan: LaunchPlan, notes: BackendNotes): Promise<BackendSnapshot> {
-    const { backendId, fencingToken, program, ladder } = this.identity;
-    return this.#context.warden().start({
-      ...this.extension(),
-      hardAfterMs: ladder.hardAfterMs,
-      softToHardMs: ladder.hardAfterMs - ladder.softAfterMs,
-      command: program.command,
-      args: [...program.args, ...plan.args],
-      env: backendEnv({
-        inherited: this.#context.inheritedEnv,
-        program: program.env,
-        requested: plan.env,
-        keyName: plan.keyName,
-        fencingToken,
-        backendId,
-        port: notes.port,
-      }),
-      cwd: program.cwd,
-      stopSignal: program.stopSignal,
-      stopGraceMs: program.stopGraceMs,
-      meta: notes,
-    });
+  async #start(plan: LaunchPlan, notes: BackendNotes): Promise<void> {
+    const warden = this.#context.warden();
+    const { inheritedEnv } = this.#context;
+    const request = { plan, notes, inheritedEnv, deadlines: this.extension() };
+    const snapshot = await warden.start(startRequestOf(this.identity, request));
+    if (!this.#isIn('launching')) return;
+    this.#stage = 'running';
+    this.#report('waiting');
+    // What was asked, answered or seen while it was being launched.
+    if (this.#wish !== undefined) this.#sendWish(this.#wish);
+    this.observe(this.#seenWhileLaunching ?? snapshot);
+    void this.#probe(notes);
+    await warden.extend([this.extension()]);
   }
 
   /** Until it answers, it is stopped, or its time to start is up, which the tick watches. */
   async #probe(notes: BackendNotes): Promise<void> {
     const { readiness } = this.identity.program;
-    while (this.#stage === 'running' && this.#wish === undefined) {
+    while (this.#isWanted()) {
       if (await isAnswering(readiness, this.#context.host, notes.port)) break;
       await pause(readiness.intervalMs);
     }
-    if (!this.#isRunningUnstopped()) return;
+    if (!this.#isWanted()) return;
     this.#notes = { ...notes, isReady: true };
     this.#report('ready', { address: this.#address(notes.port) });
     await this.#context
@@ -358,8 +275,13 @@ export class BackendRun {
       .catch(() => undefined); // the next agent then probes again
   }
 
-  #isRunningUnstopped(): boolean {
-    return this.#stage === 'running' && this.#wish === undefined;
+  /** Asked anew after every wait: the stage may have changed meanwhile. */
+  #isIn(stage: Stage): boolean {
+    return this.#stage === stage;
+  }
+
+  #isWanted(): boolean {
+    return this.#isIn('running') && this.#wish === undefined;
   }
 
   #address(port: number): string {
@@ -371,7 +293,7 @@ export class BackendRun {
     this.#stage = 'over';
     if (this.#notes !== undefined) this.#context.ports.giveBack(this.#notes.port);
     void this.reports.send({ status: 'terminated', reason, ...of }).then(() => {
-      if (!this.#isAbandoned) this.#context.onFinished(this);
+      if (!this.#isAbandoned) this.#context.onFinished(this.identity.backendId);
     });
   }
 

@@ -32,8 +32,6 @@ export interface DroneSessionOptions {
   readonly log: Log;
   readonly backendCount: () => number;
   readonly onAction: (action: SpawnAction | TerminateAction) => void;
-  /** A session has begun: what could not be sent can be. */
-  readonly onOpened: () => void;
   /** Another agent uses this drone's id. */
   readonly onReplaced: () => void;
 }
@@ -155,7 +153,6 @@ export class DroneSession {
     this.#waiters = [];
     for (const resolve of waiters) resolve(ref);
     this.#options.log.info({ session, heartbeatMs }, 'session opened');
-    this.#options.onOpened();
   }
 
   async #heartbeat(): Promise<void> {

@@ -3,12 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { KEY_LADDERS } from '@leasehold/keys-core';
-import {
-  startFleet,
-  witnessProgram,
-  type Fleet,
-  type WitnessLine,
-} from '../testing/fleet-fixture.ts';
+import { startFleet, witnessProgram } from '../testing/fleet-fixture.ts';
 import { anotherThan, connect, isBeating, linesOf, untilOnline } from '../testing/fleet-steps.ts';
 import { until } from '../testing/wait.ts';
 

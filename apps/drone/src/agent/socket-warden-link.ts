@@ -13,7 +13,9 @@ import {
 import { StartFailed, WardenLost, type WardenLink, type WardenListener } from './warden-link.ts';
 
 /** A warden on this machine answers in far less; one that does not is stopped or stuck. */
-const REPLY_TIMEOUT_MS = 10_000;
+const REPLY_TIMEOUT_MS = 3_000;
+/** Starting waits for the launch chain, which has a bound of its own. */
+const START_TIMEOUT_MS = 12_000;
 
 /** The request of the protocol without its id. */
 type Question =
@@ -126,10 +128,13 @@ export class SocketWardenLink implements WardenLink {
     this.#lastId += 1;
     const id = this.#lastId;
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        this.#waiting.delete(id);
-        reject(new WardenLost(`the warden did not answer ${question.op}`));
-      }, REPLY_TIMEOUT_MS);
+      const timer = setTimeout(
+        () => {
+          // Whether it was carried out is unknown: the connection ends, and what is, is asked anew.
+          this.#channel.destroy();
+        },
+        question.op === 'start' ? START_TIMEOUT_MS : REPLY_TIMEOUT_MS,
+      );
       this.#waiting.set(id, { resolve, reject, timer });
       if (!this.#channel.send({ id, ...question })) {
         this.#settle(id)?.reject(new WardenLost('the warden is gone'));

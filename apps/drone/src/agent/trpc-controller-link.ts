@@ -1,5 +1,13 @@
 import { createControllerClient, leaseholdErrorOf, type ControllerClient } from '@leasehold/client';
-import { SessionSuperseded, type ControllerLink } from './controller-link.ts';
+import { SessionSuperseded, type ControllerLink, type SessionListener } from './controller-link.ts';
+import type {
+  AckInput,
+  HeartbeatInput,
+  RenewInput,
+  RenewResult,
+  ReportInput,
+  SessionInput,
+} from './wire.ts';
 
 /**
  * After this an answer is not waited for any longer. Renewals have shorter tries of their own, and
@@ -10,11 +18,8 @@ const CALL_TIMEOUT_MS = 5_000;
 const PING_MS = 500;
 const PONG_TIMEOUT_MS = 500;
 const RECONNECT_MS_MAX = 1_000;
-/**
- * After so long without a connection the next of several controllers is tried: time for one try to
- * connect again, and a third of the time that the `fast` ladder has from renewal to soft.
- */
-const ROTATE_AFTER_MS = 300;
+/** After so long without a connection the next of several controllers is tried. */
+const ROTATE_AFTER_MS = 3_000;
 
 export interface TrpcControllerLinkOptions {
   readonly urls: readonly string[];
@@ -23,104 +28,130 @@ export interface TrpcControllerLinkOptions {
   readonly onConnection: (state: 'open' | 'closed') => void;
 }
 
-/** A {@link ControllerLink} over tRPC and WebSocket, to one controller at a time. */
-export function createTrpcControllerLink(options: TrpcControllerLinkOptions): ControllerLink {
-  let urlIndex = 0;
-  let client = connect();
-  let rotation: NodeJS.Timeout | undefined;
-  const followers = new Set<{ start(): void; stop(): void }>();
+/** A session that goes along when the controller is changed. */
+interface Follower {
+  readonly input: SessionInput;
+  readonly listener: SessionListener;
+  unsubscribe(): void;
+}
 
-  function connect(): ControllerClient {
-    const ownIndex = urlIndex;
+/** A {@link ControllerLink} over tRPC and WebSocket, to one of several controllers at a time. */
+export class TrpcControllerLink implements ControllerLink {
+  readonly #options: TrpcControllerLinkOptions;
+  readonly #followers = new Set<Follower>();
+  #urlIndex = 0;
+  #client: ControllerClient;
+  #rotation: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: TrpcControllerLinkOptions) {
+    this.#options = options;
+    this.#client = this.#connect();
+  }
+
+  follow(input: SessionInput, listener: SessionListener): () => void {
+    const follower = { input, listener, unsubscribe: () => undefined };
+    this.#followers.add(follower);
+    this.#subscribe(follower);
+    return () => {
+      this.#followers.delete(follower);
+      follower.unsubscribe();
+    };
+  }
+
+  async heartbeat(input: HeartbeatInput): Promise<void> {
+    await answerOf(this.#client.api.drones.heartbeat.mutate(input));
+  }
+
+  async acknowledge(input: AckInput): Promise<void> {
+    await answerOf(this.#client.api.drones.ack.mutate(input));
+  }
+
+  async report(input: ReportInput): Promise<'recorded' | 'ignored' | 'kill'> {
+    try {
+      const { outcome } = await answerOf(this.#client.api.backends.report.mutate(input));
+      return outcome;
+    } catch (error) {
+      // The controllers have forgotten it; saying so again will not help.
+      if (leaseholdErrorOf(error)?.code === 'backend.not_found') return 'ignored';
+      throw error;
+    }
+  }
+
+  async renew(input: RenewInput): Promise<readonly RenewResult[]> {
+    const { results } = await answerOf(this.#client.api.keys.renew.mutate(input));
+    return results;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#rotation);
+    await this.#client.close();
+  }
+
+  #connect(): ControllerClient {
+    const { urls, token, random, onConnection } = this.#options;
     return createControllerClient({
-      url: options.urls[urlIndex % options.urls.length] ?? '',
-      token: options.token,
+      url: urls[this.#urlIndex % urls.length] ?? '',
+      token,
       transport: 'ws',
       callTimeoutMs: CALL_TIMEOUT_MS,
       pingMs: PING_MS,
       pongTimeoutMs: PONG_TIMEOUT_MS,
       reconnectMsMax: RECONNECT_MS_MAX,
-      random: options.random,
+      random,
       onConnection: (state) => {
-        // The last words of a connection that was given up say nothing of the present one.
-        if (ownIndex !== urlIndex) return;
-        options.onConnection(state);
-        if (state === 'open') endRotation();
-        // A try that fails closes again; the time runs from the first close.
-        else if (options.urls.length > 1) rotation ??= setTimeout(rotate, ROTATE_AFTER_MS);
+        onConnection(state);
+        this.#rotateUnlessOpen(state);
       },
     });
   }
 
-  function endRotation(): void {
-    clearTimeout(rotation);
-    rotation = undefined;
+  #rotateUnlessOpen(state: 'open' | 'closed'): void {
+    if (state === 'open') {
+      clearTimeout(this.#rotation);
+      this.#rotation = undefined;
+    } else if (!this.#isClosed && this.#options.urls.length > 1) {
+      // Counted from the first of several failures in a row.
+      this.#rotation ??= setTimeout(() => {
+        this.#rotate();
+      }, ROTATE_AFTER_MS);
+    }
   }
 
-  function rotate(): void {
-    endRotation();
-    for (const follower of followers) follower.stop();
-    void client.close();
-    urlIndex += 1;
-    client = connect();
-    for (const follower of followers) follower.start();
+  #rotate(): void {
+    this.#rotation = undefined;
+    for (const follower of this.#followers) follower.unsubscribe();
+    void this.#client.close();
+    this.#urlIndex += 1;
+    this.#client = this.#connect();
+    for (const follower of this.#followers) this.#subscribe(follower);
   }
 
-  return {
-    follow: (input, listener) => {
-      let unsubscribe = (): void => undefined;
-      const follower = {
-        start: () => {
-          const subscription = client.api.drones.session.subscribe(input, {
-            onData: (message) => {
-              listener.message(message);
-            },
-            onError: (error) => {
-              listener.ended(error);
-            },
-            onComplete: () => {
-              listener.ended(undefined);
-            },
-          });
-          unsubscribe = () => {
-            subscription.unsubscribe();
-          };
-        },
-        stop: () => {
-          unsubscribe();
-        },
-      };
-      followers.add(follower);
-      follower.start();
-      return () => {
-        followers.delete(follower);
-        follower.stop();
-      };
-    },
-    heartbeat: async (input) => {
-      await calling(client.api.drones.heartbeat.mutate(input));
-    },
-    acknowledge: async (input) => {
-      await calling(client.api.drones.ack.mutate(input));
-    },
-    report: async (input) => {
-      try {
-        return (await calling(client.api.backends.report.mutate(input))).outcome;
-      } catch (error) {
-        // The controllers have forgotten it; saying so again will not help.
-        if (leaseholdErrorOf(error)?.code === 'backend.not_found') return 'ignored';
-        throw error;
-      }
-    },
-    renew: async (input) => (await calling(client.api.keys.renew.mutate(input))).results,
-    close: async () => {
-      endRotation();
-      await client.close();
-    },
-  };
+  #subscribe(follower: Follower): void {
+    // What an unsubscribed session still says is not for its follower.
+    let isSubscribed = true;
+    const { input, listener } = follower;
+    const subscription = this.#client.api.drones.session.subscribe(input, {
+      onData: (message) => {
+        if (isSubscribed) listener.message(message);
+      },
+      onError: (error) => {
+        if (isSubscribed) listener.ended(error);
+      },
+      onComplete: () => {
+        if (isSubscribed) listener.ended(undefined);
+      },
+    });
+    follower.unsubscribe = () => {
+      isSubscribed = false;
+      subscription.unsubscribe();
+    };
+  }
 }
 
-async function calling<T>(call: Promise<T>): Promise<T> {
+/** @throws {SessionSuperseded} when that is what was answered. */
+async function answerOf<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch (error) {

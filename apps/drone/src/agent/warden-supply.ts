@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { readWardenRecord } from '../warden/socket-path.ts';
@@ -28,6 +28,7 @@ export async function supplyWarden(
   mkdirSync(options.stateDir, { recursive: true, mode: 0o700 });
   const living = await connectToRecorded(options.stateDir, listener);
   if (living !== undefined) return living;
+  await endSilentWarden(options.stateDir);
 
   startWarden(options);
   const endsAtMs = performance.now() + START_MS_MAX;
@@ -50,6 +51,27 @@ async function connectToRecorded(
   } catch (error) {
     if (error instanceof WardenLost) return undefined;
     throw error;
+  }
+}
+
+/**
+ * A warden that runs and does not answer keeps no deadline either: it is killed, and its backends
+ * die with it. The number comes from a file, so the process must be the warden of this folder.
+ */
+async function endSilentWarden(stateDir: string): Promise<void> {
+  const pid = readWardenRecord(stateDir)?.pid;
+  if (pid === undefined || !isWardenOf(stateDir, pid)) return;
+  process.kill(pid, 'SIGKILL');
+  const endsAtMs = performance.now() + START_MS_MAX;
+  while (isWardenOf(stateDir, pid) && performance.now() < endsAtMs) await pause(POLL_MS);
+}
+
+function isWardenOf(stateDir: string, pid: number): boolean {
+  try {
+    const words = readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8').split('\0');
+    return words[words.indexOf('warden') + 1] === stateDir;
+  } catch {
+    return false;
   }
 }
 

@@ -152,7 +152,7 @@ export async function startFleet(): Promise<Fleet> {
       const wardenPid = readWardenRecord(path.join(folder, 'drone'))?.pid;
       if (wardenPid !== undefined) endWarden(wardenPid);
       await database.drop();
-      if (!process.env['KEEP']) rmSync(folder, { recursive: true, force: true });
+      rmSync(folder, { recursive: true, force: true });
     },
   };
 }
@@ -160,8 +160,9 @@ export async function startFleet(): Promise<Fleet> {
 /** Ends the warden that a test left behind, and so its backends: only if it is still that process. */
 function endWarden(pid: number): void {
   const commandLine = `/proc/${String(pid)}/cmdline`;
-  if (existsSync(commandLine) && readFileSync(commandLine, 'utf8').includes('\0warden\0'))
+  if (existsSync(commandLine) && readFileSync(commandLine, 'utf8').includes('\0warden\0')) {
     process.kill(pid, 'SIGKILL');
+  }
 }
 
 function spawnDrone(
@@ -189,7 +190,7 @@ function spawnDrone(
 }
 
 async function credentialsOf(database: TestDatabase, folder: string): Promise<Credentials> {
-  const store = await openStore({
+  const store = openStore({
     databaseUrl: database.url,
     datacenter: 'local',
     clock: createBootClock(),

@@ -6,6 +6,8 @@ export interface LineChannel {
   /** Whether the message was handed to the system; false once the connection has ended. */
   send(message: unknown): boolean;
   close(): void;
+  /** Ends the connection without waiting for what is under way. */
+  destroy(): void;
 }
 
 /**
@@ -40,5 +42,6 @@ export function lineChannel(socket: net.Socket, onLine: (line: string) => void):
       return true;
     },
     close: () => socket.end(),
+    destroy: () => socket.destroy(),
   };
 }

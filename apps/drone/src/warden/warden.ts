@@ -35,16 +35,14 @@ export class Warden {
 
   /** @throws {StartRefused} saying why; nothing runs then. */
   async start(request: StartRequest): Promise<BackendSnapshot> {
-    if (this.#isShuttingDown) throw new StartRefused('shutting_down');
     if (this.#seenIds.has(request.backendId)) throw new StartRefused('started_before');
     this.#seenIds.add(request.backendId);
-    this.#refuseUnlessTimely(request);
+    this.#refuseUnlessWanted(request);
 
     const process = await this.#launch(request);
     try {
       // Launching took time; the program runs only if soft is still ahead.
-      this.#refuseUnlessTimely(request);
-      if (this.#isShuttingDown) throw new StartRefused('shutting_down');
+      this.#refuseUnlessWanted(request);
     } catch (refusal) {
       process.kill();
       throw refusal;
@@ -108,8 +106,8 @@ export class Warden {
     }
   }
 
-  #refuseUnlessTimely(request: StartRequest): void {
-    const problem = startProblem(request, this.#nowMs());
+  #refuseUnlessWanted(request: StartRequest): void {
+    const problem = this.#isShuttingDown ? 'shutting_down' : startProblem(request, this.#nowMs());
     if (problem !== undefined) throw new StartRefused(problem);
   }
 }
