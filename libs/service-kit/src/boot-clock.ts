@@ -37,10 +37,11 @@ export function createBootClock(readMs: () => number = readBootMs): TickingClock
   const tick = (): void => {
     const tickMs = nowMs();
     for (const listener of [...listeners]) {
-      if (listeners.has(listener))
-        {callApart(() => {
+      if (listeners.has(listener)) {
+        callApart(() => {
           listener(tickMs);
-        });}
+        });
+      }
     }
   };
 

@@ -95,14 +95,16 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
     },
     run,
     listen() {
-      for (const signal of SIGNALS)
-        {process.on(signal, () => {
+      for (const signal of SIGNALS) {
+        process.on(signal, () => {
           end(signal);
-        });}
-      if (process.channel)
-        {process.on('disconnect', () => {
+        });
+      }
+      if (process.channel) {
+        process.on('disconnect', () => {
           if (!running) end('the parent is gone');
-        });}
+        });
+      }
     },
   };
 }

@@ -22,8 +22,9 @@ export function systemIds(): SystemIds {
       let text = '';
       while (text.length < length) {
         for (const byte of randomBytes(length)) {
-          if (byte < BYTE_LIMIT && text.length < length)
-            {text += ALPHABET.charAt(byte % ALPHABET.length);}
+          if (byte < BYTE_LIMIT && text.length < length) {
+            text += ALPHABET.charAt(byte % ALPHABET.length);
+          }
         }
       }
       return text;

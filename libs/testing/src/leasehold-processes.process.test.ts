@@ -50,7 +50,11 @@ afterAll(async () => {
 });
 
 test('a controller and a drone run as they ship, and end when they are asked', async () => {
-  const client = createControllerClient({ url: controller.url, token: credentials.viewer, transport: 'http' });
+  const client = createControllerClient({
+    url: controller.url,
+    token: credentials.viewer,
+    transport: 'http',
+  });
 
   const drones = await client.api.drones.list.query({});
   await client.close();

@@ -80,7 +80,10 @@ export async function startDroneProcess(options: DroneProcessOptions): Promise<D
   const stateDir = path.join(home, droneId);
   await mkdir(stateDir, { recursive: true, mode: 0o700 });
   const configFile = path.join(home, `${droneId}.json`);
-  await writeFile(configFile, JSON.stringify({ droneId, stateDir, controllerUrls, programs, ports }));
+  await writeFile(
+    configFile,
+    JSON.stringify({ droneId, stateDir, controllerUrls, programs, ports }),
+  );
   const entry = options.entry ?? bundleOf('drone');
   const words = [process.execPath, entry, 'agent', '--config', configFile];
   const [command, ...args] = [...(options.prefix ?? []), ...words];

@@ -51,7 +51,7 @@ async function initdbOf(packageName: string): Promise<string> {
  * npm packages cannot hold symbolic links, so the package brings a list of them and an install
  * script. Where install scripts are off the libraries would not be found: the links are made here.
  */
-async function restoreLinks(packageDir: string): Promise<void> {
+export async function restoreLinks(packageDir: string): Promise<void> {
   const listed = await readFile(path.join(packageDir, 'native', 'pg-symlinks.json'), 'utf8').catch(
     () => '[]',
   );

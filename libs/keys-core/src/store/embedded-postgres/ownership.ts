@@ -31,15 +31,17 @@ export async function takeCluster(dir: string, dataDir: string): Promise<() => P
       const owner = parseMark(found);
       if (owner && (await isAlive(owner))) throw inUse(dir, owner.pid);
       // Only a mark that still is the dead one's may go.
-      if ((await readFile(lockFile, 'utf8').catch(() => '')) === found)
-        {await rm(lockFile, { force: true });}
+      if ((await readFile(lockFile, 'utf8').catch(() => '')) === found) {
+        await rm(lockFile, { force: true });
+      }
     }
   } finally {
     await rm(draft, { force: true });
   }
   const release = async () => {
-    if ((await readFile(lockFile, 'utf8').catch(() => '')) === mine)
-      {await rm(lockFile, { force: true });}
+    if ((await readFile(lockFile, 'utf8').catch(() => '')) === mine) {
+      await rm(lockFile, { force: true });
+    }
   };
   try {
     await clearPostmaster(dataDir);
