@@ -22,11 +22,17 @@ import { renew, type RenewRequest } from './statements/renew.ts';
 /** How often a grant looks again when its row was locked, or was free by the time it was read. */
 const GRANT_TRIES_MAX = 3;
 const SLOW_LANE_LOCK_TIMEOUT_MS = 100;
+/** A renewal that met a locked row looks again this often, this long apart. */
+const SKIPPED_RENEWAL_TRIES = 2;
+const SKIPPED_RENEWAL_PAUSE_MS = 20;
 const GRANTS_PER_STATEMENT_MAX = 200;
 const RENEWALS_PER_STATEMENT_MAX = 1_000;
 const RELEASES_PER_STATEMENT_MAX = 500;
 const STATEMENTS_IN_FLIGHT_MAX = 2;
 const QUEUE_MAX = 50_000;
+
+/** Undefined: the row was locked at every try. */
+type RenewAnswer = RenewOutcome | undefined;
 
 export interface LeaseStore {
   /**
@@ -34,9 +40,13 @@ export interface LeaseStore {
    * @throws {LeaseError} `grant.hold_off`, `grant.contended`, `request.outcome_unknown`.
    */
   grant(request: GrantRequest, signal?: AbortSignal): Promise<GrantOutcome>;
+  /** @throws {LeaseError} `grant.contended` when the row is kept locked: try again. */
   renew(face: Face, request: RenewRequest): Promise<RenewOutcome>;
-  /** Renews many that came in one call, in as few statements; answers in their order. */
-  renewAll(face: Face, requests: readonly RenewRequest[]): Promise<RenewOutcome[]>;
+  /**
+   * Renews many that came in one call, in as few statements; answers in their order. One whose row
+   * is kept locked has no answer, and keeps none of the others waiting.
+   */
+  renewAll(face: Face, requests: readonly RenewRequest[]): Promise<RenewAnswer[]>;
   release(face: Face, request: ReleaseRequest): Promise<ReleaseOutcome>;
 }
 
@@ -52,7 +62,7 @@ export function createLeaseStore(store: Store): LeaseStore {
     },
   });
   const renewals = perFace((face) =>
-    createCoalescer<RenewRequest, RenewOutcome>({
+    createCoalescer<RenewRequest, RenewAnswer>({
       ...common,
       run: (requests) => renewBatch(store, face, requests),
       keysOf: (request) => [request.leaseId],
@@ -78,6 +88,7 @@ export function createLeaseStore(store: Store): LeaseStore {
     async renew(face, request) {
       const outcome = await renewals[face].submit(request);
       observeRenewals(store, face, [outcome]);
+      if (outcome === undefined) throw new LeaseError('grant.contended');
       return outcome;
     },
     async renewAll(face, requests) {
@@ -206,9 +217,7 @@ async function findLostGrants(
   requests: readonly GrantRequest[],
   cause: unknown,
 ): Promise<GrantOutcome[]> {
-  await new Promise<void>((resolve) => {
-    store.clock.at(store.clock.nowMs() + store.statementTimeoutMs + 500, resolve);
-  });
+  await pause(store, store.statementTimeoutMs + 500);
   const unknown = (): LeaseError => new LeaseError('request.outcome_unknown', undefined, { cause });
   const rows = await readLeases(store.prisma, requests).catch(() => {
     throw unknown();
@@ -242,38 +251,71 @@ async function renewBatch(
   store: Store,
   face: Face,
   requests: readonly RenewRequest[],
-): Promise<(RenewOutcome | Promise<RenewOutcome>)[]> {
-  const answers = await timed(store, 'renew', () => renew(store.renewals, face, requests, 'skip'));
+): Promise<(RenewAnswer | Promise<RenewAnswer>)[]> {
+  const answers = await renewOnce(store, face, requests);
+  const skipped = requests.filter((request) => !answers.has(request.leaseId));
+  const later = skipped.length === 0 ? undefined : renewSkipped(store, face, skipped);
+  return requests.map(
+    ({ leaseId }) => answers.get(leaseId) ?? later?.then((found) => found.get(leaseId)),
+  );
+}
+
+/** What one statement can say; a request without an answer met a row that was locked. */
+async function renewOnce(
+  store: Store,
+  face: Face,
+  requests: readonly RenewRequest[],
+): Promise<Map<string, RenewOutcome>> {
+  const answers = await timed(store, 'renew', () => renew(store.renewals, face, requests));
   const missing = requests.filter((request) => !answers.has(request.leaseId));
-  const ends =
-    missing.length === 0 ? new Map<string, PastEnd | 'current'>() : await readEndedGrants(store.renewals, face, missing);
-  return requests.map((request) => {
-    const answer = answers.get(request.leaseId);
-    if (answer !== undefined) return answer;
-    const end = ends.get(request.leaseId);
-    return end === 'current'
-      ? renewAlone(store, face, request)
-      : refusal(request.leaseId, end ?? 'not_found');
+  if (missing.length === 0) return answers;
+  const ends = await readEndedGrants(store.renewals, face, missing);
+  for (const { leaseId } of missing) {
+    const end = ends.get(leaseId);
+    if (end !== 'current') answers.set(leaseId, refusal(leaseId, end ?? 'not_found'));
+  }
+  return answers;
+}
+
+/**
+ * Renewals whose rows were locked are tried again a moment later, together, and never waited for: a
+ * row that somebody keeps must not delay the answer to the others of its call. What is locked then
+ * as well stays without an answer, which its holder takes as a try that failed.
+ */
+async function renewSkipped(
+  store: Store,
+  face: Face,
+  skipped: readonly RenewRequest[],
+): Promise<Map<string, RenewOutcome>> {
+  const answers = new Map<string, RenewOutcome>();
+  for (let tries = 0; tries < SKIPPED_RENEWAL_TRIES; tries += 1) {
+    await pause(store, SKIPPED_RENEWAL_PAUSE_MS);
+    const left = skipped.filter(({ leaseId }) => !answers.has(leaseId));
+    if (left.length === 0) break;
+    try {
+      for (const [leaseId, answer] of await renewOnce(store, face, left)) answers.set(leaseId, answer);
+    } catch (error) {
+      // Their neighbours have been renewed, and are to hear of it.
+      if (databaseFailureOf(error) === 'other') throw error;
+    }
+  }
+  return answers;
+}
+
+function pause(store: Store, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    store.clock.at(store.clock.nowMs() + ms, resolve);
   });
 }
 
 /** Counts by outcome: a call of a thousand renewals is told in a few words. */
-function observeRenewals(store: Store, face: Face, outcomes: readonly RenewOutcome[]): void {
+function observeRenewals(store: Store, face: Face, outcomes: readonly RenewAnswer[]): void {
   const counts = new Map<string, number>();
   for (const outcome of outcomes) {
-    const said = outcome.outcome === 'renewed' ? 'renewed' : outcome.reason;
+    const said = outcome?.outcome === 'refused' ? outcome.reason : (outcome?.outcome ?? 'locked');
     counts.set(said, (counts.get(said) ?? 0) + 1);
   }
   for (const [said, count] of counts) store.observer.renewal(face, said, count);
-}
-
-/** A renewal whose row was locked: alone, waiting for it, so that it delays nobody else. */
-async function renewAlone(store: Store, face: Face, request: RenewRequest): Promise<RenewOutcome> {
-  const answer = (await renew(store.slowLane, face, [request], 'wait')).get(request.leaseId);
-  if (answer !== undefined) return answer;
-  const end = (await readEndedGrants(store.renewals, face, [request])).get(request.leaseId);
-  if (end === 'current') throw new LeaseError('grant.contended');
-  return refusal(request.leaseId, end ?? 'not_found');
 }
 
 function refusal(leaseId: string, reason: RefusalReason): RenewOutcome {

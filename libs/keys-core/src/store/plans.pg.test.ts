@@ -49,7 +49,7 @@ describe('plans', () => {
     await grant(sql, refs.map((_, index) => aRequest({ name: `r${String(index)}`, namespace: 'n' })), {
       mayTakeOver: true, onLocked: 'skip',
     });
-    await renew(sql, 'lease', refs, 'skip');
+    await renew(sql, 'lease', refs);
     await release(sql, 'lease', refs, 'skip');
     await readEndedGrants(sql, 'lease', refs);
 

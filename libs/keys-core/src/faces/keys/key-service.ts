@@ -45,7 +45,7 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
         'key',
         renewals.map((ref) => ({ ...ref, principal: droneId })),
       );
-      return outcomes.map((outcome) => renewResult(outcome, localTimeMs));
+      return outcomes.flatMap((outcome) => (outcome === undefined ? [] : renewResult(outcome, localTimeMs)));
     },
 
     blockRenewal: (input, caller) => changeRenewable(deps, false, input, caller),

@@ -137,7 +137,10 @@ export interface KeyService {
    * `grant.contended`.
    */
   connect(input: ConnectInput, caller: Caller, signal: AbortSignal): Promise<ConnectResult>;
-  /** Renews keys of one drone. One answer per request, in order. */
+  /**
+   * Renews keys of one drone, with an answer for each in order. A key whose row is kept locked is left
+   * out: its neighbours are not to wait for it, and the drone tries it again.
+   */
   renew(input: {
     readonly droneId: string;
     readonly clockId: string;

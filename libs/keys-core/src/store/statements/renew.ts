@@ -1,7 +1,6 @@
 import { invariant } from '../../kernel/errors.ts';
 import type { GrantRef, RefusalReason, RenewOutcome } from '../../kernel/outcomes.ts';
 import type { Face } from '../../kernel/resource.ts';
-import { Prisma } from '../generated/client.ts';
 import type { Sql } from '../rows.ts';
 
 /** A renewal that one holder asks for. `principal` is who is authenticated, never who they say. */
@@ -28,14 +27,14 @@ interface JudgedGroup {
  * - **Locks first, judges then**: a renewal that passed its condition and then waited for the row
  *   was seen to revive an expired grant. The CTE `locked` takes the rows, one probe of the index
  *   each; `judged` reads the clock after that.
- * - **Skips locked rows** (`onLocked: 'skip'`): one row that somebody holds must not stop the other
- *   9,999. What was skipped has no answer here and is asked for again, alone and waiting. A batch
- *   that waits for no row cannot be part of a deadlock, so it needs no order of locking.
+ * - **Skips locked rows**: one row that somebody holds must not stop the other 9,999. What was skipped
+ *   has no answer here and is asked for again. A statement that waits for no row cannot be part of a
+ *   deadlock, so it needs no order of locking.
  * - **Says "expired" for good**: a grant that it refuses as expired is ended in the same statement,
  *   so that no step of the clock can make the next renewal succeed.
  * - **Finds a locked row by its place** (`ctid`), which is a quarter of the price of the index. A row
  *   that another transaction has changed since the statement's snapshot is not found that way, and
- *   has no answer: as if it had been skipped. The one that waits looks it up by its id, and finds it.
+ *   has no answer: as if it had been skipped.
  * - **Index**: `lease_lease_id_key`. Changes no indexed column, so that it stays HOT.
  * - **Answers in groups**: a thousand grants of one ladder are one row, because rows are what an
  *   answer costs on its way through the driver. The remaining time of a group is its shortest, so
@@ -46,11 +45,7 @@ export async function renew(
   sql: Sql,
   face: Face,
   requests: readonly RenewRequest[],
-  onLocked: 'skip' | 'wait',
 ): Promise<Map<string, RenewOutcome>> {
-  const skip = onLocked === 'skip' ? Prisma.sql`skip locked` : Prisma.empty;
-  const found =
-    onLocked === 'skip' ? Prisma.sql`l.ctid = j.row_at` : Prisma.sql`l.lease_id = j.lease_id`;
   const principals = new Map<string, number>();
   for (const { principal } of requests) {
     if (!principals.has(principal)) principals.set(principal, principals.size + 1);
@@ -75,7 +70,7 @@ export async function renew(
           l.renewable, l.ttl_ms, l.renew_after_ms, l.soft_after_ms, l.hard_after_ms
         from lease l
         where l.lease_id = a.lease_id and l.principal = a.principal and l.face = ${face}
-        for no key update of l ${skip}
+        for no key update of l skip locked
       ) k
     ),
     judged as materialized (
@@ -94,7 +89,7 @@ export async function renew(
       set renewed_at = clock_timestamp(),
           expires_at = clock_timestamp() + l.ttl_ms * interval '1 millisecond'
       from judged j
-      where ${found} and j.refusal is null
+      where l.ctid = j.row_at and j.refusal is null
       returning
         j.place, l.expires_at, j.ttl_ms, j.renew_after_ms, j.soft_after_ms, j.hard_after_ms
     ),
