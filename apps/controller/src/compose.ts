@@ -28,6 +28,7 @@ import { checkDatabase } from './database-checks.ts';
 import { createFleetService } from './fleet/fleet-service.ts';
 import { createOutboxFeed, type OutboxFeed } from './fleet/outbox-feed.ts';
 import { createHttpServer } from './http/http-server.ts';
+import { createRateLimit } from './http/rate-limit.ts';
 import { addGauges, createMetrics } from './metrics.ts';
 
 export interface ControllerDeps {
@@ -69,7 +70,7 @@ export async function startController(
     },
   });
   try {
-    await prepareDatabase(store, config, log);
+    await examineDatabase(store, config, log);
     return await serve({ store, registry, config, log });
   } catch (error) {
     await store.close();
@@ -77,7 +78,7 @@ export async function startController(
   }
 }
 
-async function prepareDatabase(
+async function examineDatabase(
   store: Store,
   config: Omit<ControllerConfig, 'databaseUrl'>,
   log: Logger,
@@ -165,6 +166,7 @@ async function serve({ store, registry, config, log }: Serving): Promise<Control
     connections,
     log,
     metrics: registry,
+    rateLimit: createRateLimit(store.clock),
     checkReady,
   });
   addGauges(registry, {

@@ -8,7 +8,8 @@ import type { Logger } from '@leasehold/service-kit';
 import type { WebSocket } from 'ws';
 import type { OpenConnections } from '../access/open-connections.ts';
 import { replyWithError } from './error-replies.ts';
-import { requestContext, type ContextDeps } from './request-context.ts';
+import type { RateLimit } from './rate-limit.ts';
+import { bearerOf, requestContext, type ContextDeps } from './request-context.ts';
 import { endSocket, keepSocket } from './socket-keeper.ts';
 
 const PREFIX = '/trpc';
@@ -20,6 +21,8 @@ const SERVICE_RESTART = 1_012;
 
 export interface TrpcRoutesDeps extends ContextDeps {
   readonly connections: OpenConnections;
+  /** For calls over HTTP; a WebSocket is bounded by its keeper. */
+  readonly rateLimit: RateLimit;
   readonly log: Logger;
 }
 
@@ -67,6 +70,9 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
     maxBatchSize: BATCH_SIZE_MAX,
     onError,
     createContext: async ({ req, res, info }) => {
+      if (!deps.rateLimit.mayAsk(bearerOf(req.raw) ?? req.ip)) {
+        throw new LeaseError('request.rate_limited');
+      }
       const context = await requestContext(deps, req.raw, { signal: info.signal });
       // A subscription over HTTP lives as long as a connection does.
       if (info.calls.some((call) => call.procedure?._def.type === 'subscription')) {

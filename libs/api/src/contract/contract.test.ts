@@ -157,6 +157,22 @@ describe('contract', () => {
     }
   });
 
+  test('a drone offers each of its programs once', () => {
+    const session = {
+      droneId: 'd1',
+      clockId: LEASE_ID,
+      datacenter: 'local',
+      version: '1',
+      capacity: 1,
+    };
+    const offering = (...names: string[]): boolean =>
+      sessionInputSchema.safeParse({ ...session, programs: names.map((name) => ({ name })) })
+        .success;
+
+    expect(offering('a', 'b')).toBe(true);
+    expect(offering('a', 'a')).toBe(false);
+  });
+
   test('a token is bound to a drone exactly when its role is drone, and may not ask for the reserved namespace', () => {
     const creating = (input: object): boolean =>
       tokenCreateInputSchema.safeParse({ name: 'n', role: 'viewer', ...input }).success;

@@ -25,7 +25,13 @@ export const sessionInputSchema = z.strictObject({
   droneId: idSchema,
   clockId: z.uuid(),
   datacenter: datacenterSchema,
-  programs: z.array(offeredProgramSchema).max(LIMITS.programsPerDroneMax),
+  programs: z
+    .array(offeredProgramSchema)
+    .max(LIMITS.programsPerDroneMax)
+    .refine(
+      (programs) => new Set(programs.map(({ name }) => name)).size === programs.length,
+      'must name each program once',
+    ),
   version: textSchema({ bytesMin: 1, bytesMax: 64 }),
   /** How many backends the drone runs at once at most. */
   capacity: z.number().int().min(0).max(100_000),

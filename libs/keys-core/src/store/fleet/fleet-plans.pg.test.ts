@@ -1,0 +1,90 @@
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { openKernel } from '../../testing/kernel-fixture.ts';
+import { Prisma } from '../generated/client.ts';
+import type { Sql } from '../rows.ts';
+import { getBackend, readBackendStates } from './backends.ts';
+import { chooseDrone } from './choose-drone.ts';
+import { heldLeaseIds } from './drones.ts';
+import { acknowledgeAction, readOutboxes } from './outbox.ts';
+
+const DRONES = 200;
+const BACKENDS = 40_000;
+
+/** A stand-in for the client that explains a statement instead of running it. */
+function explaining(client: pg.Client): { sql: Sql; plans: string[] } {
+  const plans: string[] = [];
+  const sql = {
+    $queryRaw: async (strings: TemplateStringsArray, ...values: unknown[]) => {
+      const query = Prisma.sql(strings, ...values);
+      const { rows } = await client.query<{ 'QUERY PLAN': string }>(
+        `explain ${query.text}`,
+        query.values,
+      );
+      plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
+      return [];
+    },
+  } as unknown as Sql;
+  return { sql, plans };
+}
+
+/** Many backends and actions of the past, and a few living ones of each drone. */
+async function fill(client: pg.Client): Promise<void> {
+  await client.query(`
+    insert into drone (id, datacenter, clock_id, session, version, programs, capacity, registered_at,
+      local_time_ms, heartbeat_at)
+    select 'd' || i, 'local', gen_random_uuid(), 1, 'v', '[{"name":"room"}]', 100, now(), 1, now()
+    from generate_series(1, ${String(DRONES)}) i`);
+  await client.query(`
+    insert into backend (id, drone_id, datacenter, program, args, env, namespace, name, tag, lease_id,
+      fencing_token, status, status_rank)
+    select 'b' || i, 'd' || (1 + i % ${String(DRONES)}), 'local', 'room', '[]', '{}', '', 'k' || i, '',
+      gen_random_uuid(), i, 'terminated', case when i % 50 = 0 then 4 else 7 end
+    from generate_series(1, ${String(BACKENDS)}) i`);
+  await client.query(`
+    insert into backend_state (backend_id, status)
+    select 'b' || i, 'terminated' from generate_series(1, ${String(BACKENDS)}) i`);
+  await client.query(`
+    insert into backend_action (backend_id, drone_id, kind, payload, acked_at)
+    select 'b' || i, 'd' || (1 + i % ${String(DRONES)}), 'spawn', '{}',
+      case when i % 1000 = 0 then null else now() end
+    from generate_series(1, ${String(BACKENDS)}) i`);
+  await client.query('analyze');
+}
+
+describe('plans of the fleet', () => {
+  test('no statement of a session or a spawn reads the whole past', async () => {
+    const kernel = await openKernel();
+    const client = new pg.Client({ connectionString: kernel.databaseUrl });
+    await client.connect();
+    onTestFinished(() => client.end());
+    await fill(client);
+    const { sql, plans } = explaining(client);
+    const explained = (run: Promise<unknown>): Promise<unknown> =>
+      // What has no rows to answer with says so; the plan is what is looked at.
+      run.catch(() => undefined);
+    const ref = { droneId: 'd1', clockId: '00000000-0000-4000-8000-000000000000', session: 1 };
+
+    await explained(readOutboxes(sql, ['d1', 'd2', 'd3']));
+    await explained(acknowledgeAction(sql, { ...ref, actionId: '1' }));
+    await explained(getBackend(sql, 'b1', null));
+    await explained(readBackendStates(sql, 'b1', '0'));
+    await explained(heldLeaseIds(sql, 'd1'));
+    await explained(
+      chooseDrone(
+        { prisma: sql },
+        {
+          program: 'room',
+          args: [],
+          env: {},
+          datacenter: 'local',
+          heartbeatMs: 1_000,
+          random: () => 0,
+        },
+      ),
+    );
+
+    expect(plans).toHaveLength(6);
+    for (const plan of plans) expect(plan).not.toMatch(/Seq Scan on backend/u);
+  });
+});
