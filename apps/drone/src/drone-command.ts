@@ -5,6 +5,7 @@ import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-
 import packageJson from '../package.json' with { type: 'json' };
 import { DroneAgent } from './agent/agent.ts';
 import { TrpcControllerLink } from './agent/trpc-controller-link.ts';
+import type { WardenLink, WardenListener } from './agent/warden-link.ts';
 import { supplyWarden } from './agent/warden-supply.ts';
 import { loadDroneConfig, processEnvironment, type DroneConfig } from './config.ts';
 
@@ -17,13 +18,16 @@ export interface DroneCommand {
   /** What becomes the warden when a state folder and a PATH are added to it. */
   readonly wardenCommand: readonly string[];
   readonly clock?: TickingClock | undefined;
+  /** What stands in for a warden of real processes. */
+  readonly supplyWarden?: ((listener: WardenListener) => Promise<WardenLink>) | undefined;
 }
 
 /** `agent --config FILE`: runs a drone until it is told to end. Returns the exit code. */
 export async function runDroneCommand({
   args,
   wardenCommand,
-  clock,
+  clock = createBootClock(),
+  supplyWarden: supply,
 }: DroneCommand): Promise<number> {
   const environment = processEnvironment();
   let config: DroneConfig;
@@ -58,21 +62,13 @@ export async function runDroneCommand({
   try {
     const agent = await DroneAgent.start({
       config,
-      clock: clock ?? createBootClock(),
+      clock,
       log,
       random,
       version: packageJson.version,
       link,
       inheritedEnv: environment,
-      supplyWarden: (listener) =>
-        supplyWarden(
-          {
-            stateDir: config.stateDir,
-            command: wardenCommand,
-            searchPath: environment['PATH'] ?? '',
-          },
-          listener,
-        ),
+      supplyWarden: supply ?? wardenOf(config, wardenCommand, environment['PATH'] ?? ''),
     });
     shutdown.add('agent', () => agent.stop());
     process.on('SIGUSR2', () => void agent.leave());
@@ -83,6 +79,15 @@ export async function runDroneCommand({
     await link.close();
     return EXIT.failed;
   }
+}
+
+/** Real wardens: the one that runs already, or a new one. */
+function wardenOf(
+  { stateDir }: DroneConfig,
+  command: readonly string[],
+  searchPath: string,
+): (listener: WardenListener) => Promise<WardenLink> {
+  return (listener) => supplyWarden({ stateDir, command, searchPath }, listener);
 }
 
 /** @throws {LeaseError} `config.invalid` when the arguments do not name one file. */

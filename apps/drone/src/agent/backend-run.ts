@@ -90,10 +90,10 @@ export class BackendRun {
     run.#notes = of.notes;
     run.#stage = 'running';
     context.ports.adopt(of.notes.port);
-    if (of.notes.isReady) run.#report('ready', { address: run.#address(of.notes.port) });
-    else run.#report('waiting');
     run.observe(of.snapshot);
-    if (!of.notes.isReady) void run.#probe(of.notes);
+    if (of.snapshot.state !== 'running') return run;
+    if (of.notes.isReady) run.#report('ready', { address: run.#address(of.notes.port) });
+    else void run.#probe(of.notes);
     return run;
   }
 

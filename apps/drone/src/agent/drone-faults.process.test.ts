@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { KEY_LADDERS } from '@leasehold/keys-core';
 import { bundleEntry, type DroneBundle } from '../testing/drone-bundle.ts';
-import { startFleet } from '../testing/fleet-fixture.ts';
+import { PATIENT_LADDER, startFleet } from '../testing/fleet-fixture.ts';
 import {
   anotherThan,
   connect,
@@ -19,7 +19,7 @@ const { hardAfterMs, ttlMs } = KEY_LADDERS.fast;
 
 describe('faults', () => {
   test('F4b the agent is killed and restarted in time: it adopts its backends, same process, same token', async () => {
-    await using fleet = await startFleet();
+    await using fleet = await startFleet(PATIENT_LADDER);
     const agent = fleet.startDrone();
     await untilOnline(fleet);
     const first = await connect(fleet);
@@ -30,8 +30,9 @@ describe('faults', () => {
     const wasAliveAtMs = linesOf(fleet, first.backendId).at(-1)?.atMs ?? 0;
     await until(
       'it lives past the former deadlines',
-      () => (linesOf(fleet, first.backendId).at(-1)?.atMs ?? 0) > wasAliveAtMs + ttlMs + 1_000,
-      12_000,
+      () =>
+        (linesOf(fleet, first.backendId).at(-1)?.atMs ?? 0) > wasAliveAtMs + PATIENT_LADDER.ttlMs,
+      20_000,
     );
 
     expect(await connect(fleet)).toMatchObject({
@@ -102,7 +103,7 @@ describe('faults', () => {
   });
 
   test('C35 the controller is killed and restarted: the backend keeps its key and its token', async () => {
-    await using fleet = await startFleet();
+    await using fleet = await startFleet(PATIENT_LADDER);
     fleet.startDrone();
     await untilOnline(fleet);
     const first = await connect(fleet);
@@ -114,7 +115,7 @@ describe('faults', () => {
       'the backend outlives its ladder',
       () =>
         (linesOf(fleet, first.backendId).at(-1)?.atMs ?? 0) >
-        (linesOf(fleet, first.backendId)[0]?.atMs ?? 0) + 2 * ttlMs,
+        (linesOf(fleet, first.backendId)[0]?.atMs ?? 0) + PATIENT_LADDER.ttlMs,
       20_000,
     );
 
@@ -145,7 +146,7 @@ describe('faults', () => {
   });
 
   test('an agent that leaves hands its backends to the next one', async () => {
-    await using fleet = await startFleet();
+    await using fleet = await startFleet(PATIENT_LADDER);
     const agent = fleet.startDrone();
     await untilOnline(fleet);
     const first = await connect(fleet);
@@ -157,15 +158,15 @@ describe('faults', () => {
     const seenAtMs = linesOf(fleet, first.backendId).at(-1)?.atMs ?? 0;
     await until(
       'it lives on',
-      () => (linesOf(fleet, first.backendId).at(-1)?.atMs ?? 0) > seenAtMs + ttlMs,
-      12_000,
+      () => (linesOf(fleet, first.backendId).at(-1)?.atMs ?? 0) > seenAtMs + PATIENT_LADDER.ttlMs,
+      20_000,
     );
 
     expect(await connect(fleet)).toMatchObject({ spawned: false, backendId: first.backendId });
   });
 
   test('the newest of two agents with one id wins; the other ends and stops nothing', async () => {
-    await using fleet = await startFleet();
+    await using fleet = await startFleet(PATIENT_LADDER);
     const former = fleet.startDrone();
     await untilOnline(fleet);
     const first = await connect(fleet);
@@ -210,7 +211,7 @@ describe('F9 the network between agent and controller drops everything in silenc
   });
 
   test('for a moment: the agent notices, connects again and keeps its key', async () => {
-    await using fleet = await startFleet();
+    await using fleet = await startFleet(PATIENT_LADDER);
     await using network = await startSilentProxy(fleet.controllerUrl);
     fleet.startDrone({ controllerUrl: network.url });
     await untilOnline(fleet);
@@ -223,8 +224,8 @@ describe('F9 the network between agent and controller drops everything in silenc
     const seenAtMs = linesOf(fleet, first.backendId).at(-1)?.atMs ?? 0;
     await until(
       'it lives past its former deadlines',
-      () => (linesOf(fleet, first.backendId).at(-1)?.atMs ?? 0) > seenAtMs + ttlMs + 1_000,
-      12_000,
+      () => (linesOf(fleet, first.backendId).at(-1)?.atMs ?? 0) > seenAtMs + PATIENT_LADDER.ttlMs,
+      20_000,
     );
 
     expect(await connect(fleet)).toMatchObject({ spawned: false, backendId: first.backendId });

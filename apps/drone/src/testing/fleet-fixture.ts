@@ -15,6 +15,7 @@ import {
 import os from 'node:os';
 import path from 'node:path';
 import { createControllerClient, type ControllerClient } from '@leasehold/client';
+import { KEY_LADDERS, type Ladder } from '@leasehold/keys-core';
 import { bootstrapCredentials, openStore, type Credentials } from '@leasehold/keys-core/store';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
 import { createTestDatabase, type TestDatabase } from '@leasehold/testing';
@@ -50,6 +51,7 @@ export interface Fleet extends AsyncDisposable {
 export interface DroneOptions {
   readonly programs?: Record<string, unknown>;
   readonly controllerUrl?: string;
+  readonly capacity?: number;
   /** What is run instead of the drone's own entry. */
   readonly entry?: readonly string[];
 }
@@ -78,7 +80,15 @@ export function witnessProgram(folder: string): Record<string, unknown> {
   };
 }
 
-export async function startFleet(): Promise<Fleet> {
+/** A ladder with room for a restart on a busy machine, for tests in which a key must be kept. */
+export const PATIENT_LADDER = {
+  renewAfterMs: 1_500,
+  softAfterMs: 8_000,
+  hardAfterMs: 9_000,
+  ttlMs: 11_000,
+};
+
+export async function startFleet(ladder: Ladder = KEY_LADDERS.fast): Promise<Fleet> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'lh-fleet-'));
   const database = await createTestDatabase();
   const credentials = await credentialsOf(database, folder);
@@ -89,7 +99,8 @@ export async function startFleet(): Promise<Fleet> {
 
   const startController = async (): Promise<void> => {
     const environment = {
-      ...{ PATH: process.env['PATH'], DATABASE_URL: database.url, LEASEHOLD_PRESET: 'fast' },
+      ...{ PATH: process.env['PATH'], DATABASE_URL: database.url, LEASEHOLD_HEARTBEAT_MS: '700' },
+      ...ladderVariables(ladder),
       ...{ LEASEHOLD_HOME: folder, LEASEHOLD_PORT: fleet.port },
     };
     const log = openSync(path.join(folder, 'controller.log'), 'a');
@@ -157,6 +168,15 @@ export async function startFleet(): Promise<Fleet> {
   };
 }
 
+function ladderVariables(ladder: Ladder): Record<string, string> {
+  return {
+    LEASEHOLD_KEY_RENEW_MS: String(ladder.renewAfterMs),
+    LEASEHOLD_KEY_SOFT_MS: String(ladder.softAfterMs),
+    LEASEHOLD_KEY_HARD_MS: String(ladder.hardAfterMs),
+    LEASEHOLD_KEY_EXPIRE_MS: String(ladder.ttlMs),
+  };
+}
+
 /** Ends the warden that a test left behind, and so its backends: only if it is still that process. */
 function endWarden(pid: number): void {
   const commandLine = `/proc/${String(pid)}/cmdline`;
@@ -174,7 +194,12 @@ function spawnDrone(
   mkdirSync(path.join(folder, 'drone'), { recursive: true });
   writeFileSync(
     file,
-    JSON.stringify({ droneId: DRONE_ID, stateDir: path.join(folder, 'drone'), programs }),
+    JSON.stringify({
+      droneId: DRONE_ID,
+      stateDir: path.join(folder, 'drone'),
+      capacity: options.capacity ?? 100,
+      programs,
+    }),
   );
   const log = openSync(path.join(folder, 'drone.log'), 'a');
   const [program = process.execPath, ...args] = options.entry ?? [process.execPath, DRONE];

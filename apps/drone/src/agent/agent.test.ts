@@ -1,0 +1,323 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
+import type { DroneConfig } from '../config.ts';
+import { ScriptedController } from '../testing/scripted-controller.ts';
+import { SimulatedWarden } from '../testing/simulated-warden.ts';
+import { until } from '../testing/wait.ts';
+import { DroneAgent } from './agent.ts';
+
+const quiet = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+};
+
+const room: DroneConfig['programs'][string] = {
+  command: '/bin/true',
+  args: [],
+  env: {},
+  cwd: '/',
+  port: 'auto',
+  stopSignal: 'SIGTERM',
+  stopGraceMs: 1_000,
+  readiness: { type: 'none', timeoutMs: 300_000, intervalMs: 100 },
+  allowArgs: false,
+  allowEnv: [],
+};
+
+let stateDir: string;
+let clock: TickingClock;
+let warden: SimulatedWarden;
+let controller: ScriptedController;
+let agents: DroneAgent[];
+
+beforeEach(() => {
+  stateDir = mkdtempSync(path.join(os.tmpdir(), 'lh-agent-'));
+  clock = createBootClock();
+  warden = new SimulatedWarden(() => clock.nowMs());
+  controller = new ScriptedController();
+  agents = [];
+});
+afterEach(async () => {
+  for (const agent of agents) await agent.leave();
+  rmSync(stateDir, { recursive: true, force: true });
+});
+
+async function startAgent(): Promise<DroneAgent> {
+  const config: DroneConfig = {
+    droneId: 'drone-1',
+    datacenter: 'local',
+    controllerUrls: ['http://127.0.0.1:1'],
+    token: 'lh_none',
+    stateDir,
+    capacity: 10,
+    host: '127.0.0.1',
+    ports: { from: 31_000, to: 31_100 },
+    programs: { room },
+    logLevel: 'silent',
+  };
+  const agent = await DroneAgent.start({
+    config,
+    clock,
+    log: quiet,
+    random: () => 0.5,
+    version: '0.0.0',
+    link: controller,
+    inheritedEnv: {},
+    supplyWarden: (listener) => warden.supply(listener),
+  });
+  agents.push(agent);
+  await until('a heartbeat says that the session is open', () => controller.heartbeats.length > 0);
+  return agent;
+}
+
+async function untilReported(status: string, backendId = 'b1'): Promise<void> {
+  await until(`${backendId} is reported ${status}`, () =>
+    controller.statusesOf(backendId).includes(status),
+  );
+}
+
+/** Nothing more comes: said by a later action having been carried out. */
+async function untilSettled(): Promise<void> {
+  controller.send({
+    kind: 'terminate',
+    actionId: '999',
+    session: controller.session,
+    clockId: warden.identity.clockId,
+    backendId: 'nobody',
+    mode: 'hard',
+    reason: 'external',
+  });
+  await until('a later action is acknowledged', () => controller.acks.includes('999'));
+}
+
+describe('spawn', () => {
+  test('starts a program only after the first renewal was answered, on the deadlines of that answer', async () => {
+    await startAgent();
+    const order: string[] = [];
+    controller.answerRenewal = (input, leaseId) => {
+      order.push(`renewed with ${String(warden.started.length)} started`);
+      return controller.renewed(input, leaseId);
+    };
+
+    controller.send(controller.spawnAt(clock.nowMs()));
+    await untilReported('ready');
+
+    expect(order[0]).toBe('renewed with 0 started');
+    expect(controller.statusesOf('b1')).toEqual(['loading', 'starting', 'waiting', 'ready']);
+    const [renewal] = controller.renewals;
+    expect(warden.started[0]?.hardAtMs).toBe(
+      (renewal?.localTimeMs ?? 0) + controller.ladder.hardAfterMs,
+    );
+    expect(controller.acks).toEqual(['1']);
+  });
+
+  test('C50 a grant that was revoked before the start: nothing is started, and the end is reported', async () => {
+    await startAgent();
+    controller.answerRenewal = (_input, leaseId) => ({
+      leaseId,
+      outcome: 'refused',
+      reason: 'revoked',
+    });
+
+    controller.send(controller.spawnAt(clock.nowMs()));
+    await untilReported('terminated');
+
+    expect(warden.started).toEqual([]);
+    expect(controller.reports.at(-1)).toMatchObject({ status: 'terminated', reason: 'revoked' });
+  });
+
+  test('C49 a late duplicate for a living backend is only acknowledged', async () => {
+    await startAgent();
+    const action = controller.spawnAt(clock.nowMs());
+    controller.send(action);
+    await untilReported('ready');
+
+    controller.send({ ...action, actionId: '2', deadlines: controller.spawnAt(0).deadlines });
+    await until('it is acknowledged', () => controller.acks.includes('2'));
+
+    expect(warden.started).toHaveLength(1);
+    expect(controller.statusesOf('b1')).not.toContain('terminated');
+  });
+
+  test('C49 a duplicate after the backend ended and the agent was restarted starts nothing', async () => {
+    const former = await startAgent();
+    const action = controller.spawnAt(clock.nowMs());
+    controller.send(action);
+    await untilReported('ready');
+    warden.exit('b1', 0);
+    await untilReported('terminated');
+    await former.leave();
+    controller.heartbeats.length = 0;
+    await startAgent();
+
+    controller.send({ ...action, actionId: '2', session: controller.session });
+    await until('it is acknowledged', () => controller.acks.includes('2'));
+
+    expect(warden.started).toHaveLength(1);
+  });
+
+  test('C47 deadlines of another clock are refused: another clock id, or too far ahead', async () => {
+    await startAgent();
+
+    controller.send(
+      controller.spawnAt(clock.nowMs(), {
+        backendId: 'b1',
+        clockId: '00000000-0000-4000-8000-000000000000',
+      }),
+    );
+    controller.send(
+      controller.spawnAt(clock.nowMs() + 864_000_000, { backendId: 'b2', actionId: '2' }),
+    );
+    await untilReported('terminated', 'b1');
+    await untilReported('terminated', 'b2');
+
+    expect(controller.reports.map(({ refused }) => refused)).toEqual([true, true]);
+    expect(warden.started).toEqual([]);
+  });
+
+  test('what the drone does not offer or allow is refused in words', async () => {
+    await startAgent();
+
+    controller.send(controller.spawnAt(clock.nowMs(), { backendId: 'b1', program: 'other' }));
+    controller.send(
+      controller.spawnAt(clock.nowMs(), { backendId: 'b2', actionId: '2', args: ['--root'] }),
+    );
+    await untilReported('terminated', 'b1');
+    await untilReported('terminated', 'b2');
+
+    expect(controller.reports.map(({ detail }) => detail)).toEqual([
+      'the drone does not offer the program',
+      'the program takes no arguments',
+    ]);
+  });
+
+  test('an action of an older session is dropped', async () => {
+    await startAgent();
+
+    controller.send(controller.spawnAt(clock.nowMs(), { session: controller.session - 1 }));
+    await untilSettled();
+
+    expect(controller.statusesOf('b1')).toEqual([]);
+    expect(controller.acks).toEqual(['999']);
+  });
+});
+
+describe('terminate', () => {
+  test('of a backend that is not known: it is never started afterwards', async () => {
+    await startAgent();
+    const late = controller.spawnAt(clock.nowMs(), { actionId: '2' });
+
+    controller.send({
+      kind: 'terminate',
+      actionId: '1',
+      session: controller.session,
+      clockId: warden.identity.clockId,
+      backendId: 'b1',
+      mode: 'soft',
+      reason: 'external',
+    });
+    await untilReported('terminated');
+    controller.send(late);
+    await until('the spawn is acknowledged', () => controller.acks.includes('2'));
+
+    expect(warden.started).toEqual([]);
+    expect(controller.reports.at(-1)).toMatchObject({ status: 'terminated', refused: true });
+  });
+});
+
+describe('renewal', () => {
+  test('goes on until the report of the end is answered, and then stops', async () => {
+    await startAgent();
+    controller.send(controller.spawnAt(clock.nowMs()));
+    await untilReported('ready');
+    controller.answerReport = ({ status }) =>
+      status === 'terminated' ? new Error('lost') : 'recorded';
+    warden.exit('b1', 0);
+    await untilReported('terminated');
+    const before = controller.renewals.length;
+
+    await until('its key is renewed once more', () => controller.renewals.length > before, 8_000);
+    controller.answerReport = () => 'recorded';
+    await until('its record is dropped', async () => (await warden.list()).length === 0);
+
+    expect(
+      controller.reports.filter(({ status }) => status === 'terminated').length,
+    ).toBeGreaterThan(1);
+  });
+
+  test('is not asked for a backend that the warden does not know to be alive', async () => {
+    await startAgent();
+    controller.send(controller.spawnAt(clock.nowMs()));
+    await untilReported('ready');
+    const before = controller.renewals.length;
+
+    await warden.shutdown(); // it has lost the backend and told nobody
+    await until('the agent stops it at its soft deadline', () => warden.stops.length > 0, 8_000);
+
+    expect(controller.renewals).toHaveLength(before);
+    expect(warden.stops[0]).toMatchObject({ mode: 'soft', reason: 'key_expired', isKeyLost: true });
+  });
+
+  test('that is refused stops the backend at once, and says that the key is lost', async () => {
+    await startAgent();
+    controller.send(controller.spawnAt(clock.nowMs()));
+    await untilReported('ready');
+
+    controller.answerRenewal = (_input, leaseId) => ({
+      leaseId,
+      outcome: 'refused',
+      reason: 'renewal_blocked',
+    });
+    await untilReported('terminated');
+
+    expect(warden.stops[0]).toMatchObject({
+      mode: 'soft',
+      reason: 'renewal_refused',
+      isKeyLost: true,
+    });
+    expect(controller.reports.at(-1)).toMatchObject({ reason: 'renewal_refused', exitCode: 0 });
+  });
+});
+
+test('a report that is answered `kill` stops the backend hard', async () => {
+  await startAgent();
+  controller.answerReport = ({ status }) => (status === 'ready' ? 'kill' : 'recorded');
+
+  controller.send(controller.spawnAt(clock.nowMs()));
+  await untilReported('terminated');
+
+  expect(warden.stops[0]).toMatchObject({ mode: 'hard' });
+});
+
+test('F4b the next agent adopts what runs, with its port, and finishes what has ended meanwhile', async () => {
+  const former = await startAgent();
+  controller.send(controller.spawnAt(clock.nowMs(), { backendId: 'b1' }));
+  controller.send(
+    controller.spawnAt(clock.nowMs(), {
+      backendId: 'b2',
+      actionId: '2',
+      leaseId: '6f1dd2cc-0b3a-4b0e-9a2c-0d6d8b0b7f02',
+    }),
+  );
+  await untilReported('ready', 'b1');
+  await untilReported('ready', 'b2');
+  await former.leave();
+  warden.exit('b2', 9);
+  controller.reports.length = 0;
+  controller.heartbeats.length = 0;
+
+  await startAgent();
+  await untilReported('terminated', 'b2');
+
+  expect(controller.statusesOf('b1')).toEqual(['ready']);
+  expect(controller.reports.find(({ backendId }) => backendId === 'b1')?.address).toMatch(
+    /^127\.0\.0\.1:31\d{3}$/u,
+  );
+  expect(controller.statusesOf('b2')).toEqual(['terminated']);
+  expect(warden.started).toHaveLength(2);
+});

@@ -1,0 +1,111 @@
+import type { DroneMessage, SpawnAction } from '@leasehold/api';
+import { deadlinesFrom, KEY_LADDERS, type Ladder } from '@leasehold/keys-core';
+import type { ControllerLink, SessionListener } from '../agent/controller-link.ts';
+import type {
+  AckInput,
+  HeartbeatInput,
+  RenewInput,
+  RenewResult,
+  ReportInput,
+  SessionInput,
+} from '../agent/wire.ts';
+
+/**
+ * The other end of an agent's connection, in the hands of a test: it says what controllers say when
+ * messages are late, doubled or lost. What the agent sends is kept.
+ */
+export class ScriptedController implements ControllerLink {
+  readonly ladder: Ladder = KEY_LADDERS.fast;
+  readonly acks: string[] = [];
+  readonly reports: ReportInput[] = [];
+  readonly renewals: RenewInput[] = [];
+  readonly heartbeats: HeartbeatInput[] = [];
+  answerRenewal: (input: RenewInput, leaseId: string) => RenewResult | Error;
+  answerReport: (input: ReportInput) => 'recorded' | 'ignored' | 'kill' | Error = () => 'recorded';
+  session = 0;
+  #listener: SessionListener | undefined;
+  #input: SessionInput | undefined;
+
+  constructor() {
+    this.answerRenewal = (input, leaseId) => this.renewed(input, leaseId);
+  }
+
+  renewed(input: RenewInput, leaseId: string): RenewResult {
+    const deadlines = deadlinesFrom(this.ladder, input.localTimeMs, this.ladder.ttlMs);
+    return { leaseId, outcome: 'renewed', deadlines };
+  }
+
+  follow(input: SessionInput, listener: SessionListener): () => void {
+    this.#listener = listener;
+    this.#input = input;
+    this.session += 1;
+    const { session } = this;
+    queueMicrotask(() => {
+      listener.message({ kind: 'session', session, heartbeatMs: 1_000 });
+    });
+    return () => undefined;
+  }
+
+  send(message: DroneMessage): void {
+    this.#listener?.message(message);
+  }
+
+  /** A spawn as it is sent to this drone, with first-grant deadlines of its own clock. */
+  spawnAt(nowMs: number, fields: Partial<SpawnAction> = {}): SpawnAction {
+    return {
+      kind: 'spawn',
+      actionId: '1',
+      session: this.session,
+      clockId: this.#input?.clockId ?? '',
+      backendId: 'b1',
+      program: 'room',
+      args: [],
+      env: {},
+      key: { name: 'demo', namespace: '', tag: '' },
+      leaseId: '6f1dd2cc-0b3a-4b0e-9a2c-0d6d8b0b7f01',
+      fencingToken: '17',
+      deadlines: deadlinesFrom(this.ladder, nowMs, this.ladder.ttlMs),
+      ladder: this.ladder,
+      lifetimeLimitSeconds: null,
+      ...fields,
+    };
+  }
+
+  heartbeat(input: HeartbeatInput): Promise<void> {
+    this.heartbeats.push(input);
+    return Promise.resolve();
+  }
+
+  acknowledge(input: AckInput): Promise<void> {
+    this.acks.push(input.actionId);
+    return Promise.resolve();
+  }
+
+  report(input: ReportInput): Promise<'recorded' | 'ignored' | 'kill'> {
+    this.reports.push(input);
+    const answer = this.answerReport(input);
+    return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
+  }
+
+  renew(input: RenewInput): Promise<readonly RenewResult[]> {
+    this.renewals.push(input);
+    const results: RenewResult[] = [];
+    for (const { leaseId } of input.renewals) {
+      const answer = this.answerRenewal(input, leaseId);
+      if (answer instanceof Error) return Promise.reject(answer);
+      results.push(answer);
+    }
+    return Promise.resolve(results);
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  /** The states that were reported of a backend, in order. */
+  statusesOf(backendId: string): string[] {
+    return this.reports
+      .filter((report) => report.backendId === backendId)
+      .map((report) => report.status);
+  }
+}

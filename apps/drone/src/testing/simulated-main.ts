@@ -1,0 +1,21 @@
+/**
+ * The agent as it ships, with backends that exist on paper: what it costs to hold many keys.
+ * `simulated-main.mjs agent --config FILE`.
+ */
+import { createBootClock } from '@leasehold/service-kit/boot-clock';
+import { runDroneCommand } from '../drone-command.ts';
+import { SimulatedWarden } from './simulated-warden.ts';
+
+const clock = createBootClock();
+const warden = new SimulatedWarden(() => clock.nowMs());
+clock.onTick(() => {
+  warden.tick();
+});
+process.exit(
+  await runDroneCommand({
+    args: process.argv.slice(3),
+    wardenCommand: [],
+    clock,
+    supplyWarden: (listener) => warden.supply(listener),
+  }),
+);

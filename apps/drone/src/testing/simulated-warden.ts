@@ -1,0 +1,128 @@
+import { randomUUID } from 'node:crypto';
+import { StartFailed, type WardenLink, type WardenListener } from '../agent/warden-link.ts';
+import type {
+  BackendSnapshot,
+  ExtendRequest,
+  StartRequest,
+  StopRequest,
+  WardenIdentity,
+} from '../warden/protocol.ts';
+import { WardenBackend, type OwnedProcess } from '../warden/backend.ts';
+
+/** A process that exists on paper: it stops when it is asked to. */
+class PaperProcess implements OwnedProcess {
+  readonly pid = 1;
+  exitCode: number | null = null;
+  #isGone = false;
+
+  signalStop(): void {
+    this.end(0);
+  }
+
+  kill(): void {
+    this.#isGone = true;
+  }
+
+  end(exitCode: number): void {
+    this.exitCode = exitCode;
+    this.#isGone = true;
+  }
+
+  isGone(): boolean {
+    return this.#isGone;
+  }
+}
+
+/**
+ * A warden without processes, for what is about the agent alone: how it behaves, and what a
+ * thousand backends cost it. Deadlines and stops are the real ones.
+ */
+export class SimulatedWarden implements WardenLink {
+  readonly identity: WardenIdentity = {
+    clockId: randomUUID(),
+    pid: 1,
+    isolation: 'pid-namespace',
+    isolationDetail: 'simulated',
+  };
+  readonly started: StartRequest[] = [];
+  readonly stops: StopRequest[] = [];
+  readonly #backends = new Map<string, { backend: WardenBackend; process: PaperProcess }>();
+  readonly #nowMs: () => number;
+  #listener: WardenListener | undefined;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** An agent takes command. */
+  supply(listener: WardenListener): Promise<WardenLink> {
+    this.#listener = listener;
+    return Promise.resolve(this);
+  }
+
+  /** Looks at every backend, as the real one does at each tick. */
+  tick(): void {
+    for (const { backend } of this.#backends.values()) {
+      if (backend.tick(this.#nowMs())) this.#listener?.changed(backend.snapshot());
+    }
+  }
+
+  /** A backend ends by itself. */
+  exit(backendId: string, exitCode: number): void {
+    this.#backends.get(backendId)?.process.end(exitCode);
+    this.tick();
+  }
+
+  start(request: StartRequest): Promise<BackendSnapshot> {
+    if (this.#backends.has(request.backendId)) {
+      return Promise.reject(new StartFailed('started_before'));
+    }
+    this.started.push(request);
+    const process = new PaperProcess();
+    const backend = new WardenBackend(request, process);
+    this.#backends.set(request.backendId, { backend, process });
+    return Promise.resolve(backend.snapshot());
+  }
+
+  extend(items: readonly ExtendRequest[]): Promise<(string | null)[]> {
+    const problems = items.map(
+      (item) => this.#backends.get(item.backendId)?.backend.extend(item, this.#nowMs()) ?? null,
+    );
+    return Promise.resolve(problems);
+  }
+
+  stop(stop: StopRequest): Promise<boolean> {
+    this.stops.push(stop);
+    const isChanged = this.#backends.get(stop.backendId)?.backend.stop(stop, this.#nowMs());
+    this.tick();
+    return Promise.resolve(isChanged !== undefined);
+  }
+
+  note(backendId: string, meta: unknown): Promise<void> {
+    this.#backends.get(backendId)?.backend.note(meta);
+    return Promise.resolve();
+  }
+
+  alive(): Promise<string[]> {
+    const living = [...this.#backends].filter(([, { backend }]) => backend.state !== 'gone');
+    return Promise.resolve(living.map(([backendId]) => backendId));
+  }
+
+  list(): Promise<BackendSnapshot[]> {
+    return Promise.resolve([...this.#backends.values()].map(({ backend }) => backend.snapshot()));
+  }
+
+  forget(backendId: string): Promise<void> {
+    this.#backends.delete(backendId);
+    return Promise.resolve();
+  }
+
+  shutdown(): Promise<void> {
+    this.#backends.clear();
+    return Promise.resolve();
+  }
+
+  close(): void {
+    this.#listener = undefined;
+  }
+}
