@@ -1,4 +1,6 @@
 import type { LeaseRow } from '../kernel/lease.ts';
+import { createCoalescer } from './coalesce.ts';
+import type { Store } from './open-store.ts';
 import { C, LEASE_COLUMNS, type Sql } from './rows.ts';
 
 /** A key with its backend and its drone's liveness, from one read and one moment. */
@@ -8,28 +10,70 @@ export interface KeyStateRow extends LeaseRow {
   readonly address: string | null;
   readonly droneId: string | null;
   readonly isDroneReachable: boolean;
+  /** Somebody has asked for the backend's end, though its drone may not have heard of it yet. */
+  readonly isStopAsked: boolean;
+}
+
+interface KeyName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** How many keys one statement reads at most. */
+const KEYS_PER_STATEMENT_MAX = 200;
+const STATEMENTS_IN_FLIGHT_MAX = 1;
+const QUEUE_MAX = 50_000;
+
+/**
+ * Reads keys for many callers at once: reads that are asked for while others are under way share a
+ * statement. What a caller gets was read after it asked.
+ */
+export function createKeyStateReader(
+  store: Pick<Store, 'prisma'>,
+  heartbeatMs: number,
+): (key: KeyName) => Promise<KeyStateRow | undefined> {
+  const reads = createCoalescer<KeyName, KeyStateRow | undefined>({
+    run: (keys) => readKeyStates(store.prisma, keys, heartbeatMs),
+    // A read stands in nobody's way: one statement may read a key for several callers.
+    keysOf: () => [],
+    batchSizeMax: KEYS_PER_STATEMENT_MAX,
+    inFlightMax: STATEMENTS_IN_FLIGHT_MAX,
+    queueMax: QUEUE_MAX,
+    isGathering: true,
+  });
+  return ({ namespace, name }) => reads.submit({ namespace, name });
 }
 
 /**
- * Reads one key. A drone is reachable while its newest heartbeat is younger than three intervals
- * and no operator has called it lost. Index: the primary keys and `backend_lease_id_key`.
+ * Reads each key, in the order asked; undefined where there is none. A drone is reachable while its
+ * newest heartbeat is younger than three intervals and no operator has called it lost. Index: the
+ * primary keys and `backend_lease_id_key`.
  */
-export async function readKeyState(
+export async function readKeyStates(
   sql: Sql,
-  key: { namespace: string; name: string },
+  keys: readonly KeyName[],
   heartbeatMs: number,
-): Promise<KeyStateRow | undefined> {
-  const rows = await sql.$queryRaw<KeyStateRow[]>`
-    select ${LEASE_COLUMNS},
+): Promise<(KeyStateRow | undefined)[]> {
+  const rows = await sql.$queryRaw<(KeyStateRow & { place: number })[]>`
+    select w.place::int as place, ${LEASE_COLUMNS},
       b.id as "backendId", b.status as "backendStatus", b.address, b.drone_id as "droneId",
       coalesce(
         d.lost_at is null
           and d.heartbeat_at > clock_timestamp() - ${3 * heartbeatMs} * interval '1 millisecond',
         false
-      ) as "isDroneReachable"
-    from lease l
+      ) as "isDroneReachable",
+      exists (
+        select from backend_action a
+        where a.backend_id = b.id and a.kind = 'terminate' and a.cancelled_at is null
+      ) as "isStopAsked"
+    from unnest(
+      ${keys.map((key) => key.namespace)}::text[],
+      ${keys.map((key) => key.name)}::text[]
+    ) with ordinality as w (namespace, name, place)
+    join lease l on l.face = 'key' and l.namespace = w.namespace ${C} and l.name = w.name ${C}
     left join backend b on b.lease_id = l.lease_id
-    left join drone d on d.id = b.drone_id
-    where l.face = 'key' and l.namespace = ${key.namespace} ${C} and l.name = ${key.name} ${C}`;
-  return rows[0];
+    left join drone d on d.id = b.drone_id`;
+  const found = new Array<KeyStateRow | undefined>(keys.length).fill(undefined);
+  for (const { place, ...row } of rows) found[place - 1] = row;
+  return found;
 }

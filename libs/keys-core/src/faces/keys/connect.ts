@@ -17,7 +17,7 @@ import { LeaseError, assertNever } from '../../kernel/errors.ts';
 import type { Ladder } from '../../kernel/ladder.ts';
 import { isStopping, type BackendStatus } from '../../kernel/backend-state.ts';
 import { databaseFailureOf } from '../../store/database-errors.ts';
-import { readKeyState, type KeyStateRow } from '../../store/key-state.ts';
+import { createKeyStateReader, type KeyStateRow } from '../../store/key-state.ts';
 import { timed } from '../../store/lease-store.ts';
 import type { Store } from '../../store/open-store.ts';
 import { readAnswer } from '../../store/requests.ts';
@@ -77,8 +77,10 @@ export function createConnect(deps: ConnectDeps): Connect {
   /** Spawn attempts under way in this process, by topic. */
   const spawning = new Map<string, Promise<unknown>>();
 
+  const readRow = createKeyStateReader(store, deps.heartbeatMs);
+
   async function read(key: Wanted['key']): Promise<KeyState | undefined> {
-    const row = await readKeyState(store.prisma, key, deps.heartbeatMs);
+    const row = await readRow(key);
     return row === undefined ? undefined : stateOf(row);
   }
 
@@ -265,10 +267,11 @@ export function keyTopic(key: { readonly namespace: string; readonly name: strin
 }
 
 function stateOf(row: KeyStateRow): KeyState {
-  const { backendId, backendStatus, address, droneId, isDroneReachable, ...lease } = row;
+  const { backendId, backendStatus, address, droneId, isDroneReachable, isStopAsked, ...lease } = row;
   return {
     lease,
     isDroneReachable,
+    isStopAsked,
     backend:
       backendId === null || backendStatus === null || droneId === null
         ? null

@@ -4,7 +4,7 @@ import { decideConnect, type KeyState } from './decide-connect.ts';
 
 const ASKED = { tag: 'blue', hasSpawn: true };
 
-function state(change: { lease?: object; backend?: object | null; isDroneReachable?: boolean } = {}): KeyState {
+function state(change: { lease?: object; backend?: object | null; isDroneReachable?: boolean; isStopAsked?: boolean } = {}): KeyState {
   return {
     lease: {
       face: 'key', namespace: '', name: 'k', leaseId: 'l', fencingToken: '1', holder: 'd1',
@@ -18,6 +18,7 @@ function state(change: { lease?: object; backend?: object | null; isDroneReachab
         ? null
         : { id: 'b1', status: 'ready', address: 'h:1', droneId: 'd1', ...change.backend },
     isDroneReachable: change.isDroneReachable ?? true,
+    isStopAsked: change.isStopAsked ?? false,
   };
 }
 
@@ -38,6 +39,12 @@ describe('decideConnect', () => {
   test.each(BACKEND_STATUSES.slice(5))('C31 a backend that is %s is waited for', (status) => {
     expect(decideConnect(state({ backend: { status } }), ASKED)).toEqual({
       do: 'wait', code: 'key.terminating', remainingMs: 50_000,
+    });
+  });
+
+  test('C31 a backend whose end was asked for is waited for before its drone has heard of it', () => {
+    expect(decideConnect(state({ isStopAsked: true }), ASKED)).toMatchObject({
+      do: 'wait', code: 'key.terminating',
     });
   });
 

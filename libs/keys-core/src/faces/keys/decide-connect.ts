@@ -13,6 +13,8 @@ export interface KeyState {
   } | null;
   /** Whether the drone was heard from within three heartbeat intervals. */
   readonly isDroneReachable: boolean;
+  /** Whether the backend's end was asked for: nobody is sent to it, though its drone may not know. */
+  readonly isStopAsked: boolean;
 }
 
 export type ConnectDecision =
@@ -42,7 +44,8 @@ export function decideConnect(
   const { lease, backend } = state;
   if (lease.tag !== asked.tag) return { do: 'refuse', code: 'key.tag_mismatch' };
   const remainingMs = Math.max(0, (lease.stopsBy ?? lease.expiresAt) - lease.asOf);
-  if (phase === 'expiring' || backend === null || isStopping(backend.status)) {
+  const isEnding = backend === null || state.isStopAsked || isStopping(backend.status);
+  if (phase === 'expiring' || isEnding) {
     return { do: 'wait', code: 'key.terminating', remainingMs };
   }
   if (!state.isDroneReachable) return { do: 'wait', code: 'key.holder_unreachable', remainingMs };
