@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
 import { aDrone } from '../../testing/fleet-fixture.ts';
 import { age, eventsOf } from '../../testing/kernel-fixture.ts';
 import {
@@ -220,9 +221,9 @@ describe('waitFor ready', () => {
   test('answers with the end of a backend that never became ready', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
-    const { backendId } = await connect(on);
 
     const ready = connect(on, { waitFor: 'ready' });
+    const backendId = await waitUntil(async () => (await on.keys.get(keyNamed('demo'), CLIENT))?.backendId);
     await on.keys.report(reportOf(drone, backendId, 'terminated', { reason: 'startup_timeout' }));
 
     expect(await ready).toMatchObject({ status: 'terminated' });
