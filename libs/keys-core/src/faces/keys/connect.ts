@@ -52,7 +52,7 @@ const LOOK_INTERVAL_MS = 500;
  */
 const LOOK_AGAIN_FIRST_MS = 10;
 /** For how long a connect competes for a key that seems free, even if it may not wait for one. */
-const COMPETE_MS = 1_000;
+const COMPETE_MS = 5_000;
 /** How often a connect chooses another drone because the chosen one was drained meanwhile. */
 const DRONE_TRIES_MAX = 3;
 /** Plane's form of a generated key. */
@@ -123,6 +123,8 @@ export function createConnect(deps: ConnectDeps): Connect {
             break;
           }
           case 'spawn': {
+            // Others of this process have read the same: one of them tries, the rest look again.
+            if (spawning.has(topic)) break;
             const attempt = startBackend(wanted);
             const settled = attempt.then(() => undefined, () => undefined);
             spawning.set(topic, settled);
