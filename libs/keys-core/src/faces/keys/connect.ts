@@ -51,8 +51,12 @@ const LOOK_INTERVAL_MS = 500;
  * about to commit, so soon; each further time later, up to {@link LOOK_INTERVAL_MS}.
  */
 const LOOK_AGAIN_FIRST_MS = 10;
-/** For how long a connect competes for a key that seems free, even if it may not wait for one. */
-const COMPETE_MS = 5_000;
+/**
+ * How often a connect tries to spawn a key that seems free, even if it may not wait for one: over a
+ * second with the pauses in between, in which the winner of a race has committed. Counted in tries,
+ * because on a slow machine the winner is as slow as the loser.
+ */
+const LOST_SPAWNS_MIN = 8;
 /** How often a connect chooses another drone because the chosen one was drained meanwhile. */
 const DRONE_TRIES_MAX = 3;
 /** Plane's form of a generated key. */
@@ -159,9 +163,9 @@ export function createConnect(deps: ConnectDeps): Connect {
     so: { readonly startedAtMs: number; readonly lostSpawnsCount: number },
   ): Promise<void> {
     const nowMs = store.clock.nowMs();
-    const leftMs = so.startedAtMs + Math.max(input.waitMs, COMPETE_MS) - nowMs;
-    if (leftMs <= 0) throw new LeaseError('grant.contended');
-    const pauseMs = Math.min(leftMs, LOOK_INTERVAL_MS, LOOK_AGAIN_FIRST_MS * 2 ** (so.lostSpawnsCount - 1));
+    const isWaitOver = nowMs >= so.startedAtMs + input.waitMs;
+    if (isWaitOver && so.lostSpawnsCount >= LOST_SPAWNS_MIN) throw new LeaseError('grant.contended');
+    const pauseMs = Math.min(LOOK_INTERVAL_MS, LOOK_AGAIN_FIRST_MS * 2 ** (so.lostSpawnsCount - 1));
     await store.hints.next(keyTopic(key), nowMs + pauseMs, signal);
   }
 
