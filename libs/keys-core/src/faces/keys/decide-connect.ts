@@ -37,17 +37,24 @@ export function decideConnect(
   state: KeyState | undefined,
   asked: { readonly tag: string; readonly hasSpawn: boolean },
 ): ConnectDecision {
-  const phase = state === undefined ? 'free' : phaseOf(state.lease, state.lease.asOf);
-  if (state === undefined || phase === 'free' || phase === 'expired') {
+  if (state === undefined || isFree(state.lease)) {
     return asked.hasSpawn ? { do: 'spawn' } : { do: 'refuse', code: 'key.unheld' };
   }
-  const { lease, backend } = state;
+  const { lease } = state;
   if (lease.tag !== asked.tag) return { do: 'refuse', code: 'key.tag_mismatch' };
   const remainingMs = Math.max(0, (lease.stopsBy ?? lease.expiresAt) - lease.asOf);
-  const isEnding = backend === null || state.isStopAsked || isStopping(backend.status);
-  if (phase === 'expiring' || isEnding) {
-    return { do: 'wait', code: 'key.terminating', remainingMs };
-  }
+  if (isEnding(state)) return { do: 'wait', code: 'key.terminating', remainingMs };
   if (!state.isDroneReachable) return { do: 'wait', code: 'key.holder_unreachable', remainingMs };
   return { do: 'return' };
+}
+
+function isFree(lease: LeaseRow): boolean {
+  const phase = phaseOf(lease, lease.asOf);
+  return phase === 'free' || phase === 'expired';
+}
+
+/** Whether the backend is on its way out, or its key may not be renewed and will run out. */
+function isEnding({ lease, backend, isStopAsked }: KeyState): boolean {
+  if (backend === null || isStopAsked || isStopping(backend.status)) return true;
+  return phaseOf(lease, lease.asOf) === 'expiring';
 }
