@@ -14,7 +14,7 @@ export interface Cli {
   readonly isJson: boolean;
   /** @throws {CliFailure} `config.invalid`. */
   config(): CliConfig;
-  /** Where the controller is, as far as known: for messages. */
+  /** Which controller was asked, if one was: for messages. */
   controllerUrl(): string | undefined;
   /** The controller over HTTP, or over a WebSocket for a command that follows something. */
   client(transport?: 'http' | 'ws'): ControllerApi;
@@ -36,6 +36,7 @@ export interface Cli {
 export function createCli(context: CliContext, isJson: boolean): Cli {
   const closers: (() => void)[] = [];
   let config: CliConfig | undefined;
+  let askedUrl: string | undefined;
   let exitCode: ExitCode = EXIT_CODES.done;
   let isHandedOver = false;
 
@@ -43,10 +44,10 @@ export function createCli(context: CliContext, isJson: boolean): Cli {
     context,
     isJson,
     config: () => (config ??= parseConfig(context.environment)),
-    controllerUrl: () =>
-      config === undefined ? undefined : (config.url ?? readRunFile(config.home)?.controllerUrl),
+    controllerUrl: () => askedUrl,
     client(transport = 'http') {
       const { url, token } = controllerAccess(cli.config());
+      askedUrl = url;
       const connection = createControllerClient({ url, token, transport });
       closers.push(() => {
         void connection.close();

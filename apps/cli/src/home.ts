@@ -1,6 +1,14 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { refusal } from './failure.ts';
 import { isErrorCode } from './up/process-identity.ts';
 
@@ -46,7 +54,7 @@ export function readCredentials(home: string): Credentials | undefined {
 /** Makes the home directory, which only its owner may enter. */
 export function makeHome(home: string): void {
   try {
-    mkdirSync(home, { recursive: true, mode: 0o700 });
+    makeFolder(home);
   } catch (error) {
     throw refusal(
       'home.unusable',
@@ -54,6 +62,17 @@ export function makeHome(home: string): void {
       'Set LEASEHOLD_HOME to a directory that you may write to.',
     );
   }
+}
+
+/**
+ * Makes a folder and those above it. Not by `recursive`: where a file system answers "no such file"
+ * for what it will not make, as /proc does, Node 20 then tries for ever.
+ */
+function makeFolder(path: string): void {
+  if (existsSync(path) && statSync(path).isDirectory()) return;
+  const parent = dirname(path);
+  if (!existsSync(parent)) makeFolder(parent);
+  mkdirSync(path, { mode: 0o700 });
 }
 
 /** Writes a file that only its owner may read, whole or not at all. */

@@ -51,6 +51,9 @@ function failureJson(failure: CliFailure): string {
 function failureText(failure: CliFailure, cli: Cli): string {
   const lines = [cli.style.bad(failure.message)];
   if (failure.hint !== undefined) lines.push(failure.hint);
-  if (failure.incidentId !== undefined) lines.push(`Incident ${failure.incidentId}.`);
+  // A refusal says everything itself; the cause of a defect is in the log, under this id.
+  if (failure.code === 'internal.error' && failure.incidentId !== undefined) {
+    lines.push(`Incident ${failure.incidentId}.`);
+  }
   return lines.join('\n');
 }

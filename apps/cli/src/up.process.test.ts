@@ -247,6 +247,23 @@ describe('what keeps leasehold up from starting', () => {
     expect(processesOf(home)).toEqual([]);
   });
 
+  test.each(['/proc/nowhere', '/dev/null'])(
+    'a home that cannot be, %s, is named',
+    async (place) => {
+      const ended = await runCommand(['up', '--port', '0'], { LEASEHOLD_HOME: place });
+
+      expect(ended).toMatchObject({ exitCode: 1 });
+      expect(ended.stderr).toMatch(new RegExp(`${place}.*\\n.*LEASEHOLD_HOME`, 'u'));
+    },
+  );
+
+  test('doctor says that nothing runs, and what to do', async () => {
+    const ended = await runCommand(['doctor'], { LEASEHOLD_HOME: join(home, 'nothing') });
+
+    expect(ended.exitCode).toBe(1);
+    expect(ended.stdout).toContain('npm start');
+  });
+
   test('every bad value of the environment is reported at once', async () => {
     const ended = await runCommand(['up'], {
       ...env,

@@ -16,11 +16,11 @@ describe('lineReader', () => {
 
 describe('alarmOf', () => {
   test('is silent about what is no warning', () => {
-    expect(alarmOf('{"level":30,"msg":"listens"}', 'stdout')).toBeUndefined();
+    expect(alarmOf('{"level":"info","msg":"listens"}', 'stdout')).toBeUndefined();
   });
 
   test('tells a warning together with its cause', () => {
-    const line = '{"level":40,"msg":"tries again","err":{"message":"connection refused"}}';
+    const line = '{"level":"warn","msg":"tries again","err":{"message":"connection refused"}}';
 
     expect(alarmOf(line, 'stdout')).toEqual({
       level: 'warn',

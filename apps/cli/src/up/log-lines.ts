@@ -1,6 +1,10 @@
-/** pino's numbers for its levels. */
-const WARN_LEVEL = 40;
-const ERROR_LEVEL = 50;
+/** The levels that somebody should see; Leasehold's own logs name them. */
+const ALARM_LEVELS: Readonly<Record<string, Alarm['level']>> = {
+  warn: 'warn',
+  error: 'error',
+  fatal: 'error',
+};
+
 /** A line longer than this is cut: nobody reads it in a terminal, and memory is bounded. */
 const LINE_CHARS_MAX = 16_384;
 
@@ -33,11 +37,12 @@ export function alarmOf(line: string, source: 'stdout' | 'stderr'): Alarm | unde
   if (entry === undefined) {
     return source === 'stderr' ? { level: 'error', message: line } : undefined;
   }
-  if (typeof entry['level'] !== 'number' || entry['level'] < WARN_LEVEL) return undefined;
+  const level = ALARM_LEVELS[String(entry['level'])];
+  if (level === undefined) return undefined;
   const message = typeof entry['msg'] === 'string' ? entry['msg'] : 'see the log';
   const cause = errorText(entry['err']);
   return {
-    level: entry['level'] >= ERROR_LEVEL ? 'error' : 'warn',
+    level,
     message: cause === undefined ? message : `${message}: ${cause}`,
   };
 }

@@ -2,6 +2,7 @@ import { createDatabase, migrate } from '@leasehold/keys-core/store';
 import type { CliConfig } from '../config.ts';
 import { runFilePath, writePrivateJson, type RunFile } from '../home.ts';
 import { refusal } from '../failure.ts';
+import { printable } from '../output/printable.ts';
 import { prepareCredentials } from './credentials.ts';
 import { externalDatabase, startDatabase, type Database } from './database.ts';
 import { DEMO_DRONE_ID, wardenPidOf, writeDemoDrone, type DemoDrone } from './demo-drone.ts';
@@ -14,6 +15,10 @@ import { superviseChild, type ChildHooks, type SupervisedChild } from './supervi
 
 /** Once its agent has told it to end, the warden ends at once. */
 const WARDEN_END_TIMEOUT_MS = 3_000;
+
+/** What is tried again each second fails each second; it is said once in this time. */
+const SAME_ALARM_MS = 30_000;
+const ALARMS_REMEMBERED_MAX = 100;
 
 export interface PartsOptions {
   readonly config: CliConfig;
@@ -174,6 +179,7 @@ class FailureWatch implements ChildHooks {
   readonly #progress: Progress;
   /** Called when another process runs than before. */
   onChange: () => void = () => undefined;
+  readonly #saidAtMs = new Map<string, number>();
   #fail: (error: Error) => void = () => undefined;
 
   constructor(progress: Progress) {
@@ -186,7 +192,12 @@ class FailureWatch implements ChildHooks {
   }
 
   alarm(name: string, alarm: { message: string }): void {
-    this.#progress.warn(`${name}: ${alarm.message}`);
+    const text = `${name}: ${printable(alarm.message)}`;
+    const nowMs = performance.now();
+    if (nowMs - (this.#saidAtMs.get(text) ?? -Infinity) < SAME_ALARM_MS) return;
+    if (this.#saidAtMs.size >= ALARMS_REMEMBERED_MAX) this.#saidAtMs.clear();
+    this.#saidAtMs.set(text, nowMs);
+    this.#progress.warn(text);
   }
 
   restarting(name: string, how: string, inMs: number): void {
