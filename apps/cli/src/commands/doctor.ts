@@ -22,20 +22,24 @@ export function addDoctor(cli: Cli, parent: Command): void {
 }
 
 function doctorText(findings: readonly Finding[], style: Style): string {
-  const lines = findings.map((finding) => findingText(finding, style));
+  const width = Math.max(...findings.map((finding) => finding.subject.length));
+  const lines = findings.map((finding) => findingText(finding, width, style));
   const wrongCount = findings.filter((finding) => finding.state === 'wrong').length;
   const verdict =
     wrongCount === 0 ? 'Nothing is wrong.' : `${String(wrongCount)} of these must be mended.`;
   return `${lines.join('\n')}\n\n${verdict}`;
 }
 
-function findingText({ subject, state, text, advice }: Finding, style: Style): string {
+function findingText(finding: Finding, width: number, style: Style): string {
+  const { subject, state, text, advice } = finding;
   const signs = {
     well: style.good('ok   '),
     unsure: style.warn('note '),
     wrong: style.bad('WRONG'),
     skipped: style.faint('-    '),
   };
-  const line = `${signs[state]}  ${subject.padEnd(14)}  ${text}`;
-  return advice === undefined ? line : `${line}\n${' '.repeat(23)}${style.strong('->')} ${advice}`;
+  const line = `${signs[state]}  ${subject.padEnd(width)}  ${text}`;
+  return advice === undefined
+    ? line
+    : `${line}\n${' '.repeat(width + 9)}${style.strong('->')} ${advice}`;
 }

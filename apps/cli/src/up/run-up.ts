@@ -60,7 +60,8 @@ export async function runUp({ cli, config, progress, onRunning }: UpOptions): Pr
     if (parts === undefined) return;
     onRunning(parts.run());
     await untilAsked(stop, parts);
-    progress.say('\nStopping the drone and its backends, then the controller, then PostgreSQL.');
+    const last = config.databaseUrl === null ? ', then PostgreSQL' : '';
+    progress.say(`\nStopping the drone and its backends, then the controller${last}.`);
   } finally {
     for (const end of enders.reverse()) await end();
     forgetRun(config.home);

@@ -1,0 +1,35 @@
+import { LeaseError, type ErrorCode } from '@leasehold/keys-core';
+import { describe, expect, test } from 'vitest';
+import { EXIT_CODES } from './exit-codes.ts';
+import { failureOf } from './failure-of.ts';
+
+describe('failureOf', () => {
+  test.each<[ErrorCode, number]>([
+    ['key.unheld', EXIT_CODES.refused],
+    ['auth.forbidden', EXIT_CODES.refused],
+    ['key.holder_unreachable', EXIT_CODES.refused],
+    ['request.invalid', EXIT_CODES.usage],
+    ['config.invalid', EXIT_CODES.usage],
+    ['store.unavailable', EXIT_CODES.unreachable],
+    ['request.outcome_unknown', EXIT_CODES.unreachable],
+  ])('%s ends with %i', (code, exitCode) => {
+    expect(failureOf(new LeaseError(code))).toMatchObject({ code, exitCode });
+  });
+
+  test('a refused connection is unreachable, and the address is named', () => {
+    const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+
+    const failure = failureOf(new Error('fetch failed', { cause }), 'http://10.0.0.1:4600');
+
+    expect(failure.exitCode).toBe(EXIT_CODES.unreachable);
+    expect(failure.message).toContain('http://10.0.0.1:4600');
+  });
+
+  test('what nobody expected keeps its own words', () => {
+    expect(failureOf(new Error('boom'))).toMatchObject({
+      message: 'boom',
+      code: 'cli.unexpected',
+      exitCode: EXIT_CODES.refused,
+    });
+  });
+});
