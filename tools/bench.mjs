@@ -27,7 +27,7 @@ await build({
   entryPoints: {
     main: path.join(root, 'tools/bench/main.ts'),
     'bench-controller': path.join(root, 'tools/bench/bench-controller.ts'),
-    'simulated-drone': path.join(root, 'tools/bench/simulated-drone.ts'),
+    'simulated-drone': path.join(root, 'apps/drone/src/testing/simulated-main.ts'),
     drone: path.join(root, 'apps/drone/src/main.ts'),
   },
   outdir,

@@ -3,12 +3,15 @@
  * of the same make whose one procedure does nothing. Ends with the process that started it.
  */
 import fastifyWebsocket from '@fastify/websocket';
-import { KEY_LADDERS, HEARTBEAT_MS } from '@leasehold/keys-core';
 import { createBootClock, createLogger, systemIds } from '@leasehold/service-kit';
 import { initTRPC } from '@trpc/server';
 import { getWSConnectionHandler } from '@trpc/server/adapters/ws';
 import { fastify } from 'fastify';
 import { startController } from '../../apps/controller/src/compose.ts';
+
+/** Renewals come often, so that their memory is in the picture, and expiry is far on a busy machine. */
+const LADDER = { renewAfterMs: 5_000, softAfterMs: 25_000, hardAfterMs: 30_000, ttlMs: 40_000 };
+const HEARTBEAT_MS = 1_000;
 
 const t = initTRPC.create();
 const emptyRouter = t.router({ empty: t.procedure.mutation(() => null) });
@@ -40,8 +43,8 @@ const controller = await startController(
     host: '127.0.0.1',
     port: 0,
     datacenter: 'bench',
-    ladder: KEY_LADDERS.standard,
-    heartbeatMs: HEARTBEAT_MS.standard,
+    ladder: LADDER,
+    heartbeatMs: HEARTBEAT_MS,
     retentionDays: 30,
     logLevel: 'silent',
   },

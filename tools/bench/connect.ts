@@ -1,16 +1,14 @@
-import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { createControllerClient } from '@leasehold/client';
 import { invariant } from '@leasehold/keys-core';
-import { insertToken, newTokenSecret } from '@leasehold/keys-core/store';
 import { createTRPCClient, createWSClient, wsLink } from '@trpc/client';
 import type pg from 'pg';
 import { WebSocket } from 'ws';
 import type { BenchServers, EmptyRouter } from './bench-controller.ts';
 import { startChild } from './child.ts';
 import { perSecond, times, type Figure } from './figures.ts';
-import type { BenchDatabase, Rig } from './rig.ts';
+import { insertTokenOf, type Rig } from './rig.ts';
 import { compare, rateOf } from './rounds.ts';
 import { PRINCIPAL, SEEDED, seedLeases } from './seed.ts';
 
@@ -23,13 +21,13 @@ export async function measureConnect(rig: Rig): Promise<Figure[]> {
   const database = await rig.database('bench_connect');
   await seedLeases(database.pool, BACKEND_COUNT);
   await insertBackends(database.pool);
-  const home = path.join(rig.folder, 'home');
+  const home = path.join(rig.folder, 'connect-home');
   await mkdir(home);
   const controller = await startChild<BenchServers>('bench-controller', [database.url, home]);
   rig.onClose(() => controller.stop());
   const client = createControllerClient({
     url: controller.ready.controllerUrl,
-    token: await aClientToken(database),
+    token: await insertTokenOf(database, { role: 'client', droneId: null }),
     transport: 'ws',
   });
   const emptySocket = createWSClient({
@@ -84,19 +82,4 @@ async function insertBackends(pool: pg.Pool): Promise<void> {
     [PRINCIPAL],
   );
   await pool.query('vacuum analyze backend');
-}
-
-async function aClientToken({ store }: BenchDatabase): Promise<string> {
-  const secret = newTokenSecret();
-  await insertToken(store.prisma, {
-    tokenId: randomUUID(),
-    secret,
-    name: 'bench',
-    role: 'client',
-    namespaces: null,
-    droneId: null,
-    createdBy: 'bench',
-    expiresAt: null,
-  });
-  return secret;
 }

@@ -1,4 +1,5 @@
 import { measureConnect } from './connect.ts';
+import { measureDroneMemory } from './drone-memory.ts';
 import { tableOf, type Figure } from './figures.ts';
 import { measureGrants } from './grants.ts';
 import { openRig, type Rig } from './rig.ts';
@@ -11,6 +12,7 @@ const MEASUREMENTS: Record<string, (rig: Rig) => Promise<Figure[]>> = {
   grants: measureGrants,
   'table-size': measureTableSize,
   connect: measureConnect,
+  'drone-memory': measureDroneMemory,
 };
 
 async function main(args: readonly string[]): Promise<void> {

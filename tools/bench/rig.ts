@@ -1,10 +1,13 @@
 /** What every measurement stands on: one PostgreSQL that keeps what it promises, databases in it. */
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
+import type { Role } from '@leasehold/keys-core';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
 import {
-  createDatabase, createLeaseStore, findMigrationsDir, migrate, openStore, startEmbeddedPostgres,
+  createDatabase, createLeaseStore, findMigrationsDir, insertToken, migrate, newTokenSecret, openStore,
+  startEmbeddedPostgres,
   type LeaseStore, type Store,
 } from '@leasehold/keys-core/store';
 import pg from 'pg';
@@ -76,4 +79,22 @@ export async function openRig(isQuick: boolean): Promise<Rig> {
     await close();
     throw error;
   }
+}
+
+/** The secret of a new token. */
+export async function insertTokenOf(
+  { store }: BenchDatabase,
+  access: { readonly role: Role; readonly droneId: string | null },
+): Promise<string> {
+  const secret = newTokenSecret();
+  await insertToken(store.prisma, {
+    tokenId: randomUUID(),
+    secret,
+    name: 'bench',
+    namespaces: null,
+    createdBy: 'bench',
+    expiresAt: null,
+    ...access,
+  });
+  return secret;
 }

@@ -33,6 +33,12 @@ export interface CoalescerOptions<Item, Answer> {
   readonly batchSizeMax: number;
   readonly inFlightMax: number;
   readonly queueMax: number;
+  /**
+   * Whether a statement leaves at the end of the turn of the event loop, and not with its first
+   * call. What one read of a socket brought then travels together; the wait is the time that it
+   * takes to go through it, and nothing on an idle system.
+   */
+  readonly isGathering?: boolean | undefined;
   /** Told the size of every batch, for metrics. */
   readonly onBatch?: ((size: number) => void) | undefined;
 }
@@ -62,6 +68,7 @@ export function createCoalescer<Item, Answer>(
   let queue: Call<Item, Answer>[] = [];
   const keysInFlight = new Set<string>();
   let inFlightCount = 0;
+  let isGathering = false;
 
   /** Takes from the queue what one statement may hold, in order; the rest keeps its place. */
   function takeBatch(): Call<Item, Answer>[] {
@@ -95,6 +102,19 @@ export function createCoalescer<Item, Answer>(
       void carryOut(batch).finally(() => {
         inFlightCount -= 1;
         for (const call of batch) for (const key of call.keys) keysInFlight.delete(key);
+        arrived();
+      });
+    }
+  }
+
+  /** Something has come into the queue. */
+  function arrived(): void {
+    if (options.isGathering !== true) {
+      pump();
+    } else if (!isGathering) {
+      isGathering = true;
+      setImmediate(() => {
+        isGathering = false;
         pump();
       });
     }
@@ -139,7 +159,7 @@ export function createCoalescer<Item, Answer>(
           return;
         }
         queue.push({ item, keys: options.keysOf(item), signal, resolve, reject });
-        pump();
+        arrived();
       }),
     submitAll: (items, signal) =>
       new Promise((resolve, reject) => {
@@ -166,7 +186,7 @@ export function createCoalescer<Item, Answer>(
           };
           queue.push({ item, keys: options.keysOf(item), signal, resolve: take, reject });
         }
-        pump();
+        arrived();
       }),
   };
 }

@@ -21,6 +21,7 @@ interface KeyName {
 
 /** How many keys one statement reads at most. */
 const KEYS_PER_STATEMENT_MAX = 200;
+/** One: the next takes all that came meanwhile, and a read waits for no lock. */
 const STATEMENTS_IN_FLIGHT_MAX = 1;
 const QUEUE_MAX = 50_000;
 

@@ -13,13 +13,13 @@ export const LEASE_COLUMNS = Prisma.sql`
   l.holder, l.principal, l.tag, l.comment,
   l.ttl_ms as "ttlMs", l.renew_after_ms as "renewAfterMs",
   l.soft_after_ms as "softAfterMs", l.hard_after_ms as "hardAfterMs",
-  extract(epoch from l.granted_at)::float8 * 1000 as "grantedAt",
-  extract(epoch from l.renewed_at)::float8 * 1000 as "renewedAt",
-  extract(epoch from l.expires_at)::float8 * 1000 as "expiresAt",
-  extract(epoch from l.released_at)::float8 * 1000 as "releasedAt",
-  extract(epoch from l.stops_by)::float8 * 1000 as "stopsBy",
+  date_part('epoch', l.granted_at) * 1000 as "grantedAt",
+  date_part('epoch', l.renewed_at) * 1000 as "renewedAt",
+  date_part('epoch', l.expires_at) * 1000 as "expiresAt",
+  date_part('epoch', l.released_at) * 1000 as "releasedAt",
+  date_part('epoch', l.stops_by) * 1000 as "stopsBy",
   l.end_reason as "endReason", l.renewable,
-  extract(epoch from clock_timestamp())::float8 * 1000 as "asOf"`;
+  date_part('epoch', clock_timestamp()) * 1000 as "asOf"`;
 
 /** Every text that is compared with a column has that column's collation. */
 export const C = Prisma.sql`collate "C"`;
