@@ -2,6 +2,9 @@
  * The one entry of a drone: `main.mjs agent --config FILE` and `main.mjs warden STATE_DIR PATH`. What
  * either needs is loaded only then, so that the warden stays small.
  */
+import { keepMemorySmall } from './small-memory.ts';
+
+keepMemorySmall();
 const [role, ...args] = process.argv.slice(2);
 
 if (role === 'warden') {
@@ -10,16 +13,8 @@ if (role === 'warden') {
   process.exit(0);
 } else {
   const { runDroneCommand } = await import('./drone-command.ts');
-  // A small young generation: the warden allocates little, and its memory is to stay small.
-  const wardenCommand = [
-    process.execPath,
-    '--max-semi-space-size=1',
-    process.argv[1] ?? '',
-    'warden',
-  ];
+  const wardenCommand = [process.execPath, process.argv[1] ?? '', 'warden'];
   process.exit(
     await runDroneCommand({ args: role === 'agent' ? args : process.argv.slice(2), wardenCommand }),
   );
 }
-
-export {};

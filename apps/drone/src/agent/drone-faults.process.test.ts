@@ -102,6 +102,21 @@ describe('faults', () => {
     expectOneAtATime(fleet, [first.backendId, next.backendId]);
   });
 
+  test('F8 the warden is frozen: it is ended, its backends die with it, and the drone goes on', async () => {
+    await using fleet = await startFleet(PATIENT_LADDER);
+    fleet.startDrone();
+    await untilOnline(fleet);
+    const first = await connect(fleet);
+    const wardenPid = fleet.wardenPid();
+
+    process.kill(wardenPid, 'SIGSTOP');
+    await until('the frozen warden is ended', () => !isRunning(wardenPid), 15_000);
+    const next = await anotherThan(fleet, first.backendId, 2 * PATIENT_LADDER.ttlMs);
+    await until('the next one runs', isBeating(fleet, next.backendId));
+
+    expectOneAtATime(fleet, [first.backendId, next.backendId]);
+  });
+
   test('C35 the controller is killed and restarted: the backend keeps its key and its token', async () => {
     await using fleet = await startFleet(PATIENT_LADDER);
     fleet.startDrone();

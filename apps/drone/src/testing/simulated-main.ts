@@ -4,8 +4,10 @@
  */
 import { createBootClock } from '@leasehold/service-kit/boot-clock';
 import { runDroneCommand } from '../drone-command.ts';
+import { keepMemorySmall } from '../small-memory.ts';
 import { SimulatedWarden } from './simulated-warden.ts';
 
+keepMemorySmall();
 const clock = createBootClock();
 const warden = new SimulatedWarden(() => clock.nowMs());
 clock.onTick(() => {
