@@ -18,8 +18,11 @@ const CALL_TIMEOUT_MS = 5_000;
 const PING_MS = 500;
 const PONG_TIMEOUT_MS = 500;
 const RECONNECT_MS_MAX = 1_000;
-/** After so long without a connection the next of several controllers is tried. */
-const ROTATE_AFTER_MS = 3_000;
+/**
+ * After so long without a connection the next of several controllers is tried: time for one try to
+ * connect again, and a third of the time that the `fast` ladder has from renewal to soft.
+ */
+const ROTATE_AFTER_MS = 300;
 
 export interface TrpcControllerLinkOptions {
   readonly urls: readonly string[];
@@ -91,6 +94,7 @@ export class TrpcControllerLink implements ControllerLink {
 
   #connect(): ControllerClient {
     const { urls, token, random, onConnection } = this.#options;
+    const ownIndex = this.#urlIndex;
     return createControllerClient({
       url: urls[this.#urlIndex % urls.length] ?? '',
       token,
@@ -101,6 +105,8 @@ export class TrpcControllerLink implements ControllerLink {
       reconnectMsMax: RECONNECT_MS_MAX,
       random,
       onConnection: (state) => {
+        // The last words of a connection that was given up say nothing of the present one.
+        if (ownIndex !== this.#urlIndex) return;
         onConnection(state);
         this.#rotateUnlessOpen(state);
       },
