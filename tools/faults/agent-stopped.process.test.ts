@@ -49,8 +49,8 @@ describe.concurrent('an agent that is stopped and continued', () => {
     await stage.untilRenewed(before);
 
     drone.agent.signal('SIGSTOP');
-    // The renewal is overdue, and soft is half a second away.
-    await stage.untilRemaining(before, 2_500);
+    // The renewal is due.
+    await stage.untilRemaining(before, 3_000);
     drone.agent.signal('SIGCONT');
     await stage.untilRenewed(before, 2);
 

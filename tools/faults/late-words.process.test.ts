@@ -33,47 +33,79 @@ async function sendSpawnAgain({ backendId }: Answer): Promise<void> {
 }
 
 describe.concurrent('words that come late', () => {
-  test('C49 a duplicate of a spawn changes nothing for a living backend, and starts none that has ended', async () => {
-    const drone = await stage.startDrone({ droneId: 'twice-1', programs: { twice: 'gentle' } });
+  test('C49 a duplicate of a spawn changes nothing for a living backend, be it early or past its ladder', async () => {
+    await stage.startDrone({ droneId: 'twice-1', programs: { twice: 'gentle' } });
     const before = await stage.connect('twice', 'twice');
     const { pids } = await stage.untilHeard(before);
 
     await sendSpawnAgain(before);
+    await stage.untilRenewed(before, 2);
+    // The deadlines that it names have passed by now.
+    await sendSpawnAgain(before);
     await stage.untilRenewed(before);
-    await expectUnharmed(stage, { before, program: 'twice', pids });
 
-    // Another agent knows of it only what lies on the disk.
+    await expectUnharmed(stage, { before, program: 'twice', pids });
+    expectSound(stage, before);
+  });
+
+  test('C49 a duplicate of a spawn whose backend has ended starts nothing, also after the agent was killed', async () => {
+    const drone = await stage.startDrone({ droneId: 'once-1', programs: { once: 'gentle' } });
+    const before = await stage.connect('once', 'once');
+    const { pids } = await stage.untilHeard(before);
+
     await stage.api.backends.terminate.mutate({ backendId: before.backendId, mode: 'soft' });
     await stage.untilSilent(before);
+    // What the next agent knows of it lies on the disk.
     await drone.agent.kill();
     await drone.startAgent();
     await sendSpawnAgain(before);
-    const next = await stage.connect('twice', 'twice');
+    await stage.untilReady('once-1');
+    const next = await stage.connect('once', 'once');
 
     expect(next).toMatchObject({ spawned: true });
     expect([...(stage.life(before)?.pids ?? [])]).toEqual([...pids]);
     expectSound(stage, before, next);
   });
 
-  test('C50 a grant that is revoked before its spawn arrives starts nothing', async () => {
-    const drone = await stage.startDrone({ droneId: 'never-1', programs: { never: 'stubborn' } });
+  for (const { key, how, revoke } of [
+    {
+      key: 'never',
+      how: 'and is told so at once',
+      revoke: ({ leaseId }: Answer) =>
+        stage.api.keys.revoke.mutate({ leaseId, mode: 'force', reason: 'test' }),
+    },
+    {
+      key: 'unasked',
+      how: 'and is not told',
+      // What a forced revoke writes, without its word to the drone: nothing but the renewal can tell.
+      revoke: ({ leaseId }: Answer) =>
+        db.query(
+          `update lease set end_reason = 'revoked', renewable = false, fencing_token = fencing_token + 1, stops_by = expires_at where lease_id = $1`,
+          [leaseId],
+        ),
+    },
+  ]) {
+    test(`C50 a drone whose grant is revoked before its spawn arrives, ${how}, starts nothing`, async () => {
+      const drone = await stage.startDrone({ droneId: `${key}-1`, programs: { [key]: 'stubborn' } });
 
-    drone.agent.signal('SIGSTOP');
-    const granted = await stage.api.keys.connect.mutate({ key: { name: 'never' }, spawn: { program: 'never' } });
-    // On the wire already, so that cancelling it cannot help.
-    const { leaseId, backendId } = granted;
-    await stage.api.keys.revoke.mutate({ leaseId, mode: 'force', reason: 'test' });
-    drone.agent.signal('SIGCONT');
-    await waitUntil(async () => (await stage.api.backends.get.query({ backendId })).status === 'terminated', {
-      what: 'the end of the backend that never began',
+      // The spawn lies in the socket of an agent that is stopped: cancelling it cannot help.
+      drone.agent.signal('SIGSTOP');
+      const granted = await stage.api.keys.connect.mutate({ key: { name: key }, spawn: { program: key } });
+      await revoke(granted);
+      drone.agent.signal('SIGCONT');
+      const { backendId } = granted;
+      await waitUntil(
+        async () => (await stage.api.backends.get.query({ backendId })).status === 'terminated',
+        { what: 'the end of the backend that never began' },
+      );
+      const next = await stage.connect(key, key);
+
+      expect(granted.spawned).toBe(true);
+      expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(granted.fencingToken));
+      expect(stage.lives(key).map((life) => life.backend)).toEqual([next.backendId]);
+      expectSound(stage, next);
     });
-    const next = await stage.connect('never', 'never');
-
-    expect(granted.spawned).toBe(true);
-    expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(granted.fencingToken));
-    expect(stage.lives('never').map((life) => life.backend)).toEqual([next.backendId]);
-    expectSound(stage, next);
-  });
+  }
 
   test('I15 a force revoke reaches a connected holder within a second', async () => {
     await stage.startDrone({ droneId: 'revoke-1', programs: { revoke: 'stubborn' } });

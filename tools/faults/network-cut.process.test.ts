@@ -60,8 +60,8 @@ describe.concurrent('a network between agent and controller that drops packets s
     await stage.untilRenewed(before);
 
     network.drop();
-    // The first try to renew is lost too.
-    await stage.untilRemaining(before, 2_800);
+    // Long enough to be noticed, and for tries to connect that nobody answers.
+    await stage.untilRemaining(before, 3_300);
     network.heal();
     await stage.untilRenewed(before, 2);
 

@@ -2,7 +2,7 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import type { Suite, Task } from 'vitest';
+import type { RunnerTask, RunnerTestSuite } from 'vitest';
 import { createControllerClient, type ControllerApi } from '@leasehold/client';
 import {
   createTestDatabase, startControllerProcess, waitUntil, type ControllerProcess,
@@ -34,6 +34,9 @@ export interface Succession {
 const PORTS_PER_DRONE = 20;
 const PORT_FIRST = 10_000;
 const PORT_GROUPS = 400;
+/** Several beats of a witness. */
+const HEARD_MS_MIN = 250;
+const SILENCE_MS_MIN = 500;
 /** Longer than any ladder of these tests: what has not come by then never will. */
 const SUCCESSION_MS_MAX = 20_000;
 
@@ -195,24 +198,30 @@ export class Stage {
     return this.lives(answer.key.name).find((life) => life.backend === answer.backendId);
   }
 
-  /** Waits until a backend has written something that is newer than this call. */
+  /**
+   * Waits until a backend has written something that is newer than this call, and has done so for
+   * long enough that an older one which still lives would have been heard between.
+   */
   async untilHeard(answer: Answer): Promise<Life> {
     const sinceMs = machineMs();
     return waitUntil(
       () => {
         const life = this.life(answer);
-        return life !== undefined && life.lastAtMs > sinceMs ? life : undefined;
+        if (life === undefined || life.lastAtMs <= sinceMs) return undefined;
+        return life.lastAtMs - life.firstAtMs >= HEARD_MS_MIN ? life : undefined;
       },
       { what: `a word of ${answer.backendId}` },
     );
   }
 
-  /** Waits until a backend has been silent for so long that it must be dead. */
-  async untilSilent(answer: Answer, silenceMs = 500): Promise<Life> {
+  /** Waits until a backend has been silent, from now on, for so long that it must be dead. */
+  async untilSilent(answer: Answer): Promise<Life> {
+    const sinceMs = machineMs();
     return waitUntil(
       () => {
         const life = this.life(answer);
-        return life !== undefined && machineMs() - life.lastAtMs > silenceMs ? life : undefined;
+        if (life === undefined) return undefined;
+        return machineMs() - Math.max(life.lastAtMs, sinceMs) > SILENCE_MS_MIN ? life : undefined;
       },
       { what: `the silence of ${answer.backendId}`, timeoutMs: SUCCESSION_MS_MAX },
     );
@@ -236,7 +245,7 @@ export class Stage {
   }
 
   /** Ends everything. The folder is kept, and named, when something went wrong. */
-  async close(file?: Pick<Suite, 'tasks'>): Promise<void> {
+  async close(file?: RunnerTestSuite): Promise<void> {
     const hasFailed = file?.tasks.some(isFailed) ?? false;
     for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
       await step().catch((error: unknown) => {
@@ -266,7 +275,7 @@ export class Stage {
   }
 }
 
-function isFailed(task: Task): boolean {
+function isFailed(task: RunnerTask): boolean {
   if (task.result?.state === 'fail') return true;
   return task.type === 'suite' && task.tasks.some(isFailed);
 }
