@@ -1,10 +1,11 @@
 import v8 from 'node:v8';
 
 /**
- * Keeps the young generation of the heap at its first size. It would grow to 32 MB after a burst,
- * such as a thousand backends that start together, and stay there; a drone allocates little between
- * bursts, and its memory is taken from the backends that it runs.
+ * Keeps the heap close to what lives in it. A thousand backends that start together leave garbage
+ * that would otherwise lie for minutes, in a young generation of 32 MB and an old one of three times
+ * its contents; a drone's memory is taken from the backends that it runs.
  */
 export function keepMemorySmall(): void {
   v8.setFlagsFromString('--semi-space-growth-factor=1');
+  v8.setFlagsFromString('--heap-growing-percent=20');
 }
