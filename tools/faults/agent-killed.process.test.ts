@@ -40,9 +40,13 @@ describe.concurrent('an agent that is killed', () => {
     expect(afterStubborn.answer.droneId).toBe('kill-2');
     expectSound(stage, gentle, stubborn, afterGentle.answer, afterStubborn.answer);
     const askedBeforeExpiryMs = stage.expiryOf(gentle) - (stage.life(gentle)?.askedToStopAtMs ?? 0);
-    expect(Math.abs(askedBeforeExpiryMs - SOFT_REMAINING_MS), 'asked at soft').toBeLessThan(STOP_MS_MAX);
+    expect(Math.abs(askedBeforeExpiryMs - SOFT_REMAINING_MS), 'asked at soft').toBeLessThan(
+      STOP_MS_MAX,
+    );
     const endedBeforeExpiryMs = stage.expiryOf(stubborn) - (stage.life(stubborn)?.lastAtMs ?? 0);
-    expect(Math.abs(endedBeforeExpiryMs - HARD_REMAINING_MS), 'killed at hard').toBeLessThan(STOP_MS_MAX);
+    expect(Math.abs(endedBeforeExpiryMs - HARD_REMAINING_MS), 'killed at hard').toBeLessThan(
+      STOP_MS_MAX,
+    );
   });
 
   test('F4b and started again before soft adopts: the same process, the same token, the key renewed', async () => {
@@ -69,7 +73,12 @@ describe.concurrent('an agent that is killed', () => {
     const next = await stage.successorOf(former, 'late');
     await stage.untilHeard(next.answer);
 
-    expectSuccession(stage, { fault: 'agent killed and started again after soft', atMs, former, next });
+    expectSuccession(stage, {
+      fault: 'agent killed and started again after soft',
+      atMs,
+      former,
+      next,
+    });
     expectSound(stage, former, next.answer);
   });
 });

@@ -34,7 +34,9 @@ describe.concurrent('an agent that is stopped and continued', () => {
     await stage.untilRenewed(next.answer);
     await expectUnharmed(stage, { before: next.answer, program: 'pause', pids });
     const { backendId } = former;
-    await waitUntil(async () => (await stage.api.drones.get.query({ droneId: 'pause-1' })).backendCount === 1);
+    await waitUntil(
+      async () => (await stage.api.drones.get.query({ droneId: 'pause-1' })).backendCount === 1,
+    );
     expect(await stage.api.backends.get.query({ backendId })).toMatchObject({
       status: 'terminated',
       reason: 'drone_lost',

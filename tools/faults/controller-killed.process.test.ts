@@ -23,7 +23,9 @@ describe('a controller that is killed', () => {
     const answered: Answer[] = [];
     const asking = Array.from({ length: 8 }, async (_, index) => {
       const name = `burst-${String(index)}`;
-      answered.push(await api.keys.connect.mutate({ key: { name }, spawn: { program: 'restart' } }));
+      answered.push(
+        await api.keys.connect.mutate({ key: { name }, spawn: { program: 'restart' } }),
+      );
     });
     const settled = Promise.allSettled(asking);
     await waitUntil(() => answered.length > 0, { pollMs: 1 });

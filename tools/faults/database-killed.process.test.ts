@@ -3,7 +3,9 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
-  createDatabase, startEmbeddedPostgres, type EmbeddedPostgres,
+  createDatabase,
+  startEmbeddedPostgres,
+  type EmbeddedPostgres,
 } from '@leasehold/keys-core/store';
 import { waitUntil } from '@leasehold/testing';
 import { machineMs } from './machine-time.ts';
@@ -52,7 +54,9 @@ describe('a database that is killed', () => {
     const answered: Answer[] = [];
     const asking = Array.from({ length: 8 }, async (_, index) => {
       const name = `last-${String(index)}`;
-      answered.push(await api.keys.connect.mutate({ key: { name }, spawn: { program: 'short' }, waitMs: 0 }));
+      answered.push(
+        await api.keys.connect.mutate({ key: { name }, spawn: { program: 'short' }, waitMs: 0 }),
+      );
     });
     const settled = Promise.allSettled(asking);
     await waitUntil(() => answered.length > 0, { pollMs: 1 });

@@ -37,7 +37,9 @@ describe('a drone that is suspended as a whole', () => {
       `drone suspended: the next connect succeeded after ${String(Math.round(next.atMs - atMs))} ms, ${String(afterExpiryMs)} ms after the expiry; awake for ${String(Math.round(ended.lastAtMs - wokenAtMs))} ms`,
     );
     expect(afterExpiryMs).toBeLessThan(SUCCESSION_MS_MAX);
-    expect(ended.lastAtMs - wokenAtMs, 'what a paused process may still do').toBeLessThan(LATE_MS_MAX);
+    expect(ended.lastAtMs - wokenAtMs, 'what a paused process may still do').toBeLessThan(
+      LATE_MS_MAX,
+    );
     // A sink that refuses smaller tokens refuses all of it: promise 7.
     expect(BigInt(next.answer.fencingToken)).toBeGreaterThan(ended.token);
     await stage.untilRenewed(next.answer);

@@ -19,7 +19,10 @@ const REVOKE_MS_MAX = 1_000;
 
 /** Makes the controller believe that a spawn was never acknowledged, and waits until it was again. */
 async function sendSpawnAgain({ backendId }: Answer): Promise<void> {
-  await db.query(`update backend_action set acked_at = null where backend_id = $1 and kind = 'spawn'`, [backendId]);
+  await db.query(
+    `update backend_action set acked_at = null where backend_id = $1 and kind = 'spawn'`,
+    [backendId],
+  );
   await waitUntil(
     async () => {
       const { rows } = await db.query<{ id: string }>(
@@ -86,11 +89,17 @@ describe.concurrent('words that come late', () => {
     },
   ]) {
     test(`C50 a drone whose grant is revoked before its spawn arrives, ${how}, starts nothing`, async () => {
-      const drone = await stage.startDrone({ droneId: `${key}-1`, programs: { [key]: 'stubborn' } });
+      const drone = await stage.startDrone({
+        droneId: `${key}-1`,
+        programs: { [key]: 'stubborn' },
+      });
 
       // The spawn lies in the socket of an agent that is stopped: cancelling it cannot help.
       drone.agent.signal('SIGSTOP');
-      const granted = await stage.api.keys.connect.mutate({ key: { name: key }, spawn: { program: key } });
+      const granted = await stage.api.keys.connect.mutate({
+        key: { name: key },
+        spawn: { program: key },
+      });
       await revoke(granted);
       drone.agent.signal('SIGCONT');
       const { backendId } = granted;
@@ -114,7 +123,11 @@ describe.concurrent('words that come late', () => {
 
     const atMs = machineMs();
     const { leaseId } = former;
-    const { outcome } = await stage.api.keys.revoke.mutate({ leaseId, mode: 'force', reason: 'test' });
+    const { outcome } = await stage.api.keys.revoke.mutate({
+      leaseId,
+      mode: 'force',
+      reason: 'test',
+    });
     const next = await stage.successorOf(former, 'revoke');
     await stage.untilHeard(next.answer);
 
@@ -134,7 +147,11 @@ describe.concurrent('words that come late', () => {
 
     drone.agent.signal('SIGSTOP');
     const { leaseId } = former;
-    const { stopsBy } = await stage.api.keys.revoke.mutate({ leaseId, mode: 'force', reason: 'test' });
+    const { stopsBy } = await stage.api.keys.revoke.mutate({
+      leaseId,
+      mode: 'force',
+      reason: 'test',
+    });
     const next = await stage.successorOf(former, 'cutoff');
     await stage.untilHeard(next.answer);
     drone.agent.signal('SIGCONT');

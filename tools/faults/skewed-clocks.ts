@@ -23,7 +23,10 @@ export async function skewedEntry(
   fault: ClockFault,
 ): Promise<string> {
   const { bootRate = 1, bootAheadMs = 0, wallAheadMs = 0, wallStepsBackEveryMs = 0 } = fault;
-  const file = path.join(folder, `${app}-${JSON.stringify(fault).replaceAll(/[^a-zA-Z0-9]+/gu, '-')}.mjs`);
+  const file = path.join(
+    folder,
+    `${app}-${JSON.stringify(fault).replaceAll(/[^a-zA-Z0-9]+/gu, '-')}.mjs`,
+  );
   await writeFile(
     file,
     `import os from 'node:os';

@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import {
-  startDroneProcess, waitUntil, type DroneProcess, type DroneProcessOptions,
+  startDroneProcess,
+  waitUntil,
+  type DroneProcess,
+  type DroneProcessOptions,
 } from '@leasehold/testing';
 
 /** What a warden has written down about itself. */
@@ -54,7 +57,9 @@ export class StageDrone {
   async killWarden(): Promise<void> {
     const { pid } = this.warden();
     this.signalWarden('SIGKILL');
-    await waitUntil(() => !this.#isWarden(pid), { what: `the end of the warden of ${this.droneId}` });
+    await waitUntil(() => !this.#isWarden(pid), {
+      what: `the end of the warden of ${this.droneId}`,
+    });
   }
 
   /** Ends agent, warden and backends, whatever state they are in. */

@@ -5,7 +5,10 @@ import path from 'node:path';
 import type { RunnerTask, RunnerTestSuite } from 'vitest';
 import { createControllerClient, type ControllerApi } from '@leasehold/client';
 import {
-  createTestDatabase, startControllerProcess, waitUntil, type ControllerProcess,
+  createTestDatabase,
+  startControllerProcess,
+  waitUntil,
+  type ControllerProcess,
 } from '@leasehold/testing';
 import { copyOfDrone, freshBundles } from './fresh-bundles.ts';
 import { LeaseRecorder } from './lease-recorder.ts';
@@ -61,8 +64,7 @@ export class Stage {
   static async open(options: { databaseUrl?: string; entry?: string } = {}): Promise<Stage> {
     await freshBundles();
     const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-fault-'));
-    const database =
-      options.databaseUrl === undefined ? await createTestDatabase() : undefined;
+    const database = options.databaseUrl === undefined ? await createTestDatabase() : undefined;
     const stage = new Stage(options.databaseUrl ?? database?.url ?? '', folder);
     if (database !== undefined) stage.onClose(() => database.drop());
     await writeFile(stage.testimonyFile, '');
@@ -94,7 +96,9 @@ export class Stage {
     this.#steps.push(step);
   }
 
-  async startController(of: { port?: number | undefined; entry?: string | undefined } = {}): Promise<ControllerProcess> {
+  async startController(
+    of: { port?: number | undefined; entry?: string | undefined } = {},
+  ): Promise<ControllerProcess> {
     const { databaseUrl } = this;
     const home = path.join(this.folder, 'home');
     await mkdir(home, { recursive: true });
@@ -117,7 +121,11 @@ export class Stage {
   /** Starts a drone and waits until a backend can be placed on it. */
   async startDrone(wish: DroneWish): Promise<StageDrone> {
     const { droneId } = wish;
-    const { secret } = await this.api.tokens.create.mutate({ name: droneId, role: 'drone', droneId });
+    const { secret } = await this.api.tokens.create.mutate({
+      name: droneId,
+      role: 'drone',
+      droneId,
+    });
     this.#portGroup += 1;
     const from = PORT_FIRST + (this.#portGroup % PORT_GROUPS) * PORTS_PER_DRONE;
     const drone = await StageDrone.start({

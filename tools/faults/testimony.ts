@@ -71,7 +71,9 @@ export function overlapsOf(lives: readonly Life[]): string[] {
       );
     }
     if (life.token <= former.token) {
-      problems.push(`${life.backend} has token ${String(life.token)} after ${String(former.token)}`);
+      problems.push(
+        `${life.backend} has token ${String(life.token)} after ${String(former.token)}`,
+      );
     }
     return problems;
   });
