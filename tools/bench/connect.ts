@@ -65,7 +65,7 @@ export async function measureConnect(rig: Rig): Promise<Figure[]> {
 }
 
 /** A ready backend for every seeded key, on a drone that stays reachable without a process. */
-async function insertBackends(pool: pg.Pool): Promise<void> {
+export async function insertBackends(pool: pg.Pool): Promise<void> {
   await pool.query(
     `insert into drone (id, datacenter, clock_id, session, version, programs, capacity,
        registered_at, local_time_ms, heartbeat_at)
@@ -74,11 +74,12 @@ async function insertBackends(pool: pg.Pool): Promise<void> {
     [PRINCIPAL],
   );
   await pool.query(
-    `insert into backend (id, drone_id, datacenter, program, args, env, namespace, name, tag,
+    `insert into backend (id, drone_id, clock_id, datacenter, program, args, env, namespace, name, tag,
        lease_id, fencing_token, status, status_rank, address)
-     select 'bk-' || l.name, $1, 'bench', 'room', '[]', '{}', l.namespace, l.name, l.tag,
+     select 'bk-' || l.name, d.id, d.clock_id, d.datacenter, 'room', '[]', '{}', l.namespace, l.name, l.tag,
        l.lease_id, l.fencing_token, 'ready', 4, '127.0.0.1:4000'
-     from lease l`,
+     from lease l
+     join drone d on d.id = $1`,
     [PRINCIPAL],
   );
   await pool.query('vacuum analyze backend');
