@@ -47,8 +47,8 @@ export function createKeyStateReader(
 
 /**
  * Reads each key, in the order asked; undefined where there is none. A drone is reachable while its
- * newest heartbeat is younger than three intervals and no operator has called it lost. Index: the
- * primary keys and `backend_lease_id_key`.
+ * newest heartbeat is younger than three intervals, no operator has called it lost, and its warden
+ * is still the one that the backend was given to. Index: the primary keys and `backend_lease_id_key`.
  */
 export async function readKeyStates(
   sql: Sql,
@@ -59,7 +59,7 @@ export async function readKeyStates(
     select w.place::int as place, ${LEASE_COLUMNS},
       b.id as "backendId", b.status as "backendStatus", b.address, b.drone_id as "droneId",
       coalesce(
-        d.lost_at is null
+        d.lost_at is null and d.clock_id = b.clock_id
           and d.heartbeat_at > clock_timestamp() - ${3 * heartbeatMs} * interval '1 millisecond',
         false
       ) as "isDroneReachable",
@@ -75,6 +75,6 @@ export async function readKeyStates(
     left join backend b on b.lease_id = l.lease_id
     left join drone d on d.id = b.drone_id`;
   const found = new Array<KeyStateRow | undefined>(keys.length).fill(undefined);
-  for (const { place, ...row } of rows) found[place - 1] = row;
+  for (const row of rows) found[row.place - 1] = row;
   return found;
 }
