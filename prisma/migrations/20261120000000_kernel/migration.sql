@@ -58,6 +58,7 @@ CREATE TABLE "backend" (
     "id" TEXT COLLATE "C" NOT NULL,
     "drone_id" TEXT COLLATE "C" NOT NULL,
     "datacenter" TEXT NOT NULL,
+    "clock_id" UUID NOT NULL,
     "program" TEXT NOT NULL,
     "args" JSONB NOT NULL,
     "env" JSONB NOT NULL,
@@ -310,6 +311,7 @@ COMMENT ON TABLE "database_epoch" IS 'Which life of the database this is. A rest
 COMMENT ON TABLE "drone" IS 'A machine that runs backends, with the newest reading of its clock.';
 COMMENT ON COLUMN "drone"."clock_id" IS 'Which clock local_time_ms was read from: a new one voids the reading.';
 COMMENT ON TABLE "backend" IS 'One run of a program, under one grant of a key.';
+COMMENT ON COLUMN "backend"."clock_id" IS 'Which life of the drone''s warden it belongs to: when the warden is gone, so is the backend.';
 COMMENT ON TABLE "backend_state" IS 'The states a backend was reported in, as they arrived.';
 COMMENT ON TABLE "backend_action" IS 'The outbox towards drones: resent until acknowledged or cancelled.';
 COMMENT ON TABLE "api_token" IS 'Secrets of programs, as SHA-256. Revoked ones are kept.';

@@ -65,68 +65,122 @@ interface Call<Item, Answer> {
 export function createCoalescer<Item, Answer>(
   options: CoalescerOptions<Item, Answer>,
 ): Coalescer<Item, Answer> {
-  let queue: Call<Item, Answer>[] = [];
-  const keysInFlight = new Set<string>();
-  let inFlightCount = 0;
-  let isGathering = false;
+  return new Coalescing(options);
+}
+
+class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
+  readonly #options: CoalescerOptions<Item, Answer>;
+  readonly #keysInFlight = new Set<string>();
+  #queue: Call<Item, Answer>[] = [];
+  #inFlightCount = 0;
+  #isGathering = false;
+
+  constructor(options: CoalescerOptions<Item, Answer>) {
+    this.#options = options;
+  }
+
+  submit(item: Item, signal?: AbortSignal): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.#enqueue([{ ...this.#callOf(item, signal), resolve, reject }], reject);
+    });
+  }
+
+  submitAll(items: readonly Item[], signal?: AbortSignal): Promise<Answer[]> {
+    if (items.length === 0) return Promise.resolve([]);
+    return new Promise((resolve, reject) => {
+      const answers = new Array<Answer>(items.length);
+      let missingCount = items.length;
+      const calls = items.map((item, place) => {
+        const take = (answer: Answer | Promise<Answer>): void => {
+          // One promise for all of a call; only what is tried again alone has one of its own.
+          if (answer instanceof Promise) {
+            answer.then(take, reject);
+            return;
+          }
+          answers[place] = answer;
+          missingCount -= 1;
+          if (missingCount === 0) resolve(answers);
+        };
+        return { ...this.#callOf(item, signal), resolve: take, reject };
+      });
+      this.#enqueue(calls, reject);
+    });
+  }
+
+  #callOf(
+    item: Item,
+    signal: AbortSignal | undefined,
+  ): Pick<Call<Item, Answer>, 'item' | 'keys' | 'signal'> {
+    return { item, keys: this.#options.keysOf(item), signal };
+  }
+
+  #enqueue(calls: readonly Call<Item, Answer>[], reject: (error: unknown) => void): void {
+    if (this.#queue.length + calls.length > this.#options.queueMax) {
+      reject(new LeaseError('request.rate_limited'));
+      return;
+    }
+    for (const call of calls) this.#queue.push(call);
+    this.#arrived();
+  }
+
+  /** Something has come into the queue, or room in flight. */
+  #arrived(): void {
+    if (this.#options.isGathering !== true) {
+      this.#pump();
+    } else if (!this.#isGathering) {
+      this.#isGathering = true;
+      // eslint-disable-next-line no-restricted-globals -- no time: the end of this turn of the event loop
+      setImmediate(() => {
+        this.#isGathering = false;
+        this.#pump();
+      });
+    }
+  }
+
+  #pump(): void {
+    while (this.#inFlightCount < this.#options.inFlightMax && this.#queue.length > 0) {
+      const batch = this.#takeBatch();
+      if (batch.length === 0) return;
+      this.#inFlightCount += 1;
+      void this.#carryOut(batch).finally(() => {
+        this.#inFlightCount -= 1;
+        for (const call of batch) for (const key of call.keys) this.#keysInFlight.delete(key);
+        this.#arrived();
+      });
+    }
+  }
 
   /** Takes from the queue what one statement may hold, in order; the rest keeps its place. */
-  function takeBatch(): Call<Item, Answer>[] {
+  #takeBatch(): Call<Item, Answer>[] {
     const batch: Call<Item, Answer>[] = [];
     const rest: Call<Item, Answer>[] = [];
     // A key that stays behind blocks its later calls too, so that they keep their order.
     const blocked = new Set<string>();
-    for (const call of queue) {
+    for (const call of this.#queue) {
       if (call.signal?.aborted === true) {
         call.reject(call.signal.reason);
         continue;
       }
-      const isFree = call.keys.every((key) => !keysInFlight.has(key) && !blocked.has(key));
-      if (isFree && batch.length < options.batchSizeMax) {
+      const isFree = call.keys.every((key) => !this.#keysInFlight.has(key) && !blocked.has(key));
+      if (isFree && batch.length < this.#options.batchSizeMax) {
         batch.push(call);
-        for (const key of call.keys) keysInFlight.add(key);
+        for (const key of call.keys) this.#keysInFlight.add(key);
       } else {
         rest.push(call);
         for (const key of call.keys) blocked.add(key);
       }
     }
-    queue = rest;
+    this.#queue = rest;
     return batch;
   }
 
-  function pump(): void {
-    while (inFlightCount < options.inFlightMax && queue.length > 0) {
-      const batch = takeBatch();
-      if (batch.length === 0) return;
-      inFlightCount += 1;
-      void carryOut(batch).finally(() => {
-        inFlightCount -= 1;
-        for (const call of batch) for (const key of call.keys) keysInFlight.delete(key);
-        arrived();
-      });
-    }
-  }
-
-  /** Something has come into the queue. */
-  function arrived(): void {
-    if (options.isGathering !== true) {
-      pump();
-    } else if (!isGathering) {
-      isGathering = true;
-      setImmediate(() => {
-        isGathering = false;
-        pump();
-      });
-    }
-  }
-
-  async function carryOut(batch: readonly Call<Item, Answer>[], triesLeft = 1): Promise<void> {
-    options.onBatch?.(batch.length);
+  async #carryOut(batch: readonly Call<Item, Answer>[], triesLeft = 1): Promise<void> {
+    this.#options.onBatch?.(batch.length);
     let answers: readonly (Answer | Promise<Answer>)[];
     try {
-      answers = await options.run(batch.map((call) => call.item));
+      answers = await this.#options.run(batch.map((call) => call.item));
     } catch (error) {
-      await recover(batch, triesLeft, error);
+      await this.#recover(batch, triesLeft, error);
       return;
     }
     batch.forEach((call, index) => {
@@ -134,59 +188,20 @@ export function createCoalescer<Item, Answer>(
     });
   }
 
-  async function recover(
+  async #recover(
     batch: readonly Call<Item, Answer>[],
     triesLeft: number,
     error: unknown,
   ): Promise<void> {
     const failure = databaseFailureOf(error);
     if (failure === 'contention' && triesLeft > 0) {
-      await carryOut(batch, triesLeft - 1);
+      await this.#carryOut(batch, triesLeft - 1);
     } else if ((failure === 'contention' || failure === 'data') && batch.length > 1) {
       const middle = Math.ceil(batch.length / 2);
-      await carryOut(batch.slice(0, middle));
-      await carryOut(batch.slice(middle));
+      await this.#carryOut(batch.slice(0, middle));
+      await this.#carryOut(batch.slice(middle));
     } else {
       for (const call of batch) call.reject(error);
     }
   }
-
-  return {
-    submit: (item, signal) =>
-      new Promise((resolve, reject) => {
-        if (queue.length >= options.queueMax) {
-          reject(new LeaseError('request.rate_limited'));
-          return;
-        }
-        queue.push({ item, keys: options.keysOf(item), signal, resolve, reject });
-        arrived();
-      }),
-    submitAll: (items, signal) =>
-      new Promise((resolve, reject) => {
-        if (items.length === 0) {
-          resolve([]);
-          return;
-        }
-        if (queue.length + items.length > options.queueMax) {
-          reject(new LeaseError('request.rate_limited'));
-          return;
-        }
-        const answers = new Array<Answer>(items.length);
-        let missingCount = items.length;
-        for (const [place, item] of items.entries()) {
-          const take = (answer: Answer | Promise<Answer>): void => {
-            // One promise for all of a call; only what is tried again alone has one of its own.
-            if (answer instanceof Promise) {
-              answer.then(take, reject);
-              return;
-            }
-            answers[place] = answer;
-            missingCount -= 1;
-            if (missingCount === 0) resolve(answers);
-          };
-          queue.push({ item, keys: options.keysOf(item), signal, resolve: take, reject });
-        }
-        arrived();
-      }),
-  };
 }

@@ -37,101 +37,118 @@ export interface HintsOptions {
 }
 
 export function openHints(options: HintsOptions): Hints {
-  const listeners = new Map<string, Set<() => void>>();
-  let pending = new Set<string>();
-  let isSending = false;
-  let isClosed = false;
-  let client: pg.Client | undefined;
-  let cancelReconnect: (() => void) | undefined;
+  return new DatabaseHints(options);
+}
 
-  function deliver(topic: string): void {
-    for (const fn of [...(listeners.get(topic) ?? [])]) fn();
+class DatabaseHints implements Hints {
+  readonly #options: HintsOptions;
+  readonly #listeners = new Map<string, Set<() => void>>();
+  readonly #listening: Promise<void>;
+  #pending = new Set<string>();
+  #isSending = false;
+  #isClosed = false;
+  #client: pg.Client | undefined;
+  #cancelReconnect: (() => void) | undefined;
+
+  constructor(options: HintsOptions) {
+    this.#options = options;
+    this.#listening = this.#listen();
   }
 
-  async function listen(): Promise<void> {
-    if (isClosed) return;
-    const next = new pg.Client({ connectionString: options.databaseUrl, keepAlive: true });
-    client = next;
+  notify(topic: string): void {
+    this.#deliver(topic);
+    this.#pending.add(topic);
+    void this.#send();
+  }
+
+  on(topic: string, fn: () => void): () => void {
+    const fns = this.#listeners.get(topic) ?? new Set();
+    fns.add(fn);
+    this.#listeners.set(topic, fns);
+    return () => {
+      fns.delete(fn);
+      if (fns.size === 0 && this.#listeners.get(topic) === fns) this.#listeners.delete(topic);
+    };
+  }
+
+  next(topic: string, atMs: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const finish = (): void => {
+        off();
+        cancelTimer();
+        signal?.removeEventListener('abort', finish);
+        resolve();
+      };
+      const off = this.on(topic, finish);
+      const cancelTimer = this.#options.clock.at(atMs, finish);
+      if (signal?.aborted === true) finish();
+      else signal?.addEventListener('abort', finish);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelReconnect?.();
+    await this.#listening;
+    await this.#client?.end().catch(this.#options.onError);
+  }
+
+  #deliver(topic: string): void {
+    for (const fn of [...(this.#listeners.get(topic) ?? [])]) fn();
+  }
+
+  async #listen(): Promise<void> {
+    if (this.#isClosed) return;
+    const client = new pg.Client({
+      connectionString: this.#options.databaseUrl,
+      keepAlive: true,
+    });
+    this.#client = client;
     let isOver = false;
     const onEnd = (): void => {
       if (isOver) return;
       isOver = true;
-      void next.end().catch(options.onError);
-      if (isClosed) return;
-      cancelReconnect = options.clock.at(options.clock.nowMs() + RECONNECT_MS, () => void listen());
+      void client.end().catch(this.#options.onError);
+      this.#reconnectLater();
     };
-    next.on('error', onEnd);
-    next.on('end', onEnd);
-    next.on('notification', (message) => {
-      for (const topic of topicsOf(message.payload ?? '')) deliver(topic);
+    client.on('error', onEnd);
+    client.on('end', onEnd);
+    client.on('notification', (message) => {
+      for (const topic of topicsOf(message.payload ?? '')) this.#deliver(topic);
     });
     try {
-      await next.connect();
-      await next.query(`listen ${CHANNEL}`);
+      await client.connect();
+      await client.query(`listen ${CHANNEL}`);
       // What was said while nobody listened is unknown: everyone looks once.
-      for (const topic of [...listeners.keys()]) deliver(topic);
+      for (const topic of [...this.#listeners.keys()]) this.#deliver(topic);
     } catch (error) {
-      options.onError(error);
+      this.#options.onError(error);
       onEnd();
     }
   }
 
-  async function send(): Promise<void> {
-    if (isSending) return;
-    isSending = true;
-    while (pending.size > 0 && !isClosed) {
-      const topics = [...pending];
-      pending = new Set();
+  #reconnectLater(): void {
+    if (this.#isClosed) return;
+    const { clock } = this.#options;
+    this.#cancelReconnect = clock.at(clock.nowMs() + RECONNECT_MS, () => void this.#listen());
+  }
+
+  async #send(): Promise<void> {
+    if (this.#isSending) return;
+    this.#isSending = true;
+    while (this.#pending.size > 0 && !this.#isClosed) {
+      const topics = [...this.#pending];
+      this.#pending = new Set();
       for (const payload of payloadsOf(topics)) {
         try {
-          await options.sql.$queryRaw`select pg_notify(${CHANNEL}, ${payload})::text`;
+          await this.#options.sql.$queryRaw`select pg_notify(${CHANNEL}, ${payload})::text`;
         } catch (error) {
-          options.onError(error);
+          this.#options.onError(error);
         }
       }
     }
-    isSending = false;
+    this.#isSending = false;
   }
-
-  const listening = listen();
-
-  function on(topic: string, fn: () => void): () => void {
-    const fns = listeners.get(topic) ?? new Set();
-    fns.add(fn);
-    listeners.set(topic, fns);
-    return () => {
-      fns.delete(fn);
-      if (fns.size === 0) listeners.delete(topic);
-    };
-  }
-
-  return {
-    notify(topic) {
-      deliver(topic);
-      pending.add(topic);
-      void send();
-    },
-    on,
-    next: (topic, atMs, signal) =>
-      new Promise((resolve) => {
-        const finish = (): void => {
-          off();
-          cancelTimer();
-          signal?.removeEventListener('abort', finish);
-          resolve();
-        };
-        const off = on(topic, finish);
-        const cancelTimer = options.clock.at(atMs, finish);
-        if (signal?.aborted === true) finish();
-        else signal?.addEventListener('abort', finish);
-      }),
-    async close() {
-      isClosed = true;
-      cancelReconnect?.();
-      await listening;
-      await client?.end().catch(options.onError);
-    },
-  };
 }
 
 /** Groups topics into payloads that PostgreSQL takes. */

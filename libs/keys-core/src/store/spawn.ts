@@ -108,11 +108,11 @@ async function insertBackend(
   await tx.$queryRaw`
     with made as (
       insert into backend (
-        id, drone_id, datacenter, program, args, env, lifetime_limit_seconds,
+        id, drone_id, datacenter, clock_id, program, args, env, lifetime_limit_seconds,
         namespace, name, tag, lease_id, fencing_token, status, status_rank
       )
       values (
-        ${plan.backendId}, ${plan.droneId}, ${store.datacenter}, ${plan.program},
+        ${plan.backendId}, ${plan.droneId}, ${store.datacenter}, ${clock.clockId}::uuid, ${plan.program},
         ${JSON.stringify(plan.args)}::jsonb, ${JSON.stringify(plan.env)}::jsonb,
         ${plan.lifetimeLimitSeconds}::int, ${own.namespace}, ${own.name}, ${plan.request.tag},
         ${own.leaseId}::uuid, ${own.fencingToken}::bigint, 'scheduled', 0

@@ -52,10 +52,10 @@ export async function aBackend(
   const status = of.status ?? 'ready';
   await sql.$queryRaw`
     insert into backend (
-      id, drone_id, datacenter, program, args, env, namespace, name, tag, lease_id, fencing_token,
+      id, drone_id, datacenter, clock_id, program, args, env, namespace, name, tag, lease_id, fencing_token,
       status, status_rank, created_at, status_at
     )
-    select ${backendId}, ${of.droneId}, 'local', 'room', '[]', '{}', ${of.namespace ?? ''},
+    select ${backendId}, ${of.droneId}, 'local', gen_random_uuid(), 'room', '[]', '{}', ${of.namespace ?? ''},
       ${of.name ?? 'demo'}, '', ${leaseId}::uuid, 1, ${status}, ${statusRank(status)}, t.at, t.at
     from (select clock_timestamp() - ${of.ageMs ?? 0}::float8 * interval '1 millisecond' as at) as t
     returning id`;

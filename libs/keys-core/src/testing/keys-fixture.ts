@@ -1,5 +1,5 @@
 import type { ConnectInput, Caller, BackendReport, ConnectResult, KeyService } from '../faces/keys/key-types.ts';
-import type { ChooseDrone } from '../faces/keys/connect.ts';
+import type { ChooseDrone } from '../faces/keys/start-backend.ts';
 import { createKeyService } from '../faces/keys/key-service.ts';
 import type { BackendStatus } from '../kernel/backend-state.ts';
 import { HEARTBEAT_MS, KEY_LADDERS } from '../kernel/ladder.ts';

@@ -1,7 +1,7 @@
 import { statusRank, type BackendStatus } from '../../kernel/backend-state.ts';
 import { LeaseError, ERROR_CODES, type ErrorCode } from '../../kernel/errors.ts';
 import { LIMITS } from '../../kernel/limits.ts';
-import { AnsweredMeanwhile } from './connect.ts';
+import { AnsweredMeanwhile } from './start-backend.ts';
 import { readAnswer, recordAnswer, type RecordedAnswer } from '../../store/requests.ts';
 import { readBackendAnswer } from '../../store/backend-answer.ts';
 import type { Store } from '../../store/open-store.ts';

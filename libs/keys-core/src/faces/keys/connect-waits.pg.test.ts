@@ -216,3 +216,19 @@ describe('F7b connect after the database’s clock stepped forward', () => {
     expect(await rowCounts(on)).toMatchObject({ backends: 2 });
   });
 });
+
+describe('connect to a key whose drone has another warden', () => {
+  test('C47 its backend ended with the warden that it was given to: nobody is sent there', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const old = await connect(on);
+    await on.keys.report(reportOf(drone, old.backendId, 'ready', { address: 'h:1' }));
+    await aDrone(on.store.prisma, { droneId: drone.droneId });
+
+    const refused = connect(on, { waitMs: 0 });
+
+    await expect(refused).rejects.toMatchObject({ code: 'key.holder_unreachable' });
+    await age(on, old.leaseId, 60_000);
+    expect(await connect(on)).toMatchObject({ spawned: true, droneId: drone.droneId });
+  });
+});

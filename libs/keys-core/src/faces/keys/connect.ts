@@ -13,36 +13,16 @@
  * N concurrent connects for one key end in one spawn because the grant statement is the judge; the
  * others of one process wait for the first attempt instead of competing with it.
  */
-import { LeaseError, assertNever } from '../../kernel/errors.ts';
-import type { Ladder } from '../../kernel/ladder.ts';
-import { isStopping, type BackendStatus } from '../../kernel/backend-state.ts';
-import { databaseFailureOf } from '../../store/database-errors.ts';
+import type { BackendStatus } from '../../kernel/backend-state.ts';
+import { LeaseError, assertNever, invariant } from '../../kernel/errors.ts';
 import { createKeyStateReader, type KeyStateRow } from '../../store/key-state.ts';
-import { timed } from '../../store/lease-store.ts';
 import type { Store } from '../../store/open-store.ts';
-import { readAnswer } from '../../store/requests.ts';
 import { isoOf } from '../../store/rows.ts';
-import { spawn, type SpawnOutcome, type SpawnPlan } from '../../store/spawn.ts';
 import { dropTicket, holdTicket } from '../../store/tickets.ts';
-import { decideConnect, type KeyState } from './decide-connect.ts';
-import type { Caller, ConnectInput, ConnectResult, SpawnRequest } from './key-types.ts';
-
-/** Chooses a drone for a program, or says why there is none. */
-export type ChooseDrone = (
-  wanted: Pick<SpawnRequest, 'program' | 'args' | 'env'>,
-) => Promise<{ readonly droneId: string } | { readonly problem: 'no_drone' | 'not_allowed' }>;
-
-export interface ConnectDeps {
-  readonly store: Store;
-  readonly ladder: Ladder;
-  readonly heartbeatMs: number;
-  readonly chooseDrone: ChooseDrone;
-}
-
-/** Another request with the same idempotency key was answered while this one was carried out. */
-export class AnsweredMeanwhile extends Error {
-  override readonly name = 'AnsweredMeanwhile';
-}
+import { decideConnect, type ConnectDecision, type KeyState } from './decide-connect.ts';
+import { keyTopic } from './key-topic.ts';
+import type { Caller, ConnectInput, ConnectResult } from './key-types.ts';
+import { RANDOM_ID_LENGTH, startBackend, type ConnectDeps, type Wanted } from './start-backend.ts';
 
 /** How long a waiting connect goes without looking when no hint comes. */
 const LOOK_INTERVAL_MS = 500;
@@ -57,11 +37,8 @@ const LOOK_AGAIN_FIRST_MS = 10;
  * because on a slow machine the winner is as slow as the loser.
  */
 const LOST_SPAWNS_MIN = 8;
-/** How often a connect chooses another drone because the chosen one was drained meanwhile. */
-const DRONE_TRIES_MAX = 3;
 /** Plane's form of a generated key. */
 const RANDOM_KEY_PREFIX = 'lk-';
-const RANDOM_LENGTH = 14;
 
 export type Connect = (
   input: ConnectInput,
@@ -69,88 +46,122 @@ export type Connect = (
   signal: AbortSignal,
 ) => Promise<ConnectResult>;
 
-interface Wanted {
-  readonly key: { readonly name: string; readonly namespace: string; readonly tag: string };
-  readonly input: ConnectInput;
-  readonly caller: Caller;
-  readonly signal: AbortSignal;
+/** What all connects of a controller share. */
+interface Shared extends ConnectDeps {
+  readonly readState: (key: Wanted['key']) => Promise<KeyState | undefined>;
+  /** Spawn attempts under way in this process, by topic. */
+  readonly spawning: Map<string, Promise<unknown>>;
 }
 
 export function createConnect(deps: ConnectDeps): Connect {
-  const { store } = deps;
-  /** Spawn attempts under way in this process, by topic. */
-  const spawning = new Map<string, Promise<unknown>>();
+  const { ids } = deps.store;
+  const readRow = createKeyStateReader(deps.store, deps.heartbeatMs);
+  const shared: Shared = {
+    ...deps,
+    readState: async (key) => stateOf(await readRow(key)),
+    spawning: new Map(),
+  };
+  return (input, caller, signal) => {
+    const key = input.key ?? {
+      name: `${RANDOM_KEY_PREFIX}${ids.alphanumeric(RANDOM_ID_LENGTH)}`,
+      namespace: '',
+      tag: '',
+    };
+    return new OneConnect(shared, { key, input, caller, signal }).run();
+  };
+}
 
-  const readRow = createKeyStateReader(store, deps.heartbeatMs);
+/** One connect, from its first look to its answer. See the top of this file. */
+class OneConnect {
+  readonly #shared: Shared;
+  readonly #store: Store;
+  readonly #wanted: Wanted;
+  readonly #topic: string;
+  readonly #startedAtMs: number;
+  #ticketId: string | undefined;
+  #lostSpawnsCount = 0;
 
-  async function read(key: Wanted['key']): Promise<KeyState | undefined> {
-    const row = await readRow(key);
-    return row === undefined ? undefined : stateOf(row);
+  constructor(shared: Shared, wanted: Wanted) {
+    this.#shared = shared;
+    this.#store = shared.store;
+    this.#wanted = wanted;
+    this.#topic = keyTopic(wanted.key);
+    this.#startedAtMs = shared.store.clock.nowMs();
   }
 
-  async function connectOnce(wanted: Wanted): Promise<ConnectResult> {
-    const { key, input, caller, signal } = wanted;
-    const topic = keyTopic(key);
-    const startedAtMs = store.clock.nowMs();
-    const ticketId = store.ids.uuid();
-    let hasTicket = false;
+  async run(): Promise<ConnectResult> {
     let isAnswered = false;
-    let lostSpawnsCount = 0;
     try {
-      for (;;) {
-        signal.throwIfAborted();
-        await spawning.get(topic);
-        const state = await read(key);
-        const decision = decideConnect(state, { tag: key.tag, hasSpawn: input.spawn !== undefined });
-        switch (decision.do) {
-          case 'return':
-            store.observer.grant('key', 'denied', 'active');
-            isAnswered = true;
-            return resultOf(store, state as KeyState, false);
-          case 'refuse':
-            store.observer.grant('key', 'denied', decision.code === 'key.unheld' ? 'free' : 'active');
-            throw refusalOf(decision.code, state);
-          case 'wait': {
-            const leftMs = startedAtMs + input.waitMs - store.clock.nowMs();
-            if (leftMs <= 0) {
-              store.observer.grant('key', 'denied', 'active');
-              throw new LeaseError(decision.code, undefined, {
-                details: { remainingMs: Math.ceil(decision.remainingMs), holder: state?.lease.holder },
-              });
-            }
-            await holdTicket(store.prisma, { face: 'key', ...key }, {
-              ticketId, waiter: caller.actor, principal: caller.principal,
-            });
-            hasTicket = true;
-            const waitMs = Math.min(leftMs, LOOK_INTERVAL_MS, Math.max(1, decision.remainingMs));
-            await store.hints.next(topic, store.clock.nowMs() + waitMs, signal);
-            break;
-          }
-          case 'spawn': {
-            // Others of this process have read the same: one of them tries, the rest look again.
-            if (spawning.has(topic)) break;
-            const attempt = startBackend(wanted);
-            const settled = attempt.then(() => undefined, () => undefined);
-            spawning.set(topic, settled);
-            const made = await attempt.finally(() => {
-              if (spawning.get(topic) === settled) spawning.delete(topic);
-            });
-            isAnswered = made !== undefined;
-            if (made !== undefined) return made;
-            lostSpawnsCount += 1;
-            await pauseAfterLostSpawn(wanted, { startedAtMs, lostSpawnsCount });
-            break;
-          }
-          default:
-            assertNever(decision);
-        }
-      }
+      let answer: ConnectResult | undefined;
+      while (answer === undefined) answer = await this.#look();
+      isAnswered = true;
+      return answer;
     } finally {
-      if (hasTicket) {
-        store.observer.waited('key', store.clock.nowMs() - startedAtMs, isAnswered ? 'granted' : 'gave_up');
-        await dropTicket(store.prisma, ticketId).catch(() => undefined);
-      }
+      await this.#leaveTheLine(isAnswered);
     }
+  }
+
+  /** Looks once and does what is to be done; undefined when it must look again. */
+  async #look(): Promise<ConnectResult | undefined> {
+    const { key, input, signal } = this.#wanted;
+    signal.throwIfAborted();
+    await this.#shared.spawning.get(this.#topic);
+    const state = await this.#shared.readState(key);
+    const decision = decideConnect(state, { tag: key.tag, hasSpawn: input.spawn !== undefined });
+    switch (decision.do) {
+      case 'return':
+        this.#store.observer.grant('key', 'denied', 'active');
+        return resultOf(this.#store, state);
+      case 'refuse':
+        this.#store.observer.grant('key', 'denied', decision.code === 'key.unheld' ? 'free' : 'active');
+        throw refusalOf(decision.code, state);
+      case 'wait':
+        await this.#wait(decision, state);
+        return undefined;
+      case 'spawn':
+        return this.#spawn();
+      default:
+        return assertNever(decision);
+    }
+  }
+
+  /** @throws {LeaseError} the decision's code when the wait is over. */
+  async #wait(
+    decision: Extract<ConnectDecision, { do: 'wait' }>,
+    state: KeyState | undefined,
+  ): Promise<void> {
+    const { key, input, caller, signal } = this.#wanted;
+    const leftMs = this.#startedAtMs + input.waitMs - this.#store.clock.nowMs();
+    if (leftMs <= 0) {
+      this.#store.observer.grant('key', 'denied', 'active');
+      throw new LeaseError(decision.code, undefined, {
+        details: { remainingMs: Math.ceil(decision.remainingMs), holder: state?.lease.holder },
+      });
+    }
+    this.#ticketId ??= this.#store.ids.uuid();
+    const ticket = { ticketId: this.#ticketId, waiter: caller.actor, principal: caller.principal };
+    await holdTicket(this.#store.prisma, { face: 'key', ...key }, ticket);
+    const waitMs = Math.min(leftMs, LOOK_INTERVAL_MS, Math.max(1, decision.remainingMs));
+    await this.#store.hints.next(this.#topic, this.#store.clock.nowMs() + waitMs, signal);
+  }
+
+  async #leaveTheLine(isAnswered: boolean): Promise<void> {
+    if (this.#ticketId === undefined) return;
+    const waitedMs = this.#store.clock.nowMs() - this.#startedAtMs;
+    this.#store.observer.waited('key', waitedMs, isAnswered ? 'granted' : 'gave_up');
+    // A ticket that could not be dropped lapses.
+    await dropTicket(this.#store.prisma, this.#ticketId).catch(() => undefined);
+  }
+
+  async #spawn(): Promise<ConnectResult | undefined> {
+    const { spawning } = this.#shared;
+    // Others of this process have read the same: one of them tries, the rest look again.
+    if (spawning.has(this.#topic)) return undefined;
+    const attempt = startBackend(this.#shared, this.#wanted);
+    spawning.set(this.#topic, attempt.catch(() => undefined));
+    const made = await attempt.finally(() => spawning.delete(this.#topic));
+    if (made === undefined) await this.#pauseAfterLostSpawn();
+    return made;
   }
 
   /**
@@ -158,124 +169,22 @@ export function createConnect(deps: ConnectDeps): Connect {
    * committed. But after a jump of the database's clock a key can seem free for a whole ladder.
    * @throws {LeaseError} `grant.contended` when the wait is over.
    */
-  async function pauseAfterLostSpawn(
-    { key, input, signal }: Wanted,
-    so: { readonly startedAtMs: number; readonly lostSpawnsCount: number },
-  ): Promise<void> {
-    const nowMs = store.clock.nowMs();
-    const isWaitOver = nowMs >= so.startedAtMs + input.waitMs;
-    if (isWaitOver && so.lostSpawnsCount >= LOST_SPAWNS_MIN) throw new LeaseError('grant.contended');
-    const pauseMs = Math.min(LOOK_INTERVAL_MS, LOOK_AGAIN_FIRST_MS * 2 ** (so.lostSpawnsCount - 1));
-    await store.hints.next(keyTopic(key), nowMs + pauseMs, signal);
+  async #pauseAfterLostSpawn(): Promise<void> {
+    const { input, signal } = this.#wanted;
+    this.#lostSpawnsCount += 1;
+    const nowMs = this.#store.clock.nowMs();
+    const isWaitOver = nowMs >= this.#startedAtMs + input.waitMs;
+    if (isWaitOver && this.#lostSpawnsCount >= LOST_SPAWNS_MIN) throw new LeaseError('grant.contended');
+    const pauseMs = Math.min(LOOK_INTERVAL_MS, LOOK_AGAIN_FIRST_MS * 2 ** (this.#lostSpawnsCount - 1));
+    await this.#store.hints.next(this.#topic, nowMs + pauseMs, signal);
   }
-
-  /** One attempt to start a backend; undefined when somebody else was granted the key. */
-  async function startBackend(wanted: Wanted): Promise<ConnectResult | undefined> {
-    const { key, input } = wanted;
-    const asked = input.spawn;
-    if (asked === undefined) throw new LeaseError('key.unheld');
-    for (let tries = 0; tries < DRONE_TRIES_MAX; tries += 1) {
-      const chosen = await deps.chooseDrone(asked);
-      if ('problem' in chosen) {
-        throw new LeaseError(chosen.problem === 'no_drone' ? 'spawn.no_drone' : 'spawn.not_allowed');
-      }
-      const plan = planOf(deps, wanted, { ...asked, droneId: chosen.droneId });
-      const made = await runSpawn(plan);
-      if (made.outcome === 'held') return undefined;
-      if (made.outcome === 'drone_gone') continue;
-      const previousEnd = made.grant.previous?.end === 'expired' ? 'expired' : 'free';
-      store.observer.grant('key', 'granted', previousEnd);
-      store.hints.notify(`drone:${chosen.droneId}`);
-      for (const backendId of made.lostBackendIds) store.hints.notify(`backend:${backendId}`);
-      return {
-        key,
-        backendId: plan.backendId,
-        leaseId: made.grant.leaseId,
-        fencingToken: made.grant.fencingToken,
-        spawned: true,
-        status: 'scheduled',
-        address: null,
-        droneId: chosen.droneId,
-        datacenter: store.datacenter,
-      };
-    }
-    throw new LeaseError('spawn.no_drone');
-  }
-
-  async function runSpawn(plan: SpawnPlan): Promise<SpawnOutcome> {
-    try {
-      return await timed(store, 'connect', () => spawn(store, plan));
-    } catch (error) {
-      const failure = databaseFailureOf(error);
-      if (failure === 'contention') {
-        // A deadlock, or this very request is being carried out twice.
-        if (await isAnswered(plan)) throw new AnsweredMeanwhile();
-        return { outcome: 'held' };
-      }
-      if (failure === 'lost') throw new LeaseError('request.outcome_unknown', undefined, { cause: error });
-      throw error;
-    }
-  }
-
-  async function isAnswered({ idempotency }: SpawnPlan): Promise<boolean> {
-    if (idempotency === null) return false;
-    const answer = await readAnswer(store.prisma, idempotency.principal, idempotency.key);
-    return answer !== undefined;
-  }
-
-  return (input, caller, signal) => {
-    const key = input.key ?? {
-      name: `${RANDOM_KEY_PREFIX}${store.ids.alphanumeric(RANDOM_LENGTH)}`,
-      namespace: '',
-      tag: '',
-    };
-    return connectOnce({ key, input, caller, signal });
-  };
 }
 
-function planOf(
-  deps: ConnectDeps,
-  wanted: Wanted,
-  asked: SpawnRequest & { readonly droneId: string },
-): SpawnPlan {
-  const { key, input, caller } = wanted;
-  const { ids } = deps.store;
+function stateOf(row: KeyStateRow | undefined): KeyState | undefined {
+  if (row === undefined) return undefined;
+  const { backendId, backendStatus, address, droneId, isDroneReachable, isStopAsked } = row;
   return {
-    request: {
-      face: 'key',
-      namespace: key.namespace,
-      name: key.name,
-      leaseId: ids.uuid(),
-      holder: asked.droneId,
-      principal: asked.droneId,
-      tag: key.tag,
-      comment: null,
-      metadata: null,
-      ladder: deps.ladder,
-      actor: caller.actor,
-    },
-    droneId: asked.droneId,
-    backendId: `bk-${ids.alphanumeric(RANDOM_LENGTH)}`,
-    program: asked.program,
-    args: asked.args,
-    env: asked.env,
-    lifetimeLimitSeconds: asked.lifetimeLimitSeconds ?? null,
-    idempotency:
-      input.idempotencyKey === undefined
-        ? null
-        : { principal: caller.principal, key: input.idempotencyKey },
-  };
-}
-
-/** The topic of hints that a key was freed. */
-export function keyTopic(key: { readonly namespace: string; readonly name: string }): string {
-  return `key:${key.namespace}/${key.name}`;
-}
-
-function stateOf(row: KeyStateRow): KeyState {
-  const { backendId, backendStatus, address, droneId, isDroneReachable, isStopAsked, ...lease } = row;
-  return {
-    lease,
+    lease: row,
     isDroneReachable,
     isStopAsked,
     backend:
@@ -285,15 +194,16 @@ function stateOf(row: KeyStateRow): KeyState {
   };
 }
 
-function resultOf(store: Store, state: KeyState, spawned: boolean): ConnectResult {
+/** The backend that runs; {@link decideConnect} has seen that there is one. */
+function resultOf(store: Store, state: KeyState | undefined): ConnectResult {
+  invariant(state?.backend != null, 'a key is returned with its backend');
   const { lease, backend } = state;
-  if (backend === null || isStopping(backend.status)) throw new LeaseError('key.terminating');
   return {
     key: { name: lease.name, namespace: lease.namespace, tag: lease.tag },
     backendId: backend.id,
     leaseId: lease.leaseId,
     fencingToken: lease.fencingToken,
-    spawned,
+    spawned: false,
     status: backend.status,
     address: backend.address,
     droneId: backend.droneId,

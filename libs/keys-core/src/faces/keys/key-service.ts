@@ -9,7 +9,9 @@ import { revokeKey, terminateBackend, type StoppingBackend } from '../../store/o
 import { report } from '../../store/report.ts';
 import { isoOf } from '../../store/rows.ts';
 import { setRenewable } from '../../store/statements/set-renewable.ts';
-import { createConnect, keyTopic, type ChooseDrone } from './connect.ts';
+import { createConnect } from './connect.ts';
+import { keyTopic } from './key-topic.ts';
+import type { ChooseDrone } from './start-backend.ts';
 import { connectOnceFor, waitUntilReady } from './connect-answers.ts';
 import { getKey, keyHistory, keyWaiters, listKeyPage } from './key-reads.ts';
 import type { Caller, KeyRenewResult, KeyService } from './key-types.ts';

@@ -36,9 +36,9 @@ async function fill(client: pg.Client): Promise<void> {
     select 'd' || i, 'local', gen_random_uuid(), 1, 'v', '[{"name":"room"}]', 100, now(), 1, now()
     from generate_series(1, ${String(DRONES)}) i`);
   await client.query(`
-    insert into backend (id, drone_id, datacenter, program, args, env, namespace, name, tag, lease_id,
+    insert into backend (id, drone_id, datacenter, clock_id, program, args, env, namespace, name, tag, lease_id,
       fencing_token, status, status_rank)
-    select 'b' || i, 'd' || (1 + i % ${String(DRONES)}), 'local', 'room', '[]', '{}', '', 'k' || i, '',
+    select 'b' || i, 'd' || (1 + i % ${String(DRONES)}), 'local', gen_random_uuid(), 'room', '[]', '{}', '', 'k' || i, '',
       gen_random_uuid(), i, 'terminated', case when i % 50 = 0 then 4 else 7 end
     from generate_series(1, ${String(BACKENDS)}) i`);
   await client.query(`
