@@ -75,6 +75,7 @@ describe.concurrent('an agent that is killed', () => {
 
     expectSuccession(stage, {
       fault: 'agent killed and started again after soft',
+      isReleased: true,
       atMs,
       former,
       next,

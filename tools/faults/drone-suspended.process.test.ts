@@ -34,7 +34,7 @@ describe('a drone that is suspended as a whole', () => {
 
     const afterExpiryMs = Math.round(next.atMs - stage.expiryOf(former));
     console.log(
-      `drone suspended: the next connect succeeded after ${String(Math.round(next.atMs - atMs))} ms, ${String(afterExpiryMs)} ms after the expiry; awake for ${String(Math.round(ended.lastAtMs - wokenAtMs))} ms`,
+      `drone suspended: the next connect succeeded after ${String(Math.round(next.atMs - atMs))} ms, ${String(afterExpiryMs)} ms after the expiry; the old backend wrote for ${String(Math.max(0, Math.round(ended.lastAtMs - wokenAtMs)))} ms after waking`,
     );
     expect(afterExpiryMs).toBeLessThan(SUCCESSION_MS_MAX);
     expect(ended.lastAtMs - wokenAtMs, 'what a paused process may still do').toBeLessThan(
