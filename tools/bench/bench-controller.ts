@@ -48,7 +48,11 @@ const controller = await startController(
     retentionDays: 30,
     logLevel: 'silent',
   },
-  { clock: createBootClock(), ids: systemIds(), log: createLogger({ name: 'bench', level: 'silent' }) },
+  {
+    clock: createBootClock(),
+    ids: systemIds(),
+    log: createLogger({ name: 'bench', level: 'silent' }),
+  },
 );
 const servers: BenchServers = { controllerUrl: controller.url, emptyUrl: await startEmptyServer() };
 process.send?.(servers);

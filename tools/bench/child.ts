@@ -17,7 +17,10 @@ export function bundled(name: string): string {
 }
 
 /** Starts a program of this bundle and waits for its first message. */
-export async function startChild<Ready>(name: string, args: readonly string[]): Promise<Child<Ready>> {
+export async function startChild<Ready>(
+  name: string,
+  args: readonly string[],
+): Promise<Child<Ready>> {
   const child = fork(bundled(name), args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const [message] = (await Promise.race([
     once(child, 'message'),

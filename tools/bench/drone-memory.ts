@@ -82,15 +82,19 @@ async function startAgent(
       programs: { [PROGRAM]: { command: 'on-paper', readiness: { type: 'none' } } },
     }),
   );
-  const agent = spawn(process.execPath, [bundled('simulated-drone'), 'agent', '--config', configFile], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-    env: {
-      PATH: process.env['PATH'],
-      LEASEHOLD_TOKEN: drone.token,
-      LEASEHOLD_DATACENTER: 'bench',
-      LEASEHOLD_LOG_LEVEL: 'warn',
+  const agent = spawn(
+    process.execPath,
+    [bundled('simulated-drone'), 'agent', '--config', configFile],
+    {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env: {
+        PATH: process.env['PATH'],
+        LEASEHOLD_TOKEN: drone.token,
+        LEASEHOLD_DATACENTER: 'bench',
+        LEASEHOLD_LOG_LEVEL: 'warn',
+      },
     },
-  });
+  );
   rig.onClose(async () => {
     if (agent.exitCode !== null || agent.signalCode !== null) return;
     agent.kill('SIGKILL');
@@ -107,7 +111,7 @@ async function spawnBackends(
   keyCount: number,
 ): Promise<void> {
   const endsAtMs = performance.now() + READY_MS_MAX;
-  for (let first = 0; first < keyCount; ) {
+  for (let first = 0; first < keyCount;) {
     const count = Math.min(SPAWNS_AT_ONCE, keyCount - first);
     const answers = await Promise.allSettled(
       Array.from({ length: count }, (_, place) =>

@@ -34,11 +34,23 @@ export function tableOf(figures: readonly Figure[]): string {
   const lines = [
     HEAD,
     ...figures.map(({ what, ours, theirs, result, goal, isMet }) => [
-      what, ours, theirs, result, goal, isMet ? 'met' : 'NOT MET',
+      what,
+      ours,
+      theirs,
+      result,
+      goal,
+      isMet ? 'met' : 'NOT MET',
     ]),
   ];
-  const widths = HEAD.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  const widths = HEAD.map((_, column) =>
+    Math.max(...lines.map((line) => line[column]?.length ?? 0)),
+  );
   return lines
-    .map((line) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd())
+    .map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
     .join('\n');
 }

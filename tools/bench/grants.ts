@@ -57,6 +57,9 @@ async function grantCoalesced({ leases }: BenchDatabase): Promise<void> {
 }
 
 async function grantAlone({ store }: BenchDatabase): Promise<void> {
-  const granted = await grant(store.prisma, [aGrantRequest()], { mayTakeOver: true, onLocked: 'skip' });
+  const granted = await grant(store.prisma, [aGrantRequest()], {
+    mayTakeOver: true,
+    onLocked: 'skip',
+  });
   invariant(granted.size === 1, 'nobody holds a new name');
 }

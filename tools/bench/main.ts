@@ -19,7 +19,9 @@ async function main(args: readonly string[]): Promise<void> {
   const names = args.filter((arg) => arg !== '--quick');
   const unknown = names.filter((name) => MEASUREMENTS[name] === undefined);
   if (unknown.length > 0) {
-    throw new Error(`unknown: ${unknown.join(' ')}; there are ${Object.keys(MEASUREMENTS).join(' ')}`);
+    throw new Error(
+      `unknown: ${unknown.join(' ')}; there are ${Object.keys(MEASUREMENTS).join(' ')}`,
+    );
   }
   const rig = await openRig(args.includes('--quick'));
   const figures: Figure[] = [];

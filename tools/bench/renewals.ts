@@ -89,7 +89,10 @@ async function renewThroughStore({ leases }: BenchDatabase, { grants }: Call): P
     'key',
     grants.map((grant) => ({ ...grant, principal: PRINCIPAL })),
   );
-  invariant(outcomes.every((answer) => answer?.outcome === 'renewed'), 'the bench renews living grants');
+  invariant(
+    outcomes.every((answer) => answer?.outcome === 'renewed'),
+    'the bench renews living grants',
+  );
 }
 
 async function renewRaw({ pool }: BenchDatabase, { leaseIds }: Call): Promise<void> {

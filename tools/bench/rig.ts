@@ -6,9 +6,16 @@ import path from 'node:path';
 import type { Role } from '@leasehold/keys-core';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
 import {
-  createDatabase, createLeaseStore, findMigrationsDir, insertToken, migrate, newTokenSecret, openStore,
+  createDatabase,
+  createLeaseStore,
+  findMigrationsDir,
+  insertToken,
+  migrate,
+  newTokenSecret,
+  openStore,
   startEmbeddedPostgres,
-  type LeaseStore, type Store,
+  type LeaseStore,
+  type Store,
 } from '@leasehold/keys-core/store';
 import pg from 'pg';
 

@@ -16,7 +16,9 @@ const GOAL_PASS_MS = 100;
 export async function measureTableSize(rig: Rig): Promise<Figure[]> {
   const small = await rig.database('bench_small');
   const large = await rig.database('bench_large');
-  const rowCounts = rig.isQuick ? { small: 1_000, large: 20_000 } : { small: 10_000, large: 1_000_000 };
+  const rowCounts = rig.isQuick
+    ? { small: 1_000, large: 20_000 }
+    : { small: 10_000, large: 1_000_000 };
   await seedLeases(small.pool, rowCounts.small);
   await seedLeases(large.pool, rowCounts.large);
   const roundCount = rig.isQuick ? 2 : 9;
@@ -38,7 +40,11 @@ export async function measureTableSize(rig: Rig): Promise<Figure[]> {
     goal: `<= ${times(GOAL_COST_RATIO)}`,
     isMet: 1 / ratio <= GOAL_COST_RATIO,
   });
-  return [cost('fresh grants', fresh), cost('takeovers', taken), await reaperPass(large, rowCounts.large)];
+  return [
+    cost('fresh grants', fresh),
+    cost('takeovers', taken),
+    await reaperPass(large, rowCounts.large),
+  ];
 }
 
 async function grantFresh(database: BenchDatabase): Promise<number> {
@@ -87,7 +93,9 @@ async function rateOfBatches(
 
 /** Passes of the general reaper over a table in which nothing has expired, some rounds of them. */
 async function reaperPass({ store, pool }: BenchDatabase, rowCount: number): Promise<Figure> {
-  await pool.query(`update lease set expires_at = clock_timestamp() + interval '1 day' where expires_at < clock_timestamp() + interval '1 hour'`);
+  await pool.query(
+    `update lease set expires_at = clock_timestamp() + interval '1 day' where expires_at < clock_timestamp() + interval '1 hour'`,
+  );
   await pool.query('vacuum lease');
   const { rows } = await pool.query<{ pages: number }>(
     `select (pg_relation_size('lease') / current_setting('block_size')::int)::int as pages`,
@@ -95,7 +103,7 @@ async function reaperPass({ store, pool }: BenchDatabase, rowCount: number): Pro
   const pageCount = rows[0]?.pages ?? 0;
   const reaper = createReaper(store);
   const passes: { durationMs: number; readPages: number }[] = [];
-  for (let readPages = 0; readPages < pageCount * 3 && passes.length < 200; ) {
+  for (let readPages = 0; readPages < pageCount * 3 && passes.length < 200;) {
     const startedAtMs = performance.now();
     const pass = await reaper.runOnce();
     passes.push({ durationMs: performance.now() - startedAtMs, readPages: pass.readPages });
