@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { findOldestPostgres } from './libs/testing/src/oldest-postgres.ts';
 
 const root = import.meta.dirname;
 
@@ -23,6 +24,21 @@ const everywhere = {
 };
 
 const clusterSetup = ['libs/testing/src/global-setup.ts'];
+
+/** The kernel and the keys face once more, on the oldest PostgreSQL that the machine has. */
+const oldest = {
+  resolve,
+  ssr,
+  test: {
+    ...everywhere,
+    name: 'pg-oldest',
+    include: ['libs/keys-core/src/store/*.pg.test.ts', 'libs/keys-core/src/faces/**/*.pg.test.ts'],
+    globalSetup: ['libs/testing/src/global-setup-oldest.ts'],
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+    sequence: { groupOrder: 2 },
+  },
+};
 
 /** `unit` needs nothing, `pg` a PostgreSQL, `process` real processes too, one file at a time. */
 export default defineConfig({
@@ -67,9 +83,10 @@ export default defineConfig({
           fileParallelism: false,
           testTimeout: 90_000,
           hookTimeout: 60_000,
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 3 },
         },
       },
+      ...(findOldestPostgres() === undefined ? [] : [oldest]),
     ],
   },
 });

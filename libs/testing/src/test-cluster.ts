@@ -19,11 +19,15 @@ export interface TestCluster {
   stop(): Promise<void>;
 }
 
-/** Starts a cluster without fsync in a new temporary folder, with the template in it. */
-export async function startTestCluster(): Promise<TestCluster> {
+/**
+ * Starts a cluster without fsync in a new temporary folder, with the template in it: of the
+ * PostgreSQL that npm brings, or of the one in `nativeDir`.
+ */
+export async function startTestCluster(nativeDir?: string): Promise<TestCluster> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-test-'));
   const cluster: EmbeddedPostgres = await startEmbeddedPostgres({
     dataDir: path.join(folder, 'postgres'),
+    nativeDir,
     fsync: false,
     settings: { max_connections: '300', shared_buffers: '128MB', autovacuum_naptime: '5s' },
   });

@@ -4,7 +4,7 @@ import { chown, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LeaseError } from '../kernel/errors.ts';
-import { findBinaries } from './embedded-postgres/binaries.ts';
+import { binariesIn, findBinaries } from './embedded-postgres/binaries.ts';
 import { startFailure } from './embedded-postgres/failures.ts';
 import { takeCluster } from './embedded-postgres/ownership.ts';
 import { planRun, type RunPlan } from './embedded-postgres/run-as.ts';
@@ -20,6 +20,8 @@ export interface EmbeddedPostgresOptions {
   readonly fsync?: boolean | undefined;
   /** Server settings besides, by name. */
   readonly settings?: Readonly<Record<string, string>> | undefined;
+  /** Another PostgreSQL of this machine: the folder that holds its `bin`. */
+  readonly nativeDir?: string | undefined;
   /** Gets what PostgreSQL writes to its log, line by line, and what the operator should know. */
   readonly log?: ((line: string) => void) | undefined;
 }
@@ -53,7 +55,8 @@ export async function startEmbeddedPostgres(
   options: EmbeddedPostgresOptions,
 ): Promise<EmbeddedPostgres> {
   const asked = path.resolve(options.dataDir);
-  const found = await findBinaries();
+  const found =
+    options.nativeDir === undefined ? await findBinaries() : binariesIn(options.nativeDir);
   const plan = await orStartFailure(asked, () => planRun(found, asked));
   if (plan.notice) options.log?.(plan.notice);
   const dataDir = path.join(plan.dir, 'data');
