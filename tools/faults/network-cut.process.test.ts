@@ -51,7 +51,7 @@ describe.concurrent('a network between agent and controller that drops packets s
     });
   }
 
-  test('F9 healed before soft loses nothing: the same process, the same token, the key renewed', async () => {
+  test('F9 C29 healed before soft loses nothing, because a dropped connection releases nothing: the same process, the same token, the key renewed', async () => {
     const network = await networkOf();
     const programs = { brief: 'stubborn' } as const;
     await stage.startDrone({ droneId: 'brief-1', programs, controllerUrls: [network.url] });
