@@ -18,7 +18,11 @@ export interface ControllerLink {
    * each time, a new session begins with a message of its own.
    */
   follow(input: SessionInput, listener: SessionListener): () => void;
-  heartbeat(input: HeartbeatInput): Promise<void>;
+  /**
+   * Given up after `timeoutMs`, unsent if it is not sent by then: a reading of the clock that waited
+   * for a connection would be taken for a fresh one, and what is counted from it has passed.
+   */
+  heartbeat(input: HeartbeatInput, timeoutMs: number): Promise<void>;
   acknowledge(input: AckInput): Promise<void>;
   report(input: ReportInput): Promise<'recorded' | 'ignored' | 'kill'>;
   /** One answer per renewal, each naming its lease. */

@@ -199,7 +199,7 @@ describe('faults', () => {
 });
 
 describe('F9 the network between agent and controller drops everything in silence', () => {
-  test('for good: the backend is stopped on time, and the key passes to another drone', async () => {
+  test('for good: the backend is stopped on time, and the key passes on once it is back', async () => {
     await using fleet = await startFleet();
     await using network = await startSilentProxy(fleet.controllerUrl);
     fleet.startDrone({ controllerUrl: network.url });

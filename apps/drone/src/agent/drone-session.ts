@@ -147,24 +147,21 @@ export class DroneSession {
     const ref = { droneId: input.droneId, clockId: input.clockId, session };
     this.#current = ref;
     clearInterval(this.#heartbeats);
-    this.#heartbeats = setInterval(() => void this.#heartbeat(), heartbeatMs);
-    void this.#heartbeat();
+    this.#heartbeats = setInterval(() => void this.#heartbeat(heartbeatMs), heartbeatMs);
+    void this.#heartbeat(heartbeatMs);
     const waiters = this.#waiters;
     this.#waiters = [];
     for (const resolve of waiters) resolve(ref);
     this.#options.log.info({ session, heartbeatMs }, 'session opened');
   }
 
-  async #heartbeat(): Promise<void> {
+  async #heartbeat(timeoutMs: number): Promise<void> {
     const ref = this.#current;
     if (ref === undefined) return;
     try {
       const localTimeMs = this.#options.clock.nowMs();
-      await this.#options.link.heartbeat({
-        ...ref,
-        localTimeMs,
-        load: { backends: this.#options.backendCount() },
-      });
+      const load = { backends: this.#options.backendCount() };
+      await this.#options.link.heartbeat({ ...ref, localTimeMs, load }, timeoutMs);
     } catch (error) {
       if (error instanceof SessionSuperseded) this.superseded(ref);
       else this.#options.log.debug({ err: error }, 'a heartbeat got no answer');

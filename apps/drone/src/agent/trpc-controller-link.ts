@@ -62,8 +62,9 @@ export class TrpcControllerLink implements ControllerLink {
     };
   }
 
-  async heartbeat(input: HeartbeatInput): Promise<void> {
-    await answerOf(this.#client.api.drones.heartbeat.mutate(input));
+  async heartbeat(input: HeartbeatInput, timeoutMs: number): Promise<void> {
+    const signal = AbortSignal.timeout(timeoutMs);
+    await answerOf(this.#client.api.drones.heartbeat.mutate(input, { signal }));
   }
 
   async acknowledge(input: AckInput): Promise<void> {
