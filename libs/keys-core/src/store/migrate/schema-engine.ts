@@ -26,15 +26,20 @@ interface WebAssemblyApi {
   ): Promise<{ instance: { exports: Record<string, () => void> } }>;
 }
 
-let loaded: Promise<typeof Wasm> | undefined;
+/**
+ * The package's glue holds one instance of its WebAssembly for the process: a second one would take
+ * the memory from under the first. So this is the process's too, however often this module is loaded.
+ */
+const LOADED = Symbol.for('leasehold.schemaEngine');
+const place = globalThis as { [LOADED]?: Promise<typeof Wasm> };
 
 /** Calls `work` with an engine on the database, and gives its memory and connections back afterwards. */
 export async function withSchemaEngine<T>(
   options: SchemaEngineOptions,
   work: (engine: SchemaEngine) => Promise<T>,
 ): Promise<T> {
-  loaded ??= load();
-  const { SchemaEngine: Engine } = await loaded;
+  place[LOADED] ??= load();
+  const { SchemaEngine: Engine } = await place[LOADED];
   const adapter = new WholeScriptAdapter({
     connectionString: options.databaseUrl,
     options: `-c lock_timeout=${String(options.lockTimeoutMs)}`,

@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest';
+import { KEY_LADDERS } from '@leasehold/keys-core';
+import { PATIENT_LADDER, startFleet } from '../testing/fleet-fixture.ts';
+import {
+  anotherThan,
+  connect,
+  connectWithin,
+  expectOneAtATime,
+  isBeating,
+  linesOf,
+  untilOnline,
+} from '../testing/fleet-steps.ts';
+import { isRunning } from '../testing/processes.ts';
+import { until } from '../testing/wait.ts';
+
+const { ttlMs } = KEY_LADDERS.fast;
+
+describe('a drone that ends, leaves or is replaced', () => {
+  test('F8 the warden is frozen: it is ended, its backends die with it, and the drone goes on', async () => {
+    await using fleet = await startFleet(PATIENT_LADDER);
+    fleet.startDrone();
+    await untilOnline(fleet);
+    const first = await connect(fleet);
+    const wardenPid = fleet.wardenPid();
+
+    process.kill(wardenPid, 'SIGSTOP');
+    await until('the frozen warden is ended', () => !isRunning(wardenPid), 15_000);
+    const next = await anotherThan(fleet, first.backendId, 2 * PATIENT_LADDER.ttlMs);
+    await until('the next one runs', isBeating(fleet, next.backendId));
+
+    expectOneAtATime(fleet, [first.backendId, next.backendId]);
+  });
+
+  test('Ctrl-C stops every backend softly, reports it and leaves no process', async () => {
+    await using fleet = await startFleet();
+    const agent = fleet.startDrone();
+    await untilOnline(fleet);
+    const { backendId } = await connect(fleet);
+    const wardenPid = fleet.wardenPid();
+
+    agent.child.kill('SIGINT');
+    await until('the agent ended', agent.hasEnded);
+
+    expect(agent.child.exitCode).toBe(0);
+    expect(linesOf(fleet, backendId).at(-1)?.kind).toBe('stop');
+    expect(isRunning(wardenPid)).toBe(false);
+    expect(await fleet.client.api.backends.get.query({ backendId })).toMatchObject({
+      status: 'terminated',
+      reason: 'external',
+    });
+  });
+
+  test('an agent that leaves hands its backends to the next one', async () => {
+    await using fleet = await startFleet(PATIENT_LADDER);
+    const agent = fleet.startDrone();
+    await untilOnline(fleet);
+    const first = await connect(fleet);
+
+    agent.child.kill('SIGUSR2');
+    await until('the agent ended', agent.hasEnded);
+    expect(agent.child.exitCode).toBe(0);
+    fleet.startDrone();
+    const seenAtMs = linesOf(fleet, first.backendId).at(-1)?.atMs ?? 0;
+    await until(
+      'it lives on',
+      () => (linesOf(fleet, first.backendId).at(-1)?.atMs ?? 0) > seenAtMs + PATIENT_LADDER.ttlMs,
+      20_000,
+    );
+
+    expect(await connect(fleet)).toMatchObject({ spawned: false, backendId: first.backendId });
+  });
+
+  test('the newest of two agents with one id wins; the other ends and stops nothing', async () => {
+    await using fleet = await startFleet(PATIENT_LADDER);
+    const former = fleet.startDrone();
+    await untilOnline(fleet);
+    const first = await connect(fleet);
+
+    fleet.startDrone();
+    await until('the former ended', former.hasEnded);
+
+    expect(former.child.exitCode).toBe(1);
+    await until('the backend goes on', isBeating(fleet, first.backendId));
+    expect(await connectWithin(fleet, ttlMs)).toMatchObject({
+      spawned: false,
+      backendId: first.backendId,
+    });
+  });
+});
