@@ -31,7 +31,7 @@ interface WebAssemblyApi {
  * the memory from under the first. So this is the process's too, however often this module is loaded.
  */
 const LOADED = Symbol.for('leasehold.schemaEngine');
-const place = globalThis as { [LOADED]?: Promise<typeof Wasm> };
+const place = globalThis as { [LOADED]?: Promise<typeof Wasm> | undefined };
 
 /** Calls `work` with an engine on the database, and gives its memory and connections back afterwards. */
 export async function withSchemaEngine<T>(
