@@ -2,10 +2,61 @@
  * What travels: every input as a strict schema (an unknown field is an error), and the types of the
  * answers. Browser-safe: it loads neither the routers nor a database.
  */
-export * from './contract/audit.ts';
-export * from './contract/backends.ts';
-export * from './contract/common.ts';
-export * from './contract/drones.ts';
-export * from './contract/fleet.ts';
-export * from './contract/keys.ts';
-export * from './contract/tokens.ts';
+export { auditListInputSchema } from './contract/audit.ts';
+export {
+  backendIdInputSchema,
+  backendListInputSchema,
+  backendTerminateInputSchema,
+} from './contract/backends.ts';
+export {
+  textSchema,
+  nameSchema,
+  namespaceSchema,
+  tagSchema,
+  holderSchema,
+  reasonSchema,
+  idempotencyKeySchema,
+  leaseIdSchema,
+  fencingTokenSchema,
+  idSchema,
+  datacenterSchema,
+  localTimeMsSchema,
+  instantSchema,
+  cursorSchema,
+  envNameSchema,
+  limitSchema,
+  deadlinesSchema,
+  grantRefSchema,
+} from './contract/common.ts';
+export {
+  droneIdInputSchema,
+  droneListInputSchema,
+  droneActInputSchema,
+} from './contract/drones.ts';
+export {
+  offeredProgramSchema,
+  sessionInputSchema,
+  heartbeatInputSchema,
+  ackInputSchema,
+  reportInputSchema,
+  type ReportOutcome,
+  type SessionOpened,
+  type SpawnAction,
+  type TerminateAction,
+  type DroneMessage,
+} from './contract/fleet.ts';
+export {
+  keyNameSchema,
+  spawnSchema,
+  connectInputSchema,
+  keyListInputSchema,
+  keyRenewInputSchema,
+  keyRenewableInputSchema,
+  keyRevokeInputSchema,
+  keyPageInputSchema,
+} from './contract/keys.ts';
+export {
+  tokenCreateInputSchema,
+  tokenListInputSchema,
+  tokenRevokeInputSchema,
+} from './contract/tokens.ts';

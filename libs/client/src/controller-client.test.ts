@@ -113,8 +113,9 @@ describe('controller client', () => {
     const url = await webSocketServer((socket) => {
       socket.on('message', (message: Buffer) => {
         const { id } = JSON.parse(message.toString()) as { id?: number };
-        if (id !== undefined)
-          {socket.send(JSON.stringify({ id, error: { message: 'wait', code: -32_000, data } }));}
+        if (id !== undefined) {
+          socket.send(JSON.stringify({ id, error: { message: 'wait', code: -32_000, data } }));
+        }
       });
     });
     const client = aClient({ url });

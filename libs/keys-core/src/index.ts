@@ -1,16 +1,77 @@
 /** The pure part of Leasehold: it runs anywhere, reads no clock and opens nothing. */
-export * from './kernel/clock.ts';
-export * from './kernel/drone-status.ts';
-export * from './kernel/errors.ts';
-export * from './kernel/events.ts';
-export * from './kernel/fencing-token.ts';
-export * from './kernel/ladder.ts';
-export * from './kernel/lease.ts';
-export * from './kernel/limits.ts';
-export * from './kernel/outcomes.ts';
-export * from './kernel/resource.ts';
-export * from './kernel/roles.ts';
-export * from './kernel/text.ts';
-export * from './kernel/backend-state.ts';
-export * from './holder/backoff.ts';
-export * from './holder/lease-keeper.ts';
+export type { Clock, IdSource } from './kernel/clock.ts';
+export { DRONE_STATUSES, type DroneStatus } from './kernel/drone-status.ts';
+export {
+  ERROR_CODES,
+  type ErrorCode,
+  LeaseError,
+  InvariantError,
+  invariant,
+  assertNever,
+} from './kernel/errors.ts';
+export { EVENT_KINDS, type EventKind, type LeaseEvent } from './kernel/events.ts';
+export { isFencingToken, compareFencingTokens } from './kernel/fencing-token.ts';
+export {
+  type Ladder,
+  type Deadlines,
+  KEY_LADDERS,
+  HEARTBEAT_MS,
+  ladderProblems,
+  assertLadder,
+  toleratedClockRatio,
+  deadlinesFrom,
+  serviceLadder,
+} from './kernel/ladder.ts';
+export {
+  PHASES,
+  type Phase,
+  type EndReason,
+  type PhaseInput,
+  phaseOf,
+  type LeaseRow,
+} from './kernel/lease.ts';
+export { LIMITS } from './kernel/limits.ts';
+export {
+  type GrantRequest,
+  type Grant,
+  type GrantOutcome,
+  type GrantRef,
+  REFUSAL_REASONS,
+  type RefusalReason,
+  type RenewOutcome,
+  RELEASE_OUTCOMES,
+  type ReleaseOutcome,
+  type RevokeOutcome,
+} from './kernel/outcomes.ts';
+export {
+  FACES,
+  type Face,
+  type Resource,
+  RESERVED_NAMESPACE,
+  resourceKey,
+  nameProblem,
+  namespaceProblem,
+  joinNamespace,
+  assertNamespace,
+  assertResource,
+  isWithinNamespace,
+} from './kernel/resource.ts';
+export { LADDER_ROLES, ROLES, type LadderRole, type Role, roleAllows } from './kernel/roles.ts';
+export { utf8Bytes, textProblem, jsonProblem, assertText } from './kernel/text.ts';
+export {
+  BACKEND_STATUSES,
+  type BackendStatus,
+  TERMINATION_REASONS,
+  type TerminationReason,
+  statusRank,
+  isStopping,
+} from './kernel/backend-state.ts';
+export { type BackoffOptions, backoffMs } from './holder/backoff.ts';
+export {
+  type KeyLossReason,
+  type KeeperEffect,
+  type LeaseKeeperOptions,
+  GAP_MS,
+  LeaseKeeper,
+  isFirstGrantPlausible,
+} from './holder/lease-keeper.ts';

@@ -1,4 +1,19 @@
 /** The keys face: Plane's keys over the kernel. */
 export { createKeyService, storeErrorOf, type KeyServiceDeps } from './faces/keys/key-service.ts';
 export type { ChooseDrone } from './faces/keys/start-backend.ts';
-export * from './faces/keys/key-types.ts';
+export {
+  type Caller,
+  type ConnectInput,
+  type SpawnRequest,
+  type ConnectResult,
+  type KeyView,
+  KEY_SORTS,
+  type KeyListInput,
+  type Page,
+  type KeyPage,
+  type EventView,
+  type WaiterView,
+  type KeyRenewResult,
+  type BackendReport,
+  type KeyService,
+} from './faces/keys/key-types.ts';

@@ -5,34 +5,84 @@ export { SILENT_OBSERVER, type StatementKind, type StoreObserver } from './store
 export { databaseFailureOf, sqlStateOf, type DatabaseFailure } from './store/database-errors.ts';
 export type { Hints } from './store/hints.ts';
 export {
-  findToken, hasAdminToken, insertToken, listTokens, revokeToken, tokensInForce,
-  type NewToken, type TokenAccess, type TokenView,
+  findToken,
+  hasAdminToken,
+  insertToken,
+  listTokens,
+  revokeToken,
+  tokensInForce,
+  type NewToken,
+  type TokenAccess,
+  type TokenView,
 } from './store/access/api-tokens.ts';
-export { listAudit, writeAudit, type AuditEntry, type AuditListInput, type AuditView } from './store/access/audit.ts';
+export {
+  listAudit,
+  writeAudit,
+  type AuditEntry,
+  type AuditListInput,
+  type AuditView,
+} from './store/access/audit.ts';
 export { bootstrapCredentials, type Credentials } from './store/access/bootstrap-credentials.ts';
-export { createTokenAuthority, TOKENS_TOPIC, type TokenAuthority } from './store/access/token-authority.ts';
+export {
+  createTokenAuthority,
+  TOKENS_TOPIC,
+  type TokenAuthority,
+} from './store/access/token-authority.ts';
 export { hashTokenSecret, isTokenSecret, newTokenSecret } from './store/access/token-secret.ts';
 export {
-  getBackend, listBackends, readBackendStates, type BackendListInput, type NamespaceLimits,
+  getBackend,
+  listBackends,
+  readBackendStates,
+  type BackendListInput,
+  type NamespaceLimits,
 } from './store/fleet/backends.ts';
-export { chooseDrone, type DroneChoice, type DroneChoiceInput } from './store/fleet/choose-drone.ts';
 export {
-  openSession, recordHeartbeat, type SessionRef, type SessionRequest,
+  chooseDrone,
+  type DroneChoice,
+  type DroneChoiceInput,
+} from './store/fleet/choose-drone.ts';
+export {
+  openSession,
+  recordHeartbeat,
+  type SessionRef,
+  type SessionRequest,
 } from './store/fleet/drone-sessions.ts';
-export { countDrones, getDrone, heldLeaseIds, listDrones, setDraining, setLost, type DroneListInput } from './store/fleet/drones.ts';
+export {
+  countDrones,
+  getDrone,
+  heldLeaseIds,
+  listDrones,
+  setDraining,
+  setLost,
+  type DroneListInput,
+} from './store/fleet/drones.ts';
 export { removeOldFleetRows, type FleetRetention } from './store/fleet/fleet-retention.ts';
 export type {
-  BackendStateView, BackendView, DroneView, OfferedProgram, OutboxAction,
+  BackendStateView,
+  BackendView,
+  DroneView,
+  OfferedProgram,
+  OutboxAction,
 } from './store/fleet/fleet-views.ts';
 export { heartbeatAgeMsMax } from './store/fleet/heartbeat-staleness.ts';
 export { acknowledgeAction, readOutboxes, type Outbox } from './store/fleet/outbox.ts';
 export { createReaper, type Reaper, type ReapPass } from './store/reaper.ts';
 export { checkEpoch, endHoldOff, type EpochCheck } from './store/epoch.ts';
 export { removeOldLeaseRows } from './store/lease-retention.ts';
-export { checkReachable, readDatabaseSettings, type DatabaseSettings } from './store/database-settings.ts';
 export {
-  startEmbeddedPostgres, type EmbeddedPostgres, type EmbeddedPostgresOptions,
+  checkReachable,
+  readDatabaseSettings,
+  type DatabaseSettings,
+} from './store/database-settings.ts';
+export {
+  startEmbeddedPostgres,
+  type EmbeddedPostgres,
+  type EmbeddedPostgresOptions,
 } from './store/embedded-postgres.ts';
 export {
-  createDatabase, findMigrationsDir, migrate, migrationStatus, type MigrationStatus,
+  createDatabase,
+  findMigrationsDir,
+  migrate,
+  migrationStatus,
+  type MigrationStatus,
 } from './store/migrate.ts';

@@ -17,5 +17,7 @@ export function findOldestPostgres(): string | undefined {
     .filter((version) => version >= VERSION_MIN && version < EMBEDDED_VERSION)
     .sort((a, b) => a - b)
     .map((version) => path.join(SYSTEM_FOLDER, String(version)))
-    .find((folder) => ['initdb', 'postgres'].every((name) => existsSync(path.join(folder, 'bin', name))));
+    .find((folder) =>
+      ['initdb', 'postgres'].every((name) => existsSync(path.join(folder, 'bin', name))),
+    );
 }

@@ -3,14 +3,28 @@
  * for a backend that has been sent SIGKILL.
  */
 export const BACKEND_STATUSES = [
-  'scheduled', 'loading', 'starting', 'waiting', 'ready', 'terminating', 'hard_terminating', 'terminated',
+  'scheduled',
+  'loading',
+  'starting',
+  'waiting',
+  'ready',
+  'terminating',
+  'hard_terminating',
+  'terminated',
 ] as const;
 export type BackendStatus = (typeof BACKEND_STATUSES)[number];
 
 /** Why a backend was stopped. */
 export const TERMINATION_REASONS = [
-  'key_expired', 'renewal_refused', 'revoked', 'external', 'lifetime', 'startup_timeout',
-  'exited', 'drone_lost', 'internal',
+  'key_expired',
+  'renewal_refused',
+  'revoked',
+  'external',
+  'lifetime',
+  'startup_timeout',
+  'exited',
+  'drone_lost',
+  'internal',
 ] as const;
 export type TerminationReason = (typeof TERMINATION_REASONS)[number];
 

@@ -1,7 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
-  HEARTBEAT_MS, KEY_LADDERS, assertLadder, deadlinesFrom, ladderProblems, serviceLadder,
+  HEARTBEAT_MS,
+  KEY_LADDERS,
+  assertLadder,
+  deadlinesFrom,
+  ladderProblems,
+  serviceLadder,
   toleratedClockRatio,
 } from './ladder.ts';
 
@@ -35,7 +40,9 @@ describe('ladder', () => {
 
   test('C22 soft comes before hard, on the first grant too', () => {
     const { renewAtMs, softTerminateAtMs, hardTerminateAtMs } = deadlinesFrom(
-      KEY_LADDERS.standard, 1_000, 60_000,
+      KEY_LADDERS.standard,
+      1_000,
+      60_000,
     );
 
     expect([renewAtMs, softTerminateAtMs, hardTerminateAtMs]).toEqual([31_000, 41_000, 51_000]);
@@ -43,13 +50,17 @@ describe('ladder', () => {
 
   test('C48 the deadlines of a late answer are early, never past the expiry', () => {
     fc.assert(
-      fc.property(fc.nat(1e9), fc.integer({ min: -60_000, max: 60_000 }), (localTimeMs, remainingMs) => {
-        const deadlines = deadlinesFrom(KEY_LADDERS.standard, localTimeMs, remainingMs);
+      fc.property(
+        fc.nat(1e9),
+        fc.integer({ min: -60_000, max: 60_000 }),
+        (localTimeMs, remainingMs) => {
+          const deadlines = deadlinesFrom(KEY_LADDERS.standard, localTimeMs, remainingMs);
 
-        expect(deadlines.hardTerminateAtMs).toBe(localTimeMs + remainingMs - 10_000);
-        expect(deadlines.renewAtMs).toBeLessThan(deadlines.softTerminateAtMs);
-        expect(deadlines.softTerminateAtMs).toBeLessThan(deadlines.hardTerminateAtMs);
-      }),
+          expect(deadlines.hardTerminateAtMs).toBe(localTimeMs + remainingMs - 10_000);
+          expect(deadlines.renewAtMs).toBeLessThan(deadlines.softTerminateAtMs);
+          expect(deadlines.softTerminateAtMs).toBeLessThan(deadlines.hardTerminateAtMs);
+        },
+      ),
     );
   });
 
@@ -58,9 +69,17 @@ describe('ladder', () => {
   });
 
   test('a service renews after a third of its TTL, 30 s at most, and gives up with grace', () => {
-    expect(serviceLadder(1_000)).toEqual({ renewAfterMs: 333, softAfterMs: 750, hardAfterMs: 750, ttlMs: 1_000 });
+    expect(serviceLadder(1_000)).toEqual({
+      renewAfterMs: 333,
+      softAfterMs: 750,
+      hardAfterMs: 750,
+      ttlMs: 1_000,
+    });
     expect(serviceLadder(30_000)).toEqual({
-      renewAfterMs: 10_000, softAfterMs: 25_000, hardAfterMs: 25_000, ttlMs: 30_000,
+      renewAfterMs: 10_000,
+      softAfterMs: 25_000,
+      hardAfterMs: 25_000,
+      ttlMs: 30_000,
     });
     expect(serviceLadder(86_400_000).renewAfterMs).toBe(30_000);
   });

@@ -41,10 +41,15 @@ export function ladderProblems(ladder: Ladder, heartbeatMs: number): string[] {
   const { renewAfterMs, softAfterMs, hardAfterMs, ttlMs } = ladder;
   const problems: string[] = [];
   const values: [string, number][] = [
-    ['renew', renewAfterMs], ['soft', softAfterMs], ['hard', hardAfterMs], ['expire', ttlMs],
+    ['renew', renewAfterMs],
+    ['soft', softAfterMs],
+    ['hard', hardAfterMs],
+    ['expire', ttlMs],
   ];
   for (const [name, value] of values) {
-    if (!Number.isInteger(value) || value <= 0) problems.push(`${name} must be a positive whole number of ms`);
+    if (!Number.isInteger(value) || value <= 0) {
+      problems.push(`${name} must be a positive whole number of ms`);
+    }
   }
   if (!(renewAfterMs < softAfterMs)) problems.push('renew must be less than soft');
   if (softAfterMs + SOFT_TO_HARD_MS_MIN > hardAfterMs) {
@@ -52,9 +57,13 @@ export function ladderProblems(ladder: Ladder, heartbeatMs: number): string[] {
   }
   const slackMs = Math.max(SLACK_MS_MIN, ttlMs / SLACK_SHARE_MIN);
   if (ttlMs - hardAfterMs < slackMs) {
-    problems.push(`expire must be at least max(${String(SLACK_MS_MIN)} ms, expire / ${String(SLACK_SHARE_MIN)}) more than hard`);
+    problems.push(
+      `expire must be at least max(${String(SLACK_MS_MIN)} ms, expire / ${String(SLACK_SHARE_MIN)}) more than hard`,
+    );
   }
-  if (2 * heartbeatMs >= renewAfterMs) problems.push('two heartbeat intervals must be less than renew');
+  if (2 * heartbeatMs >= renewAfterMs) {
+    problems.push('two heartbeat intervals must be less than renew');
+  }
   return problems;
 }
 

@@ -2,7 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { phaseOf, type PhaseInput } from './lease.ts';
 
 const held: PhaseInput = {
-  releasedAt: null, endReason: null, expiresAt: 1_000, renewable: true, stopsBy: null,
+  releasedAt: null,
+  endReason: null,
+  expiresAt: 1_000,
+  renewable: true,
+  stopsBy: null,
 };
 
 describe('phaseOf', () => {
@@ -17,7 +21,11 @@ describe('phaseOf', () => {
     ['revoked', { ...held, endReason: 'revoked' }, 'free'],
     ['removed', { ...held, endReason: 'removed' }, 'free'],
     ['ended as expired, whatever a clock says later', { ...held, endReason: 'expired' }, 'expired'],
-    ['ended by force, its backend perhaps alive', { ...held, endReason: 'revoked', stopsBy: 900 }, 'expiring'],
+    [
+      'ended by force, its backend perhaps alive',
+      { ...held, endReason: 'revoked', stopsBy: 900 },
+      'expiring',
+    ],
     ['ended by force, its time over', { ...held, endReason: 'revoked', stopsBy: 500 }, 'free'],
   ] as const)('%s', (_, row, phase) => {
     expect(phaseOf(row, 500)).toBe(phase);

@@ -24,7 +24,11 @@ export interface Grant extends Resource {
   readonly expiresAt: number;
   readonly asOf: number;
   readonly remainingMs: number;
-  readonly previous: { readonly leaseId: string; readonly fencingToken: string; readonly end: EndReason } | null;
+  readonly previous: {
+    readonly leaseId: string;
+    readonly fencingToken: string;
+    readonly end: EndReason;
+  } | null;
 }
 
 export type GrantOutcome =
@@ -38,16 +42,31 @@ export interface GrantRef {
 }
 
 export const REFUSAL_REASONS = [
-  'not_found', 'superseded', 'expired', 'renewal_blocked', 'revoked', 'released',
+  'not_found',
+  'superseded',
+  'expired',
+  'renewal_blocked',
+  'revoked',
+  'released',
 ] as const;
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
 export type RenewOutcome =
-  | { readonly leaseId: string; readonly outcome: 'renewed'; readonly remainingMs: number; readonly ladder: Ladder }
+  | {
+      readonly leaseId: string;
+      readonly outcome: 'renewed';
+      readonly remainingMs: number;
+      readonly ladder: Ladder;
+    }
   | { readonly leaseId: string; readonly outcome: 'refused'; readonly reason: RefusalReason };
 
 export const RELEASE_OUTCOMES = [
-  'released', 'already_released', 'expired', 'superseded', 'revoked', 'not_found',
+  'released',
+  'already_released',
+  'expired',
+  'superseded',
+  'revoked',
+  'not_found',
 ] as const;
 export type ReleaseOutcome = (typeof RELEASE_OUTCOMES)[number];
 

@@ -3,7 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { isFencingToken, compareFencingTokens } from './fencing-token.ts';
 import { LeaseError } from './errors.ts';
 import {
-  assertResource, isWithinNamespace, joinNamespace, nameProblem, namespaceProblem, resourceKey,
+  assertResource,
+  isWithinNamespace,
+  joinNamespace,
+  nameProblem,
+  namespaceProblem,
+  resourceKey,
 } from './resource.ts';
 import { jsonProblem, textProblem, utf8Bytes } from './text.ts';
 

@@ -45,9 +45,13 @@ export function namespaceProblem(namespace: string): string | undefined {
 export function joinNamespace(segments: readonly string[]): string {
   for (const segment of segments) {
     if (segment === '' || segment.includes('.')) {
-      throw new LeaseError('request.invalid', 'namespace segments must not be empty or contain "."', {
-        details: { field: 'namespace' },
-      });
+      throw new LeaseError(
+        'request.invalid',
+        'namespace segments must not be empty or contain "."',
+        {
+          details: { field: 'namespace' },
+        },
+      );
     }
   }
   const namespace = segments.join('.');
@@ -59,7 +63,9 @@ export function joinNamespace(segments: readonly string[]): string {
 export function assertNamespace(namespace: string): void {
   const problem = namespaceProblem(namespace);
   if (problem !== undefined) {
-    throw new LeaseError('request.invalid', `namespace ${problem}`, { details: { field: 'namespace' } });
+    throw new LeaseError('request.invalid', `namespace ${problem}`, {
+      details: { field: 'namespace' },
+    });
   }
 }
 

@@ -27,7 +27,9 @@ export function textProblem(
       : 'must not contain control characters';
   }
   const bytes = utf8Bytes(text);
-  if (bytes < bytesMin) return bytesMin === 1 ? 'must not be empty' : `must be at least ${String(bytesMin)} bytes`;
+  if (bytes < bytesMin) {
+    return bytesMin === 1 ? 'must not be empty' : `must be at least ${String(bytesMin)} bytes`;
+  }
   if (bytes > bounds.bytesMax) {
     return `must be at most ${String(bounds.bytesMax)} bytes of UTF-8, and is ${String(bytes)}`;
   }

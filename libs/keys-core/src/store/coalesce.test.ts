@@ -110,7 +110,9 @@ describe('coalescer', () => {
 
     const answers = await Promise.allSettled(items.map((item) => coalescer.submit(item)));
 
-    const failed = answers.flatMap((answer, index) => (answer.status === 'rejected' ? [items[index]] : []));
+    const failed = answers.flatMap((answer, index) =>
+      answer.status === 'rejected' ? [items[index]] : [],
+    );
     expect(failed).toEqual(['item-42']);
   });
 
@@ -148,7 +150,9 @@ describe('coalescer', () => {
     const { coalescer } = setUp({
       inFlightMax: 1,
       run: (items) =>
-        Promise.resolve(items.map((item) => (item === 'slow' ? new Promise<string>(() => undefined) : item))),
+        Promise.resolve(
+          items.map((item) => (item === 'slow' ? new Promise<string>(() => undefined) : item)),
+        ),
     });
 
     void coalescer.submit('slow');
@@ -159,7 +163,11 @@ describe('coalescer', () => {
 
   test('a failure that is nobody’s fault reaches every caller of the batch', async () => {
     const { coalescer, statements } = setUp({ inFlightMax: 1 });
-    const calls = Promise.allSettled([coalescer.submit('a'), coalescer.submit('b'), coalescer.submit('c')]);
+    const calls = Promise.allSettled([
+      coalescer.submit('a'),
+      coalescer.submit('b'),
+      coalescer.submit('c'),
+    ]);
 
     statements[0]?.answer();
     await settle();

@@ -1,7 +1,13 @@
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { MACHINE_CLOCK, MACHINE_IDS, granted, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
+import {
+  MACHINE_CLOCK,
+  MACHINE_IDS,
+  granted,
+  openKernel,
+  type Kernel,
+} from '../testing/kernel-fixture.ts';
 import { databaseFailureOf, sqlStateOf } from './database-errors.ts';
 import { openStore } from './open-store.ts';
 
@@ -25,9 +31,18 @@ async function openSession(kernel: Kernel): Promise<pg.Client> {
 
 /** The server raises the state: for those that take a failing server to come about. */
 const RAISED: readonly [string, string][] = [
-  ['40001', 'contention'], ['23505', 'contention'], ['57P02', 'lost'], ['57P03', 'unavailable'],
-  ['53300', 'unavailable'], ['25006', 'unavailable'], ['54001', 'data'], ['23514', 'data'], ['22012', 'data'],
-  ['08006', 'lost'], ['42P01', 'other'], ['XX000', 'other'],
+  ['40001', 'contention'],
+  ['23505', 'contention'],
+  ['57P02', 'lost'],
+  ['57P03', 'unavailable'],
+  ['53300', 'unavailable'],
+  ['25006', 'unavailable'],
+  ['54001', 'data'],
+  ['23514', 'data'],
+  ['22012', 'data'],
+  ['08006', 'lost'],
+  ['42P01', 'other'],
+  ['XX000', 'other'],
 ];
 
 describe('what a failed statement is taken for', () => {
@@ -65,7 +80,10 @@ describe('what a failed statement is taken for', () => {
 
   test('40P01: of two that wait for each other one has contention', async () => {
     const kernel = await openKernel();
-    const [one, two] = await Promise.all([granted(kernel, { name: 'a' }), granted(kernel, { name: 'b' })]);
+    const [one, two] = await Promise.all([
+      granted(kernel, { name: 'a' }),
+      granted(kernel, { name: 'b' }),
+    ]);
     const session = await openSession(kernel);
     await session.query('begin');
     await session.query('select from lease where lease_id = $1 for update', [two.leaseId]);
@@ -74,8 +92,15 @@ describe('what a failed statement is taken for', () => {
       kernel.store.prisma.$transaction(async (tx) => {
         await tx.$queryRaw`select set_config('deadlock_timeout', '50ms', true)`;
         await tx.$queryRaw`select name from lease where lease_id = ${one.leaseId}::uuid for update`;
-        const other = session.query('select from lease where lease_id = $1 for update', [one.leaseId]);
-        onTestFinished(() => other.then(() => undefined, () => undefined));
+        const other = session.query('select from lease where lease_id = $1 for update', [
+          one.leaseId,
+        ]);
+        onTestFinished(() =>
+          other.then(
+            () => undefined,
+            () => undefined,
+          ),
+        );
         await tx.$queryRaw`select name from lease where lease_id = ${two.leaseId}::uuid for update`;
       }),
     );
@@ -107,16 +132,34 @@ describe('what a failed statement is taken for', () => {
   });
 
   test.each([
-    ['22021: NUL in a text', (kernel: Kernel) => kernel.store.prisma.$queryRaw`select ${'a\0b'}::text`],
-    ['22P02: what is no number', (kernel: Kernel) => kernel.store.prisma.$queryRaw`select ${'x'}::text::int`],
-    ['22P05: NUL in JSON', (kernel: Kernel) => kernel.store.prisma.$queryRaw`select ${'{"a":"\\u0000"}'}::text::jsonb ->> 'a'`],
-    ['54001: JSON that is nested too deeply', (kernel: Kernel) =>
-      kernel.store.prisma.$queryRaw`select ${'['.repeat(200_000)}::text::jsonb`],
-    ['23514: a ladder that is none', (kernel: Kernel) =>
-      granted(kernel, { ladder: { renewAfterMs: 9, softAfterMs: 5, hardAfterMs: 5, ttlMs: 1 } })],
-    ['21000: one row twice in a statement', (kernel: Kernel) => kernel.store.prisma.$executeRaw`
+    [
+      '22021: NUL in a text',
+      (kernel: Kernel) => kernel.store.prisma.$queryRaw`select ${'a\0b'}::text`,
+    ],
+    [
+      '22P02: what is no number',
+      (kernel: Kernel) => kernel.store.prisma.$queryRaw`select ${'x'}::text::int`,
+    ],
+    [
+      '22P05: NUL in JSON',
+      (kernel: Kernel) =>
+        kernel.store.prisma.$queryRaw`select ${'{"a":"\\u0000"}'}::text::jsonb ->> 'a'`,
+    ],
+    [
+      '54001: JSON that is nested too deeply',
+      (kernel: Kernel) => kernel.store.prisma.$queryRaw`select ${'['.repeat(200_000)}::text::jsonb`,
+    ],
+    [
+      '23514: a ladder that is none',
+      (kernel: Kernel) =>
+        granted(kernel, { ladder: { renewAfterMs: 9, softAfterMs: 5, hardAfterMs: 5, ttlMs: 1 } }),
+    ],
+    [
+      '21000: one row twice in a statement',
+      (kernel: Kernel) => kernel.store.prisma.$executeRaw`
       insert into lease_request (principal, idempotency_key) values ('p', 'k'), ('p', 'k')
-      on conflict (principal, idempotency_key) do update set answer = null`],
+      on conflict (principal, idempotency_key) do update set answer = null`,
+    ],
   ])('%s is bad data', async (name, run) => {
     const kernel = await openKernel();
 
@@ -141,12 +184,17 @@ describe('what a failed statement is taken for', () => {
 
   test('a database that refuses connections is unavailable', async () => {
     const store = openStore({
-      databaseUrl: 'postgresql://nobody@127.0.0.1:1/none', datacenter: 'local', clock: MACHINE_CLOCK, ids: MACHINE_IDS,
+      databaseUrl: 'postgresql://nobody@127.0.0.1:1/none',
+      datacenter: 'local',
+      clock: MACHINE_CLOCK,
+      ids: MACHINE_IDS,
     });
     onTestFinished(() => store.close());
 
     expect((await failureOf(() => store.prisma.$queryRaw`select 1`))[0]).toBe('unavailable');
-    expect((await failureOf(() => store.prisma.$transaction((tx) => tx.$queryRaw`select 1`)))[0]).toBe('unavailable');
+    expect(
+      (await failureOf(() => store.prisma.$transaction((tx) => tx.$queryRaw`select 1`)))[0],
+    ).toBe('unavailable');
   });
 
   test.each([
@@ -155,17 +203,29 @@ describe('what a failed statement is taken for', () => {
   ])('%s is unavailable: the statement never left', async (name, change) => {
     const { databaseUrl } = await openKernel();
     const { href } = Object.assign(new URL(databaseUrl), change);
-    const store = openStore({ databaseUrl: href, datacenter: 'local', clock: MACHINE_CLOCK, ids: MACHINE_IDS });
+    const store = openStore({
+      databaseUrl: href,
+      datacenter: 'local',
+      clock: MACHINE_CLOCK,
+      ids: MACHINE_IDS,
+    });
     onTestFinished(() => store.close());
 
-    expect(await failureOf(() => store.prisma.$queryRaw`select 1`)).toEqual(['unavailable', name.slice(0, 5)]);
+    expect(await failureOf(() => store.prisma.$queryRaw`select 1`)).toEqual([
+      'unavailable',
+      name.slice(0, 5),
+    ]);
   });
 
   test.each([
     ['a defect of ours', new TypeError('x is not a function'), 'other'],
     ['a text', 'ECONNRESET', 'lost'],
     ['nothing at all', undefined, 'other'],
-    ['a pool that has no connection left', new Error('timeout exceeded when trying to connect'), 'unavailable'],
+    [
+      'a pool that has no connection left',
+      new Error('timeout exceeded when trying to connect'),
+      'unavailable',
+    ],
     ['a broken pipe', Object.assign(new Error('write'), { code: 'EPIPE' }), 'lost'],
   ])('%s, which has no SQLSTATE, is judged by its message', (_name, error, failure) => {
     expect([databaseFailureOf(error), sqlStateOf(error)]).toEqual([failure, undefined]);

@@ -17,8 +17,8 @@ function driverCauseOf(error: unknown): DriverCause | undefined {
   if (!(error instanceof Error)) return undefined;
   const { meta, cause } = error as { meta?: unknown; cause?: unknown };
   return (
-    (meta as { driverAdapterError?: { cause?: DriverCause } } | undefined)?.driverAdapterError?.cause ??
-    (cause as DriverCause | undefined)
+    (meta as { driverAdapterError?: { cause?: DriverCause } } | undefined)?.driverAdapterError
+      ?.cause ?? (cause as DriverCause | undefined)
   );
 }
 
@@ -55,7 +55,8 @@ const FAILURE_OF_SQLSTATE: Record<string, DatabaseFailure> = {
 };
 
 /** Messages of errors that carry no SQLSTATE: the statement was on its way, or never left. */
-const LOST_MESSAGE = /connection terminated|ECONNRESET|EPIPE|server closed the connection|ConnectionClosed|socket hang up/iu;
+const LOST_MESSAGE =
+  /connection terminated|ECONNRESET|EPIPE|server closed the connection|ConnectionClosed|socket hang up/iu;
 const UNAVAILABLE_MESSAGE =
   /ECONNREFUSED|ENOENT|ETIMEDOUT|EHOSTUNREACH|timeout exceeded when trying to connect|can't reach database|DatabaseNotReachable|starting a transaction|P2024|P2028/iu;
 

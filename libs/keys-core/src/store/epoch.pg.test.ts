@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { aRequest, granted, openKernel, releaseOf, renewalOf, type Kernel } from '../testing/kernel-fixture.ts';
+import {
+  aRequest,
+  granted,
+  openKernel,
+  releaseOf,
+  renewalOf,
+  type Kernel,
+} from '../testing/kernel-fixture.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { NO_ROWS, connect, openKeys, rowCounts } from '../testing/keys-fixture.ts';
 import { checkEpoch, endHoldOff } from './epoch.ts';
@@ -7,13 +14,21 @@ import { checkEpoch, endHoldOff } from './epoch.ts';
 const LONGEST_TTL_MS = 60_000;
 
 /** Makes the database look like another one than was written down: restored, or failed over. */
-async function makeAnother({ store }: Kernel, what: 'system identifier' | 'timeline'): Promise<void> {
-  if (what === 'timeline') await store.prisma.$executeRaw`update database_epoch set timeline = timeline - 1`;
-  else await store.prisma.$executeRaw`update database_epoch set system_identifier = 'of the backup'`;
+async function makeAnother(
+  { store }: Kernel,
+  what: 'system identifier' | 'timeline',
+): Promise<void> {
+  if (what === 'timeline') {
+    await store.prisma.$executeRaw`update database_epoch set timeline = timeline - 1`;
+  } else {
+    await store.prisma.$executeRaw`update database_epoch set system_identifier = 'of the backup'`;
+  }
 }
 
 async function tokenOf({ store }: Kernel): Promise<string | undefined> {
-  const rows = await store.prisma.$queryRaw<{ token: string }[]>`select token::text as token from database_epoch`;
+  const rows = await store.prisma.$queryRaw<
+    { token: string }[]
+  >`select token::text as token from database_epoch`;
   return rows[0]?.token;
 }
 
@@ -33,7 +48,10 @@ describe('the epoch of a database', () => {
     async (what) => {
       const kernel = await openKernel();
       await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
-      const [renewed, released] = await Promise.all([granted(kernel, { name: 'a' }), granted(kernel, { name: 'b' })]);
+      const [renewed, released] = await Promise.all([
+        granted(kernel, { name: 'a' }),
+        granted(kernel, { name: 'b' }),
+      ]);
       const tokenBefore = await tokenOf(kernel);
       await makeAnother(kernel, what);
 
@@ -42,12 +60,20 @@ describe('the epoch of a database', () => {
       expect(seen).toMatchObject({ epoch: 2, isNew: true });
       expect(seen.holdOffMs).toBeGreaterThan(LONGEST_TTL_MS - 5_000);
       expect(await tokenOf(kernel)).not.toBe(tokenBefore);
-      const refused = await kernel.leases.grant(aRequest({ name: 'c' })).catch((error: unknown) => error);
+      const refused = await kernel.leases
+        .grant(aRequest({ name: 'c' }))
+        .catch((error: unknown) => error);
       expect(refused).toMatchObject({ code: 'grant.hold_off' });
-      expect((refused as { details: { remainingMs: number } }).details.remainingMs).toBeLessThanOrEqual(LONGEST_TTL_MS);
-      expect(await kernel.leases.renew('lease', renewalOf(renewed))).toMatchObject({ outcome: 'renewed' });
+      expect(
+        (refused as { details: { remainingMs: number } }).details.remainingMs,
+      ).toBeLessThanOrEqual(LONGEST_TTL_MS);
+      expect(await kernel.leases.renew('lease', renewalOf(renewed))).toMatchObject({
+        outcome: 'renewed',
+      });
       expect(await kernel.leases.release('lease', releaseOf(released))).toBe('released');
-      await expect(kernel.leases.grant(aRequest({ name: 'b' }))).rejects.toMatchObject({ code: 'grant.hold_off' });
+      await expect(kernel.leases.grant(aRequest({ name: 'b' }))).rejects.toMatchObject({
+        code: 'grant.hold_off',
+      });
     },
   );
 
@@ -114,6 +140,10 @@ describe('the epoch of a database', () => {
       update database_epoch set hold_off_until = hold_off_until - interval '61 seconds'`;
 
     expect(await kernel.leases.grant(aRequest())).toMatchObject({ outcome: 'granted' });
-    expect(await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS)).toEqual({ epoch: 2, isNew: false, holdOffMs: 0 });
+    expect(await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS)).toEqual({
+      epoch: 2,
+      isNew: false,
+      holdOffMs: 0,
+    });
   });
 });

@@ -2,7 +2,15 @@ import { describe, expect, test } from 'vitest';
 import { createTestDatabase } from '@leasehold/testing';
 import { compareFencingTokens } from '../kernel/fencing-token.ts';
 import { serviceLadder } from '../kernel/ladder.ts';
-import { age, aRequest, eventsOf, granted, openKernel, releaseOf, renewalOf } from '../testing/kernel-fixture.ts';
+import {
+  age,
+  aRequest,
+  eventsOf,
+  granted,
+  openKernel,
+  releaseOf,
+  renewalOf,
+} from '../testing/kernel-fixture.ts';
 import { makeClockShiftable } from '../testing/shifted-clock.ts';
 import { createReaper } from './reaper.ts';
 import { dropForgotten } from './statements/reap.ts';
@@ -28,7 +36,13 @@ describe('grant', () => {
 
     expect(second).toMatchObject({
       outcome: 'held',
-      by: { leaseId: first.leaseId, holder: 'alice', tag: 't', comment: 'why', grantedAt: first.grantedAt },
+      by: {
+        leaseId: first.leaseId,
+        holder: 'alice',
+        tag: 't',
+        comment: 'why',
+        grantedAt: first.grantedAt,
+      },
     });
     expect(await eventsOf(kernel, 'thing')).toHaveLength(1);
   });
@@ -50,7 +64,9 @@ describe('grant', () => {
     const kernel = await openKernel();
 
     const outcomes = await Promise.all(
-      Array.from({ length: 64 }, (_, index) => kernel.leases.grant(aRequest({ holder: `h${String(index)}` }))),
+      Array.from({ length: 64 }, (_, index) =>
+        kernel.leases.grant(aRequest({ holder: `h${String(index)}` })),
+      ),
     );
 
     const winners = outcomes.filter((outcome) => outcome.outcome === 'granted');
@@ -63,7 +79,16 @@ describe('grant', () => {
 
   test('C10 names are kept byte for byte', async () => {
     const kernel = await openKernel();
-    const names = ['../../etc/passwd', 'e\u0301', 'é', 'A', 'a', '\u{10fffd}', ' ', 'x'.repeat(255)];
+    const names = [
+      '../../etc/passwd',
+      'e\u0301',
+      'é',
+      'A',
+      'a',
+      '\u{10fffd}',
+      ' ',
+      'x'.repeat(255),
+    ];
 
     await Promise.all(names.map((name) => granted(kernel, { name })));
 
@@ -78,10 +103,16 @@ describe('grant', () => {
 
     const next = await granted(kernel, { holder: 'bob' });
 
-    expect(next.previous).toEqual({ leaseId: old.leaseId, fencingToken: old.fencingToken, end: 'expired' });
+    expect(next.previous).toEqual({
+      leaseId: old.leaseId,
+      fencingToken: old.fencingToken,
+      end: 'expired',
+    });
     expect(await createReaper(kernel.store).runOnce()).toMatchObject({ reapedCount: 0 });
     expect(await eventsOf(kernel, 'thing')).toEqual([
-      `granted ${old.fencingToken}`, `expired ${old.fencingToken}`, `taken_over ${next.fencingToken}`,
+      `granted ${old.fencingToken}`,
+      `expired ${old.fencingToken}`,
+      `taken_over ${next.fencingToken}`,
     ]);
   });
 
@@ -96,7 +127,9 @@ describe('grant', () => {
     await createReaper(kernel.store).runOnce();
     await createReaper(kernel.store).runOnce();
 
-    const rows = await kernel.store.prisma.$queryRaw<{ id: string }[]>`select lease_id::text as id from lease_reap`;
+    const rows = await kernel.store.prisma.$queryRaw<
+      { id: string }[]
+    >`select lease_id::text as id from lease_reap`;
     expect(rows.map((row) => row.id).sort()).toEqual([taken.leaseId, reaped.leaseId].sort());
   });
 
@@ -120,7 +153,8 @@ describe('grant', () => {
       values (true, 2, 'x', 1, gen_random_uuid(), 60000, clock_timestamp() + interval '50 seconds')`;
 
     await expect(kernel.leases.grant(aRequest())).rejects.toMatchObject({
-      code: 'grant.hold_off', details: { remainingMs: expect.closeTo(50_000, -4) as number },
+      code: 'grant.hold_off',
+      details: { remainingMs: expect.closeTo(50_000, -4) as number },
     });
   });
 });
@@ -183,7 +217,8 @@ describe('C17 C60 fencing tokens only grow', () => {
     await kernel.leases.release('lease', releaseOf(grant));
     await age(kernel, grant.leaseId, 25 * 3_600_000);
     const early = await dropForgotten(kernel.store.prisma, 100);
-    await kernel.store.prisma.$executeRaw`update lease set fencing_token = fencing_token - 90000000`;
+    await kernel.store.prisma
+      .$executeRaw`update lease set fencing_token = fencing_token - 90000000`;
 
     const droppedCount = await dropForgotten(kernel.store.prisma, 100);
     const next = await granted(kernel);
@@ -223,7 +258,8 @@ describe('F7 the database clock steps', () => {
     expect(expired).toMatchObject({ outcome: 'refused', reason: 'expired' });
     expect(after).toMatchObject({ outcome: 'refused', reason: 'expired' });
     expect(await eventsOf(kernel, 'thing')).toEqual([
-      `granted ${grant.fencingToken}`, `expired ${grant.fencingToken}`,
+      `granted ${grant.fencingToken}`,
+      `expired ${grant.fencingToken}`,
     ]);
   });
 });

@@ -53,7 +53,10 @@ describe('hints', () => {
 
   test('carry any topic, in as many notifications as it takes', async () => {
     const [first, second] = await twoControllers();
-    const topics = Array.from({ length: 200 }, (_, index) => `key:${'é"\\'.repeat(60)}/${String(index)}`);
+    const topics = Array.from(
+      { length: 200 },
+      (_, index) => `key:${'é"\\'.repeat(60)}/${String(index)}`,
+    );
     const heard = topics.map((topic) => counting(second.store.hints, topic));
 
     for (const topic of topics) first.store.hints.notify(topic);
@@ -115,7 +118,9 @@ describe('hints', () => {
     const errors: unknown[] = [];
     const store = openStore({
       databaseUrl: 'postgresql://nobody@127.0.0.1:1/none',
-      datacenter: 'local', clock: MACHINE_CLOCK, ids: MACHINE_IDS,
+      datacenter: 'local',
+      clock: MACHINE_CLOCK,
+      ids: MACHINE_IDS,
       onBackgroundError: (error) => errors.push(error),
     });
     const heard = counting(store.hints, 't');
@@ -136,7 +141,12 @@ describe('hints', () => {
       return rows[0]?.count ?? 0;
     };
     await waitUntil(async () => (await listening()) === 1);
-    const hints = openHints({ databaseUrl, sql: store.prisma, clock: MACHINE_CLOCK, onError: () => undefined });
+    const hints = openHints({
+      databaseUrl,
+      sql: store.prisma,
+      clock: MACHINE_CLOCK,
+      onError: () => undefined,
+    });
 
     await hints.close();
 

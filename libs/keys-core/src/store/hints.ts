@@ -156,7 +156,10 @@ function payloadsOf(topics: readonly string[]): string[] {
   const payloads: string[] = [];
   let group: string[] = [];
   for (const topic of topics) {
-    if (group.length > 0 && Buffer.byteLength(JSON.stringify([...group, topic])) > PAYLOAD_BYTES_MAX) {
+    if (
+      group.length > 0 &&
+      Buffer.byteLength(JSON.stringify([...group, topic])) > PAYLOAD_BYTES_MAX
+    ) {
       payloads.push(JSON.stringify(group));
       group = [];
     }

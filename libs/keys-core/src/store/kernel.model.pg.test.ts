@@ -17,23 +17,30 @@ const START_MS = Date.UTC(2030, 0, 1);
 const TIMEOUT_MS = 120_000;
 
 describe(`the kernel against its model, seed ${String(seed)}`, () => {
-  test('I1 I2 I5 I6 I8 I11 I13 whatever is asked in whatever order, the database answers and keeps what the rules say', async () => {
-    const { url } = await createTestDatabase();
-    const setClock = await freezeClock(url);
-    const kernel = await openKernel({ databaseUrl: url, quietAfterJumpMs: 0 });
-    let runCount = 0;
+  test(
+    'I1 I2 I5 I6 I8 I11 I13 whatever is asked in whatever order, the database answers and keeps what the rules say',
+    async () => {
+      const { url } = await createTestDatabase();
+      const setClock = await freezeClock(url);
+      const kernel = await openKernel({ databaseUrl: url, quietAfterJumpMs: 0 });
+      let runCount = 0;
 
-    await fc.assert(
-      fc.asyncProperty(fc.commands(LEASE_COMMANDS, { maxCommands: COMMANDS_MAX, size: 'max' }), async (commands) => {
-        runCount += 1;
-        const model = new LeaseModel(START_MS);
-        const real: RealKernel = { kernel, setClock, namespace: `run${String(runCount)}` };
-        await setClock(model.nowMs);
-        await fc.asyncModelRun(() => ({ model, real }), commands);
-        await expectPhasesAgree(model, real);
-        await expectInvariants(model, real);
-      }),
-      { seed, numRuns: RUNS },
-    );
-  }, TIMEOUT_MS);
+      await fc.assert(
+        fc.asyncProperty(
+          fc.commands(LEASE_COMMANDS, { maxCommands: COMMANDS_MAX, size: 'max' }),
+          async (commands) => {
+            runCount += 1;
+            const model = new LeaseModel(START_MS);
+            const real: RealKernel = { kernel, setClock, namespace: `run${String(runCount)}` };
+            await setClock(model.nowMs);
+            await fc.asyncModelRun(() => ({ model, real }), commands);
+            await expectPhasesAgree(model, real);
+            await expectInvariants(model, real);
+          },
+        ),
+        { seed, numRuns: RUNS },
+      );
+    },
+    TIMEOUT_MS,
+  );
 });

@@ -26,7 +26,11 @@ export interface KeyOrder {
   readonly by: 'name' | 'grantedAt' | 'expiresAt';
   readonly direction: 'asc' | 'desc';
   /** The place of the last row of the page before: its sort instant (or null), namespace and name. */
-  readonly after: { readonly at: number | null; readonly namespace: string; readonly name: string } | null;
+  readonly after: {
+    readonly at: number | null;
+    readonly namespace: string;
+    readonly name: string;
+  } | null;
   readonly limit: number;
 }
 
@@ -60,9 +64,13 @@ function conditionOf(filter: KeyFilter): Prisma.Sql {
     conditions.push(Prisma.sql`l.namespace = ${filter.namespace} ${C}`);
   }
   if (filter.name !== undefined) conditions.push(Prisma.sql`l.name = ${filter.name} ${C}`);
-  if (filter.prefix !== undefined) conditions.push(Prisma.sql`starts_with(l.name, ${filter.prefix})`);
+  if (filter.prefix !== undefined) {
+    conditions.push(Prisma.sql`starts_with(l.name, ${filter.prefix})`);
+  }
   if (filter.holder !== undefined) conditions.push(Prisma.sql`l.holder = ${filter.holder}`);
-  if (filter.droneId !== undefined) conditions.push(Prisma.sql`b.drone_id = ${filter.droneId} ${C}`);
+  if (filter.droneId !== undefined) {
+    conditions.push(Prisma.sql`b.drone_id = ${filter.droneId} ${C}`);
+  }
   if (filter.tag !== undefined) conditions.push(Prisma.sql`l.tag = ${filter.tag}`);
   if (filter.phase !== undefined) conditions.push(PHASE_CONDITIONS[filter.phase]);
   return Prisma.join(conditions, ' and ');

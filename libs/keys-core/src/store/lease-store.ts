@@ -6,7 +6,12 @@ import { LeaseError } from '../kernel/errors.ts';
 import type { Ladder } from '../kernel/ladder.ts';
 import type { LeaseRow } from '../kernel/lease.ts';
 import type {
-  Grant, GrantOutcome, GrantRequest, RefusalReason, ReleaseOutcome, RenewOutcome,
+  Grant,
+  GrantOutcome,
+  GrantRequest,
+  RefusalReason,
+  ReleaseOutcome,
+  RenewOutcome,
 } from '../kernel/outcomes.ts';
 import { resourceKey, type Face } from '../kernel/resource.ts';
 import { createCoalescer } from './coalesce.ts';
@@ -109,7 +114,11 @@ function perFace<T>(make: (face: Face) => T): Record<Face, T> {
 }
 
 /** Runs a statement and tells the observer how long it took. */
-export async function timed<T>(store: Store, kind: StatementKind, run: () => Promise<T>): Promise<T> {
+export async function timed<T>(
+  store: Store,
+  kind: StatementKind,
+  run: () => Promise<T>,
+): Promise<T> {
   const startedAtMs = store.clock.nowMs();
   try {
     return await run();
@@ -293,7 +302,9 @@ async function renewSkipped(
     const left = skipped.filter(({ leaseId }) => !answers.has(leaseId));
     if (left.length === 0) break;
     try {
-      for (const [leaseId, answer] of await renewOnce(store, face, left)) answers.set(leaseId, answer);
+      for (const [leaseId, answer] of await renewOnce(store, face, left)) {
+        answers.set(leaseId, answer);
+      }
     } catch (error) {
       // Their neighbours have been renewed, and are to hear of it.
       if (databaseFailureOf(error) === 'other') throw error;
@@ -327,7 +338,9 @@ async function releaseBatch(
   face: Face,
   requests: readonly ReleaseRequest[],
 ): Promise<(ReleaseOutcome | Promise<ReleaseOutcome>)[]> {
-  const answers = await timed(store, 'release', () => release(store.prisma, face, requests, 'skip'));
+  const answers = await timed(store, 'release', () =>
+    release(store.prisma, face, requests, 'skip'),
+  );
   const missing = requests.filter((request) => !answers.has(request.leaseId));
   const ends =
     missing.length === 0

@@ -3,7 +3,14 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
 import {
-  MACHINE_CLOCK, age, aRequest, granted, openKernel, releaseOf, renewalOf, type Kernel,
+  MACHINE_CLOCK,
+  age,
+  aRequest,
+  granted,
+  openKernel,
+  releaseOf,
+  renewalOf,
+  type Kernel,
 } from '../testing/kernel-fixture.ts';
 
 /** A session of a stranger, for locks that tests hold open. */
@@ -52,7 +59,10 @@ describe('locks', () => {
         kernel.leases.grant(aRequest({ name: 's' })),
       ]);
       expect([refused.outcome, renewed.outcome, own.outcome, fresh.outcome]).toEqual([
-        'held', 'renewed', 'renewed', 'granted',
+        'held',
+        'renewed',
+        'renewed',
+        'granted',
       ]);
     });
 
@@ -75,7 +85,11 @@ describe('locks', () => {
     await session.query('commit');
     const after = await kernel.leases.grant(aRequest({ name: 'r' }));
 
-    expect([takeover.outcome, neighbour.outcome, after.outcome]).toEqual(['held', 'granted', 'granted']);
+    expect([takeover.outcome, neighbour.outcome, after.outcome]).toEqual([
+      'held',
+      'granted',
+      'granted',
+    ]);
   });
 
   test('C52 a renewal or release that met a locked row until after the expiry is refused', async () => {
@@ -91,7 +105,8 @@ describe('locks', () => {
     await expect(whileLocked).rejects.toMatchObject({ code: 'grant.contended' });
     await waitUntil(async () => {
       const { rows } = await session.query(
-        'select from lease where lease_id = $1 and clock_timestamp() > expires_at', [grant.leaseId],
+        'select from lease where lease_id = $1 and clock_timestamp() > expires_at',
+        [grant.leaseId],
       );
       return rows.length > 0;
     });
@@ -99,7 +114,8 @@ describe('locks', () => {
 
     expect(await release).toBe('expired');
     expect(await kernel.leases.renew('lease', renewalOf(grant))).toMatchObject({
-      outcome: 'refused', reason: 'expired',
+      outcome: 'refused',
+      reason: 'expired',
     });
   });
 
@@ -125,15 +141,23 @@ describe('locks', () => {
   test('one row that somebody locks neither stops nor delays the other renewals of its call', async () => {
     const kernel = await openKernel();
     const grants = await Promise.all(
-      Array.from({ length: 1_000 }, (_, index) => granted(kernel, { face: 'key', name: `n${String(index)}`, ladder: KEY_LADDERS.fast })),
+      Array.from({ length: 1_000 }, (_, index) =>
+        granted(kernel, { face: 'key', name: `n${String(index)}`, ladder: KEY_LADDERS.fast }),
+      ),
     );
     const session = await openSession(kernel);
     await session.query('begin');
     await session.query('select from lease where lease_id = $1 for update', [grants[500]?.leaseId]);
 
-    const answers = await kernel.leases.renewAll('key', grants.map((grant) => renewalOf(grant)));
+    const answers = await kernel.leases.renewAll(
+      'key',
+      grants.map((grant) => renewalOf(grant)),
+    );
     await session.query('rollback');
-    const after = await kernel.leases.renewAll('key', grants.map((grant) => renewalOf(grant)));
+    const after = await kernel.leases.renewAll(
+      'key',
+      grants.map((grant) => renewalOf(grant)),
+    );
 
     const unanswered = answers.flatMap((answer, index) => (answer === undefined ? [index] : []));
     expect(unanswered).toEqual([500]);
@@ -150,7 +174,8 @@ describe('locks', () => {
       await age(kernel, old.leaseId, 60_000);
 
       const outcomes = await Promise.all([
-        kernel.leases.grant(aRequest({ name })), other.leases.grant(aRequest({ name })),
+        kernel.leases.grant(aRequest({ name })),
+        other.leases.grant(aRequest({ name })),
       ]);
 
       expect(outcomes.map((outcome) => outcome.outcome).sort()).toEqual(['granted', 'held']);

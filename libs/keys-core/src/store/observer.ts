@@ -2,7 +2,16 @@ import type { Face } from '../kernel/resource.ts';
 
 /** The kinds of statement that are counted and timed. */
 export type StatementKind =
-  | 'grant' | 'renew' | 'release' | 'block_renewal' | 'allow_renewal' | 'revoke' | 'remove' | 'reap' | 'connect' | 'report';
+  | 'grant'
+  | 'renew'
+  | 'release'
+  | 'block_renewal'
+  | 'allow_renewal'
+  | 'revoke'
+  | 'remove'
+  | 'reap'
+  | 'connect'
+  | 'report';
 
 /** Told what the store does, for metrics and alarms. It must not throw. */
 export interface StoreObserver {

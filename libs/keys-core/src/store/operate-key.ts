@@ -27,11 +27,15 @@ export async function revokeKey(store: Store, request: RevokeRequest): Promise<R
     const revoked = (await revoke(tx, 'key', [request])).get(request.leaseId);
     if (revoked === undefined) return { outcome: 'gone', stopsBy: null, stopping: null };
     const isForced = request.mode === 'force';
-    const stopping = await queueTerminate(tx, { leaseId: request.leaseId }, {
-      mode: isForced ? 'hard' : 'soft',
-      reason: 'revoked',
-      withdrawSpawn: isForced,
-    });
+    const stopping = await queueTerminate(
+      tx,
+      { leaseId: request.leaseId },
+      {
+        mode: isForced ? 'hard' : 'soft',
+        reason: 'revoked',
+        withdrawSpawn: isForced,
+      },
+    );
     return { outcome: isForced ? 'revoked' : 'revoking', stopsBy: revoked.stopsBy, stopping };
   });
 }
@@ -53,11 +57,15 @@ export async function terminateBackend(
           request.namespaces === null ? null : JSON.stringify(request.namespaces)
         }::jsonb)`;
     if (known.length === 0) throw new LeaseError('backend.not_found');
-    return queueTerminate(tx, { backendId: request.backendId }, {
-      mode: request.mode,
-      reason: 'external',
-      withdrawSpawn: false,
-    });
+    return queueTerminate(
+      tx,
+      { backendId: request.backendId },
+      {
+        mode: request.mode,
+        reason: 'external',
+        withdrawSpawn: false,
+      },
+    );
   });
 }
 

@@ -17,7 +17,10 @@ function explaining(client: pg.Client): { sql: Sql; plans: string[] } {
   const sql = {
     $queryRaw: async (strings: TemplateStringsArray, ...values: unknown[]) => {
       const query = Prisma.sql(strings, ...values);
-      const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${query.text}`, query.values);
+      const { rows } = await client.query<{ 'QUERY PLAN': string }>(
+        `explain ${query.text}`,
+        query.values,
+      );
       plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
       return [];
     },
@@ -42,13 +45,23 @@ describe('plans', () => {
       'select lease_id as id, fencing_token as token from lease limit 500',
     );
     const refs = rows.map(({ id, token }) => ({
-      leaseId: id, fencingToken: token, principal: 'p', actor: 'a', result: 'ok' as const, detail: null,
+      leaseId: id,
+      fencingToken: token,
+      principal: 'p',
+      actor: 'a',
+      result: 'ok' as const,
+      detail: null,
     }));
     const { sql, plans } = explaining(client);
 
-    await grant(sql, refs.map((_, index) => aRequest({ name: `r${String(index)}`, namespace: 'n' })), {
-      mayTakeOver: true, onLocked: 'skip',
-    });
+    await grant(
+      sql,
+      refs.map((_, index) => aRequest({ name: `r${String(index)}`, namespace: 'n' })),
+      {
+        mayTakeOver: true,
+        onLocked: 'skip',
+      },
+    );
     await renew(sql, 'lease', refs);
     await release(sql, 'lease', refs, 'skip');
     await readEndedGrants(sql, 'lease', refs);

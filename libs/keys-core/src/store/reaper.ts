@@ -44,7 +44,10 @@ export function createReaper(store: Store): Reaper {
       const toPage = Math.min(fromPage + PAGES_PER_PASS_MAX, pages);
       const freed = await reapRange(store, fromPage, toPage);
       nextPage = toPage;
-      const { lostBackendIds, nextAfterId } = await recordOverdueBackends(store.prisma, afterBackendId);
+      const { lostBackendIds, nextAfterId } = await recordOverdueBackends(
+        store.prisma,
+        afterBackendId,
+      );
       afterBackendId = nextAfterId;
       for (const backendId of lostBackendIds) store.hints.notify(`backend:${backendId}`);
       return { reapedCount: freed.length, readPages: toPage - fromPage, freed };

@@ -1,7 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
-import { age, aRequest, eventsOf, granted, openKernel, releaseOf, renewalOf } from '../testing/kernel-fixture.ts';
+import {
+  age,
+  aRequest,
+  eventsOf,
+  granted,
+  openKernel,
+  releaseOf,
+  renewalOf,
+} from '../testing/kernel-fixture.ts';
 import { createReaper } from './reaper.ts';
 import { revoke } from './statements/revoke.ts';
 import { setRenewable } from './statements/set-renewable.ts';
@@ -29,7 +37,8 @@ describe('renew', () => {
     await granted(kernel, { holder: 'bob' });
 
     expect(await kernel.leases.renew('lease', renewalOf(old))).toMatchObject({
-      outcome: 'refused', reason: 'expired',
+      outcome: 'refused',
+      reason: 'expired',
     });
   });
 
@@ -38,9 +47,13 @@ describe('renew', () => {
     const grant = await granted(kernel);
     await age(kernel, grant.leaseId, 60_000);
 
-    expect(await kernel.leases.renew('lease', renewalOf(grant))).toMatchObject({ reason: 'expired' });
+    expect(await kernel.leases.renew('lease', renewalOf(grant))).toMatchObject({
+      reason: 'expired',
+    });
     await age(kernel, grant.leaseId, -60_000);
-    expect(await kernel.leases.renew('lease', renewalOf(grant))).toMatchObject({ reason: 'expired' });
+    expect(await kernel.leases.renew('lease', renewalOf(grant))).toMatchObject({
+      reason: 'expired',
+    });
   });
 
   test('C15 C33 a blocked renewal gets an explicit answer; blocking says whether it changed anything', async () => {
@@ -52,7 +65,9 @@ describe('renew', () => {
     const first = await block();
     const second = await block();
     const blocked = await kernel.leases.renew('lease', renewalOf(grant));
-    await setRenewable(kernel.store.prisma, 'lease', true, [{ ...OPERATOR, leaseId: grant.leaseId }]);
+    await setRenewable(kernel.store.prisma, 'lease', true, [
+      { ...OPERATOR, leaseId: grant.leaseId },
+    ]);
     const allowed = await kernel.leases.renew('lease', renewalOf(grant));
 
     expect([first.size, second.size]).toEqual([1, 0]);
@@ -77,7 +92,9 @@ describe('renew', () => {
     const wrongToken = await kernel.leases.renew('lease', renewalOf(grant, { fencingToken: '1' }));
 
     expect(answers.map((answer) => answer.outcome === 'refused' && answer.reason)).toEqual([
-      'not_found', 'not_found', 'not_found',
+      'not_found',
+      'not_found',
+      'not_found',
     ]);
     expect(wrongToken).toMatchObject({ reason: 'superseded' });
   });
@@ -99,10 +116,19 @@ describe('renew', () => {
     const after = await Promise.all(
       [released, revoked].map((grant) => kernel.leases.renew('lease', renewalOf(grant))),
     );
-    const unknown = await kernel.leases.renew('lease', renewalOf(aRequest() as never, { fencingToken: '1' }));
+    const unknown = await kernel.leases.renew(
+      'lease',
+      renewalOf(aRequest() as never, { fencingToken: '1' }),
+    );
 
-    expect(before.map((answer) => answer.outcome === 'refused' && answer.reason)).toEqual(['released', 'revoked']);
-    expect(after.map((answer) => answer.outcome === 'refused' && answer.reason)).toEqual(['released', 'revoked']);
+    expect(before.map((answer) => answer.outcome === 'refused' && answer.reason)).toEqual([
+      'released',
+      'revoked',
+    ]);
+    expect(after.map((answer) => answer.outcome === 'refused' && answer.reason)).toEqual([
+      'released',
+      'revoked',
+    ]);
     expect(unknown).toMatchObject({ reason: 'not_found' });
   });
 
@@ -146,7 +172,9 @@ describe('release', () => {
     expect(await kernel.leases.release('lease', releaseOf(grant))).toBe('already_released');
     const next = await granted(kernel, { holder: 'bob' });
     expect(await kernel.leases.release('lease', releaseOf(grant))).toBe('already_released');
-    expect(await kernel.leases.renew('lease', renewalOf(next))).toMatchObject({ outcome: 'renewed' });
+    expect(await kernel.leases.renew('lease', renewalOf(next))).toMatchObject({
+      outcome: 'renewed',
+    });
   });
 
   test('C20 a stale holder’s release leaves the new holder intact', async () => {
@@ -157,8 +185,13 @@ describe('release', () => {
 
     expect(await kernel.leases.release('lease', releaseOf(stale))).toBe('expired');
 
-    expect(await kernel.leases.renew('lease', renewalOf(next))).toMatchObject({ outcome: 'renewed' });
-    expect(await kernel.leases.grant(aRequest())).toMatchObject({ outcome: 'held', by: { holder: 'bob' } });
+    expect(await kernel.leases.renew('lease', renewalOf(next))).toMatchObject({
+      outcome: 'renewed',
+    });
+    expect(await kernel.leases.grant(aRequest())).toMatchObject({
+      outcome: 'held',
+      by: { holder: 'bob' },
+    });
   });
 
   test('C28 after loss it says so and changes nothing but the record', async () => {
@@ -168,7 +201,8 @@ describe('release', () => {
 
     expect(await kernel.leases.release('lease', releaseOf(grant))).toBe('expired');
     expect(await eventsOf(kernel, 'thing')).toEqual([
-      `granted ${grant.fencingToken}`, `expired ${grant.fencingToken}`,
+      `granted ${grant.fencingToken}`,
+      `expired ${grant.fencingToken}`,
     ]);
   });
 
@@ -177,19 +211,29 @@ describe('release', () => {
     const grant = await granted(kernel, { face: 'key' });
 
     expect(await kernel.leases.release('lease', releaseOf(grant))).toBe('not_found');
-    expect(await kernel.leases.release('key', releaseOf(grant, { principal: 'token-b' }))).toBe('not_found');
-    expect(await kernel.leases.release('key', releaseOf(grant, { fencingToken: '1' }))).toBe('superseded');
-    expect(await kernel.leases.renew('key', renewalOf(grant))).toMatchObject({ outcome: 'renewed' });
+    expect(await kernel.leases.release('key', releaseOf(grant, { principal: 'token-b' }))).toBe(
+      'not_found',
+    );
+    expect(await kernel.leases.release('key', releaseOf(grant, { fencingToken: '1' }))).toBe(
+      'superseded',
+    );
+    expect(await kernel.leases.renew('key', renewalOf(grant))).toMatchObject({
+      outcome: 'renewed',
+    });
   });
 
   test('a failure is an event of its own', async () => {
     const kernel = await openKernel();
     const grant = await granted(kernel);
 
-    await kernel.leases.release('lease', releaseOf(grant, { result: 'failed', detail: 'out of milk' }));
+    await kernel.leases.release(
+      'lease',
+      releaseOf(grant, { result: 'failed', detail: 'out of milk' }),
+    );
 
     expect(await eventsOf(kernel, 'thing')).toEqual([
-      `granted ${grant.fencingToken}`, `failed ${grant.fencingToken}`,
+      `granted ${grant.fencingToken}`,
+      `failed ${grant.fencingToken}`,
     ]);
   });
 });
@@ -203,10 +247,13 @@ describe('revoke', () => {
       { ...OPERATOR, leaseId: grant.leaseId, mode: 'force', abandon: false },
     ]);
 
-    expect(await kernel.leases.renew('lease', renewalOf(grant))).toMatchObject({ reason: 'revoked' });
+    expect(await kernel.leases.renew('lease', renewalOf(grant))).toMatchObject({
+      reason: 'revoked',
+    });
     expect(await kernel.leases.release('lease', releaseOf(grant))).toBe('revoked');
     expect(await eventsOf(kernel, 'thing')).toEqual([
-      `granted ${grant.fencingToken}`, `revoked ${String(BigInt(grant.fencingToken) + 1n)}`,
+      `granted ${grant.fencingToken}`,
+      `revoked ${String(BigInt(grant.fencingToken) + 1n)}`,
     ]);
     const next = await granted(kernel, { holder: 'bob' });
     expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(grant.fencingToken) + 1n);
@@ -238,7 +285,9 @@ describe('revoke', () => {
     ]);
 
     expect(revoked.get(grant.leaseId)?.stopsBy).toBe(grant.expiresAt);
-    expect(await kernel.leases.renew('lease', renewalOf(grant))).toMatchObject({ reason: 'renewal_blocked' });
+    expect(await kernel.leases.renew('lease', renewalOf(grant))).toMatchObject({
+      reason: 'renewal_blocked',
+    });
     expect(await kernel.leases.release('lease', releaseOf(grant))).toBe('released');
   });
 
@@ -247,11 +296,15 @@ describe('revoke', () => {
     const grant = await granted(kernel, { namespace: 'user2' });
     const limited = { ...OPERATOR, leaseId: grant.leaseId, namespaces: ['user'] };
 
-    const revoked = await revoke(kernel.store.prisma, 'lease', [{ ...limited, mode: 'force', abandon: false }]);
+    const revoked = await revoke(kernel.store.prisma, 'lease', [
+      { ...limited, mode: 'force', abandon: false },
+    ]);
     const blocked = await setRenewable(kernel.store.prisma, 'lease', false, [limited]);
 
     expect([revoked.size, blocked.size]).toEqual([0, 0]);
-    expect(await kernel.leases.renew('lease', renewalOf(grant))).toMatchObject({ outcome: 'renewed' });
+    expect(await kernel.leases.renew('lease', renewalOf(grant))).toMatchObject({
+      outcome: 'renewed',
+    });
   });
 });
 

@@ -3,7 +3,13 @@ import { C, type Sql } from './rows.ts';
 /** What was answered to an idempotency key: a result, or the error that it ended in. */
 export type RecordedAnswer =
   | { readonly backendId: string; readonly spawned: boolean }
-  | { readonly error: { readonly code: string; readonly message: string; readonly details: Record<string, unknown> } };
+  | {
+      readonly error: {
+        readonly code: string;
+        readonly message: string;
+        readonly details: Record<string, unknown>;
+      };
+    };
 
 /** The answer that this principal's idempotency key was given, or undefined. */
 export async function readAnswer(

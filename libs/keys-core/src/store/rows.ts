@@ -46,7 +46,10 @@ export async function readLeases(
 /** The row that a statement which always answers with one has answered. */
 export function onlyRow<Row>(rows: readonly Row[]): Row {
   const [row] = rows;
-  invariant(row !== undefined && rows.length === 1, `one row expected, ${String(rows.length)} came`);
+  invariant(
+    row !== undefined && rows.length === 1,
+    `one row expected, ${String(rows.length)} came`,
+  );
   return row;
 }
 

@@ -21,7 +21,11 @@ export interface SpawnPlan {
 }
 
 export type SpawnOutcome =
-  | { readonly outcome: 'spawned'; readonly grant: Grant; readonly lostBackendIds: readonly string[] }
+  | {
+      readonly outcome: 'spawned';
+      readonly grant: Grant;
+      readonly lostBackendIds: readonly string[];
+    }
   /** Somebody else was granted the key: read it again. */
   | { readonly outcome: 'held' }
   /** The drone was drained or lost since it was chosen: choose again. */

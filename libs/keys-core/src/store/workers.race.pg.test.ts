@@ -2,7 +2,13 @@ import { randomInt } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { Ladder } from '../kernel/ladder.ts';
 import type { Grant } from '../kernel/outcomes.ts';
-import { aRequest, openKernel, releaseOf, renewalOf, type Kernel } from '../testing/kernel-fixture.ts';
+import {
+  aRequest,
+  openKernel,
+  releaseOf,
+  renewalOf,
+  type Kernel,
+} from '../testing/kernel-fixture.ts';
 import { createReaper } from './reaper.ts';
 import { onlyRow } from './rows.ts';
 import { revoke } from './statements/revoke.ts';
@@ -63,7 +69,14 @@ async function act(kernel: Kernel, own: Grant, promises: Promises): Promise<bool
     case 'revoke':
       promises.delete(own.leaseId);
       await revoke(kernel.store.prisma, 'lease', [
-        { leaseId: own.leaseId, mode: 'force', abandon: false, actor: 'op', reason: 'race', namespaces: null },
+        {
+          leaseId: own.leaseId,
+          mode: 'force',
+          abandon: false,
+          actor: 'op',
+          reason: 'race',
+          namespaces: null,
+        },
       ]);
       return false;
     case 'let go':
@@ -113,11 +126,21 @@ describe('random workers on few resources through two controllers', () => {
       ) e on true`;
     expect(grants.length).toBeGreaterThan(RESOURCE_NAMES.length * 10);
     expect(grants.filter((grant) => grant.endKind === 'expired').length).toBeGreaterThan(0);
-    expect(grants.filter((grant) => !grant.isTokenGrowing), 'I2').toEqual([]);
-    expect(grants.filter((grant) => !grant.isAlone), 'I1').toEqual([]);
-    expect(grants.filter((grant) => grant.endCount > 1), 'I13').toEqual([]);
+    expect(
+      grants.filter((grant) => !grant.isTokenGrowing),
+      'I2',
+    ).toEqual([]);
+    expect(
+      grants.filter((grant) => !grant.isAlone),
+      'I1',
+    ).toEqual([]);
+    expect(
+      grants.filter((grant) => grant.endCount > 1),
+      'I13',
+    ).toEqual([]);
     const early = grants.filter(
-      ({ leaseId, endKind, endedAt }) => endKind === 'expired' && (endedAt ?? 0) < (promises.get(leaseId) ?? 0),
+      ({ leaseId, endKind, endedAt }) =>
+        endKind === 'expired' && (endedAt ?? 0) < (promises.get(leaseId) ?? 0),
     );
     expect(early, 'I5').toEqual([]);
   });

@@ -72,7 +72,10 @@ export function aRequest(change: Partial<GrantRequest> = {}): GrantRequest {
 /** Grants or fails the test. */
 export async function granted(kernel: Kernel, change: Partial<GrantRequest> = {}): Promise<Grant> {
   const outcome = await kernel.leases.grant(aRequest(change));
-  invariant(outcome.outcome === 'granted', `the test expected a grant, and it is ${outcome.outcome}`);
+  invariant(
+    outcome.outcome === 'granted',
+    `the test expected a grant, and it is ${outcome.outcome}`,
+  );
   return outcome.grant;
 }
 

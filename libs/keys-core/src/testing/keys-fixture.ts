@@ -1,4 +1,10 @@
-import type { ConnectInput, Caller, BackendReport, ConnectResult, KeyService } from '../faces/keys/key-types.ts';
+import type {
+  ConnectInput,
+  Caller,
+  BackendReport,
+  ConnectResult,
+  KeyService,
+} from '../faces/keys/key-types.ts';
 import type { ChooseDrone } from '../faces/keys/start-backend.ts';
 import { createKeyService } from '../faces/keys/key-service.ts';
 import type { BackendStatus } from '../kernel/backend-state.ts';
@@ -16,8 +22,18 @@ export interface Keys extends Kernel {
   readonly observed: string[];
 }
 
-export const CLIENT: Caller = { principal: 'token-c', actor: 'client', role: 'client', namespaces: null };
-export const OPERATOR: Caller = { principal: 'token-o', actor: 'operator', role: 'operator', namespaces: null };
+export const CLIENT: Caller = {
+  principal: 'token-c',
+  actor: 'client',
+  role: 'client',
+  namespaces: null,
+};
+export const OPERATOR: Caller = {
+  principal: 'token-o',
+  actor: 'operator',
+  role: 'operator',
+  namespaces: null,
+};
 
 /** A keys face on a database of its own, or on the one that is named: then it is a second controller. */
 export async function openKeys(
@@ -40,13 +56,20 @@ export async function openKeys(
   const { store, leases } = kernel;
   const choose: ChooseDrone = async (wanted) => {
     const chosen = await chooseDrone(store, {
-      ...wanted, datacenter: 'local', heartbeatMs: HEARTBEAT_MS.standard, random: () => store.ids.random(),
+      ...wanted,
+      datacenter: 'local',
+      heartbeatMs: HEARTBEAT_MS.standard,
+      random: () => store.ids.random(),
     });
     await afterChoice?.(kernel);
     return chosen;
   };
   const keys = createKeyService({
-    store, leases, ladder: KEY_LADDERS.standard, heartbeatMs: HEARTBEAT_MS.standard, chooseDrone: choose,
+    store,
+    leases,
+    ladder: KEY_LADDERS.standard,
+    heartbeatMs: HEARTBEAT_MS.standard,
+    chooseDrone: choose,
   });
   return { ...kernel, keys, observed };
 }
@@ -70,7 +93,10 @@ export function keyNamed(name: string): NonNullable<ConnectInput['key']> {
 export function connect(
   { keys }: Keys,
   change: Partial<ConnectInput> = {},
-  { caller = CLIENT, signal = new AbortController().signal }: { caller?: Caller; signal?: AbortSignal } = {},
+  {
+    caller = CLIENT,
+    signal = new AbortController().signal,
+  }: { caller?: Caller; signal?: AbortSignal } = {},
 ): Promise<ConnectResult> {
   return keys.connect(connectInput(change), caller, signal);
 }
@@ -86,7 +112,11 @@ export function reportOf(
 }
 
 /** Makes the newest heartbeat of a drone older, as if `byMs` had gone by. */
-export async function ageHeartbeat({ store }: Kernel, droneId: string, byMs: number): Promise<void> {
+export async function ageHeartbeat(
+  { store }: Kernel,
+  droneId: string,
+  byMs: number,
+): Promise<void> {
   await store.prisma.$executeRaw`
     update drone set heartbeat_at = heartbeat_at - ${byMs} * interval '1 millisecond' where id = ${droneId}`;
 }
@@ -106,7 +136,15 @@ export async function rowCounts({ store }: Kernel): Promise<Record<string, numbe
 }
 
 /** A database into which no connect has written anything. */
-export const NO_ROWS = { leases: 0, events: 0, waiters: 0, requests: 0, backends: 0, states: 0, actions: 0 };
+export const NO_ROWS = {
+  leases: 0,
+  events: 0,
+  waiters: 0,
+  requests: 0,
+  backends: 0,
+  states: 0,
+  actions: 0,
+};
 
 export interface ActionSeen {
   readonly kind: 'spawn' | 'terminate';
@@ -124,8 +162,13 @@ export async function actionsOf({ store }: Kernel, backendId: string): Promise<A
 }
 
 /** The states of a backend as they were recorded, and the one that it is in. */
-export async function statesOf({ store }: Kernel, backendId: string): Promise<{ states: string[]; now: string }> {
-  const rows = await store.prisma.$queryRaw<{ status: string; reason: string | null; now: string }[]>`
+export async function statesOf(
+  { store }: Kernel,
+  backendId: string,
+): Promise<{ states: string[]; now: string }> {
+  const rows = await store.prisma.$queryRaw<
+    { status: string; reason: string | null; now: string }[]
+  >`
     select s.status, s.reason, b.status || coalesce(' ' || b.reason, '') as now
     from backend_state s join backend b on b.id = s.backend_id
     where b.id = ${backendId} order by s.id`;

@@ -17,12 +17,16 @@ interface EventLine {
  */
 export async function expectAgreement(model: LeaseModel, real: RealKernel): Promise<void> {
   const sql = real.kernel.store.prisma;
-  const resources = [...new Map(model.grants.map(({ resource }) => [resourceKey(resource), resource])).values()];
+  const resources = [
+    ...new Map(model.grants.map(({ resource }) => [resourceKey(resource), resource])).values(),
+  ];
   if (resources.length === 0) return;
   const rows = await readLeases(sql, resources);
   resources.forEach((resource, index) => {
     const expected = model.rows.get(resourceKey(resource));
-    expect(rowSeen(rows[index])).toEqual(expected === undefined ? undefined : rowExpected(model, expected));
+    expect(rowSeen(rows[index])).toEqual(
+      expected === undefined ? undefined : rowExpected(model, expected),
+    );
   });
   const events = await sql.$queryRaw<EventLine[]>`
     select face || '/' || name as key, kind || ' ' || lease_id || ' ' || fencing_token as line
@@ -36,13 +40,28 @@ export async function expectAgreement(model: LeaseModel, real: RealKernel): Prom
 function rowSeen(row: LeaseRow | undefined): unknown {
   if (row === undefined) return undefined;
   const { leaseId, fencingToken, holder, expiresAt, renewable, endReason, stopsBy } = row;
-  return { leaseId, fencingToken, holder, expiresAt, renewable, endReason, stopsBy, phase: phaseOf(row, row.asOf) };
+  return {
+    leaseId,
+    fencingToken,
+    holder,
+    expiresAt,
+    renewable,
+    endReason,
+    stopsBy,
+    phase: phaseOf(row, row.asOf),
+  };
 }
 
 function rowExpected(model: LeaseModel, grant: ModelGrant): unknown {
   const { leaseId, token, holder, expiresAt, renewable, end, stopsBy } = grant;
   return {
-    leaseId, fencingToken: String(token), holder, expiresAt, renewable, endReason: end, stopsBy,
+    leaseId,
+    fencingToken: String(token),
+    holder,
+    expiresAt,
+    renewable,
+    endReason: end,
+    stopsBy,
     phase: model.phaseOf(grant),
   };
 }
@@ -57,7 +76,10 @@ export async function expectPhasesAgree(model: LeaseModel, real: RealKernel): Pr
     const expected = [...model.rows.values()]
       .filter((grant) => grant.resource.face === 'key' && model.phaseOf(grant) === phase)
       .map((grant) => grant.resource.name);
-    expect(listed.map((row) => row.name), phase).toEqual(expected.sort());
+    expect(
+      listed.map((row) => row.name),
+      phase,
+    ).toEqual(expected.sort());
     expect(listed.map((row) => phaseOf(row, row.asOf))).toEqual(listed.map(() => phase));
   }
 }

@@ -29,8 +29,10 @@ const OPERATOR = { actor: 'operator', reason: 'because', namespaces: null };
 const LADDERS: readonly Ladder[] = [KEY_LADDERS.fast, KEY_LADDERS.standard, serviceLadder(1_000)];
 /** Two keys, so that stops after a forced end are met often, and one of each other face. */
 const RESOURCES: readonly Omit<Resource, 'namespace'>[] = [
-  { face: 'key', name: 'k1' }, { face: 'key', name: 'k2' },
-  { face: 'lease', name: 'l' }, { face: 'environment', name: 'e' },
+  { face: 'key', name: 'k1' },
+  { face: 'key', name: 'k2' },
+  { face: 'lease', name: 'l' },
+  { face: 'environment', name: 'e' },
 ];
 const HOLDERS = ['alice', 'bob', 'carol'];
 
@@ -56,7 +58,11 @@ function grantAt(model: LeaseModel, back: number): ModelGrant {
   return grant;
 }
 
-async function moveClock(model: LeaseModel, real: RealKernel, step: { elapsedMs: number; backMs: number }): Promise<void> {
+async function moveClock(
+  model: LeaseModel,
+  real: RealKernel,
+  step: { elapsedMs: number; backMs: number },
+): Promise<void> {
   model.elapsedMs += step.elapsedMs;
   model.nowMs += step.elapsedMs - step.backMs;
   await real.setClock(model.nowMs);
@@ -82,14 +88,22 @@ async function askForGrant(
   if ('heldBy' in expected) {
     expect(actual).toMatchObject({
       outcome: 'held',
-      by: { leaseId: expected.heldBy.leaseId, fencingToken: String(expected.heldBy.token), holder: expected.heldBy.holder },
+      by: {
+        leaseId: expected.heldBy.leaseId,
+        fencingToken: String(expected.heldBy.token),
+        holder: expected.heldBy.holder,
+      },
     });
     return;
   }
   const { granted, from } = expected;
   expect(actual).toMatchObject({
     outcome: 'granted',
-    grant: { leaseId: granted.leaseId, fencingToken: String(granted.token), remainingMs: granted.ladder.ttlMs },
+    grant: {
+      leaseId: granted.leaseId,
+      fencingToken: String(granted.token),
+      remainingMs: granted.ladder.ttlMs,
+    },
   });
   if (from !== undefined) expectNoEarlySteal(model, from);
   if (actual.outcome === 'granted') believe(granted, model.elapsedMs, actual.grant.remainingMs);
@@ -99,7 +113,9 @@ async function askForGrant(
 function expectNoEarlySteal(model: LeaseModel, from: ModelGrant): void {
   if (from.end === 'released' || from.isAbandoned) return;
   const isFreeAtOnce = from.end === 'revoked' && from.resource.face !== 'key';
-  if (!isFreeAtOnce) expect(model.elapsedMs, 'I5 no early steal').toBeGreaterThanOrEqual(from.believedUntilMs);
+  if (!isFreeAtOnce) {
+    expect(model.elapsedMs, 'I5 no early steal').toBeGreaterThanOrEqual(from.believedUntilMs);
+  }
 }
 
 function believe(grant: ModelGrant, localTimeMs: number, remainingMs: number): void {
@@ -140,9 +156,13 @@ async function askForRenewal(
 const WRONGS = {
   nothing: (ref: ModelRef): ModelRef => ref,
   principal: (ref: ModelRef): ModelRef => ({ ...ref, principal: 'token-mallory' }),
-  token: (ref: ModelRef): ModelRef => ({ ...ref, fencingToken: String(BigInt(ref.fencingToken) - 1n) }),
+  token: (ref: ModelRef): ModelRef => ({
+    ...ref,
+    fencingToken: String(BigInt(ref.fencingToken) - 1n),
+  }),
   face: (ref: ModelRef): ModelRef => ({
-    ...ref, face: FACES[(FACES.indexOf(ref.face) + 1) % FACES.length] ?? 'key',
+    ...ref,
+    face: FACES[(FACES.indexOf(ref.face) + 1) % FACES.length] ?? 'key',
   }),
 };
 
@@ -158,26 +178,50 @@ function refOf(grant: ModelGrant, wrong: keyof typeof WRONGS): ModelRef {
 const back = fc.nat({ max: 6 });
 const wrong = fc.oneof(
   { weight: 6, arbitrary: fc.constant('nothing' as const) },
-  { weight: 3, arbitrary: fc.constantFrom('principal' as const, 'token' as const, 'face' as const) },
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom('principal' as const, 'token' as const, 'face' as const),
+  },
 );
 
 const grants = fc
   .record({ resource: fc.nat({ max: 3 }), holder: fc.nat({ max: 2 }), ladder: fc.nat({ max: 2 }) })
-  .map((asked) => command(`grant ${JSON.stringify(asked)}`, (model, real) => askForGrant(model, real, asked), false));
+  .map((asked) =>
+    command(
+      `grant ${JSON.stringify(asked)}`,
+      (model, real) => askForGrant(model, real, asked),
+      false,
+    ),
+  );
 
 const renewals = fc
-  .record({ back, wrong, delayMs: fc.constantFrom(0, 0, 1, 999, 1_000, 5_999), times: fc.constantFrom(1, 1, 2) })
-  .map((asked) => command(`renew ${JSON.stringify(asked)}`, (model, real) => askForRenewal(model, real, asked)));
+  .record({
+    back,
+    wrong,
+    delayMs: fc.constantFrom(0, 0, 1, 999, 1_000, 5_999),
+    times: fc.constantFrom(1, 1, 2),
+  })
+  .map((asked) =>
+    command(`renew ${JSON.stringify(asked)}`, (model, real) => askForRenewal(model, real, asked)),
+  );
 
 const releases = fc
-  .record({ back, wrong, result: fc.constantFrom('ok' as const, 'failed' as const), times: fc.constantFrom(1, 2) })
+  .record({
+    back,
+    wrong,
+    result: fc.constantFrom('ok' as const, 'failed' as const),
+    times: fc.constantFrom(1, 2),
+  })
   .map((asked) =>
     command(`release ${JSON.stringify(asked)}`, async (model, real) => {
       const ref = refOf(grantAt(model, asked.back), asked.wrong);
       for (let time = 0; time < asked.times; time += 1) {
         const expected = model.release(ref, asked.result);
         const actual = await real.kernel.leases.release(ref.face, {
-          ...ref, actor: 'holder', result: asked.result, detail: null,
+          ...ref,
+          actor: 'holder',
+          result: asked.result,
+          detail: null,
         });
         expect(actual).toBe(expected);
       }
@@ -188,15 +232,22 @@ const renewables = fc.record({ back, renewable: fc.boolean() }).map((asked) =>
   command(`setRenewable ${JSON.stringify(asked)}`, async (model, real) => {
     const grant = grantAt(model, asked.back);
     const expected = model.setRenewable(grant, asked.renewable);
-    const changed = await setRenewable(real.kernel.store.prisma, grant.resource.face, asked.renewable, [
-      { ...OPERATOR, leaseId: grant.leaseId },
-    ]);
+    const changed = await setRenewable(
+      real.kernel.store.prisma,
+      grant.resource.face,
+      asked.renewable,
+      [{ ...OPERATOR, leaseId: grant.leaseId }],
+    );
     expect(changed.has(grant.leaseId)).toBe(expected);
   }),
 );
 
 const revocations = fc
-  .record({ back, mode: fc.constantFrom('graceful' as const, 'force' as const), abandon: fc.boolean() })
+  .record({
+    back,
+    mode: fc.constantFrom('graceful' as const, 'force' as const),
+    abandon: fc.boolean(),
+  })
   .map((asked) =>
     command(`revoke ${JSON.stringify(asked)}`, async (model, real) => {
       const grant = grantAt(model, asked.back);
@@ -213,7 +264,12 @@ const removals = fc.record({ back }).map((asked) =>
   command(`remove ${JSON.stringify(asked)}`, async (model, real) => {
     const grant = grantAt(model, asked.back);
     const expected = model.remove(grant);
-    const removed = await remove(real.kernel.store.prisma, grant.resource.face, [grant.leaseId], 'operator');
+    const removed = await remove(
+      real.kernel.store.prisma,
+      grant.resource.face,
+      [grant.leaseId],
+      'operator',
+    );
     expect(removed.has(grant.leaseId)).toBe(expected);
   }),
 );
@@ -225,7 +281,9 @@ const reaps = fc.constant(
     const sql = real.kernel.store.prisma;
     const range = { fromPage: 0, toPage: await readLeasePages(sql), limit: 10_000 };
     const ended = (await Promise.all([reap(sql, range), reap(sql, range)])).flat();
-    const own = ended.filter((grant) => grant.namespace === real.namespace).map((grant) => grant.leaseId);
+    const own = ended
+      .filter((grant) => grant.namespace === real.namespace)
+      .map((grant) => grant.leaseId);
     expect(own.sort()).toEqual(expected.sort());
   }),
 );
@@ -240,7 +298,11 @@ const collections = fc.constant(
 const waits = fc
   .constantFrom(1, 500, 1_000, 5_000, 30_000, 3_600_000, 25 * 3_600_000)
   .map((elapsedMs) =>
-    command(`wait ${String(elapsedMs)}`, (model, real) => moveClock(model, real, { elapsedMs, backMs: 0 }), false),
+    command(
+      `wait ${String(elapsedMs)}`,
+      (model, real) => moveClock(model, real, { elapsedMs, backMs: 0 }),
+      false,
+    ),
   );
 
 /** To the very instant of an expiry, and a millisecond to either side. */
@@ -255,11 +317,31 @@ const boundaries = fc.record({ back, offsetMs: fc.constantFrom(-1, 0, 1) }).map(
 const stepsBack = fc
   .constantFrom(1, 800, 60_000)
   .map((backMs) =>
-    command(`clock steps back ${String(backMs)}`, (model, real) => moveClock(model, real, { elapsedMs: 0, backMs }), false),
+    command(
+      `clock steps back ${String(backMs)}`,
+      (model, real) => moveClock(model, real, { elapsedMs: 0, backMs }),
+      false,
+    ),
   );
 
 /** Every command, as often as it is worth: mostly grants, renewals and time. */
 export const LEASE_COMMANDS: fc.Arbitrary<LeaseCommand>[] = [
-  grants, grants, grants, renewals, renewals, renewals, releases, releases, renewables, revocations,
-  revocations, removals, reaps, collections, waits, boundaries, boundaries, stepsBack,
+  grants,
+  grants,
+  grants,
+  renewals,
+  renewals,
+  renewals,
+  releases,
+  releases,
+  renewables,
+  revocations,
+  revocations,
+  removals,
+  reaps,
+  collections,
+  waits,
+  boundaries,
+  boundaries,
+  stepsBack,
 ];

@@ -80,12 +80,16 @@ export class LeaseModel {
 
   phaseOf(grant: ModelGrant): Phase {
     if (grant.stopsBy !== null && this.nowMs < grant.stopsBy) return 'expiring';
-    if (grant.end === 'expired' || (grant.end === null && !this.isUnexpired(grant))) return 'expired';
+    if (grant.end === 'expired' || (grant.end === null && !this.isUnexpired(grant))) {
+      return 'expired';
+    }
     if (grant.end !== null) return 'free';
     return grant.renewable ? 'held' : 'expiring';
   }
 
-  grant(ask: ModelAsk): { granted: ModelGrant; from: ModelGrant | undefined } | { heldBy: ModelGrant } {
+  grant(
+    ask: ModelAsk,
+  ): { granted: ModelGrant; from: ModelGrant | undefined } | { heldBy: ModelGrant } {
     const from = this.rows.get(resourceKey(ask.resource));
     if (from !== undefined && !this.isTakable(from)) return { heldBy: from };
     if (from?.end === null) this.#expire(from);
@@ -173,7 +177,9 @@ export class LeaseModel {
 
   /** @returns the lease ids that it ended. */
   reap(): string[] {
-    const lapsed = [...this.rows.values()].filter((row) => row.end === null && !this.isUnexpired(row));
+    const lapsed = [...this.rows.values()].filter(
+      (row) => row.end === null && !this.isUnexpired(row),
+    );
     for (const grant of lapsed) this.#expire(grant);
     return lapsed.map((grant) => grant.leaseId);
   }

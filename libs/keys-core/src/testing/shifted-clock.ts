@@ -9,7 +9,9 @@ const MIGRATIONS = new URL('../../../../prisma/migrations/', import.meta.url);
  * clock which jumps. Call it before a store is opened on the database.
  * @returns a function that sets the shift, in milliseconds against the real time.
  */
-export async function makeClockShiftable(databaseUrl: string): Promise<(shiftMs: number) => Promise<void>> {
+export async function makeClockShiftable(
+  databaseUrl: string,
+): Promise<(shiftMs: number) => Promise<void>> {
   return replaceClock(
     databaseUrl,
     `select pg_catalog.clock_timestamp() + value * interval '1 millisecond' from shifted.clock`,
@@ -45,7 +47,9 @@ async function replaceClock(
     alter database "${rows[0]?.name ?? ''}" set search_path = shifted, pg_catalog, public;
     set search_path = shifted, pg_catalog, public;
     alter table lease_event alter column at set default clock_timestamp();`);
-  await client.query((await kernelFunctions()).replaceAll('CREATE FUNCTION', 'CREATE OR REPLACE FUNCTION public.'));
+  await client.query(
+    (await kernelFunctions()).replaceAll('CREATE FUNCTION', 'CREATE OR REPLACE FUNCTION public.'),
+  );
   return async (value) => {
     await client.query('update shifted.clock set value = $1', [value]);
   };
@@ -53,7 +57,9 @@ async function replaceClock(
 
 /** The functions that the migrations make, as they stand there. */
 async function kernelFunctions(): Promise<string> {
-  const folders = (await readdir(MIGRATIONS, { withFileTypes: true })).filter((entry) => entry.isDirectory());
+  const folders = (await readdir(MIGRATIONS, { withFileTypes: true })).filter((entry) =>
+    entry.isDirectory(),
+  );
   const texts = await Promise.all(
     folders.map((folder) => readFile(new URL(`${folder.name}/migration.sql`, MIGRATIONS), 'utf8')),
   );

@@ -38,7 +38,9 @@ export async function connectOnceFor(
     }
     if (error instanceof LeaseError && !error.retryable) {
       const { code, message, details } = error;
-      await recordAnswer(store.prisma, request, { error: { code, message, details: { ...details } } });
+      await recordAnswer(store.prisma, request, {
+        error: { code, message, details: { ...details } },
+      });
     }
     throw error;
   }
@@ -46,7 +48,8 @@ export async function connectOnceFor(
 
 async function replay(store: Store, answer: RecordedAnswer): Promise<ConnectResult> {
   if ('error' in answer) {
-    const code: ErrorCode = answer.error.code in ERROR_CODES ? (answer.error.code as ErrorCode) : 'internal.error';
+    const code: ErrorCode =
+      answer.error.code in ERROR_CODES ? (answer.error.code as ErrorCode) : 'internal.error';
     throw new LeaseError(code, answer.error.message, { details: answer.error.details });
   }
   return resultOf(store, answer.backendId, answer.spawned);

@@ -58,20 +58,29 @@ describe('a connect that is sent again with its idempotency key', () => {
   test.each([
     ['of one key', { ...IDEMPOTENT }],
     ['without a key', { ...IDEMPOTENT, key: undefined }],
-  ])('I7 equal ones at once %s, through two controllers, spawn once and are answered alike', async (_which, input) => {
-    const on = await openKeys();
-    const other = await openKeys({ databaseUrl: on.databaseUrl });
-    await aDrone(on.store.prisma);
+  ])(
+    'I7 equal ones at once %s, through two controllers, spawn once and are answered alike',
+    async (_which, input) => {
+      const on = await openKeys();
+      const other = await openKeys({ databaseUrl: on.databaseUrl });
+      await aDrone(on.store.prisma);
 
-    const answers = await Promise.all(
-      Array.from({ length: 12 }, (_, index) => connect(index % 2 === 0 ? on : other, input)),
-    );
+      const answers = await Promise.all(
+        Array.from({ length: 12 }, (_, index) => connect(index % 2 === 0 ? on : other, input)),
+      );
 
-    const [first] = answers;
-    expect(answers).toEqual(answers.map(() => first));
-    expect(first).toMatchObject({ spawned: true });
-    expect(await rowCounts(on)).toMatchObject({ leases: 1, backends: 1, actions: 1, events: 1, requests: 1 });
-  });
+      const [first] = answers;
+      expect(answers).toEqual(answers.map(() => first));
+      expect(first).toMatchObject({ spawned: true });
+      expect(await rowCounts(on)).toMatchObject({
+        leases: 1,
+        backends: 1,
+        actions: 1,
+        events: 1,
+        requests: 1,
+      });
+    },
+  );
 
   test('I7 a refusal is the answer of that request for good, even when the key is free by then', async () => {
     const on = await openKeys();
@@ -82,7 +91,8 @@ describe('a connect that is sent again with its idempotency key', () => {
     await on.keys.report(reportOf(drone, backendId, 'terminated'));
 
     await expect(connect(on, red)).rejects.toMatchObject({
-      code: 'key.tag_mismatch', details: { holder: drone.droneId },
+      code: 'key.tag_mismatch',
+      details: { holder: drone.droneId },
     });
 
     expect(await rowCounts(on)).toMatchObject({ backends: 1, requests: 1 });
@@ -101,9 +111,13 @@ describe('a connect that is sent again with its idempotency key', () => {
     await aDrone(on.store.prisma);
     const mine = await connect(on, { ...IDEMPOTENT, key: undefined });
 
-    const theirs = await connect(on, { ...IDEMPOTENT, key: undefined }, {
-      caller: { ...CLIENT, principal: 'token-d' },
-    });
+    const theirs = await connect(
+      on,
+      { ...IDEMPOTENT, key: undefined },
+      {
+        caller: { ...CLIENT, principal: 'token-d' },
+      },
+    );
 
     expect(theirs.backendId).not.toBe(mine.backendId);
   });

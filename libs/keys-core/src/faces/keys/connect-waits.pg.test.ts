@@ -5,7 +5,16 @@ import { setLost } from '../../store/fleet/drones.ts';
 import { aDrone } from '../../testing/fleet-fixture.ts';
 import { age } from '../../testing/kernel-fixture.ts';
 import {
-  CLIENT, OPERATOR, ageHeartbeat, connect, keyNamed, openKeys, reportOf, rowCounts, statesOf, type Keys,
+  CLIENT,
+  OPERATOR,
+  ageHeartbeat,
+  connect,
+  keyNamed,
+  openKeys,
+  reportOf,
+  rowCounts,
+  statesOf,
+  type Keys,
 } from '../../testing/keys-fixture.ts';
 import { makeClockShiftable } from '../../testing/shifted-clock.ts';
 
@@ -115,7 +124,10 @@ describe('connect to a key on a drone that is not heard from', () => {
 
     const error = await connect(on).catch((thrown: unknown) => thrown);
 
-    expect(error).toMatchObject({ code: 'key.holder_unreachable', details: { holder: drone.droneId } });
+    expect(error).toMatchObject({
+      code: 'key.holder_unreachable',
+      details: { holder: drone.droneId },
+    });
     const { remainingMs } = (error as { details: { remainingMs: number } }).details;
     expect(remainingMs).toBeGreaterThan(50_000);
     expect(remainingMs).toBeLessThanOrEqual(60_000);
@@ -170,9 +182,11 @@ describe('waiters', () => {
     await on.keys.report(reportOf(drone, backendId, 'terminating'));
     const giveUp = new AbortController();
     const wait = (actor: string): Promise<unknown> =>
-      connect(on, { waitMs: LONG_WAIT_MS }, { caller: { ...CLIENT, actor }, signal: giveUp.signal }).catch(
-        (error: unknown) => error,
-      );
+      connect(
+        on,
+        { waitMs: LONG_WAIT_MS },
+        { caller: { ...CLIENT, actor }, signal: giveUp.signal },
+      ).catch((error: unknown) => error);
 
     const first = wait('first');
     await someoneWaits(on);
@@ -210,7 +224,9 @@ describe('F7b connect after the database’s clock stepped forward', () => {
     await connect(asking, { key: keyNamed('tells the clock') });
     choiceCount = 0;
 
-    await expect(connect(asking, { waitMs: 700 })).rejects.toMatchObject({ code: 'grant.contended' });
+    await expect(connect(asking, { waitMs: 700 })).rejects.toMatchObject({
+      code: 'grant.contended',
+    });
 
     expect(choiceCount).toBeLessThan(12);
     expect(await rowCounts(on)).toMatchObject({ backends: 2 });

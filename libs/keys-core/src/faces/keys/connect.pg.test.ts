@@ -3,7 +3,15 @@ import { waitUntil } from '@leasehold/testing';
 import { aDrone } from '../../testing/fleet-fixture.ts';
 import { age, eventsOf } from '../../testing/kernel-fixture.ts';
 import {
-  CLIENT, NO_ROWS, actionsOf, connect, keyNamed, openKeys, reportOf, rowCounts, statesOf,
+  CLIENT,
+  NO_ROWS,
+  actionsOf,
+  connect,
+  keyNamed,
+  openKeys,
+  reportOf,
+  rowCounts,
+  statesOf,
 } from '../../testing/keys-fixture.ts';
 import { readOutboxes } from '../../store/fleet/outbox.ts';
 import { setDraining } from '../../store/fleet/drones.ts';
@@ -16,8 +24,12 @@ describe('connect', () => {
     const made = await connect(on);
 
     expect(made).toMatchObject({
-      key: { name: 'demo', namespace: '', tag: '' }, spawned: true, status: 'scheduled', address: null,
-      droneId: drone.droneId, datacenter: 'local',
+      key: { name: 'demo', namespace: '', tag: '' },
+      spawned: true,
+      status: 'scheduled',
+      address: null,
+      droneId: drone.droneId,
+      datacenter: 'local',
     });
     expect(await eventsOf(on, 'demo')).toEqual([`granted ${made.fencingToken}`]);
     const [outbox] = await readOutboxes(on.store.prisma, [drone.droneId]);
@@ -26,7 +38,10 @@ describe('connect', () => {
         kind: 'spawn',
         backendId: made.backendId,
         payload: {
-          program: 'room', leaseId: made.leaseId, fencingToken: made.fencingToken, clockId: drone.clockId,
+          program: 'room',
+          leaseId: made.leaseId,
+          fencingToken: made.fencingToken,
+          clockId: drone.clockId,
         },
       },
     ]);
@@ -67,8 +82,11 @@ describe('connect', () => {
     const blue = await connect(on, { key: { name: 'demo', namespace: '', tag: 'blue' } });
     const before = await on.keys.get({ name: 'demo', namespace: '' }, CLIENT);
 
-    await expect(connect(on, { key: { name: 'demo', namespace: '', tag: 'red' } })).rejects.toMatchObject({
-      code: 'key.tag_mismatch', details: { holder: blue.droneId },
+    await expect(
+      connect(on, { key: { name: 'demo', namespace: '', tag: 'red' } }),
+    ).rejects.toMatchObject({
+      code: 'key.tag_mismatch',
+      details: { holder: blue.droneId },
     });
     await expect(connect(on)).rejects.toMatchObject({ code: 'key.tag_mismatch' });
 
@@ -83,7 +101,10 @@ describe('connect', () => {
       aDrone(on.store.prisma, { programs: [{ name, allowArgs: false, allowEnv: [] }] });
     await Promise.all([offers('chat'), offers('game')]);
     const ask = (program: string): ReturnType<typeof connect> =>
-      connect(on, { key: { name: 'demo', namespace: '', tag: program }, spawn: { program, args: [], env: {} } });
+      connect(on, {
+        key: { name: 'demo', namespace: '', tag: program },
+        spawn: { program, args: [], env: {} },
+      });
 
     const chat = await ask('chat');
     const game = ask('game');
@@ -117,9 +138,16 @@ describe('connect', () => {
     const on = await openKeys();
     await aDrone(on.store.prisma);
 
-    const [one, two] = await Promise.all([connect(on, { key: undefined }), connect(on, { key: undefined })]);
+    const [one, two] = await Promise.all([
+      connect(on, { key: undefined }),
+      connect(on, { key: undefined }),
+    ]);
 
-    expect(one.key).toEqual({ name: expect.stringMatching(/^lk-[a-z0-9]{14}$/u) as string, namespace: '', tag: '' });
+    expect(one.key).toEqual({
+      name: expect.stringMatching(/^lk-[a-z0-9]{14}$/u) as string,
+      namespace: '',
+      tag: '',
+    });
     expect(two.key.name).not.toBe(one.key.name);
     expect((await connect(on, { key: one.key })).backendId).toBe(one.backendId);
   });
@@ -129,8 +157,12 @@ describe('connect', () => {
     await aDrone(on.store.prisma);
     const spawn = { program: 'nobody-offers-it', args: [], env: {} };
 
-    await expect(connect(on, { spawn, waitMs: 10_000 })).rejects.toMatchObject({ code: 'spawn.no_drone' });
-    await expect(connect(on, { spawn, key: undefined })).rejects.toMatchObject({ code: 'spawn.no_drone' });
+    await expect(connect(on, { spawn, waitMs: 10_000 })).rejects.toMatchObject({
+      code: 'spawn.no_drone',
+    });
+    await expect(connect(on, { spawn, key: undefined })).rejects.toMatchObject({
+      code: 'spawn.no_drone',
+    });
 
     expect(await rowCounts(on)).toEqual(NO_ROWS);
   });
@@ -139,7 +171,9 @@ describe('connect', () => {
     const on = await openKeys();
     await aDrone(on.store.prisma);
 
-    await expect(connect(on, { spawn: { program: 'room', args: ['--fast'], env: {} } })).rejects.toMatchObject({
+    await expect(
+      connect(on, { spawn: { program: 'room', args: ['--fast'], env: {} } }),
+    ).rejects.toMatchObject({
       code: 'spawn.not_allowed',
     });
 
@@ -160,7 +194,12 @@ describe('connect', () => {
     await connect(on);
 
     expect(on.observed).toEqual([
-      'granted free', 'denied active', 'denied active', 'denied free', 'granted expired', 'granted free',
+      'granted free',
+      'denied active',
+      'denied active',
+      'denied free',
+      'granted expired',
+      'granted free',
     ]);
   });
 });
@@ -223,7 +262,9 @@ describe('waitFor ready', () => {
     const drone = await aDrone(on.store.prisma);
 
     const ready = connect(on, { waitFor: 'ready' });
-    const backendId = await waitUntil(async () => (await on.keys.get(keyNamed('demo'), CLIENT))?.backendId);
+    const backendId = await waitUntil(
+      async () => (await on.keys.get(keyNamed('demo'), CLIENT))?.backendId,
+    );
     await on.keys.report(reportOf(drone, backendId, 'terminated', { reason: 'startup_timeout' }));
 
     expect(await ready).toMatchObject({ status: 'terminated' });

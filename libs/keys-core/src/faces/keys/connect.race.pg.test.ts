@@ -18,7 +18,9 @@ describe('concurrent connects', () => {
     );
 
     expect(answers.filter(({ spawned }) => spawned)).toHaveLength(1);
-    expect(new Set(answers.map(({ backendId, fencingToken }) => `${backendId} ${fencingToken}`)).size).toBe(1);
+    expect(
+      new Set(answers.map(({ backendId, fencingToken }) => `${backendId} ${fencingToken}`)).size,
+    ).toBe(1);
     expect(await rowCounts(first)).toMatchObject({ leases: 1, events: 1, backends: 1, actions: 1 });
   });
 

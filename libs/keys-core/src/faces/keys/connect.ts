@@ -113,7 +113,11 @@ class OneConnect {
         this.#store.observer.grant('key', 'denied', 'active');
         return resultOf(this.#store, state);
       case 'refuse':
-        this.#store.observer.grant('key', 'denied', decision.code === 'key.unheld' ? 'free' : 'active');
+        this.#store.observer.grant(
+          'key',
+          'denied',
+          decision.code === 'key.unheld' ? 'free' : 'active',
+        );
         throw refusalOf(decision.code, state);
       case 'wait':
         await this.#wait(decision, state);
@@ -158,7 +162,10 @@ class OneConnect {
     // Others of this process have read the same: one of them tries, the rest look again.
     if (spawning.has(this.#topic)) return undefined;
     const attempt = startBackend(this.#shared, this.#wanted);
-    spawning.set(this.#topic, attempt.catch(() => undefined));
+    spawning.set(
+      this.#topic,
+      attempt.catch(() => undefined),
+    );
     const made = await attempt.finally(() => spawning.delete(this.#topic));
     if (made === undefined) await this.#pauseAfterLostSpawn();
     return made;
@@ -174,8 +181,13 @@ class OneConnect {
     this.#lostSpawnsCount += 1;
     const nowMs = this.#store.clock.nowMs();
     const isWaitOver = nowMs >= this.#startedAtMs + input.waitMs;
-    if (isWaitOver && this.#lostSpawnsCount >= LOST_SPAWNS_MIN) throw new LeaseError('grant.contended');
-    const pauseMs = Math.min(LOOK_INTERVAL_MS, LOOK_AGAIN_FIRST_MS * 2 ** (this.#lostSpawnsCount - 1));
+    if (isWaitOver && this.#lostSpawnsCount >= LOST_SPAWNS_MIN) {
+      throw new LeaseError('grant.contended');
+    }
+    const pauseMs = Math.min(
+      LOOK_INTERVAL_MS,
+      LOOK_AGAIN_FIRST_MS * 2 ** (this.#lostSpawnsCount - 1),
+    );
     await this.#store.hints.next(this.#topic, nowMs + pauseMs, signal);
   }
 }
@@ -211,7 +223,10 @@ function resultOf(store: Store, state: KeyState | undefined): ConnectResult {
   };
 }
 
-function refusalOf(code: 'key.tag_mismatch' | 'key.unheld', state: KeyState | undefined): LeaseError {
+function refusalOf(
+  code: 'key.tag_mismatch' | 'key.unheld',
+  state: KeyState | undefined,
+): LeaseError {
   const details =
     code === 'key.tag_mismatch' && state !== undefined
       ? {

@@ -4,13 +4,37 @@ import { decideConnect, type KeyState } from './decide-connect.ts';
 
 const ASKED = { tag: 'blue', hasSpawn: true };
 
-function state(change: { lease?: object; backend?: object | null; isDroneReachable?: boolean; isStopAsked?: boolean } = {}): KeyState {
+function state(
+  change: {
+    lease?: object;
+    backend?: object | null;
+    isDroneReachable?: boolean;
+    isStopAsked?: boolean;
+  } = {},
+): KeyState {
   return {
     lease: {
-      face: 'key', namespace: '', name: 'k', leaseId: 'l', fencingToken: '1', holder: 'd1',
-      principal: 'd1', tag: 'blue', comment: null, ttlMs: 60_000, renewAfterMs: 30_000,
-      softAfterMs: 40_000, hardAfterMs: 50_000, grantedAt: 0, renewedAt: 0, expiresAt: 60_000,
-      releasedAt: null, endReason: null, renewable: true, stopsBy: null, asOf: 10_000,
+      face: 'key',
+      namespace: '',
+      name: 'k',
+      leaseId: 'l',
+      fencingToken: '1',
+      holder: 'd1',
+      principal: 'd1',
+      tag: 'blue',
+      comment: null,
+      ttlMs: 60_000,
+      renewAfterMs: 30_000,
+      softAfterMs: 40_000,
+      hardAfterMs: 50_000,
+      grantedAt: 0,
+      renewedAt: 0,
+      expiresAt: 60_000,
+      releasedAt: null,
+      endReason: null,
+      renewable: true,
+      stopsBy: null,
+      asOf: 10_000,
       ...change.lease,
     },
     backend:
@@ -32,25 +56,30 @@ describe('decideConnect', () => {
     const terminating = state({ backend: { status: 'terminating' }, isDroneReachable: false });
 
     expect(decideConnect(terminating, { ...ASKED, tag: 'red' })).toEqual({
-      do: 'refuse', code: 'key.tag_mismatch',
+      do: 'refuse',
+      code: 'key.tag_mismatch',
     });
   });
 
   test.each(BACKEND_STATUSES.slice(5))('C31 a backend that is %s is waited for', (status) => {
     expect(decideConnect(state({ backend: { status } }), ASKED)).toEqual({
-      do: 'wait', code: 'key.terminating', remainingMs: 50_000,
+      do: 'wait',
+      code: 'key.terminating',
+      remainingMs: 50_000,
     });
   });
 
   test('C31 a backend whose end was asked for is waited for before its drone has heard of it', () => {
     expect(decideConnect(state({ isStopAsked: true }), ASKED)).toMatchObject({
-      do: 'wait', code: 'key.terminating',
+      do: 'wait',
+      code: 'key.terminating',
     });
   });
 
   test('a key whose renewal is blocked is waited for', () => {
     expect(decideConnect(state({ lease: { renewable: false } }), ASKED)).toMatchObject({
-      do: 'wait', code: 'key.terminating',
+      do: 'wait',
+      code: 'key.terminating',
     });
   });
 
@@ -58,25 +87,33 @@ describe('decideConnect', () => {
     const forced = state({ lease: { endReason: 'revoked', stopsBy: 25_000 } });
 
     expect(decideConnect(forced, ASKED)).toEqual({
-      do: 'wait', code: 'key.terminating', remainingMs: 15_000,
+      do: 'wait',
+      code: 'key.terminating',
+      remainingMs: 15_000,
     });
   });
 
   test('a key on a drone that is not heard from is waited for', () => {
     expect(decideConnect(state({ isDroneReachable: false }), ASKED)).toEqual({
-      do: 'wait', code: 'key.holder_unreachable', remainingMs: 50_000,
+      do: 'wait',
+      code: 'key.holder_unreachable',
+      remainingMs: 50_000,
     });
   });
 
   test.each([
     ['never held', undefined],
     ['released', state({ lease: { releasedAt: 1, endReason: 'released' } })],
-    ['expired, though its backend is said to be terminating', state({ lease: { asOf: 60_000 }, backend: { status: 'terminating' } })],
+    [
+      'expired, though its backend is said to be terminating',
+      state({ lease: { asOf: 60_000 }, backend: { status: 'terminating' } }),
+    ],
     ['expired under another tag', state({ lease: { asOf: 60_000, tag: 'red' } })],
   ])('C7 C19 a key that is %s is spawned, or unheld without spawn', (_, key) => {
     expect(decideConnect(key, ASKED)).toEqual({ do: 'spawn' });
     expect(decideConnect(key, { ...ASKED, hasSpawn: false })).toEqual({
-      do: 'refuse', code: 'key.unheld',
+      do: 'refuse',
+      code: 'key.unheld',
     });
   });
 });

@@ -5,7 +5,12 @@ import { KEY_LADDERS, type Deadlines } from '../../kernel/ladder.ts';
 import { openSession, recordHeartbeat, type SessionRef } from '../../store/fleet/drone-sessions.ts';
 import { aDrone } from '../../testing/fleet-fixture.ts';
 import {
-  NO_ROWS, actionsOf, connect, openKeys, rowCounts, type Keys,
+  NO_ROWS,
+  actionsOf,
+  connect,
+  openKeys,
+  rowCounts,
+  type Keys,
 } from '../../testing/keys-fixture.ts';
 import { freezeClock } from '../../testing/shifted-clock.ts';
 
@@ -17,7 +22,9 @@ async function openFrozen(afterChoice?: (on: Pick<Keys, 'store'>) => Promise<voi
   const setClock = await freezeClock(url);
   await setClock(START_MS);
   const on = await openKeys({
-    databaseUrl: url, quietAfterJumpMs: 0, ...(afterChoice === undefined ? {} : { afterChoice }),
+    databaseUrl: url,
+    quietAfterJumpMs: 0,
+    ...(afterChoice === undefined ? {} : { afterChoice }),
   });
   return { on, setClock };
 }
@@ -27,10 +34,17 @@ async function deadlinesOf(on: Keys, backendId: string): Promise<Deadlines> {
   return spawn?.payload['deadlines'] as Deadlines;
 }
 
-async function reboot(on: Pick<Keys, 'store'>, { droneId }: Pick<SessionRef, 'droneId'>): Promise<SessionRef> {
+async function reboot(
+  on: Pick<Keys, 'store'>,
+  { droneId }: Pick<SessionRef, 'droneId'>,
+): Promise<SessionRef> {
   const clockId = randomUUID();
   const session = await openSession(on.store.prisma, {
-    droneId, clockId, datacenter: 'local', version: 'test', capacity: 10,
+    droneId,
+    clockId,
+    datacenter: 'local',
+    version: 'test',
+    capacity: 10,
     programs: [{ name: 'room', allowArgs: false, allowEnv: [] }],
   });
   return { droneId, clockId, session };
@@ -83,7 +97,11 @@ describe('the deadlines of a first grant', () => {
     const after = await reboot(on, before);
 
     await expect(connect(on)).rejects.toMatchObject({ code: 'spawn.no_drone' });
-    const late = recordHeartbeat(on.store.prisma, { ...before, localTimeMs: 864_000_100, load: {} });
+    const late = recordHeartbeat(on.store.prisma, {
+      ...before,
+      localTimeMs: 864_000_100,
+      load: {},
+    });
     await expect(late).rejects.toMatchObject({ code: 'session.superseded' });
     expect(await rowCounts(on)).toEqual(NO_ROWS);
 

@@ -4,16 +4,30 @@ import { createReaper } from '../../store/reaper.ts';
 import { aDrone } from '../../testing/fleet-fixture.ts';
 import { age } from '../../testing/kernel-fixture.ts';
 import {
-  CLIENT, OPERATOR, connect, keyNamed, openKeys, reportOf, type Keys,
+  CLIENT,
+  OPERATOR,
+  connect,
+  keyNamed,
+  openKeys,
+  reportOf,
+  type Keys,
 } from '../../testing/keys-fixture.ts';
 import type { KeyListInput } from './key-types.ts';
 
-async function namesOf(on: Keys, input: Partial<KeyListInput> = {}, caller = CLIENT): Promise<string[]> {
+async function namesOf(
+  on: Keys,
+  input: Partial<KeyListInput> = {},
+  caller = CLIENT,
+): Promise<string[]> {
   const { items } = await on.keys.list({ limit: 100, ...input }, caller);
   return items.map(({ namespace, name }) => (namespace === '' ? name : `${namespace}/${name}`));
 }
 
-function key(name: string, namespace = '', tag = ''): { name: string; namespace: string; tag: string } {
+function key(
+  name: string,
+  namespace = '',
+  tag = '',
+): { name: string; namespace: string; tag: string } {
   return { name, namespace, tag };
 }
 
@@ -27,11 +41,24 @@ describe('a key as operators see it', () => {
     const view = await on.keys.get({ name: 'demo', namespace: 'a.b' }, CLIENT);
 
     expect(view).toMatchObject({
-      name: 'demo', namespace: 'a.b', tag: 'blue', phase: 'held', leaseId: made.leaseId,
-      fencingToken: made.fencingToken, holder: drone.droneId, droneId: drone.droneId,
-      backendId: made.backendId, backendStatus: 'ready', renewable: true, waiters: 0, datacenter: 'local',
+      name: 'demo',
+      namespace: 'a.b',
+      tag: 'blue',
+      phase: 'held',
+      leaseId: made.leaseId,
+      fencingToken: made.fencingToken,
+      holder: drone.droneId,
+      droneId: drone.droneId,
+      backendId: made.backendId,
+      backendStatus: 'ready',
+      renewable: true,
+      waiters: 0,
+      datacenter: 'local',
     });
-    expect(Date.parse(view?.expiresAt ?? '') - Date.parse(view?.asOf ?? '')).toBeCloseTo(view?.remainingMs ?? 0, -1);
+    expect(Date.parse(view?.expiresAt ?? '') - Date.parse(view?.asOf ?? '')).toBeCloseTo(
+      view?.remainingMs ?? 0,
+      -1,
+    );
   });
 
   test('is null when nobody ever held it, and when the caller may not see it', async () => {
@@ -40,7 +67,9 @@ describe('a key as operators see it', () => {
     await connect(on, { key: key('demo', 'user2') });
 
     expect(await on.keys.get({ name: 'other', namespace: 'user2' }, CLIENT)).toBeNull();
-    expect(await on.keys.get({ name: 'demo', namespace: 'user2' }, { ...CLIENT, namespaces: ['user'] })).toBeNull();
+    expect(
+      await on.keys.get({ name: 'demo', namespace: 'user2' }, { ...CLIENT, namespaces: ['user'] }),
+    ).toBeNull();
     expect(await on.keys.get({ name: 'demo', namespace: 'user2' }, CLIENT)).not.toBeNull();
   });
 });
@@ -63,7 +92,10 @@ describe('a list of keys', () => {
     expect(await namesOf(on, { prefix: 'al%' })).toEqual(['al%a']);
     expect(await namesOf(on, { tag: 'blue' })).toEqual(['a/alpha']);
     expect(await namesOf(on, { holder: two.droneId })).toEqual(['al%a']);
-    expect(await namesOf(on, { droneId: one.droneId, name: 'alpha' })).toEqual(['a/alpha', 'a.b/alpha']);
+    expect(await namesOf(on, { droneId: one.droneId, name: 'alpha' })).toEqual([
+      'a/alpha',
+      'a.b/alpha',
+    ]);
   });
 
   test('filters by the phase that it shows', async () => {
@@ -71,7 +103,11 @@ describe('a list of keys', () => {
     const drone = await aDrone(on.store.prisma, { capacity: 100 });
     const made = async (name: string): Promise<{ backendId: string; leaseId: string }> =>
       connect(on, { key: key(name) });
-    const revoke = async (name: string, mode: 'graceful' | 'force', abandon: boolean): Promise<void> => {
+    const revoke = async (
+      name: string,
+      mode: 'graceful' | 'force',
+      abandon: boolean,
+    ): Promise<void> => {
       const { leaseId } = await made(name);
       await on.keys.revoke({ leaseId, mode, reason: 'test', abandon }, OPERATOR);
     };
@@ -91,7 +127,10 @@ describe('a list of keys', () => {
     for (const phase of ['held', 'expiring', 'expired', 'free'] as const) {
       const { items } = await on.keys.list({ phase, limit: 100 }, CLIENT);
       expect(items.map((item) => item.phase)).toEqual(items.map(() => phase));
-      byPhase.set(phase, items.map((item) => item.name));
+      byPhase.set(
+        phase,
+        items.map((item) => item.name),
+      );
     }
 
     expect(Object.fromEntries(byPhase)).toEqual({
@@ -105,62 +144,99 @@ describe('a list of keys', () => {
   test('shows who is limited to namespaces those and their children, and not what is named alike', async () => {
     const on = await openKeys();
     await aDrone(on.store.prisma);
-    for (const namespace of ['', 'user', 'user.a', 'user2', 'us']) await connect(on, { key: key('k', namespace) });
+    for (const namespace of ['', 'user', 'user.a', 'user2', 'us']) {
+      await connect(on, { key: key('k', namespace) });
+    }
 
-    expect(await namesOf(on, {}, { ...CLIENT, namespaces: ['user'] })).toEqual(['user/k', 'user.a/k']);
-    expect(await namesOf(on, { namespace: 'user2' }, { ...CLIENT, namespaces: ['user'] })).toEqual([]);
+    expect(await namesOf(on, {}, { ...CLIENT, namespaces: ['user'] })).toEqual([
+      'user/k',
+      'user.a/k',
+    ]);
+    expect(await namesOf(on, { namespace: 'user2' }, { ...CLIENT, namespaces: ['user'] })).toEqual(
+      [],
+    );
     expect(await namesOf(on, {}, { ...CLIENT, namespaces: [] })).toEqual([]);
     expect(await namesOf(on)).toHaveLength(5);
   });
 
   test.each([
-    ['name', 'asc'], ['name', 'desc'], ['grantedAt', 'asc'], ['grantedAt', 'desc'], ['expiresAt', 'asc'], ['expiresAt', 'desc'],
-  ] as const)('pages by %s %s through every key once, while others come and go', async (sort, direction) => {
-    const on = await openKeys();
-    await aDrone(on.store.prisma, { capacity: 100 });
-    const names = Array.from({ length: 9 }, (_, index) => `n${String(index)}`);
-    for (const [index, name] of names.entries()) {
-      // Three of each instant, so that the name has to decide.
-      const { leaseId } = await connect(on, { key: key(name) });
-      await on.store.prisma.$executeRaw`
+    ['name', 'asc'],
+    ['name', 'desc'],
+    ['grantedAt', 'asc'],
+    ['grantedAt', 'desc'],
+    ['expiresAt', 'asc'],
+    ['expiresAt', 'desc'],
+  ] as const)(
+    'pages by %s %s through every key once, while others come and go',
+    async (sort, direction) => {
+      const on = await openKeys();
+      await aDrone(on.store.prisma, { capacity: 100 });
+      const names = Array.from({ length: 9 }, (_, index) => `n${String(index)}`);
+      for (const [index, name] of names.entries()) {
+        // Three of each instant, so that the name has to decide.
+        const { leaseId } = await connect(on, { key: key(name) });
+        await on.store.prisma.$executeRaw`
         update lease set granted_at = date_trunc('hour', granted_at) + ${Math.floor(index / 3)} * interval '1 second',
           expires_at = date_trunc('hour', expires_at) + interval '2 hours' + ${Math.floor(index / 3)} * interval '1 second'
         where lease_id = ${leaseId}::uuid`;
-    }
+      }
 
-    const seen: string[] = [];
-    let cursor: string | undefined;
-    do {
-      const page = await on.keys.list({ sort, direction, cursor, limit: 2 }, CLIENT);
-      seen.push(...page.items.map(({ name }) => name));
-      cursor = page.nextCursor ?? undefined;
-      // One that was shown goes, and one comes before the place that was reached.
-      await on.store.prisma.$executeRaw`delete from lease where name = ${seen[0]} and name like 'n%'`;
-      await connect(on, { key: key(direction === 'asc' ? `a${String(seen.length)}` : `z${String(seen.length)}`) });
-    } while (cursor !== undefined && seen.length < 50);
+      const seen: string[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await on.keys.list({ sort, direction, cursor, limit: 2 }, CLIENT);
+        seen.push(...page.items.map(({ name }) => name));
+        cursor = page.nextCursor ?? undefined;
+        // One that was shown goes, and one comes before the place that was reached.
+        await on.store.prisma
+          .$executeRaw`delete from lease where name = ${seen[0]} and name like 'n%'`;
+        await connect(on, {
+          key: key(direction === 'asc' ? `a${String(seen.length)}` : `z${String(seen.length)}`),
+        });
+      } while (cursor !== undefined && seen.length < 50);
 
-    const expected = direction === 'asc' ? names : [...names].reverse();
-    expect(seen.filter((name) => names.includes(name))).toEqual(expected);
-    expect(new Set(seen).size).toBe(seen.length);
-  });
+      const expected = direction === 'asc' ? names : [...names].reverse();
+      expect(seen.filter((name) => names.includes(name))).toEqual(expected);
+      expect(new Set(seen).size).toBe(seen.length);
+    },
+  );
 
   test('refuses a cursor that no list has answered, or a list in another order', async () => {
     const on = await openKeys();
-    const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+    const encoded = (value: unknown): string =>
+      Buffer.from(JSON.stringify(value)).toString('base64url');
 
     const list = (sort: 'name' | 'grantedAt', cursor: string): Promise<unknown> =>
       on.keys.list({ sort, cursor, limit: 10 }, CLIENT);
 
-    for (const place of [{}, [1], ['x', 'a', 'b'], [null, 1, 'b'], [null, 'a\0', 'b'], [null, 'a', '\ud800']]) {
+    for (const place of [
+      {},
+      [1],
+      ['x', 'a', 'b'],
+      [null, 1, 'b'],
+      [null, 'a\0', 'b'],
+      [null, 'a', '\ud800'],
+    ]) {
       await expect(list('name', encoded(place))).rejects.toMatchObject({ code: 'request.invalid' });
     }
-    for (const place of [[1e300, 'a', 'b'], [null, 'a', 'b'], [9e15, 'a', 'b'], [-8e15, 'a', 'b']]) {
-      await expect(list('grantedAt', encoded(place))).rejects.toMatchObject({ code: 'request.invalid' });
+    for (const place of [
+      [1e300, 'a', 'b'],
+      [null, 'a', 'b'],
+      [9e15, 'a', 'b'],
+      [-8e15, 'a', 'b'],
+    ]) {
+      await expect(list('grantedAt', encoded(place))).rejects.toMatchObject({
+        code: 'request.invalid',
+      });
     }
-    await expect(list('name', encoded([1, 'a', 'b']))).rejects.toMatchObject({ code: 'request.invalid' });
+    await expect(list('name', encoded([1, 'a', 'b']))).rejects.toMatchObject({
+      code: 'request.invalid',
+    });
     expect(await list('grantedAt', encoded([8e15, 'a', 'b']))).toMatchObject({ items: [] });
     for (const cursor of ['nonsense', encoded(['x']), encoded(['1; drop'])]) {
-      await expect(on.keys.history({ ...keyNamed('k'), cursor, limit: 1 }, CLIENT)).rejects.toMatchObject({
+      await expect(
+        on.keys.history({ ...keyNamed('k'), cursor, limit: 1 }, CLIENT),
+      ).rejects.toMatchObject({
         code: 'request.invalid',
       });
     }
@@ -178,9 +254,14 @@ describe('the history of a key', () => {
     await connect(on);
 
     const first = await on.keys.history({ ...keyNamed('demo'), limit: 3 }, CLIENT);
-    const rest = await on.keys.history({ ...keyNamed('demo'), limit: 3, cursor: first.nextCursor ?? '' }, CLIENT);
+    const rest = await on.keys.history(
+      { ...keyNamed('demo'), limit: 3, cursor: first.nextCursor ?? '' },
+      CLIENT,
+    );
 
-    expect([...first.items, ...rest.items].map(({ kind, actor, reason }) => [kind, actor, reason])).toEqual([
+    expect(
+      [...first.items, ...rest.items].map(({ kind, actor, reason }) => [kind, actor, reason]),
+    ).toEqual([
       ['granted', 'client', null],
       ['released', `drone:${drone.droneId}`, 'exited'],
       ['renewal_allowed', 'operator', null],

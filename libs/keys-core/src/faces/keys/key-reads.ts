@@ -7,7 +7,13 @@ import { listKeys, type KeyOrder, type KeyRow } from '../../store/key-list.ts';
 import type { Store } from '../../store/open-store.ts';
 import { isoOf } from '../../store/rows.ts';
 import type {
-  Caller, EventView, KeyListInput, KeyPage, KeyView, Page, WaiterView,
+  Caller,
+  EventView,
+  KeyListInput,
+  KeyPage,
+  KeyView,
+  Page,
+  WaiterView,
 } from './key-types.ts';
 
 const ANY_ORDER: KeyOrder = { by: 'name', direction: 'asc', after: null, limit: 1 };
@@ -42,7 +48,9 @@ export async function listKeyPage(
   const hasMore = rows.length > input.limit && last !== undefined;
   return {
     items: items.map((row) => viewOf(store, row)),
-    nextCursor: hasMore ? cursorOf([by === 'name' ? null : last[by], last.namespace, last.name]) : null,
+    nextCursor: hasMore
+      ? cursorOf([by === 'name' ? null : last[by], last.namespace, last.name])
+      : null,
     asOf: isoOf(last?.asOf ?? (await readClock(store))),
   };
 }
@@ -84,24 +92,43 @@ interface OneKey {
 }
 
 /** Who waits for a key, first in line first; nothing for a key the caller may not see. */
-export async function keyWaiters(store: Store, input: OneKey, caller: Caller): Promise<Page<WaiterView>> {
+export async function keyWaiters(
+  store: Store,
+  input: OneKey,
+  caller: Caller,
+): Promise<Page<WaiterView>> {
   if (!mayRead(input, caller)) return { items: [], nextCursor: null };
-  const rows = await readWaiters(store.prisma, { face: 'key', ...input }, {
-    afterId: input.cursor === undefined ? null : idFrom(input.cursor),
-    limit: input.limit + 1,
-  });
+  const rows = await readWaiters(
+    store.prisma,
+    { face: 'key', ...input },
+    {
+      afterId: input.cursor === undefined ? null : idFrom(input.cursor),
+      limit: input.limit + 1,
+    },
+  );
   return pageOf(rows, input.limit, ({ ticketId, waiter, createdAt, waitedMs }) => ({
-    ticketId, waiter, since: isoOf(createdAt), waitedMs: Math.round(waitedMs),
+    ticketId,
+    waiter,
+    since: isoOf(createdAt),
+    waitedMs: Math.round(waitedMs),
   }));
 }
 
 /** What happened to a key, newest first; nothing for a key the caller may not see. */
-export async function keyHistory(store: Store, input: OneKey, caller: Caller): Promise<Page<EventView>> {
+export async function keyHistory(
+  store: Store,
+  input: OneKey,
+  caller: Caller,
+): Promise<Page<EventView>> {
   if (!mayRead(input, caller)) return { items: [], nextCursor: null };
-  const rows = await readHistory(store.prisma, { face: 'key', ...input }, {
-    beforeId: input.cursor === undefined ? null : idFrom(input.cursor),
-    limit: input.limit + 1,
-  });
+  const rows = await readHistory(
+    store.prisma,
+    { face: 'key', ...input },
+    {
+      beforeId: input.cursor === undefined ? null : idFrom(input.cursor),
+      limit: input.limit + 1,
+    },
+  );
   return pageOf(rows, input.limit, (row) => eventView(store, row));
 }
 

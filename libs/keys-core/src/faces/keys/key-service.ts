@@ -38,7 +38,9 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
 
   return {
     async connect(input, caller, signal) {
-      const result = await connectOnceFor(store, input, caller, () => connect(input, caller, signal));
+      const result = await connectOnceFor(store, input, caller, () =>
+        connect(input, caller, signal),
+      );
       return input.waitFor === 'ready' ? waitUntilReady(store, result, signal) : result;
     },
 
@@ -47,7 +49,9 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
         'key',
         renewals.map((ref) => ({ ...ref, principal: droneId })),
       );
-      return outcomes.flatMap((outcome) => (outcome === undefined ? [] : renewResult(outcome, localTimeMs)));
+      return outcomes.flatMap((outcome) =>
+        outcome === undefined ? [] : renewResult(outcome, localTimeMs),
+      );
     },
 
     blockRenewal: (input, caller) => changeRenewable(deps, false, input, caller),
@@ -95,7 +99,11 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
 function renewResult(outcome: RenewOutcome, localTimeMs: number): KeyRenewResult {
   if (outcome.outcome === 'refused') return outcome;
   const { leaseId, ladder, remainingMs } = outcome;
-  return { leaseId, outcome: 'renewed', deadlines: deadlinesFrom(ladder, localTimeMs, remainingMs) };
+  return {
+    leaseId,
+    outcome: 'renewed',
+    deadlines: deadlinesFrom(ladder, localTimeMs, remainingMs),
+  };
 }
 
 async function changeRenewable(

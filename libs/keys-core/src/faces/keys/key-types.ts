@@ -16,7 +16,8 @@ export interface Caller {
 }
 
 export interface ConnectInput {
-  readonly key?: { readonly name: string; readonly namespace: string; readonly tag: string } | undefined;
+  readonly key?:
+    { readonly name: string; readonly namespace: string; readonly tag: string } | undefined;
   readonly spawn?: SpawnRequest | undefined;
   readonly waitMs: number;
   readonly waitFor: 'granted' | 'ready';
@@ -148,8 +149,14 @@ export interface KeyService {
     readonly renewals: readonly GrantRef[];
   }): Promise<KeyRenewResult[]>;
   /** `changed` is false when it was blocked already, or there is no such living grant. */
-  blockRenewal(input: { leaseId: string; reason?: string | undefined }, caller: Caller): Promise<{ changed: boolean }>;
-  allowRenewal(input: { leaseId: string; reason?: string | undefined }, caller: Caller): Promise<{ changed: boolean }>;
+  blockRenewal(
+    input: { leaseId: string; reason?: string | undefined },
+    caller: Caller,
+  ): Promise<{ changed: boolean }>;
+  allowRenewal(
+    input: { leaseId: string; reason?: string | undefined },
+    caller: Caller,
+  ): Promise<{ changed: boolean }>;
   revoke(
     input: { leaseId: string; mode: 'graceful' | 'force'; reason: string; abandon: boolean },
     caller: Caller,

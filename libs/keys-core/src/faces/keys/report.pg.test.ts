@@ -5,7 +5,15 @@ import { createReaper } from '../../store/reaper.ts';
 import { aDrone } from '../../testing/fleet-fixture.ts';
 import { age, eventsOf } from '../../testing/kernel-fixture.ts';
 import {
-  CLIENT, OPERATOR, actionsOf, ageHeartbeat, connect, keyNamed, openKeys, reportOf, statesOf,
+  CLIENT,
+  OPERATOR,
+  actionsOf,
+  ageHeartbeat,
+  connect,
+  keyNamed,
+  openKeys,
+  reportOf,
+  statesOf,
 } from '../../testing/keys-fixture.ts';
 
 describe('report', () => {
@@ -14,11 +22,20 @@ describe('report', () => {
     const drone = await aDrone(on.store.prisma);
     const old = await connect(on);
 
-    await on.keys.report(reportOf(drone, old.backendId, 'terminated', { reason: 'exited', exitCode: 3 }));
+    await on.keys.report(
+      reportOf(drone, old.backendId, 'terminated', { reason: 'exited', exitCode: 3 }),
+    );
 
-    expect(await eventsOf(on, 'demo')).toEqual([`granted ${old.fencingToken}`, `released ${old.fencingToken}`]);
+    expect(await eventsOf(on, 'demo')).toEqual([
+      `granted ${old.fencingToken}`,
+      `released ${old.fencingToken}`,
+    ]);
     const [newest] = (await on.keys.history({ ...keyNamed('demo'), limit: 1 }, CLIENT)).items;
-    expect(newest).toMatchObject({ kind: 'released', actor: `drone:${drone.droneId}`, reason: 'exited' });
+    expect(newest).toMatchObject({
+      kind: 'released',
+      actor: `drone:${drone.droneId}`,
+      reason: 'exited',
+    });
     expect(await connect(on)).toMatchObject({ spawned: true });
   });
 
@@ -29,11 +46,14 @@ describe('report', () => {
     await age(on, old.leaseId, 60_000);
     const next = await connect(on);
 
-    const late = await on.keys.report(reportOf(drone, old.backendId, 'terminated', { reason: 'key_expired' }));
+    const late = await on.keys.report(
+      reportOf(drone, old.backendId, 'terminated', { reason: 'key_expired' }),
+    );
 
     expect(late).toBe('ignored');
     expect(await statesOf(on, old.backendId)).toEqual({
-      states: ['scheduled', 'terminated drone_lost', 'terminated key_expired'], now: 'terminated drone_lost',
+      states: ['scheduled', 'terminated drone_lost', 'terminated key_expired'],
+      now: 'terminated drone_lost',
     });
     expect(await connect(on)).toMatchObject({ backendId: next.backendId, spawned: false });
   });
@@ -65,7 +85,9 @@ describe('report', () => {
 
     expect(answers).toEqual(['recorded', 'ignored']);
     expect(await connect(on)).toMatchObject({ spawned: true });
-    expect(await connect(on, { key: keyNamed('running') })).toMatchObject({ backendId: running.backendId });
+    expect(await connect(on, { key: keyNamed('running') })).toMatchObject({
+      backendId: running.backendId,
+    });
   });
 
   test('C32 states only move forward; what came late or twice moves nothing', async () => {
@@ -73,15 +95,32 @@ describe('report', () => {
     const drone = await aDrone(on.store.prisma);
     const { backendId } = await connect(on);
     const said = [];
-    for (const status of ['loading', 'ready', 'starting', 'ready', 'terminating', 'ready', 'terminated', 'terminated'] as const) {
+    for (const status of [
+      'loading',
+      'ready',
+      'starting',
+      'ready',
+      'terminating',
+      'ready',
+      'terminated',
+      'terminated',
+    ] as const) {
       said.push(await on.keys.report(reportOf(drone, backendId, status)));
     }
 
     expect(said).toEqual([
-      'recorded', 'recorded', 'ignored', 'ignored', 'recorded', 'ignored', 'recorded', 'ignored',
+      'recorded',
+      'recorded',
+      'ignored',
+      'ignored',
+      'recorded',
+      'ignored',
+      'recorded',
+      'ignored',
     ]);
     expect(await statesOf(on, backendId)).toEqual({
-      states: ['scheduled', 'loading', 'ready', 'starting', 'terminating', 'terminated'], now: 'terminated',
+      states: ['scheduled', 'loading', 'ready', 'starting', 'terminating', 'terminated'],
+      now: 'terminated',
     });
   });
 
@@ -101,20 +140,30 @@ describe('report', () => {
     const stranger = await aDrone(on.store.prisma, { capacity: 0 });
     const { backendId } = await connect(on);
     const session = await openSession(on.store.prisma, {
-      ...drone, datacenter: 'local', programs: [], version: 'test', capacity: 1,
+      ...drone,
+      datacenter: 'local',
+      programs: [],
+      version: 'test',
+      capacity: 1,
     });
 
     await expect(on.keys.report(reportOf(drone, backendId, 'terminated'))).rejects.toMatchObject({
       code: 'session.superseded',
     });
-    const ofOtherClock = on.keys.report(reportOf({ ...drone, session, clockId: randomUUID() }, backendId, 'terminated'));
+    const ofOtherClock = on.keys.report(
+      reportOf({ ...drone, session, clockId: randomUUID() }, backendId, 'terminated'),
+    );
     await expect(ofOtherClock).rejects.toMatchObject({ code: 'session.superseded' });
-    await expect(on.keys.report(reportOf(stranger, backendId, 'terminated'))).rejects.toMatchObject({
-      code: 'backend.not_found',
-    });
+    await expect(on.keys.report(reportOf(stranger, backendId, 'terminated'))).rejects.toMatchObject(
+      {
+        code: 'backend.not_found',
+      },
+    );
 
     expect((await statesOf(on, backendId)).now).toBe('scheduled');
-    expect(await on.keys.report(reportOf({ ...drone, session }, backendId, 'ready'))).toBe('recorded');
+    expect(await on.keys.report(reportOf({ ...drone, session }, backendId, 'ready'))).toBe(
+      'recorded',
+    );
   });
 
   test('counts a backend that was still stopping when its key had run out', async () => {
@@ -143,7 +192,8 @@ describe('a backend whose key has run out', () => {
     await createReaper(on.store).runOnce();
 
     expect(await statesOf(on, backendId)).toEqual({
-      states: ['scheduled', 'terminated drone_lost'], now: 'terminated drone_lost',
+      states: ['scheduled', 'terminated drone_lost'],
+      now: 'terminated drone_lost',
     });
     expect(await actionsOf(on, backendId)).toMatchObject([{ kind: 'spawn', state: 'cancelled' }]);
     expect(await on.keys.get(keyNamed('demo'), CLIENT)).toMatchObject({ phase: 'expired' });
@@ -155,7 +205,11 @@ describe('a backend whose key has run out', () => {
     const { backendId, leaseId, fencingToken } = await connect(on);
     await on.keys.report(reportOf(drone, backendId, 'ready'));
     await age(on, leaseId, 60_000);
-    const [answer] = await on.keys.renew({ ...drone, localTimeMs: 0, renewals: [{ leaseId, fencingToken }] });
+    const [answer] = await on.keys.renew({
+      ...drone,
+      localTimeMs: 0,
+      renewals: [{ leaseId, fencingToken }],
+    });
 
     await createReaper(on.store).runOnce();
 
@@ -175,6 +229,9 @@ describe('a backend whose key has run out', () => {
 
     await reaper.runOnce();
 
-    expect([before.now, (await statesOf(on, backendId)).now]).toEqual(['scheduled', 'terminated drone_lost']);
+    expect([before.now, (await statesOf(on, backendId)).now]).toEqual([
+      'scheduled',
+      'terminated drone_lost',
+    ]);
   });
 });

@@ -3,13 +3,24 @@ import { acknowledgeAction, readOutboxes } from '../../store/fleet/outbox.ts';
 import { aDrone } from '../../testing/fleet-fixture.ts';
 import { age } from '../../testing/kernel-fixture.ts';
 import {
-  CLIENT, OPERATOR, actionsOf, connect, keyNamed, openKeys, reportOf, statesOf, type Keys,
+  CLIENT,
+  OPERATOR,
+  actionsOf,
+  connect,
+  keyNamed,
+  openKeys,
+  reportOf,
+  statesOf,
+  type Keys,
 } from '../../testing/keys-fixture.ts';
 
 const FORCE = { mode: 'force', reason: 'it hangs', abandon: false } as const;
 const GRACEFUL = { mode: 'graceful', reason: 'maintenance', abandon: false } as const;
 
-async function openActions({ store }: Keys, droneId: string): Promise<{ kind: string; actionId: string }[]> {
+async function openActions(
+  { store }: Keys,
+  droneId: string,
+): Promise<{ kind: string; actionId: string }[]> {
   const [outbox] = await readOutboxes(store.prisma, [droneId]);
   return (outbox?.actions ?? []).map(({ kind, actionId }) => ({ kind, actionId }));
 }
@@ -25,7 +36,12 @@ describe('revoke by force', () => {
     expect(revoked.outcome).toBe('revoked');
     expect(await actionsOf(on, backendId)).toMatchObject([
       { kind: 'spawn', state: 'cancelled' },
-      { kind: 'terminate', state: 'open', mode: 'hard', payload: { backendId, reason: 'revoked', clockId: drone.clockId } },
+      {
+        kind: 'terminate',
+        state: 'open',
+        mode: 'hard',
+        payload: { backendId, reason: 'revoked', clockId: drone.clockId },
+      },
     ]);
     expect(await openActions(on, drone.droneId)).toMatchObject([{ kind: 'terminate' }]);
   });
@@ -40,7 +56,8 @@ describe('revoke by force', () => {
     await on.keys.revoke({ leaseId, ...FORCE }, OPERATOR);
 
     expect(await actionsOf(on, backendId)).toMatchObject([
-      { kind: 'spawn', state: 'acked' }, { kind: 'terminate', state: 'open' },
+      { kind: 'spawn', state: 'acked' },
+      { kind: 'terminate', state: 'open' },
     ]);
   });
 
@@ -57,7 +74,9 @@ describe('revoke by force', () => {
     expect(view).toMatchObject({ phase: 'expiring', expiresAt: stopsBy });
     await expect(connect(on)).rejects.toMatchObject({ code: 'key.terminating' });
 
-    expect(await on.keys.report(reportOf(drone, old.backendId, 'terminated', { reason: 'revoked' }))).toBe('recorded');
+    expect(
+      await on.keys.report(reportOf(drone, old.backendId, 'terminated', { reason: 'revoked' })),
+    ).toBe('recorded');
     const next = await connect(on);
 
     expect(next).toMatchObject({ spawned: true });
@@ -83,7 +102,10 @@ describe('revoke by force', () => {
     const drone = await aDrone(on.store.prisma);
     const old = await connect(on);
     await on.keys.report(reportOf(drone, old.backendId, 'ready'));
-    const revoked = await on.keys.revoke({ leaseId: old.leaseId, ...FORCE, abandon: true }, OPERATOR);
+    const revoked = await on.keys.revoke(
+      { leaseId: old.leaseId, ...FORCE, abandon: true },
+      OPERATOR,
+    );
 
     const next = await connect(on);
     const late = await on.keys.report(reportOf(drone, old.backendId, 'terminated'));
@@ -92,7 +114,10 @@ describe('revoke by force', () => {
     expect(next.spawned).toBe(true);
     expect(late).toBe('ignored');
     expect(await connect(on)).toMatchObject({ backendId: next.backendId, spawned: false });
-    expect(await openActions(on, drone.droneId)).toMatchObject([{ kind: 'terminate' }, { kind: 'spawn' }]);
+    expect(await openActions(on, drone.droneId)).toMatchObject([
+      { kind: 'terminate' },
+      { kind: 'spawn' },
+    ]);
   });
 
   test('of a key that is over is answered gone, and writes nothing', async () => {
@@ -120,9 +145,9 @@ describe('revoke gracefully', () => {
     expect(revoked).toMatchObject({ outcome: 'revoking' });
     expect(await openActions(on, drone.droneId)).toMatchObject([{ kind: 'terminate' }]);
     expect((await actionsOf(on, backendId)).at(-1)).toMatchObject({ mode: 'soft' });
-    expect(await on.keys.renew({ ...drone, localTimeMs: 0, renewals: [{ leaseId, fencingToken }] })).toMatchObject([
-      { outcome: 'refused', reason: 'renewal_blocked' },
-    ]);
+    expect(
+      await on.keys.renew({ ...drone, localTimeMs: 0, renewals: [{ leaseId, fencingToken }] }),
+    ).toMatchObject([{ outcome: 'refused', reason: 'renewal_blocked' }]);
     await expect(connect(on)).rejects.toMatchObject({ code: 'key.terminating' });
     await on.keys.report(reportOf(drone, backendId, 'terminated', { reason: 'revoked' }));
     expect(await connect(on)).toMatchObject({ spawned: true });
@@ -131,10 +156,15 @@ describe('revoke gracefully', () => {
   test('an operator limited to other namespaces finds nothing to revoke, block or terminate', async () => {
     const on = await openKeys();
     await aDrone(on.store.prisma);
-    const { leaseId, backendId } = await connect(on, { key: { name: 'k', namespace: 'user2', tag: '' } });
+    const { leaseId, backendId } = await connect(on, {
+      key: { name: 'k', namespace: 'user2', tag: '' },
+    });
     const limited = { ...OPERATOR, namespaces: ['user'] };
 
-    expect(await on.keys.revoke({ leaseId, ...FORCE }, limited)).toEqual({ outcome: 'gone', stopsBy: null });
+    expect(await on.keys.revoke({ leaseId, ...FORCE }, limited)).toEqual({
+      outcome: 'gone',
+      stopsBy: null,
+    });
     expect(await on.keys.blockRenewal({ leaseId }, limited)).toEqual({ changed: false });
     await expect(on.keys.terminate({ backendId, mode: 'hard' }, limited)).rejects.toMatchObject({
       code: 'backend.not_found',
@@ -155,11 +185,13 @@ describe('terminate', () => {
     const queued = await actionsOf(on, backendId);
 
     expect(queued.map(({ kind, mode, state }) => [kind, mode, state])).toEqual([
-      ['spawn', null, 'open'], ['terminate', 'soft', 'open'], ['terminate', 'hard', 'open'],
+      ['spawn', null, 'open'],
+      ['terminate', 'soft', 'open'],
+      ['terminate', 'hard', 'open'],
     ]);
-    expect(await on.keys.renew({ ...drone, localTimeMs: 0, renewals: [{ leaseId, fencingToken }] })).toMatchObject([
-      { outcome: 'renewed' },
-    ]);
+    expect(
+      await on.keys.renew({ ...drone, localTimeMs: 0, renewals: [{ leaseId, fencingToken }] }),
+    ).toMatchObject([{ outcome: 'renewed' }]);
   });
 
   test('of an unknown backend is an error, of one that is over nothing', async () => {
@@ -168,7 +200,9 @@ describe('terminate', () => {
     const { backendId } = await connect(on);
     await on.keys.report(reportOf(drone, backendId, 'terminated'));
 
-    await expect(on.keys.terminate({ backendId: 'bk-none', mode: 'soft' }, OPERATOR)).rejects.toMatchObject({
+    await expect(
+      on.keys.terminate({ backendId: 'bk-none', mode: 'soft' }, OPERATOR),
+    ).rejects.toMatchObject({
       code: 'backend.not_found',
     });
     await on.keys.terminate({ backendId, mode: 'soft' }, OPERATOR);
