@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { TerminateAction } from '@leasehold/api';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import type { DroneConfig } from '../config.ts';
 import { ScriptedController } from '../testing/scripted-controller.ts';
@@ -47,7 +48,7 @@ afterEach(async () => {
   rmSync(stateDir, { recursive: true, force: true });
 });
 
-async function startAgent(): Promise<DroneAgent> {
+async function startAgent(programs: DroneConfig['programs'] = { room }): Promise<DroneAgent> {
   const config: DroneConfig = {
     droneId: 'drone-1',
     datacenter: 'local',
@@ -57,7 +58,7 @@ async function startAgent(): Promise<DroneAgent> {
     capacity: 10,
     host: '127.0.0.1',
     ports: { from: 31_000, to: 31_100 },
-    programs: { room },
+    programs,
     logLevel: 'silent',
   };
   const agent = await DroneAgent.start({
@@ -81,17 +82,21 @@ async function untilReported(status: string, backendId = 'b1'): Promise<void> {
   );
 }
 
-/** Nothing more comes: said by a later action having been carried out. */
-async function untilSettled(): Promise<void> {
-  controller.send({
+function terminateOf(backendId: string, actionId: string): TerminateAction {
+  return {
     kind: 'terminate',
-    actionId: '999',
+    actionId,
     session: controller.session,
     clockId: warden.identity.clockId,
-    backendId: 'nobody',
-    mode: 'hard',
+    backendId,
+    mode: 'soft',
     reason: 'external',
-  });
+  };
+}
+
+/** Nothing more comes: said by a later action having been carried out. */
+async function untilSettled(): Promise<void> {
+  controller.send(terminateOf('nobody', '999'));
   await until('a later action is acknowledged', () => controller.acks.includes('999'));
 }
 
@@ -212,21 +217,32 @@ describe('terminate', () => {
     await startAgent();
     const late = controller.spawnAt(clock.nowMs(), { actionId: '2' });
 
-    controller.send({
-      kind: 'terminate',
-      actionId: '1',
-      session: controller.session,
-      clockId: warden.identity.clockId,
-      backendId: 'b1',
-      mode: 'soft',
-      reason: 'external',
-    });
+    controller.send(terminateOf('b1', '1'));
     await untilReported('terminated');
     controller.send(late);
     await until('the spawn is acknowledged', () => controller.acks.includes('2'));
 
     expect(warden.started).toEqual([]);
     expect(controller.reports.at(-1)).toMatchObject({ status: 'terminated', refused: true });
+  });
+
+  test('of a backend that could not be adopted: its end is said when the warden has seen it', async () => {
+    const former = await startAgent();
+    warden.ignoresStops = true;
+    controller.send(controller.spawnAt(clock.nowMs()));
+    await untilReported('ready');
+    await former.leave();
+    controller.heartbeats.length = 0;
+    await startAgent({});
+
+    controller.send(terminateOf('b1', '2'));
+    await until('it is acknowledged', () => controller.acks.includes('2'));
+    await untilSettled();
+
+    expect(controller.statusesOf('b1')).not.toContain('terminated');
+    expect(warden.stops.at(-2)).toMatchObject({ backendId: 'b1', reason: 'external' });
+    warden.exit('b1', 0);
+    await untilReported('terminated');
   });
 });
 

@@ -157,10 +157,13 @@ export class RunBook {
       run.stop({ mode, reason, isKeyLost: false });
       return;
     }
+    const warden = this.#options.runContext.warden();
     const seen = this.#options.seen.get(backendId);
     if (seen === undefined) this.#mark(backendId, 'never');
     // One of an earlier warden may have left descendants: its key runs out by itself.
-    else if (seen.mark === 'started' && seen.clockId !== this.#options.clockId()) return;
+    else if (seen.mark === 'started' && seen.clockId !== warden.identity.clockId) return;
+    // One that could not be adopted still runs. That it is over is said when the warden says so.
+    if (await warden.stop({ backendId, mode, reason, isKeyLost: false })) return;
     await new ReportLine(backendId, this.#reportContext).send({ status: 'terminated', reason });
   }
 

@@ -9,14 +9,19 @@ import type {
 } from '../warden/protocol.ts';
 import { WardenBackend, type OwnedProcess } from '../warden/backend.ts';
 
-/** A process that exists on paper: it stops when it is asked to. */
+/** A process that exists on paper: it stops when it is asked to, unless it ignores that. */
 class PaperProcess implements OwnedProcess {
   readonly pid = 1;
   exitCode: number | null = null;
+  readonly #ignoresStop: boolean;
   #isGone = false;
 
+  constructor(ignoresStop: boolean) {
+    this.#ignoresStop = ignoresStop;
+  }
+
   signalStop(): void {
-    this.end(0);
+    if (!this.#ignoresStop) this.end(0);
   }
 
   kill(): void {
@@ -44,6 +49,8 @@ export class SimulatedWarden implements WardenLink {
     isolation: 'pid-namespace',
     isolationDetail: 'simulated',
   };
+  /** Whether programs that are started from now on ignore their stop signal. */
+  ignoresStops = false;
   readonly started: StartRequest[] = [];
   readonly stops: StopRequest[] = [];
   readonly #backends = new Map<string, { backend: WardenBackend; process: PaperProcess }>();
@@ -78,7 +85,7 @@ export class SimulatedWarden implements WardenLink {
       return Promise.reject(new StartFailed('started_before'));
     }
     this.started.push(request);
-    const process = new PaperProcess();
+    const process = new PaperProcess(this.ignoresStops);
     const backend = new WardenBackend(request, process);
     this.#backends.set(request.backendId, { backend, process });
     return Promise.resolve(backend.snapshot());
