@@ -90,6 +90,8 @@ export class AgentServer {
       this.#agent?.send({ event: 'superseded' });
       this.#agent?.close();
       this.#agent = channel;
+      // Before it can ask for a list: what the former asked for and is not in it never runs.
+      this.#warden().cancelLaunches();
     }
     return { id, ok: true, value: this.#identity };
   }

@@ -11,6 +11,12 @@ export class StartRefused extends Error {
 }
 
 /**
+ * How many ids are remembered. A duplicate that comes after so many others is refused by its
+ * deadlines.
+ */
+const SEEN_IDS_MAX = 100_000;
+
+/**
  * All backends of a drone, and the clock that ends them. Nothing that an agent does or fails to do
  * leaves a backend running past its hard deadline.
  */
@@ -19,28 +25,34 @@ export class Warden {
   readonly #nowMs: () => number;
   readonly #onChange: (backend: BackendSnapshot) => void;
   readonly #backends = new Map<string, WardenBackend>();
-  /** Every id that was ever asked for: a backend is started at most once in the warden's life. */
+  /** The newest ids that were asked for: a backend is started at most once. */
   readonly #seenIds = new Set<string>();
+  readonly #seenIdsMax: number;
+  /** What is being launched and still wanted: whatever leaves this early is never released. */
+  readonly #launchingIds = new Set<string>();
   #isShuttingDown = false;
 
   constructor(options: {
     launch: Launch;
     nowMs: () => number;
     onChange: (backend: BackendSnapshot) => void;
+    seenIdsMax?: number | undefined;
   }) {
     this.#launch = options.launch;
     this.#nowMs = options.nowMs;
     this.#onChange = options.onChange;
+    this.#seenIdsMax = options.seenIdsMax ?? SEEN_IDS_MAX;
   }
 
   /** @throws {StartRefused} saying why; nothing runs then. */
   async start(request: StartRequest): Promise<BackendSnapshot> {
-    if (this.#seenIds.has(request.backendId)) throw new StartRefused('started_before');
-    this.#seenIds.add(request.backendId);
+    const { backendId } = request;
+    this.#refuseUnlessNew(backendId);
     this.#refuseUnlessWanted(request);
 
-    const process = await this.#launch(request);
+    const process = await this.#launchWanted(request);
     try {
+      if (!this.#launchingIds.delete(backendId)) throw new StartRefused('not_wanted_any_more');
       // Launching took time; the program runs only if soft is still ahead.
       this.#refuseUnlessWanted(request);
     } catch (refusal) {
@@ -48,9 +60,17 @@ export class Warden {
       throw refusal;
     }
     const backend = new WardenBackend(request, process);
-    this.#backends.set(request.backendId, backend);
+    this.#backends.set(backendId, backend);
     process.release();
     return backend.snapshot();
+  }
+
+  /**
+   * What is being launched is never released. Another agent takes over: what it does not see in the
+   * list must never run, because it says of it that it is over.
+   */
+  cancelLaunches(): void {
+    this.#launchingIds.clear();
   }
 
   /** What is wrong with each of the offered deadlines, in order; null where nothing is. */
@@ -62,8 +82,12 @@ export class Warden {
     });
   }
 
-  /** Whether there is such a backend; one that is stopping or gone stays as it is. */
+  /**
+   * Whether there is such a backend; one that is stopping or gone stays as it is, and one that is
+   * being launched never will be.
+   */
   stop(stop: StopRequest): boolean {
+    this.#launchingIds.delete(stop.backendId);
     const backend = this.#backends.get(stop.backendId);
     if (backend === undefined) return false;
     if (backend.stop(stop, this.#nowMs())) this.#onChange(backend.snapshot());
@@ -103,6 +127,30 @@ export class Warden {
   tick(nowMs: number): void {
     for (const backend of this.#backends.values()) {
       if (backend.tick(nowMs)) this.#onChange(backend.snapshot());
+    }
+  }
+
+  async #launchWanted(request: StartRequest): ReturnType<Launch> {
+    this.#launchingIds.add(request.backendId);
+    try {
+      return await this.#launch(request);
+    } catch (error) {
+      this.#launchingIds.delete(request.backendId);
+      throw error;
+    }
+  }
+
+  /** Uses the id up. One that runs is known even if it is older than all that are remembered. */
+  #refuseUnlessNew(backendId: string): void {
+    const isKnown =
+      this.#seenIds.has(backendId) ||
+      this.#backends.has(backendId) ||
+      this.#launchingIds.has(backendId);
+    if (isKnown) throw new StartRefused('started_before');
+    this.#seenIds.add(backendId);
+    const [oldestId] = this.#seenIds;
+    if (this.#seenIds.size > this.#seenIdsMax && oldestId !== undefined) {
+      this.#seenIds.delete(oldestId);
     }
   }
 

@@ -1,0 +1,117 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { SocketWardenLink } from '../agent/socket-warden-link.ts';
+import { until } from '../testing/wait.ts';
+import { createEar, startOf } from '../testing/warden-fixture.ts';
+import { AgentServer } from './agent-server.ts';
+import { Warden } from './warden.ts';
+
+/** A launch that is under way until the test ends it, and what became of its process. */
+class HeldLaunch {
+  readonly events: string[] = [];
+  #finish: () => void = () => undefined;
+  readonly #finished = new Promise<void>((resolve) => {
+    this.#finish = resolve;
+  });
+
+  readonly launch = async (): Promise<{
+    pid: number;
+    exitCode: null;
+    signalStop: () => void;
+    kill: () => void;
+    isGone: () => boolean;
+    release: () => void;
+  }> => {
+    this.events.push('launching');
+    await this.#finished;
+    return {
+      pid: 1,
+      exitCode: null,
+      signalStop: () => this.events.push('stopped'),
+      kill: () => this.events.push('killed'),
+      isGone: () => false,
+      release: () => this.events.push('released'),
+    };
+  };
+
+  finish(): void {
+    this.#finish();
+  }
+}
+
+function wardenOf(held: HeldLaunch, seenIdsMax?: number): Warden {
+  return new Warden({
+    launch: held.launch,
+    nowMs: () => os.uptime() * 1_000,
+    onChange: () => undefined,
+    seenIdsMax,
+  });
+}
+
+describe('a launch that is under way', () => {
+  test('when the next agent takes over: what its list lacks is never released', async () => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'lh-launch-'));
+    const held = new HeldLaunch();
+    const warden = wardenOf(held);
+    const server = new AgentServer({
+      identity: { clockId: 'one', pid: 1, isolation: 'process-group', isolationDetail: '' },
+      warden: () => warden,
+      onShutdown: () => undefined,
+    });
+    const socketPath = path.join(folder, 'warden.sock');
+    await server.listen(socketPath);
+    const former = await SocketWardenLink.connect(socketPath, createEar());
+    const request = startOf('', { backendId: 'b1' });
+    const started = former.start(request).catch(() => 'not started');
+    await until('the launch is under way', () => held.events.length > 0);
+
+    const next = await SocketWardenLink.connect(socketPath, createEar());
+    const listed = await next.list();
+    held.finish();
+    await until('the launch is over', () => held.events.length > 1);
+
+    expect(listed).toEqual([]);
+    expect(held.events).toEqual(['launching', 'killed']);
+    expect(await started).toBe('not started');
+    expect(await next.list()).toEqual([]);
+    await expect(next.start(request)).rejects.toThrow('started_before');
+    former.close();
+    next.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test('and is stopped: it is never released', async () => {
+    const held = new HeldLaunch();
+    const warden = wardenOf(held);
+    const started = warden.start(startOf('', { backendId: 'b1' }));
+
+    const stop = { backendId: 'b1', mode: 'soft', reason: 'external', isKeyLost: false } as const;
+    expect(warden.stop(stop)).toBe(false);
+    held.finish();
+
+    await expect(started).rejects.toThrow('not_wanted_any_more');
+    expect(held.events).toEqual(['launching', 'killed']);
+  });
+});
+
+test('the memory of ids is bounded, and what runs is never started twice', async () => {
+  const held = new HeldLaunch();
+  held.finish();
+  const warden = wardenOf(held, 2);
+  for (const backendId of ['b1', 'b2', 'b3']) await warden.start(startOf('', { backendId }));
+
+  for (const backendId of ['b1', 'b2', 'b3']) {
+    await expect(warden.start(startOf('', { backendId }))).rejects.toThrow('started_before');
+  }
+  // Refused ones use their ids up like any other; the first of three is forgotten.
+  for (const backendId of ['b4', 'b5', 'b6']) {
+    await expect(
+      warden.start(startOf('', { backendId, softInMs: -1, hardInMs: 1_000 })),
+    ).rejects.toThrow('too_late');
+  }
+  await expect(warden.start(startOf('', { backendId: 'b4' }))).resolves.toMatchObject({
+    state: 'running',
+  });
+});
