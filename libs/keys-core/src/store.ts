@@ -67,7 +67,7 @@ export type {
 export { heartbeatAgeMsMax } from './store/fleet/heartbeat-staleness.ts';
 export { acknowledgeAction, readOutboxes, type Outbox } from './store/fleet/outbox.ts';
 export { createReaper, type Reaper, type ReapPass } from './store/reaper.ts';
-export { checkEpoch, endHoldOff, type EpochCheck } from './store/epoch.ts';
+export { checkEpoch, type EpochCheck } from './store/epoch.ts';
 export { removeOldLeaseRows } from './store/lease-retention.ts';
 export {
   checkReachable,

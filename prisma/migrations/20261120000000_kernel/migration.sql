@@ -288,6 +288,19 @@ RETURN limits IS NULL OR EXISTS (
   WHERE allowed.parent = '' OR namespace = allowed.parent OR starts_with(namespace, allowed.parent || '.')
 );
 
+-- Which history of the database this is: the timeline changes with every promotion of a standby.
+CREATE FUNCTION database_timeline()
+RETURNS integer LANGUAGE sql VOLATILE
+RETURN ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int;
+
+-- Whether new grants are held off: for a time after a restore or a failover was noted, and from the
+-- first moment in which the database is another one than was noted.
+CREATE FUNCTION database_holds_off(hold_off_until timestamptz, system_identifier text, timeline integer)
+RETURNS boolean LANGUAGE sql VOLATILE
+RETURN coalesce(hold_off_until > clock_timestamp(), false)
+  OR timeline <> database_timeline()
+  OR system_identifier <> (SELECT s.system_identifier::text FROM pg_control_system() AS s);
+
 -- The next fencing token after `previous`: greater by construction, and not behind the clock, so
 -- that neither a step of the clock nor a lost row can give one token twice.
 CREATE FUNCTION lease_next_token(previous bigint)

@@ -10,8 +10,8 @@ describe('clock watch', () => {
     watch.observe(1_090_100, 200, 210);
 
     expect(onJump).toHaveBeenCalledWith(expect.closeTo(89_990, -2));
-    expect(watch.mayTakeOver(6_209)).toBe(false);
-    expect(watch.mayTakeOver(6_210)).toBe(true);
+    expect(watch.belief(6_209).mayTakeOver).toBe(false);
+    expect(watch.belief(6_210).mayTakeOver).toBe(true);
   });
 
   test('F7 a step back is noticed too', () => {
@@ -22,7 +22,7 @@ describe('clock watch', () => {
     watch.observe(999_000, 200, 210);
 
     expect(onJump).toHaveBeenCalledOnce();
-    expect(watch.mayTakeOver(300)).toBe(false);
+    expect(watch.belief(300).mayTakeOver).toBe(false);
   });
 
   test('a slow answer is no jump: the clock was read somewhere between sending and receiving', () => {
@@ -34,7 +34,7 @@ describe('clock watch', () => {
     watch.observe(1_009_000, 9_050, 9_120);
 
     expect(onJump).not.toHaveBeenCalled();
-    expect(watch.mayTakeOver(9_200)).toBe(true);
+    expect(watch.belief(9_200).mayTakeOver).toBe(true);
   });
 
   test('a clock that is slewed is followed', () => {
@@ -44,5 +44,16 @@ describe('clock watch', () => {
     for (let ms = 0; ms < 1_000_000; ms += 1_000) watch.observe(5_000_000 + ms * 1.05, ms, ms + 5);
 
     expect(onJump).not.toHaveBeenCalled();
+  });
+
+  test('F7b the first statement after a jump is told what the clock cannot have reached', () => {
+    const watch = createClockWatch({ quietMs: 6_000, onJump: () => undefined });
+
+    expect(watch.belief(50).believeUntil).toBeUndefined();
+    watch.observe(1_000_000, 100, 110);
+
+    const until = watch.belief(10_100).believeUntil ?? 0;
+    expect(until).toBeGreaterThan(1_010_000);
+    expect(until).toBeLessThan(1_010_000 + 10_000);
   });
 });

@@ -13,12 +13,26 @@ const JUMP_MS = 250;
 export interface ClockWatch {
   /** `sentAtMs` and `receivedAtMs` are readings of this machine's clock, `asOf` the database's. */
   observe(asOf: number, sentAtMs: number, receivedAtMs: number): void;
-  /** Whether the database's word that a grant has expired may be acted on now. */
-  mayTakeOver(nowMs: number): boolean;
+  /** What the database's word that a grant has expired is worth to a statement sent now. */
+  belief(nowMs: number): ClockBelief;
 }
 
+/** Handed to a statement that acts on expiry, which judges by it at the moment when it acts. */
+export interface ClockBelief {
+  /** False for one ladder after a jump was seen. */
+  readonly mayTakeOver: boolean;
+  /**
+   * A reading of the database's clock, in epoch milliseconds, that it cannot have reached unless it
+   * has jumped: so that the very statement which would meet a jump first does not act on it.
+   */
+  readonly believeUntil: number | undefined;
+}
+
+/** How long a statement may be under way: it waits for a connection, and then for its own timeout. */
+const STATEMENT_MS = 5_000;
+
 export function createClockWatch(options: {
-  /** How long nothing is taken over after a jump: the longest ladder. */
+  /** How long nothing is taken over after a jump: the longest ladder. 0 trusts the clock. */
   readonly quietMs: number;
   readonly onJump: (jumpMs: number) => void;
 }): ClockWatch {
@@ -39,6 +53,12 @@ export function createClockWatch(options: {
       lowest = low;
       highest = high;
     },
-    mayTakeOver: (nowMs) => nowMs >= quietUntilMs,
+    belief: (nowMs) => ({
+      mayTakeOver: nowMs >= quietUntilMs,
+      believeUntil:
+        highest === undefined || options.quietMs === 0
+          ? undefined
+          : nowMs + highest + JUMP_MS + STATEMENT_MS,
+    }),
   };
 }

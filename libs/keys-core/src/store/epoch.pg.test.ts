@@ -9,7 +9,7 @@ import {
 } from '../testing/kernel-fixture.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { NO_ROWS, connect, openKeys, rowCounts } from '../testing/keys-fixture.ts';
-import { checkEpoch, endHoldOff } from './epoch.ts';
+import { checkEpoch } from './epoch.ts';
 
 const LONGEST_TTL_MS = 60_000;
 
@@ -126,8 +126,19 @@ describe('the epoch of a database', () => {
     await expect(connect(on)).rejects.toMatchObject({ code: 'grant.hold_off' });
     expect(await rowCounts(on)).toEqual(NO_ROWS);
 
-    await endHoldOff(on.store.prisma);
+    await on.store.prisma.$executeRaw`update database_epoch set hold_off_until = null`;
     expect(await connect(on)).toMatchObject({ spawned: true });
+  });
+
+  test('F20b grants are held off from the first moment, before any controller has looked', async () => {
+    const kernel = await openKernel();
+    await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+    await makeAnother(kernel, 'timeline');
+
+    await expect(kernel.leases.grant(aRequest())).rejects.toMatchObject({
+      code: 'grant.hold_off',
+      details: { remainingMs: LONGEST_TTL_MS },
+    });
   });
 
   test('ends by itself when its time is over', async () => {

@@ -22,7 +22,7 @@ export async function checkEpoch(sql: Sql, longestTtlMs: number): Promise<EpochC
     with here as materialized (
       select
         s.system_identifier::text as system_identifier,
-        ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int as timeline
+        database_timeline() as timeline
       from pg_control_system() s
     ),
     noted as (
@@ -57,9 +57,4 @@ async function noteLongestTtl(sql: Sql, longestTtlMs: number): Promise<void> {
     update database_epoch set longest_ttl_ms = ${longestTtlMs}::int
     where longest_ttl_ms < ${longestTtlMs}::int
     returning epoch`;
-}
-
-/** Ends a hold-off before its time: an operator says that no earlier grant can be acted on. */
-export async function endHoldOff(sql: Sql): Promise<void> {
-  await sql.$queryRaw`update database_epoch set hold_off_until = null returning epoch`;
 }

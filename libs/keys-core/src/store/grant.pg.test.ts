@@ -244,6 +244,22 @@ describe('F7 the database clock steps', () => {
     expect(pass.reapedCount).toBe(0);
   });
 
+  test('F7b forward: the very statement that meets the jump first takes nothing over and reaps nothing', async () => {
+    const { url } = await createTestDatabase();
+    const shift = await makeClockShiftable(url);
+    const kernel = await openKernel({ databaseUrl: url });
+    const reaper = createReaper(kernel.store);
+    const grant = await granted(kernel, { name: 'k' });
+    await reaper.runOnce();
+
+    await shift(90_000);
+    const outcome = await kernel.leases.grant(aRequest({ name: 'k' }));
+    const pass = await reaper.runOnce();
+
+    expect(outcome).toMatchObject({ outcome: 'held', by: { leaseId: grant.leaseId } });
+    expect(pass.reapedCount).toBe(0);
+  });
+
   test('back: a grant that was answered as expired stays expired', async () => {
     const { url } = await createTestDatabase();
     const shift = await makeClockShiftable(url);

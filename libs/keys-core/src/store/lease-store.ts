@@ -132,7 +132,7 @@ async function grantBatch(
   requests: readonly GrantRequest[],
 ): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
   const options: GrantOptions = {
-    mayTakeOver: store.clockWatch.mayTakeOver(store.clock.nowMs()),
+    ...store.clockWatch.belief(store.clock.nowMs()),
     onLocked: 'skip',
   };
   const sentAtMs = store.clock.nowMs();
@@ -143,13 +143,14 @@ async function grantBatch(
     if (databaseFailureOf(error) !== 'lost') throw error;
     return findLostGrants(store, requests, error);
   }
-  watchClock(store, granted, sentAtMs);
+  watchClock(store, granted.values(), sentAtMs);
   const refused = requests.filter((request) => !granted.has(request.leaseId));
   const holders = new Map<string, LeaseRow | undefined>();
   if (refused.length > 0) {
     await assertNoHoldOff(store.prisma);
     const rows = await readLeases(store.prisma, refused);
     refused.forEach((request, index) => holders.set(request.leaseId, rows[index]));
+    watchClock(store, rows, sentAtMs);
   }
   return requests.map((request) => {
     const own = granted.get(request.leaseId);
@@ -185,7 +186,7 @@ async function grantAlone(store: Store, request: GrantRequest): Promise<GrantOut
 
 async function grantWaiting(store: Store, request: GrantRequest): Promise<Grant | undefined> {
   const options: GrantOptions = {
-    mayTakeOver: store.clockWatch.mayTakeOver(store.clock.nowMs()),
+    ...store.clockWatch.belief(store.clock.nowMs()),
     onLocked: 'wait',
   };
   try {
@@ -210,9 +211,15 @@ function heldOutcome(store: Store, by: LeaseRow): GrantOutcome {
   return { outcome: 'held', by };
 }
 
-function watchClock(store: Store, granted: ReadonlyMap<string, Grant>, sentAtMs: number): void {
-  for (const own of granted.values()) {
-    store.clockWatch.observe(own.asOf, sentAtMs, store.clock.nowMs());
+/** Every answer tells what the database's clock shows, refusals too. */
+function watchClock(
+  store: Store,
+  rows: Iterable<{ readonly asOf: number } | undefined>,
+  sentAtMs: number,
+): void {
+  for (const row of rows) {
+    if (row === undefined) continue;
+    store.clockWatch.observe(row.asOf, sentAtMs, store.clock.nowMs());
     return;
   }
 }
@@ -246,9 +253,13 @@ async function findLostGrants(
 /** @throws {LeaseError} `grant.hold_off` while a restored database grants nothing. */
 export async function assertNoHoldOff(sql: Sql): Promise<void> {
   const [row] = await sql.$queryRaw<{ remainingMs: number }[]>`
-    select extract(epoch from hold_off_until - clock_timestamp())::float8 * 1000 as "remainingMs"
+    select case
+      when hold_off_until > clock_timestamp()
+        then extract(epoch from hold_off_until - clock_timestamp())::float8 * 1000
+      else longest_ttl_ms
+    end as "remainingMs"
     from database_epoch
-    where hold_off_until > clock_timestamp()`;
+    where database_holds_off(hold_off_until, system_identifier, timeline)`;
   if (row !== undefined) {
     throw new LeaseError('grant.hold_off', undefined, {
       details: { remainingMs: Math.ceil(row.remainingMs) },

@@ -34,10 +34,13 @@ export function createReaper(store: Store): Reaper {
   let afterBackendId = '';
   return {
     async runOnce() {
-      const pages = await readLeasePages(store.prisma);
+      const sentAtMs = store.clock.nowMs();
+      const { pages, asOf } = await readLeasePages(store.prisma);
+      // Each second, and before anything is done about expiry: the watch must not be the last to know.
+      store.clockWatch.observe(asOf, sentAtMs, store.clock.nowMs());
       nextPage ??= Math.floor(store.ids.random() * pages);
       if (nextPage >= pages) nextPage = 0;
-      if (!store.clockWatch.mayTakeOver(store.clock.nowMs())) {
+      if (!store.clockWatch.belief(store.clock.nowMs()).mayTakeOver) {
         return { reapedCount: 0, readPages: 0, freed: [] };
       }
       const fromPage = nextPage;
@@ -60,7 +63,9 @@ async function reapRange(store: Store, fromPage: number, toPage: number): Promis
   for (let statements = 0; statements < STATEMENTS_PER_PASS_MAX; statements += 1) {
     const startedAtMs = store.clock.nowMs();
     const { reaped, lostBackendIds } = await store.prisma.$transaction(async (tx) => {
-      const ended = await reap(tx, { fromPage, toPage, limit: GRANTS_PER_STATEMENT_MAX });
+      const { believeUntil } = store.clockWatch.belief(startedAtMs);
+      const limit = GRANTS_PER_STATEMENT_MAX;
+      const ended = await reap(tx, { fromPage, toPage, limit, believeUntil });
       const keys = ended.filter((grant) => grant.face === 'key').map((grant) => grant.leaseId);
       return { reaped: ended, lostBackendIds: await recordLostBackends(tx, keys) };
     });

@@ -55,7 +55,7 @@ export async function spawn(store: Store, plan: SpawnPlan): Promise<SpawnOutcome
     if (clock === undefined) return { outcome: 'drone_gone' };
     const sentAtMs = store.clock.nowMs();
     const granted = await grant(tx, [plan.request], {
-      mayTakeOver: store.clockWatch.mayTakeOver(sentAtMs),
+      ...store.clockWatch.belief(sentAtMs),
       onLocked: 'skip',
     });
     const own = granted.get(plan.request.leaseId);

@@ -279,7 +279,8 @@ const reaps = fc.constant(
   command('reap', async (model, real) => {
     const expected = model.reap();
     const sql = real.kernel.store.prisma;
-    const range = { fromPage: 0, toPage: await readLeasePages(sql), limit: 10_000 };
+    const { pages } = await readLeasePages(sql);
+    const range = { fromPage: 0, toPage: pages, limit: 10_000, believeUntil: undefined };
     const ended = (await Promise.all([reap(sql, range), reap(sql, range)])).flat();
     const own = ended
       .filter((grant) => grant.namespace === real.namespace)

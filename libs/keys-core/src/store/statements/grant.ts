@@ -6,10 +6,12 @@ import { C, type Sql } from '../rows.ts';
 
 export interface GrantOptions {
   /**
-   * Whether grants that have run out, and that nobody has ended, may be taken over. False after the
-   * database's clock has jumped: then its word on what has expired is not to be trusted.
+   * Whether grants that have run out may be taken over. False after the database's clock has jumped:
+   * then its word on what has expired is not to be trusted, spoken now or written down a moment ago.
    */
   readonly mayTakeOver: boolean;
+  /** See {@link ClockBelief}: past this reading the clock has jumped, and nothing is taken over. */
+  readonly believeUntil?: number | undefined;
   /** What to do about a row that another transaction has locked. */
   readonly onLocked: 'skip' | 'wait';
 }
@@ -54,6 +56,10 @@ export async function grant(
   options: GrantOptions,
 ): Promise<Map<string, Grant>> {
   const skip = options.onLocked === 'skip' ? Prisma.sql`skip locked` : Prisma.empty;
+  const { believeUntil } = options;
+  const mayTakeOver = Prisma.sql`(${options.mayTakeOver} and (
+    ${believeUntil === undefined} or clock_timestamp() <= to_timestamp(${(believeUntil ?? 0) / 1000}::float8)
+  ))`;
   const rows = await sql.$queryRaw<GrantedRow[]>`
     with wanted as materialized (
       select
@@ -79,7 +85,7 @@ export async function grant(
         lease_id, face, namespace, name, holder, principal, tag, comment, metadata,
         ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, actor
       )
-      where not exists (select from database_epoch e where e.hold_off_until > clock_timestamp())
+      where not exists (select from database_epoch e where database_holds_off(e.hold_off_until, e.system_identifier, e.timeline))
     ),
     -- Row by row in the order of locking: lateral, so that however large the table is, each resource
     -- is one probe of the primary key.
@@ -91,7 +97,7 @@ export async function grant(
         from lease l
         where l.face = w.face and l.namespace = w.namespace and l.name = w.name
           and lease_takable(l.released_at, l.end_reason, l.expires_at, l.stops_by)
-          and (${options.mayTakeOver} or l.end_reason is not null)
+          and (l.end_reason <> 'expired' or ${mayTakeOver})
         for update of l ${skip}
       ) t
     ),
@@ -142,7 +148,7 @@ export async function grant(
         end_reason = null,
         stops_by = null
       where lease_takable(l.released_at, l.end_reason, l.expires_at, l.stops_by)
-        and (${options.mayTakeOver} or l.end_reason is not null)
+        and (l.end_reason <> 'expired' or ${mayTakeOver})
       returning
         l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.granted_at, l.expires_at,
         l.previous_lease_id, l.previous_fencing_token, l.previous_end

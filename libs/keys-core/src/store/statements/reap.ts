@@ -10,13 +10,13 @@ export interface ReapedGrant {
   readonly lagMs: number;
 }
 
-/** How many pages the lease table has now. */
-export async function readLeasePages(sql: Sql): Promise<number> {
-  const row = onlyRow(
-    await sql.$queryRaw<{ pages: number }[]>`
-      select (pg_relation_size('lease') / current_setting('block_size')::int)::int as pages`,
+/** How many pages the lease table has now, and the moment, in epoch milliseconds. */
+export async function readLeasePages(sql: Sql): Promise<{ pages: number; asOf: number }> {
+  return onlyRow(
+    await sql.$queryRaw<{ pages: number; asOf: number }[]>`
+      select (pg_relation_size('lease') / current_setting('block_size')::int)::int as pages,
+        extract(epoch from clock_timestamp())::float8 * 1000 as "asOf"`,
   );
-  return row.pages;
 }
 
 /**
@@ -29,12 +29,14 @@ export async function readLeasePages(sql: Sql): Promise<number> {
  *   a grant that has expired is taken over without it.
  * - **Reads the clock once to choose**, not for each of a few hundred thousand rows: what had expired
  *   by then still has when it is judged.
+ * - **Ends nothing past `believeUntil`**, a reading that the clock cannot have reached unless it has
+ *   jumped.
  * - **Locks first, judges then**, skipping locked rows: they are being renewed, released or taken
  *   over. Two reapers never end the same grant: the second finds it locked or ended.
  */
 export async function reap(
   sql: Sql,
-  range: { fromPage: number; toPage: number; limit: number },
+  range: { fromPage: number; toPage: number; limit: number; believeUntil: number | undefined },
 ): Promise<ReapedGrant[]> {
   return sql.$queryRaw<ReapedGrant[]>`
     with locked as materialized (
@@ -43,6 +45,7 @@ export async function reap(
       where l.ctid >= ${`(${String(range.fromPage)},0)`}::tid
         and l.ctid < ${`(${String(range.toPage)},0)`}::tid
         and l.end_reason is null and l.released_at is null and l.expires_at <= (select clock_timestamp())
+        and (${range.believeUntil === undefined} or (select clock_timestamp()) <= to_timestamp(${(range.believeUntil ?? 0) / 1000}::float8))
       limit ${range.limit}
       for no key update of l skip locked
     ),
