@@ -3,7 +3,7 @@ import { LeaseError } from '../kernel/errors.ts';
 import type { RevokeOutcome } from '../kernel/outcomes.ts';
 import type { Store } from './open-store.ts';
 import type { Sql } from './rows.ts';
-import { revoke, type RevokeRequest } from './statements/revoke.ts';
+import { abandon, revoke, type RevokeRequest } from './statements/revoke.ts';
 
 /** A backend that was told to stop, for a hint to its drone. */
 export interface StoppingBackend {
@@ -25,7 +25,7 @@ export interface RevokedKey {
 export async function revokeKey(store: Store, request: RevokeRequest): Promise<RevokedKey> {
   return store.prisma.$transaction(async (tx) => {
     const revoked = (await revoke(tx, 'key', [request])).get(request.leaseId);
-    if (revoked === undefined) return { outcome: 'gone', stopsBy: null, stopping: null };
+    if (revoked === undefined) return abandonOrGone(tx, request);
     const isForced = request.mode === 'force';
     const stopping = await queueTerminate(
       tx,
@@ -38,6 +38,17 @@ export async function revokeKey(store: Store, request: RevokeRequest): Promise<R
     );
     return { outcome: isForced ? 'revoked' : 'revoking', stopsBy: revoked.stopsBy, stopping };
   });
+}
+
+/** Nothing is in force: with `abandon`, a key that was ended by force before may be held back. */
+async function abandonOrGone(tx: Sql, request: RevokeRequest): Promise<RevokedKey> {
+  const letGo =
+    request.mode === 'force' && request.abandon ? await abandon(tx, request) : undefined;
+  return {
+    outcome: letGo === undefined ? 'gone' : 'revoked',
+    stopsBy: letGo?.stopsBy ?? null,
+    stopping: null,
+  };
 }
 
 /** Tells a backend's drone to stop it. @throws {LeaseError} `backend.not_found`. */

@@ -97,6 +97,23 @@ describe('revoke by force', () => {
     expect((await statesOf(on, old.backendId)).now).toBe('terminated drone_lost');
   });
 
+  test('a key that was ended by force can be abandoned afterwards', async () => {
+    const on = await openKeys();
+    await aDrone(on.store.prisma);
+    const old = await connect(on);
+    await on.keys.revoke({ leaseId: old.leaseId, ...FORCE }, OPERATOR);
+    await expect(connect(on)).rejects.toMatchObject({ code: 'key.terminating' });
+
+    const abandoned = await on.keys.revoke(
+      { leaseId: old.leaseId, ...FORCE, abandon: true },
+      OPERATOR,
+    );
+    const again = await on.keys.revoke({ leaseId: old.leaseId, ...FORCE, abandon: true }, OPERATOR);
+
+    expect([abandoned.outcome, again.outcome]).toEqual(['revoked', 'gone']);
+    expect(await connect(on)).toMatchObject({ spawned: true });
+  });
+
   test('with abandon the key is free at once, and the late end of the old backend leaves the new one alone', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);

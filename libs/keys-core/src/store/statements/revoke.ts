@@ -78,3 +78,46 @@ export async function revoke(
     from revoked r`;
   return new Map(rows.map((row) => [row.leaseId, row]));
 }
+
+/**
+ * Lets a key go that was ended by force and is held back until its backend must be gone: the operator
+ * abandons that backend after all. @returns until when it may run, or undefined when nothing was held
+ * back, or it is not for this operator to see.
+ *
+ * Locks first, judges then. Index: `lease_lease_id_key`.
+ */
+export async function abandon(
+  sql: Sql,
+  request: OperatorRequest,
+): Promise<RevokedGrant | undefined> {
+  const limits = request.namespaces === null ? null : JSON.stringify(request.namespaces);
+  const rows = await sql.$queryRaw<RevokedGrant[]>`
+    with locked as materialized (
+      select l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.stops_by
+      from lease l
+      where l.lease_id = ${request.leaseId}::uuid and l.face = 'key' and l.end_reason = 'revoked'
+        and l.stops_by is not null and lease_is_within(l.namespace, ${limits}::jsonb)
+      for no key update of l
+    ),
+    let_go as (
+      update lease l
+      set stops_by = null
+      from locked k
+      where l.lease_id = k.lease_id and k.stops_by > clock_timestamp()
+      returning l.lease_id
+    ),
+    fact as (
+      insert into lease_event (
+        face, namespace, name, lease_id, fencing_token, kind, actor, reason, detail
+      )
+      select k.face, k.namespace, k.name, k.lease_id, k.fencing_token, 'revoked',
+        ${request.actor}, ${request.reason},
+        jsonb_build_object('mode', 'force', 'abandon', true, 'stopsBy', k.stops_by)
+      from locked k
+      join let_go g on g.lease_id = k.lease_id
+    )
+    select k.lease_id as "leaseId", extract(epoch from k.stops_by)::float8 * 1000 as "stopsBy"
+    from locked k
+    join let_go g on g.lease_id = k.lease_id`;
+  return rows[0];
+}
