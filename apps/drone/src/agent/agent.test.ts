@@ -8,7 +8,8 @@ import type { DroneConfig } from '../config.ts';
 import { ScriptedController } from '../testing/scripted-controller.ts';
 import { SimulatedWarden } from '../testing/simulated-warden.ts';
 import { until } from '../testing/wait.ts';
-import { DroneAgent } from './agent.ts';
+import { DroneAgent, type AgentOptions } from './agent.ts';
+import { WardenLost, type WardenListener } from './warden-link.ts';
 
 const quiet = {
   debug: () => undefined,
@@ -48,7 +49,10 @@ afterEach(async () => {
   rmSync(stateDir, { recursive: true, force: true });
 });
 
-async function startAgent(programs: DroneConfig['programs'] = { room }): Promise<DroneAgent> {
+async function startAgent(
+  programs: DroneConfig['programs'] = { room },
+  supplyWarden: AgentOptions['supplyWarden'] = (listener) => warden.supply(listener),
+): Promise<DroneAgent> {
   const config: DroneConfig = {
     droneId: 'drone-1',
     datacenter: 'local',
@@ -69,7 +73,7 @@ async function startAgent(programs: DroneConfig['programs'] = { room }): Promise
     version: '0.0.0',
     link: controller,
     inheritedEnv: {},
-    supplyWarden: (listener) => warden.supply(listener),
+    supplyWarden,
   });
   agents.push(agent);
   await until('a heartbeat says that the session is open', () => controller.heartbeats.length > 0);
@@ -336,4 +340,36 @@ test('F4b the next agent adopts what runs, with its port, and finishes what has 
   );
   expect(controller.statusesOf('b2')).toEqual(['terminated']);
   expect(warden.started).toHaveLength(2);
+});
+
+test('a warden that is lost again while it is being adopted: one recovery goes on, and it ends well', async () => {
+  const listeners: WardenListener[] = [];
+  const lists: (() => void)[] = [];
+  await startAgent({ room }, async (listener) => {
+    listeners.push(listener);
+    const link = await warden.supply(listener);
+    if (listeners.length !== 2) return link;
+    warden.list = () =>
+      new Promise((_resolve, reject) => {
+        lists.push(() => {
+          reject(new WardenLost('gone'));
+        });
+      });
+    return link;
+  });
+  const list = warden.list.bind(warden);
+
+  listeners[0]?.lost();
+  await until('the adoption is under way', () => lists.length === 1);
+  warden.list = list;
+  listeners[1]?.lost();
+  // The attempt under way fails by itself; no second one goes on beside it.
+  expect(listeners).toHaveLength(2);
+  lists[0]?.();
+  controller.heartbeats.length = 0;
+  await until('a session is open again', () => controller.heartbeats.length > 0);
+
+  // One at the start, one that was lost, one that stayed.
+  expect(listeners).toHaveLength(3);
+  expect(controller.session).toBe(2);
 });

@@ -142,20 +142,9 @@ export class DroneAgent {
 
   async #attach(): Promise<void> {
     const { config, log, version } = this.#options;
-    const warden = await this.#options.supplyWarden({
-      changed: (snapshot) => {
-        this.#book.observe(snapshot);
-      },
-      superseded: () => {
-        log.error({}, 'a newer agent commands the warden; this one ends');
-        void this.#letGo('replaced');
-      },
-      lost: () => void this.#recover(),
-    });
-    this.#warden = warden;
+    const warden = await this.#takeCommand();
     const { clockId, pid, isolation, isolationDetail } = warden.identity;
     log.info({ clockId, wardenPid: pid, isolation, isolationDetail }, 'attached to the warden');
-    await this.#book.adopt(warden);
     this.#session.open({
       droneId: config.droneId,
       clockId,
@@ -171,21 +160,58 @@ export class DroneAgent {
   }
 
   /**
+   * Has a warden, and has adopted what it runs. One that is lost before that is a failure of this
+   * attempt, and nothing else begins another one meanwhile: two would supersede each other.
+   */
+  async #takeCommand(): Promise<WardenLink> {
+    let stage: 'attaching' | 'attached' | 'lost' = 'attaching';
+    const isLost = (): boolean => stage === 'lost';
+    const warden = await this.#options.supplyWarden({
+      changed: (snapshot) => {
+        this.#book.observe(snapshot);
+      },
+      superseded: () => {
+        this.#options.log.error({}, 'a newer agent commands the warden; this one ends');
+        void this.#letGo('replaced');
+      },
+      lost: () => {
+        const wasAttached = stage === 'attached';
+        stage = 'lost';
+        if (wasAttached) void this.#recover();
+      },
+    });
+    this.#warden = warden;
+    try {
+      await this.#book.adopt(warden);
+      if (isLost()) throw new WardenLost('the warden is gone');
+    } catch (error) {
+      warden.close();
+      this.#loseWarden();
+      throw error;
+    }
+    stage = 'attached';
+    return warden;
+  }
+
+  #loseWarden(): void {
+    this.#warden = undefined;
+    this.#book.abandonAll();
+  }
+
+  /**
    * The warden is dead, and its backends with it, or it does not answer any more. What a living one
    * still runs is adopted again.
    */
   async #recover(): Promise<void> {
-    if (this.#isStopping || this.#warden === undefined) return;
+    if (this.#isStopping) return;
     this.#options.log.error({ backendCount: this.#book.size }, 'the warden is gone');
-    this.#warden = undefined;
     this.#session.close();
-    this.#book.abandonAll();
+    this.#loseWarden();
     while (!this.#hasEnded()) {
       try {
         await this.#attach();
         return;
       } catch (error) {
-        this.#warden = undefined;
         this.#options.log.error({ err: error }, 'no warden comes up');
         await pause(REATTACH_MS);
       }
