@@ -204,6 +204,18 @@ describe('operators and drones', () => {
     ).toBe(true);
   });
 
+  test('a lease id in upper case names the same grant, to block its renewal and to revoke it', async () => {
+    const on = await startTestController();
+    await startTestDrone(on);
+    const leaseId = (await connectDemo(on)).leaseId.toUpperCase();
+    const { keys } = await on.client('operator');
+
+    expect(await keys.blockRenewal.mutate({ leaseId })).toEqual({ changed: true });
+    expect(await keys.revoke.mutate({ leaseId, mode: 'force', reason: 'test' })).toMatchObject({
+      outcome: 'revoked',
+    });
+  });
+
   test('a lost drone has its keys run out: renewal is blocked, nothing is given away early', async () => {
     const on = await startTestController();
     await startTestDrone(on);

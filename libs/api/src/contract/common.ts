@@ -37,7 +37,9 @@ export const idempotencyKeySchema = textSchema({
   bytesMin: 1,
   bytesMax: LIMITS.idempotencyKeyBytesMax,
 });
-export const leaseIdSchema = z.uuid();
+/** Lower case is what the database answers, and what rows and maps are found by. */
+export const uuidSchema = z.uuid().toLowerCase();
+export const leaseIdSchema = uuidSchema;
 export const fencingTokenSchema = z
   .string()
   .refine(isFencingToken, 'must be a decimal whole number from 0 to 9223372036854775807');

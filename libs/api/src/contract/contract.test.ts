@@ -9,6 +9,7 @@ import {
   keyRevokeInputSchema,
   sessionInputSchema,
   tokenCreateInputSchema,
+  tokenRevokeInputSchema,
 } from '../contract.ts';
 
 const LEASE_ID = 'b39f7a4a-0d2c-4a55-9f6a-6b8d7c1a2f30';
@@ -102,6 +103,17 @@ describe('contract', () => {
     }
   });
 
+  test('what a request adds to a program fits one line, with its control characters escaped', () => {
+    const withArgs = (args: string[]) =>
+      connectInputSchema.safeParse({ spawn: { program: 'room', args } });
+    const control = '\u0001'.repeat(4_096);
+
+    expect(withArgs(Array.from({ length: 10 }, () => control)).success).toBe(true);
+    expect(withArgs(Array.from({ length: 64 }, () => control)).error?.issues).toMatchObject([
+      { path: ['spawn'], message: 'args and env together must be at most 262144 bytes of JSON' },
+    ]);
+  });
+
   test('renewals travel up to ten thousand at once, tokens as decimal strings', () => {
     const renewing = (renewals: unknown[]): boolean =>
       keyRenewInputSchema.safeParse({ droneId: 'd1', clockId: LEASE_ID, localTimeMs: 1, renewals })
@@ -113,6 +125,23 @@ describe('contract', () => {
     for (const fencingToken of [1, '01', '-1', '1.0', '9223372036854775808', '']) {
       expect(renewing([{ ...ref, fencingToken }])).toBe(false);
     }
+  });
+
+  test('an id in upper case names the same as in lower case', () => {
+    const upper = LEASE_ID.toUpperCase();
+
+    expect(
+      keyRenewInputSchema.parse({
+        droneId: 'd1',
+        clockId: upper,
+        localTimeMs: 1,
+        renewals: [{ leaseId: upper, fencingToken: '1' }],
+      }),
+    ).toMatchObject({ clockId: LEASE_ID, renewals: [{ leaseId: LEASE_ID }] });
+    expect(keyRevokeInputSchema.parse({ leaseId: upper, mode: 'force', reason: 'x' }).leaseId).toBe(
+      LEASE_ID,
+    );
+    expect(tokenRevokeInputSchema.parse({ tokenId: upper }).tokenId).toBe(LEASE_ID);
   });
 
   test('abandon is for force alone, and a revoke says why', () => {

@@ -11,6 +11,7 @@ import {
   idSchema,
   localTimeMsSchema,
   textSchema,
+  uuidSchema,
 } from './common.ts';
 
 /** What a drone says of a program that it offers; the command line stays in its own config. */
@@ -23,7 +24,7 @@ export const offeredProgramSchema = z.strictObject({
 
 export const sessionInputSchema = z.strictObject({
   droneId: idSchema,
-  clockId: z.uuid(),
+  clockId: uuidSchema,
   datacenter: datacenterSchema,
   programs: z
     .array(offeredProgramSchema)
@@ -37,7 +38,11 @@ export const sessionInputSchema = z.strictObject({
   capacity: z.number().int().min(0).max(100_000),
 });
 
-const fromSession = { droneId: idSchema, clockId: z.uuid(), session: z.number().int().positive() };
+const fromSession = {
+  droneId: idSchema,
+  clockId: uuidSchema,
+  session: z.number().int().positive(),
+};
 
 export const heartbeatInputSchema = z.strictObject({
   ...fromSession,

@@ -17,6 +17,7 @@ import {
   reasonSchema,
   tagSchema,
   textSchema,
+  uuidSchema,
 } from './common.ts';
 
 /** Names a key. An omitted namespace equals the empty one. */
@@ -37,20 +38,28 @@ const envValueSchema = textSchema({
   isControlAllowed: true,
 });
 
+/** A start travels on one line to whoever carries it out, with every control character escaped. */
+const SPAWN_TEXT_BYTES_MAX = 256 * 1_024;
+
 /** Names a program that a drone's own config defines; never a command line. */
-export const spawnSchema = z.strictObject({
-  program: idSchema,
-  args: z.array(argSchema).max(LIMITS.backendArgsMax).default([]),
-  env: z
-    .record(envNameSchema, envValueSchema)
-    .refine(
-      (env) => Object.keys(env).length <= LIMITS.backendEnvMax,
-      `must have at most ${String(LIMITS.backendEnvMax)} entries`,
-    )
-    .default({}),
-  lifetimeLimitSeconds: z.number().int().min(1).max(LIMITS.lifetimeLimitSecondsMax).optional(),
-  datacenter: datacenterSchema.optional(),
-});
+export const spawnSchema = z
+  .strictObject({
+    program: idSchema,
+    args: z.array(argSchema).max(LIMITS.backendArgsMax).default([]),
+    env: z
+      .record(envNameSchema, envValueSchema)
+      .refine(
+        (env) => Object.keys(env).length <= LIMITS.backendEnvMax,
+        `must have at most ${String(LIMITS.backendEnvMax)} entries`,
+      )
+      .default({}),
+    lifetimeLimitSeconds: z.number().int().min(1).max(LIMITS.lifetimeLimitSecondsMax).optional(),
+    datacenter: datacenterSchema.optional(),
+  })
+  .refine(
+    ({ args, env }) => Buffer.byteLength(JSON.stringify([args, env])) <= SPAWN_TEXT_BYTES_MAX,
+    `args and env together must be at most ${String(SPAWN_TEXT_BYTES_MAX)} bytes of JSON`,
+  );
 
 const waitMsSchema = z.number().int().min(0).max(LIMITS.waitMsMax);
 
@@ -92,7 +101,7 @@ export const keyListInputSchema = z
 
 export const keyRenewInputSchema = z.strictObject({
   droneId: idSchema,
-  clockId: z.uuid(),
+  clockId: uuidSchema,
   localTimeMs: localTimeMsSchema,
   renewals: z.array(grantRefSchema).max(LIMITS.renewalsPerCallMax),
 });

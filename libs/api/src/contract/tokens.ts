@@ -8,6 +8,7 @@ import {
   namespaceSchema,
   reasonSchema,
   textSchema,
+  uuidSchema,
 } from './common.ts';
 
 const NAMESPACES_PER_TOKEN_MAX = 64;
@@ -46,6 +47,6 @@ export const tokenListInputSchema = z
   .prefault({});
 
 export const tokenRevokeInputSchema = z.strictObject({
-  tokenId: z.uuid(),
+  tokenId: uuidSchema,
   reason: reasonSchema.optional(),
 });
