@@ -2,6 +2,8 @@ import net from 'node:net';
 import { lineChannel, type LineChannel } from '../warden/line-channel.ts';
 import {
   PROTOCOL_VERSION,
+  REPLY_LINE_MAX,
+  REQUEST_LINE_MAX,
   type BackendSnapshot,
   type ExtendRequest,
   type Reply,
@@ -16,6 +18,10 @@ import { StartFailed, WardenLost, type WardenLink, type WardenListener } from '.
 const REPLY_TIMEOUT_MS = 3_000;
 /** Starting waits for the launch chain, which has a bound of its own. */
 const START_TIMEOUT_MS = 12_000;
+/** How many deadlines travel in one line. */
+const EXTEND_ITEMS_MAX = 1_000;
+/** What a request has around its backend is far less than this. */
+const ENVELOPE_LENGTH = 100;
 
 /** The request of the protocol without its id. */
 type Question =
@@ -46,8 +52,11 @@ export class SocketWardenLink implements WardenLink {
 
   private constructor(socket: net.Socket, listener: WardenListener) {
     this.#listener = listener;
-    this.#channel = lineChannel(socket, (line) => {
-      this.#receive(JSON.parse(line) as Reply | WardenEvent);
+    this.#channel = lineChannel(socket, {
+      lengthMax: REPLY_LINE_MAX,
+      onLine: (line) => {
+        this.#receive(JSON.parse(line) as Reply | WardenEvent);
+      },
     });
     socket.on('error', () => socket.destroy());
     this.#ended = new Promise((resolve) => {
@@ -85,11 +94,20 @@ export class SocketWardenLink implements WardenLink {
   }
 
   async start(request: StartRequest): Promise<BackendSnapshot> {
+    // The warden would take the whole connection for foreign, and with it every other backend.
+    if (JSON.stringify(request).length + ENVELOPE_LENGTH > REQUEST_LINE_MAX) {
+      throw new StartFailed('its arguments and its environment are too long');
+    }
     return (await this.#ask({ op: 'start', backend: request })) as BackendSnapshot;
   }
 
   async extend(items: readonly ExtendRequest[]): Promise<(string | null)[]> {
-    return (await this.#ask({ op: 'extend', items })) as (string | null)[];
+    const problems: Promise<unknown>[] = [];
+    for (let first = 0; first < items.length; first += EXTEND_ITEMS_MAX) {
+      const page = items.slice(first, first + EXTEND_ITEMS_MAX);
+      problems.push(this.#ask({ op: 'extend', items: page }));
+    }
+    return ((await Promise.all(problems)) as (string | null)[][]).flat();
   }
 
   async stop(stop: StopRequest): Promise<boolean> {

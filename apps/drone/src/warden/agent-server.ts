@@ -4,6 +4,7 @@ import {
   decodeRequest,
   PROTOCOL_VERSION,
   ProtocolError,
+  REQUEST_LINE_MAX,
   type BackendSnapshot,
   type Reply,
   type Request,
@@ -48,8 +49,9 @@ export class AgentServer {
   }
 
   #serve(socket: net.Socket): void {
-    const channel = lineChannel(socket, (line) => {
-      void this.#answer(line, channel);
+    const channel: LineChannel = lineChannel(socket, {
+      lengthMax: REQUEST_LINE_MAX,
+      onLine: (line) => void this.#answer(line, channel),
     });
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {

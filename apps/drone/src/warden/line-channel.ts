@@ -1,5 +1,4 @@
 import type net from 'node:net';
-import { LINE_BYTES_MAX } from './protocol.ts';
 
 /** Reads and writes one JSON object per line on a socket. */
 export interface LineChannel {
@@ -11,10 +10,13 @@ export interface LineChannel {
 }
 
 /**
- * Calls `onLine` for every whole line. A line over {@link LINE_BYTES_MAX} ends the connection: the
- * other side does not speak this protocol.
+ * Calls `onLine` for every whole line. A line of more than `lengthMax` UTF-16 units ends the
+ * connection: the other side does not speak this protocol.
  */
-export function lineChannel(socket: net.Socket, onLine: (line: string) => void): LineChannel {
+export function lineChannel(
+  socket: net.Socket,
+  { lengthMax, onLine }: { lengthMax: number; onLine: (line: string) => void },
+): LineChannel {
   let parts: string[] = [];
   let partsLength = 0;
   socket.setEncoding('utf8');
@@ -23,7 +25,7 @@ export function lineChannel(socket: net.Socket, onLine: (line: string) => void):
     for (const [index, piece] of lines.entries()) {
       parts.push(piece);
       partsLength += piece.length;
-      if (partsLength > LINE_BYTES_MAX) {
+      if (partsLength > lengthMax) {
         socket.destroy();
         return;
       }

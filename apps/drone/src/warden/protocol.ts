@@ -12,8 +12,14 @@
 /** Raised when a message no longer means what it meant; a `hello` of another number is refused. */
 export const PROTOCOL_VERSION = 1;
 
-/** Starting a thousand backends travels as a thousand lines; no line is longer than this. */
-export const LINE_BYTES_MAX = 1_048_576;
+/**
+ * No line to the warden is longer than this. Starting a thousand backends travels as a thousand
+ * lines; one start has the arguments and the environment of a program and of a request in it.
+ */
+export const REQUEST_LINE_MAX = 4 * 1_048_576;
+
+/** No line to the agent is longer than this: all backends of the largest drone are one. */
+export const REPLY_LINE_MAX = 128 * 1_048_576;
 
 export type Isolation = 'pid-namespace' | 'process-group';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LIMITS, PHASES } from '@leasehold/keys-core';
+import { LIMITS, PHASES, utf8Bytes } from '@leasehold/keys-core';
 import type { KeyListInput } from '@leasehold/keys-core/keys';
 import {
   cursorSchema,
@@ -57,7 +57,7 @@ export const spawnSchema = z
     datacenter: datacenterSchema.optional(),
   })
   .refine(
-    ({ args, env }) => Buffer.byteLength(JSON.stringify([args, env])) <= SPAWN_TEXT_BYTES_MAX,
+    ({ args, env }) => utf8Bytes(JSON.stringify([args, env])) <= SPAWN_TEXT_BYTES_MAX,
     `args and env together must be at most ${String(SPAWN_TEXT_BYTES_MAX)} bytes of JSON`,
   );
 
