@@ -230,6 +230,30 @@ describe('terminate', () => {
     expect(controller.reports.at(-1)).toMatchObject({ status: 'terminated', refused: true });
   });
 
+  test('of a backend that is being launched: acknowledged when the warden has heard it', async () => {
+    await startAgent();
+    warden.ignoresStops = true;
+    const start = warden.start.bind(warden);
+    let finish: () => void = () => undefined;
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    warden.start = async (request) => {
+      await finished;
+      return start(request);
+    };
+    controller.send(controller.spawnAt(clock.nowMs()));
+    await untilReported('starting');
+
+    controller.send(terminateOf('b1', '2'));
+    await untilSettled();
+    expect(controller.acks).not.toContain('2');
+    finish();
+    await until('it is acknowledged', () => controller.acks.includes('2'));
+
+    expect(warden.stops.at(-1)).toMatchObject({ backendId: 'b1', reason: 'external' });
+  });
+
   test('of a backend that could not be adopted: its end is said when the warden has seen it', async () => {
     const former = await startAgent();
     warden.ignoresStops = true;

@@ -40,6 +40,10 @@ export class BackendRun {
   #notes: BackendNotes | undefined;
   #seenWhileLaunching: BackendSnapshot | undefined;
   #wish: StopWish | undefined;
+  /** Ends when the launch has succeeded or failed. */
+  #launched: Promise<void> = Promise.resolve();
+  /** Ends when the warden has answered the newest wish. */
+  #wishHeard: Promise<unknown> = Promise.resolve();
   #reportedStatus: BackendStatus = 'scheduled';
   #isAbandoned = false;
 
@@ -134,7 +138,7 @@ export class BackendRun {
     const isHeld = !this.#keeper.isUnconfirmed && !this.#keeper.isStopping;
     if (isHeld && this.#isIn('loading') && this.#plan !== undefined) {
       this.#stage = 'launching';
-      void this.#launch(this.#plan);
+      this.#launched = this.#launch(this.#plan);
     }
     return this.#stage === 'running' && this.#keeper.deadlines !== before;
   }
@@ -167,6 +171,18 @@ export class BackendRun {
     if (!isNew) return;
     this.#wish = { ...wish, reason: this.#wish?.reason ?? wish.reason };
     if (this.#stage === 'running') this.#sendWish(wish);
+  }
+
+  /**
+   * As `stop`. Resolves when the warden has heard it, or nothing is left to stop: until then the
+   * wish would be lost with this agent.
+   * @throws {WardenLost} when that cannot be known.
+   */
+  async stopHeard(wish: StopWish): Promise<void> {
+    this.stop(wish);
+    await this.#launched;
+    if (this.#stage === 'running') await this.#wishHeard;
+    if (this.#isAbandoned) throw new WardenLost('the warden is gone');
   }
 
   /** What the warden says of it. */
@@ -208,16 +224,16 @@ export class BackendRun {
 
   #sendWish(wish: StopWish): void {
     const { backendId } = this.identity;
-    this.#context
-      .warden()
-      .stop({ backendId, mode: wish.mode, reason: wish.reason, isKeyLost: wish.isKeyLost })
-      .catch((error: unknown) => {
-        // The warden stops it at its deadlines whether or not it heard this.
-        this.#context.log.warn(
-          { err: error, backendId },
-          'the warden could not be asked to stop a backend',
-        );
-      });
+    const { mode, reason, isKeyLost } = wish;
+    const warden = this.#context.warden();
+    this.#wishHeard = warden.stop({ backendId, mode, reason, isKeyLost });
+    this.#wishHeard.catch((error: unknown) => {
+      // The warden stops it at its deadlines whether or not it heard this.
+      this.#context.log.warn(
+        { err: error, backendId },
+        'the warden could not be asked to stop a backend',
+      );
+    });
   }
 
   async #launch(plan: LaunchPlan): Promise<void> {

@@ -154,7 +154,7 @@ export class RunBook {
   async #terminate({ backendId, mode, reason }: TerminateAction): Promise<void> {
     const run = this.#runs.get(backendId);
     if (run !== undefined) {
-      run.stop({ mode, reason, isKeyLost: false });
+      await run.stopHeard({ mode, reason, isKeyLost: false });
       return;
     }
     const warden = this.#options.runContext.warden();
