@@ -1,10 +1,36 @@
 import type { LeaseRow } from '../kernel/lease.ts';
 import { createCoalescer } from './coalesce.ts';
 import type { Store } from './open-store.ts';
-import { C, LEASE_COLUMNS, type Sql } from './rows.ts';
+import { Prisma } from './generated/client.ts';
+import { C, type Sql } from './rows.ts';
+
+/** What connect needs of a lease row: half of its columns, on the way that is asked most. */
+export type KeyLease = Pick<
+  LeaseRow,
+  | 'leaseId'
+  | 'fencingToken'
+  | 'holder'
+  | 'tag'
+  | 'grantedAt'
+  | 'expiresAt'
+  | 'releasedAt'
+  | 'stopsBy'
+  | 'endReason'
+  | 'renewable'
+  | 'asOf'
+>;
+
+const KEY_LEASE_COLUMNS = Prisma.sql`
+  l.lease_id as "leaseId", l.fencing_token::text as "fencingToken", l.holder, l.tag,
+  date_part('epoch', l.granted_at) * 1000 as "grantedAt",
+  date_part('epoch', l.expires_at) * 1000 as "expiresAt",
+  date_part('epoch', l.released_at) * 1000 as "releasedAt",
+  date_part('epoch', l.stops_by) * 1000 as "stopsBy",
+  l.end_reason as "endReason", l.renewable,
+  date_part('epoch', clock_timestamp()) * 1000 as "asOf"`;
 
 /** A key with its backend and its drone's liveness, from one read and one moment. */
-export interface KeyStateRow extends LeaseRow {
+export interface KeyStateRow extends KeyLease {
   readonly backendId: string | null;
   readonly backendStatus: string | null;
   readonly address: string | null;
@@ -56,7 +82,7 @@ export async function readKeyStates(
   heartbeatMs: number,
 ): Promise<(KeyStateRow | undefined)[]> {
   const rows = await sql.$queryRaw<(KeyStateRow & { place: number })[]>`
-    select w.place::int as place, ${LEASE_COLUMNS},
+    select w.place::int as place, ${KEY_LEASE_COLUMNS},
       b.id as "backendId", b.status as "backendStatus", b.address, b.drone_id as "droneId",
       coalesce(
         d.lost_at is null and d.clock_id = b.clock_id

@@ -111,7 +111,7 @@ class OneConnect {
     switch (decision.do) {
       case 'return':
         this.#store.observer.grant('key', 'denied', 'active');
-        return resultOf(this.#store, state);
+        return resultOf(this.#store, key, state);
       case 'refuse':
         this.#store.observer.grant(
           'key',
@@ -207,11 +207,15 @@ function stateOf(row: KeyStateRow | undefined): KeyState | undefined {
 }
 
 /** The backend that runs; {@link decideConnect} has seen that there is one. */
-function resultOf(store: Store, state: KeyState | undefined): ConnectResult {
+function resultOf(
+  store: Store,
+  { name, namespace }: Wanted['key'],
+  state: KeyState | undefined,
+): ConnectResult {
   invariant(state?.backend != null, 'a key is returned with its backend');
   const { lease, backend } = state;
   return {
-    key: { name: lease.name, namespace: lease.namespace, tag: lease.tag },
+    key: { name, namespace, tag: lease.tag },
     backendId: backend.id,
     leaseId: lease.leaseId,
     fencingToken: lease.fencingToken,

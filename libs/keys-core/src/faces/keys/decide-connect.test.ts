@@ -14,21 +14,11 @@ function state(
 ): KeyState {
   return {
     lease: {
-      face: 'key',
-      namespace: '',
-      name: 'k',
       leaseId: 'l',
       fencingToken: '1',
       holder: 'd1',
-      principal: 'd1',
       tag: 'blue',
-      comment: null,
-      ttlMs: 60_000,
-      renewAfterMs: 30_000,
-      softAfterMs: 40_000,
-      hardAfterMs: 50_000,
       grantedAt: 0,
-      renewedAt: 0,
       expiresAt: 60_000,
       releasedAt: null,
       endReason: null,

@@ -1,10 +1,10 @@
-import type { LeaseRow } from '../../kernel/lease.ts';
+import type { KeyLease } from '../../store/key-state.ts';
 import { phaseOf } from '../../kernel/lease.ts';
 import { isStopping, type BackendStatus } from '../../kernel/backend-state.ts';
 
 /** What a key and its backend are, as one read saw them. */
 export interface KeyState {
-  readonly lease: LeaseRow;
+  readonly lease: KeyLease;
   readonly backend: {
     readonly id: string;
     readonly status: BackendStatus;
@@ -48,7 +48,7 @@ export function decideConnect(
   return { do: 'return' };
 }
 
-function isFree(lease: LeaseRow): boolean {
+function isFree(lease: KeyLease): boolean {
   const phase = phaseOf(lease, lease.asOf);
   return phase === 'free' || phase === 'expired';
 }
