@@ -1,6 +1,7 @@
 import { LeaseError } from '../../kernel/errors.ts';
 import type { Role } from '../../kernel/roles.ts';
-import { decodeCursor, pageOf } from '../page-cursor.ts';
+import { decodeCursor, invalidCursor, pageOf } from '../page-cursor.ts';
+import { isPageInstant } from '../page-instant.ts';
 import type { Sql } from '../rows.ts';
 import { hashTokenSecret } from './token-secret.ts';
 
@@ -92,13 +93,20 @@ export async function insertToken(sql: Sql, token: NewToken): Promise<TokenView>
   return tokenView(row);
 }
 
+const ID_FORM = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u;
+
+function placeOf(cursor: string): [createdAt: string, id: string] {
+  const [createdAt = '', id = ''] = decodeCursor(cursor, 2);
+  if (!isPageInstant(createdAt) || !ID_FORM.test(id)) throw invalidCursor();
+  return [createdAt, id];
+}
+
 /** Tokens, newest first. */
 export async function listTokens(
   sql: Sql,
   input: { readonly cursor?: string | undefined; readonly limit: number },
 ): Promise<{ items: TokenView[]; nextCursor: string | null }> {
-  const [afterAt, afterId] =
-    input.cursor === undefined ? [null, null] : decodeCursor(input.cursor, 2);
+  const [afterAt, afterId] = input.cursor === undefined ? [null, null] : placeOf(input.cursor);
   const rows = await sql.$queryRaw<TokenRow[]>`
     select t.id as "tokenId", t.name, t.role, t.namespaces, t.drone_id as "droneId",
       t.created_by as "createdBy", t.created_at as "createdAt", t.expires_at as "expiresAt",

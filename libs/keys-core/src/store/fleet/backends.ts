@@ -2,6 +2,7 @@ import { LeaseError } from '../../kernel/errors.ts';
 import type { BackendStatus } from '../../kernel/backend-state.ts';
 import { Prisma } from '../generated/client.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../page-cursor.ts';
+import { isPageInstant } from '../page-instant.ts';
 import type { Sql } from '../rows.ts';
 import type { BackendStateView, BackendView } from './fleet-views.ts';
 
@@ -83,7 +84,7 @@ export async function listBackends(
 function placeOfCursor(cursor: string | undefined): { createdAt: string; id: string } | undefined {
   if (cursor === undefined) return undefined;
   const [createdAt = '', id = ''] = decodeCursor(cursor, 2);
-  if (Number.isNaN(Date.parse(createdAt))) throw invalidCursor();
+  if (!isPageInstant(createdAt)) throw invalidCursor();
   return { createdAt, id };
 }
 
