@@ -2,12 +2,14 @@ import { LeaseError, roleAllows } from '@leasehold/keys-core';
 import type { TokenAuthority } from '@leasehold/keys-core/store';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from '@leasehold/service-kit';
-import { bearerOf } from './request-context.ts';
+import type { RateLimit } from './rate-limit.ts';
+import { bearerOf, countRequest } from './request-context.ts';
 
 export interface HealthRoutesDeps {
   /** Resolves when the controller can do its work; else throws. */
   readonly checkReady: () => Promise<void>;
   readonly tokens: TokenAuthority;
+  readonly rateLimit: RateLimit;
   readonly metrics: Registry;
 }
 
@@ -18,10 +20,17 @@ export interface HealthRoutesDeps {
 export function mountHealth(server: FastifyInstance, deps: HealthRoutesDeps): void {
   server.get('/healthz', () => ({ status: 'ok' }));
   server.get('/readyz', async () => {
-    await deps.checkReady();
+    try {
+      await deps.checkReady();
+    } catch (error) {
+      // Whatever keeps the database from answering: a controller without it is not ready.
+      if (error instanceof LeaseError) throw error;
+      throw new LeaseError('store.unavailable', undefined, { cause: error });
+    }
     return { status: 'ready' };
   });
   server.get('/metrics', async (request, reply) => {
+    countRequest(deps, request.raw);
     const secret = bearerOf(request.raw);
     const access = secret === undefined ? undefined : await deps.tokens.authenticate(secret);
     if (access === undefined) throw new LeaseError('auth.required');

@@ -1,5 +1,9 @@
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import { newTokenSecret } from '@leasehold/keys-core/store';
 import { expect, test } from 'vitest';
 import { createRateLimit } from './rate-limit.ts';
+import { countRequest } from './request-context.ts';
 
 test('one that asks too often is refused until the second is over, and nobody else is', () => {
   let nowMs = 100;
@@ -15,4 +19,30 @@ test('one that asks too often is refused until the second is over, and nobody el
   expect(limit.mayAsk('a')).toBe(false);
   nowMs = 1_100;
   expect(limit.mayAsk('a')).toBe(true);
+});
+
+test('whoever makes secrets up is counted by address; a good token is counted by itself', () => {
+  const good = newTokenSecret();
+  const tokens = {
+    standingOf: (secret: string) => (secret === good ? ('good' as const) : ('new' as const)),
+    authenticate: () => Promise.resolve(undefined),
+    flushLastUses: () => Promise.resolve(),
+    close: () => undefined,
+  };
+  const rateLimit = createRateLimit({ nowMs: () => 0 }, 100, 2);
+  const ask = (secret: string): void => {
+    const request = new IncomingMessage(new Socket());
+    request.headers.authorization = `Bearer ${secret}`;
+    countRequest({ tokens, rateLimit }, request);
+  };
+
+  ask(newTokenSecret());
+  ask(newTokenSecret());
+
+  expect(() => {
+    ask(newTokenSecret());
+  }).toThrow(expect.objectContaining({ code: 'request.rate_limited' }) as Error);
+  expect(() => {
+    ask(good);
+  }).not.toThrow();
 });

@@ -1,6 +1,8 @@
 import type { ApiContext, ApiServices } from '@leasehold/api';
+import { LeaseError } from '@leasehold/keys-core';
 import type { TokenAuthority } from '@leasehold/keys-core/store';
 import type { IncomingMessage } from 'node:http';
+import type { RateLimit } from './rate-limit.ts';
 
 export interface ContextDeps {
   readonly services: ApiServices;
@@ -20,6 +22,25 @@ export async function requestContext(
     signal: call.signal,
     source: request.socket.remoteAddress ?? null,
   };
+}
+
+/**
+ * Counts a request over HTTP: with a good token by the token, else by the address, so that nobody
+ * is served more by making secrets up.
+ * @throws {LeaseError} `request.rate_limited`.
+ */
+export function countRequest(
+  deps: { readonly tokens: TokenAuthority; readonly rateLimit: RateLimit },
+  request: IncomingMessage,
+): void {
+  const secret = bearerOf(request);
+  const address = request.socket.remoteAddress ?? '';
+  const standing = secret === undefined ? 'seen' : deps.tokens.standingOf(secret);
+  const caller = standing === 'good' && secret !== undefined ? secret : address;
+  const mayAsk = deps.rateLimit.mayAsk(caller);
+  if (!mayAsk || (standing === 'new' && !deps.rateLimit.mayTry(address))) {
+    throw new LeaseError('request.rate_limited');
+  }
 }
 
 /** The secret of `Authorization: Bearer …`. */

@@ -78,13 +78,17 @@ describe('WebSocket', () => {
     ['none', undefined],
     ['a malformed one', 'lh_nonsense'],
     ['an unknown one', newTokenSecret()],
-  ])('with %s as its token every call is answered that one is needed', async (_what, secret) => {
-    const raw = await openSocket(on, secret);
+  ])(
+    'with %s as its token every call is answered that one is needed, and the connection ends',
+    async (_what, secret) => {
+      const raw = await openSocket(on, secret);
 
-    const reply = await raw.ask(1, 'query', 'keys.list');
+      const reply = await raw.ask(1, 'query', 'keys.list');
 
-    expect(reply.error?.data).toMatchObject({ leaseholdCode: 'auth.required', retryable: false });
-  });
+      expect(reply.error?.data).toMatchObject({ leaseholdCode: 'auth.required', retryable: false });
+      expect(await waitUntil(raw.closedWith)).toBe(4_401);
+    },
+  );
 
   test('errors have the shape of the contract', async () => {
     const { secret } = await on.token('client');

@@ -9,19 +9,23 @@ import type { WebSocket } from 'ws';
 import type { OpenConnections } from '../access/open-connections.ts';
 import { replyWithError } from './error-replies.ts';
 import type { RateLimit } from './rate-limit.ts';
-import { bearerOf, requestContext, type ContextDeps } from './request-context.ts';
+import { countRequest, requestContext, type ContextDeps } from './request-context.ts';
 import { endSocket, keepSocket } from './socket-keeper.ts';
 
 const PREFIX = '/trpc';
 /** Calls that may travel in one message. */
 const BATCH_SIZE_MAX = 1_000;
-/** Of the private range: the token of this connection is no longer in force. */
+/** Of the private range: this connection has no token in force, or no longer. */
 const TOKEN_ENDED = 4_401;
+/** For the answers to the calls that came with a token that is not in force. */
+const UNAUTHENTICATED_MS = 1_000;
+/** For the connection parameters to come and their token to be looked up. */
+const TOKEN_MS_MAX = 30_000;
 const SERVICE_RESTART = 1_012;
 
 export interface TrpcRoutesDeps extends ContextDeps {
   readonly connections: OpenConnections;
-  /** For calls over HTTP; a WebSocket is bounded by its keeper. */
+  /** For calls over HTTP and for opening a WebSocket; an open one is bounded by its keeper. */
   readonly rateLimit: RateLimit;
   readonly log: Logger;
 }
@@ -42,6 +46,7 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
   const onError = ({ error, path }: { error: Error; path?: string | undefined }): void => {
     logFailure(deps.log, error, path);
   };
+  const admitted = new WeakSet<WebSocket>();
   const connect = getWSConnectionHandler({
     wss: server.websocketServer,
     router: appRouter,
@@ -52,16 +57,27 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
         token: info.connectionParams?.['token'],
         signal: info.signal,
       });
-      followToken(deps.connections, context, res);
+      if (context.access === undefined) {
+        endLater(res, UNAUTHENTICATED_MS, 'a token in force is needed');
+      } else {
+        followToken(deps.connections, context, res);
+      }
+      admitted.add(res);
       return context;
     },
   });
   server.route({
     method: 'GET',
     url: PREFIX,
+    // Before the upgrade: a WebSocket brings its token only once it is open.
+    preValidation: (request, _reply, done) => {
+      const isRefused = !deps.rateLimit.mayTry(request.ip);
+      done(isRefused ? new LeaseError('request.rate_limited') : undefined);
+    },
     handler: (_request, reply) => replyWithError(reply, new LeaseError('request.not_found')),
     wsHandler: (socket, request) => {
       keepSocket(socket);
+      endLater(socket, TOKEN_MS_MAX, 'no token came', () => !admitted.has(socket));
       connect(socket, request.raw);
     },
   });
@@ -70,9 +86,7 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
     maxBatchSize: BATCH_SIZE_MAX,
     onError,
     createContext: async ({ req, res, info }) => {
-      if (!deps.rateLimit.mayAsk(bearerOf(req.raw) ?? req.ip)) {
-        throw new LeaseError('request.rate_limited');
-      }
+      countRequest(deps, req.raw);
       const context = await requestContext(deps, req.raw, { signal: info.signal });
       // A subscription over HTTP lives as long as a connection does.
       if (info.calls.some((call) => call.procedure?._def.type === 'subscription')) {
@@ -88,6 +102,22 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
     },
   };
   await server.register(fastifyTRPCPlugin, { prefix: PREFIX, trpcOptions });
+}
+
+/** Ends a socket that nobody vouches for, in a while. */
+function endLater(
+  socket: WebSocket,
+  afterMs: number,
+  reason: string,
+  isDue: () => boolean = () => true,
+): void {
+  const timer = setTimeout(() => {
+    if (isDue()) endSocket(socket, TOKEN_ENDED, reason);
+  }, afterMs);
+  timer.unref();
+  socket.once('close', () => {
+    clearTimeout(timer);
+  });
 }
 
 /** Ends a connection when its token does. */

@@ -5,6 +5,8 @@ import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { openKernel } from '../../testing/kernel-fixture.ts';
+import { encodeCursor } from '../page-cursor.ts';
+import type { Store } from '../open-store.ts';
 import type { Sql } from '../rows.ts';
 import {
   findToken,
@@ -33,6 +35,17 @@ async function aToken(sql: Sql, change: Partial<NewToken> = {}): Promise<NewToke
   };
   await insertToken(sql, token);
   return token;
+}
+
+/** A store that begins to listen tells everyone to look; this waits until it has. */
+async function listening(store: Store): Promise<void> {
+  let toldCount = 0;
+  const off = store.hints.on('probe', () => {
+    toldCount += 1;
+  });
+  store.hints.notify('probe');
+  await waitUntil(() => toldCount >= 2);
+  off();
 }
 
 async function aFolder(): Promise<string> {
@@ -74,6 +87,21 @@ describe('API tokens', () => {
     ).toEqual(new Set([good.tokenId]));
   });
 
+  test.each([
+    ['no instant', ['1', randomUUID()]],
+    ['no id', ['2030-01-01T00:00:00.000Z', 'x']],
+    ['an instant out of range', ['+275760-09-13T00:00:00.000Z', randomUUID()]],
+  ])(
+    'a cursor with %s is refused as the request of the caller that it is',
+    async (_what, place) => {
+      const { store } = await openKernel();
+
+      await expect(
+        listTokens(store.prisma, { limit: 5, cursor: encodeCursor(place) }),
+      ).rejects.toMatchObject({ code: 'request.invalid' });
+    },
+  );
+
   test('a token that would already have expired is not made', async () => {
     const { store } = await openKernel();
 
@@ -87,6 +115,7 @@ describe('API tokens', () => {
 
   test('the authority answers from memory, and forgets at a hint', async () => {
     const { store } = await openKernel();
+    await listening(store);
     const authority = createTokenAuthority(store);
     onTestFinished(() => {
       authority.close();
@@ -98,6 +127,34 @@ describe('API tokens', () => {
     expect(await authority.authenticate(secret)).toMatchObject({ tokenId });
     store.hints.notify(TOKENS_TOPIC);
     expect(await authority.authenticate(secret)).toBeUndefined();
+  });
+
+  test('however many wrong secrets come, a good one is answered from memory', async () => {
+    const { store } = await openKernel();
+    await listening(store);
+    const clock = { ...store.clock, nowMs: () => 1_000 };
+    const authority = createTokenAuthority({ prisma: store.prisma, hints: store.hints, clock });
+    onTestFinished(() => {
+      authority.close();
+    });
+    const { secret, tokenId } = await aToken(store.prisma);
+    const wrong = newTokenSecret();
+    expect([authority.standingOf(secret), authority.standingOf(wrong)]).toEqual(['new', 'new']);
+    await authority.authenticate(secret);
+    await authority.authenticate(wrong);
+    expect([authority.standingOf(secret), authority.standingOf(wrong)]).toEqual(['good', 'seen']);
+
+    for (let group = 0; group < 101; group += 1) {
+      await Promise.all(
+        Array.from({ length: 100 }, () => authority.authenticate(newTokenSecret())),
+      );
+    }
+
+    // The row is gone, so only memory can answer.
+    await store.prisma
+      .$queryRaw`delete from api_token where id = ${tokenId}::uuid returning id::text`;
+    expect(await authority.authenticate(secret)).toMatchObject({ tokenId });
+    expect([authority.standingOf(secret), authority.standingOf(wrong)]).toEqual(['good', 'new']);
   });
 
   test.each([

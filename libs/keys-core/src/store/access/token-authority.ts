@@ -1,15 +1,16 @@
 /**
  * Says whose secret a secret is. Hot calls need no statement: answers are kept for
  * {@link CACHE_MS}, refusals too, so that a caller with a wrong token costs the database nothing.
- * A revocation made anywhere empties the cache by a hint; without the hint it counts after
- * {@link CACHE_MS} at the latest.
+ * A revocation made anywhere makes every answer stale by a hint; without the hint it counts after
+ * {@link CACHE_MS} at the latest. Wrong secrets are kept apart: however many come, no good one is
+ * forgotten for them.
  */
 import type { Store } from '../open-store.ts';
 import { findToken, markTokensUsed, type TokenAccess } from './api-tokens.ts';
 import { hashTokenSecret, isTokenSecret } from './token-secret.ts';
 
 const CACHE_MS = 5_000;
-/** Wrong tokens are remembered too, so the cache is bounded. */
+/** Of good tokens, and of wrong ones. */
 const CACHED_TOKENS_MAX = 10_000;
 /** A token's last use is written at most this often. */
 const LAST_USE_EVERY_MS = 60_000;
@@ -17,7 +18,15 @@ const LAST_USE_EVERY_MS = 60_000;
 /** The topic of the hint that says that some token was revoked. */
 export const TOKENS_TOPIC = 'tokens';
 
+/**
+ * What is known of a secret without asking the database. `good`: it was a token's when last looked
+ * up. `seen`: it was looked up and is not, or is being looked up, or is malformed: it costs no
+ * statement. `new`: to authenticate it costs one.
+ */
+export type SecretStanding = 'good' | 'seen' | 'new';
+
 export interface TokenAuthority {
+  standingOf(secret: string): SecretStanding;
   /** The token of this secret, or undefined when it is malformed, unknown, expired or revoked. */
   authenticate(secret: string): Promise<TokenAccess | undefined>;
   /** Writes down last uses that are due; called from the background now and then. */
@@ -30,31 +39,67 @@ interface CachedToken {
   readonly readAtMs: number;
 }
 
+/** Keeps an entry; the oldest goes when there are too many. */
+function remember(tokens: Map<string, CachedToken>, secretHash: string, entry: CachedToken): void {
+  tokens.delete(secretHash);
+  const [oldest] = tokens.keys();
+  if (oldest !== undefined && tokens.size >= CACHED_TOKENS_MAX) tokens.delete(oldest);
+  tokens.set(secretHash, entry);
+}
+
 export function createTokenAuthority(
   store: Pick<Store, 'prisma' | 'hints' | 'clock'>,
 ): TokenAuthority {
-  const cache = new Map<string, CachedToken>();
+  const good = new Map<string, CachedToken>();
+  /** Looked up and wrong, or not answered yet. */
+  const unproven = new Map<string, CachedToken>();
   const used = new Set<string>();
   const writtenAtMs = new Map<string, number>();
   const off = store.hints.on(TOKENS_TOPIC, () => {
-    cache.clear();
+    unproven.clear();
+    for (const [secretHash, entry] of good) good.set(secretHash, { ...entry, readAtMs: -Infinity });
   });
 
-  function look(secretHash: string): Promise<TokenAccess | undefined> {
+  function cachedOf(secretHash: string): CachedToken | undefined {
     const nowMs = store.clock.nowMs();
-    const cached = cache.get(secretHash);
-    if (cached !== undefined && nowMs - cached.readAtMs < CACHE_MS) return cached.access;
-    if (cache.size >= CACHED_TOKENS_MAX) cache.clear();
-    const entry = { access: findToken(store.prisma, secretHash), readAtMs: nowMs };
-    cache.set(secretHash, entry);
-    // A failure is not an answer: the next caller asks again.
-    entry.access.catch(() => {
-      if (cache.get(secretHash) === entry) cache.delete(secretHash);
-    });
+    return [good.get(secretHash), unproven.get(secretHash)].find(
+      (entry) => entry !== undefined && nowMs - entry.readAtMs < CACHE_MS,
+    );
+  }
+
+  function look(secretHash: string): Promise<TokenAccess | undefined> {
+    const cached = cachedOf(secretHash);
+    if (cached !== undefined) return cached.access;
+    const entry = {
+      access: findToken(store.prisma, secretHash),
+      readAtMs: store.clock.nowMs(),
+    };
+    remember(unproven, secretHash, entry);
+    entry.access.then(
+      (access) => {
+        if (access === undefined) {
+          good.delete(secretHash);
+        } else if (unproven.get(secretHash) === entry) {
+          // Not when a hint came meanwhile: the answer may be from before what it tells of.
+          unproven.delete(secretHash);
+          remember(good, secretHash, entry);
+        }
+      },
+      () => {
+        // A failure is not an answer: the next caller asks again.
+        if (unproven.get(secretHash) === entry) unproven.delete(secretHash);
+      },
+    );
     return entry.access;
   }
 
   return {
+    standingOf(secret) {
+      if (!isTokenSecret(secret)) return 'seen';
+      const secretHash = hashTokenSecret(secret);
+      if (good.has(secretHash)) return 'good';
+      return cachedOf(secretHash) === undefined ? 'new' : 'seen';
+    },
     async authenticate(secret) {
       if (!isTokenSecret(secret)) return undefined;
       const access = await look(hashTokenSecret(secret));
