@@ -42,8 +42,14 @@ export function backgroundJobs(deps: {
       name: 'retention',
       everyMs: RETENTION_EVERY_MS,
       run: async () => {
-        await removeOldFleetRows(store.prisma, deps.retentionDays);
-        await removeOldLeaseRows(store.prisma, deps.retentionDays);
+        const pass = {
+          clock: store.clock,
+          onFailure: (kind: string, error: unknown) => {
+            log.warn({ err: error, kind }, 'old rows could not be removed; trying again');
+          },
+        };
+        await removeOldFleetRows(store.prisma, deps.retentionDays, pass);
+        await removeOldLeaseRows(store.prisma, deps.retentionDays, pass);
       },
     },
   ];

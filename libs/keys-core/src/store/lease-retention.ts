@@ -1,31 +1,33 @@
+import { ROWS_PER_STATEMENT_MAX, removeAll, type RetentionPass } from './retention-pass.ts';
 import { onlyRow, type Sql } from './rows.ts';
 import { dropOldAnswers } from './requests.ts';
 import { dropForgotten } from './statements/reap.ts';
 import { dropLapsedTickets } from './tickets.ts';
 
-/** What one pass deletes of a kind at most, so that no pass holds locks for long. */
-const ROWS_PER_PASS_MAX = 1_000;
-
 /**
  * Removes what nobody needs any more of leases: resources that nobody has held for a day, answers to
  * idempotency keys after a day, tickets of waiters that died, and events after the retention time.
- * Bounded; run again and again.
  */
-export async function removeOldLeaseRows(sql: Sql, retentionDays: number): Promise<void> {
-  await dropForgotten(sql, ROWS_PER_PASS_MAX);
-  await dropOldAnswers(sql, ROWS_PER_PASS_MAX);
-  await dropLapsedTickets(sql);
-  await removeOldEvents(sql, retentionDays);
+export async function removeOldLeaseRows(
+  sql: Sql,
+  retentionDays: number,
+  pass: RetentionPass,
+): Promise<void> {
+  await removeAll(pass, 'resources', () => dropForgotten(sql, ROWS_PER_STATEMENT_MAX));
+  await removeAll(pass, 'answers', () => dropOldAnswers(sql, ROWS_PER_STATEMENT_MAX));
+  await removeAll(pass, 'events', () => removeOldEvents(sql, retentionDays));
+  // One statement takes all that there are.
+  await removeAll(pass, 'tickets', () => dropLapsedTickets(sql).then(() => 0));
 }
 
 /** Index: `lease_event_at_idx`. @returns how many were removed. */
-export async function removeOldEvents(sql: Sql, retentionDays: number): Promise<number> {
+async function removeOldEvents(sql: Sql, retentionDays: number): Promise<number> {
   const rows = await sql.$queryRaw<{ removed: number }[]>`
     with old as (
       select v.id from lease_event v
       where v.at < clock_timestamp() - ${retentionDays}::int * interval '1 day'
       order by v.at
-      limit ${ROWS_PER_PASS_MAX}
+      limit ${ROWS_PER_STATEMENT_MAX}
       for update skip locked
     ),
     gone as (delete from lease_event v using old where v.id = old.id returning v.id)

@@ -3,9 +3,20 @@ import { aBackend, aDrone } from '../../testing/fleet-fixture.ts';
 import { openKernel } from '../../testing/kernel-fixture.ts';
 import { getBackend, listBackends } from './backends.ts';
 import { listDrones } from './drones.ts';
+import type { Store } from '../open-store.ts';
+import { encodeCursor } from '../page-cursor.ts';
+import type { RetentionPass } from '../retention-pass.ts';
 import { removeOldFleetRows } from './fleet-retention.ts';
 
 const DAY_MS = 86_400_000;
+
+/** Fails the test where a kind cannot be removed. */
+const aPass = ({ clock }: Pick<Store, 'clock'>): RetentionPass => ({
+  clock,
+  onFailure: (kind, error) => {
+    throw new Error(kind, { cause: error });
+  },
+});
 
 describe('backends and drones as operators see them', () => {
   test('pages through all backends, newest first, each once', async () => {
@@ -97,6 +108,28 @@ describe('backends and drones as operators see them', () => {
     expect(rooms.items.map((drone) => drone.droneId)).toEqual(['d1', 'd2', 'd3']);
   });
 
+  test.each(['1', '2030-02-30T00:00:00.000Z', '0000-01-01T00:00:00.000Z'])(
+    'a cursor that begins at %j is refused as the request of the caller that it is',
+    async (createdAt) => {
+      const { store } = await openKernel();
+
+      await expect(
+        listBackends(store.prisma, { limit: 1, cursor: encodeCursor([createdAt, 'b']) }, null),
+      ).rejects.toMatchObject({ code: 'request.invalid' });
+    },
+  );
+
+  test('retention works off a backlog of more than one statement removes', async () => {
+    const { store } = await openKernel();
+    await store.prisma.$queryRaw`
+      insert into audit (at, actor, role, action, resource)
+      select clock_timestamp() - interval '31 days', 'ann', 'admin', 'a', 'r'
+      from generate_series(1, 2500)
+      returning id::text`;
+
+    expect((await removeOldFleetRows(store.prisma, 30, aPass(store))).audit).toBe(2_500);
+  });
+
   test('retention removes what ended long ago, with its states, and nothing that lives', async () => {
     const { store } = await openKernel();
     const old = await aBackend(store.prisma, {
@@ -113,7 +146,7 @@ describe('backends and drones as operators see them', () => {
     await store.prisma.$queryRaw`
       insert into backend_state (backend_id, status) values (${old.backendId}, 'terminated') returning id::text`;
 
-    const removed = await removeOldFleetRows(store.prisma, 30);
+    const removed = await removeOldFleetRows(store.prisma, 30, aPass(store));
 
     const { items } = await listBackends(store.prisma, { limit: 10 }, null);
     expect(new Set(items.map((item) => item.backendId))).toEqual(
