@@ -13,6 +13,7 @@ import {
   setLost,
   writeAudit,
   type AuditEntry,
+  type BackendView,
   type Store,
 } from '@leasehold/keys-core/store';
 import { watchBackend } from './backend-watch.ts';
@@ -57,12 +58,7 @@ export function createFleetService(deps: FleetServiceDeps): FleetService {
     getDrone: (droneId) => getDrone(store.prisma, droneId, heartbeatMs),
     async drain(act, actor) {
       const { changed } = await changeDraining(store, true, act, actor);
-      const { items } = await listBackends(
-        store.prisma,
-        { droneId: act.droneId, live: true, limit: LIMITS.pageSizeMax },
-        null,
-      );
-      return { changed, backends: items };
+      return { changed, backends: await liveBackends(store, act.droneId) };
     },
     undrain: (act, actor) => changeDraining(store, false, act, actor),
     markLost: (act, actor) => markLost(deps, act, actor),
@@ -70,6 +66,22 @@ export function createFleetService(deps: FleetServiceDeps): FleetService {
     getBackend: (backendId, limits) => getBackend(store.prisma, backendId, limits),
     watchBackend: (backendId, limits, signal) => watchBackend(store, backendId, { limits, signal }),
   };
+}
+
+/** All of them, however many pages that takes: an operator waits until none is left. */
+async function liveBackends(store: Store, droneId: string): Promise<BackendView[]> {
+  const backends: BackendView[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await listBackends(
+      store.prisma,
+      { droneId, live: true, limit: LIMITS.pageSizeMax, cursor },
+      null,
+    );
+    backends.push(...page.items);
+    cursor = page.nextCursor ?? undefined;
+  } while (cursor !== undefined);
+  return backends;
 }
 
 function auditOf(action: string, act: DroneAct, actor: Actor): AuditEntry {

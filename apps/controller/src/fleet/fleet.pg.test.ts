@@ -204,6 +204,24 @@ describe('operators and drones', () => {
     ).toBe(true);
   });
 
+  test('a drain names every backend that remains, also more than a page of them', async () => {
+    const on = await startTestController();
+    await startTestDrone(on);
+    await on.controller.store.prisma.$queryRaw`
+      insert into backend (
+        id, drone_id, datacenter, clock_id, program, args, env, namespace, name, tag, lease_id,
+        fencing_token, status, status_rank
+      )
+      select 'b' || i, 'd1', 'local', gen_random_uuid(), 'room', '[]', '{}', '', 'k' || i, '',
+        gen_random_uuid(), i, 'ready', 4
+      from generate_series(1, 501) as i
+      returning id`;
+
+    const { drones } = await on.client('operator');
+
+    expect((await drones.drain.mutate({ droneId: 'd1' })).backends).toHaveLength(501);
+  });
+
   test('a lease id in upper case names the same grant, to block its renewal and to revoke it', async () => {
     const on = await startTestController();
     await startTestDrone(on);
