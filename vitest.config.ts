@@ -25,14 +25,17 @@ const everywhere = {
 
 const clusterSetup = ['libs/testing/src/global-setup.ts'];
 
-/** The kernel and the keys face once more, on the oldest PostgreSQL that the machine has. */
+/** Every statement of the kernel and of keys once more, on the oldest PostgreSQL that the machine has. */
 const oldest = {
   resolve,
   ssr,
   test: {
     ...everywhere,
     name: 'pg-oldest',
-    include: ['libs/keys-core/src/store/*.pg.test.ts', 'libs/keys-core/src/faces/**/*.pg.test.ts'],
+    include: [
+      'libs/keys-core/src/store/{grant,renew,locks.race,plans,epoch,kernel.model}.pg.test.ts',
+      'libs/keys-core/src/faces/keys/{connect,report,key-reads,revoke}.pg.test.ts',
+    ],
     globalSetup: ['libs/testing/src/global-setup-oldest.ts'],
     testTimeout: 30_000,
     hookTimeout: 30_000,
