@@ -28,7 +28,7 @@ import { renew, type RenewRequest } from './statements/renew.ts';
 const GRANT_TRIES_MAX = 3;
 const SLOW_LANE_LOCK_TIMEOUT_MS = 100;
 /** A renewal that met a locked row looks again this often, this long apart. */
-const SKIPPED_RENEWAL_TRIES = 2;
+const SKIPPED_RENEWAL_TRIES = 3;
 const SKIPPED_RENEWAL_PAUSE_MS = 20;
 const GRANTS_PER_STATEMENT_MAX = 200;
 const RENEWALS_PER_STATEMENT_MAX = 1_000;

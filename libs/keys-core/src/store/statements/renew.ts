@@ -25,8 +25,8 @@ interface JudgedGroup {
  * ladder that is stored with it.
  *
  * - **Locks first, judges then**: a renewal that passed its condition and then waited for the row
- *   was seen to revive an expired grant. The CTE `locked` takes the rows, one probe of the index
- *   each; `judged` reads the clock after that.
+ *   was seen to revive an expired grant. The inner query takes each row, by one probe of the index,
+ *   and is never merged into the outer one, because it locks; the outer one reads the clock after it.
  * - **Skips locked rows**: one row that somebody holds must not stop the other 9,999. What was skipped
  *   has no answer here and is asked for again. A statement that waits for no row cannot be part of a
  *   deadlock, so it needs no order of locking.
@@ -61,8 +61,17 @@ export async function renew(
         ${arrayText(requests.map((r) => principals.get(r.principal)))}::int[]
       ) with ordinality as a (lease_id, fencing_token, principal_place, place)
     ),
-    locked as materialized (
-      select k.*, a.fencing_token as asked_token, a.place
+    judged as materialized (
+      select
+        k.row_at, k.lease_id, k.end_reason, a.place,
+        k.ttl_ms, k.renew_after_ms, k.soft_after_ms, k.hard_after_ms,
+        case
+          when k.end_reason = 'removed' then 'expired'
+          when k.end_reason is not null then k.end_reason
+          when k.fencing_token <> a.fencing_token then 'superseded'
+          when not lease_unexpired(k.released_at, k.end_reason, k.expires_at) then 'expired'
+          when not k.renewable then 'renewal_blocked'
+        end as refusal
       from asked a
       cross join lateral (
         select
@@ -72,17 +81,6 @@ export async function renew(
         where l.lease_id = a.lease_id and l.principal = a.principal and l.face = ${face}
         for no key update of l skip locked
       ) k
-    ),
-    judged as materialized (
-      select k.*,
-        case
-          when k.end_reason = 'removed' then 'expired'
-          when k.end_reason is not null then k.end_reason
-          when k.fencing_token <> k.asked_token then 'superseded'
-          when not lease_unexpired(k.released_at, k.end_reason, k.expires_at) then 'expired'
-          when not k.renewable then 'renewal_blocked'
-        end as refusal
-      from locked k
     ),
     renewed as (
       update lease l
