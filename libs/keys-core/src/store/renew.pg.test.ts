@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
+import { createKeyService } from '../faces/keys/key-service.ts';
+import { HEARTBEAT_MS, KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
 import {
   age,
   aRequest,
@@ -10,6 +11,7 @@ import {
   releaseOf,
   renewalOf,
 } from '../testing/kernel-fixture.ts';
+import { openKeys } from '../testing/keys-fixture.ts';
 import { createReaper } from './reaper.ts';
 import { revoke } from './statements/revoke.ts';
 import { setRenewable } from './statements/set-renewable.ts';
@@ -130,6 +132,28 @@ describe('renew', () => {
       'revoked',
     ]);
     expect(unknown).toMatchObject({ reason: 'not_found' });
+  });
+
+  test('C64 a renewal by a controller of another ladder, whose reply is lost, leaves the holder inside its expiry', async () => {
+    const on = await openKeys();
+    const rolled = createKeyService({
+      store: on.store,
+      leases: on.leases,
+      ladder: KEY_LADDERS.fast,
+      heartbeatMs: HEARTBEAT_MS.fast,
+      chooseDrone: () => Promise.resolve({ problem: 'no_drone' }),
+    });
+    const grant = await granted(on, {
+      face: 'key',
+      principal: 'd1',
+      ladder: KEY_LADDERS.standard,
+    });
+    const believedHardAt = grant.grantedAt + KEY_LADDERS.standard.hardAfterMs;
+
+    await rolled.renew({ droneId: 'd1', clockId: 'c', localTimeMs: 0, renewals: [grant] });
+
+    const held = await on.leases.grant(aRequest({ face: 'key' }));
+    expect(held.outcome === 'held' && held.by.expiresAt).toBeGreaterThan(believedHardAt);
   });
 
   test('C64 keeps the ladder of its grant, whatever this controller is configured with', async () => {
