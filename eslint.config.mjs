@@ -78,9 +78,9 @@ const STORE = [
     message: 'This never sees the database: it speaks to a controller.',
   },
   {
-    regex: '^@leasehold/keys-core/keys$',
+    regex: '^@leasehold/keys-core/(keys|leases)$',
     allowTypeImports: true,
-    message: 'This never sees the database: of the keys face it knows the types alone.',
+    message: 'This never sees the database: of the faces it knows the types alone.',
   },
 ];
 

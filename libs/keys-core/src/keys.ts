@@ -2,18 +2,15 @@
 export { createKeyService, storeErrorOf, type KeyServiceDeps } from './faces/keys/key-service.ts';
 export type { ChooseDrone } from './faces/keys/start-backend.ts';
 export {
-  type Caller,
   type ConnectInput,
   type SpawnRequest,
   type ConnectResult,
   type KeyView,
   KEY_SORTS,
   type KeyListInput,
-  type Page,
   type KeyPage,
-  type EventView,
-  type WaiterView,
   type KeyRenewResult,
   type BackendReport,
   type KeyService,
 } from './faces/keys/key-types.ts';
+export type { Caller, EventView, Page, WaiterView } from './faces/face-types.ts';

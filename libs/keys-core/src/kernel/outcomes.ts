@@ -13,6 +13,10 @@ export interface GrantRequest extends Resource {
   readonly ladder: Ladder;
   /** Who is written into the event: a person, a token, a drone. */
   readonly actor: string;
+  /** One attempt, one answer, per principal: written by the grant's own statement. */
+  readonly idempotencyKey?: string | undefined;
+  /** Whether it stands in line: its ticket's id is its lease id, and only its turn grants it. */
+  readonly isQueued?: boolean | undefined;
 }
 
 /** A new grant. `remainingMs` is `expiresAt - asOf`, both read by the statement that granted. */
@@ -31,9 +35,27 @@ export interface Grant extends Resource {
   } | null;
 }
 
+/** Who stands first in line. Instants are epoch milliseconds. */
+export interface QueueHead {
+  readonly waiter: string;
+  readonly createdAt: number;
+}
+
+/** What is known of an idempotency key that was used before. */
+export interface RecordedRequest {
+  /** Of its grant or its ticket; null when it was given up before it came. */
+  readonly leaseId: string | null;
+  /** The refusal that it was answered; null for a grant, and while it waits. */
+  readonly answer: unknown;
+}
+
 export type GrantOutcome =
   | { readonly outcome: 'granted'; readonly grant: Grant }
-  | { readonly outcome: 'held'; readonly by: LeaseRow };
+  | { readonly outcome: 'held'; readonly by: LeaseRow; readonly waiterCount: number }
+  /** Nobody holds it, and others stand in line before the caller. */
+  | { readonly outcome: 'queued'; readonly head: QueueHead; readonly waiterCount: number }
+  /** The idempotency key was used before: nothing was granted now. */
+  | { readonly outcome: 'recorded'; readonly request: RecordedRequest };
 
 /** Names one grant: both are needed for every act on it. */
 export interface GrantRef {

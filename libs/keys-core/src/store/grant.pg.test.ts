@@ -70,9 +70,10 @@ describe('grant', () => {
     );
 
     const winners = outcomes.filter((outcome) => outcome.outcome === 'granted');
-    const seen = outcomes.map((outcome) =>
-      outcome.outcome === 'granted' ? outcome.grant.leaseId : outcome.by.leaseId,
-    );
+    const seen = outcomes.map((outcome) => {
+      if (outcome.outcome === 'granted') return outcome.grant.leaseId;
+      return outcome.outcome === 'held' ? outcome.by.leaseId : outcome.outcome;
+    });
     expect(winners).toHaveLength(1);
     expect(new Set(seen).size).toBe(1);
   });

@@ -208,7 +208,7 @@ function grantedOutcome(store: Store, own: Grant): GrantOutcome {
 
 function heldOutcome(store: Store, by: LeaseRow): GrantOutcome {
   store.observer.grant(by.face, 'denied', by.asOf < by.expiresAt ? 'active' : 'expired');
-  return { outcome: 'held', by };
+  return { outcome: 'held', by, waiterCount: 0 };
 }
 
 /** Every answer tells what the database's clock shows, refusals too. */

@@ -29,6 +29,11 @@ export interface Store {
   readonly renewals: PrismaClient;
   /** Connections for grants that meet a locked row, so that they wait where they delay nobody. */
   readonly slowLane: PrismaClient;
+  /**
+   * Connections for transactions in which other people's code runs: hooks, fenced transactions and
+   * callbacks. However long that takes, nothing of Leasehold's own waits for one of them.
+   */
+  readonly guests: PrismaClient;
   readonly hints: Hints;
   readonly clockWatch: ClockWatch;
   readonly clock: Clock;
@@ -46,6 +51,9 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const CONNECTIONS_MAX = 10;
 const RENEWAL_CONNECTIONS_MAX = 3;
 const SLOW_LANE_CONNECTIONS_MAX = 2;
+const GUEST_CONNECTIONS_MAX = 10;
+/** The longest that a statement of a guest may take: as long as a fenced transaction may. */
+const GUEST_TIMEOUT_MS = 10_000;
 const QUIET_AFTER_JUMP_MS = 60_000;
 
 export function openStore(options: StoreOptions): Store {
@@ -69,6 +77,7 @@ export function openStore(options: StoreOptions): Store {
   const prisma = client(options.connectionsMax ?? CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS);
   const renewals = client(RENEWAL_CONNECTIONS_MAX, options.renewalTimeoutMs ?? RENEWAL_TIMEOUT_MS);
   const slowLane = client(SLOW_LANE_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS);
+  const guests = client(GUEST_CONNECTIONS_MAX, GUEST_TIMEOUT_MS);
   const hints = openHints({
     databaseUrl: options.databaseUrl,
     sql: prisma,
@@ -79,6 +88,7 @@ export function openStore(options: StoreOptions): Store {
     prisma,
     renewals,
     slowLane,
+    guests,
     hints,
     clockWatch: createClockWatch({
       quietMs: options.quietAfterJumpMs ?? QUIET_AFTER_JUMP_MS,
@@ -93,7 +103,8 @@ export function openStore(options: StoreOptions): Store {
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     async close() {
       await hints.close();
-      await Promise.all([prisma.$disconnect(), renewals.$disconnect(), slowLane.$disconnect()]);
+      const clients = [prisma, renewals, slowLane, guests];
+      await Promise.all(clients.map((one) => one.$disconnect()));
     },
   };
 }

@@ -1,10 +1,10 @@
 import type {
   ConnectInput,
-  Caller,
   BackendReport,
   ConnectResult,
   KeyService,
 } from '../faces/keys/key-types.ts';
+import type { Caller } from '../faces/face-types.ts';
 import type { ChooseDrone } from '../faces/keys/start-backend.ts';
 import { createKeyService } from '../faces/keys/key-service.ts';
 import type { BackendStatus } from '../kernel/backend-state.ts';

@@ -5,7 +5,8 @@ import { AnsweredMeanwhile } from './start-backend.ts';
 import { readAnswer, recordAnswer, type RecordedAnswer } from '../../store/requests.ts';
 import { readBackendAnswer } from '../../store/backend-answer.ts';
 import type { Store } from '../../store/open-store.ts';
-import type { Caller, ConnectInput, ConnectResult } from './key-types.ts';
+import type { Caller } from '../face-types.ts';
+import type { ConnectInput, ConnectResult } from './key-types.ts';
 
 /**
  * One idempotency key, one attempt, one answer, refusals included: a late duplicate of a request

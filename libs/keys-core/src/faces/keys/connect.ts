@@ -21,7 +21,8 @@ import { isoOf } from '../../store/rows.ts';
 import { dropTicket, holdTicket } from '../../store/tickets.ts';
 import { decideConnect, type ConnectDecision, type KeyState } from './decide-connect.ts';
 import { keyTopic } from './key-topic.ts';
-import type { Caller, ConnectInput, ConnectResult } from './key-types.ts';
+import type { Caller } from '../face-types.ts';
+import type { ConnectInput, ConnectResult } from './key-types.ts';
 import { RANDOM_ID_LENGTH, startBackend, type ConnectDeps, type Wanted } from './start-backend.ts';
 
 /** How long a waiting connect goes without looking when no hint comes. */

@@ -6,15 +6,8 @@ import { readHistory, readWaiters, type EventRow } from '../../store/history.ts'
 import { listKeys, type KeyOrder, type KeyRow } from '../../store/key-list.ts';
 import type { Store } from '../../store/open-store.ts';
 import { isoOf } from '../../store/rows.ts';
-import type {
-  Caller,
-  EventView,
-  KeyListInput,
-  KeyPage,
-  KeyView,
-  Page,
-  WaiterView,
-} from './key-types.ts';
+import type { Caller, EventView, Page, WaiterView } from '../face-types.ts';
+import type { KeyListInput, KeyPage, KeyView } from './key-types.ts';
 
 const ANY_ORDER: KeyOrder = { by: 'name', direction: 'asc', after: null, limit: 1 };
 

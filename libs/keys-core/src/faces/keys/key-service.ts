@@ -14,7 +14,8 @@ import { keyTopic } from './key-topic.ts';
 import type { ChooseDrone } from './start-backend.ts';
 import { connectOnceFor, waitUntilReady } from './connect-answers.ts';
 import { getKey, keyHistory, keyWaiters, listKeyPage } from './key-reads.ts';
-import type { Caller, KeyRenewResult, KeyService } from './key-types.ts';
+import type { Caller } from '../face-types.ts';
+import type { KeyRenewResult, KeyService } from './key-types.ts';
 
 export interface KeyServiceDeps {
   readonly store: Store;

@@ -1,19 +1,8 @@
 import type { Deadlines } from '../../kernel/ladder.ts';
-import type { EventKind } from '../../kernel/events.ts';
 import type { GrantRef, RefusalReason, RevokeOutcome } from '../../kernel/outcomes.ts';
 import type { Phase } from '../../kernel/lease.ts';
 import type { BackendStatus, TerminationReason } from '../../kernel/backend-state.ts';
-
-/** Who asks: what access control established, and what a service may rely on. */
-export interface Caller {
-  /** The id of the API token, or the drone id of a drone's token. */
-  readonly principal: string;
-  /** What is written into events and the audit: the token's name, or a person. */
-  readonly actor: string;
-  readonly role: string;
-  /** Namespaces, children included, that the caller is limited to; null for no limit. */
-  readonly namespaces: readonly string[] | null;
-}
+import type { Caller, EventView, Page, WaiterView } from '../face-types.ts';
 
 export interface ConnectInput {
   readonly key?:
@@ -81,35 +70,8 @@ export interface KeyListInput {
   readonly limit: number;
 }
 
-export interface Page<Item> {
-  readonly items: Item[];
-  readonly nextCursor: string | null;
-}
-
 export interface KeyPage extends Page<KeyView> {
   readonly asOf: string;
-}
-
-export interface EventView {
-  readonly id: string;
-  readonly at: string;
-  readonly face: string;
-  readonly namespace: string;
-  readonly name: string;
-  readonly leaseId: string;
-  readonly fencingToken: string;
-  readonly kind: EventKind;
-  readonly actor: string;
-  readonly reason: string | null;
-  readonly detail: unknown;
-  readonly datacenter: string;
-}
-
-export interface WaiterView {
-  readonly ticketId: string;
-  readonly waiter: string;
-  readonly since: string;
-  readonly waitedMs: number;
 }
 
 export type KeyRenewResult =

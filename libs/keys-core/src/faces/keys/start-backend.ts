@@ -5,7 +5,8 @@ import { timed } from '../../store/lease-store.ts';
 import type { Store } from '../../store/open-store.ts';
 import { readAnswer } from '../../store/requests.ts';
 import { spawn, type SpawnOutcome, type SpawnPlan } from '../../store/spawn.ts';
-import type { Caller, ConnectInput, ConnectResult, SpawnRequest } from './key-types.ts';
+import type { Caller } from '../face-types.ts';
+import type { ConnectInput, ConnectResult, SpawnRequest } from './key-types.ts';
 
 /** Chooses a drone for a program, or says why there is none. */
 export type ChooseDrone = (

@@ -1,0 +1,40 @@
+/** What all faces have in common: who asks, and how lists, events and waiters are shown. */
+import type { EventKind } from '../kernel/events.ts';
+
+/** Who asks: what access control established, and what a service may rely on. */
+export interface Caller {
+  /** The id of the API token, or the drone id of a drone's token. */
+  readonly principal: string;
+  /** What is written into events and the audit: the token's name, or a person. */
+  readonly actor: string;
+  readonly role: string;
+  /** Namespaces, children included, that the caller is limited to; null for no limit. */
+  readonly namespaces: readonly string[] | null;
+}
+
+export interface Page<Item> {
+  readonly items: Item[];
+  readonly nextCursor: string | null;
+}
+
+export interface EventView {
+  readonly id: string;
+  readonly at: string;
+  readonly face: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly kind: EventKind;
+  readonly actor: string;
+  readonly reason: string | null;
+  readonly detail: unknown;
+  readonly datacenter: string;
+}
+
+export interface WaiterView {
+  readonly ticketId: string;
+  readonly waiter: string;
+  readonly since: string;
+  readonly waitedMs: number;
+}
