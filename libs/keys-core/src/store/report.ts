@@ -1,6 +1,6 @@
 import { statusRank, type BackendStatus } from '../kernel/backend-state.ts';
 import { LeaseError } from '../kernel/errors.ts';
-import { releaseAlone } from './lease-store.ts';
+import { releaseAlone } from './releasing.ts';
 import type { Store } from './open-store.ts';
 import type { Sql } from './rows.ts';
 
@@ -83,7 +83,7 @@ async function readBackend(tx: Sql, said: Report): Promise<BackendRow> {
 
 /** Releases the backend's grant, or lets a key go that was held back after it was ended by force. */
 async function freeKey(tx: Sql, said: Report, backend: BackendRow): Promise<string> {
-  const outcome = await releaseAlone(tx, 'key', {
+  const { outcome } = await releaseAlone(tx, 'key', {
     leaseId: backend.leaseId,
     fencingToken: backend.fencingToken,
     principal: said.droneId,

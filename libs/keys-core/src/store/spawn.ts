@@ -2,7 +2,7 @@ import type { Deadlines, Ladder } from '../kernel/ladder.ts';
 import { deadlinesFrom } from '../kernel/ladder.ts';
 import type { Grant, GrantRequest } from '../kernel/outcomes.ts';
 import { recordLostBackends } from './lost-backends.ts';
-import { assertNoHoldOff } from './lease-store.ts';
+import { assertNoHoldOff } from './granting.ts';
 import type { Store } from './open-store.ts';
 import type { Sql } from './rows.ts';
 import { grant } from './statements/grant.ts';

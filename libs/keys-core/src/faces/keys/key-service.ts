@@ -3,7 +3,7 @@ import { deadlinesFrom, type Ladder } from '../../kernel/ladder.ts';
 import type { RenewOutcome } from '../../kernel/outcomes.ts';
 import { databaseFailureOf } from '../../store/database-errors.ts';
 import type { LeaseStore } from '../../store/lease-store.ts';
-import { timed } from '../../store/lease-store.ts';
+import { timed } from '../../store/timed.ts';
 import type { Store } from '../../store/open-store.ts';
 import { revokeKey, terminateBackend, type StoppingBackend } from '../../store/operate-key.ts';
 import { report } from '../../store/report.ts';

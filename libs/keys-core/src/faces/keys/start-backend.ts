@@ -1,7 +1,7 @@
 import { LeaseError } from '../../kernel/errors.ts';
 import type { Ladder } from '../../kernel/ladder.ts';
 import { databaseFailureOf } from '../../store/database-errors.ts';
-import { timed } from '../../store/lease-store.ts';
+import { timed } from '../../store/timed.ts';
 import type { Store } from '../../store/open-store.ts';
 import { readAnswer } from '../../store/requests.ts';
 import { spawn, type SpawnOutcome, type SpawnPlan } from '../../store/spawn.ts';

@@ -42,8 +42,14 @@ interface GrantedRow {
  * - **The token** is computed in SET from the row. Under `excluded`, and in any column default, it
  *   would be computed before the lock is waited for, and was seen to go backwards.
  * - **Index**: the primary key, for candidates and for the conflict.
- * - **A request without a row in the answer** was not granted: it is held, or its row was locked or
- *   changed meanwhile. The caller reads which.
+ * - **In line**: a lease goes to nobody while somebody who came before waits for it. A request that
+ *   stands in line locks its ticket, is granted in its turn, and its ticket goes with the grant.
+ *   Order of locking: ticket, then lease.
+ * - **One key, one attempt**: a request whose idempotency key has been used is not granted; one that
+ *   is granted records its key here. Two at once with one key: the second fails on the primary key
+ *   of `lease_request`, and finds the record when it is tried again.
+ * - **A request without a row in the answer** was not granted: it is held, others stand before it, its
+ *   key was used, or its row was locked or changed meanwhile. The caller reads which.
  *
  * A takeover of a grant that nobody has ended writes that grant's one `expired` event, and its one
  * `lease_reap` row when it is a lease: a reaper that comes later finds nothing left to do.
@@ -65,7 +71,8 @@ export async function grant(
       select
         w.lease_id, w.face ${C} as face, w.namespace ${C} as namespace, w.name ${C} as name,
         w.holder, w.principal, w.tag, w.comment, w.metadata::jsonb as metadata,
-        w.ttl_ms, w.renew_after_ms, w.soft_after_ms, w.hard_after_ms, w.actor
+        w.ttl_ms, w.renew_after_ms, w.soft_after_ms, w.hard_after_ms, w.actor,
+        w.idempotency_key ${C} as idempotency_key, w.is_queued
       from unnest(
         ${requests.map((r) => r.leaseId)}::uuid[],
         ${requests.map((r) => r.face)}::text[],
@@ -80,18 +87,49 @@ export async function grant(
         ${requests.map((r) => r.ladder.renewAfterMs)}::int[],
         ${requests.map((r) => r.ladder.softAfterMs)}::int[],
         ${requests.map((r) => r.ladder.hardAfterMs)}::int[],
-        ${requests.map((r) => r.actor)}::text[]
+        ${requests.map((r) => r.actor)}::text[],
+        ${requests.map((r) => r.idempotencyKey ?? null)}::text[],
+        ${requests.map((r) => r.isQueued === true)}::boolean[]
       ) as w (
         lease_id, face, namespace, name, holder, principal, tag, comment, metadata,
-        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, actor
+        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, actor, idempotency_key, is_queued
       )
       where not exists (select from database_epoch e where database_holds_off(e.hold_off_until, e.system_identifier, e.timeline))
+    ),
+    -- The tickets whose turn it may be. A grant that became of a ticket before is no turn of it: a
+    -- replay that joins the line late must not be granted what it has held and released.
+    ticket as materialized (
+      select t.ticket_id, t.id
+      from lease_waiter t
+      where t.ticket_id = any (select w.lease_id from wanted w where w.is_queued)
+        and not exists (
+          select from lease_event e
+          where e.lease_id = t.ticket_id and e.kind in ('granted', 'taken_over')
+        )
+      for update of t ${skip}
+    ),
+    entitled as materialized (
+      select w.*
+      from wanted w
+      left join ticket t on w.is_queued and t.ticket_id = w.lease_id
+      where (not w.is_queued or t.ticket_id is not null)
+        -- Nobody passes a live waiter who came before.
+        and (w.face <> 'lease' or not exists (
+          select from lease_waiter o
+          where o.face = w.face and o.namespace = w.namespace and o.name = w.name
+            and o.valid_until > clock_timestamp() and (t.id is null or o.id < t.id)
+        ))
+        -- An idempotency key that has been used is answered from its record.
+        and (w.is_queued or w.idempotency_key is null or not exists (
+          select from lease_request q
+          where q.principal = w.principal ${C} and q.idempotency_key = w.idempotency_key
+        ))
     ),
     -- Row by row in the order of locking: lateral, so that however large the table is, each resource
     -- is one probe of the primary key.
     takable as materialized (
       select t.face, t.namespace, t.name
-      from (select w.face, w.namespace, w.name from wanted w order by w.face, w.namespace, w.name) w
+      from (select w.face, w.namespace, w.name from entitled w order by w.face, w.namespace, w.name) w
       cross join lateral (
         select l.face, l.namespace, l.name
         from lease l
@@ -103,7 +141,7 @@ export async function grant(
     ),
     candidate as (
       select w.*
-      from wanted w
+      from entitled w
       left join lateral (
         select true as is_known from lease l
         where l.face = w.face and l.namespace = w.namespace and l.name = w.name
@@ -111,7 +149,7 @@ export async function grant(
       ) k on true
       where k.is_known is null
       union all
-      select w.* from wanted w
+      select w.* from entitled w
       join takable t on t.face = w.face and t.namespace = w.namespace and t.name = w.name
     ),
     granted as (
@@ -178,6 +216,20 @@ export async function grant(
       select g.previous_lease_id, g.face, g.namespace, g.name, g.previous_fencing_token
       from granted g
       where g.previous_end = 'lapsed' and g.face = 'lease'
+    ),
+    -- Taken from what was granted: a statement that deleted its ticket whatever came of it would eat
+    -- the tickets of the refused.
+    used as (
+      delete from lease_waiter t
+      using granted g
+      where t.ticket_id = g.lease_id
+    ),
+    request as (
+      insert into lease_request (principal, idempotency_key, lease_id)
+      select w.principal, w.idempotency_key, g.lease_id
+      from granted g
+      join wanted w on w.lease_id = g.lease_id
+      where w.idempotency_key is not null and not w.is_queued
     )
     select
       g.face, g.namespace, g.name, g.lease_id as "leaseId", g.fencing_token::text as "fencingToken",

@@ -1,5 +1,5 @@
 import type { GrantRef, ReleaseOutcome } from '../../kernel/outcomes.ts';
-import type { Face } from '../../kernel/resource.ts';
+import type { Face, Resource } from '../../kernel/resource.ts';
 import { Prisma } from '../generated/client.ts';
 import type { Sql } from '../rows.ts';
 
@@ -9,6 +9,14 @@ export interface ReleaseRequest extends GrantRef {
   readonly actor: string;
   readonly result: 'ok' | 'failed';
   readonly detail: string | null;
+}
+
+/** What became of a release. */
+export interface Released extends Resource {
+  readonly leaseId: string;
+  readonly outcome: ReleaseOutcome;
+  /** Whether somebody stands in line for what was released. */
+  readonly isAwaited: boolean;
 }
 
 /**
@@ -29,9 +37,9 @@ export async function release(
   face: Face,
   requests: readonly ReleaseRequest[],
   onLocked: 'skip' | 'wait',
-): Promise<Map<string, ReleaseOutcome>> {
+): Promise<Map<string, Released>> {
   const skip = onLocked === 'skip' ? Prisma.sql`skip locked` : Prisma.empty;
-  const rows = await sql.$queryRaw<{ leaseId: string; outcome: ReleaseOutcome }[]>`
+  const rows = await sql.$queryRaw<Released[]>`
     with asked as materialized (
       select a.lease_id, a.fencing_token, a.principal collate "C" as principal, a.actor, a.result, a.detail
       from unnest(
@@ -96,6 +104,11 @@ export async function release(
       from ended e
       where e.end_reason = 'expired' and e.face = 'lease'
     )
-    select j.lease_id as "leaseId", j.outcome from judged j`;
-  return new Map(rows.map((row) => [row.leaseId, row.outcome]));
+    select j.lease_id as "leaseId", j.outcome, j.face, j.namespace, j.name,
+      j.face = 'lease' and j.outcome = 'released' and exists (
+        select from lease_waiter w
+        where w.face = j.face and w.namespace = j.namespace and w.name = j.name
+      ) as "isAwaited"
+    from judged j`;
+  return new Map(rows.map((row) => [row.leaseId, row]));
 }

@@ -1,0 +1,200 @@
+/** What becomes of requests for a grant: granted, refused with the reason, or tried again alone. */
+import { LeaseError } from '../kernel/errors.ts';
+import type { LeaseRow } from '../kernel/lease.ts';
+import type { Grant, GrantOutcome, GrantRequest } from '../kernel/outcomes.ts';
+import { databaseFailureOf } from './database-errors.ts';
+import type { Store } from './open-store.ts';
+import { readLeases, type Sql } from './rows.ts';
+import { grant, type GrantOptions } from './statements/grant.ts';
+import { readRefusals, type Refusal } from './statements/refusals.ts';
+import { pause, timed } from './timed.ts';
+
+/** How often a grant looks again when its row was locked, or was free by the time it was read. */
+const GRANT_TRIES_MAX = 3;
+const SLOW_LANE_LOCK_TIMEOUT_MS = 100;
+
+/** Grants a batch in one statement; who was refused is told why, from one more read. */
+export async function grantBatch(
+  store: Store,
+  requests: readonly GrantRequest[],
+): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
+  const sentAtMs = store.clock.nowMs();
+  let granted: Map<string, Grant>;
+  try {
+    granted = await timed(store, 'grant', () =>
+      grant(store.prisma, requests, grantOptions(store, 'skip')),
+    );
+  } catch (error) {
+    if (databaseFailureOf(error) !== 'lost') throw error;
+    return findLostGrants(store, requests, error);
+  }
+  watchClock(store, granted.values(), sentAtMs);
+  const refused = requests.filter((request) => !granted.has(request.leaseId));
+  const refusals = new Map<string, Refusal>();
+  if (refused.length > 0) {
+    await assertNoHoldOff(store.prisma);
+    const found = await readRefusals(store.prisma, refused);
+    refused.forEach((request, index) => {
+      const refusal = found[index];
+      if (refusal !== undefined) refusals.set(request.leaseId, refusal);
+    });
+    watchClock(
+      store,
+      found.map((refusal) => refusal.row),
+      sentAtMs,
+    );
+  }
+  return requests.map((request) => {
+    const own = granted.get(request.leaseId);
+    if (own !== undefined) return grantedOutcome(store, own);
+    const outcome = refusedOutcome(refusals.get(request.leaseId));
+    return outcome === undefined ? grantAlone(store, request) : observed(store, request, outcome);
+  });
+}
+
+/**
+ * One try in a transaction of the caller's, which waits for a locked row as long as the transaction
+ * lets it. @returns undefined when the row was locked or has changed meanwhile: try again.
+ * @throws {LeaseError} `grant.hold_off`.
+ */
+export async function grantWithin(
+  store: Store,
+  tx: Sql,
+  request: GrantRequest,
+): Promise<GrantOutcome | undefined> {
+  const sentAtMs = store.clock.nowMs();
+  const own = (await grant(tx, [request], grantOptions(store, 'wait'))).get(request.leaseId);
+  if (own !== undefined) {
+    watchClock(store, [own], sentAtMs);
+    return grantedOutcome(store, own);
+  }
+  await assertNoHoldOff(tx);
+  const [refusal] = await readRefusals(tx, [request]);
+  const outcome = refusedOutcome(refusal);
+  return outcome === undefined ? undefined : observed(store, request, outcome);
+}
+
+function grantOptions(store: Store, onLocked: GrantOptions['onLocked']): GrantOptions {
+  return { ...store.clockWatch.belief(store.clock.nowMs()), onLocked };
+}
+
+/** Why a request was refused, or undefined when nothing stood in its way but a lock or a change. */
+function refusedOutcome(refusal: Refusal | undefined): GrantOutcome | undefined {
+  if (refusal === undefined) return undefined;
+  const { row, head, waiterCount, recorded } = refusal;
+  if (recorded !== undefined) return { outcome: 'recorded', request: recorded };
+  if (row !== undefined && !isTakable(row)) return { outcome: 'held', by: row, waiterCount };
+  if (head !== undefined) return { outcome: 'queued', head, waiterCount };
+  return undefined;
+}
+
+/** Whether a row, as it was read, could be granted: then the grant met a lock or a change. */
+function isTakable(row: LeaseRow): boolean {
+  const isOver = row.endReason !== null || row.asOf >= row.expiresAt;
+  return isOver && (row.stopsBy === null || row.asOf >= row.stopsBy);
+}
+
+/**
+ * The slow lane: a resource that seemed free and was not granted is asked for alone, waiting a
+ * little for its row, on connections of its own.
+ */
+async function grantAlone(store: Store, request: GrantRequest): Promise<GrantOutcome> {
+  let by: LeaseRow | undefined;
+  for (let tries = 0; tries < GRANT_TRIES_MAX; tries += 1) {
+    const outcome = await grantWaiting(store, request);
+    if (outcome !== undefined) return outcome;
+    const [refusal] = await readRefusals(store.prisma, [request]);
+    const refused = refusedOutcome(refusal);
+    if (refused !== undefined) return observed(store, request, refused);
+    by = refusal?.row;
+  }
+  // Its last holder has let it run out, and keeps the row locked: a fenced transaction.
+  if (by !== undefined) return observed(store, request, { outcome: 'held', by, waiterCount: 0 });
+  throw new LeaseError('grant.contended');
+}
+
+async function grantWaiting(store: Store, request: GrantRequest): Promise<GrantOutcome | undefined> {
+  try {
+    return await store.slowLane.$transaction(async (tx) => {
+      await tx.$queryRaw`select set_config('lock_timeout', ${String(SLOW_LANE_LOCK_TIMEOUT_MS)}, true)`;
+      const own = (await grant(tx, [request], grantOptions(store, 'wait'))).get(request.leaseId);
+      return own === undefined ? undefined : grantedOutcome(store, own);
+    });
+  } catch (error) {
+    if (databaseFailureOf(error) === 'contention') return undefined;
+    throw error;
+  }
+}
+
+function grantedOutcome(store: Store, own: Grant): GrantOutcome {
+  const status = own.previous?.end === 'expired' ? 'expired' : 'free';
+  store.observer.grant(own.face, 'granted', status);
+  return { outcome: 'granted', grant: own };
+}
+
+/** Counts a refusal. Looking again from one's place in line is no new refusal. */
+function observed(store: Store, request: GrantRequest, outcome: GrantOutcome): GrantOutcome {
+  if (request.isQueued === true) return outcome;
+  if (outcome.outcome === 'queued') store.observer.grant(request.face, 'denied', 'free');
+  if (outcome.outcome === 'held') {
+    const { by } = outcome;
+    store.observer.grant(by.face, 'denied', by.asOf < by.expiresAt ? 'active' : 'expired');
+  }
+  return outcome;
+}
+
+/** Every answer tells what the database's clock shows, refusals too. */
+function watchClock(
+  store: Store,
+  rows: Iterable<{ readonly asOf: number } | undefined>,
+  sentAtMs: number,
+): void {
+  for (const row of rows) {
+    if (row === undefined) continue;
+    store.clockWatch.observe(row.asOf, sentAtMs, store.clock.nowMs());
+    return;
+  }
+}
+
+/**
+ * The connection broke while the statement ran. It may still be waiting for a lock and grant later,
+ * so this waits until the server has surely cancelled it, and looks what became of each grant.
+ */
+async function findLostGrants(
+  store: Store,
+  requests: readonly GrantRequest[],
+  cause: unknown,
+): Promise<GrantOutcome[]> {
+  await pause(store, store.statementTimeoutMs + 500);
+  const unknown = (): LeaseError => new LeaseError('request.outcome_unknown', undefined, { cause });
+  const rows = await readLeases(store.prisma, requests).catch(() => {
+    throw unknown();
+  });
+  return requests.map((request, index) => {
+    const row = rows[index];
+    if (row?.leaseId !== request.leaseId) throw unknown();
+    return grantedOutcome(store, {
+      ...row,
+      ladder: request.ladder,
+      remainingMs: row.expiresAt - row.asOf,
+      previous: null,
+    });
+  });
+}
+
+/** @throws {LeaseError} `grant.hold_off` while a restored database grants nothing. */
+export async function assertNoHoldOff(sql: Sql): Promise<void> {
+  const [row] = await sql.$queryRaw<{ remainingMs: number }[]>`
+    select case
+      when hold_off_until > clock_timestamp()
+        then extract(epoch from hold_off_until - clock_timestamp())::float8 * 1000
+      else longest_ttl_ms
+    end as "remainingMs"
+    from database_epoch
+    where database_holds_off(hold_off_until, system_identifier, timeline)`;
+  if (row !== undefined) {
+    throw new LeaseError('grant.hold_off', undefined, {
+      details: { remainingMs: Math.ceil(row.remainingMs) },
+    });
+  }
+}

@@ -1,0 +1,23 @@
+import type { StatementKind } from './observer.ts';
+import type { Store } from './open-store.ts';
+
+/** Runs a statement and tells the observer how long it took. */
+export async function timed<T>(
+  store: Store,
+  kind: StatementKind,
+  run: () => Promise<T>,
+): Promise<T> {
+  const startedAtMs = store.clock.nowMs();
+  try {
+    return await run();
+  } finally {
+    store.observer.statement(kind, store.clock.nowMs() - startedAtMs);
+  }
+}
+
+/** Waits by the store's own clock. */
+export function pause(store: Store, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    store.clock.at(store.clock.nowMs() + ms, resolve);
+  });
+}
