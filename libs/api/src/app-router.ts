@@ -1,13 +1,17 @@
 import { auditRouter } from './routers/audit-router.ts';
 import { backendsRouter } from './routers/backends-router.ts';
 import { dronesRouter } from './routers/drones-router.ts';
+import { environmentsRouter } from './routers/environments-router.ts';
 import { keysRouter } from './routers/keys-router.ts';
+import { leasesRouter } from './routers/leases-router.ts';
 import { tokensRouter } from './routers/tokens-router.ts';
 import { router } from './trpc.ts';
 
 /** Everything that travels. Its type is what clients are made of. */
 export const appRouter = router({
   keys: keysRouter,
+  leases: leasesRouter,
+  environments: environmentsRouter,
   backends: backendsRouter,
   drones: dronesRouter,
   tokens: tokensRouter,

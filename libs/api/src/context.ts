@@ -1,4 +1,5 @@
 import type { Page, KeyService } from '@leasehold/keys-core/keys';
+import type { CallerLife, LeaseOperations, LeaseService } from '@leasehold/keys-core/leases';
 import type {
   AuditEntry,
   AuditListInput,
@@ -96,13 +97,31 @@ export interface AuditService {
   write(entry: AuditEntry): Promise<void>;
 }
 
+/** What services hold and people look at: the leases face, or the environments face. */
+export type LeaseFace = LeaseService & LeaseOperations;
+
 /** What the procedures call; made once per controller. */
 export interface ApiServices {
   readonly keys: KeyService;
+  readonly leases: LeaseFace;
+  readonly environments: LeaseFace;
+  /** For how long an environment is leased when its holder does not say, in milliseconds. */
+  readonly environmentLeaseMs: number;
   readonly fleet: FleetService;
   readonly tokens: TokenService;
   readonly audit: AuditService;
   readonly datacenter: string;
+  /** Logs a failure of ours that a caller is told of inside an answer. */
+  reportFailure(error: unknown, path: string): void;
+}
+
+/** The connection of a caller, and what is known of the one behind it. */
+export interface CallerConnection extends CallerLife {
+  /**
+   * Looks closely whether the caller is there, for as long as it waits on this connection.
+   * @returns a function that ends it.
+   */
+  watch(): () => void;
 }
 
 /** What one request, or one WebSocket connection, comes with. */
@@ -112,6 +131,8 @@ export interface ApiContext {
   readonly services: ApiServices;
   /** Aborts when the caller's connection is gone. */
   readonly signal: AbortSignal;
+  /** Whether the caller behind the connection is there. */
+  readonly life: CallerConnection;
   /** The caller's address. */
   readonly source: string | null;
 }

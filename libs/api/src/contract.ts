@@ -27,6 +27,7 @@ export {
   limitSchema,
   deadlinesSchema,
   grantRefSchema,
+  segmentsSchema,
 } from './contract/common.ts';
 export {
   droneIdInputSchema,
@@ -55,6 +56,34 @@ export {
   keyRevokeInputSchema,
   keyPageInputSchema,
 } from './contract/keys.ts';
+export {
+  environmentSchema,
+  tryAcquireInputSchema,
+  environmentNameSchema,
+  environmentPageInputSchema,
+  type EnvironmentName,
+} from './contract/environments.ts';
+export {
+  commentSchema,
+  metadataSchema,
+  acquireItemSchema,
+  acquireInputSchema,
+  acquireManyInputSchema,
+  releaseInputSchema,
+  releaseManyInputSchema,
+  leaseHeartbeatInputSchema,
+  cancelInputSchema,
+  leaseSessionInputSchema,
+  declareInputSchema,
+  leaseNameSchema,
+  leasePageInputSchema,
+  leaseListInputSchema,
+  leaseTreeInputSchema,
+  leaseContentionInputSchema,
+  leaseDeclaredInputSchema,
+  leaseRenewableInputSchema,
+  leaseRevokeInputSchema,
+} from './contract/leases.ts';
 export {
   tokenCreateInputSchema,
   tokenListInputSchema,

@@ -6,12 +6,15 @@ export type {
   ApiContext,
   ApiServices,
   AuditService,
+  CallerConnection,
   DroneAct,
   FleetService,
+  LeaseFace,
   TokenRequest,
   TokenService,
 } from './context.ts';
 export { describeError, errorBody, errorData, type ErrorAnswer } from './error-map.ts';
+export type { FailedItem } from './routers/one-by-one.ts';
 export type {
   DroneMessage,
   SessionOpened,

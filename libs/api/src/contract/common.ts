@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import {
   LIMITS,
+  LeaseError,
   isFencingToken,
+  joinNamespace,
   nameProblem,
   namespaceProblem,
   textProblem,
@@ -30,6 +32,28 @@ function checked(
 
 export const nameSchema = checked(z.string(), nameProblem);
 export const namespaceSchema = checked(z.string(), namespaceProblem);
+
+/** A namespace in segments, joined. A segment may not hold the separator. */
+export const segmentsSchema = z
+  .array(z.string())
+  .max(LIMITS.namespaceSegmentsMax)
+  .transform((segments, ctx): string => {
+    const joined = segmentsOrProblem(segments);
+    if (typeof joined === 'string') return joined;
+    ctx.addIssue({ code: 'custom', message: joined.problem });
+    return z.NEVER;
+  });
+
+/** The joined namespace, or why the segments are none. */
+export function segmentsOrProblem(segments: readonly string[]): string | { problem: string } {
+  try {
+    return joinNamespace(segments);
+  } catch (error) {
+    if (error instanceof LeaseError) return { problem: error.message };
+    throw error;
+  }
+}
+
 export const tagSchema = textSchema({ bytesMax: LIMITS.tagBytesMax });
 export const holderSchema = textSchema({ bytesMin: 1, bytesMax: LIMITS.holderBytesMax });
 export const reasonSchema = textSchema({ bytesMin: 1, bytesMax: LIMITS.reasonBytesMax });

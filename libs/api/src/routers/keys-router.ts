@@ -1,6 +1,5 @@
 import { LeaseError } from '@leasehold/keys-core';
 import { assertMayHold, callerOf, mayRead } from '../access/access.ts';
-import { actorOf, type ApiServices } from '../context.ts';
 import {
   connectInputSchema,
   keyListInputSchema,
@@ -17,8 +16,8 @@ import {
   router,
   viewerProcedure,
 } from '../trpc.ts';
-
-const NOTHING = { items: [], nextCursor: null };
+import { auditLease } from './audit-lease.ts';
+import { NOTHING, isElsewhere } from './lease-calls.ts';
 
 /** The keys face on the wire. Decisions are the key service's; access is judged here. */
 export const keysRouter = router({
@@ -39,11 +38,11 @@ export const keysRouter = router({
 
   list: viewerProcedure.input(keyListInputSchema).query(async ({ ctx, input }) => {
     const page = await ctx.services.keys.list(input, callerOf(ctx.access));
-    const isElsewhere =
-      input.datacenter !== undefined &&
-      input.datacenter !== 'all' &&
-      input.datacenter !== ctx.services.datacenter;
-    return { ...page, ...(isElsewhere ? NOTHING : {}), unreachable: [] };
+    return {
+      ...page,
+      ...(isElsewhere(ctx.services, input.datacenter) ? NOTHING : {}),
+      unreachable: [],
+    };
   }),
 
   renew: droneProcedure
@@ -54,7 +53,7 @@ export const keysRouter = router({
     .input(keyRenewableInputSchema)
     .mutation(async ({ ctx, input }) => {
       const answer = await ctx.services.keys.blockRenewal(input, callerOf(ctx.access));
-      if (answer.changed) await auditKey(ctx, 'keys.blockRenewal', input);
+      if (answer.changed) await auditLease(ctx, 'keys.blockRenewal', input);
       return answer;
     }),
 
@@ -62,13 +61,13 @@ export const keysRouter = router({
     .input(keyRenewableInputSchema)
     .mutation(async ({ ctx, input }) => {
       const answer = await ctx.services.keys.allowRenewal(input, callerOf(ctx.access));
-      if (answer.changed) await auditKey(ctx, 'keys.allowRenewal', input);
+      if (answer.changed) await auditLease(ctx, 'keys.allowRenewal', input);
       return answer;
     }),
 
   revoke: operatorProcedure.input(keyRevokeInputSchema).mutation(async ({ ctx, input }) => {
     const answer = await ctx.services.keys.revoke(input, callerOf(ctx.access));
-    if (answer.outcome !== 'gone') await auditKey(ctx, 'keys.revoke', input);
+    if (answer.outcome !== 'gone') await auditLease(ctx, 'keys.revoke', input);
     return answer;
   }),
 
@@ -82,19 +81,3 @@ export const keysRouter = router({
     return ctx.services.keys.history(input, callerOf(ctx.access));
   }),
 });
-
-/** The event of the key, with actor and reason, was written with the change; this adds from where. */
-async function auditKey(
-  ctx: Parameters<typeof actorOf>[0] & { readonly services: ApiServices },
-  action: string,
-  input: { leaseId: string; reason?: string | undefined; mode?: string; abandon?: boolean },
-): Promise<void> {
-  const { leaseId, reason, ...detail } = input;
-  await ctx.services.audit.write({
-    ...actorOf(ctx),
-    action,
-    resource: `lease:${leaseId}`,
-    reason,
-    detail,
-  });
-}

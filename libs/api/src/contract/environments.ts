@@ -1,0 +1,85 @@
+import { z } from 'zod';
+import { LIMITS, nameProblem } from '@leasehold/keys-core';
+import {
+  cursorSchema,
+  datacenterSchema,
+  holderSchema,
+  idempotencyKeySchema,
+  limitSchema,
+  localTimeMsSchema,
+  nameSchema,
+  segmentsOrProblem,
+  textSchema,
+} from './common.ts';
+import { anyNamespaceSchema, commentSchema, metadataSchema } from './leases.ts';
+
+/** An environment as it is stored. */
+export interface EnvironmentName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** `'prod'`, or `['team', 'app', 'prod']`: the last element is the name. */
+export const environmentSchema = z
+  .union([z.string(), z.array(z.string()).min(1)])
+  .transform((environment, ctx): EnvironmentName => {
+    const segments = typeof environment === 'string' ? [environment] : environment;
+    const name = segments.at(-1) ?? '';
+    const namespace = segmentsOrProblem(segments.slice(0, -1));
+    const problem = nameProblem(name);
+    if (problem === undefined && typeof namespace === 'string') return { namespace, name };
+    ctx.addIssue({
+      code: 'custom',
+      message: typeof namespace === 'string' ? (problem ?? '') : namespace.problem,
+    });
+    return z.NEVER;
+  });
+
+/** What an environment is leased for; a label of metrics and the first thing a refused one reads. */
+const actionSchema = textSchema({ bytesMin: 1, bytesMax: LIMITS.tagBytesMax });
+
+export const tryAcquireInputSchema = z.strictObject({
+  environment: environmentSchema,
+  action: actionSchema,
+  holder: holderSchema,
+  comment: commentSchema.optional(),
+  metadata: metadataSchema.optional(),
+  /** `LEASEHOLD_ENVIRONMENT_LEASE_MS` of the controller unless said. */
+  durationMs: z.number().int().optional(),
+  localTimeMs: localTimeMsSchema,
+  idempotencyKey: idempotencyKeySchema.optional(),
+  datacenter: datacenterSchema.optional(),
+});
+
+const addressFields = {
+  environment: environmentSchema.optional(),
+  name: nameSchema.optional(),
+  namespace: anyNamespaceSchema.optional(),
+};
+
+interface Address {
+  readonly environment?: EnvironmentName | undefined;
+  readonly name?: string | undefined;
+  readonly namespace?: string | undefined;
+}
+
+function addressOf<Fields extends Address>(
+  { environment, name, namespace, ...rest }: Fields,
+  ctx: z.RefinementCtx,
+): Omit<Fields, keyof Address> & EnvironmentName {
+  const isTwofold = environment !== undefined && (name !== undefined || namespace !== undefined);
+  const found =
+    environment ?? (name === undefined ? undefined : { name, namespace: namespace ?? '' });
+  if (found === undefined || isTwofold) {
+    ctx.addIssue({ code: 'custom', path: ['environment'], message: 'must be given, once' });
+  }
+  return { ...rest, name: found?.name ?? '', namespace: found?.namespace ?? '' };
+}
+
+/** Names an environment: `{ environment }`, or `{ namespace, name }` as its view has it. */
+export const environmentNameSchema = z.strictObject(addressFields).transform(addressOf);
+
+/** Asks for what belongs to one environment, page by page. */
+export const environmentPageInputSchema = z
+  .strictObject({ ...addressFields, cursor: cursorSchema.optional(), limit: limitSchema })
+  .transform(addressOf);

@@ -1,0 +1,187 @@
+import { z } from 'zod';
+import { LIMITS, PHASES, jsonProblem } from '@leasehold/keys-core';
+import type { LeaseListInput } from '@leasehold/keys-core/leases';
+import {
+  cursorSchema,
+  datacenterSchema,
+  grantRefSchema,
+  holderSchema,
+  idempotencyKeySchema,
+  leaseIdSchema,
+  limitSchema,
+  localTimeMsSchema,
+  nameSchema,
+  namespaceSchema,
+  reasonSchema,
+  segmentsSchema,
+  textSchema,
+} from './common.ts';
+
+/** What a holder says of itself, for whoever is refused. */
+export const commentSchema = textSchema({ bytesMax: LIMITS.commentBytesMax });
+
+/** Any JSON, bounded in bytes and in depth: a poisoned value must not reach a batch. */
+export const metadataSchema = z.unknown().check((ctx) => {
+  if (ctx.value === undefined) return;
+  const problem = jsonProblem(ctx.value, {
+    bytesMax: LIMITS.metadataBytesMax,
+    depthMax: LIMITS.metadataDepthMax,
+  });
+  if (problem !== undefined) {
+    ctx.issues.push({ code: 'custom', message: problem, input: ctx.value });
+  }
+});
+
+/** A TTL out of range has an error of its own, which the service answers. */
+const ttlMsSchema = z.number().int();
+
+/** One acquire that does not wait, as it travels in a batch. */
+export const acquireItemSchema = z.strictObject({
+  namespace: segmentsSchema,
+  key: nameSchema,
+  ttlMs: ttlMsSchema,
+  holder: holderSchema,
+  comment: commentSchema.optional(),
+  metadata: metadataSchema.optional(),
+  idempotencyKey: idempotencyKeySchema.optional(),
+  datacenter: datacenterSchema.optional(),
+});
+
+export const acquireInputSchema = acquireItemSchema.extend({
+  waitMs: z.number().int().min(0).max(LIMITS.waitMsMax).default(0),
+  localTimeMs: localTimeMsSchema,
+});
+
+/** What a failed piece of work says of its failure; line breaks are welcome in it. */
+const detailSchema = textSchema({ bytesMax: LIMITS.reasonBytesMax, isControlAllowed: true });
+
+export const releaseInputSchema = grantRefSchema.extend({
+  result: z.enum(['ok', 'failed']).default('ok'),
+  detail: detailSchema.optional(),
+});
+
+/**
+ * A list whose items are checked one by one, when they are carried out: one bad item must not fail
+ * the others that travel with it. The type is that of the item, for whoever writes one.
+ */
+function itemsOf<Item extends z.ZodType>(
+  _itemSchema: Item,
+  countMax: number,
+): z.ZodArray<z.ZodType<z.input<Item>, z.input<Item>>> {
+  return z.array(z.custom<z.input<Item>>()).max(countMax);
+}
+
+export const acquireManyInputSchema = z.strictObject({
+  localTimeMs: localTimeMsSchema,
+  items: itemsOf(acquireItemSchema, LIMITS.acquiresPerCallMax),
+});
+
+export const releaseManyInputSchema = z.strictObject({
+  items: itemsOf(releaseInputSchema, LIMITS.renewalsPerCallMax),
+});
+
+export const leaseHeartbeatInputSchema = z.strictObject({
+  localTimeMs: localTimeMsSchema,
+  renewals: itemsOf(grantRefSchema, LIMITS.renewalsPerCallMax),
+});
+
+export const cancelInputSchema = z.strictObject({ idempotencyKey: idempotencyKeySchema });
+
+/** `clientId` names the process that listens, for people who look for it. */
+export const leaseSessionInputSchema = z.strictObject({ clientId: holderSchema });
+
+export const declareInputSchema = z.strictObject({
+  declarations: z
+    .array(
+      z.strictObject({
+        namespace: segmentsSchema,
+        ttlMs: ttlMsSchema,
+        description: commentSchema.optional(),
+      }),
+    )
+    .max(LIMITS.acquiresPerCallMax),
+});
+
+/** A namespace as views have it, or in segments. */
+export const anyNamespaceSchema = z.union([namespaceSchema, segmentsSchema]);
+
+const addressFields = {
+  name: nameSchema.optional(),
+  /** The same as `name`. */
+  key: nameSchema.optional(),
+  namespace: anyNamespaceSchema.default(''),
+};
+
+/** The one name that an address gives, by either of its two words. */
+function addressOf<Fields extends { name?: string | undefined; key?: string | undefined }>(
+  { name, key, ...rest }: Fields,
+  ctx: z.RefinementCtx,
+): Omit<Fields, 'name' | 'key'> & { readonly name: string } {
+  const found = name ?? key;
+  if (found === undefined || (name !== undefined && key !== undefined)) {
+    ctx.addIssue({ code: 'custom', path: ['key'], message: 'must be given, once' });
+  }
+  return { ...rest, name: found ?? '' };
+}
+
+/** Names a lease: `{ namespace, key }`, or `{ namespace, name }` as its view has it. */
+export const leaseNameSchema = z.strictObject(addressFields).transform(addressOf);
+
+/** Asks for what belongs to one lease, page by page. */
+export const leasePageInputSchema = z
+  .strictObject({ ...addressFields, cursor: cursorSchema.optional(), limit: limitSchema })
+  .transform(addressOf);
+
+/** What a list of leases can be sorted by. */
+const LEASE_SORTS = ['name', 'grantedAt', 'expiresAt'] as const satisfies NonNullable<
+  LeaseListInput['sort']
+>[];
+
+const whereSchema = z.union([z.literal('all'), datacenterSchema]).optional();
+
+export const leaseListInputSchema = z
+  .strictObject({
+    namespace: anyNamespaceSchema.optional(),
+    /** Whether children of `namespace` are listed too. */
+    includeChildren: z.boolean().default(true),
+    name: nameSchema.optional(),
+    /** Leases whose key begins with this. */
+    prefix: nameSchema.optional(),
+    phase: z.enum(PHASES).optional(),
+    holder: holderSchema.optional(),
+    datacenter: whereSchema,
+    sort: z.enum(LEASE_SORTS).optional(),
+    direction: z.enum(['asc', 'desc']).optional(),
+    cursor: cursorSchema.optional(),
+    limit: limitSchema,
+  })
+  .prefault({});
+
+export const leaseTreeInputSchema = z
+  .strictObject({ namespace: anyNamespaceSchema.optional(), datacenter: whereSchema })
+  .prefault({});
+
+/** Pages of what lies in a namespace and below it. */
+export const leaseContentionInputSchema = z
+  .strictObject({
+    namespace: anyNamespaceSchema.optional(),
+    datacenter: whereSchema,
+    cursor: cursorSchema.optional(),
+    limit: limitSchema,
+  })
+  .prefault({});
+
+export const leaseDeclaredInputSchema = z
+  .strictObject({ cursor: cursorSchema.optional(), limit: limitSchema })
+  .prefault({});
+
+export const leaseRenewableInputSchema = z.strictObject({
+  leaseId: leaseIdSchema,
+  reason: reasonSchema.optional(),
+});
+
+export const leaseRevokeInputSchema = z.strictObject({
+  leaseId: leaseIdSchema,
+  mode: z.enum(['graceful', 'force']),
+  reason: reasonSchema,
+});

@@ -1,0 +1,57 @@
+/** What leases and environments have in common on the wire. */
+import { LeaseError, type GrantRef } from '@leasehold/keys-core';
+import type { LeaseRenewResult } from '@leasehold/keys-core/leases';
+import { callerOf, type Access } from '../access/access.ts';
+import type { ApiServices, LeaseFace } from '../context.ts';
+import { grantRefSchema } from '../contract/common.ts';
+import { failedItem, type FailedItem } from './one-by-one.ts';
+
+export const NOTHING = { items: [], nextCursor: null };
+
+/** The leases of other datacenters are asked for there. @throws {LeaseError} `request.invalid`. */
+export function assertHere(services: ApiServices, datacenter: string | undefined): void {
+  if (datacenter === undefined || datacenter === services.datacenter) return;
+  throw new LeaseError('request.invalid', `There is no datacenter "${datacenter}" here.`, {
+    details: { field: 'datacenter', datacenter: services.datacenter },
+  });
+}
+
+/** Whether a list is asked of another datacenter than this one. */
+export function isElsewhere(services: ApiServices, datacenter: string | undefined): boolean {
+  return datacenter !== undefined && datacenter !== 'all' && datacenter !== services.datacenter;
+}
+
+/** A renewal that is not even well-formed, with what was sent as its lease id. */
+export type FailedRenewal = FailedItem & { readonly leaseId: string };
+
+/** Renews many at once. One that is not well-formed fails alone. */
+export async function renewMany(
+  ctx: { readonly access: Access; readonly services: ApiServices },
+  face: LeaseFace,
+  input: { readonly localTimeMs: number; readonly renewals: readonly unknown[] },
+): Promise<{ results: (LeaseRenewResult | FailedRenewal)[] }> {
+  const renewals: GrantRef[] = [];
+  const failed: FailedRenewal[] = [];
+  for (const renewal of input.renewals) {
+    const parsed = grantRefSchema.safeParse(renewal);
+    if (parsed.success) renewals.push(parsed.data);
+    else {
+      const problem = failedItem(ctx.services, 'heartbeat', parsed.error);
+      failed.push({ ...problem, leaseId: leaseIdIn(renewal) });
+    }
+  }
+  const { localTimeMs } = input;
+  const renewed =
+    renewals.length === 0
+      ? []
+      : await face.heartbeat({ localTimeMs, renewals }, callerOf(ctx.access));
+  return { results: [...renewed, ...failed] };
+}
+
+const LEASE_ID_LENGTH_MAX = 64;
+
+function leaseIdIn(renewal: unknown): string {
+  const isObject = typeof renewal === 'object' && renewal !== null && 'leaseId' in renewal;
+  const leaseId = isObject ? renewal.leaseId : undefined;
+  return typeof leaseId === 'string' ? leaseId.slice(0, LEASE_ID_LENGTH_MAX) : '';
+}
