@@ -1,5 +1,11 @@
 /** The pure part of Leasehold: it runs anywhere, reads no clock and opens nothing. */
 export type { Clock, IdSource } from './kernel/clock.ts';
+export {
+  type BatchFailure,
+  type Coalescer,
+  type CoalescerOptions,
+  createCoalescer,
+} from './kernel/coalesce.ts';
 export { DRONE_STATUSES, type DroneStatus } from './kernel/drone-status.ts';
 export {
   ERROR_CODES,

@@ -1,207 +1,22 @@
-/**
- * The coalescer: many callers, few statements.
- *
- * While statements are in flight, calls of the same kind wait in a queue; the next statement takes
- * all of the queue that it may. An idle system adds no delay: the first call leaves at once. This
- * is where the throughput comes from: 100 acquires in one statement cost about as much as seven
- * sent alone.
- *
- * What it promises:
- *
- * - A batch holds each key of {@link CoalescerOptions.keysOf} at most once, and never one that is in
- *   a batch in flight: `on conflict` fails a statement that meets a row twice, and two statements
- *   that want one row would only wait for each other. The later call goes into a later batch, so
- *   calls for one key are carried out in the order in which they came.
- * - One bad item never fails its neighbours: a batch that fails with a data error is split in
- *   halves until the bad item is alone; one that fails by contention is tried once more, then split.
- * - A caller that gave up while it was queued is dropped when the batch is formed. One that gave up
- *   later is not waited for, but its statement goes on: see `outcome unknown` in the store.
- * - Bounds: `batchSizeMax` items in a statement, `inFlightMax` statements at once, `queueMax` calls
- *   waiting; beyond that a call is refused at once instead of being late.
- */
-import { LeaseError } from '../kernel/errors.ts';
+/** The coalescer of the kernel, for statements: what they throw is judged as the database's. */
+import {
+  createCoalescer as createKernelCoalescer,
+  type BatchFailure,
+  type Coalescer,
+  type CoalescerOptions as KernelOptions,
+} from '../kernel/coalesce.ts';
 import { databaseFailureOf } from './database-errors.ts';
 
-export interface CoalescerOptions<Item, Answer> {
-  /**
-   * Carries out one statement. Answers in the order of the items, one for each; an item that must be
-   * tried again alone is answered by a promise, so that its neighbours do not wait for it.
-   */
-  readonly run: (items: readonly Item[]) => Promise<readonly (Answer | Promise<Answer>)[]>;
-  /** What may be in flight only once: a resource, a lease id, an idempotency key. */
-  readonly keysOf: (item: Item) => readonly string[];
-  readonly batchSizeMax: number;
-  readonly inFlightMax: number;
-  readonly queueMax: number;
-  /**
-   * Whether a statement leaves at the end of the turn of the event loop, and not with its first
-   * call. What one read of a socket brought then travels together; the wait is the time that it
-   * takes to go through it, and nothing on an idle system.
-   */
-  readonly isGathering?: boolean | undefined;
-  /** Told the size of every batch, for metrics. */
-  readonly onBatch?: ((size: number) => void) | undefined;
-}
+export type CoalescerOptions<Item, Answer> = Omit<KernelOptions<Item, Answer>, 'failureOf'>;
 
-export interface Coalescer<Item, Answer> {
-  /** @throws {LeaseError} `request.rate_limited` when the queue is full; else what `run` throws. */
-  submit(item: Item, signal?: AbortSignal): Promise<Answer>;
-  /**
-   * The same for many at once, which travel together as far as they may: one call of a thousand
-   * items costs one statement, not a first one for its first item. Answers in the order of the
-   * items; fails when one of them fails.
-   */
-  submitAll(items: readonly Item[], signal?: AbortSignal): Promise<Answer[]>;
-}
-
-interface Call<Item, Answer> {
-  readonly item: Item;
-  readonly keys: readonly string[];
-  readonly signal: AbortSignal | undefined;
-  readonly resolve: (answer: Answer | Promise<Answer>) => void;
-  readonly reject: (error: unknown) => void;
-}
-
+/** @see {@link Coalescer} */
 export function createCoalescer<Item, Answer>(
   options: CoalescerOptions<Item, Answer>,
 ): Coalescer<Item, Answer> {
-  return new Coalescing(options);
+  return createKernelCoalescer({ ...options, failureOf: batchFailureOf });
 }
 
-class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
-  readonly #options: CoalescerOptions<Item, Answer>;
-  readonly #keysInFlight = new Set<string>();
-  #queue: Call<Item, Answer>[] = [];
-  #inFlightCount = 0;
-  #isGathering = false;
-
-  constructor(options: CoalescerOptions<Item, Answer>) {
-    this.#options = options;
-  }
-
-  submit(item: Item, signal?: AbortSignal): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      this.#enqueue([{ ...this.#callOf(item, signal), resolve, reject }], reject);
-    });
-  }
-
-  submitAll(items: readonly Item[], signal?: AbortSignal): Promise<Answer[]> {
-    if (items.length === 0) return Promise.resolve([]);
-    return new Promise((resolve, reject) => {
-      const answers = new Array<Answer>(items.length);
-      let missingCount = items.length;
-      const calls = items.map((item, place) => {
-        const take = (answer: Answer | Promise<Answer>): void => {
-          // One promise for all of a call; only what is tried again alone has one of its own.
-          if (answer instanceof Promise) {
-            answer.then(take, reject);
-            return;
-          }
-          answers[place] = answer;
-          missingCount -= 1;
-          if (missingCount === 0) resolve(answers);
-        };
-        return { ...this.#callOf(item, signal), resolve: take, reject };
-      });
-      this.#enqueue(calls, reject);
-    });
-  }
-
-  #callOf(
-    item: Item,
-    signal: AbortSignal | undefined,
-  ): Pick<Call<Item, Answer>, 'item' | 'keys' | 'signal'> {
-    return { item, keys: this.#options.keysOf(item), signal };
-  }
-
-  #enqueue(calls: readonly Call<Item, Answer>[], reject: (error: unknown) => void): void {
-    if (this.#queue.length + calls.length > this.#options.queueMax) {
-      reject(new LeaseError('request.rate_limited'));
-      return;
-    }
-    for (const call of calls) this.#queue.push(call);
-    this.#arrived();
-  }
-
-  /** Something has come into the queue, or room in flight. */
-  #arrived(): void {
-    if (this.#options.isGathering !== true) {
-      this.#pump();
-    } else if (!this.#isGathering) {
-      this.#isGathering = true;
-      // eslint-disable-next-line no-restricted-globals -- no time: the end of this turn of the event loop
-      setImmediate(() => {
-        this.#isGathering = false;
-        this.#pump();
-      });
-    }
-  }
-
-  #pump(): void {
-    while (this.#inFlightCount < this.#options.inFlightMax && this.#queue.length > 0) {
-      const batch = this.#takeBatch();
-      if (batch.length === 0) return;
-      this.#inFlightCount += 1;
-      void this.#carryOut(batch).finally(() => {
-        this.#inFlightCount -= 1;
-        for (const call of batch) for (const key of call.keys) this.#keysInFlight.delete(key);
-        this.#arrived();
-      });
-    }
-  }
-
-  /** Takes from the queue what one statement may hold, in order; the rest keeps its place. */
-  #takeBatch(): Call<Item, Answer>[] {
-    const batch: Call<Item, Answer>[] = [];
-    const rest: Call<Item, Answer>[] = [];
-    // A key that stays behind blocks its later calls too, so that they keep their order.
-    const blocked = new Set<string>();
-    for (const call of this.#queue) {
-      if (call.signal?.aborted === true) {
-        call.reject(call.signal.reason);
-        continue;
-      }
-      const isFree = call.keys.every((key) => !this.#keysInFlight.has(key) && !blocked.has(key));
-      if (isFree && batch.length < this.#options.batchSizeMax) {
-        batch.push(call);
-        for (const key of call.keys) this.#keysInFlight.add(key);
-      } else {
-        rest.push(call);
-        for (const key of call.keys) blocked.add(key);
-      }
-    }
-    this.#queue = rest;
-    return batch;
-  }
-
-  async #carryOut(batch: readonly Call<Item, Answer>[], triesLeft = 1): Promise<void> {
-    this.#options.onBatch?.(batch.length);
-    let answers: readonly (Answer | Promise<Answer>)[];
-    try {
-      answers = await this.#options.run(batch.map((call) => call.item));
-    } catch (error) {
-      await this.#recover(batch, triesLeft, error);
-      return;
-    }
-    batch.forEach((call, index) => {
-      call.resolve(answers[index] as Answer);
-    });
-  }
-
-  async #recover(
-    batch: readonly Call<Item, Answer>[],
-    triesLeft: number,
-    error: unknown,
-  ): Promise<void> {
-    const failure = databaseFailureOf(error);
-    if (failure === 'contention' && triesLeft > 0) {
-      await this.#carryOut(batch, triesLeft - 1);
-    } else if ((failure === 'contention' || failure === 'data') && batch.length > 1) {
-      const middle = Math.ceil(batch.length / 2);
-      await this.#carryOut(batch.slice(0, middle));
-      await this.#carryOut(batch.slice(middle));
-    } else {
-      for (const call of batch) call.reject(error);
-    }
-  }
+function batchFailureOf(error: unknown): BatchFailure | undefined {
+  const failure = databaseFailureOf(error);
+  return failure === 'contention' || failure === 'data' ? failure : undefined;
 }
