@@ -15,7 +15,7 @@ const DEPENDENCIES = {
   'scope:kit': ['scope:kit'],
   'scope:core': ['scope:core', 'scope:kit'],
   'scope:api': ['scope:api', 'scope:core', 'scope:kit'],
-  'scope:client': ['scope:client', 'scope:api', 'scope:core'],
+  'scope:client': ['scope:client', 'scope:api', 'scope:core', 'scope:kit'],
   'scope:test': ['scope:test', 'scope:client', 'scope:api', 'scope:core', 'scope:kit'],
   'scope:controller': ['scope:api', 'scope:core', 'scope:kit'],
   'scope:drone': ['scope:client', 'scope:api', 'scope:core', 'scope:kit'],

@@ -36,6 +36,12 @@ export const ERROR_CODES = {
     text: 'The connection to the database was lost while the request was carried out; its outcome is unknown.',
     doc: 'Send the request again with its idempotency key: it is carried out at most once.',
   },
+  'request.unreachable': {
+    http: 503,
+    retryable: true,
+    text: 'No controller can be reached.',
+    doc: 'Thrown by the client library when no connection came about: nothing was sent. Check the address, and `leasehold doctor`.',
+  },
   'request.not_found': {
     http: 404,
     retryable: false,
@@ -125,6 +131,12 @@ export const ERROR_CODES = {
     retryable: false,
     text: 'The lease was lost.',
     doc: 'Thrown by the client library, and the reason of its signal. `details.reason` says how: expired, superseded, revoked, released or unreachable. Stop the work; what it guards may be held by another.',
+  },
+  'lease.unconfirmed': {
+    http: 409,
+    retryable: true,
+    text: 'Whether the lease is still held has to be asked first.',
+    doc: 'Thrown by `assertHeld()` of the client library after the process stood still for more than a second: the question is on its way. `await lease.confirm()` waits for the answer.',
   },
   'lease.not_held': {
     http: 409,
