@@ -16,6 +16,10 @@ import { addDronesLs } from './commands/drones/ls.ts';
 import { addDronesMarkLost } from './commands/drones/mark-lost.ts';
 import { addDronesShow } from './commands/drones/show.ts';
 import { addDronesUndrain } from './commands/drones/undrain.ts';
+import { addEnvHistory } from './commands/env/history.ts';
+import { addEnvLs } from './commands/env/ls.ts';
+import { addEnvRevoke } from './commands/env/revoke.ts';
+import { addEnvShow } from './commands/env/show.ts';
 import { addKeysAllowRenewal } from './commands/keys/allow-renewal.ts';
 import { addKeysBlockRenewal } from './commands/keys/block-renewal.ts';
 import { addKeysHistory } from './commands/keys/history.ts';
@@ -23,6 +27,14 @@ import { addKeysLs } from './commands/keys/ls.ts';
 import { addKeysRevoke } from './commands/keys/revoke.ts';
 import { addKeysShow } from './commands/keys/show.ts';
 import { addKeysWaiters } from './commands/keys/waiters.ts';
+import { addLeasesAllowRenewal } from './commands/leases/allow-renewal.ts';
+import { addLeasesBlockRenewal } from './commands/leases/block-renewal.ts';
+import { addLeasesHistory } from './commands/leases/history.ts';
+import { addLeasesLs } from './commands/leases/ls.ts';
+import { addLeasesRevoke } from './commands/leases/revoke.ts';
+import { addLeasesShow } from './commands/leases/show.ts';
+import { addLeasesTree } from './commands/leases/tree.ts';
+import { addLeasesWaiters } from './commands/leases/waiters.ts';
 import { addMigrate } from './commands/migrate.ts';
 import { addTokensCreate } from './commands/tokens/create.ts';
 import { addTokensLs } from './commands/tokens/ls.ts';
@@ -59,6 +71,25 @@ const GROUPS: readonly (readonly [
       addKeysWaiters,
       addKeysHistory,
     ],
+  ],
+  [
+    'leases',
+    'Look at leases, take them away, and run commands under them',
+    [
+      addLeasesLs,
+      addLeasesShow,
+      addLeasesTree,
+      addLeasesWaiters,
+      addLeasesRevoke,
+      addLeasesBlockRenewal,
+      addLeasesAllowRenewal,
+      addLeasesHistory,
+    ],
+  ],
+  [
+    'env',
+    'Look at environments, and take them away',
+    [addEnvLs, addEnvShow, addEnvRevoke, addEnvHistory],
   ],
   [
     'backends',

@@ -6,6 +6,9 @@ type ItemOf<Query extends (...args: never[]) => Promise<{ items: readonly unknow
 >['items'][number];
 
 export type EventView = ItemOf<ControllerApi['keys']['history']['query']>;
+export type LeaseView = ItemOf<ControllerApi['leases']['list']['query']>;
+export type LeaseTreeNode = ItemOf<ControllerApi['leases']['tree']['query']>;
+export type LeaseWaiterView = ItemOf<ControllerApi['leases']['waiters']['query']>;
 export type DroneView = ItemOf<ControllerApi['drones']['list']['query']>;
 export type BackendView = ItemOf<ControllerApi['backends']['list']['query']>;
 export type AuditView = ItemOf<ControllerApi['audit']['list']['query']>;

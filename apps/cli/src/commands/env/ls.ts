@@ -1,0 +1,19 @@
+import type { Command } from 'commander';
+import type { Cli } from '../../cli.ts';
+import { moreText } from '../../options.ts';
+import { leaseTable } from '../../output/lease-text.ts';
+import { leaseListInput, withLeaseFilters, type LeaseLsOptions } from '../leases/ls.ts';
+
+/** `leasehold env ls`. */
+export function addEnvLs(cli: Cli, parent: Command): void {
+  withLeaseFilters(
+    cli.leaf(parent, 'ls', 'List environments, who holds them, and for which action'),
+  ).action(async (options: LeaseLsOptions) => {
+    const page = await cli.client().environments.list.query(leaseListInput(options));
+    cli.show(page, () =>
+      page.items.length === 0
+        ? 'No environments.'
+        : `${leaseTable('environment', page.items)}${moreText(page.nextCursor)}`,
+    );
+  });
+}

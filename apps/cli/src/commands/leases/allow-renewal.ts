@@ -1,0 +1,27 @@
+import type { Command } from 'commander';
+import type { Cli } from '../../cli.ts';
+import { findLease, LEASES, withScope } from '../../lease-lookup.ts';
+import { withReason } from '../../options.ts';
+import { parseScope, scopeText } from '../../scope.ts';
+
+/** `leasehold leases allow-renewal`. */
+export function addLeasesAllowRenewal(cli: Cli, parent: Command): void {
+  const command = cli.leaf(
+    parent,
+    'allow-renewal <scope>',
+    'Undo block-renewal, as long as the lease has not run out; a holder that has stopped stays so',
+  );
+  withReason(withScope(command), false).action(
+    async (text: string, { namespace, reason }: { namespace?: string; reason?: string }) => {
+      const client = cli.client();
+      const scope = parseScope(text, namespace);
+      const { leaseId } = await findLease(LEASES, client, scope);
+      const answer = await client.leases.allowRenewal.mutate({ leaseId, reason });
+      cli.show(answer, () =>
+        answer.changed
+          ? `${scopeText(scope)} may be renewed again.`
+          : `Nothing changed: renewal of ${scopeText(scope)} was allowed already, or nobody holds it.`,
+      );
+    },
+  );
+}

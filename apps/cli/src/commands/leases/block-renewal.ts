@@ -1,0 +1,27 @@
+import type { Command } from 'commander';
+import type { Cli } from '../../cli.ts';
+import { findLease, LEASES, withScope } from '../../lease-lookup.ts';
+import { withReason } from '../../options.ts';
+import { parseScope, scopeText } from '../../scope.ts';
+
+/** `leasehold leases block-renewal`. */
+export function addLeasesBlockRenewal(cli: Cli, parent: Command): void {
+  const command = cli.leaf(
+    parent,
+    'block-renewal <scope>',
+    'Let a lease run out: it is not renewed any more, and its holder stops by its deadline',
+  );
+  withReason(withScope(command), false).action(
+    async (text: string, { namespace, reason }: { namespace?: string; reason?: string }) => {
+      const client = cli.client();
+      const scope = parseScope(text, namespace);
+      const { leaseId } = await findLease(LEASES, client, scope);
+      const answer = await client.leases.blockRenewal.mutate({ leaseId, reason });
+      cli.show(answer, () =>
+        answer.changed
+          ? `${scopeText(scope)} is not renewed any more, and runs out.`
+          : `Nothing changed: renewal of ${scopeText(scope)} was blocked already, or nobody holds it.`,
+      );
+    },
+  );
+}

@@ -1,0 +1,22 @@
+import type { Command } from 'commander';
+import type { Cli } from '../../cli.ts';
+import { withScope } from '../../lease-lookup.ts';
+import { moreText, withPage, type PageOptions } from '../../options.ts';
+import { eventTable } from '../../output/lease-text.ts';
+import { parseScope } from '../../scope.ts';
+
+/** `leasehold leases history`. */
+export function addLeasesHistory(cli: Cli, parent: Command): void {
+  withPage(withScope(cli.leaf(parent, 'history <scope>', 'Show what happened to a lease'))).action(
+    async (text: string, options: PageOptions & { namespace?: string }) => {
+      const { namespace, limit, cursor } = options;
+      const scope = parseScope(text, namespace);
+      const page = await cli.client().leases.history.query({ ...scope, limit, cursor });
+      cli.show(page, () =>
+        page.items.length === 0
+          ? 'Nothing has happened to this lease, as far back as events are kept.'
+          : `${eventTable(page.items)}${moreText(page.nextCursor)}`,
+      );
+    },
+  );
+}

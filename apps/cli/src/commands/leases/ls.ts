@@ -1,0 +1,64 @@
+import { PHASES } from '@leasehold/keys-core';
+import type { LeaseListInput } from '@leasehold/keys-core/leases';
+import { Option, type Command } from 'commander';
+import type { Cli } from '../../cli.ts';
+import { moreText, withPage, type PageOptions } from '../../options.ts';
+import { leaseTable } from '../../output/lease-text.ts';
+import type { LeaseView } from '../../views.ts';
+
+/** How a list of leases or environments is asked for. */
+export interface LeaseLsOptions extends PageOptions {
+  readonly namespace?: string;
+  readonly children: boolean;
+  readonly name?: string;
+  readonly prefix?: string;
+  readonly phase?: LeaseView['phase'];
+  readonly holder?: string;
+  readonly datacenter?: string;
+  readonly sort?: (typeof SORTS)[number];
+  readonly desc?: boolean;
+}
+
+const SORTS = ['name', 'grantedAt', 'expiresAt'] as const satisfies NonNullable<
+  LeaseListInput['sort']
+>[];
+
+/** `leasehold leases ls`. */
+export function addLeasesLs(cli: Cli, parent: Command): void {
+  withLeaseFilters(
+    cli.leaf(parent, 'ls', 'List leases, who holds them, and for how much longer'),
+  ).action(async (options: LeaseLsOptions) => {
+    const page = await cli.client().leases.list.query(leaseListInput(options));
+    cli.show(page, () =>
+      page.items.length === 0
+        ? 'No leases.'
+        : `${leaseTable('lease', page.items)}${moreText(page.nextCursor)}`,
+    );
+  });
+}
+
+/** Adds what a list is filtered, sorted and cut by. */
+export function withLeaseFilters(command: Command): Command {
+  return withPage(command)
+    .option('--namespace <namespace>', 'in this namespace and its children')
+    .option('--no-children', 'with --namespace: not in its children')
+    .option('--name <name>', 'of this key')
+    .option('--prefix <text>', 'whose key begins with this')
+    .addOption(new Option('--phase <phase>', 'in this phase').choices(PHASES))
+    .option('--holder <holder>', 'of this holder')
+    .option('--datacenter <name>', 'of this datacenter')
+    .addOption(new Option('--sort <field>', 'in this order').choices(SORTS))
+    .option('--desc', 'the other way round');
+}
+
+/** The filters as the API takes them. */
+export function leaseListInput(
+  options: LeaseLsOptions,
+): LeaseListInput & { datacenter?: string | undefined } {
+  const { children, desc, ...same } = options;
+  return {
+    ...same,
+    includeChildren: children,
+    direction: desc === true ? 'desc' : undefined,
+  };
+}

@@ -1,0 +1,76 @@
+import type { Command } from 'commander';
+import type { Cli } from '../../cli.ts';
+import { refusal } from '../../failure.ts';
+import { findLease, LEASES, withScope, type LeaseFace } from '../../lease-lookup.ts';
+import { withReason } from '../../options.ts';
+import { printable } from '../../output/printable.ts';
+import { parseScope, scopeText, type Scope } from '../../scope.ts';
+
+/** How a lease or an environment is taken away. */
+export interface LeaseRevokeOptions {
+  readonly namespace?: string;
+  readonly reason: string;
+  readonly force?: boolean;
+}
+
+const HELP = `
+Without --force, the lease is not renewed any more and its holder is told to stop. It is free when
+the holder has released it, or when it has run out.
+
+--force ends the grant at once, and the lease is free: no renewal, release or fenced transaction of
+it succeeds any more. A holder that is connected is told so; one that cannot be reached may go on
+working until the moment that is printed. Only the fencing token tells its work apart.`;
+
+/** `leasehold leases revoke`. */
+export function addLeasesRevoke(cli: Cli, parent: Command): void {
+  withRevokeOptions(cli.leaf(parent, 'revoke <scope>', 'Take a lease from its holder')).action(
+    async (text: string, options: LeaseRevokeOptions) => {
+      const client = cli.client();
+      const scope = parseScope(text, options.namespace);
+      const lease = await findLease(LEASES, client, scope);
+      const answer = await client.leases.revoke.mutate(revokeInput(lease.leaseId, options));
+      assertHeld(LEASES, answer.outcome, { scope, phase: lease.phase });
+      cli.show(answer, () => revokedText(scope, lease.holder, answer));
+    },
+  );
+}
+
+/** Adds what a revocation takes, and says what it does. */
+export function withRevokeOptions(command: Command): Command {
+  return withReason(withScope(command), true)
+    .option('--force', 'end the grant now, without asking its holder')
+    .addHelpText('after', HELP);
+}
+
+/** What the API takes. */
+export function revokeInput(
+  leaseId: string,
+  { force, reason }: LeaseRevokeOptions,
+): { leaseId: string; mode: 'graceful' | 'force'; reason: string } {
+  return { leaseId, mode: force === true ? 'force' : 'graceful', reason };
+}
+
+/** @throws {CliFailure} `lease.not_held` when there was no grant to take away. */
+export function assertHeld(
+  face: LeaseFace,
+  outcome: 'revoking' | 'revoked' | 'gone',
+  { scope, phase }: { readonly scope: Scope; readonly phase: string },
+): void {
+  if (outcome !== 'gone') return;
+  throw refusal(
+    `${face.noun}.not_held`,
+    `Nobody holds ${scopeText(scope)}: it ${phase === 'held' || phase === 'expiring' ? 'has ended meanwhile' : `is ${phase}`}.`,
+  );
+}
+
+/** What people are told: what has changed, and until when somebody may still act as if it had not. */
+export function revokedText(
+  scope: Scope,
+  holder: string,
+  { outcome, stopsBy }: { readonly outcome: string; readonly stopsBy: string | null },
+): string {
+  const until = stopsBy ?? 'its last deadline';
+  return outcome === 'revoking'
+    ? `${scopeText(scope)} is being revoked: ${printable(holder)} was told to stop, and it is free by ${until}.`
+    : `${scopeText(scope)} was revoked and is free. If ${printable(holder)} cannot be reached, it may act until ${until}.`;
+}

@@ -1,0 +1,15 @@
+import type { Command } from 'commander';
+import type { Cli } from '../../cli.ts';
+import { findLease, LEASES, withScope } from '../../lease-lookup.ts';
+import { leaseDetails } from '../../output/lease-text.ts';
+import { parseScope } from '../../scope.ts';
+
+/** `leasehold leases show`. */
+export function addLeasesShow(cli: Cli, parent: Command): void {
+  withScope(cli.leaf(parent, 'show <scope>', 'Show one lease')).action(
+    async (text: string, { namespace }: { namespace?: string }) => {
+      const lease = await findLease(LEASES, cli.client(), parseScope(text, namespace));
+      cli.show(lease, () => leaseDetails('lease', lease));
+    },
+  );
+}

@@ -1,0 +1,34 @@
+import type { Command } from 'commander';
+import type { Cli } from '../../cli.ts';
+import { printable } from '../../output/printable.ts';
+import { tableText, type Column } from '../../output/table.ts';
+import type { LeaseTreeNode } from '../../views.ts';
+
+const COLUMNS: readonly Column<LeaseTreeNode>[] = [
+  { head: 'namespace', text: nameInTree },
+  ...(['held', 'expiring', 'expired', 'free', 'waiters'] as const).map(
+    (count): Column<LeaseTreeNode> => ({
+      head: count,
+      text: (node) => String(node[count]),
+      align: 'right',
+    }),
+  ),
+];
+
+/** `leasehold leases tree`. */
+export function addLeasesTree(cli: Cli, parent: Command): void {
+  cli
+    .leaf(parent, 'tree [namespace]', 'Count leases by namespace, children included')
+    .action(async (namespace: string | undefined) => {
+      const tree = await cli.client().leases.tree.query({ namespace });
+      cli.show(tree, () =>
+        tree.items.length === 0 ? 'No leases.' : tableText(tree.items, COLUMNS),
+      );
+    });
+}
+
+/** The whole name, so that it can be grepped and pasted, indented by how deep it lies. */
+function nameInTree({ namespace }: LeaseTreeNode): string {
+  if (namespace === '') return '(root)';
+  return `${'  '.repeat(namespace.split('.').length)}${printable(namespace)}`;
+}

@@ -1,0 +1,86 @@
+import { scopeText } from '../scope.ts';
+import type { EventView, LeaseView, LeaseWaiterView } from '../views.ts';
+import { agoText, durationText } from './duration.ts';
+import { printable, printableOr } from './printable.ts';
+import { detailsText, tableText, type Column } from './table.ts';
+
+/** What is left of a grant; nothing for what nobody holds. */
+function remainingText(lease: LeaseView): string {
+  return isHeld(lease) ? durationText(lease.remainingMs) : '-';
+}
+
+function isHeld({ phase }: LeaseView): boolean {
+  return phase === 'held' || phase === 'expiring';
+}
+
+const FIRST_COLUMNS = {
+  lease: { head: 'lease', text: scopeText },
+  environment: { head: 'environment', text: scopeText },
+} satisfies Record<string, Column<LeaseView>>;
+
+const COLUMNS: readonly Column<LeaseView>[] = [
+  { head: 'phase', text: (lease) => lease.phase },
+  { head: 'remaining', text: remainingText, align: 'right' },
+  { head: 'holder', text: (lease) => printableOr(lease.holder) },
+  { head: 'action', text: (lease) => printableOr(lease.action, '') },
+  { head: 'token', text: (lease) => lease.fencingToken },
+  { head: 'granted', text: (lease) => agoText(lease.grantedAt, lease.asOf) },
+  {
+    head: 'waiters',
+    text: (lease) => (lease.waiters === 0 ? '' : String(lease.waiters)),
+    align: 'right',
+  },
+  { head: 'comment', text: (lease) => printableOr(lease.comment, '') },
+];
+
+/** Leases or environments, one per line. */
+export function leaseTable(noun: keyof typeof FIRST_COLUMNS, leases: readonly LeaseView[]): string {
+  return tableText(leases, [FIRST_COLUMNS[noun], ...COLUMNS]);
+}
+
+/** Everything about one lease or environment. What no longer holds is said to be over. */
+export function leaseDetails(noun: 'lease' | 'environment', lease: LeaseView): string {
+  return detailsText([
+    [noun, scopeText(lease)],
+    ['phase', lease.phase],
+    ['remaining', remainingText(lease)],
+    [isHeld(lease) ? 'holder' : 'last holder', printableOr(lease.holder)],
+    ...(lease.action === null ? [] : [['action', printable(lease.action)] as const]),
+    ['comment', printableOr(lease.comment)],
+    ['metadata', lease.metadata == null ? '-' : printable(JSON.stringify(lease.metadata))],
+    ['fencing token', lease.fencingToken],
+    ['lease id', lease.leaseId],
+    ['granted', `${lease.grantedAt}, ${agoText(lease.grantedAt, lease.asOf)}`],
+    ['renewed', `${lease.renewedAt}, ${agoText(lease.renewedAt, lease.asOf)}`],
+    ['expires', isHeld(lease) ? lease.expiresAt : '-'],
+    ['time to live', durationText(lease.ttlMs)],
+    ['renewal', lease.renewable ? 'allowed' : 'blocked'],
+    ['waiters', String(lease.waiters)],
+    ['datacenter', lease.datacenter],
+  ]);
+}
+
+const WAITER_COLUMNS: readonly Column<LeaseWaiterView>[] = [
+  { head: 'waiter', text: (waiter) => printable(waiter.waiter) },
+  { head: 'waits for', text: (waiter) => durationText(waiter.waitedMs), align: 'right' },
+  { head: 'since', text: (waiter) => waiter.since },
+];
+
+/** Who stands in line, first in line first. */
+export function waiterTable(waiters: readonly LeaseWaiterView[]): string {
+  return tableText(waiters, WAITER_COLUMNS);
+}
+
+const EVENT_COLUMNS: readonly Column<EventView>[] = [
+  { head: 'at', text: (event) => event.at },
+  { head: 'event', text: (event) => event.kind },
+  { head: 'token', text: (event) => event.fencingToken },
+  { head: 'actor', text: (event) => printable(event.actor) },
+  { head: 'reason', text: (event) => (event.reason === null ? '' : printable(event.reason)) },
+  { head: 'lease id', text: (event) => event.leaseId },
+];
+
+/** What happened, one event per line. */
+export function eventTable(events: readonly EventView[]): string {
+  return tableText(events, EVENT_COLUMNS);
+}

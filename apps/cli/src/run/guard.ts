@@ -1,0 +1,118 @@
+import type {
+  CommandEnd,
+  GuardDeadlines,
+  GuardOrder,
+  GuardReport,
+  StopCause,
+} from './guard-protocol.ts';
+
+/** The processes of one command; {@link launchCommand} in production. */
+export interface CommandGroup {
+  readonly pid: number;
+  /** Sends a signal to all of them. Nothing happens when there are none left. */
+  signal(signal: NodeJS.Signals): void;
+  /** Fulfilled when the command has ended and the rest of its group is gone. */
+  readonly ended: Promise<CommandEnd>;
+}
+
+export interface GuardOptions {
+  /** Reads the boot clock. */
+  readonly nowMs: () => number;
+  readonly launch: (
+    command: readonly string[],
+    environment: Readonly<Record<string, string>>,
+  ) => Promise<CommandGroup>;
+  readonly report: (report: GuardReport) => void;
+}
+
+/** Runs one command and ends it in time; see the protocol in `guard-protocol.ts`. */
+export class Guard {
+  readonly #options: GuardOptions;
+  #isStarted = false;
+  #group: CommandGroup | undefined;
+  #deadlines: GuardDeadlines = { softAtMs: -Infinity, hardAtMs: -Infinity };
+  #stopping: 'soft' | 'hard' | undefined;
+
+  constructor(options: GuardOptions) {
+    this.#options = options;
+  }
+
+  /** Carries out an order. What is due by the clock comes first. */
+  take(order: GuardOrder): void {
+    this.tick();
+    switch (order.type) {
+      case 'start':
+        void this.#start(order);
+        return;
+      case 'extend':
+        this.#extend(order.deadlines);
+        return;
+      case 'signal':
+        this.#group?.signal(order.signal);
+        return;
+      case 'stop':
+        this.#stop(order.kind, 'asked');
+    }
+  }
+
+  /** Stops the command whose deadlines have passed. */
+  tick(): void {
+    const nowMs = this.#options.nowMs();
+    if (nowMs >= this.#deadlines.hardAtMs) this.#stop('hard', 'deadline');
+    else if (nowMs >= this.#deadlines.softAtMs) this.#stop('soft', 'deadline');
+  }
+
+  /** The command line is gone: nobody renews any more. @returns whether a command still runs. */
+  orphaned(): boolean {
+    this.tick();
+    this.#stop('soft', 'orphaned');
+    return this.#isStarted;
+  }
+
+  async #start(order: GuardOrder & { type: 'start' }): Promise<void> {
+    if (this.#isStarted) return;
+    const { report, nowMs, launch } = this.#options;
+    if (nowMs() >= order.deadlines.softAtMs) {
+      report({ type: 'not_started', problem: 'the lease had run out before it could be started' });
+      return;
+    }
+    this.#isStarted = true;
+    this.#deadlines = order.deadlines;
+    try {
+      const group = await launch(order.command, order.environment);
+      this.#group = group;
+      report({ type: 'started', pid: group.pid });
+      // A stop that came while it was being started has found nothing to stop.
+      if (this.#stopping !== undefined) group.signal('SIGKILL');
+      this.tick();
+      const end = await group.ended;
+      this.#group = undefined;
+      report({ type: 'ended', ...end });
+    } catch (error) {
+      report({
+        type: 'not_started',
+        problem: error instanceof Error ? error.message : String(error),
+      });
+    } finally {
+      this.#isStarted = false;
+    }
+  }
+
+  #extend(deadlines: GuardDeadlines): void {
+    if (this.#stopping !== undefined || deadlines.hardAtMs <= this.#deadlines.hardAtMs) return;
+    this.#deadlines = deadlines;
+  }
+
+  #stop(kind: 'soft' | 'hard', cause: StopCause): void {
+    if (!this.#isStarted || this.#stopping === 'hard' || this.#stopping === kind) return;
+    this.#stopping = kind;
+    this.#options.report({ type: 'stopping', kind, cause });
+    if (kind === 'hard') {
+      this.#group?.signal('SIGKILL');
+      return;
+    }
+    this.#group?.signal('SIGTERM');
+    // One that was stopped, with Ctrl-Z, hears of it only when it goes on.
+    this.#group?.signal('SIGCONT');
+  }
+}

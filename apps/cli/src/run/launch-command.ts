@@ -1,0 +1,72 @@
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isErrorCode } from '../up/process-identity.ts';
+import { findCommand } from './find-command.ts';
+import type { CommandEnd } from './guard-protocol.ts';
+import type { CommandGroup } from './guard.ts';
+
+/** What the kernel is asked to do with the command when the guard dies: nothing, where it cannot. */
+export type DeathSignal = readonly string[];
+
+const PROBE_TIMEOUT_MS = 5_000;
+
+/** Finds out by trying whether `setpriv` can arm a parent-death signal: BusyBox's cannot. */
+export async function findDeathSignal(searchPath: string): Promise<DeathSignal> {
+  const setpriv = findCommand('setpriv', searchPath);
+  if (setpriv.outcome !== 'found') return [];
+  const command = ['--pdeathsig', 'KILL', '--'];
+  const works = await new Promise<boolean>((answer) => {
+    execFile(setpriv.path, [...command, 'true'], { timeout: PROBE_TIMEOUT_MS }, (error) => {
+      answer(error === null);
+    });
+  });
+  return works ? [setpriv.path, ...command] : [];
+}
+
+/**
+ * Starts a command as the leader of a session and a process group of its own, with the standard
+ * streams of this process.
+ * @throws {Error} when the system cannot start it.
+ */
+export async function launchCommand(
+  command: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<CommandGroup> {
+  const [file = '', ...args] = command;
+  const child = spawn(file, args, { env, stdio: 'inherit', detached: true });
+  await once(child, 'spawn');
+  const pid = child.pid ?? 0;
+  return {
+    pid,
+    signal: (signal) => {
+      signalGroup(pid, signal);
+    },
+    ended: endOf(child, pid),
+  };
+}
+
+/** How long is waited for the rest of a killed group to vanish: the kernel ends them at once. */
+const REST_MS_MAX = 1_000;
+const REST_POLL_MS = 10;
+
+async function endOf(child: ChildProcess, pid: number): Promise<CommandEnd> {
+  const [exitCode, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
+  for (let waitedMs = 0; waitedMs < REST_MS_MAX; waitedMs += REST_POLL_MS) {
+    if (!signalGroup(pid, 'SIGKILL')) break;
+    await delay(REST_POLL_MS);
+  }
+  return { exitCode, signal };
+}
+
+/** Signals every process of a group. @returns whether there was one. */
+export function signalGroup(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    process.kill(-pid, signal);
+    return true;
+  } catch (error) {
+    // Gone; or, on some systems, nothing but processes that have ended and were not waited for.
+    if (isErrorCode(error, 'ESRCH') || isErrorCode(error, 'EPERM')) return false;
+    throw error;
+  }
+}

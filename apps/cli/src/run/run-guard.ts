@@ -1,0 +1,63 @@
+import { createBootClock } from '@leasehold/service-kit';
+import { Guard } from './guard.ts';
+import type { GuardOrder, GuardReport } from './guard-protocol.ts';
+import { findDeathSignal, launchCommand } from './launch-command.ts';
+
+/** Signals that somebody sends to the guard itself: they are meant for what it guards. */
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/**
+ * Is the guard of the process that started this one over a channel, until there is nothing left to
+ * guard and nobody to guard it for; see `guard-protocol.ts`.
+ */
+export async function runGuard(
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<void> {
+  const clock = createBootClock();
+  const deathSignal = await findDeathSignal(environment['PATH'] ?? '');
+  const guard = new Guard({
+    nowMs: clock.nowMs,
+    launch: (command, added) =>
+      launchCommand([...deathSignal, ...command], { ...environment, ...added }),
+    report: (report) => {
+      tell(report);
+      if (isLast(report)) over.resolve();
+    },
+  });
+  const over = settledFromOutside();
+  const stopTicking = clock.onTick(() => {
+    guard.tick();
+  });
+  process.on('message', (order: GuardOrder) => {
+    guard.take(order);
+  });
+  for (const signal of SIGNALS) {
+    process.on(signal, () => {
+      guard.take({ type: 'signal', signal });
+    });
+  }
+  process.once('disconnect', () => {
+    if (!guard.orphaned()) over.resolve();
+  });
+  tell({ type: 'ready' });
+  if (!process.connected) over.resolve();
+  await over.promise;
+  stopTicking();
+}
+
+function tell(report: GuardReport): void {
+  // Whoever is gone hears nothing, and needs not to.
+  if (process.connected) process.send?.(report, undefined, undefined, () => undefined);
+}
+
+function isLast({ type }: GuardReport): boolean {
+  return type === 'ended' || type === 'not_started';
+}
+
+function settledFromOutside(): { promise: Promise<void>; resolve: () => void } {
+  let resolve = (): void => undefined;
+  const promise = new Promise<void>((fulfil) => {
+    resolve = fulfil;
+  });
+  return { promise, resolve };
+}

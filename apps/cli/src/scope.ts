@@ -1,0 +1,46 @@
+import { nameProblem, namespaceProblem } from '@leasehold/keys-core';
+import { usageFailure } from './failure.ts';
+import { printable } from './output/printable.ts';
+
+/** What a lease or an environment is called: a namespace, its segments joined by `.`, and a name. */
+export interface Scope {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** What a SCOPE on the command line is, for the help of every command that takes one. */
+export const SCOPE_HELP = `
+A SCOPE is NAMESPACE/KEY, the segments of the namespace joined by ".": user.update/42. Everything
+after the first "/" is the key. Without a "/" the whole of it is a key in the root namespace.
+With --namespace the whole SCOPE is the key, whatever is in it.`;
+
+/**
+ * Reads a SCOPE: see {@link SCOPE_HELP}. With a `namespace` of its own, all of the text is the name.
+ * @throws {CliFailure} `cli.usage` for what can be no scope.
+ */
+export function parseScope(text: string, namespace?: string): Scope {
+  const slash = text.indexOf('/');
+  const scope =
+    namespace !== undefined || slash === -1
+      ? { namespace: namespace ?? '', name: text }
+      : { namespace: text.slice(0, slash), name: text.slice(slash + 1) };
+  const problems = [
+    ['namespace', namespaceProblem(scope.namespace)],
+    ['key', nameProblem(scope.name)],
+  ] as const;
+  for (const [part, problem] of problems) {
+    if (problem !== undefined) {
+      throw usageFailure(
+        `The ${part} of the scope ${printable(text)} ${problem}.`,
+        'A scope is NAMESPACE/KEY, such as user.update/42.',
+      );
+    }
+  }
+  return scope;
+}
+
+/** A scope as {@link parseScope} reads it, for people: what a terminal must not get is escaped. */
+export function scopeText({ namespace, name }: Scope): string {
+  if (namespace !== '') return printable(`${namespace}/${name}`);
+  return printable(name.includes('/') ? `/${name}` : name);
+}
