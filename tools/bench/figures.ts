@@ -5,8 +5,9 @@ export interface Figure {
   readonly ours: string;
   readonly theirs: string;
   readonly result: string;
-  readonly goal: string;
-  readonly isMet: boolean;
+  /** Left out where two things are printed beside each other and neither is a limit. */
+  readonly goal?: string | undefined;
+  readonly isMet?: boolean | undefined;
 }
 
 const COUNT = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
@@ -38,8 +39,8 @@ export function tableOf(figures: readonly Figure[]): string {
       ours,
       theirs,
       result,
-      goal,
-      isMet ? 'met' : 'NOT MET',
+      goal ?? '',
+      verdict(isMet),
     ]),
   ];
   const widths = HEAD.map((_, column) =>
@@ -53,4 +54,9 @@ export function tableOf(figures: readonly Figure[]): string {
         .trimEnd(),
     )
     .join('\n');
+}
+
+function verdict(isMet: boolean | undefined): string {
+  if (isMet === undefined) return '';
+  return isMet ? 'met' : 'NOT MET';
 }

@@ -1,10 +1,14 @@
 import { measureConnect } from './connect.ts';
 import { measureDroneMemory } from './drone-memory.ts';
+import { measureExpiry } from './expiry.ts';
 import { tableOf, type Figure } from './figures.ts';
 import { measureGrants } from './grants.ts';
+import { measureHandover } from './handover.ts';
+import { measureLeaseRates } from './lease-rates.ts';
 import { openRig, type Rig } from './rig.ts';
 import { measureRenewals } from './renewals.ts';
 import { measureTableSize } from './table-size.ts';
+import { measureWaiters } from './waiters.ts';
 
 /** All measurements by the name that selects them, in the order in which they run. */
 const MEASUREMENTS: Record<string, (rig: Rig) => Promise<Figure[]>> = {
@@ -13,6 +17,10 @@ const MEASUREMENTS: Record<string, (rig: Rig) => Promise<Figure[]>> = {
   'table-size': measureTableSize,
   connect: measureConnect,
   'drone-memory': measureDroneMemory,
+  'lease-expiry': measureExpiry,
+  'lease-waiters': measureWaiters,
+  'lease-rates': measureLeaseRates,
+  handover: measureHandover,
 };
 
 async function main(args: readonly string[]): Promise<void> {

@@ -15,22 +15,33 @@ export interface Comparison {
 
 /** Runs both sides in turns (A B, B A, …) after one round of each that does not count. */
 export async function compare(ours: Side, theirs: Side, roundCount: number): Promise<Comparison> {
-  await ours.round();
-  await theirs.round();
-  const rates = { ours: [] as number[], theirs: [] as number[] };
+  const [first = [], second = []] = await takeTurns([ours, theirs], roundCount);
+  return compareRates(first, second);
+}
+
+/**
+ * Runs all sides in turns, each round with another one first, after one round of each that does not
+ * count. @returns the rates of each side, by its place.
+ */
+export async function takeTurns(sides: readonly Side[], roundCount: number): Promise<number[][]> {
+  for (const side of sides) await side.round();
+  const rates = sides.map((): number[] => []);
   for (let round = 0; round < roundCount; round += 1) {
-    if (round % 2 === 0) {
-      rates.ours.push(await ours.round());
-      rates.theirs.push(await theirs.round());
-    } else {
-      rates.theirs.push(await theirs.round());
-      rates.ours.push(await ours.round());
+    for (let turn = 0; turn < sides.length; turn += 1) {
+      const place = (turn + round) % sides.length;
+      const rate = await sides[place]?.round();
+      if (rate !== undefined) rates[place]?.push(rate);
     }
   }
+  return rates;
+}
+
+/** Compares rates that were taken in turns. */
+export function compareRates(ours: readonly number[], theirs: readonly number[]): Comparison {
   return {
-    ours: median(rates.ours),
-    theirs: median(rates.theirs),
-    ratio: median(rates.ours.map((rate, round) => rate / (rates.theirs[round] ?? Number.NaN))),
+    ours: median(ours),
+    theirs: median(theirs),
+    ratio: median(ours.map((rate, round) => rate / (theirs[round] ?? Number.NaN))),
   };
 }
 
@@ -39,6 +50,12 @@ export function median(values: readonly number[]): number {
   const middle = sorted.length / 2;
   const [low, high] = [sorted[Math.ceil(middle) - 1], sorted[Math.floor(middle)]];
   return low === undefined || high === undefined ? Number.NaN : (low + high) / 2;
+}
+
+/** The value that `share` of the values do not exceed: 0.5 is in the middle, 0.99 near the top. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
 }
 
 /** Runs `work` until it has taken `durationMs`, in `callerCount` loops. @returns calls per second. */

@@ -1,0 +1,28 @@
+import { mkdtemp } from 'node:fs/promises';
+import path from 'node:path';
+import type { BenchServers } from './bench-controller.ts';
+import { startChild } from './child.ts';
+import { insertTokenOf, type BenchDatabase, type Rig } from './rig.ts';
+
+/** Controllers of one installation. */
+export interface Controllers {
+  readonly urls: readonly string[];
+  /** Of a service. */
+  readonly token: string;
+}
+
+/** Starts controllers, each a process of its own, which end with the rig. */
+export async function startControllers(
+  rig: Rig,
+  database: BenchDatabase,
+  count: number,
+): Promise<Controllers> {
+  const urls: string[] = [];
+  for (let place = 0; place < count; place += 1) {
+    const home = await mkdtemp(path.join(rig.folder, 'controller-'));
+    const controller = await startChild<BenchServers>('bench-controller', [database.url, home]);
+    rig.onClose(() => controller.stop());
+    urls.push(controller.ready.controllerUrl);
+  }
+  return { urls, token: await insertTokenOf(database, { role: 'client', droneId: null }) };
+}

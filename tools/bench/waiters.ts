@@ -1,0 +1,191 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { invariant } from '@leasehold/keys-core';
+import type pg from 'pg';
+import { startControllers } from './controllers.ts';
+import { milliseconds, type Figure } from './figures.ts';
+import { connectLeasehold, type LeaseholdService } from './leasehold-service.ts';
+import type { BenchDatabase, Rig } from './rig.ts';
+import { quantile } from './rounds.ts';
+
+const CONTROLLER_COUNT = 3;
+const QUEUED_MS_MAX = 30_000;
+const LOOK_MS = 100;
+/** How long waiters are watched that hear nothing: each handover may take a second. */
+const DEAF_MS = 20_000;
+/** A listener that was cut off is back after a second, and must not stay. */
+const CUT_EVERY_MS = 50;
+/** Between two tries of somebody who does not want to stand in line. */
+const BARGE_EVERY_MS = 5;
+const GOAL_P99_MS = 50;
+const GOAL_DEAF_P99_MS = 1_000;
+
+/** Many waiters on one lease across three controllers: their order, and how soon each wakes. */
+export async function measureWaiters(rig: Rig): Promise<Figure[]> {
+  const waiterCount = rig.isQuick ? 60 : 1_000;
+  const database = await rig.database('bench_waiters');
+  const { urls, token } = await startControllers(rig, database, CONTROLLER_COUNT);
+  const services = urls.map((url) => connectLeasehold(rig, url, token));
+  const hearing = await runLine({ database, services }, { key: 'hearing', waiterCount });
+  const stopCutting = cutNotifications(database.pool);
+  const watchedMs = rig.isQuick ? 3_000 : DEAF_MS;
+  const deaf = await runLine({ database, services }, { key: 'deaf', waiterCount, watchedMs });
+  await stopCutting();
+  const count = String(waiterCount);
+  return [
+    {
+      what: `${count} waiters on three controllers, granted in the order of their tickets`,
+      ours: `${String(hearing.inOrderCount)} of ${String(hearing.wokenMs.length)}`,
+      theirs: '',
+      result: `${String(hearing.bargedCount)} of ${String(hearing.bargeTryCount)} barged`,
+      goal: 'all, 0',
+      isMet: hearing.inOrderCount === waiterCount && hearing.bargedCount === 0,
+    },
+    wakingFigure(`waking one of ${count} after a release`, hearing, GOAL_P99_MS),
+    wakingFigure(`the same with notifications killed`, deaf, GOAL_DEAF_P99_MS),
+  ];
+}
+
+function wakingFigure(what: string, { wokenMs }: Line, goalMs: number): Figure {
+  const p99 = quantile(wokenMs, 0.99);
+  return {
+    what: `${what}, p50 and p99 of ${String(wokenMs.length)}`,
+    ours: milliseconds(quantile(wokenMs, 0.5)),
+    theirs: '',
+    result: milliseconds(p99),
+    goal: `p99 <= ${milliseconds(goalMs)}`,
+    isMet: p99 <= goalMs,
+  };
+}
+
+interface Line {
+  /** From each call that releases to the moment when the next one knows that it holds the lease. */
+  readonly wokenMs: readonly number[];
+  /** How many were granted at their place in line. */
+  readonly inOrderCount: number;
+  readonly bargeTryCount: number;
+  readonly bargedCount: number;
+}
+
+interface Fleet {
+  readonly database: BenchDatabase;
+  readonly services: readonly LeaseholdService[];
+}
+
+/**
+ * Lets waiters queue behind a holder, and each let go as soon as it holds the lease. Who still stands
+ * in line after `watchedMs` gives up.
+ */
+async function runLine(
+  { database, services }: Fleet,
+  { key, waiterCount, watchedMs }: { key: string; waiterCount: number; watchedMs?: number },
+): Promise<Line> {
+  const serviceAt = (place: number): LeaseholdService => {
+    const service = services[place % services.length];
+    invariant(service !== undefined, 'there is a controller for every waiter');
+    return service;
+  };
+  const wokenMs: number[] = [];
+  const over = new AbortController();
+  const holder = await serviceAt(0).take(key);
+  let releasedAtMs = 0;
+  const waitInLine = async (place: number): Promise<void> => {
+    const held = await serviceAt(place).wait(key, over.signal);
+    if (!over.signal.aborted) wokenMs.push(performance.now() - releasedAtMs);
+    releasedAtMs = performance.now();
+    await held.release();
+  };
+  const waiting = Promise.allSettled(
+    Array.from({ length: waiterCount }, (_, place) => waitInLine(place)),
+  );
+  const tickets = await ticketsOf(database.pool, key, waiterCount);
+  const barging = barge(serviceAt(1), key);
+  releasedAtMs = performance.now();
+  await holder.release();
+  const giveUp = watchedMs === undefined ? undefined : setTimeout(() => over.abort(), watchedMs);
+  const ends = await waiting;
+  clearTimeout(giveUp);
+  const bargeTryCount = await barging.stop();
+  for (const end of ends) {
+    if (end.status === 'rejected' && !over.signal.aborted) throw end.reason;
+  }
+  const granted = await grantsOf(database.pool, key);
+  const inLine = new Set(tickets);
+  const served = granted.filter((leaseId) => inLine.has(leaseId));
+  // After the holder's own grant and up to the last waiter's, whoever has no ticket has barged.
+  const lastPlace = granted.findLastIndex((leaseId) => inLine.has(leaseId));
+  return {
+    wokenMs,
+    inOrderCount: tickets.filter((ticket, place) => ticket === served[place]).length,
+    bargeTryCount,
+    bargedCount: granted.slice(1, lastPlace + 1).length - served.length,
+  };
+}
+
+/** The tickets in their order, as soon as everyone stands in line. */
+async function ticketsOf(pool: pg.Pool, key: string, waiterCount: number): Promise<string[]> {
+  const endsAtMs = performance.now() + QUEUED_MS_MAX;
+  for (;;) {
+    const { rows } = await pool.query<{ ticketId: string }>(
+      `select ticket_id as "ticketId" from lease_waiter where face = 'lease' and name = $1 order by id`,
+      [key],
+    );
+    if (rows.length === waiterCount) return rows.map((row) => row.ticketId);
+    invariant(
+      performance.now() < endsAtMs,
+      `everyone stands in line, and it is ${String(rows.length)}`,
+    );
+    await pause(LOOK_MS);
+  }
+}
+
+/** All grants of the lease in their order: a ticket's id becomes the grant's. */
+async function grantsOf(pool: pg.Pool, key: string): Promise<string[]> {
+  const { rows } = await pool.query<{ leaseId: string }>(
+    `select lease_id as "leaseId" from lease_event
+     where face = 'lease' and name = $1 and kind = 'granted' order by id`,
+    [key],
+  );
+  return rows.map((row) => row.leaseId);
+}
+
+/** Asks for the lease again and again without waiting, which nobody grants while others wait. */
+function barge(service: LeaseholdService, key: string): { stop(): Promise<number> } {
+  let isOver = false;
+  let tryCount = 0;
+  const tryOn = async (): Promise<void> => {
+    while (!isOver) {
+      const held = await service.takeIfFree(key);
+      tryCount += 1;
+      await held?.release();
+      await pause(BARGE_EVERY_MS);
+    }
+  };
+  const trying = tryOn();
+  return {
+    /** @returns how often it has tried. */
+    async stop() {
+      isOver = true;
+      await trying;
+      return tryCount;
+    },
+  };
+}
+
+/** Ends every session that listens for notifications, again and again. */
+function cutNotifications(pool: pg.Pool): () => Promise<void> {
+  let isOver = false;
+  const cutOn = async (): Promise<void> => {
+    while (!isOver) {
+      await pool.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and query ilike 'listen %'`,
+      );
+      await pause(CUT_EVERY_MS);
+    }
+  };
+  const cutting = cutOn();
+  return async () => {
+    isOver = true;
+    await cutting;
+  };
+}
