@@ -4,7 +4,7 @@ import { HOLD_TTL_MS, type LockService } from './lock-service.ts';
 import { freePort, provide, startPeerServer } from './peer-server.ts';
 import type { Rig } from './rig.ts';
 
-const ETCD = { command: 'etcd', debianPackage: 'etcd-server' };
+const ETCD = { command: 'etcd', debianPackage: 'etcd-server', service: 'etcd' };
 const TTL_S = HOLD_TTL_MS / 1_000;
 
 /**

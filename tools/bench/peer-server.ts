@@ -10,6 +10,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 export interface PeerProgram {
   readonly command: string;
   readonly debianPackage: string;
+  /** What the package would have run from the next boot on. */
+  readonly service: string;
 }
 
 export interface PeerServer {
@@ -36,6 +38,7 @@ export async function provide(program: PeerProgram): Promise<string | undefined>
     const install = ['install', '-y', '--no-install-recommends', program.debianPackage];
     await run('apt-get', ['update'], environment);
     await run('apt-get', install, environment);
+    await run('systemctl', ['disable', program.service], environment);
   }
   const installed = await findInPath(program.command);
   if (installed === undefined) {
@@ -102,11 +105,13 @@ async function mayInstall(): Promise<boolean> {
   return process.getuid?.() === 0 && (await findInPath('apt-get')) !== undefined;
 }
 
-/** A failure shows itself: the program is still missing. */
+/** A failure shows itself: the program is still missing, or its service is there. */
 async function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv) {
   const child = spawn(command, args, {
     env: { PATH: process.env['PATH'], ...env },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  await once(child, 'exit');
+  await once(child, 'exit').catch((error: unknown) => {
+    process.stderr.write(`${command}: ${String(error)}\n`);
+  });
 }

@@ -6,7 +6,7 @@ import { HOLD_TTL_MS, type LockService } from './lock-service.ts';
 import { freePort, provide, startPeerServer } from './peer-server.ts';
 import type { Rig } from './rig.ts';
 
-const REDIS = { command: 'redis-server', debianPackage: 'redis-server' };
+const REDIS = { command: 'redis-server', debianPackage: 'redis-server', service: 'redis-server' };
 const RETRY_MS = 50;
 
 /**
