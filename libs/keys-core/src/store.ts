@@ -66,6 +66,11 @@ export type {
 } from './store/fleet/fleet-views.ts';
 export { heartbeatAgeMsMax } from './store/fleet/heartbeat-staleness.ts';
 export { acknowledgeAction, readOutboxes, type Outbox } from './store/fleet/outbox.ts';
+export { eventCursor } from './store/event-cursor.ts';
+export type { EventFilter } from './store/event-filter.ts';
+export type { EventCulprit, EventLag } from './store/event-lag.ts';
+export { createEventStream, type EventHead, type EventStream } from './store/event-stream.ts';
+export type { EventRow } from './store/history.ts';
 export { createReaper, type Reaper, type ReapPass } from './store/reaper.ts';
 export { checkEpoch, type EpochCheck } from './store/epoch.ts';
 export { removeOldLeaseRows } from './store/lease-retention.ts';

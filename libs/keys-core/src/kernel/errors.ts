@@ -202,7 +202,13 @@ export const ERROR_CODES = {
     http: 410,
     retryable: false,
     text: 'The events asked for are no longer kept.',
-    doc: 'Start again from `details.oldestId`.',
+    doc: 'Some events after `afterId` have been removed, and this reader will not get them. Start again with `afterId: "oldest"`; `details.oldestId` is the first event that is kept.',
+  },
+  'events.other_epoch': {
+    http: 410,
+    retryable: false,
+    text: 'The event belongs to another life of the database.',
+    doc: 'The database was restored or failed over since, and numbers of events may have been given again. Read the present state anew, and start again from `details.lastId`, or with `afterId: "oldest"`.',
   },
   'reservation.datacenter_unreachable': {
     http: 503,
