@@ -1,0 +1,56 @@
+import {
+  readDeclarations,
+  writeDeclarations,
+  type DeclarationRequest,
+} from '../../store/declarations.ts';
+import type { Store } from '../../store/open-store.ts';
+import { decodeCursor, pageOf } from '../../store/page-cursor.ts';
+import { isoOf } from '../../store/rows.ts';
+import type { Caller, Page } from '../face-types.ts';
+import type { PageInput } from '../resource-reads.ts';
+import { assertTtl } from './deadlines.ts';
+import type { LeaseDeclaration } from './lease-types.ts';
+
+/**
+ * Records which leases a service uses, for people to see. The same namespace named twice counts once,
+ * as it was named last.
+ * @throws {LeaseError} `lease.ttl_out_of_range`.
+ */
+export async function declareLeases(
+  store: Store,
+  declarations: readonly {
+    readonly namespace: string;
+    readonly ttlMs: number;
+    readonly description?: string | undefined;
+  }[],
+  caller: Caller,
+): Promise<{ declared: number }> {
+  const byNamespace = new Map<string, DeclarationRequest>();
+  for (const { namespace, ttlMs, description } of declarations) {
+    assertTtl(ttlMs);
+    byNamespace.set(namespace, { namespace, ttlMs, description: description ?? null });
+  }
+  if (byNamespace.size > 0) {
+    await writeDeclarations(store.prisma, caller, [...byNamespace.values()]);
+  }
+  return { declared: byNamespace.size };
+}
+
+/** A page of declarations. @throws {LeaseError} `request.invalid` for a foreign cursor. */
+export async function declarationPage(
+  store: Store,
+  input: PageInput,
+  caller: Caller,
+): Promise<Page<LeaseDeclaration>> {
+  const [after = null] = input.cursor === undefined ? [] : decodeCursor(input.cursor, 1);
+  const rows = await readDeclarations(store.prisma, {
+    namespaces: caller.namespaces,
+    after,
+    limit: input.limit + 1,
+  });
+  const { items, nextCursor } = pageOf(rows, input.limit, ({ namespace }) => [namespace]);
+  return {
+    items: items.map((row) => ({ ...row, declaredAt: isoOf(row.declaredAt) })),
+    nextCursor,
+  };
+}

@@ -1,0 +1,152 @@
+/**
+ * Those who wait at this controller for one lease, in the order of their tickets. Only the first of
+ * them looks whether it is its turn: who is behind it here is behind it everywhere.
+ */
+import { LeaseError } from '../../kernel/errors.ts';
+import type { Grant, GrantOutcome, GrantRequest } from '../../kernel/outcomes.ts';
+import type { Ticket } from '../../store/line-tickets.ts';
+import type { CallerLife } from './lease-types.ts';
+
+/** A look without a reason: for hints that were lost, and waiters at other controllers that died. */
+const LOOK_EVERY_MS = 400;
+/** The look after a release that was committed while the line was being joined, and sent no hint. */
+const SECOND_LOOK_MS = 25;
+/** A look that failed is tried again this much later. */
+const FAILED_LOOK_MS = 100;
+/** The holder's expiry is met a little late rather than a little early. */
+const AFTER_EXPIRY_MS = 5;
+
+/** What a wait in line ends in. */
+export type WaitOutcome =
+  /** `joinedAsOf`: when the line was joined, by the database's clock; what passed since was waited. */
+  | { readonly outcome: 'granted'; readonly grant: Grant; readonly joinedAsOf: number }
+  /** Its place is gone: what became of it is in the record of its idempotency key. */
+  | { readonly outcome: 'recorded'; readonly joinedAsOf: number | undefined }
+  /** Its time was over; the record says so. */
+  | { readonly outcome: 'gave_up'; readonly refused: Refused | undefined };
+
+/** Why somebody has to wait. */
+export type Refused = Extract<GrantOutcome, { outcome: 'held' | 'queued' }>;
+
+/** Somebody in line. */
+export interface Waiter {
+  readonly request: GrantRequest & { readonly idempotencyKey: string };
+  readonly ticket: Ticket;
+  readonly life: CallerLife;
+  readonly giveUpAtMs: number;
+  /** Asks for the grant, from its place in line. */
+  readonly attempt: (request: GrantRequest) => Promise<GrantOutcome>;
+  /** What is recorded as the answer when it gives up. */
+  readonly answerOf: (refused: Refused | undefined) => unknown;
+  readonly resolve: (outcome: WaitOutcome) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class Line {
+  readonly #nowMs: () => number;
+  #waiters: Waiter[] = [];
+  #isLooking = false;
+  #isLookWanted = false;
+  #nextLookAtMs: number;
+  /** Why the first was refused last. */
+  lastRefusal: Refused | undefined;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+    this.#nextLookAtMs = nowMs();
+  }
+
+  get waiters(): readonly Waiter[] {
+    return this.#waiters;
+  }
+
+  add(waiter: Waiter): void {
+    const place = this.#waiters.findIndex((other) => other.ticket.number > waiter.ticket.number);
+    const isFirst = place === 0 || this.#waiters.length === 0;
+    this.#waiters.splice(place === -1 ? this.#waiters.length : place, 0, waiter);
+    if (!isFirst) return;
+    this.look();
+    this.#lookBy(this.#nowMs() + SECOND_LOOK_MS);
+  }
+
+  remove(waiter: Waiter): void {
+    this.#waiters = this.#waiters.filter((other) => other !== waiter);
+  }
+
+  /** A ticket is there no more: granted to a replay of its request, given up, or lapsed long ago. */
+  lostTicket(ticketId: string): void {
+    const waiter = this.#waiters.find((other) => other.ticket.ticketId === ticketId);
+    if (waiter === undefined) return;
+    this.remove(waiter);
+    waiter.resolve({ outcome: 'recorded', joinedAsOf: waiter.ticket.asOf });
+  }
+
+  /** Looks if it is time to. */
+  tick(nowMs: number): void {
+    if (nowMs >= this.#nextLookAtMs) this.look();
+  }
+
+  /** Asks whether it is the turn of the first here. Looks that are asked for meanwhile become one. */
+  look(): void {
+    if (this.#isLooking) this.#isLookWanted = true;
+    else void this.#lookOnce();
+  }
+
+  async #lookOnce(): Promise<void> {
+    this.#isLooking = true;
+    for (;;) {
+      this.#isLookWanted = false;
+      this.#nextLookAtMs = this.#nowMs() + LOOK_EVERY_MS;
+      // Who is not heard from must not be granted anything; its ticket lapses, and the next is first.
+      const first = this.#waiters.find((waiter) => waiter.life.isAlive());
+      if (first !== undefined) await this.#turn(first);
+      if (!this.#hasMoreToLook()) break;
+    }
+    this.#isLooking = false;
+  }
+
+  #hasMoreToLook(): boolean {
+    return this.#isLookWanted && this.#waiters.length > 0;
+  }
+
+  async #turn(first: Waiter): Promise<void> {
+    try {
+      const outcome = await first.attempt({ ...first.request, isQueued: true });
+      switch (outcome.outcome) {
+        case 'granted':
+          this.remove(first);
+          first.resolve({ ...outcome, joinedAsOf: first.ticket.asOf });
+          break;
+        case 'recorded':
+          this.remove(first);
+          first.resolve({ outcome: 'recorded', joinedAsOf: first.ticket.asOf });
+          break;
+        case 'held':
+          this.lastRefusal = outcome;
+          this.#lookBy(
+            this.#nowMs() + Math.max(0, outcome.by.expiresAt - outcome.by.asOf) + AFTER_EXPIRY_MS,
+          );
+          break;
+        case 'queued':
+          this.lastRefusal = outcome;
+          break;
+      }
+    } catch (error) {
+      if (isPassing(error)) {
+        this.#lookBy(this.#nowMs() + FAILED_LOOK_MS);
+        return;
+      }
+      this.remove(first);
+      first.reject(error);
+    }
+  }
+
+  #lookBy(atMs: number): void {
+    this.#nextLookAtMs = Math.min(this.#nextLookAtMs, atMs);
+  }
+}
+
+/** Whether a look that failed may succeed later in the same wait. */
+function isPassing(error: unknown): boolean {
+  return !(error instanceof LeaseError) || (error.retryable && error.code !== 'grant.hold_off');
+}

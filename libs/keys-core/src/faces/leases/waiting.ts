@@ -1,0 +1,218 @@
+/**
+ * Waiting in line for leases, across controllers (design 5.4).
+ *
+ * A caller that waits takes a ticket: a row with a number. Whoever has the smallest number of those
+ * that count is granted next, by a statement that locks the ticket, grants, and takes the ticket from
+ * what it granted. A ticket counts for half a second and is prolonged by the controller for as long
+ * as the caller itself is heard from, so that neither a dead caller nor a dead controller holds up
+ * the line for longer. Hints say when to look; a look now and then makes up for those that are lost.
+ */
+import type { GrantRequest } from '../../kernel/outcomes.ts';
+import { resourceKey, type Resource } from '../../kernel/resource.ts';
+import type { Coalescer } from '../../kernel/coalesce.ts';
+import { createCoalescer } from '../../store/coalesce.ts';
+import { leaseTopic } from '../../store/lease-topic.ts';
+import {
+  joinLine,
+  leaveLine,
+  prolongTickets,
+  type Ticket,
+  type TicketRequest,
+} from '../../store/line-tickets.ts';
+import type { Store } from '../../store/open-store.ts';
+import { Line, type Waiter, type WaitOutcome } from './line.ts';
+
+/** How often tickets are prolonged: often enough that three in a row may fail. */
+const PROLONG_EVERY_MS = 100;
+const TICKETS_PER_STATEMENT_MAX = 1_000;
+const JOINS_PER_STATEMENT_MAX = 200;
+const JOINS_IN_FLIGHT_MAX = 2;
+const QUEUE_MAX = 50_000;
+
+/** What a caller waits with: see {@link Waiter}. `request.leaseId` is its ticket's id, too. */
+export type Wait = Pick<Waiter, 'request' | 'life' | 'giveUpAtMs' | 'attempt' | 'answerOf'>;
+
+export interface WaitingRoom {
+  /** Whether somebody waits at this controller for the resource, or is about to. */
+  isAwaited(resource: Resource): boolean;
+  /**
+   * Waits for its turn. Rejects with the signal's reason when the caller is gone: its place is kept
+   * for half a second, for a replay of the request.
+   * @throws {LeaseError} `grant.hold_off`.
+   */
+  wait(wait: Wait): Promise<WaitOutcome>;
+}
+
+export function createWaitingRoom(store: Store): WaitingRoom {
+  return new Room(store);
+}
+
+/** A line, while somebody is in it or about to join it. */
+interface OpenLine {
+  readonly line: Line;
+  readonly closeHint: () => void;
+  userCount: number;
+}
+
+class Room implements WaitingRoom {
+  readonly #store: Store;
+  readonly #joins: Coalescer<TicketRequest, Ticket | undefined>;
+  readonly #lines = new Map<string, OpenLine>();
+  #isTicking = false;
+  #isProlonging = false;
+
+  constructor(store: Store) {
+    this.#store = store;
+    this.#joins = createCoalescer({
+      run: async (requests) => {
+        const tickets = await joinLine(store.prisma, requests);
+        return requests.map(({ ticketId }) => tickets.get(ticketId));
+      },
+      keysOf: (request) => [request.ticketId, `${request.principal}\0${request.idempotencyKey}`],
+      batchSizeMax: JOINS_PER_STATEMENT_MAX,
+      inFlightMax: JOINS_IN_FLIGHT_MAX,
+      queueMax: QUEUE_MAX,
+      isGathering: true,
+    });
+  }
+
+  isAwaited(resource: Resource): boolean {
+    return this.#lines.has(resourceKey(resource));
+  }
+
+  async wait(wait: Wait): Promise<WaitOutcome> {
+    const { request } = wait;
+    // Before the ticket is taken: a hint that comes meanwhile must not be missed.
+    const line = this.#open(request);
+    try {
+      const ticket = await this.#joins.submit(
+        {
+          face: request.face,
+          namespace: request.namespace,
+          name: request.name,
+          ticketId: request.leaseId,
+          waiter: request.holder,
+          principal: request.principal,
+          idempotencyKey: request.idempotencyKey,
+        },
+        wait.life.signal,
+      );
+      if (ticket === undefined) return { outcome: 'recorded', joinedAsOf: undefined };
+      return await this.#stand(line, wait, ticket);
+    } finally {
+      this.#close(request);
+    }
+  }
+
+  #stand(line: Line, wait: Wait, ticket: Ticket): Promise<WaitOutcome> {
+    const { signal } = wait.life;
+    let abort: (() => void) | undefined;
+    const standing = new Promise<WaitOutcome>((resolve, reject) => {
+      const waiter: Waiter = { ...wait, ticket, resolve, reject };
+      abort = (): void => {
+        line.remove(waiter);
+        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- it is the signal's
+        reject(signal.reason);
+      };
+      signal.addEventListener('abort', abort);
+      line.add(waiter);
+      if (signal.aborted) abort();
+    });
+    this.#startTicking();
+    return standing.finally(() => {
+      if (abort !== undefined) signal.removeEventListener('abort', abort);
+    });
+  }
+
+  #open(request: GrantRequest): Line {
+    const key = resourceKey(request);
+    let open = this.#lines.get(key);
+    if (open === undefined) {
+      const line = new Line(() => this.#store.clock.nowMs());
+      const closeHint = this.#store.hints.on(leaseTopic(request), () => {
+        line.look();
+      });
+      open = { line, closeHint, userCount: 0 };
+      this.#lines.set(key, open);
+    }
+    open.userCount += 1;
+    return open.line;
+  }
+
+  #close(request: GrantRequest): void {
+    const key = resourceKey(request);
+    const open = this.#lines.get(key);
+    if (open === undefined) return;
+    open.userCount -= 1;
+    if (open.userCount > 0) return;
+    open.closeHint();
+    this.#lines.delete(key);
+  }
+
+  #startTicking(): void {
+    if (this.#isTicking) return;
+    this.#isTicking = true;
+    const { clock } = this.#store;
+    const tick = (): void => {
+      if (this.#lines.size === 0) {
+        this.#isTicking = false;
+        return;
+      }
+      clock.at(clock.nowMs() + PROLONG_EVERY_MS, tick);
+      this.#tick(clock.nowMs());
+    };
+    clock.at(clock.nowMs() + PROLONG_EVERY_MS, tick);
+  }
+
+  #tick(nowMs: number): void {
+    const living = new Map<string, Line>();
+    for (const { line } of this.#lines.values()) {
+      for (const waiter of line.waiters) {
+        if (nowMs >= waiter.giveUpAtMs) void this.#giveUp(line, waiter);
+        else if (waiter.life.isAlive()) living.set(waiter.ticket.ticketId, line);
+      }
+      line.tick(nowMs);
+    }
+    if (!this.#isProlonging && living.size > 0) void this.#prolong(living);
+  }
+
+  async #prolong(living: ReadonlyMap<string, Line>): Promise<void> {
+    this.#isProlonging = true;
+    const ticketIds = [...living.keys()];
+    try {
+      for (let from = 0; from < ticketIds.length; from += TICKETS_PER_STATEMENT_MAX) {
+        const part = ticketIds.slice(from, from + TICKETS_PER_STATEMENT_MAX);
+        // On the connections of renewals: a place in line is kept alive like a lease.
+        for (const ticketId of await prolongTickets(this.#store.renewals, part)) {
+          living.get(ticketId)?.lostTicket(ticketId);
+        }
+      }
+    } catch {
+      // The next tick tries again; a database that is gone for longer lets the tickets lapse.
+    } finally {
+      this.#isProlonging = false;
+    }
+  }
+
+  async #giveUp(line: Line, waiter: Waiter): Promise<void> {
+    line.remove(waiter);
+    const { request, ticket } = waiter;
+    const refused = line.lastRefusal;
+    try {
+      const hasLeft = await leaveLine(
+        this.#store.prisma,
+        { ...ticket, principal: request.principal, idempotencyKey: request.idempotencyKey },
+        waiter.answerOf(refused),
+      );
+      // Who stood behind may be first now, at another controller.
+      if (hasLeft) this.#store.hints.notify(leaseTopic(request));
+      waiter.resolve(
+        hasLeft
+          ? { outcome: 'gave_up', refused }
+          : { outcome: 'recorded', joinedAsOf: ticket.asOf },
+      );
+    } catch (error) {
+      waiter.reject(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+}
