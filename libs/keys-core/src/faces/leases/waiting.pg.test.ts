@@ -1,0 +1,345 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
+import { LeaseError } from '../../kernel/errors.ts';
+import { age, eventsOf } from '../../testing/kernel-fixture.ts';
+import {
+  acquire,
+  acquired,
+  ALIVE,
+  lineOf,
+  openLeases,
+  released,
+  SERVICE,
+  type Leases,
+} from '../../testing/lease-fixture.ts';
+import type { AcquireAnswer, CallerLife } from './lease-types.ts';
+
+/** Asks and is in line when this resolves. */
+async function inLine(
+  at: Leases,
+  holder: string,
+  change: Parameters<typeof acquire>[1] = {},
+  life: CallerLife = ALIVE,
+): Promise<{ answer: Promise<AcquireAnswer> }> {
+  const answer = acquire(at, { waitMs: 60_000, holder, ...change }, { life });
+  answer.catch(() => undefined);
+  await waitUntil(async () => (await lineOf(at, change.name)).includes(holder));
+  return { answer };
+}
+
+/** A caller whose connection a test can cut, or whose silence it can begin. */
+function aCaller(): CallerLife & { vanish(): void; fallSilent(): void } {
+  const gone = new AbortController();
+  let isAlive = true;
+  return {
+    signal: gone.signal,
+    isAlive: () => isAlive,
+    vanish: () => {
+      gone.abort(new Error('connection closed'));
+    },
+    fallSilent: () => {
+      isAlive = false;
+    },
+  };
+}
+
+async function codeOf(failing: Promise<unknown>): Promise<string> {
+  return failing.then(
+    () => 'no error',
+    (error: unknown) => (error instanceof LeaseError ? error.code : String(error)),
+  );
+}
+
+describe('waiting in line', () => {
+  test('I9 those who wait at two controllers are granted in the order of their tickets', async () => {
+    const one = await openLeases();
+    const two = await openLeases({ databaseUrl: one.databaseUrl });
+    let held = await acquired(one);
+    const waiters = [];
+    for (let place = 0; place < 8; place += 1) {
+      waiters.push(await inLine(place % 2 === 0 ? one : two, `waiter-${String(place)}`));
+    }
+
+    const order: string[] = [];
+    for (const { answer } of waiters) {
+      await released(one, held);
+      const next = await answer;
+      order.push(next.outcome);
+      if (next.outcome === 'granted') held = next.lease;
+    }
+
+    expect(order).toEqual(new Array(8).fill('granted'));
+    expect(await lineOf(one)).toEqual([]);
+  });
+
+  test('nobody passes a live waiter: a newcomer is told of the head of the line', async () => {
+    const one = await openLeases();
+    const held = await acquired(one);
+    const silent = aCaller();
+    await inLine(one, 'first', {}, silent);
+    // The first in line is not looked for while it is silent, so that the lease stays free for a moment.
+    silent.fallSilent();
+    await one.store.prisma
+      .$executeRaw`update lease_waiter set valid_until = clock_timestamp() + interval '1 minute'`;
+    await released(one, held);
+
+    const newcomer = await acquire(one, { holder: 'newcomer' });
+
+    expect(newcomer).toMatchObject({ outcome: 'held', by: 'first', remainingMs: 0, waiters: 1 });
+  });
+
+  test('a waiter whose caller fell silent is passed over, and delays nobody for longer', async () => {
+    const one = await openLeases();
+    const held = await acquired(one);
+    const dead = aCaller();
+    const first = await inLine(one, 'dead', {}, dead);
+    const second = await inLine(one, 'living');
+    dead.fallSilent();
+    await released(one, held);
+
+    const answer = await second.answer;
+
+    expect(answer.outcome).toBe('granted');
+    await expect(Promise.race([first.answer, Promise.resolve('still waiting')])).resolves.toBe(
+      'still waiting',
+    );
+  });
+
+  test('a controller that dies holds up nobody who waits at another one', async () => {
+    const one = await openLeases();
+    const two = await openLeases({ databaseUrl: one.databaseUrl });
+    const held = await acquired(one);
+    const gone = aCaller();
+    const first = await inLine(two, 'at-the-dead', {}, gone);
+    const second = await inLine(one, 'at-the-living');
+    gone.vanish();
+    await expect(codeOf(first.answer)).resolves.toBe('lease.wait_cancelled');
+    await released(one, held);
+
+    await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
+  });
+
+  test('I10 a lease that expires in its holder’s hands goes to the first in line', async () => {
+    const one = await openLeases();
+    const held = await acquired(one, { ttlMs: 1_000 });
+    const { answer } = await inLine(one, 'next');
+    await age(one, held.leaseId, 1_000);
+
+    await expect(answer).resolves.toMatchObject({ outcome: 'granted' });
+    const kinds = (await eventsOf(one, '42')).map((line) => line.split(' ')[0]);
+    expect(kinds).toEqual(['granted', 'expired', 'taken_over']);
+  });
+
+  test('F14 without notifications a waiter at another controller is granted all the same', async () => {
+    const one = await openLeases();
+    const two = await openLeases({ databaseUrl: one.databaseUrl });
+    await two.store.hints.close();
+    const held = await acquired(one);
+    const { answer } = await inLine(two, 'deaf');
+    await released(one, held);
+
+    await expect(answer).resolves.toMatchObject({ outcome: 'granted' });
+  });
+
+  test('who waited long enough is told who holds it, and is never granted', async () => {
+    const one = await openLeases();
+    const held = await acquired(one, { comment: 'importing' });
+    const idempotencyKey = randomUUID();
+
+    const answer = await acquire(one, { waitMs: 200, holder: 'bob', idempotencyKey });
+    await released(one, held);
+    const again = await acquire(one, { waitMs: 200, holder: 'bob', idempotencyKey });
+
+    expect(answer).toMatchObject({ outcome: 'held', by: 'alice', comment: 'importing' });
+    expect(answer.waitedMs).toBeGreaterThanOrEqual(200);
+    expect(again).toEqual(answer);
+    expect(await lineOf(one)).toEqual([]);
+  });
+});
+
+describe('giving up', () => {
+  test('takes the ticket away, and the next in line is granted', async () => {
+    const one = await openLeases();
+    const held = await acquired(one);
+    const idempotencyKey = randomUUID();
+    const first = await inLine(one, 'first', { idempotencyKey });
+    const second = await inLine(one, 'second');
+
+    const outcome = await one.service.cancel({ idempotencyKey }, SERVICE);
+    await released(one, held);
+
+    expect(outcome).toBe('cancelled');
+    await expect(codeOf(first.answer)).resolves.toBe('lease.wait_cancelled');
+    await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
+  });
+
+  test('releases the grant that the wait has become', async () => {
+    const one = await openLeases();
+    const idempotencyKey = randomUUID();
+    await acquired(one, { idempotencyKey });
+
+    const outcome = await one.service.cancel({ idempotencyKey }, SERVICE);
+
+    expect(outcome).toBe('released');
+    await expect(acquire(one, { holder: 'bob' })).resolves.toMatchObject({ outcome: 'granted' });
+  });
+
+  test('bars a request that arrives only after it was given up', async () => {
+    const one = await openLeases();
+    const idempotencyKey = randomUUID();
+
+    const outcome = await one.service.cancel({ idempotencyKey }, SERVICE);
+
+    expect(outcome).toBe('not_found');
+    await expect(codeOf(acquire(one, { idempotencyKey }))).resolves.toBe('lease.wait_cancelled');
+    await expect(codeOf(acquire(one, { idempotencyKey, waitMs: 1_000 }))).resolves.toBe(
+      'lease.wait_cancelled',
+    );
+  });
+
+  test('is the owner’s alone: another principal’s key is another key', async () => {
+    const one = await openLeases();
+    const idempotencyKey = randomUUID();
+    const lease = await acquired(one, { idempotencyKey });
+
+    const outcome = await one.service.cancel(
+      { idempotencyKey },
+      { ...SERVICE, principal: 'token-other' },
+    );
+
+    expect(outcome).toBe('not_found');
+    expect(await released(one, lease)).toBe('released');
+  });
+
+  test('I9 whatever the race with a release, a cancelled waiter is never left with a grant', async () => {
+    const one = await openLeases();
+    const two = await openLeases({ databaseUrl: one.databaseUrl });
+
+    for (let round = 0; round < 15; round += 1) {
+      const name = `race-${String(round)}`;
+      const idempotencyKey = randomUUID();
+      const held = await acquired(one, { name });
+      const { answer } = await inLine(one, 'racer', { name, idempotencyKey });
+      const [outcome] = await Promise.all([
+        two.service.cancel({ idempotencyKey }, SERVICE),
+        released(one, held),
+      ]);
+      await answer.catch(() => undefined);
+      expect(['cancelled', 'released']).toContain(outcome);
+      await expect(acquire(two, { name, holder: 'after' })).resolves.toMatchObject({
+        outcome: 'granted',
+      });
+    }
+  });
+});
+
+describe('the same request again', () => {
+  test('I7 answers a grant again, with what is left of it', async () => {
+    const one = await openLeases();
+    const idempotencyKey = randomUUID();
+    const lease = await acquired(one, { idempotencyKey });
+    await age(one, lease.leaseId, 20_000);
+
+    const again = await acquired(one, { idempotencyKey, localTimeMs: 1_000_000 });
+
+    expect(again.leaseId).toBe(lease.leaseId);
+    expect(again.fencingToken).toBe(lease.fencingToken);
+    const shorterMs = lease.deadlines.loseAtMs - again.deadlines.loseAtMs;
+    expect(shorterMs).toBeGreaterThanOrEqual(20_000);
+    expect(shorterMs).toBeLessThan(40_000);
+  });
+
+  test('I7 grants nothing to a late duplicate of a request whose lease was released', async () => {
+    const one = await openLeases();
+    const idempotencyKey = randomUUID();
+    const lease = await acquired(one, { idempotencyKey });
+    await released(one, lease);
+
+    const late = await acquired(one, { idempotencyKey, localTimeMs: 5_000 });
+
+    expect(late.leaseId).toBe(lease.leaseId);
+    expect(late.deadlines.loseAtMs).toBeLessThanOrEqual(5_000);
+    expect(await eventsOf(one, '42')).toHaveLength(2);
+  });
+
+  test('I7 refuses a late duplicate of a refused request, though the lease is free by then', async () => {
+    const one = await openLeases();
+    const idempotencyKey = randomUUID();
+    const held = await acquired(one);
+    const refused = await acquire(one, { holder: 'bob', idempotencyKey });
+    await released(one, held);
+
+    const late = await acquire(one, { holder: 'bob', idempotencyKey });
+
+    expect(late).toEqual(refused);
+    expect(late.outcome).toBe('held');
+  });
+
+  test('a replay of a waiting request joins its ticket, at another controller too', async () => {
+    const one = await openLeases();
+    const two = await openLeases({ databaseUrl: one.databaseUrl });
+    const held = await acquired(one);
+    const idempotencyKey = randomUUID();
+    const caller = aCaller();
+    const first = await inLine(one, 'bob', { idempotencyKey }, caller);
+    await inLine(one, 'carol');
+    caller.vanish();
+    await first.answer.catch(() => undefined);
+
+    const replay = acquire(two, { holder: 'bob', idempotencyKey, waitMs: 60_000 });
+    await waitUntil(
+      async () => (await lineOf(two))[0] === 'bob' && (await lineOf(two)).length === 2,
+    );
+    await released(one, held);
+
+    await expect(replay).resolves.toMatchObject({ outcome: 'granted' });
+    expect(await lineOf(two)).toEqual(['carol']);
+  });
+
+  test('one key for two resources is an error', async () => {
+    const one = await openLeases();
+    const idempotencyKey = randomUUID();
+    await acquired(one, { idempotencyKey });
+
+    await expect(codeOf(acquire(one, { idempotencyKey, name: 'other' }))).resolves.toBe(
+      'request.idempotency_reused',
+    );
+  });
+
+  test('I7 many at once with one key are one attempt', async () => {
+    const one = await openLeases();
+    const two = await openLeases({ databaseUrl: one.databaseUrl });
+    const idempotencyKey = randomUUID();
+
+    const answers = await Promise.all(
+      Array.from({ length: 16 }, (_, place) =>
+        acquired(place % 2 === 0 ? one : two, { idempotencyKey }),
+      ),
+    );
+
+    expect(new Set(answers.map((lease) => lease.leaseId)).size).toBe(1);
+    expect(await eventsOf(one, '42')).toHaveLength(1);
+  });
+});
+
+describe('deadlines', () => {
+  test('C48 of a lease that was waited for are counted from its grant, and never pass its expiry', async () => {
+    const one = await openLeases();
+    const held = await acquired(one);
+    const localTimeMs = 1_000_000;
+    const sentAtMs = one.store.clock.nowMs();
+    const { answer } = await inLine(one, 'bob', { ttlMs: 10_000, localTimeMs });
+    await waitUntil(() => one.store.clock.nowMs() - sentAtMs > 600);
+    await released(one, held);
+
+    const granted = await answer;
+
+    const answeredAfterMs = one.store.clock.nowMs() - sentAtMs;
+    if (granted.outcome !== 'granted') throw new Error(granted.outcome);
+    const { loseAtMs } = granted.lease.deadlines;
+    // Not from its sending, or nothing much would be left; not from its arrival, or it would be late.
+    expect(loseAtMs).toBeGreaterThan(localTimeMs + 10_000 - 1_667);
+    expect(loseAtMs).toBeLessThanOrEqual(localTimeMs + answeredAfterMs + 10_000 - 1_667);
+  });
+});

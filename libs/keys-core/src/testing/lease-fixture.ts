@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto';
+import type { Caller } from '../faces/face-types.ts';
+import { createLeaseService } from '../faces/leases/lease-service.ts';
+import type {
+  AcquireAnswer,
+  AcquireInput,
+  CallerLife,
+  GrantedLease,
+  LeaseService,
+} from '../faces/leases/lease-types.ts';
+import { invariant } from '../kernel/errors.ts';
+import type { StoreOptions } from '../store/open-store.ts';
+import { openKernel, type Kernel } from './kernel-fixture.ts';
+
+/** A controller's leases face on a real database. */
+export interface Leases extends Kernel {
+  readonly service: LeaseService;
+}
+
+/** A service that calls with a token of its own. */
+export const SERVICE: Caller = {
+  principal: 'token-s',
+  actor: 'service',
+  role: 'client',
+  namespaces: null,
+};
+
+/** On a database of its own, or on the one that is named: then it is a second controller. */
+export async function openLeases(
+  options: Partial<StoreOptions> = {},
+  face: 'lease' | 'environment' = 'lease',
+): Promise<Leases> {
+  const kernel = await openKernel(options);
+  const { store, leases } = kernel;
+  return { ...kernel, service: createLeaseService({ store, leases, face }) };
+}
+
+/** A connection that stays. */
+export const ALIVE: CallerLife = { signal: new AbortController().signal, isAlive: () => true };
+
+/** Asks for `user.update/42` for a minute, without waiting, unless `change` says otherwise. */
+export function acquire(
+  { service }: Pick<Leases, 'service'>,
+  change: Partial<AcquireInput & { localTimeMs: number }> = {},
+  { caller = SERVICE, life = ALIVE }: { caller?: Caller; life?: CallerLife } = {},
+): Promise<AcquireAnswer> {
+  return service.acquire(
+    {
+      namespace: 'user.update',
+      name: '42',
+      ttlMs: 60_000,
+      waitMs: 0,
+      holder: 'alice',
+      localTimeMs: 1_000_000,
+      idempotencyKey: randomUUID(),
+      ...change,
+    },
+    caller,
+    life,
+  );
+}
+
+/** Acquires or fails the test. */
+export async function acquired(
+  leases: Pick<Leases, 'service'>,
+  change: Partial<AcquireInput & { localTimeMs: number }> = {},
+  as: { caller?: Caller; life?: CallerLife } = {},
+): Promise<GrantedLease> {
+  const answer = await acquire(leases, change, as);
+  invariant(answer.outcome === 'granted', `the test expected a grant: ${JSON.stringify(answer)}`);
+  return answer.lease;
+}
+
+/** Releases, and says what became of it. */
+export function released(
+  { service }: Pick<Leases, 'service'>,
+  lease: GrantedLease,
+  caller: Caller = SERVICE,
+): ReturnType<LeaseService['release']> {
+  const { leaseId, fencingToken } = lease;
+  return service.release({ leaseId, fencingToken, result: 'ok' }, caller);
+}
+
+/** Who stands in line, first first. */
+export async function lineOf({ store }: Kernel, name = '42'): Promise<string[]> {
+  const rows = await store.prisma.$queryRaw<{ waiter: string }[]>`
+    select waiter from lease_waiter
+    where face = 'lease' and name = ${name} and valid_until > clock_timestamp()
+    order by id`;
+  return rows.map((row) => row.waiter);
+}
