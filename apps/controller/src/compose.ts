@@ -3,6 +3,12 @@ import { join } from 'node:path';
 import { toleratedClockRatio, LeaseError, type Clock, type IdSource } from '@leasehold/keys-core';
 import { createKeyService } from '@leasehold/keys-core/keys';
 import {
+  createLeaseOperations,
+  createLeaseService,
+  createRevocationWatch,
+  type RevocationWatch,
+} from '@leasehold/keys-core/leases';
+import {
   bootstrapCredentials,
   checkEpoch,
   checkReachable,
@@ -18,7 +24,7 @@ import {
   type TokenAuthority,
 } from '@leasehold/keys-core/store';
 import type { Logger, Registry } from '@leasehold/service-kit';
-import type { ApiServices } from '@leasehold/api';
+import { describeError, type ApiServices, type LeaseFace } from '@leasehold/api';
 import { createOpenConnections, type OpenConnections } from './access/open-connections.ts';
 import { createTokenService } from './access/token-service.ts';
 import { runInBackground } from './background.ts';
@@ -106,15 +112,24 @@ interface Parts {
   readonly feed: OutboxFeed;
   readonly tokens: TokenAuthority;
   readonly connections: OpenConnections;
+  readonly revocations: RevocationWatch;
   close(): void;
 }
 
 function createParts(store: Store, config: Config, log: Logger): Parts {
   const { heartbeatMs, ladder, datacenter } = config;
   const random = (): number => store.ids.random();
+  const leases = createLeaseStore(store);
+  const revocations = createRevocationWatch(store, (error) => {
+    log.warn({ err: error }, 'revocations could not be read; trying again');
+  });
+  const leaseFace = (face: 'lease' | 'environment'): LeaseFace => ({
+    ...createLeaseService({ store, leases, face }),
+    ...createLeaseOperations({ store, face, revocations }),
+  });
   const keys = createKeyService({
     store,
-    leases: createLeaseStore(store),
+    leases,
     ladder,
     heartbeatMs,
     chooseDrone: (wanted) => chooseDrone(store, { ...wanted, datacenter, heartbeatMs, random }),
@@ -125,6 +140,9 @@ function createParts(store: Store, config: Config, log: Logger): Parts {
   return {
     services: {
       keys,
+      leases: leaseFace('lease'),
+      environments: leaseFace('environment'),
+      environmentLeaseMs: config.environmentLeaseMs,
       fleet: createFleetService({ store, keys, feed, heartbeatMs }),
       tokens: createTokenService(store),
       audit: {
@@ -132,10 +150,15 @@ function createParts(store: Store, config: Config, log: Logger): Parts {
         write: (entry) => writeAudit(store.prisma, entry),
       },
       datacenter,
+      reportFailure(error, path) {
+        const { incidentId, leaseholdCode } = describeError(error);
+        log.error({ incidentId, path, leaseholdCode, err: error }, 'call failed');
+      },
     },
     feed,
     tokens,
     connections,
+    revocations,
     close() {
       feed.close();
       connections.close();
@@ -167,6 +190,7 @@ async function serve({ store, registry, config, log }: Serving): Promise<Control
     log,
     metrics: registry,
     rateLimit: createRateLimit(store.clock),
+    clock: store.clock,
     checkReady,
   });
   addGauges(registry, {

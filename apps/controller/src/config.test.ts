@@ -21,6 +21,7 @@ describe('configuration', () => {
       datacenter: 'local',
       ladder: { renewAfterMs: 30_000, softAfterMs: 40_000, hardAfterMs: 50_000, ttlMs: 60_000 },
       heartbeatMs: 7_000,
+      environmentLeaseMs: 60_000,
       retentionDays: 30,
       logLevel: 'info',
     });
@@ -50,6 +51,7 @@ describe('configuration', () => {
       LEASEHOLD_PRESET: 'quick',
       LEASEHOLD_KEY_SOFT_MS: '-1',
       LEASEHOLD_HEARTBEAT_MS: '1.5',
+      LEASEHOLD_ENVIRONMENT_LEASE_MS: '999',
       LEASEHOLD_EVENT_RETENTION_DAYS: '0',
       LEASEHOLD_LOG_LEVEL: 'loud',
     };

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import {
   HEARTBEAT_MS,
   KEY_LADDERS,
+  LIMITS,
   LeaseError,
   ladderProblems,
   type Ladder,
@@ -25,6 +26,8 @@ export interface ControllerConfig {
   readonly datacenter: string;
   readonly ladder: Ladder;
   readonly heartbeatMs: number;
+  /** For how long an environment is leased when its holder does not say. */
+  readonly environmentLeaseMs: number;
   readonly retentionDays: number;
   readonly logLevel: LogLevel;
 }
@@ -66,6 +69,10 @@ const environmentSchema = z.object({
   LEASEHOLD_KEY_HARD_MS: rungMs,
   LEASEHOLD_KEY_EXPIRE_MS: rungMs,
   LEASEHOLD_HEARTBEAT_MS: wholeNumber({ min: 100, max: DAY_MS }).optional(),
+  LEASEHOLD_ENVIRONMENT_LEASE_MS: wholeNumber({
+    min: LIMITS.ttlMsMin,
+    max: LIMITS.ttlMsMax,
+  }).default(60_000),
   LEASEHOLD_EVENT_RETENTION_DAYS: wholeNumber({ min: 1, max: 3_650 }).default(30),
   LEASEHOLD_LOG_LEVEL: z
     .enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(', ')}` })
@@ -100,6 +107,7 @@ export function readConfig(environment: Environment): ControllerConfig {
     datacenter: values.LEASEHOLD_DATACENTER,
     ladder,
     heartbeatMs,
+    environmentLeaseMs: values.LEASEHOLD_ENVIRONMENT_LEASE_MS,
     retentionDays: values.LEASEHOLD_EVENT_RETENTION_DAYS,
     logLevel: values.LEASEHOLD_LOG_LEVEL,
   };

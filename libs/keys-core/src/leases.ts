@@ -13,6 +13,7 @@ export type {
   LeasePage,
   LeaseRenewResult,
   LeaseService,
+  LeaseTree,
   LeaseTreeNode,
   LeaseView,
   ReleaseInput,
@@ -20,3 +21,8 @@ export type {
 } from './faces/leases/lease-types.ts';
 export { LEASE_SORTS } from './faces/leases/lease-types.ts';
 export { createLeaseService, type LeaseServiceDeps } from './faces/leases/lease-service.ts';
+export {
+  createLeaseOperations,
+  type LeaseOperationsDeps,
+} from './faces/leases/lease-operations.ts';
+export { createRevocationWatch, type RevocationWatch } from './faces/leases/revocations.ts';

@@ -1,4 +1,4 @@
-import type { ApiContext, ApiServices } from '@leasehold/api';
+import type { ApiContext, ApiServices, CallerConnection } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
 import type { TokenAuthority } from '@leasehold/keys-core/store';
 import type { IncomingMessage } from 'node:http';
@@ -13,14 +13,24 @@ export interface ContextDeps {
 export async function requestContext(
   deps: ContextDeps,
   request: IncomingMessage,
-  call: { readonly token?: string | undefined; readonly signal: AbortSignal },
+  call: { readonly token?: string | undefined; readonly life: CallerConnection },
 ): Promise<ApiContext> {
   const secret = call.token ?? bearerOf(request);
   return {
     access: secret === undefined ? undefined : await deps.tokens.authenticate(secret),
     services: deps.services,
-    signal: call.signal,
+    signal: call.life.signal,
+    life: call.life,
     source: request.socket.remoteAddress ?? null,
+  };
+}
+
+/** A caller over HTTP is there for as long as its socket is open: it has no way to say more. */
+export function httpCaller(request: IncomingMessage, signal: AbortSignal): CallerConnection {
+  return {
+    signal,
+    isAlive: () => !signal.aborted && !request.socket.destroyed,
+    watch: () => () => undefined,
   };
 }
 

@@ -1,5 +1,5 @@
 import { appRouter, describeError, type ApiContext } from '@leasehold/api';
-import { LIMITS, LeaseError } from '@leasehold/keys-core';
+import { LIMITS, LeaseError, type Clock } from '@leasehold/keys-core';
 import fastifyWebsocket from '@fastify/websocket';
 import { fastifyTRPCPlugin, type FastifyTRPCPluginOptions } from '@trpc/server/adapters/fastify';
 import { getWSConnectionHandler } from '@trpc/server/adapters/ws';
@@ -9,8 +9,8 @@ import type { WebSocket } from 'ws';
 import type { OpenConnections } from '../access/open-connections.ts';
 import { replyWithError } from './error-replies.ts';
 import type { RateLimit } from './rate-limit.ts';
-import { countRequest, requestContext, type ContextDeps } from './request-context.ts';
-import { endSocket, keepSocket } from './socket-keeper.ts';
+import { countRequest, httpCaller, requestContext, type ContextDeps } from './request-context.ts';
+import { endSocket, keepSocket, type KeptSocket } from './socket-keeper.ts';
 
 const PREFIX = '/trpc';
 /** Calls that may travel in one message. */
@@ -28,7 +28,12 @@ export interface TrpcRoutesDeps extends ContextDeps {
   /** For calls over HTTP and for opening a WebSocket; an open one is bounded by its keeper. */
   readonly rateLimit: RateLimit;
   readonly log: Logger;
+  /** For how long a peer was silent. */
+  readonly clock: Clock;
 }
+
+/** A socket that is not ours to keep: nothing is known of its peer. */
+const NOT_KEPT: KeptSocket = { isAlive: () => false, watch: () => () => undefined };
 
 /** Mounts the API at `/trpc`, over HTTP and WebSocket. */
 export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): Promise<void> {
@@ -47,6 +52,7 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
     logFailure(deps.log, error, path);
   };
   const admitted = new WeakSet<WebSocket>();
+  const kept = new WeakMap<WebSocket, KeptSocket>();
   const connect = getWSConnectionHandler({
     wss: server.websocketServer,
     router: appRouter,
@@ -55,7 +61,7 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
     createContext: async ({ req, res, info }) => {
       const context = await requestContext(deps, req, {
         token: info.connectionParams?.['token'],
-        signal: info.signal,
+        life: { ...(kept.get(res) ?? NOT_KEPT), signal: info.signal },
       });
       if (context.access === undefined) {
         endLater(res, UNAUTHENTICATED_MS, 'a token in force is needed');
@@ -76,7 +82,7 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
     },
     handler: (_request, reply) => replyWithError(reply, new LeaseError('request.not_found')),
     wsHandler: (socket, request) => {
-      keepSocket(socket);
+      kept.set(socket, keepSocket(socket, deps.clock));
       endLater(socket, TOKEN_MS_MAX, 'no token came', () => !admitted.has(socket));
       connect(socket, request.raw);
     },
@@ -87,7 +93,9 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
     onError,
     createContext: async ({ req, res, info }) => {
       countRequest(deps, req.raw);
-      const context = await requestContext(deps, req.raw, { signal: info.signal });
+      const context = await requestContext(deps, req.raw, {
+        life: httpCaller(req.raw, info.signal),
+      });
       // A subscription over HTTP lives as long as a connection does.
       if (info.calls.some((call) => call.procedure?._def.type === 'subscription')) {
         followToken(deps.connections, context, res.raw);

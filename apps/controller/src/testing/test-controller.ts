@@ -56,6 +56,7 @@ export async function openTestController(
       datacenter: 'local',
       ladder: KEY_LADDERS.fast,
       heartbeatMs: HEARTBEAT_MS.fast,
+      environmentLeaseMs: 60_000,
       retentionDays: 30,
       logLevel: 'silent',
     },

@@ -149,6 +149,13 @@ export interface LeaseTreeNode {
   readonly waiters: number;
 }
 
+export interface LeaseTree {
+  readonly items: LeaseTreeNode[];
+  /** False when there are more namespaces than one answer shows. */
+  readonly isComplete: boolean;
+  readonly asOf: string;
+}
+
 /** Somebody who waits for somebody else. */
 export interface ContentionView {
   readonly face: string;
@@ -214,10 +221,7 @@ export interface LeaseService {
 export interface LeaseOperations {
   get(input: OneLease, caller: Caller): Promise<LeaseView | null>;
   list(input: LeaseListInput, caller: Caller): Promise<LeasePage>;
-  tree(
-    input: { readonly namespace?: string | undefined },
-    caller: Caller,
-  ): Promise<{ items: LeaseTreeNode[]; asOf: string }>;
+  tree(input: { readonly namespace?: string | undefined }, caller: Caller): Promise<LeaseTree>;
   waiters(
     input: OneLease & { readonly cursor?: string | undefined; readonly limit: number },
     caller: Caller,

@@ -10,6 +10,8 @@ export interface RevokeRequest extends OperatorRequest {
 
 export interface RevokedGrant {
   readonly leaseId: string;
+  readonly namespace: string;
+  readonly name: string;
   /** When the holder has stopped at the latest, as epoch milliseconds of the database. */
   readonly stopsBy: number;
 }
@@ -74,7 +76,7 @@ export async function revoke(
       join locked k on k.lease_id = r.lease_id
       order by r.face, r.namespace, r.name
     )
-    select r.lease_id as "leaseId", extract(epoch from r.expires_at)::float8 * 1000 as "stopsBy"
+    select r.lease_id as "leaseId", r.namespace, r.name, extract(epoch from r.expires_at)::float8 * 1000 as "stopsBy"
     from revoked r`;
   return new Map(rows.map((row) => [row.leaseId, row]));
 }
@@ -116,7 +118,7 @@ export async function abandon(
       from locked k
       join let_go g on g.lease_id = k.lease_id
     )
-    select k.lease_id as "leaseId", extract(epoch from k.stops_by)::float8 * 1000 as "stopsBy"
+    select k.lease_id as "leaseId", k.namespace, k.name, extract(epoch from k.stops_by)::float8 * 1000 as "stopsBy"
     from locked k
     join let_go g on g.lease_id = k.lease_id`;
   return rows[0];

@@ -1,0 +1,78 @@
+import { withinLimits } from './lease-order.ts';
+import { Prisma } from './generated/client.ts';
+import { C, type Sql } from './rows.ts';
+
+/** A lease that a service declares. */
+export interface DeclarationRequest {
+  readonly namespace: string;
+  readonly ttlMs: number;
+  readonly description: string | null;
+}
+
+/** A declaration as people see it; `declaredAt` is epoch milliseconds. */
+export interface DeclarationRow extends DeclarationRequest {
+  readonly declaredBy: string;
+  readonly declaredAt: number;
+}
+
+/**
+ * Records declarations; who declares a namespace last is the one who is shown. Rows are written in
+ * the order of namespaces, so that two who declare the same ones do not deadlock. A namespace must
+ * be named once. Index: the primary key.
+ */
+export async function writeDeclarations(
+  sql: Sql,
+  by: { readonly actor: string; readonly principal: string },
+  declarations: readonly DeclarationRequest[],
+): Promise<void> {
+  await sql.$queryRaw`
+    insert into lease_declaration as d (namespace, ttl_ms, description, declared_by, principal)
+    select a.namespace, a.ttl_ms, a.description, ${by.actor}, ${by.principal}
+    from unnest(
+      ${declarations.map((one) => one.namespace)}::text[],
+      ${declarations.map((one) => one.ttlMs)}::int[],
+      ${declarations.map((one) => one.description)}::text[]
+    ) as a (namespace, ttl_ms, description)
+    order by a.namespace ${C}
+    on conflict (namespace) do update set
+      ttl_ms = excluded.ttl_ms,
+      description = excluded.description,
+      declared_by = excluded.declared_by,
+      principal = excluded.principal,
+      declared_at = clock_timestamp()
+    returning d.namespace`;
+}
+
+/** A page of declarations in the order of namespaces. Index: the primary key. */
+export async function readDeclarations(
+  sql: Sql,
+  page: {
+    readonly namespaces: readonly string[] | null;
+    readonly after: string | null;
+    readonly limit: number;
+  },
+): Promise<DeclarationRow[]> {
+  return sql.$queryRaw<DeclarationRow[]>`
+    select d.namespace, d.ttl_ms as "ttlMs", d.description, d.declared_by as "declaredBy",
+      extract(epoch from d.declared_at)::float8 * 1000 as "declaredAt"
+    from lease_declaration d
+    where (${page.after}::text is null or d.namespace > ${page.after} ${C})
+      and ${withinLimits(page.namespaces, Prisma.sql`d.namespace`)}
+    order by d.namespace
+    limit ${page.limit}`;
+}
+
+/**
+ * Drops declarations that nobody has repeated for so many days, and in whose namespace there is no
+ * lease any more. @returns how many.
+ */
+export async function dropOldDeclarations(sql: Sql, days: number): Promise<number> {
+  const rows = await sql.$queryRaw<{ namespace: string }[]>`
+    delete from lease_declaration d
+    where d.declared_at < clock_timestamp() - ${days}::int * interval '1 day'
+      and not exists (
+        select from lease l where l.face = 'lease' and l.namespace = d.namespace
+      )
+    returning d.namespace`;
+  return rows.length;
+}

@@ -1,0 +1,110 @@
+/** How lists of resources are filtered and paged, whatever their face. The table's alias is `l`. */
+import type { Phase } from '../kernel/lease.ts';
+import { Prisma } from './generated/client.ts';
+import { decodeCursor, encodeCursor, invalidCursor } from './page-cursor.ts';
+import { C } from './rows.ts';
+
+export interface LeaseOrder {
+  readonly by: 'name' | 'grantedAt' | 'expiresAt';
+  readonly direction: 'asc' | 'desc';
+  /** The place of the last row of the page before; null for the first page. */
+  readonly after: LeasePlace | null;
+  readonly limit: number;
+}
+
+/** Where a row stands: its sort instant as epoch milliseconds (null by name), namespace and name. */
+export interface LeasePlace {
+  readonly at: number | null;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Whether a row's namespace is one that the caller may see; null for no limit. */
+export function withinLimits(
+  limits: readonly string[] | null,
+  column: Prisma.Sql = Prisma.sql`l.namespace`,
+): Prisma.Sql {
+  const list = limits === null ? null : JSON.stringify(limits);
+  return Prisma.sql`lease_is_within(${column}, ${list}::jsonb)`;
+}
+
+/**
+ * Whether a row's namespace is this one or a child of it. The bounds are for the index: every child
+ * of `a` lies from `a` up to `a/`, `/` being the character after `.`; what lies there besides, such
+ * as `a-b`, is left out by the exact condition.
+ */
+export function withinNamespace(
+  namespace: string,
+  column: Prisma.Sql = Prisma.sql`l.namespace`,
+): Prisma.Sql {
+  if (namespace === '') return Prisma.sql`true`;
+  return Prisma.sql`(
+    ${column} >= ${namespace} ${C} and ${column} < ${`${namespace}/`} ${C}
+    and (${column} = ${namespace} ${C} or starts_with(${column}, ${`${namespace}.`}))
+  )`;
+}
+
+const HELD_BACK = Prisma.sql`(l.stops_by is not null and l.stops_by > clock_timestamp())`;
+const UNEXPIRED = Prisma.sql`lease_unexpired(l.released_at, l.end_reason, l.expires_at)`;
+
+/** `phaseOf`, said in SQL; a test holds the two together. */
+export const PHASE_CONDITIONS: Record<Phase, Prisma.Sql> = {
+  held: Prisma.sql`(${UNEXPIRED} and l.renewable and not ${HELD_BACK})`,
+  expiring: Prisma.sql`((${UNEXPIRED} and not l.renewable) or ${HELD_BACK})`,
+  expired: Prisma.sql`(not ${UNEXPIRED} and coalesce(l.end_reason, 'expired') = 'expired' and not ${HELD_BACK})`,
+  free: Prisma.sql`(l.end_reason in ('released', 'revoked', 'removed') and not ${HELD_BACK})`,
+};
+
+const SORT_COLUMNS = {
+  grantedAt: Prisma.sql`l.granted_at`,
+  expiresAt: Prisma.sql`l.expires_at`,
+} as const;
+
+/** The condition that a row comes after the place that was reached. */
+export function placeOf({ by, direction, after }: LeaseOrder): Prisma.Sql {
+  if (after === null) return Prisma.sql`true`;
+  const comparison = direction === 'asc' ? Prisma.sql`>` : Prisma.sql`<`;
+  const names = Prisma.sql`${after.namespace} ${C}, ${after.name} ${C}`;
+  if (by === 'name') return Prisma.sql`(l.namespace, l.name) ${comparison} (${names})`;
+  return Prisma.sql`(${SORT_COLUMNS[by]}, l.namespace, l.name)
+    ${comparison} (to_timestamp(${(after.at ?? 0) / 1000}::float8)::timestamptz(3), ${names})`;
+}
+
+/** What rows are ordered by. */
+export function orderOf({ by, direction }: LeaseOrder): Prisma.Sql {
+  const to = direction === 'asc' ? Prisma.sql`asc` : Prisma.sql`desc`;
+  const names = Prisma.sql`l.namespace ${to}, l.name ${to}`;
+  return by === 'name' ? names : Prisma.sql`${SORT_COLUMNS[by]} ${to}, ${names}`;
+}
+
+/** The cursor of the page that begins after a row. */
+export function cursorAfter(
+  by: LeaseOrder['by'],
+  row: {
+    readonly grantedAt: number;
+    readonly expiresAt: number;
+    readonly namespace: string;
+    readonly name: string;
+  },
+): string {
+  return encodeCursor([by === 'name' ? '' : String(row[by]), row.namespace, row.name]);
+}
+
+/** The furthest instant that has a date, in milliseconds from the epoch. */
+const INSTANT_MS_MAX = 8.64e15;
+
+/**
+ * The place that {@link cursorAfter} wrote.
+ * @throws {LeaseError} `request.invalid` for anything else, and for a cursor of another order.
+ */
+export function placeFrom(cursor: string, by: LeaseOrder['by']): LeasePlace {
+  const [at = '', namespace = '', name = ''] = decodeCursor(cursor, 3);
+  if (!namespace.isWellFormed() || !name.isWellFormed()) throw invalidCursor();
+  if (by === 'name') {
+    if (at !== '') throw invalidCursor();
+    return { at: null, namespace, name };
+  }
+  const atMs = Number(at);
+  if (at === '' || !(atMs >= 0 && atMs <= INSTANT_MS_MAX)) throw invalidCursor();
+  return { at: atMs, namespace, name };
+}
