@@ -46,6 +46,7 @@ const controller = await startController(
     ladder: LADDER,
     heartbeatMs: HEARTBEAT_MS,
     retentionDays: 30,
+    environmentLeaseMs: 60_000,
     logLevel: 'silent',
   },
   {
