@@ -46,7 +46,7 @@ export async function grantBatch(
   }
   return requests.map((request) => {
     const own = granted.get(request.leaseId);
-    if (own !== undefined) return grantedOutcome(store, own);
+    if (own !== undefined) return grantedOutcome(store, request, own);
     const outcome = refusedOutcome(refusals.get(request.leaseId));
     return outcome === undefined ? grantAlone(store, request) : observed(store, request, outcome);
   });
@@ -66,7 +66,7 @@ export async function grantWithin(
   const own = (await grant(tx, [request], grantOptions(store, 'wait'))).get(request.leaseId);
   if (own !== undefined) {
     watchClock(store, [own], sentAtMs);
-    return grantedOutcome(store, own);
+    return grantedOutcome(store, request, own);
   }
   await assertNoHoldOff(tx);
   const [refusal] = await readRefusals(tx, [request]);
@@ -79,7 +79,7 @@ function grantOptions(store: Store, onLocked: GrantOptions['onLocked']): GrantOp
 }
 
 /** Why a request was refused, or undefined when nothing stood in its way but a lock or a change. */
-function refusedOutcome(refusal: Refusal | undefined): GrantOutcome | undefined {
+export function refusedOutcome(refusal: Refusal | undefined): GrantOutcome | undefined {
   if (refusal === undefined) return undefined;
   const { row, head, waiterCount, recorded } = refusal;
   if (recorded !== undefined) return { outcome: 'recorded', request: recorded };
@@ -118,7 +118,7 @@ async function grantWaiting(store: Store, request: GrantRequest): Promise<GrantO
     return await store.slowLane.$transaction(async (tx) => {
       await tx.$queryRaw`select set_config('lock_timeout', ${String(SLOW_LANE_LOCK_TIMEOUT_MS)}, true)`;
       const own = (await grant(tx, [request], grantOptions(store, 'wait'))).get(request.leaseId);
-      return own === undefined ? undefined : grantedOutcome(store, own);
+      return own === undefined ? undefined : grantedOutcome(store, request, own);
     });
   } catch (error) {
     if (databaseFailureOf(error) === 'contention') return undefined;
@@ -126,21 +126,29 @@ async function grantWaiting(store: Store, request: GrantRequest): Promise<GrantO
   }
 }
 
-function grantedOutcome(store: Store, own: Grant): GrantOutcome {
+function grantedOutcome(store: Store, request: GrantRequest, own: Grant): GrantOutcome {
   const status = own.previous?.end === 'expired' ? 'expired' : 'free';
-  store.observer.grant(own.face, 'granted', status);
+  store.observer.grant(own.face, 'granted', status, actionOf(request));
   return { outcome: 'granted', grant: own };
 }
 
 /** Counts a refusal. Looking again from one's place in line is no new refusal. */
 function observed(store: Store, request: GrantRequest, outcome: GrantOutcome): GrantOutcome {
   if (request.isQueued === true) return outcome;
-  if (outcome.outcome === 'queued') store.observer.grant(request.face, 'denied', 'free');
+  if (outcome.outcome === 'queued') {
+    store.observer.grant(request.face, 'denied', 'free', actionOf(request));
+  }
   if (outcome.outcome === 'held') {
     const { by } = outcome;
-    store.observer.grant(by.face, 'denied', by.asOf < by.expiresAt ? 'active' : 'expired');
+    const status = by.asOf < by.expiresAt ? 'active' : 'expired';
+    store.observer.grant(by.face, 'denied', status, actionOf(request));
   }
   return outcome;
+}
+
+/** What an environment is asked for. */
+function actionOf(request: GrantRequest): string | undefined {
+  return request.face === 'environment' ? request.tag : undefined;
 }
 
 /** Every answer tells what the database's clock shows, refusals too. */

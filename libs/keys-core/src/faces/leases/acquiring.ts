@@ -235,7 +235,8 @@ function grantedAnswer(
   };
 }
 
-function heldAnswer(
+/** A refusal as callers get it. */
+export function heldAnswer(
   face: AcquiringDeps['face'],
   refused: Refused | undefined,
   waitedMs: number,
