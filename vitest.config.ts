@@ -35,6 +35,7 @@ const oldest = {
     include: [
       'libs/keys-core/src/store/{grant,renew,locks.race,plans,epoch,kernel.model}.pg.test.ts',
       'libs/keys-core/src/faces/keys/{connect,report,key-reads,revoke}.pg.test.ts',
+      'libs/keys-core/src/faces/leases/waiting.pg.test.ts',
     ],
     globalSetup: ['libs/testing/src/global-setup-oldest.ts'],
     testTimeout: 30_000,

@@ -39,6 +39,8 @@ export interface Grant extends Resource {
 export interface QueueHead {
   readonly waiter: string;
   readonly createdAt: number;
+  /** How long its ticket counts unless it is prolonged, in milliseconds. */
+  readonly lapsesInMs: number;
 }
 
 /** What is known of an idempotency key that was used before. */

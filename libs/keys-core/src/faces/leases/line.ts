@@ -129,6 +129,8 @@ export class Line {
           break;
         case 'queued':
           this.lastRefusal = outcome;
+          // If the one before is dead, its ticket holds nobody up for longer than this.
+          this.#lookBy(this.#nowMs() + Math.max(0, outcome.head.lapsesInMs) + AFTER_EXPIRY_MS);
           break;
       }
     } catch (error) {

@@ -22,6 +22,8 @@ import {
 import type { Store } from '../../store/open-store.ts';
 import { Line, type Waiter, type WaitOutcome } from './line.ts';
 
+/** How often lines are looked after. */
+const TICK_MS = 50;
 /** How often tickets are prolonged: often enough that three in a row may fail. */
 const PROLONG_EVERY_MS = 100;
 const TICKETS_PER_STATEMENT_MAX = 1_000;
@@ -60,6 +62,7 @@ class Room implements WaitingRoom {
   readonly #lines = new Map<string, OpenLine>();
   #isTicking = false;
   #isProlonging = false;
+  #prolongAtMs = 0;
 
   constructor(store: Store) {
     this.#store = store;
@@ -158,10 +161,10 @@ class Room implements WaitingRoom {
         this.#isTicking = false;
         return;
       }
-      clock.at(clock.nowMs() + PROLONG_EVERY_MS, tick);
+      clock.at(clock.nowMs() + TICK_MS, tick);
       this.#tick(clock.nowMs());
     };
-    clock.at(clock.nowMs() + PROLONG_EVERY_MS, tick);
+    clock.at(clock.nowMs() + TICK_MS, tick);
   }
 
   #tick(nowMs: number): void {
@@ -173,7 +176,9 @@ class Room implements WaitingRoom {
       }
       line.tick(nowMs);
     }
-    if (!this.#isProlonging && living.size > 0) void this.#prolong(living);
+    if (this.#isProlonging || living.size === 0 || nowMs < this.#prolongAtMs) return;
+    this.#prolongAtMs = nowMs + PROLONG_EVERY_MS;
+    void this.#prolong(living);
   }
 
   async #prolong(living: ReadonlyMap<string, Line>): Promise<void> {

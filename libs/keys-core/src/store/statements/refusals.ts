@@ -21,6 +21,7 @@ type RefusalRow = Partial<LeaseRow> & {
   waiterCount: number;
   headWaiter: string | null;
   headCreatedAt: number | null;
+  headLapsesInMs: number | null;
   isRecorded: boolean;
   recordedLeaseId: string | null;
   recordedAnswer: unknown;
@@ -41,6 +42,7 @@ export async function readRefusals(
     select w.place::int as place, ${LEASE_COLUMNS},
       coalesce(c.count, 0) as "waiterCount",
       h.waiter as "headWaiter", date_part('epoch', h.created_at) * 1000 as "headCreatedAt",
+      date_part('epoch', h.valid_until - clock_timestamp()) * 1000 as "headLapsesInMs",
       q.principal is not null as "isRecorded",
       q.lease_id as "recordedLeaseId", q.answer as "recordedAnswer"
     from unnest(
@@ -58,7 +60,7 @@ export async function readRefusals(
       select t.id from lease_waiter t where w.is_queued and t.ticket_id = w.lease_id
     ) own on true
     left join lateral (
-      select o.waiter, o.created_at from lease_waiter o
+      select o.waiter, o.created_at, o.valid_until from lease_waiter o
       where w.face = 'lease' and o.face = w.face ${C} and o.namespace = w.namespace ${C}
         and o.name = w.name ${C} and o.valid_until > clock_timestamp()
         and o.ticket_id <> w.lease_id and (own.id is null or o.id < own.id)
@@ -79,22 +81,25 @@ export async function readRefusals(
       where q.principal = w.principal ${C} and q.idempotency_key = w.idempotency_key ${C}
         and (q.lease_id is distinct from w.lease_id or (w.is_queued and own.id is null))
     ) q on true`;
-  const refusals = requests.map(
-    (): Refusal => ({ row: undefined, head: undefined, waiterCount: 0, recorded: undefined }),
-  );
+  const refusals = requests.map((): Refusal => ({
+    row: undefined,
+    head: undefined,
+    waiterCount: 0,
+    recorded: undefined,
+  }));
   for (const row of rows) refusals[row.place - 1] = refusalOf(row);
   return refusals;
 }
 
 function refusalOf(row: RefusalRow): Refusal {
-  const { place: _place, waiterCount, headWaiter, headCreatedAt, ...rest } = row;
+  const { place: _place, waiterCount, headWaiter, headCreatedAt, headLapsesInMs, ...rest } = row;
   const { isRecorded, recordedLeaseId, recordedAnswer, ...lease } = rest;
   return {
     row: typeof lease.leaseId === 'string' ? (lease as LeaseRow) : undefined,
     head:
       headWaiter === null || headCreatedAt === null
         ? undefined
-        : { waiter: headWaiter, createdAt: headCreatedAt },
+        : { waiter: headWaiter, createdAt: headCreatedAt, lapsesInMs: headLapsesInMs ?? 0 },
     waiterCount,
     recorded: isRecorded ? { leaseId: recordedLeaseId, answer: recordedAnswer } : undefined,
   };
