@@ -2,6 +2,7 @@ import type { Ladder } from '@leasehold/keys-core';
 import {
   checkEpoch,
   createReaper,
+  dropOldDeclarations,
   removeOldFleetRows,
   removeOldLeaseRows,
   type Store,
@@ -50,6 +51,7 @@ export function backgroundJobs(deps: {
         };
         await removeOldFleetRows(store.prisma, deps.retentionDays, pass);
         await removeOldLeaseRows(store.prisma, deps.retentionDays, pass);
+        await dropOldDeclarations(store.prisma, deps.retentionDays);
       },
     },
   ];

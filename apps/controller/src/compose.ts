@@ -2,12 +2,7 @@
 import { join } from 'node:path';
 import { toleratedClockRatio, LeaseError, type Clock, type IdSource } from '@leasehold/keys-core';
 import { createKeyService } from '@leasehold/keys-core/keys';
-import {
-  createLeaseOperations,
-  createLeaseService,
-  createRevocationWatch,
-  type RevocationWatch,
-} from '@leasehold/keys-core/leases';
+import type { RevocationWatch } from '@leasehold/keys-core/leases';
 import {
   bootstrapCredentials,
   checkEpoch,
@@ -23,8 +18,8 @@ import {
   type Store,
   type TokenAuthority,
 } from '@leasehold/keys-core/store';
-import type { Logger, Registry } from '@leasehold/service-kit';
-import { describeError, type ApiServices, type LeaseFace } from '@leasehold/api';
+import type { Logger } from '@leasehold/service-kit';
+import { describeError, type ApiServices } from '@leasehold/api';
 import { createOpenConnections, type OpenConnections } from './access/open-connections.ts';
 import { createTokenService } from './access/token-service.ts';
 import { runInBackground } from './background.ts';
@@ -35,7 +30,8 @@ import { createFleetService } from './fleet/fleet-service.ts';
 import { createOutboxFeed, type OutboxFeed } from './fleet/outbox-feed.ts';
 import { createHttpServer } from './http/http-server.ts';
 import { createRateLimit } from './http/rate-limit.ts';
-import { addGauges, createMetrics } from './metrics.ts';
+import { createLeaseFaces } from './leases/lease-faces.ts';
+import { addGauges, createMetrics, type ControllerMetrics } from './metrics.ts';
 
 export interface ControllerDeps {
   readonly clock: Clock;
@@ -62,7 +58,7 @@ export async function startController(
   deps: ControllerDeps,
 ): Promise<Controller> {
   const { log } = deps;
-  const { registry, observer } = createMetrics();
+  const metrics = createMetrics();
   const store = openStore({
     databaseUrl: config.databaseUrl,
     datacenter: config.datacenter,
@@ -70,14 +66,14 @@ export async function startController(
     ids: deps.ids,
     renewalTimeoutMs: Math.floor((config.ladder.softAfterMs - config.ladder.renewAfterMs) / 3),
     quietAfterJumpMs: config.ladder.ttlMs,
-    observer,
+    observer: metrics.observer,
     onBackgroundError: (error) => {
       log.warn({ err: error }, 'database connection');
     },
   });
   try {
     await examineDatabase(store, config, log);
-    return await serve({ store, registry, config, log });
+    return await serve({ store, metrics, config, log });
   } catch (error) {
     await store.close();
     throw error;
@@ -116,17 +112,11 @@ interface Parts {
   close(): void;
 }
 
-function createParts(store: Store, config: Config, log: Logger): Parts {
+function createParts({ store, metrics, config, log }: Serving): Parts {
   const { heartbeatMs, ladder, datacenter } = config;
   const random = (): number => store.ids.random();
   const leases = createLeaseStore(store);
-  const revocations = createRevocationWatch(store, (error) => {
-    log.warn({ err: error }, 'revocations could not be read; trying again');
-  });
-  const leaseFace = (face: 'lease' | 'environment'): LeaseFace => ({
-    ...createLeaseService({ store, leases, face }),
-    ...createLeaseOperations({ store, face, revocations }),
-  });
+  const { revocations, ...faces } = createLeaseFaces({ store, leases, metrics, log });
   const keys = createKeyService({
     store,
     leases,
@@ -140,8 +130,7 @@ function createParts(store: Store, config: Config, log: Logger): Parts {
   return {
     services: {
       keys,
-      leases: leaseFace('lease'),
-      environments: leaseFace('environment'),
+      ...faces,
       environmentLeaseMs: config.environmentLeaseMs,
       fleet: createFleetService({ store, keys, feed, heartbeatMs }),
       tokens: createTokenService(store),
@@ -169,13 +158,13 @@ function createParts(store: Store, config: Config, log: Logger): Parts {
 
 interface Serving {
   readonly store: Store;
-  readonly registry: Registry;
+  readonly metrics: ControllerMetrics;
   readonly config: Config;
   readonly log: Logger;
 }
 
-async function serve({ store, registry, config, log }: Serving): Promise<Controller> {
-  const parts = createParts(store, config, log);
+async function serve({ store, metrics, config, log }: Serving): Promise<Controller> {
+  const parts = createParts({ store, metrics, config, log });
   const { feed, tokens, connections, services } = parts;
   const { heartbeatMs, ladder, retentionDays } = config;
   let isClosing = false;
@@ -188,16 +177,17 @@ async function serve({ store, registry, config, log }: Serving): Promise<Control
     tokens,
     connections,
     log,
-    metrics: registry,
+    metrics: metrics.registry,
     rateLimit: createRateLimit(store.clock),
     clock: store.clock,
     checkReady,
   });
-  addGauges(registry, {
+  addGauges(metrics.registry, {
     store,
     heartbeatMs,
     sessionCount: () => feed.droneCount,
     connectionCount: () => connections.count,
+    leaseSessionCount: () => parts.revocations.sessionCount,
   });
   const stopJobs = runInBackground(
     backgroundJobs({ store, tokens, log, retentionDays, ladder }),

@@ -1,15 +1,56 @@
-import { countDrones, type Store, type StoreObserver } from '@leasehold/keys-core/store';
+import { FACES } from '@leasehold/keys-core';
+import {
+  countDrones,
+  countWaiters,
+  type Store,
+  type StoreObserver,
+} from '@leasehold/keys-core/store';
 import { createRegistry, type Registry } from '@leasehold/service-kit';
 import { Counter, Gauge, Histogram } from 'prom-client';
 
 const MS_BUCKETS = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000];
 const WAIT_MS_BUCKETS = [10, 50, 100, 500, 1_000, 5_000, 10_000, 30_000, 60_000, 120_000];
+const HELD_MS_BUCKETS = [
+  10, 50, 100, 500, 1_000, 5_000, 10_000, 30_000, 60_000, 300_000, 1_800_000, 7_200_000, 86_400_000,
+];
 const SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000];
 
-/** The metrics of one controller, and the observer that feeds them. */
-export function createMetrics(): { registry: Registry; observer: StoreObserver } {
+/**
+ * Actions of environments are texts of their callers: of more than this the rest is counted
+ * together, so that nobody can make a controller keep a series for each of a million.
+ */
+const ACTION_LABELS_MAX = 50;
+const OTHER_ACTION = 'other';
+
+/** The metrics of one controller, and what feeds them. */
+export interface ControllerMetrics {
+  readonly registry: Registry;
+  readonly observer: StoreObserver;
+  /** A refused environment, and how long it took to say so: keel's `lease.env.duration`. */
+  environmentDenied(action: string, durationMs: number): void;
+}
+
+export function createMetrics(): ControllerMetrics {
   const registry = createRegistry();
-  return { registry, observer: observerOf(instruments(registry)) };
+  const to = instruments(registry);
+  const actionLabel = boundedLabel(ACTION_LABELS_MAX, OTHER_ACTION);
+  return {
+    registry,
+    observer: observerOf(to, actionLabel),
+    environmentDenied(action, durationMs) {
+      to.environmentLease.observe({ action: actionLabel(action), outcome: 'denied' }, durationMs);
+    },
+  };
+}
+
+/** The first values stand for themselves, all later ones for `other`. */
+export function boundedLabel(valuesMax: number, other: string): (value: string) => string {
+  const known = new Set<string>();
+  return (value) => {
+    if (!known.has(value) && known.size >= valuesMax) return other;
+    known.add(value);
+    return value;
+  };
 }
 
 type Instruments = ReturnType<typeof instruments>;
@@ -35,9 +76,28 @@ function instruments(registry: Registry) {
       'Grants asked for, by outcome and by what the resource was before.',
       ['face', 'outcome', 'status'],
     ),
+    environmentGrants: counter(
+      'environment_grants_total',
+      'Grants of environments asked for, by outcome, by what the environment was before, and by action.',
+      ['outcome', 'status', 'action'],
+    ),
+    environmentLease: histogram(
+      'environment_lease_ms',
+      'How long environments were held until their release (granted), or how long a refusal took (denied).',
+      { labelNames: ['action', 'outcome'], buckets: HELD_MS_BUCKETS },
+    ),
+    held: histogram('held_ms', 'How long grants were held until their release.', {
+      labelNames: ['face'],
+      buckets: HELD_MS_BUCKETS,
+    }),
     renewals: counter('renewals_total', 'Renewals, by outcome.', ['face', 'outcome']),
     releases: counter('releases_total', 'Releases, by outcome.', ['face', 'outcome']),
     expiries: counter('expiries_total', 'Grants that the reaper ended.', ['face']),
+    reapCallbacks: counter(
+      'reap_callbacks_total',
+      'Callbacks of use cases for leases that expired, by outcome.',
+      ['outcome'],
+    ),
     clockJumps: counter('clock_jumps_total', "Jumps of the database's clock.", []),
     overstays: counter(
       'backend_overstays_total',
@@ -63,7 +123,7 @@ function instruments(registry: Registry) {
   };
 }
 
-function observerOf(to: Instruments): StoreObserver {
+function observerOf(to: Instruments, actionLabel: (action: string) => string): StoreObserver {
   return {
     batch: (kind, size) => {
       to.batches.observe({ kind }, size);
@@ -71,8 +131,15 @@ function observerOf(to: Instruments): StoreObserver {
     statement: (kind, durationMs) => {
       to.statements.observe({ kind }, durationMs);
     },
-    grant: (face, outcome, status) => {
+    grant: (face, outcome, status, action) => {
       to.grants.inc({ face, outcome, status });
+      if (action === undefined) return;
+      to.environmentGrants.inc({ outcome, status, action: actionLabel(action) });
+    },
+    held: (face, heldMs, action) => {
+      to.held.observe({ face }, heldMs);
+      if (action === undefined) return;
+      to.environmentLease.observe({ action: actionLabel(action), outcome: 'granted' }, heldMs);
     },
     renewal: (face, outcome, count) => {
       to.renewals.inc({ face, outcome }, count);
@@ -86,6 +153,9 @@ function observerOf(to: Instruments): StoreObserver {
     reaped: (face, lagMs) => {
       to.expiries.inc({ face });
       to.reaperLag.observe({ face }, lagMs);
+    },
+    reapCallback: (outcome) => {
+      to.reapCallbacks.inc({ outcome });
     },
     clockJump: () => {
       to.clockJumps.inc();
@@ -104,6 +174,7 @@ export function addGauges(
     heartbeatMs: number;
     sessionCount: () => number;
     connectionCount: () => number;
+    leaseSessionCount: () => number;
   },
 ): void {
   new Gauge({
@@ -130,6 +201,24 @@ export function addGauges(
     registers: [registry],
     collect() {
       this.set(read.connectionCount());
+    },
+  });
+  new Gauge({
+    name: 'leasehold_lease_sessions',
+    help: 'Holders of leases that hear of revocations from this controller.',
+    registers: [registry],
+    collect() {
+      this.set(read.leaseSessionCount());
+    },
+  });
+  new Gauge({
+    name: 'leasehold_waiters',
+    help: 'Callers that wait for a resource, at all controllers, by face.',
+    labelNames: ['face'],
+    registers: [registry],
+    async collect() {
+      const counts = await countWaiters(read.store.prisma);
+      for (const face of FACES) this.set({ face }, counts[face] ?? 0);
     },
   });
 }

@@ -38,6 +38,7 @@ const CONTRACT: Record<string, Role> = {
   'environments.tryAcquire': 'client',
   'environments.heartbeat': 'client',
   'environments.release': 'client',
+  'environments.cancel': 'client',
   'environments.list': 'viewer',
   'environments.get': 'viewer',
   'environments.history': 'viewer',

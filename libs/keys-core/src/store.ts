@@ -73,6 +73,8 @@ export { createEventStream, type EventHead, type EventStream } from './store/eve
 export type { EventRow } from './store/history.ts';
 export { createReaper, type Reaper, type ReapPass } from './store/reaper.ts';
 export { checkEpoch, type EpochCheck } from './store/epoch.ts';
+export { countWaiters } from './store/contention.ts';
+export { dropOldDeclarations } from './store/declarations.ts';
 export { removeOldLeaseRows } from './store/lease-retention.ts';
 export {
   checkReachable,

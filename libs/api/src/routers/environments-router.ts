@@ -5,6 +5,7 @@ import {
   tryAcquireInputSchema,
 } from '../contract/environments.ts';
 import {
+  cancelInputSchema,
   leaseHeartbeatInputSchema,
   leaseListInputSchema,
   leaseRevokeInputSchema,
@@ -36,6 +37,11 @@ export const environmentsRouter = router({
 
   release: clientProcedure.input(releaseInputSchema).mutation(async ({ ctx, input }) => ({
     outcome: await ctx.services.environments.release(input, callerOf(ctx.access)),
+  })),
+
+  /** For a caller whose answer was lost: whatever became of its request is undone. */
+  cancel: clientProcedure.input(cancelInputSchema).mutation(async ({ ctx, input }) => ({
+    outcome: await ctx.services.environments.cancel(input, callerOf(ctx.access)),
   })),
 
   list: viewerProcedure.input(leaseListInputSchema).query(async ({ ctx, input }) => {

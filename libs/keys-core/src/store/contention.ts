@@ -57,3 +57,13 @@ export async function readContention(
       and lease_unexpired(l.released_at, l.end_reason, l.expires_at)
     order by w.id`;
 }
+
+/** How many wait, by face; a face without waiters has no entry. Reads all tickets: few beside leases. */
+export async function countWaiters(sql: Sql): Promise<Partial<Record<Face, number>>> {
+  const rows = await sql.$queryRaw<{ face: Face; count: number }[]>`
+    select w.face, count(*)::int as count
+    from lease_waiter w
+    where w.valid_until > clock_timestamp()
+    group by w.face`;
+  return Object.fromEntries(rows.map(({ face, count }) => [face, count]));
+}

@@ -113,7 +113,10 @@ async function grantAlone(store: Store, request: GrantRequest): Promise<GrantOut
   throw new LeaseError('grant.contended');
 }
 
-async function grantWaiting(store: Store, request: GrantRequest): Promise<GrantOutcome | undefined> {
+async function grantWaiting(
+  store: Store,
+  request: GrantRequest,
+): Promise<GrantOutcome | undefined> {
   try {
     return await store.slowLane.$transaction(async (tx) => {
       await tx.$queryRaw`select set_config('lock_timeout', ${String(SLOW_LANE_LOCK_TIMEOUT_MS)}, true)`;
@@ -181,7 +184,7 @@ async function findLostGrants(
   return requests.map((request, index) => {
     const row = rows[index];
     if (row?.leaseId !== request.leaseId) throw unknown();
-    return grantedOutcome(store, {
+    return grantedOutcome(store, request, {
       ...row,
       ladder: request.ladder,
       remainingMs: row.expiresAt - row.asOf,

@@ -17,13 +17,25 @@ export type StatementKind =
 export interface StoreObserver {
   batch(kind: StatementKind, size: number): void;
   statement(kind: StatementKind, durationMs: number): void;
-  /** `status` is what the resource was before: keel's free, expired, active. */
-  grant(face: Face, outcome: 'granted' | 'denied', status: 'free' | 'expired' | 'active'): void;
+  /**
+   * `status` is what the resource was before: keel's free, expired, active. `action` is what an
+   * environment is asked for; other faces have none.
+   */
+  grant(
+    face: Face,
+    outcome: 'granted' | 'denied',
+    status: 'free' | 'expired' | 'active',
+    action?: string,
+  ): void;
   renewal(face: Face, outcome: string, count: number): void;
   release(face: Face, outcome: string): void;
+  /** A grant was given up in time, `heldMs` after it was made. `action` as in `grant`. */
+  held(face: Face, heldMs: number, action?: string): void;
   waited(face: Face, durationMs: number, outcome: 'granted' | 'gave_up'): void;
   /** A grant was ended by the reaper, `lagMs` after its expiry. */
   reaped(face: Face, lagMs: number): void;
+  /** A use case was called for an expired lease of its own; one that failed is called again. */
+  reapCallback(outcome: 'done' | 'failed'): void;
   /** The database's clock moved by this much against the controller's own. */
   clockJump(jumpMs: number): void;
   /** A backend was still stopping when its key had expired: a defect, see design 6.1. */
@@ -37,8 +49,10 @@ export const SILENT_OBSERVER: StoreObserver = {
   grant: () => undefined,
   renewal: () => undefined,
   release: () => undefined,
+  held: () => undefined,
   waited: () => undefined,
   reaped: () => undefined,
+  reapCallback: () => undefined,
   clockJump: () => undefined,
   overstay: () => undefined,
 };

@@ -17,7 +17,10 @@ export async function releaseBatch(
   const answers = await timed(store, 'release', () =>
     release(store.prisma, face, requests, 'skip'),
   );
-  for (const released of answers.values()) wakeWaiters(store, released);
+  for (const released of answers.values()) {
+    wakeWaiters(store, released);
+    observeHeld(store, released);
+  }
   const missing = requests.filter((request) => !answers.has(request.leaseId));
   const ends =
     missing.length === 0
@@ -38,7 +41,10 @@ async function releaseLocked(
   request: ReleaseRequest,
 ): Promise<ReleaseOutcome> {
   const { outcome, released } = await releaseAlone(store.slowLane, face, request);
-  if (released !== undefined) wakeWaiters(store, released);
+  if (released !== undefined) {
+    wakeWaiters(store, released);
+    observeHeld(store, released);
+  }
   return outcome;
 }
 
@@ -61,6 +67,13 @@ export async function releaseAlone(
 /** Tells those who stand in line that their lease was given up. Sent only where somebody does. */
 export function wakeWaiters(store: Pick<Store, 'hints'>, released: Released): void {
   if (released.isAwaited) store.hints.notify(leaseTopic(released));
+}
+
+/** Counts for how long a grant was held, once its release is committed. */
+export function observeHeld(store: Pick<Store, 'observer'>, released: Released): void {
+  if (released.outcome !== 'released') return;
+  const action = released.face === 'environment' ? released.tag : undefined;
+  store.observer.held(released.face, released.heldMs, action);
 }
 
 function pastRelease(end: PastEnd | undefined): ReleaseOutcome {

@@ -15,6 +15,10 @@ export interface ReleaseRequest extends GrantRef {
 export interface Released extends Resource {
   readonly leaseId: string;
   readonly outcome: ReleaseOutcome;
+  /** What an environment was leased for. */
+  readonly tag: string;
+  /** How long it was held until now, in milliseconds. */
+  readonly heldMs: number;
   /** Whether somebody stands in line for what was released. */
   readonly isAwaited: boolean;
 }
@@ -57,7 +61,7 @@ export async function release(
       cross join lateral (
         select
           l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.released_at, l.end_reason,
-          l.expires_at
+          l.expires_at, l.tag, l.granted_at
         from lease l
         where l.lease_id = a.lease_id and l.principal = a.principal and l.face = ${face}
         for no key update of l ${skip}
@@ -104,7 +108,8 @@ export async function release(
       from ended e
       where e.end_reason = 'expired' and e.face = 'lease'
     )
-    select j.lease_id as "leaseId", j.outcome, j.face, j.namespace, j.name,
+    select j.lease_id as "leaseId", j.outcome, j.face, j.namespace, j.name, j.tag,
+      extract(epoch from clock_timestamp() - j.granted_at)::float8 * 1000 as "heldMs",
       j.face = 'lease' and j.outcome = 'released' and exists (
         select from lease_waiter w
         where w.face = j.face and w.namespace = j.namespace and w.name = j.name

@@ -1,0 +1,54 @@
+import type { LeaseFace } from '@leasehold/api';
+import {
+  createLeaseOperations,
+  createLeaseService,
+  createRevocationWatch,
+  type RevocationWatch,
+} from '@leasehold/keys-core/leases';
+import type { LeaseStore, Store } from '@leasehold/keys-core/store';
+import type { Logger } from '@leasehold/service-kit';
+import type { ControllerMetrics } from '../metrics.ts';
+
+/** Leases, environments, and the one watch that tells the holders of both of revocations. */
+export interface LeaseFaces {
+  readonly leases: LeaseFace;
+  readonly environments: LeaseFace;
+  readonly revocations: RevocationWatch;
+}
+
+/** The two faces of services over one store. */
+export function createLeaseFaces(deps: {
+  readonly store: Store;
+  readonly leases: LeaseStore;
+  readonly metrics: ControllerMetrics;
+  readonly log: Logger;
+}): LeaseFaces {
+  const { store, leases, metrics, log } = deps;
+  const revocations = createRevocationWatch(store, (error) => {
+    log.warn({ err: error }, 'revocations could not be read; trying again');
+  });
+  const face = (name: 'lease' | 'environment'): LeaseFace => ({
+    ...createLeaseService({ store, leases, face: name }),
+    ...createLeaseOperations({ store, face: name, revocations }),
+  });
+  return {
+    leases: face('lease'),
+    environments: countingRefusals(face('environment'), metrics),
+    revocations,
+  };
+}
+
+/** An environments face whose refusals are timed; how long grants are held the store tells. */
+function countingRefusals(environments: LeaseFace, metrics: ControllerMetrics): LeaseFace {
+  return {
+    ...environments,
+    async acquire(input, caller, life) {
+      const startedAtMs = performance.now();
+      const answer = await environments.acquire(input, caller, life);
+      if (answer.outcome === 'held') {
+        metrics.environmentDenied(input.action ?? '', performance.now() - startedAtMs);
+      }
+      return answer;
+    },
+  };
+}
