@@ -1,12 +1,14 @@
 import { ROWS_PER_STATEMENT_MAX, removeAll, type RetentionPass } from './retention-pass.ts';
 import { onlyRow, type Sql } from './rows.ts';
 import { dropOldAnswers } from './requests.ts';
+import { dropUnclaimedReapRows } from './statements/reap-stale.ts';
 import { dropForgotten } from './statements/reap.ts';
 import { dropLapsedTickets } from './tickets.ts';
 
 /**
  * Removes what nobody needs any more of leases: resources that nobody has held for a day, answers to
- * idempotency keys after a day, tickets of waiters that died, and events after the retention time.
+ * idempotency keys and callbacks that nobody claimed after a day, tickets of waiters that died, and
+ * events after the retention time.
  */
 export async function removeOldLeaseRows(
   sql: Sql,
@@ -16,6 +18,7 @@ export async function removeOldLeaseRows(
   await removeAll(pass, 'resources', () => dropForgotten(sql, ROWS_PER_STATEMENT_MAX));
   await removeAll(pass, 'answers', () => dropOldAnswers(sql, ROWS_PER_STATEMENT_MAX));
   await removeAll(pass, 'events', () => removeOldEvents(sql, retentionDays));
+  await removeAll(pass, 'callbacks', () => dropUnclaimedReapRows(sql, ROWS_PER_STATEMENT_MAX));
   // One statement takes all that there are.
   await removeAll(pass, 'tickets', () => dropLapsedTickets(sql).then(() => 0));
 }

@@ -1,0 +1,265 @@
+/** The transactions of the coordinator in which hooks run, and the one statement of acquireOrRenew. */
+import { LeaseError } from '../../kernel/errors.ts';
+import type { Ladder } from '../../kernel/ladder.ts';
+import type {
+  Grant,
+  GrantOutcome,
+  GrantRef,
+  GrantRequest,
+  ReleaseOutcome,
+  RenewOutcome,
+} from '../../kernel/outcomes.ts';
+import { inFence, notHeld } from '../../store/fenced-transaction.ts';
+import { assertNoHoldOff, grantWithin, refusedOutcome } from '../../store/granting.ts';
+import {
+  GUEST_MS_MAX,
+  callHook,
+  guestTransaction,
+  retryContention,
+  withinBound,
+  type GuestSql,
+} from '../../store/guest-transaction.ts';
+import type { Store } from '../../store/open-store.ts';
+import { releaseAlone, wakeWaiters } from '../../store/releasing.ts';
+import type { Sql } from '../../store/rows.ts';
+import { acquireOrRenew, type AcquiredOrRenewed } from '../../store/statements/acquire-or-renew.ts';
+import { boundTransaction, isBefore } from '../../store/statements/assert-held.ts';
+import { readEndedGrants } from '../../store/statements/ended-grants.ts';
+import { readRefusals } from '../../store/statements/refusals.ts';
+import type { ReleaseRequest } from '../../store/statements/release.ts';
+import { renew } from '../../store/statements/renew.ts';
+import { pause } from '../../store/timed.ts';
+import { leaseDeadlines } from './deadlines.ts';
+import type { Refused } from './line.ts';
+
+/** What a hook of a grant or a renewal is given: see LeaseUseCase. */
+export type GrantHook = (tx: GuestSql, at: number, grant: GrantRef) => unknown;
+type ReleaseHook = (tx: GuestSql) => unknown;
+
+/** How long a grant waits for its row, in milliseconds, before it is tried again. */
+const LOCK_MS = 100;
+/** How often acquireOrRenew looks again when its row was locked, this long apart. */
+const LOCKED_TRIES_MAX = 4;
+const LOCKED_PAUSE_MS = 25;
+
+/** A grant, and the reading of the store's clock that its deadlines count from. */
+export interface Asked<Outcome> {
+  readonly outcome: Outcome;
+  readonly localTimeMs: number;
+}
+
+/** A hook may take as long as the lease that it comes with lasts for its holder. */
+function boundOf(ladder: Ladder): number {
+  return Math.min(GUEST_MS_MAX, ladder.hardAfterMs);
+}
+
+/**
+ * Grants with a hook in the same transaction. `assertWanted` throws when the caller has given up, and
+ * has the last word before the commit.
+ */
+export async function grantWithHook(
+  store: Store,
+  request: GrantRequest,
+  hook: GrantHook,
+  assertWanted: () => void,
+): Promise<Asked<GrantOutcome>> {
+  const boundMs = boundOf(request.ladder);
+  const once = (): Promise<Asked<GrantOutcome>> =>
+    guestTransaction(store, async (tx) => {
+      await boundTransaction(tx, { boundMs, lockMs: LOCK_MS });
+      return withinBound(store, boundMs, async () => {
+        const localTimeMs = store.clock.nowMs();
+        const outcome = await grantWithin(store, tx, request);
+        if (outcome === undefined) throw new LeaseError('grant.contended');
+        if (outcome.outcome === 'granted') {
+          await callGrantHook(tx, hook, { grant: outcome.grant, localTimeMs });
+          assertWanted();
+        }
+        return { outcome, localTimeMs };
+      });
+    });
+  try {
+    return await retryContention(store, once);
+  } catch (error) {
+    if (!(error instanceof LeaseError) || error.code !== 'grant.contended') throw error;
+    // Its last holder has let it run out, and keeps the row locked: a fenced transaction.
+    const localTimeMs = store.clock.nowMs();
+    const [refusal] = await readRefusals(store.prisma, [request]);
+    if (refusal?.row === undefined) throw error;
+    const { row, waiterCount } = refusal;
+    return { outcome: { outcome: 'held', by: row, waiterCount }, localTimeMs };
+  }
+}
+
+function callGrantHook(
+  tx: GuestSql,
+  hook: GrantHook,
+  made: {
+    readonly grant: Pick<Grant, 'leaseId' | 'fencingToken' | 'ladder' | 'remainingMs'>;
+    readonly localTimeMs: number;
+  },
+): Promise<unknown> {
+  const { leaseId, fencingToken, ladder, remainingMs } = made.grant;
+  const { loseAtMs } = leaseDeadlines(ladder, made.localTimeMs, remainingMs);
+  return callHook(() => hook(tx, loseAtMs, { leaseId, fencingToken }));
+}
+
+/**
+ * Renews with a hook in the same transaction. The transaction commits before the lease would have
+ * expired, or not at all: who has read "expired" meanwhile is never contradicted.
+ * @throws {LeaseError} `lease.not_held` when it is over; why, the plain renewal says.
+ */
+export async function renewWithHook(
+  store: Store,
+  request: GrantRef & { readonly principal: string },
+  hook: GrantHook,
+): Promise<Asked<RenewOutcome>> {
+  return retryContention(store, () =>
+    inFence(store, request, {
+      async work(tx) {
+        const localTimeMs = store.clock.nowMs();
+        const outcome = await renewWithin(tx, request);
+        if (outcome.outcome === 'renewed') {
+          const grant = { ...outcome, fencingToken: request.fencingToken };
+          await callGrantHook(tx, hook, { grant, localTimeMs });
+        }
+        return { outcome, localTimeMs };
+      },
+      async close(tx, held) {
+        if (!(await isBefore(tx, held.expiresAt))) throw notHeld(request);
+      },
+    }),
+  );
+}
+
+async function renewWithin(
+  tx: Sql,
+  request: GrantRef & { readonly principal: string },
+): Promise<RenewOutcome> {
+  const { leaseId } = request;
+  const outcome = (await renew(tx, 'lease', [request])).get(leaseId);
+  if (outcome !== undefined) return outcome;
+  const end = (await readEndedGrants(tx, 'lease', [request])).get(leaseId);
+  if (end === 'current') throw new LeaseError('grant.contended');
+  return { leaseId, outcome: 'refused', reason: end ?? 'not_found' };
+}
+
+/**
+ * Releases with a hook in the same transaction; the hook is called only for what is released.
+ * @throws {LeaseError} `lease.not_held` when it is over; how, the plain release says.
+ */
+export async function releaseWithHook(
+  store: Store,
+  request: ReleaseRequest,
+  hook: ReleaseHook,
+): Promise<ReleaseOutcome> {
+  const { outcome, released } = await retryContention(store, () =>
+    inFence(store, request, {
+      async work(tx) {
+        const answer = await releaseAlone(tx, 'lease', request);
+        if (answer.outcome === 'released') await callHook(() => hook(tx));
+        return answer;
+      },
+      // The release has locked the row: a revoke or a takeover waits for the commit.
+      close: () => Promise.resolve(),
+    }),
+  );
+  if (released !== undefined) wakeWaiters(store, released);
+  store.observer.release('lease', outcome);
+  return outcome;
+}
+
+export interface AcquireOrRenewHooks {
+  readonly willInsert: GrantHook | undefined;
+  readonly willHeartbeat: GrantHook | undefined;
+}
+
+/** Who asks by a holder's name has the lease, or is told who has. */
+export async function acquireOrRenewOnce(
+  store: Store,
+  request: GrantRequest,
+  hooks: AcquireOrRenewHooks,
+): Promise<Asked<AcquiredOrRenewed> | Refused> {
+  let held: Refused | undefined;
+  for (let tries = 0; tries < LOCKED_TRIES_MAX; tries += 1) {
+    const found = await askOrRenew(store, request, hooks);
+    if (found !== undefined) {
+      observeFound(store, found.outcome);
+      return found;
+    }
+    await assertNoHoldOff(store.prisma);
+    const [refusal] = await readRefusals(store.prisma, [request]);
+    const refused = refusedOutcome(refusal);
+    if (isRefused(refused) && !isOwnLocked(refused, request)) {
+      store.observer.grant('lease', 'denied', refused.outcome === 'held' ? 'active' : 'free');
+      return refused;
+    }
+    const row = refusal?.row;
+    held = row === undefined ? undefined : { outcome: 'held', by: row, waiterCount: 0 };
+    await pause(store, LOCKED_PAUSE_MS);
+  }
+  // Another let it run out, and keeps the row locked. Of one's own it must not be said to be lost.
+  if (held !== undefined && !isOwnLocked(held, request)) return held;
+  throw new LeaseError('grant.contended');
+}
+
+function isRefused(outcome: GrantOutcome | undefined): outcome is Refused {
+  return outcome?.outcome === 'held' || outcome?.outcome === 'queued';
+}
+
+/** Whether the grant in the way is the asker's own, which could have been renewed but for a lock. */
+function isOwnLocked(refused: Refused, request: GrantRequest): boolean {
+  if (refused.outcome !== 'held') return false;
+  const { by } = refused;
+  return by.holder === request.holder && by.principal === request.principal && by.renewable;
+}
+
+async function askOrRenew(
+  store: Store,
+  request: GrantRequest,
+  hooks: AcquireOrRenewHooks,
+): Promise<Asked<AcquiredOrRenewed> | undefined> {
+  const ask = async (sql: Sql): Promise<Asked<AcquiredOrRenewed> | undefined> => {
+    const localTimeMs = store.clock.nowMs();
+    const outcome = await acquireOrRenew(sql, request, store.clockWatch.belief(localTimeMs));
+    if (outcome === undefined) return undefined;
+    store.clockWatch.observe(outcome.asOf, localTimeMs, store.clock.nowMs());
+    return { outcome, localTimeMs };
+  };
+  if (hooks.willInsert === undefined && hooks.willHeartbeat === undefined) return ask(store.prisma);
+  const boundMs = boundOf(request.ladder);
+  return retryContention(store, () =>
+    guestTransaction(store, async (tx) => {
+      await boundTransaction(tx, { boundMs, lockMs: LOCK_MS });
+      return withinBound(store, boundMs, async () => {
+        const found = await ask(tx);
+        if (found !== undefined) await callFoundHook(tx, hooks, found);
+        return found;
+      });
+    }),
+  );
+}
+
+async function callFoundHook(
+  tx: GuestSql,
+  hooks: AcquireOrRenewHooks,
+  { outcome: found, localTimeMs }: Asked<AcquiredOrRenewed>,
+): Promise<void> {
+  const hook = found.outcome === 'granted' ? hooks.willInsert : hooks.willHeartbeat;
+  if (hook === undefined) return;
+  const grant = { ...found, ladder: found, remainingMs: found.expiresAt - found.asOf };
+  await callGrantHook(tx, hook, { grant, localTimeMs });
+  // The old expiry passed beside the hook: somebody may have read that it did. It is granted anew.
+  if (found.expiredAt !== null && !(await isBefore(tx, found.expiredAt))) {
+    throw new LeaseError('grant.contended');
+  }
+}
+
+function observeFound(store: Store, found: AcquiredOrRenewed): void {
+  if (found.outcome === 'renewed') {
+    store.observer.renewal('lease', 'renewed', 1);
+    return;
+  }
+  const isTakenOver = found.previousEnd === 'expired' || found.previousEnd === 'lapsed';
+  store.observer.grant('lease', 'granted', isTakenOver ? 'expired' : 'free');
+}

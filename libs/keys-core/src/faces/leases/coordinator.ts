@@ -1,0 +1,374 @@
+import { LeaseError } from '../../kernel/errors.ts';
+import { serviceLadder, type Ladder } from '../../kernel/ladder.ts';
+import { LIMITS } from '../../kernel/limits.ts';
+import type { Grant, GrantOutcome, GrantRef, GrantRequest } from '../../kernel/outcomes.ts';
+import type { ReleaseOutcome } from '../../kernel/outcomes.ts';
+import { assertResource, joinNamespace } from '../../kernel/resource.ts';
+import { assertText } from '../../kernel/text.ts';
+import { isLeaseId } from '../../store/fenced-transaction.ts';
+import { assertNotInHook, type GuestSql } from '../../store/guest-transaction.ts';
+import { readGrant } from '../../store/lease-requests.ts';
+import type { LeaseStore } from '../../store/lease-store.ts';
+import type { Store } from '../../store/open-store.ts';
+import { heldAnswer } from './acquiring.ts';
+import {
+  acquireOrRenewOnce,
+  grantWithHook,
+  releaseWithHook,
+  renewWithHook,
+  type Asked,
+} from './coordinator-transactions.ts';
+import type {
+  CoordinatedLease,
+  CoordinatorAcquire,
+  CoordinatorAcquireOrRenew,
+  CoordinatorHeartbeat,
+  LeaseCoordinator,
+} from './coordinator-types.ts';
+import { assertTtl, leaseDeadlines } from './deadlines.ts';
+import type { Refused } from './line.ts';
+import { createStaleReaper, errorText } from './reap-stale.ts';
+import type { LeaseUseCase } from './use-case.ts';
+import { createWaitingRoom, type WaitingRoom } from './waiting.ts';
+
+export interface LeaseCoordinatorDeps {
+  readonly store: Store;
+  readonly leases: LeaseStore;
+  /** Who holds what this coordinator acquires, as others are told; unlike that of any other process. */
+  readonly holder: string;
+  /** Who owns it: only this principal renews and releases it. */
+  readonly principal: string;
+  /** Who is written into the history. The holder unless said. */
+  readonly actor?: string | undefined;
+}
+
+/** @see LeaseCoordinator */
+export function createLeaseCoordinator(deps: LeaseCoordinatorDeps): LeaseCoordinator {
+  assertText('holder', deps.holder, { bytesMin: 1, bytesMax: LIMITS.holderBytesMax });
+  const coordinator = new Coordinator(deps);
+  const reaper = createStaleReaper(deps.store);
+  return {
+    acquire: (lease, waitMs, options) => coordinator.acquire(lease, waitMs, options?.signal),
+    heartbeat: (lease) => coordinator.heartbeat(lease),
+    releaseOk: (lease, success) =>
+      coordinator.release(lease, {
+        result: 'ok',
+        detail: null,
+        hook: lease.willReleaseOk && ((tx) => lease.willReleaseOk?.(tx, success)),
+      }),
+    releaseFail: (lease, failure) => coordinator.releaseFailed(lease, failure),
+    acquireOrRenew: (lease) => coordinator.acquireOrRenew(lease),
+    async reapStaleLeases(namespaces, includeChildren, fn) {
+      assertNotInHook();
+      return reaper.run(namespaces, includeChildren, fn);
+    },
+  };
+}
+
+/** What all methods but the hooks of a release take of a use case. */
+type AnyUseCase = Omit<LeaseUseCase<never>, 'willReleaseOk'>;
+
+interface Ending {
+  readonly result: 'ok' | 'failed';
+  readonly detail: string | null;
+  readonly hook: ((tx: GuestSql) => unknown) | undefined;
+}
+
+/** An acquire under way. */
+interface Call {
+  readonly lease: AnyUseCase;
+  readonly request: GrantRequest;
+  readonly signal: AbortSignal;
+  readonly startedAtMs: number;
+  /** The reading of the clock before the latest try. */
+  askedAtMs: number;
+  /** What the hook has thrown, in a box: it may have thrown nothing that can be recognized. */
+  hookFailure: { readonly error: unknown } | undefined;
+}
+
+class Coordinator {
+  readonly #deps: LeaseCoordinatorDeps;
+  readonly #room: WaitingRoom;
+  readonly #held = new WeakMap<object, GrantRef>();
+
+  constructor(deps: LeaseCoordinatorDeps) {
+    this.#deps = deps;
+    this.#room = createWaitingRoom(deps.store);
+  }
+
+  async acquire(
+    lease: AnyUseCase,
+    waitMs: number,
+    signal = new AbortController().signal,
+  ): Promise<CoordinatorAcquire> {
+    assertNotInHook();
+    assertWait(waitMs);
+    const call: Call = {
+      lease,
+      request: this.#requestOf(lease),
+      signal,
+      startedAtMs: this.#deps.store.clock.nowMs(),
+      askedAtMs: 0,
+      hookFailure: undefined,
+    };
+    if (this.#held.get(lease)?.leaseId === call.request.leaseId) {
+      throw new LeaseError('request.invalid', 'key() names a lease that was obtained before', {
+        details: { field: 'key' },
+      });
+    }
+    assertWanted(signal);
+    const outcome = await this.#ask(call, call.request);
+    switch (outcome.outcome) {
+      case 'granted':
+        return this.#granted(call, outcome.grant);
+      case 'held':
+      case 'queued':
+        return waitMs === 0 ? this.#refused(call, outcome) : this.#wait(call, waitMs, outcome);
+      case 'recorded':
+        throw new LeaseError('grant.contended');
+    }
+  }
+
+  /** One try, with its hook if there is one. A grant that nobody wants any more is given back. */
+  async #ask(call: Call, request: GrantRequest): Promise<GrantOutcome> {
+    const { outcome, localTimeMs } = await this.#askOnce(call, request);
+    const found = ownGrant(outcome, request);
+    call.askedAtMs = localTimeMs;
+    if (found.outcome === 'granted' && call.signal.aborted) {
+      this.#held.set(call.lease, refOf(found.grant));
+      await this.releaseFailed(call.lease, 'the wait was given up');
+      throw new LeaseError('lease.wait_cancelled');
+    }
+    return found;
+  }
+
+  async #askOnce(call: Call, request: GrantRequest): Promise<Asked<GrantOutcome>> {
+    const { store, leases } = this.#deps;
+    const { lease, signal } = call;
+    if (lease.willInsert === undefined) {
+      const localTimeMs = store.clock.nowMs();
+      return { outcome: await leases.grant(request, signal), localTimeMs };
+    }
+    const hook: typeof lease.willInsert = async (tx, at, grant) => {
+      try {
+        await lease.willInsert?.(tx, at, grant);
+      } catch (error) {
+        call.hookFailure = { error };
+        throw error;
+      }
+    };
+    return grantWithHook(store, request, hook, () => {
+      assertWanted(signal);
+    });
+  }
+
+  async #wait(call: Call, waitMs: number, first: Refused): Promise<CoordinatorAcquire> {
+    const { store } = this.#deps;
+    const { request, signal, startedAtMs } = call;
+    const elapsedMs = (): number => store.clock.nowMs() - startedAtMs;
+    const waited = (outcome: 'granted' | 'gave_up'): void => {
+      store.observer.waited('lease', elapsedMs(), outcome);
+    };
+    try {
+      const outcome = await this.#room.wait({
+        request: { ...request, idempotencyKey: store.ids.uuid() },
+        giveUpAtMs: startedAtMs + waitMs,
+        life: { signal, isAlive: () => !signal.aborted },
+        attempt: (turn) => this.#turn(call, turn),
+        answerOf: (refused) => heldAnswer('lease', refused ?? first, elapsedMs()),
+      });
+      if (outcome.outcome === 'gave_up') {
+        waited('gave_up');
+        return this.#refused(call, outcome.refused ?? first);
+      }
+      const grant =
+        outcome.outcome === 'granted' ? outcome.grant : await this.#findGrant(call, request);
+      waited('granted');
+      return this.#granted(call, grant);
+    } catch (error) {
+      waited('gave_up');
+      if (call.hookFailure !== undefined && causeOf(error) === call.hookFailure.error) {
+        throw call.hookFailure.error;
+      }
+      throw signal.aborted ? new LeaseError('lease.wait_cancelled') : error;
+    }
+  }
+
+  /** A try from the place in line. What a hook throws ends the wait, whatever it looks like. */
+  async #turn(call: Call, turn: GrantRequest): Promise<GrantOutcome> {
+    call.hookFailure = undefined;
+    try {
+      return await this.#ask(call, turn);
+    } catch (error) {
+      const { hookFailure } = call as Pick<Call, 'hookFailure'>;
+      if (hookFailure?.error !== error) throw error;
+      throw new LeaseError('internal.error', undefined, { cause: error });
+    }
+  }
+
+  /** The place in line is gone: to the grant that it became, whose answer was lost, or for good. */
+  async #findGrant(call: Call, request: GrantRequest): Promise<CoordinatedGrant> {
+    call.askedAtMs = this.#deps.store.clock.nowMs();
+    const grant = await readGrant(this.#deps.store.prisma, request.leaseId);
+    if (grant === undefined || grant.remainingMs <= 0) throw new LeaseError('grant.contended');
+    return grant;
+  }
+
+  async heartbeat(lease: AnyUseCase): Promise<CoordinatorHeartbeat> {
+    assertNotInHook();
+    const { store, leases, principal } = this.#deps;
+    const ref = this.#refOf(lease);
+    const request = { ...ref, principal };
+    const plain = async (): Promise<Asked<Awaited<ReturnType<typeof leases.renew>>>> => {
+      const localTimeMs = store.clock.nowMs();
+      return { outcome: await leases.renew('lease', request), localTimeMs };
+    };
+    const { willHeartbeat } = lease;
+    const { outcome, localTimeMs } =
+      willHeartbeat === undefined
+        ? await plain()
+        : await orPlain(
+            renewWithHook(store, request, (tx, at, grant) => lease.willHeartbeat?.(tx, at, grant)),
+            ref,
+            plain,
+          );
+    if (outcome.outcome === 'refused') return outcome;
+    const made = this.#settle(lease, { ...outcome, ...ref }, localTimeMs);
+    return { outcome: 'renewed', ...made };
+  }
+
+  releaseFailed(lease: AnyUseCase, failure: unknown): Promise<ReleaseOutcome> {
+    return this.release(lease, {
+      result: 'failed',
+      detail: errorText(failure),
+      hook: lease.willReleaseFail && ((tx) => lease.willReleaseFail?.(tx, failure)),
+    });
+  }
+
+  async release(lease: object, { result, detail, hook }: Ending): Promise<ReleaseOutcome> {
+    assertNotInHook();
+    const { store, leases, principal } = this.#deps;
+    const ref = this.#refOf(lease);
+    const request = { ...ref, principal, actor: this.#actor(), result, detail };
+    const plain = (): Promise<ReleaseOutcome> => leases.release('lease', request);
+    if (hook === undefined) return plain();
+    return orPlain(releaseWithHook(store, request, hook), ref, plain);
+  }
+
+  async acquireOrRenew(lease: AnyUseCase): Promise<CoordinatorAcquireOrRenew> {
+    assertNotInHook();
+    const { willInsert, willHeartbeat } = lease;
+    const found = await acquireOrRenewOnce(this.#deps.store, this.#requestOf(lease), {
+      willInsert: willInsert && ((tx, at, grant) => lease.willInsert?.(tx, at, grant)),
+      willHeartbeat: willHeartbeat && ((tx, at, grant) => lease.willHeartbeat?.(tx, at, grant)),
+    });
+    if (!('localTimeMs' in found)) return heldAnswer('lease', found, 0);
+    const { outcome, localTimeMs } = found;
+    const remainingMs = outcome.expiresAt - outcome.asOf;
+    const grant = { ...refOf(outcome), ladder: outcome, remainingMs };
+    return { outcome: outcome.outcome, ...this.#settle(lease, grant, localTimeMs) };
+  }
+
+  #requestOf(lease: AnyUseCase): GrantRequest {
+    const { holder, principal } = this.#deps;
+    const { namespace, key } = lease.scope();
+    const leaseId = lease.key();
+    const ttlMs = lease.durationMs();
+    assertTtl(ttlMs);
+    if (!isLeaseId(leaseId)) {
+      throw new LeaseError('request.invalid', 'key() must be a UUID', {
+        details: { field: 'key' },
+      });
+    }
+    const resource = { face: 'lease', namespace: joinNamespace(namespace), name: key } as const;
+    assertResource(resource);
+    return {
+      ...resource,
+      leaseId: leaseId.toLowerCase(),
+      holder,
+      principal,
+      tag: '',
+      comment: null,
+      metadata: null,
+      ladder: serviceLadder(ttlMs),
+      actor: this.#actor(),
+    };
+  }
+
+  #actor(): string {
+    return this.#deps.actor ?? this.#deps.holder;
+  }
+
+  #refOf(lease: object): GrantRef {
+    const ref = this.#held.get(lease);
+    if (ref === undefined) throw new LeaseError('lease.not_held');
+    return ref;
+  }
+
+  #granted(call: Call, grant: CoordinatedGrant): CoordinatorAcquire {
+    const waitedMs = Math.round(this.#deps.store.clock.nowMs() - call.startedAtMs);
+    return { outcome: 'granted', waitedMs, ...this.#settle(call.lease, grant, call.askedAtMs) };
+  }
+
+  #refused(call: Call, refused: Refused): CoordinatorAcquire {
+    return heldAnswer('lease', refused, this.#deps.store.clock.nowMs() - call.startedAtMs);
+  }
+
+  /** Remembers a grant or a renewal that is committed, and tells the use case until when it lasts. */
+  #settle(lease: AnyUseCase, grant: CoordinatedGrant, localTimeMs: number): CoordinatedLease {
+    const ref = refOf(grant);
+    const deadlines = leaseDeadlines(grant.ladder, localTimeMs, grant.remainingMs);
+    this.#held.set(lease, ref);
+    lease.setDeadline(deadlines.loseAtMs);
+    return { ...ref, deadlines };
+  }
+}
+
+type CoordinatedGrant = GrantRef & { readonly ladder: Ladder; readonly remainingMs: number };
+
+function refOf({ leaseId, fencingToken }: GrantRef): GrantRef {
+  return { leaseId, fencingToken };
+}
+
+/**
+ * A refusal by the very grant that is asked for is that grant: its answer was lost. Its hook was
+ * committed with it.
+ */
+function ownGrant(outcome: GrantOutcome, request: GrantRequest): GrantOutcome {
+  if (outcome.outcome !== 'held') return outcome;
+  const { by } = outcome;
+  const isOwn = by.leaseId === request.leaseId && by.principal === request.principal;
+  if (!isOwn || by.endReason !== null || by.asOf >= by.expiresAt) return outcome;
+  const grant: Grant = { ...by, ladder: by, remainingMs: by.expiresAt - by.asOf, previous: null };
+  return { outcome: 'granted', grant };
+}
+
+/** Asks again without the hook what has become of a grant that is not in force: it says how it ended. */
+async function orPlain<Result>(
+  withHook: Promise<Result>,
+  ref: GrantRef,
+  plain: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await withHook;
+  } catch (error) {
+    const isOver = error instanceof LeaseError && error.code === 'lease.not_held';
+    if (isOver && error.details['leaseId'] === ref.leaseId) return plain();
+    throw error;
+  }
+}
+
+function assertWait(waitMs: number): void {
+  if (waitMs >= 0 && waitMs <= LIMITS.waitMsMax) return;
+  throw new LeaseError('request.invalid', `waitMs must be from 0 to ${String(LIMITS.waitMsMax)}`, {
+    details: { field: 'waitMs' },
+  });
+}
+
+function assertWanted(signal: AbortSignal): void {
+  if (signal.aborted) throw new LeaseError('lease.wait_cancelled');
+}
+
+function causeOf(error: unknown): unknown {
+  return error instanceof Error ? error.cause : undefined;
+}

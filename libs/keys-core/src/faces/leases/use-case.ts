@@ -1,0 +1,37 @@
+import type { GrantRef } from '../../kernel/outcomes.ts';
+import type { GuestSql } from '../../store/guest-transaction.ts';
+
+/** The id of one holding: a new UUID for each lease that is obtained. */
+export type LeaseId = string;
+
+/** What is held: a key in a namespace, whose segments are neither empty nor contain `.`. */
+export interface Scope {
+  readonly namespace: readonly string[];
+  readonly key: string;
+}
+
+/**
+ * One lease as its use case sees it, and what the use case writes of its own with each transition.
+ *
+ * A hook runs inside the transaction of its transition, which is tried again when it lost against
+ * another one, and the hook with it; so it does nothing but write with `tx`. One that throws rolls the
+ * transition back, and its error is the caller's. A hook must be done before the lease expires, and
+ * within 10 s. From within a hook the coordinator answers `lease.in_hook`.
+ *
+ * `at` is the moment, in the clock of this process, from which the holder must not act any more: a
+ * grace before the database may give the lease to another. `grant` names the grant, for use cases
+ * that store its token.
+ */
+export interface LeaseUseCase<Success = void> {
+  /** A UUID that no other lease has had; the grant's id. */
+  key(): LeaseId;
+  scope(): Scope;
+  /** For how long a grant or a renewal lasts, in milliseconds: 1 s to 24 h. */
+  durationMs(): number;
+  /** Told after each grant and each renewal, once it is committed. */
+  setDeadline(at: number): void;
+  willInsert?(tx: GuestSql, at: number, grant: GrantRef): unknown;
+  willHeartbeat?(tx: GuestSql, at: number, grant: GrantRef): unknown;
+  willReleaseOk?(tx: GuestSql, success: Success): unknown;
+  willReleaseFail?(tx: GuestSql, failure: unknown): unknown;
+}

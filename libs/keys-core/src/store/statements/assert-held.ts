@@ -1,0 +1,96 @@
+import type { GrantRef } from '../../kernel/outcomes.ts';
+import type { Sql } from '../rows.ts';
+
+/** A grant that was found in force, and that nobody can take over until the transaction ends. */
+export interface HeldGrant {
+  /** When it expires unless it is renewed, as epoch milliseconds of the database. */
+  readonly expiresAt: number;
+  /** For how long the transaction may go on, in milliseconds: what the server enforces from here. */
+  readonly boundMs: number;
+}
+
+/**
+ * Begins work under a grant: finds that it is in force, keeps it from being taken over, and bounds
+ * the transaction by the remaining time of the lease, `boundMsMax` at most.
+ *
+ * - **Locks** the grant's row `for key share`. A renewal changes no key column and passes at once;
+ *   a takeover changes the lease id, which is one because its unique index is full, and waits.
+ * - **Judges after the lock**, by the database's clock. A revoke or release that is not committed yet
+ *   is not seen here: {@link isNotEnded} sees it.
+ * - **Bounds** each statement and each pause between two, so that a process which was stopped in its
+ *   transaction lets go. They are set in the transaction alone, which a pooler respects too.
+ * - **Index**: `lease_lease_id_key`. Zero rows: the grant is not in force, or its token is another.
+ */
+export async function lockHeld(
+  sql: Sql,
+  ref: GrantRef,
+  boundMsMax: number,
+): Promise<HeldGrant | undefined> {
+  const rows = await sql.$queryRaw<HeldGrant[]>`
+    with locked as materialized (
+      select l.fencing_token, l.released_at, l.end_reason, l.expires_at
+      from lease l
+      where l.lease_id = ${ref.leaseId}::uuid
+      for key share of l
+    ),
+    bounded as materialized (
+      select
+        k.expires_at,
+        greatest(1, least(
+          ${boundMsMax}::int,
+          ceil(extract(epoch from k.expires_at - clock_timestamp()) * 1000)
+        ))::int as bound_ms
+      from locked k
+      where k.fencing_token = ${ref.fencingToken}::bigint
+        and lease_unexpired(k.released_at, k.end_reason, k.expires_at)
+    )
+    select
+      extract(epoch from b.expires_at)::float8 * 1000 as "expiresAt",
+      b.bound_ms as "boundMs",
+      set_config('statement_timeout', b.bound_ms::text, true),
+      set_config('idle_in_transaction_session_timeout', b.bound_ms::text, true)
+    from bounded b`;
+  return rows[0];
+}
+
+/**
+ * The last statement of fenced work: whether its grant has not ended since {@link lockHeld}.
+ *
+ * - **Locks** the row `for share`: a revoke or release that came first is waited for and seen, one
+ *   that comes later waits until this transaction has ended.
+ * - Whether the grant's time is over meanwhile makes no difference: nobody else was granted the
+ *   resource, and nobody is before the commit.
+ * - **Index**: `lease_lease_id_key`. Zero rows: it was ended.
+ */
+export async function isNotEnded(sql: Sql, ref: GrantRef): Promise<boolean> {
+  const rows = await sql.$queryRaw<{ leaseId: string }[]>`
+    select l.lease_id::text as "leaseId"
+    from lease l
+    where l.lease_id = ${ref.leaseId}::uuid and l.fencing_token = ${ref.fencingToken}::bigint
+      and l.released_at is null and l.end_reason is null
+    for share of l`;
+  return rows.length > 0;
+}
+
+/** Whether the database's clock has not reached `atMs`, epoch milliseconds of its own. Locks nothing. */
+export async function isBefore(sql: Sql, atMs: number): Promise<boolean> {
+  const rows = await sql.$queryRaw<{ isBefore: boolean }[]>`
+    select clock_timestamp() < to_timestamp(${atMs / 1000}::float8) as "isBefore"`;
+  return rows[0]?.isBefore === true;
+}
+
+/**
+ * Bounds the rest of a transaction that holds no grant yet: each statement, each pause between two,
+ * and each wait for a lock, in milliseconds. Locks nothing.
+ */
+export async function boundTransaction(
+  sql: Sql,
+  bounds: { readonly boundMs: number; readonly lockMs: number },
+): Promise<void> {
+  const boundMs = String(bounds.boundMs);
+  await sql.$queryRaw`
+    select
+      set_config('statement_timeout', ${boundMs}, true),
+      set_config('idle_in_transaction_session_timeout', ${boundMs}, true),
+      set_config('lock_timeout', ${String(bounds.lockMs)}, true)`;
+}

@@ -1,0 +1,212 @@
+import { onlyRow, type Sql } from '../rows.ts';
+
+/** A namespace, joined, with its children or without. */
+export interface NamespaceRange {
+  readonly namespace: string;
+  readonly includeChildren: boolean;
+}
+
+/** A place in the order of the primary key. */
+export interface LeasePlace {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface StalePage {
+  /** How many grants this page ended. */
+  readonly endedCount: number;
+  /** The last lease that was looked at; null when the page was empty. */
+  readonly last: LeasePlace | null;
+  /** How many leases were looked at. */
+  readonly readCount: number;
+}
+
+/**
+ * Ends the grants of a namespace that have expired and that nobody has ended, among the next `limit`
+ * leases after a place, and writes the one `expired` event and the one `lease_reap` row of each.
+ *
+ * - **Index**: the primary key, from the place on. In its collation the children of `a` lie between
+ *   `a.` and `a/`; what lies between `a` and `a.` is passed over.
+ * - **Locks first, judges then**, skipping locked rows: they are being renewed, released or taken
+ *   over. Two reapers never end the same grant: the second finds it locked or ended.
+ * - **Ends nothing past `believeUntil`**, a reading that the clock cannot have reached unless it has
+ *   jumped.
+ */
+export async function endStale(
+  sql: Sql,
+  range: NamespaceRange,
+  page: {
+    readonly after: LeasePlace | undefined;
+    readonly limit: number;
+    readonly believeUntil: number | undefined;
+  },
+): Promise<StalePage> {
+  const { namespace, includeChildren } = range;
+  const upperBound = namespace === '' ? null : `${namespace}/`;
+  const rows = await sql.$queryRaw<
+    {
+      endedCount: number;
+      readCount: number;
+      lastNamespace: string | null;
+      lastName: string | null;
+    }[]
+  >`
+    with page as materialized (
+      select l.namespace, l.name, l.lease_id, l.released_at, l.end_reason, l.expires_at
+      from lease l
+      where l.face = 'lease'
+        and (l.namespace, l.name)
+          > (${page.after?.namespace ?? namespace} collate "C", ${page.after?.name ?? ''} collate "C")
+        and (${upperBound}::text is null or l.namespace < ${upperBound} collate "C")
+        and (l.namespace = ${namespace} or (${includeChildren}
+          and (${namespace} = '' or starts_with(l.namespace, ${`${namespace}.`}))))
+      order by l.namespace, l.name
+      limit ${page.limit}
+    ),
+    locked as materialized (
+      select l.lease_id, l.released_at, l.end_reason, l.expires_at
+      from page p
+      join lease l on l.lease_id = p.lease_id
+      where p.end_reason is null and p.released_at is null
+        and p.expires_at <= (select clock_timestamp())
+        and (${page.believeUntil === undefined} or (select clock_timestamp())
+          <= to_timestamp(${(page.believeUntil ?? 0) / 1000}::float8))
+      order by l.namespace, l.name
+      for no key update of l skip locked
+    ),
+    expired as (
+      update lease l
+      set end_reason = 'expired'
+      from locked k
+      where l.lease_id = k.lease_id and k.end_reason is null
+        and not lease_unexpired(k.released_at, k.end_reason, k.expires_at)
+      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token
+    ),
+    fact as (
+      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor)
+      select x.face, x.namespace, x.name, x.lease_id, x.fencing_token, 'expired', 'leasehold'
+      from expired x
+      order by x.face, x.namespace, x.name
+    ),
+    reap as (
+      insert into lease_reap (lease_id, face, namespace, name, fencing_token)
+      select x.lease_id, x.face, x.namespace, x.name, x.fencing_token
+      from expired x
+    ),
+    last as (
+      select p.namespace, p.name from page p order by p.namespace desc, p.name desc limit 1
+    )
+    select
+      (select count(*)::int from expired) as "endedCount",
+      (select count(*)::int from page) as "readCount",
+      (select t.namespace from last t) as "lastNamespace",
+      (select t.name from last t) as "lastName"`;
+  const { endedCount, readCount, lastNamespace, lastName } = onlyRow(rows);
+  const isEmpty = lastNamespace === null || lastName === null;
+  return {
+    endedCount,
+    readCount,
+    last: isEmpty ? null : { namespace: lastNamespace, name: lastName },
+  };
+}
+
+/** An expired grant whose use case has not been called. */
+export interface ReapRow {
+  readonly leaseId: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly fencingToken: string;
+}
+
+/**
+ * The ids of expired grants in these namespaces whose callback is due, oldest first, at most `limit`,
+ * without those that were `seen` before. A plain read: {@link claimReapRow} decides.
+ * **Index**: `lease_reap_namespace_idx` for a namespace of its own; children and the root read more.
+ */
+export async function listReapRows(
+  sql: Sql,
+  ranges: readonly NamespaceRange[],
+  page: { readonly seen: readonly string[]; readonly limit: number },
+): Promise<string[]> {
+  const rows = await sql.$queryRaw<{ leaseId: string }[]>`
+    select p.lease_id::text as "leaseId"
+    from lease_reap p
+    where exists (
+        select from unnest(
+          ${ranges.map((range) => range.namespace)}::text[],
+          ${ranges.map((range) => range.includeChildren)}::boolean[]
+        ) as n (namespace, has_children)
+        where p.namespace = n.namespace collate "C" or (n.has_children
+          and (n.namespace = '' or starts_with(p.namespace, n.namespace || '.')))
+      )
+      and p.face = 'lease'
+      and (p.next_attempt_at is null or p.next_attempt_at <= clock_timestamp())
+      and p.lease_id <> all (${page.seen}::uuid[])
+    order by p.expired_at, p.lease_id
+    limit ${page.limit}`;
+  return rows.map((row) => row.leaseId);
+}
+
+/**
+ * Locks one of these rows for its callback, until the transaction ends. Undefined: it was called
+ * meanwhile, is being called, or is to be called later. **Index**: the primary key.
+ */
+export async function claimReapRow(sql: Sql, leaseId: string): Promise<ReapRow | undefined> {
+  const rows = await sql.$queryRaw<ReapRow[]>`
+    select p.lease_id::text as "leaseId", p.namespace, p.name, p.fencing_token::text as "fencingToken"
+    from lease_reap p
+    where p.lease_id = ${leaseId}::uuid
+      and (p.next_attempt_at is null or p.next_attempt_at <= clock_timestamp())
+    for update of p skip locked`;
+  return rows[0];
+}
+
+/** Removes a row whose callback ran in the same transaction. */
+export async function deleteReapRow(sql: Sql, leaseId: string): Promise<void> {
+  await sql.$queryRaw`
+    delete from lease_reap p where p.lease_id = ${leaseId}::uuid returning p.lease_id::text`;
+}
+
+/**
+ * Notes that a callback failed: its row is due again after a second, twice as long after each further
+ * failure, a minute at most. Skips a row that is locked: another reaper is calling it by now.
+ */
+export async function recordReapFailure(
+  sql: Sql,
+  leaseId: string,
+  lastError: string,
+): Promise<void> {
+  await sql.$queryRaw`
+    with failed as materialized (
+      select p.lease_id from lease_reap p
+      where p.lease_id = ${leaseId}::uuid
+      for update of p skip locked
+    )
+    update lease_reap p
+    set attempts = p.attempts + 1,
+        next_attempt_at = clock_timestamp()
+          + least(60, power(2, least(p.attempts, 6))) * interval '1 second',
+        last_error = ${lastError}
+    from failed f
+    where p.lease_id = f.lease_id
+    returning p.lease_id::text`;
+}
+
+/**
+ * Drops rows that nobody has claimed in 24 h, at most `limit`: no use case reaps their namespace.
+ * @returns how many.
+ */
+export async function dropUnclaimedReapRows(sql: Sql, limit: number): Promise<number> {
+  const rows = await sql.$queryRaw<{ dropped: number }[]>`
+    with old as materialized (
+      select p.lease_id from lease_reap p
+      where p.expired_at < clock_timestamp() - interval '24 hours'
+      limit ${limit}
+      for update of p skip locked
+    ),
+    gone as (
+      delete from lease_reap p using old o where p.lease_id = o.lease_id returning p.lease_id
+    )
+    select count(*)::int as dropped from gone`;
+  return onlyRow(rows).dropped;
+}
