@@ -183,8 +183,9 @@ export class Acquiring {
     joinedAsOf: number | undefined,
   ): Promise<AcquireAnswer> {
     if (record === undefined) throw new LeaseError('grant.contended');
-    if (record.answer !== null || record.leaseId === null)
-      {return refusalAgain(record, call.request);}
+    if (record.answer !== null || record.leaseId === null) {
+      return refusalAgain(record, call.request);
+    }
     const grant = await readGrant(this.#deps.store.prisma, record.leaseId);
     if (grant !== undefined) return this.#grantedAgain(call, grant, joinedAsOf);
     // It stands in line, or stood there when its controller died: the caller takes that place.

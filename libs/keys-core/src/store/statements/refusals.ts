@@ -87,12 +87,12 @@ export async function readRefusals(
     waiterCount: 0,
     recorded: undefined,
   }));
-  for (const row of rows) refusals[row.place - 1] = refusalOf(row);
+  for (const { place, ...row } of rows) refusals[place - 1] = refusalOf(row);
   return refusals;
 }
 
-function refusalOf(row: RefusalRow): Refusal {
-  const { place: _place, waiterCount, headWaiter, headCreatedAt, headLapsesInMs, ...rest } = row;
+function refusalOf(row: Omit<RefusalRow, 'place'>): Refusal {
+  const { waiterCount, headWaiter, headCreatedAt, headLapsesInMs, ...rest } = row;
   const { isRecorded, recordedLeaseId, recordedAnswer, ...lease } = rest;
   return {
     row: typeof lease.leaseId === 'string' ? (lease as LeaseRow) : undefined,
