@@ -35,9 +35,10 @@ FOR EACH STATEMENT EXECUTE FUNCTION lease_event_note_removed();
 CREATE FUNCTION lease_event_note_truncated()
 RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE "lease_event_mark" m SET "removed_through_id" = s."last_value"
-  FROM "lease_event_id_seq" s
-  WHERE s."is_called" AND s."last_value" > m."removed_through_id";
+  UPDATE "lease_event_mark" m SET "removed_through_id" = greatest(
+    m."removed_through_id",
+    (SELECT s."last_value" FROM "lease_event_id_seq" s WHERE s."is_called")
+  );
   RETURN NULL;
 END
 $$;

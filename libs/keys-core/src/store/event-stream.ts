@@ -61,12 +61,23 @@ export function createEventStream(options: EventTailOptions): EventStream {
       };
     },
     async open({ afterId, filter }, signal) {
-      const bounds = await notedBounds(options, signal);
-      const start = startOf(afterId, bounds);
       const leave = tail.join();
+      // Also where nobody ever asks for the first event.
       signal.addEventListener('abort', leave, { once: true });
       if (signal.aborted) leave();
-      return new Reader({ options, tail, filter, epoch: bounds.epoch, signal }).read(start, leave);
+      try {
+        let bounds = await notedBounds(options, signal);
+        while (tail.epoch !== bounds.epoch && !signal.aborted) {
+          await tail.nextLook(signal);
+          bounds = await notedBounds(options, signal);
+        }
+        const { epoch } = bounds;
+        const start = startOf(afterId, bounds);
+        return new Reader({ options, tail, filter, epoch, signal }).read(start, leave);
+      } catch (error) {
+        leave();
+        throw error;
+      }
     },
     async lag() {
       const lag = await readEventLag(prisma);
@@ -195,7 +206,7 @@ class Reader {
 
   async #assertSameLife(): Promise<void> {
     const { tail, epoch, options, signal } = this.#parts;
-    if (tail.epoch !== undefined && tail.epoch !== epoch) {
+    if (tail.epoch !== epoch) {
       throw otherEpoch(await notedBounds(options, signal));
     }
   }

@@ -4,6 +4,7 @@
  * {@link IDLE_MS} without. Nothing is announced by NOTIFY, which would slow down every transition.
  */
 import type { Clock } from '../kernel/clock.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import { eventCursor } from './event-cursor.ts';
 import { FinalMark } from './event-finality.ts';
 import { readEventMark, readEventPage } from './event-pages.ts';
@@ -37,6 +38,7 @@ export interface EventTailOptions {
 export class EventTail {
   readonly #options: EventTailOptions;
   readonly #waiting = new Set<() => void>();
+  readonly #looking = new Set<() => void>();
   #readerCount = 0;
   #running: Promise<void> | undefined;
   #pausing = new AbortController();
@@ -102,17 +104,17 @@ export class EventTail {
   }
 
   /** Waits until there is something newer than a {@link version}, or the signal aborts. */
-  changedSince(version: number, signal: AbortSignal): Promise<void> {
-    if (version !== this.#version || signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      const finish = (): void => {
-        this.#waiting.delete(finish);
-        signal.removeEventListener('abort', finish);
-        resolve();
-      };
-      this.#waiting.add(finish);
-      signal.addEventListener('abort', finish);
-    });
+  async changedSince(version: number, signal: AbortSignal): Promise<void> {
+    if (version === this.#version) await calledIn(this.#waiting, signal);
+  }
+
+  /**
+   * Waits until it has looked once more, well or not, or the signal aborts; for a reader that joined.
+   * @throws {LeaseError} `store.unavailable` when it was closed.
+   */
+  async nextLook(signal: AbortSignal): Promise<void> {
+    if (this.#isClosed) throw new LeaseError('store.unavailable', 'The controller is stopping.');
+    await calledIn(this.#looking, signal);
   }
 
   /** Stops looking; readers are left to their signals. */
@@ -127,7 +129,7 @@ export class EventTail {
     this.#startId = undefined;
     this.#forget(this.#mark.finalId);
     let isFirst = true;
-    while (this.#readerCount > 0 && !this.#isClosed) {
+    while (this.#isWanted()) {
       let pauseMs = RETRY_MS;
       try {
         pauseMs = await this.#look(isFirst);
@@ -135,37 +137,47 @@ export class EventTail {
       } catch (error) {
         this.#options.onError(error);
       }
-      if (this.#readerCount > 0 && !this.#isClosed) await this.#pause(pauseMs);
+      for (const finish of [...this.#looking]) finish();
+      if (this.#isWanted()) await this.#pause(pauseMs);
     }
     this.#running = undefined;
     this.#heldBackSinceMs = undefined;
   }
 
+  #isWanted(): boolean {
+    return this.#readerCount > 0 && !this.#isClosed;
+  }
+
   /** @returns when to look again, in milliseconds. */
   async #look(isFirst: boolean): Promise<number> {
-    const { prisma, clock } = this.#options.store;
-    const reading = await readEventMark(prisma, this.#mark.notedId);
-    if (reading.epoch === null) return IDLE_MS;
-    const isOtherLife = reading.epoch !== this.#epoch;
-    if (isOtherLife) {
-      this.#epoch = reading.epoch;
-      this.#mark = new FinalMark();
-    }
+    const reading = await readEventMark(this.#options.store.prisma, this.#mark.notedId);
+    const { epoch, lastId } = reading;
+    if (epoch === null) return IDLE_MS;
+    const isNew = isFirst || epoch !== this.#epoch;
+    if (epoch !== this.#epoch) this.#mark = new FinalMark();
+    this.#epoch = epoch;
     const finalBefore = this.#mark.finalId;
     this.#mark.observe(reading);
-    const { finalId, notedId } = this.#mark;
-    if (isFirst || isOtherLife) this.#startId = reading.lastId;
-    if (this.#startId !== undefined) {
-      this.#forget(finalId);
-      if (finalId >= this.#startId) this.#startId = undefined;
-    }
-    if (isFirst || isOtherLife || finalId > finalBefore) this.#tell();
-    while (this.#throughId < finalId) if (!(await this.#readOn(reading.epoch))) break;
+    const isMoving = this.#mark.finalId > finalBefore;
+    if (isNew) this.#startId = lastId;
+    this.#skipToStart();
+    if (isNew || isMoving) this.#tell();
+    while (this.#throughId < this.#mark.finalId) if (!(await this.#readOn(epoch))) break;
+    return this.#isHeldBack(lastId) || isMoving ? BUSY_MS : IDLE_MS;
+  }
 
-    if (notedId <= finalId && reading.lastId <= finalId) this.#heldBackSinceMs = undefined;
-    else this.#heldBackSinceMs ??= clock.nowMs();
-    const isMoving = finalId > finalBefore || this.#heldBackSinceMs !== undefined;
-    return isMoving && this.heldBackMs < HELD_BACK_MS ? BUSY_MS : IDLE_MS;
+  /** Events that were there at the start are for each reader to read. */
+  #skipToStart(): void {
+    if (this.#startId === undefined) return;
+    this.#forget(this.#mark.finalId);
+    if (this.#mark.finalId >= this.#startId) this.#startId = undefined;
+  }
+
+  /** Whether events wait to become final, and have not for long. */
+  #isHeldBack(lastId: bigint): boolean {
+    if (lastId <= this.#mark.finalId) this.#heldBackSinceMs = undefined;
+    else this.#heldBackSinceMs ??= this.#options.store.clock.nowMs();
+    return this.#heldBackSinceMs !== undefined && this.heldBackMs < HELD_BACK_MS;
   }
 
   /** Takes the next events into memory. @returns false when the database has become another one. */
@@ -206,6 +218,20 @@ export class EventTail {
     this.#pausing = new AbortController();
     return pause(this.#options.store.clock, ms, this.#pausing.signal);
   }
+}
+
+/** Waits until one of these is called, or the signal aborts. */
+function calledIn(waiting: Set<() => void>, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      waiting.delete(finish);
+      signal.removeEventListener('abort', finish);
+      resolve();
+    };
+    waiting.add(finish);
+    signal.addEventListener('abort', finish);
+  });
 }
 
 /** Waits, until the signal aborts at most. */
