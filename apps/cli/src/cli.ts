@@ -2,7 +2,7 @@ import { createControllerClient, type ControllerApi } from '@leasehold/client';
 import type { Command } from 'commander';
 import { parseConfig, type CliConfig } from './config.ts';
 import type { CliContext } from './context.ts';
-import { EXIT_CODES, type ExitCode } from './exit-codes.ts';
+import { EXIT_CODES } from './exit-codes.ts';
 import { unreachable, usageFailure } from './failure.ts';
 import { readCredentials, readRunFile } from './home.ts';
 import { createStyle, type Style } from './output/style.ts';
@@ -16,6 +16,11 @@ export interface Cli {
   config(): CliConfig;
   /** Which controller was asked, if one was: for messages. */
   controllerUrl(): string | undefined;
+  /**
+   * Where the controller is, and what to show it.
+   * @throws {CliFailure} when nobody said it.
+   */
+  access(): { readonly url: string; readonly token: string };
   /** The controller over HTTP, or over a WebSocket for a command that follows something. */
   client(transport?: 'http' | 'ws'): ControllerApi;
   /** Prints an answer: for programs as it came, for people as text. */
@@ -23,8 +28,8 @@ export interface Cli {
   /** Adds a leaf command, with what every command has. */
   leaf(parent: Command, nameAndArguments: string, description: string): Command;
   /** Ends the command with another exit code than 0, although it did not fail. */
-  endWith(exitCode: ExitCode): void;
-  exitCode(): ExitCode;
+  endWith(exitCode: number): void;
+  exitCode(): number;
   /** Says that the process has become another program. */
   handOver(): void;
   isHandedOver(): boolean;
@@ -37,7 +42,7 @@ export function createCli(context: CliContext, isJson: boolean): Cli {
   const closers: (() => void)[] = [];
   let config: CliConfig | undefined;
   let askedUrl: string | undefined;
-  let exitCode: ExitCode = EXIT_CODES.done;
+  let exitCode: number = EXIT_CODES.done;
   let isHandedOver = false;
 
   const cli: Cli = {
@@ -45,9 +50,13 @@ export function createCli(context: CliContext, isJson: boolean): Cli {
     isJson,
     config: () => (config ??= parseConfig(context.environment)),
     controllerUrl: () => askedUrl,
+    access() {
+      const access = controllerAccess(cli.config());
+      askedUrl = access.url;
+      return access;
+    },
     client(transport = 'http') {
-      const { url, token } = controllerAccess(cli.config());
-      askedUrl = url;
+      const { url, token } = cli.access();
       const connection = createControllerClient({ url, token, transport });
       closers.push(() => {
         void connection.close();

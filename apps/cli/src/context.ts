@@ -10,4 +10,9 @@ export interface CliContext {
    * taken: a command that never asks ends at once, as programs do.
    */
   readonly signal: () => AbortSignal;
+  /**
+   * Tells of every signal that this process is sent, each time, and takes none of them itself: for a
+   * command that passes them on. SIGTSTP and SIGCONT too: who is stopped stops itself.
+   */
+  readonly onSignal: (listener: (signal: NodeJS.Signals) => void) => void;
 }

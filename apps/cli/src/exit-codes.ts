@@ -11,3 +11,19 @@ export const EXIT_CODES = {
 } as const;
 
 export type ExitCode = (typeof EXIT_CODES)[keyof typeof EXIT_CODES];
+
+/**
+ * What `leasehold leases run` ends with besides: otherwise its exit code is that of the command. They
+ * are those of `timeout`, `env` and shells for the same things.
+ */
+export const RUN_EXIT_CODES = {
+  /** The command was stopped, or cannot be trusted to have stopped in time, because of its lease. */
+  lost: 125,
+  notExecutable: 126,
+  notFound: 127,
+} as const;
+
+export type RunExitCode = (typeof RUN_EXIT_CODES)[keyof typeof RUN_EXIT_CODES];
+
+/** A process that a signal has ended, as shells number it: 128 and the number of the signal. */
+export const SIGNAL_EXIT_CODE = 128;

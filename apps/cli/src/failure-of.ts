@@ -1,5 +1,5 @@
 import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
-import { isUnreachable, leaseholdErrorOf } from '@leasehold/client';
+import { isUnreachable, LeaseholdCallError, leaseholdErrorOf } from '@leasehold/client';
 import { CommanderError } from 'commander';
 import { EXIT_CODES, type ExitCode } from './exit-codes.ts';
 import { CliFailure, unreachable, usageFailure } from './failure.ts';
@@ -33,6 +33,13 @@ export function failureOf(error: unknown, controllerUrl?: string): CliFailure {
   if (error instanceof CliFailure) return error;
   if (error instanceof CommanderError) return usageFailure(error.message.replace(/^error: /u, ''));
   if (error instanceof LeaseError) return ofCode(error.code, error.message, error);
+  if (error instanceof LeaseholdCallError && error.code !== 'request.unreachable') {
+    return ofCode(error.code, error.message, {
+      details: error.details,
+      incidentId: error.incidentId ?? undefined,
+      cause: error,
+    });
+  }
   const answered = leaseholdErrorOf(error);
   if (answered !== undefined && isErrorCode(answered.code)) {
     return ofCode(answered.code, messageOf(error), {
@@ -41,7 +48,7 @@ export function failureOf(error: unknown, controllerUrl?: string): CliFailure {
       cause: error,
     });
   }
-  if (isUnreachable(error) || isConnectionError(error)) {
+  if (error instanceof LeaseholdCallError || isUnreachable(error) || isConnectionError(error)) {
     const place = controllerUrl ?? 'its address';
     return unreachable(
       `No controller answers at ${place}.`,

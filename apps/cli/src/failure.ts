@@ -1,4 +1,4 @@
-import { EXIT_CODES, type ExitCode } from './exit-codes.ts';
+import { EXIT_CODES, type ExitCode, type RunExitCode } from './exit-codes.ts';
 
 /**
  * What a command ends with when it could not do what was asked: a sentence that says what is wrong,
@@ -6,7 +6,7 @@ import { EXIT_CODES, type ExitCode } from './exit-codes.ts';
  */
 export class CliFailure extends Error {
   readonly code: string;
-  readonly exitCode: ExitCode;
+  readonly exitCode: ExitCode | RunExitCode;
   readonly hint: string | undefined;
   readonly retryable: boolean;
   readonly details: Readonly<Record<string, unknown>>;
@@ -16,7 +16,7 @@ export class CliFailure extends Error {
     message: string,
     failure: {
       code: string;
-      exitCode: ExitCode;
+      exitCode: ExitCode | RunExitCode;
       hint?: string | undefined;
       retryable?: boolean | undefined;
       details?: Readonly<Record<string, unknown>> | undefined;

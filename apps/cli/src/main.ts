@@ -5,6 +5,9 @@ import { runCli } from './run-cli.ts';
 /** One Ctrl-C arrives twice: from the terminal, and from npm, which passes it on. */
 const SAME_SIGNAL_MS = 1_000;
 
+/** The same, for signals that are passed on: who presses a key twice takes longer. */
+const SAME_KEYPRESS_MS = 100;
+
 const stopping = new AbortController();
 let askedAtMs = 0;
 let isSignalTaken = false;
@@ -36,6 +39,24 @@ function onSignal(name: string): void {
   stopping.abort(name);
 }
 
+/** What a command that runs under another's control is told of; see {@link CliContext.onSignal}. */
+const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGTSTP', 'SIGCONT'] as const;
+
+function passSignals(listener: (signal: NodeJS.Signals) => void): void {
+  const lastAtMs = new Map<string, number>();
+  for (const name of PASSED_ON) {
+    process.on(name, () => {
+      const nowMs = performance.now();
+      const isAgain = nowMs - (lastAtMs.get(name) ?? -Infinity) < SAME_KEYPRESS_MS;
+      lastAtMs.set(name, nowMs);
+      if (!isAgain) listener(name);
+    });
+  }
+  process.once('disconnect', () => {
+    listener('SIGTERM');
+  });
+}
+
 // A reader that has gone away, as `| head` does, is no error of ours.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
@@ -49,6 +70,7 @@ const exitCode = await runCli(process.argv.slice(2), {
   environment: processEnvironment(),
   isTerminal: process.stdout.isTTY,
   signal: takeSignal,
+  onSignal: passSignals,
 });
 if (exitCode !== undefined) {
   process.exitCode = exitCode;

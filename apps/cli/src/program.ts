@@ -29,9 +29,11 @@ import { addKeysShow } from './commands/keys/show.ts';
 import { addKeysWaiters } from './commands/keys/waiters.ts';
 import { addLeasesAllowRenewal } from './commands/leases/allow-renewal.ts';
 import { addLeasesBlockRenewal } from './commands/leases/block-renewal.ts';
+import { addLeasesGuard } from './commands/leases/guard.ts';
 import { addLeasesHistory } from './commands/leases/history.ts';
 import { addLeasesLs } from './commands/leases/ls.ts';
 import { addLeasesRevoke } from './commands/leases/revoke.ts';
+import { addLeasesRun } from './commands/leases/run.ts';
 import { addLeasesShow } from './commands/leases/show.ts';
 import { addLeasesTree } from './commands/leases/tree.ts';
 import { addLeasesWaiters } from './commands/leases/waiters.ts';
@@ -84,6 +86,8 @@ const GROUPS: readonly (readonly [
       addLeasesBlockRenewal,
       addLeasesAllowRenewal,
       addLeasesHistory,
+      addLeasesRun,
+      addLeasesGuard,
     ],
   ],
   [

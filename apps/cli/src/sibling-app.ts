@@ -3,10 +3,11 @@ import { fileURLToPath } from 'node:url';
 import { refusal } from './failure.ts';
 
 /**
- * Where the other programs lie, relative to this one's own file `apps/cli/dist/main.mjs`. They are
+ * Where the programs lie, relative to this one's own file `apps/cli/dist/main.mjs`. They are
  * found as files because an app may not import another.
  */
 const FROM_DIST = {
+  cli: 'main.mjs',
   controller: '../../controller/dist/main.mjs',
   drone: '../../drone/dist/main.mjs',
   room: '../../../examples/room-server/server.mjs',

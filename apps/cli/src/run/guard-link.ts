@@ -1,5 +1,5 @@
 import { fork, type ChildProcess } from 'node:child_process';
-import { refusal } from '../failure.ts';
+import { refusal, type CliFailure } from '../failure.ts';
 import type {
   CommandEnd,
   GuardDeadlines,
@@ -9,6 +9,19 @@ import type {
 } from './guard-protocol.ts';
 import { signalGroup } from './launch-command.ts';
 
+/** What a guard is asked to run. */
+export interface GuardedCommand {
+  readonly command: readonly string[];
+  /** Added to the environment of this process. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly deadlines: GuardDeadlines;
+  /** Told of each stop, as the guard begins it. */
+  readonly onStopping: (kind: 'soft' | 'hard', cause: StopCause) => void;
+}
+
+/** How it ended, and when, by the boot clock. */
+export type GuardedEnd = CommandEnd & { readonly atMs: number };
+
 /** What is sent to a guard, and what it answers. */
 export interface GuardLink {
   /**
@@ -16,11 +29,7 @@ export interface GuardLink {
    * @returns how it ended; when the guard itself was killed, so was the command.
    * @throws {CliFailure} `run.not_started`.
    */
-  run(start: {
-    readonly command: readonly string[];
-    readonly environment: Readonly<Record<string, string>>;
-    readonly deadlines: GuardDeadlines;
-  }): Promise<CommandEnd>;
+  run(what: GuardedCommand): Promise<GuardedEnd>;
   /** Moves the deadlines; earlier ones, and any after stopping has begun, are not taken. */
   extend(deadlines: GuardDeadlines): void;
   signal(signal: NodeJS.Signals): void;
@@ -31,14 +40,8 @@ export interface GuardLink {
   close(): void;
 }
 
-/** Told of each stop, as the guard begins it. */
-export type OnStopping = (kind: 'soft' | 'hard', cause: StopCause) => void;
-
-/**
- * Starts a guard and waits until it is ready.
- * @throws {CliFailure} `run.not_started`.
- */
-export async function startGuard(program: string, onStopping: OnStopping): Promise<GuardLink> {
+/** Starts a guard, which is ready by the time that a lease is granted. `nowMs` reads the boot clock. */
+export function startGuard(program: string, nowMs: () => number): GuardLink {
   const child = fork(program, ['leases', 'guard'], {
     // A session of its own: what the terminal sends to this process is passed on by this process.
     detached: true,
@@ -46,10 +49,11 @@ export async function startGuard(program: string, onStopping: OnStopping): Promi
     execArgv: [],
   });
   let commandPid: number | undefined;
+  let onStopping: GuardedCommand['onStopping'] | undefined;
   const reports = listenTo(child, (report) => {
     if (report.type === 'started') commandPid = report.pid;
     if (report.type === 'ended') commandPid = undefined;
-    if (report.type === 'stopping') onStopping(report.kind, report.cause);
+    if (report.type === 'stopping') onStopping?.(report.kind, report.cause);
   });
   const kill = (): void => {
     if (commandPid !== undefined) signalGroup(commandPid, 'SIGKILL');
@@ -58,20 +62,17 @@ export async function startGuard(program: string, onStopping: OnStopping): Promi
     if (child.connected) child.send(order, () => undefined);
   };
 
-  await reports.first(({ type }) => type === 'ready');
   return {
-    async run(start) {
+    async run({ onStopping: told, ...start }) {
+      onStopping = told;
+      await reports.until('ready');
       send({ type: 'start', ...start });
-      try {
-        const report = await reports.first(
-          ({ type }) => type === 'ended' || type === 'not_started',
-        );
-        if (report.type === 'ended') return { exitCode: report.exitCode, signal: report.signal };
-        const problem = report.type === 'not_started' ? report.problem : report.type;
-        throw refusal('run.not_started', `The command was not started: ${problem}.`);
-      } finally {
-        kill();
-      }
+      const last = await reports.until('ended', 'not_started');
+      if (last.type === 'ended') return last;
+      kill();
+      // The kernel kills the command with its guard; what was sent to the rest just now is the same.
+      if (commandPid !== undefined) return { exitCode: null, signal: 'SIGKILL', atMs: nowMs() };
+      throw notStarted(last.type === 'not_started' ? last.problem : 'its guard has ended');
     },
     extend: (deadlines) => {
       send({ type: 'extend', deadlines });
@@ -89,39 +90,45 @@ export async function startGuard(program: string, onStopping: OnStopping): Promi
   };
 }
 
-/** The guard's reports, to be waited for; its own end is the last of them. */
+function notStarted(problem: string): CliFailure {
+  return refusal('run.not_started', `The command was not started: ${problem}.`);
+}
+
+/** The guard has ended, for whatever reason: it reports nothing more. */
+interface GuardGone {
+  readonly type: 'gone';
+}
+
+/** The guard's reports, to be waited for. */
 function listenTo(
   child: ChildProcess,
   onReport: (report: GuardReport) => void,
-): { first: (is: (report: GuardReport) => boolean) => Promise<GuardReport> } {
-  const seen: GuardReport[] = [];
+): { until: (...types: GuardReport['type'][]) => Promise<GuardReport | GuardGone> } {
+  const seen: (GuardReport | GuardGone)[] = [];
   const waiting = new Set<() => void>();
-  let gone: string | undefined;
-  const wake = (): void => {
-    for (const look of waiting) look();
+  const add = (report: GuardReport | GuardGone): void => {
+    seen.push(report);
+    for (const look of [...waiting]) look();
   };
   child.on('message', (report: GuardReport) => {
-    seen.push(report);
     onReport(report);
-    wake();
+    add(report);
   });
-  child.once('error', (error) => {
-    gone = error.message;
-    wake();
+  child.once('error', () => {
+    add({ type: 'gone' });
   });
-  child.once('close', (code, signal) => {
-    gone = `its guard ended, with ${signal ?? String(code)}`;
-    wake();
+  // After the last message, unlike `exit`.
+  child.once('close', () => {
+    add({ type: 'gone' });
   });
   return {
-    first: (is) =>
-      new Promise((resolve, reject) => {
+    until: (...types) =>
+      new Promise((resolve) => {
         const look = (): void => {
-          const found = seen.find(is);
-          if (found === undefined && gone === undefined) return;
+          const found = seen.find(({ type }) => type === 'gone' || types.includes(type));
+          if (found === undefined) return;
           waiting.delete(look);
-          if (found !== undefined) resolve(found);
-          else reject(refusal('run.not_started', `The command cannot be run: ${gone ?? ''}.`));
+          resolve(found);
         };
         waiting.add(look);
         look();

@@ -50,7 +50,8 @@ export type GuardReport =
   | { readonly type: 'ready' }
   | { readonly type: 'started'; readonly pid: number }
   | { readonly type: 'stopping'; readonly kind: 'soft' | 'hard'; readonly cause: StopCause }
-  | ({ readonly type: 'ended' } & CommandEnd)
+  /** `atMs` by the boot clock: the command line may hear of it much later. */
+  | ({ readonly type: 'ended'; readonly atMs: number } & CommandEnd)
   /** It could not be started, or its time was over before it was. */
   | { readonly type: 'not_started'; readonly problem: string };
 

@@ -32,6 +32,8 @@ export class Guard {
   #group: CommandGroup | undefined;
   #deadlines: GuardDeadlines = { softAtMs: -Infinity, hardAtMs: -Infinity };
   #stopping: 'soft' | 'hard' | undefined;
+  /** Signals that came before there was a command to send them to. */
+  readonly #early: NodeJS.Signals[] = [];
 
   constructor(options: GuardOptions) {
     this.#options = options;
@@ -48,7 +50,8 @@ export class Guard {
         this.#extend(order.deadlines);
         return;
       case 'signal':
-        this.#group?.signal(order.signal);
+        if (this.#group === undefined) this.#early.push(order.signal);
+        else this.#group.signal(order.signal);
         return;
       case 'stop':
         this.#stop(order.kind, 'asked');
@@ -82,12 +85,13 @@ export class Guard {
       const group = await launch(order.command, order.environment);
       this.#group = group;
       report({ type: 'started', pid: group.pid });
-      // A stop that came while it was being started has found nothing to stop.
+      // What came while it was being started has found nobody.
       if (this.#stopping !== undefined) group.signal('SIGKILL');
+      for (const signal of this.#early.splice(0)) group.signal(signal);
       this.tick();
       const end = await group.ended;
       this.#group = undefined;
-      report({ type: 'ended', ...end });
+      report({ type: 'ended', atMs: nowMs(), ...end });
     } catch (error) {
       report({
         type: 'not_started',

@@ -16,7 +16,7 @@ export async function runGuard(
   const clock = createBootClock();
   const deathSignal = await findDeathSignal(environment['PATH'] ?? '');
   const guard = new Guard({
-    nowMs: clock.nowMs,
+    nowMs: () => clock.nowMs(),
     launch: (command, added) =>
       launchCommand([...deathSignal, ...command], { ...environment, ...added }),
     report: (report) => {

@@ -1,0 +1,157 @@
+import { describe, expect, test } from 'vitest';
+import type { CommandEnd, GuardReport } from './guard-protocol.ts';
+import { Guard } from './guard.ts';
+
+/** A guard whose clock and whose command the test owns. */
+function guarded() {
+  const reports: GuardReport[] = [];
+  const signals: string[] = [];
+  let nowMs = 0;
+  let end: (end: CommandEnd) => void = () => undefined;
+  const guard = new Guard({
+    nowMs: () => nowMs,
+    report: (report) => reports.push(report),
+    launch: () =>
+      Promise.resolve({
+        pid: 7,
+        signal: (signal: NodeJS.Signals) => signals.push(signal),
+        ended: new Promise<CommandEnd>((resolve) => {
+          end = resolve;
+        }),
+      }),
+  });
+  return {
+    guard,
+    reports,
+    signals,
+    /** Looks at the clock at this moment. */
+    at(ms: number) {
+      nowMs = ms;
+      guard.tick();
+    },
+    /** The clock goes on and nobody looks. */
+    asleepUntil(ms: number) {
+      nowMs = ms;
+    },
+    async start(softAtMs = 100, hardAtMs = 200) {
+      guard.take({
+        type: 'start',
+        command: ['job'],
+        environment: {},
+        deadlines: { softAtMs, hardAtMs },
+      });
+      await settle();
+    },
+    async ends(how: CommandEnd) {
+      end(how);
+      await settle();
+    },
+  };
+}
+
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe('Guard', () => {
+  test('sends SIGTERM at the soft deadline and SIGKILL at the hard one, once each', async () => {
+    const { start, at, signals } = guarded();
+    await start();
+
+    at(99);
+    const before = [...signals];
+    for (const ms of [100, 150, 200, 250]) at(ms);
+
+    expect(before).toEqual([]);
+    expect(signals).toEqual(['SIGTERM', 'SIGCONT', 'SIGKILL']);
+  });
+
+  test('a renewal moves both deadlines', async () => {
+    const { guard, start, at, signals } = guarded();
+    await start();
+
+    guard.take({ type: 'extend', deadlines: { softAtMs: 300, hardAtMs: 400 } });
+    at(299);
+
+    expect(signals).toEqual([]);
+  });
+
+  test('earlier deadlines, and any after SIGTERM, move nothing', async () => {
+    const { guard, start, at, signals } = guarded();
+    await start();
+
+    guard.take({ type: 'extend', deadlines: { softAtMs: 10, hardAtMs: 20 } });
+    at(50);
+    const early = [...signals];
+    at(100);
+    guard.take({ type: 'extend', deadlines: { softAtMs: 300, hardAtMs: 400 } });
+    at(200);
+
+    expect(early).toEqual([]);
+    expect(signals.at(-1)).toBe('SIGKILL');
+  });
+
+  test('after a sleep past the deadline the kill comes first, whatever it is told', async () => {
+    const { guard, start, asleepUntil, signals } = guarded();
+    await start();
+
+    asleepUntil(900);
+    guard.take({ type: 'signal', signal: 'SIGCONT' });
+    guard.take({ type: 'extend', deadlines: { softAtMs: 1_000, hardAtMs: 1_100 } });
+
+    expect(signals[0]).toBe('SIGKILL');
+  });
+
+  test('an orphan is asked to end at once, and killed at the deadline that it had', async () => {
+    const { guard, start, at, signals, reports } = guarded();
+    await start();
+
+    const runs = guard.orphaned();
+    at(200);
+
+    expect(runs).toBe(true);
+    expect(signals).toEqual(['SIGTERM', 'SIGCONT', 'SIGKILL']);
+    expect(reports).toContainEqual({ type: 'stopping', kind: 'soft', cause: 'orphaned' });
+  });
+
+  test('a command is not started after its deadline', async () => {
+    const { start, asleepUntil, reports } = guarded();
+    asleepUntil(100);
+
+    await start();
+
+    expect(reports).toEqual([
+      { type: 'not_started', problem: expect.stringContaining('run out') as string },
+    ]);
+  });
+
+  test('a stop that comes while the command is being started kills it', async () => {
+    const { guard, start, signals } = guarded();
+
+    const starting = start();
+    guard.take({ type: 'stop', kind: 'hard' });
+    await starting;
+
+    expect(signals).toContain('SIGKILL');
+  });
+
+  test('a signal that comes while the command is being started reaches it', async () => {
+    const { guard, start, signals } = guarded();
+
+    const starting = start();
+    guard.take({ type: 'signal', signal: 'SIGINT' });
+    await starting;
+
+    expect(signals).toEqual(['SIGINT']);
+  });
+
+  test('tells how the command ended, and then guards nothing', async () => {
+    const { guard, start, ends, at, signals, reports } = guarded();
+    await start();
+
+    await ends({ exitCode: 3, signal: null });
+    at(500);
+
+    expect(reports.at(-1)).toEqual({ type: 'ended', atMs: 0, exitCode: 3, signal: null });
+    expect(signals).toEqual([]);
+    expect(guard.orphaned()).toBe(false);
+  });
+});

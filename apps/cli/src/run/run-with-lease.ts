@@ -1,0 +1,132 @@
+import { hostname, userInfo } from 'node:os';
+import {
+  createLeasehold,
+  LeaseHeldError,
+  LeaseWaitTimeoutError,
+  type Lease,
+  type Leasehold,
+} from '@leasehold/client';
+import { createBootClock, type TickingClock } from '@leasehold/service-kit';
+import type { Cli } from '../cli.ts';
+import { scopeText, type Scope } from '../scope.ts';
+import { pathOfPart } from '../sibling-app.ts';
+import { startGuard, type GuardLink } from './guard-link.ts';
+import { runSignals } from './run-signals.ts';
+import {
+  endText,
+  exitCodeOf,
+  goneFailure,
+  heldFailure,
+  lostFailure,
+  notReleasedText,
+  stoppingText,
+} from './run-text.ts';
+import { runUnderLease, type RunEnd } from './run-under-lease.ts';
+
+/** A command and the lease that it runs under. */
+export interface RunRequest {
+  readonly scope: Scope;
+  readonly command: readonly string[];
+  readonly ttlMs: number;
+  readonly waitMs: number;
+  readonly graceMs: number;
+  readonly holder: string | undefined;
+  readonly comment: string;
+}
+
+/**
+ * Takes the lease, runs the command, gives the lease back, and ends with the command's exit code.
+ * @throws {CliFailure} when the lease was not granted or was lost, or the command not started.
+ */
+export async function runWithLease(cli: Cli, request: RunRequest): Promise<void> {
+  const { url, token } = cli.access();
+  const signals = runSignals(cli.context);
+  const clock = createBootClock();
+  const guard = startGuard(pathOfPart('cli'), () => clock.nowMs());
+  try {
+    // Closing it waits until what was given up is given up.
+    await using leasehold = createLeasehold({ url, token, clock });
+    let lease: Lease;
+    try {
+      // Over HTTP first, which says at once when nobody answers.
+      await cli.client().leases.get.query(request.scope, { signal: signals.interrupted });
+      lease = await acquire(leasehold, request, signals.interrupted);
+    } catch (error) {
+      if (signals.interruptedBy === undefined) throw error;
+      cli.context.stderr(`leasehold: gave up waiting for ${scopeText(request.scope)}.\n`);
+      cli.endWith(exitCodeOf({ exitCode: null, signal: signals.interruptedBy }));
+      return;
+    }
+    signals.passTo(guard);
+    const end = await runAndRelease(cli, request, { lease, guard, clock });
+    cli.endWith(exitCodeOf(end));
+  } finally {
+    guard.close();
+  }
+}
+
+async function acquire(
+  leasehold: Leasehold,
+  request: RunRequest,
+  signal: AbortSignal,
+): Promise<Lease> {
+  const { scope, ttlMs, waitMs, comment } = request;
+  const namespace = scope.namespace === '' ? [] : scope.namespace.split('.');
+  const holder = request.holder ?? `${userInfo().username}@${hostname()}/${String(process.pid)}`;
+  try {
+    return await leasehold
+      .defineLease(namespace, { ttlMs })
+      .acquire(scope.name, { waitMs, signal, holder, comment });
+  } catch (error) {
+    if (error instanceof LeaseHeldError || error instanceof LeaseWaitTimeoutError) {
+      throw heldFailure(scope, error);
+    }
+    throw error;
+  }
+}
+
+interface Running {
+  readonly lease: Lease;
+  readonly guard: GuardLink;
+  readonly clock: TickingClock;
+}
+
+async function runAndRelease(cli: Cli, request: RunRequest, running: Running): Promise<RunEnd> {
+  const { lease } = running;
+  const { scope } = request;
+  let end: RunEnd | undefined;
+  let released: string;
+  try {
+    end = await runUnderLease({
+      ...running,
+      command: request.command,
+      graceMs: request.graceMs,
+      environment: {
+        LEASEHOLD_FENCING_TOKEN: lease.fencingToken,
+        LEASEHOLD_LEASE_ID: lease.leaseId,
+        LEASEHOLD_LEASE_NAMESPACE: scope.namespace,
+        LEASEHOLD_LEASE_KEY: scope.name,
+      },
+      onStopping: (stop, leftMs) => {
+        cli.context.stderr(`${stoppingText(scope, stop, leftMs)}\n`);
+      },
+    });
+  } finally {
+    const leftMs = lease.remainingMs();
+    released = await lease.release(
+      end?.exitCode === 0 && end.stop === undefined ? 'ok' : 'failed',
+      end === undefined ? 'not started' : endText(end),
+    );
+    if (released === 'unknown') cli.context.stderr(`${notReleasedText(scope, leftMs)}\n`);
+  }
+  if (end.stop !== undefined) throw lostFailure(scope, end, end.stop);
+  // It ended by itself; whether that was under the lease, the controller knows best.
+  if (isGone(released, end)) throw goneFailure(scope, end, released);
+  return end;
+}
+
+/** What ran out after the command had ended is no loss. */
+function isGone(released: string, end: RunEnd): boolean {
+  if (released === 'revoked' || released === 'not_found') return true;
+  return (released === 'expired' || released === 'superseded') && !end.isInTime;
+}

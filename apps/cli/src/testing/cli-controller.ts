@@ -1,0 +1,82 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createControllerClient, type ControllerApi } from '@leasehold/client';
+import {
+  createTestDatabase,
+  startControllerProcess,
+  startFaultProxy,
+  type ControllerProcess,
+  type FaultProxy,
+} from '@leasehold/testing';
+import type { AcquireAnswer } from '@leasehold/keys-core/leases';
+import { expect } from 'vitest';
+import { runCommand, startCommand, type Ended, type Started } from './command-line.ts';
+
+/** A controller as it ships, and the command line that talks to it. */
+export interface CliController {
+  readonly controller: ControllerProcess;
+  /** Between the command line and the controller. */
+  readonly proxy: FaultProxy;
+  /** What a command is started with. */
+  readonly env: Record<string, string>;
+  /** As an administrator, past the proxy. */
+  readonly api: ControllerApi;
+  /** Runs `leasehold …` to its end. */
+  run(...args: string[]): Promise<Ended>;
+  start(...args: string[]): Started;
+  /** What `leasehold … --json` answers. */
+  answer<Value>(...args: string[]): Promise<Value>;
+  close(): Promise<void>;
+}
+
+/** Starts a controller on a database of its own. Whoever starts it closes it. */
+export async function startCliController(): Promise<CliController> {
+  const home = await mkdtemp(join(tmpdir(), 'leasehold-cli-'));
+  const database = await createTestDatabase();
+  const controller = await startControllerProcess({ databaseUrl: database.url, home });
+  const proxy = await startFaultProxy({ host: '127.0.0.1', port: controller.port });
+  const credentials = JSON.parse(await readFile(join(home, 'credentials.json'), 'utf8')) as {
+    admin: string;
+  };
+  const token = credentials.admin;
+  const client = createControllerClient({ url: controller.url, token, transport: 'http' });
+  const env = {
+    LEASEHOLD_HOME: home,
+    LEASEHOLD_URL: `http://${proxy.host}:${String(proxy.port)}`,
+    LEASEHOLD_TOKEN: token,
+  };
+  return {
+    controller,
+    proxy,
+    env,
+    api: client.api,
+    run: (...args) => runCommand(args, env),
+    start: (...args) => startCommand(args, env),
+    async answer<Value>(...args: string[]) {
+      const ended = await runCommand([...args, '--json'], env);
+      expect(ended).toMatchObject({ exitCode: 0, stderr: '' });
+      return JSON.parse(ended.stdout) as Value;
+    },
+    async close() {
+      await client.close();
+      await proxy.close();
+      await controller.stop();
+      await database.drop();
+      await rm(home, { recursive: true });
+    },
+  };
+}
+
+/** Takes a lease for half a minute, as a service would that nobody hears of again. */
+export async function heldLease(
+  api: ControllerApi,
+  namespace: string[],
+  key: string,
+): Promise<Extract<AcquireAnswer, { outcome: 'granted' }>['lease']> {
+  const answer = await api.leases.acquire.mutate({
+    ...{ namespace, key, ttlMs: 30_000, localTimeMs: 0, holder: 'worker-1', comment: 'for tests' },
+  });
+  if (answer.outcome !== 'granted') throw new Error(`${key} is held by ${answer.by}`);
+  return answer.lease;
+}
