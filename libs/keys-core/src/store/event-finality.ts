@@ -45,8 +45,9 @@ export class FinalMark {
     if (this.#notes.some(({ xid }) => xid >= reading.xmax)) this.#notes = [];
     if (reading.ownXid !== null && reading.lastId > this.notedId) {
       // Every other note is dispensable: what it would make final, the next one does.
-      if (this.#notes.length >= NOTES_MAX)
-        {this.#notes = this.#notes.filter((_, at) => at % 2 === 0);}
+      if (this.#notes.length >= NOTES_MAX) {
+        this.#notes = this.#notes.filter((_, at) => at % 2 === 0);
+      }
       this.#notes.push({ lastId: reading.lastId, xid: reading.ownXid });
     }
     while (this.#notes[0] !== undefined && this.#notes[0].xid <= reading.xmin) {
