@@ -37,17 +37,7 @@ const NOT_KEPT: KeptSocket = { isAlive: () => false, watch: () => () => undefine
 
 /** Mounts the API at `/trpc`, over HTTP and WebSocket. */
 export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): Promise<void> {
-  await server.register(fastifyWebsocket, {
-    options: { maxPayload: LIMITS.bodyBytesMax, perMessageDeflate: false },
-    preClose: (done) => {
-      for (const socket of server.websocketServer.clients) {
-        endSocket(socket, SERVICE_RESTART, 'restarting');
-      }
-      server.websocketServer.close(() => {
-        done();
-      });
-    },
-  });
+  await acceptSockets(server);
   const onError = ({ error, path }: { error: Error; path?: string | undefined }): void => {
     logFailure(deps.log, error, path);
   };
@@ -110,6 +100,21 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
     },
   };
   await server.register(fastifyTRPCPlugin, { prefix: PREFIX, trpcOptions });
+}
+
+/** Lets WebSockets in; who is connected is told when the server stops. */
+async function acceptSockets(server: FastifyInstance): Promise<void> {
+  await server.register(fastifyWebsocket, {
+    options: { maxPayload: LIMITS.bodyBytesMax, perMessageDeflate: false },
+    preClose: (done) => {
+      for (const socket of server.websocketServer.clients) {
+        endSocket(socket, SERVICE_RESTART, 'restarting');
+      }
+      server.websocketServer.close(() => {
+        done();
+      });
+    },
+  });
 }
 
 /** Ends a socket that nobody vouches for, in a while. */
