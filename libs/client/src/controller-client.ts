@@ -40,6 +40,8 @@ export interface ControllerClientOptions {
 
 export interface ControllerClient {
   readonly api: ControllerApi;
+  /** The same procedures over the same connection, with links of the caller's own before it. */
+  apiWith(links: readonly TRPCLink<AppRouter>[]): ControllerApi;
   /** Closes the connection; calls under way fail. */
   close(): Promise<void>;
 }
@@ -66,10 +68,10 @@ function overHttp(
   deadline: TRPCLink<AppRouter>,
 ): ControllerClient {
   const headers = { authorization: `Bearer ${options.token}` };
-  const api = createTRPCClient<AppRouter>({
-    links: [deadline, httpLink({ url: trpcUrl(options.url), headers })],
-  });
-  return { api, close: () => Promise.resolve() };
+  const http = httpLink<AppRouter>({ url: trpcUrl(options.url), headers });
+  const apiWith = (links: readonly TRPCLink<AppRouter>[]): ControllerApi =>
+    createTRPCClient<AppRouter>({ links: [...links, deadline, http] });
+  return { api: apiWith([]), apiWith, close: () => Promise.resolve() };
 }
 
 function overWebSocket(
@@ -89,8 +91,10 @@ function overWebSocket(
     onOpen: () => options.onConnection?.('open'),
     onClose: () => options.onConnection?.('closed'),
   });
-  const api = createTRPCClient<AppRouter>({ links: [deadline, wsLink({ client })] });
-  return { api, close: () => client.close() };
+  const ws = wsLink<AppRouter>({ client });
+  const apiWith = (links: readonly TRPCLink<AppRouter>[]): ControllerApi =>
+    createTRPCClient<AppRouter>({ links: [...links, deadline, ws] });
+  return { api: apiWith([]), apiWith, close: () => client.close() };
 }
 
 const QUICK_CLOSING: ClientOptions & { closeTimeout: number } = {

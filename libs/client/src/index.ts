@@ -1,4 +1,53 @@
 /** What services and Leasehold's own programs speak to a controller with. */
+export { createLeasehold, type Leasehold, type LeaseholdOptions } from './leasehold.ts';
+export type { Lease, ReleaseReport } from './lease/lease.ts';
+export type {
+  AcquireOptions,
+  LeaseDefinition,
+  LeaseDefinitionOptions,
+  TryAcquireOptions,
+} from './lease/lease-definition.ts';
+export type { LeaseAttempt } from './lease/lease-taker.ts';
+export type { InvalidSegment, ValidNamespace, ValidSegment } from './lease/segments.ts';
+export {
+  EnvironmentVetoedError,
+  type EnvironmentOptions,
+  type Environments,
+  type EnvironmentWork,
+  type VetoAnswer,
+} from './environments.ts';
+export type { BackendState, Backends, ConnectedBackend, ConnectRequest, Keys } from './keys.ts';
+export {
+  LeaseHeldError,
+  LeaseLost,
+  LeaseRevoked,
+  LeaseRevoking,
+  LeaseSelfDeadlockError,
+  LeaseUnconfirmedError,
+  LeaseWaitTimeoutError,
+  type HeldBy,
+  type LeaseLossReason,
+  type LeaseScope,
+  type LostGrant,
+} from './lease/lease-errors.ts';
+export {
+  LeaseholdCallError,
+  OutcomeUnknownError,
+  UnreachableError,
+  callErrorOf,
+  type CallErrorOptions,
+} from './call-errors.ts';
+export { currentSignal } from './context/work-context.ts';
+export {
+  createLeaseFetch,
+  REMAINING_HEADER,
+  remainingHeaders,
+  remainingOf,
+  type Fetch,
+  type ReceivedHeaders,
+  type ReceivedLease,
+} from './context/propagation.ts';
+export { leaseHeaders, leasePropagationLink } from './context/propagation-link.ts';
 export { isUnreachable, leaseholdErrorOf, type LeaseholdError } from './client-errors.ts';
 export {
   createControllerClient,

@@ -1,0 +1,73 @@
+/**
+ * What the client library throws. Each class is one thing that a service decides by; `code` is the
+ * code of the registry (`docs/errors.md`), so that errors can be told apart across versions and
+ * processes too. What has no class of its own is a {@link LeaseholdCallError} with its code.
+ */
+import { ERROR_CODES, type ErrorCode } from '@leasehold/keys-core';
+import { TRPCClientError } from '@trpc/client';
+import { isUnreachable, leaseholdErrorOf } from './client-errors.ts';
+
+export interface CallErrorOptions {
+  readonly message?: string | undefined;
+  readonly details?: Readonly<Record<string, unknown>> | undefined;
+  readonly retryable?: boolean | undefined;
+  /** Names the entry in the controller's log. */
+  readonly incidentId?: string | null | undefined;
+  readonly cause?: unknown;
+}
+
+/** A call that was not carried out as asked. */
+export class LeaseholdCallError extends Error {
+  override readonly name: string = 'LeaseholdCallError';
+  /** Of the registry; a newer controller may know more codes than this client. */
+  readonly code: ErrorCode;
+  /** Whether the same request may succeed if it is sent again unchanged. */
+  readonly retryable: boolean;
+  readonly details: Readonly<Record<string, unknown>>;
+  readonly incidentId: string | null;
+
+  constructor(code: ErrorCode, options: CallErrorOptions = {}) {
+    const known = ERROR_CODES[code] as { text: string; retryable: boolean } | undefined;
+    super(options.message ?? known?.text ?? code, { cause: options.cause });
+    this.code = code;
+    this.retryable = options.retryable ?? known?.retryable ?? false;
+    this.details = options.details ?? {};
+    this.incidentId = options.incidentId ?? null;
+  }
+}
+
+/** Nothing answers at the controller's address: nothing was sent. */
+export class UnreachableError extends LeaseholdCallError {
+  override readonly name = 'UnreachableError';
+
+  constructor(options: CallErrorOptions = {}) {
+    super('request.unreachable', options);
+  }
+}
+
+/** The request may have been carried out or not: its answer was lost. */
+export class OutcomeUnknownError extends LeaseholdCallError {
+  override readonly name = 'OutcomeUnknownError';
+
+  constructor(options: CallErrorOptions = {}) {
+    super('request.outcome_unknown', {
+      message: 'The answer of the controller was lost; the outcome is unknown.',
+      ...options,
+    });
+  }
+}
+
+/**
+ * The error of this library for what a call threw. What is no failure of a call, such as the reason
+ * of an aborted signal, stays what it is.
+ */
+export function callErrorOf(thrown: unknown): unknown {
+  if (!(thrown instanceof TRPCClientError)) return thrown;
+  if (isUnreachable(thrown)) return new UnreachableError({ cause: thrown });
+  const error = leaseholdErrorOf(thrown);
+  if (error === undefined) return thrown;
+  if (error.code === 'request.outcome_unknown') {
+    return new OutcomeUnknownError({ details: error.details, cause: thrown });
+  }
+  return new LeaseholdCallError(error.code, { ...error, cause: thrown });
+}

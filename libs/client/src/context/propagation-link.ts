@@ -1,0 +1,64 @@
+import { TRPCClientError, type TRPCLink } from '@trpc/client';
+import type { AnyRouter } from '@trpc/server';
+import { observable } from '@trpc/server/observable';
+import { linkSignals } from '../signals.ts';
+import { remainingHeaders } from './propagation.ts';
+import { currentContext } from './work-context.ts';
+
+/** Where the link puts what the terminating link has to send. */
+const CONTEXT_KEY = 'leaseholdHeaders';
+
+/**
+ * A tRPC link for clients of your own services: calls of work under a lease are cancelled when it is
+ * lost, and not begun when it is over. For the time that is left to travel along, give
+ * {@link leaseHeaders} to the `httpLink` or `httpBatchLink` behind it. A WebSocket link has no headers
+ * for a call: over it calls are cancelled at the caller, and the receiver hears nothing.
+ */
+export function leasePropagationLink<Router extends AnyRouter>(): TRPCLink<Router> {
+  return () =>
+    ({ op, next }) => {
+      const context = currentContext();
+      if (context === undefined) return next(op);
+      return observable((observer) => {
+        try {
+          context.throwIfOver();
+        } catch (error) {
+          observer.error(TRPCClientError.from(error as Error));
+          return undefined;
+        }
+        const linked = linkSignals([op.signal ?? undefined, context.signal]);
+        const subscription = next({
+          ...op,
+          signal: linked.signal,
+          context: { ...op.context, [CONTEXT_KEY]: remainingHeaders(context) },
+        }).subscribe(observer);
+        const giveUp = (): void => {
+          subscription.unsubscribe();
+          observer.error(TRPCClientError.from(linked.signal.reason as Error));
+        };
+        linked.signal.addEventListener('abort', giveUp, { once: true });
+        return () => {
+          linked.signal.removeEventListener('abort', giveUp);
+          linked[Symbol.dispose]();
+          subscription.unsubscribe();
+        };
+      });
+    };
+}
+
+type Operations =
+  | { readonly op: { readonly context: Record<string, unknown> } }
+  | { readonly opList: readonly { readonly context: Record<string, unknown> }[] };
+
+/**
+ * For the `headers` option of `httpLink` and `httpBatchLink`: the time that is left, as
+ * {@link leasePropagationLink} found it. Calls that travel together have the least of all.
+ */
+export function leaseHeaders(operations: Operations): Record<string, string> {
+  const ops = 'opList' in operations ? operations.opList : [operations.op];
+  const all = ops
+    .map(({ context }) => context[CONTEXT_KEY] as Record<string, string> | undefined)
+    .flatMap((headers) => Object.entries(headers ?? {}));
+  const [least] = all.toSorted(([, a], [, b]) => Number(a) - Number(b));
+  return least === undefined ? {} : Object.fromEntries([least]);
+}

@@ -1,0 +1,127 @@
+/**
+ * A lease reaches across services: whoever holds it tells those whom it calls how long they may work,
+ * and they stop by their own clock, or as soon as the connection is closed.
+ *
+ * What travels is the time that is left, never an instant: no clock is compared with another
+ * machine's. The time that the request is under way comes on top, out of the grace that the holder
+ * keeps between its own deadline and the grant's expiry (a sixth of the TTL).
+ */
+import type { TickingClock } from '@leasehold/service-kit/boot-clock';
+import { LeaseLost } from '../lease/lease-errors.ts';
+import { currentContext, finallyAfter, runInContext, type WorkContext } from './work-context.ts';
+
+/** The header: whole milliseconds. */
+export const REMAINING_HEADER = 'leasehold-remaining-ms';
+
+/** Longer than a lease can last: what says more is nobody's lease. */
+const REMAINING_MS_MAX = 24 * 60 * 60 * 1_000;
+
+/** The header to send with a call of the work that runs now; empty when nothing limits it. */
+export function remainingHeaders(
+  context: WorkContext | undefined = currentContext(),
+): Record<string, string> {
+  const remainingMs = context?.remainingMs() ?? Infinity;
+  if (!Number.isFinite(remainingMs)) return {};
+  return { [REMAINING_HEADER]: String(Math.max(0, Math.floor(remainingMs))) };
+}
+
+export type Fetch = typeof globalThis.fetch;
+
+/**
+ * `fetch` for work under a lease: it tells the receiver how long it may work, and is cancelled when
+ * the lease is lost, the reading of an answer included. Outside of such work it is plain `fetch`.
+ */
+export function createLeaseFetch(fetchOf: Fetch = (...args) => globalThis.fetch(...args)): Fetch {
+  return async (input, init) => {
+    const context = currentContext();
+    if (context === undefined) return fetchOf(input, init);
+    context.throwIfOver();
+    const request = new Request(input, init);
+    for (const [name, value] of Object.entries(remainingHeaders(context))) {
+      request.headers.set(name, value);
+    }
+    // The answer may be read for as long as the work goes on; the runtime holds this one weakly.
+    const signal = AbortSignal.any([request.signal, context.signal]);
+    return fetchOf(request, { signal });
+  };
+}
+
+/** Headers as a server has them: Node's, a `Headers`, or any record. */
+export type ReceivedHeaders =
+  | { get(name: string): string | null }
+  | Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** The time that a received request says is left; undefined when it says nothing. Milliseconds. */
+export function remainingOf(headers: ReceivedHeaders): number | undefined {
+  const value = isGetter(headers)
+    ? headers.get(REMAINING_HEADER)
+    : (Object.entries(headers).find(([name]) => name.toLowerCase() === REMAINING_HEADER)?.[1] ??
+      null);
+  const text = typeof value === 'object' && value !== null ? value[0] : value;
+  if (text === null || text === undefined || text === '') return undefined;
+  const remainingMs = Number(text);
+  // Nonsense is no permission: the work may not begin.
+  if (!Number.isFinite(remainingMs)) return 0;
+  return Math.min(Math.max(0, remainingMs), REMAINING_MS_MAX);
+}
+
+function isGetter(headers: ReceivedHeaders): headers is { get(name: string): string | null } {
+  return typeof headers.get === 'function';
+}
+
+/** What a service does for a caller that holds a lease. Dispose of it when the request is over. */
+export interface ReceivedLease extends Disposable {
+  /** Aborts when the time is over, and at once when the request is. Its reason is a `LeaseLost`. */
+  readonly signal: AbortSignal;
+  /** How much of it is left; infinite when the caller said nothing. Milliseconds. */
+  remainingMs(): number;
+  /** Runs the work of the request; calls and leases within end with it. */
+  run<T>(fn: () => T): T;
+}
+
+/** Counts the time down on `clock`, from now on. */
+export function receiveRemaining(
+  clock: TickingClock,
+  remainingMs: number | undefined,
+  requestSignal?: AbortSignal,
+): ReceivedLease {
+  const ending = new AbortController();
+  const endsAtMs = clock.nowMs() + (remainingMs ?? Infinity);
+  const cancelTimer = Number.isFinite(endsAtMs)
+    ? clock.at(endsAtMs, () => {
+        end(new LeaseLost('expired'));
+      })
+    : undefined;
+  const hangUp = (): void => {
+    end(new LeaseLost('unreachable', { cause: requestSignal?.reason }));
+  };
+  const dispose = (): void => {
+    cancelTimer?.();
+    requestSignal?.removeEventListener('abort', hangUp);
+  };
+  const end = (lost: LeaseLost): void => {
+    dispose();
+    ending.abort(lost);
+  };
+  const leftMs = (): number => Math.max(0, endsAtMs - clock.nowMs());
+  requestSignal?.addEventListener('abort', hangUp, { once: true });
+  if (requestSignal?.aborted === true) hangUp();
+  else if (leftMs() === 0) end(new LeaseLost('expired'));
+  return {
+    signal: ending.signal,
+    remainingMs: leftMs,
+    run: (fn) =>
+      runInContext({ signal: ending.signal, remainingMs: leftMs, holds: () => false }, fn),
+    [Symbol.dispose]: dispose,
+  };
+}
+
+/** Receives, runs `fn`, and disposes of what was received when `fn` is done. */
+export function runReceived<T>(received: ReceivedLease, fn: (signal: AbortSignal) => T): T {
+  return finallyAfter(
+    () => received.run(() => fn(received.signal)),
+    () => {
+      received[Symbol.dispose]();
+    },
+  );
+}

@@ -1,0 +1,134 @@
+/** Keys and backends for services: connect to what runs under a key, and follow it. */
+import type { AppRouter } from '@leasehold/api';
+import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server';
+import { callErrorOf } from './call-errors.ts';
+import { currentContext } from './context/work-context.ts';
+import type { ControllerApi } from './controller-client.ts';
+import { callWithin, isPassing, pauseBeforeRetry } from './lease/calls.ts';
+import type { Machine } from './machine.ts';
+import { linkSignals } from './signals.ts';
+
+type Inputs = inferRouterInputs<AppRouter>;
+type Outputs = inferRouterOutputs<AppRouter>;
+
+export type ConnectRequest = Inputs['keys']['connect'];
+export type ConnectedBackend = Outputs['keys']['connect'];
+export type BackendState =
+  Outputs['backends']['watch'] extends AsyncIterable<infer State> ? State : never;
+
+export interface Keys {
+  /**
+   * The backend of a key, started if the request says how. A lost answer is asked for again under
+   * the same idempotency key, so that no second backend is started.
+   * @throws {LeaseholdCallError} with a code such as `key.terminating` or `spawn.no_drone`;
+   * `UnreachableError`; `OutcomeUnknownError`; the reason of the signal.
+   */
+  connect(
+    request: ConnectRequest,
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<ConnectedBackend>;
+}
+
+export interface Backends {
+  /**
+   * Every state that a backend was in, then those that follow, each once, until it has terminated.
+   * Goes on by itself after a broken connection. Ends when the loop over it ends or the signal aborts.
+   * @throws {LeaseholdCallError} such as `backend.not_found`.
+   */
+  watch(
+    backendId: string,
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): AsyncIterable<BackendState>;
+}
+
+const WAIT_MS_DEFAULT = 10_000;
+const ANSWER_MS = 10_000;
+
+export interface KeysDeps {
+  readonly api: ControllerApi;
+  readonly machine: Machine;
+}
+
+export function createKeys({ api, machine }: KeysDeps): Keys {
+  return {
+    async connect(request, { signal } = {}) {
+      const input = { ...request, idempotencyKey: request.idempotencyKey ?? machine.uuid() };
+      const waitMs = request.waitMs ?? WAIT_MS_DEFAULT;
+      const untilMs = machine.clock.nowMs() + waitMs + ANSWER_MS;
+      const linked = linkSignals([signal, currentContext()?.signal]);
+      try {
+        for (let failureCount = 1; ; failureCount += 1) {
+          const bounds = { ms: waitMs + ANSWER_MS, signal: linked.signal };
+          try {
+            return await callWithin(machine, bounds, (callSignal) =>
+              api.keys.connect.mutate(input, { signal: callSignal }),
+            );
+          } catch (error) {
+            if (!isPassing(error) || machine.clock.nowMs() >= untilMs) throw error;
+          }
+          await pauseBeforeRetry(machine, failureCount, linked.signal);
+        }
+      } finally {
+        linked[Symbol.dispose]();
+      }
+    },
+  };
+}
+
+export function createBackends(api: ControllerApi): Backends {
+  return { watch: (backendId, { signal } = {}) => watch(api, backendId, signal) };
+}
+
+/** After a broken connection the states are told from the first one on: known ones are left out. */
+async function* watch(
+  api: ControllerApi,
+  backendId: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<BackendState> {
+  const states: BackendState[] = [];
+  const known = new Set<string>();
+  const linked = linkSignals([signal, currentContext()?.signal]);
+  let end: { readonly error?: unknown } | undefined;
+  let wake = (): void => undefined;
+  const finish = (how: { readonly error?: unknown }): void => {
+    end ??= how;
+    wake();
+  };
+  const subscription = api.backends.watch.subscribe(
+    { backendId },
+    {
+      onData(state) {
+        if (known.has(state.id)) return;
+        known.add(state.id);
+        states.push(state);
+        wake();
+      },
+      onError: (thrown) => {
+        finish({ error: callErrorOf(thrown) });
+      },
+      onComplete: () => {
+        finish({});
+      },
+    },
+  );
+  const giveUp = (): void => {
+    finish({ error: linked.signal.reason });
+  };
+  linked.signal.addEventListener('abort', giveUp, { once: true });
+  if (linked.signal.aborted) giveUp();
+  try {
+    for (;;) {
+      yield* states.splice(0);
+      if (states.length > 0) continue;
+      if (end !== undefined) {
+        if ('error' in end) throw end.error;
+        return;
+      }
+      await new Promise<void>((resolve) => (wake = resolve));
+    }
+  } finally {
+    linked[Symbol.dispose]();
+    linked.signal.removeEventListener('abort', giveUp);
+    subscription.unsubscribe();
+  }
+}

@@ -1,0 +1,70 @@
+/** Tells the controller which leases this service takes, so that people see them before one is held. */
+import { outsideOfWork } from '../context/work-context.ts';
+import type { ControllerApi } from '../controller-client.ts';
+import type { Machine } from '../machine.ts';
+import type { Background } from './background.ts';
+import { callWithin } from './calls.ts';
+import type { LeaseDefinition } from './lease-definition.ts';
+
+const CALL_MS = 5_000;
+
+export interface DeclarationsDeps {
+  readonly api: ControllerApi;
+  readonly machine: Machine;
+  readonly background: Background;
+}
+
+/** Never in anybody's way: it is sent in the background, and a failure is made good at the next chance. */
+export class Declarations {
+  readonly #deps: DeclarationsDeps;
+  readonly #declared = new Map<string, LeaseDefinition>();
+  readonly #unsent = new Set<LeaseDefinition>();
+  #isSending = false;
+
+  constructor(deps: DeclarationsDeps) {
+    this.#deps = deps;
+  }
+
+  add(definition: LeaseDefinition): void {
+    this.#declared.set(definition.namespace.join('.'), definition);
+    this.#unsent.add(definition);
+    // What is declared while a module loads travels together.
+    queueMicrotask(() => {
+      this.send();
+    });
+  }
+
+  /** The connection is new, and perhaps the controller and its database. */
+  sendAll(): void {
+    for (const definition of this.#declared.values()) this.#unsent.add(definition);
+    this.send();
+  }
+
+  /** Sends what was not sent yet, if anything. */
+  send(): void {
+    const { signal } = this.#deps.background;
+    if (this.#isSending || this.#unsent.size === 0 || signal.aborted) return;
+    this.#isSending = true;
+    const definitions = [...this.#unsent];
+    this.#unsent.clear();
+    const declarations = definitions.map(({ namespace, ttlMs, description }) => ({
+      namespace: [...namespace],
+      ttlMs,
+      description,
+    }));
+    const sent = outsideOfWork(() =>
+      callWithin(this.#deps.machine, { ms: CALL_MS, signal }, (callSignal) =>
+        this.#deps.api.leases.declare.mutate({ declarations }, { signal: callSignal }),
+      ),
+    );
+    this.#deps.background.add(
+      sent
+        .catch(() => {
+          for (const definition of definitions) this.#unsent.add(definition);
+        })
+        .finally(() => {
+          this.#isSending = false;
+        }),
+    );
+  }
+}

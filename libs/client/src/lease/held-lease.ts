@@ -1,0 +1,324 @@
+/**
+ * One lease of this process: the keeper's decisions, carried out on a signal.
+ *
+ *   held ──(its deadline; a refusal; a revocation)──▶ lost: the signal aborts, with why
+ *     └──(release)──▶ released: the signal is left alone for good
+ *
+ * The keeper stops softly `STOP_LEAD_MS` before the holder's own deadline, so that the signal has
+ * aborted by then although it is kept by a tick.
+ */
+import {
+  LeaseKeeper,
+  LIMITS,
+  serviceLadder,
+  type Deadlines,
+  type GrantRef,
+  type Ladder,
+  type RefusalReason,
+} from '@leasehold/keys-core';
+import type { GrantedLease, LeaseDeadlines, RevocationNotice } from '@leasehold/keys-core/leases';
+import { TICK_MS } from '@leasehold/service-kit/boot-clock';
+import { runInContext, type WorkContext } from '../context/work-context.ts';
+import type { Machine } from '../machine.ts';
+import type { Lease, ReleaseReport } from './lease.ts';
+import {
+  LeaseLost,
+  LeaseRevoked,
+  LeaseRevoking,
+  LeaseUnconfirmedError,
+  type LeaseLossReason,
+  type LeaseScope,
+  type LostGrant,
+} from './lease-errors.ts';
+
+/** Two ticks: the one that may just have passed, and the next. */
+const STOP_LEAD_MS = 2 * TICK_MS;
+
+/** What a lease needs from whoever keeps all of them. */
+export interface LeaseOwner {
+  /** Judges every lease by the clock, now. */
+  tick(nowMs: number): void;
+  /** The lease is over for its holder, one way or the other. */
+  forget(lease: HeldLease): void;
+  /** Sends the release. Bounded; never rejects. */
+  giveBack(lease: HeldLease, result: 'ok' | 'failed', detail?: string): Promise<ReleaseReport>;
+}
+
+export interface HeldLeaseOptions {
+  readonly machine: Machine;
+  readonly owner: LeaseOwner;
+  readonly scope: LeaseScope;
+  /** Names the scope among all of this process; see `WorkContext.holds`. */
+  readonly scopeId: string;
+  readonly granted: Omit<GrantedLease, 'namespace' | 'key'>;
+  /** Undefined where the controller chose it. */
+  readonly ttlMs: number | undefined;
+  readonly renews: boolean;
+  /** False after a wait in line: the first renewal confirms it. */
+  readonly isConfirmed: boolean;
+  /** The work that it was acquired in. */
+  readonly outer: WorkContext | undefined;
+}
+
+export class HeldLease implements Lease {
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly scopeId: string;
+  readonly #scope: LeaseScope;
+  readonly #machine: Machine;
+  readonly #owner: LeaseOwner;
+  readonly #ladder: Ladder;
+  readonly #keeper: LeaseKeeper;
+  readonly #renews: boolean;
+  readonly #outer: WorkContext | undefined;
+  readonly #ending = new AbortController();
+  readonly #notice = new AbortController();
+  readonly #confirming = new Set<() => void>();
+  #state: 'held' | 'lost' | 'released' = 'held';
+  #lost: LeaseLost | undefined;
+  /** What the controller said of the grant's end; it needs no release then. */
+  #verdict: ReleaseReport | undefined;
+  #isAsking = false;
+  #release: Promise<ReleaseReport> | undefined;
+
+  constructor(options: HeldLeaseOptions) {
+    const { granted, machine } = options;
+    this.leaseId = granted.leaseId;
+    this.fencingToken = granted.fencingToken;
+    this.scopeId = options.scopeId;
+    this.#scope = options.scope;
+    this.#machine = machine;
+    this.#owner = options.owner;
+    this.#renews = options.renews;
+    this.#outer = options.outer;
+    this.#ladder = ladderOf(options.ttlMs, granted.deadlines);
+    this.#keeper = new LeaseKeeper({
+      ladder: this.#ladder,
+      deadlines: withLead(granted.deadlines),
+      isConfirmed: options.isConfirmed || !options.renews,
+      nowMs: machine.clock.nowMs(),
+      random: () => machine.random(),
+    });
+    this.#outer?.signal.addEventListener('abort', this.#cancel, { once: true });
+    if (this.#outer?.signal.aborted === true) this.#cancel();
+  }
+
+  get namespace(): readonly string[] {
+    return this.#scope.namespace;
+  }
+
+  get key(): string {
+    return this.#scope.key;
+  }
+
+  get signal(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  get revoking(): AbortSignal {
+    return this.#notice.signal;
+  }
+
+  get ref(): GrantRef {
+    return { leaseId: this.leaseId, fencingToken: this.fencingToken };
+  }
+
+  /** The holder's own deadline, in the machine's clock. */
+  get loseAtMs(): number {
+    return this.#keeper.deadlines.hardTerminateAtMs;
+  }
+
+  /** When the grant has run out for the database as well, unless it was renewed unheard. */
+  get surelyOverAtMs(): number {
+    return this.loseAtMs + this.#ladder.ttlMs;
+  }
+
+  get isHeld(): boolean {
+    const nowMs = this.#machine.clock.nowMs();
+    return this.#state === 'held' && this.#mayAct(nowMs) && !this.#isOuterOver();
+  }
+
+  assertHeld(): void {
+    if (this.isHeld) return;
+    this.#throwIfOver();
+    throw new LeaseUnconfirmedError();
+  }
+
+  async confirm(): Promise<void> {
+    while (!this.isHeld) {
+      this.#throwIfOver();
+      await new Promise<void>((resolve) => this.#confirming.add(resolve));
+    }
+  }
+
+  remainingMs(): number {
+    if (this.#state !== 'held') return 0;
+    const leftMs = this.#keeper.deadlines.softTerminateAtMs - this.#machine.clock.nowMs();
+    return Math.max(0, Math.min(leftMs, this.#outer?.remainingMs() ?? Infinity));
+  }
+
+  run<T>(fn: () => T): T {
+    return runInContext(
+      {
+        signal: this.signal,
+        remainingMs: () => (this.#state === 'released' ? Infinity : this.remainingMs()),
+        holds: (scopeId) => this.#state === 'held' && this.scopeId === scopeId,
+      },
+      fn,
+    );
+  }
+
+  release(result: 'ok' | 'failed' = 'ok', detail?: string): Promise<ReleaseReport> {
+    this.#release ??= this.#giveBack(result, detail);
+    return this.#release;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+
+  /** What the clock asks of this lease. @returns the id of a renewal that is due. */
+  judge(nowMs: number): number | undefined {
+    if (this.#state !== 'held') return undefined;
+    let due: number | undefined;
+    for (const effect of this.#keeper.tick(nowMs)) {
+      if (effect.kind === 'renew') due = effect.requestId;
+      else if (effect.kind === 'soft_terminate') this.#lose(this.#lossByTheClock());
+    }
+    if (due === undefined || !this.#renews) return undefined;
+    this.#isAsking = true;
+    return due;
+  }
+
+  renewed(requestId: number, deadlines: LeaseDeadlines): void {
+    if (this.#state !== 'held') return;
+    const stops = this.#keeper.renewed(requestId, withLead(deadlines), this.#machine.clock.nowMs());
+    if (stops.length > 0) this.#lose(this.#lossByTheClock());
+    else if (!this.#keeper.isUnconfirmed) this.#isAsking = false;
+    this.#wakeConfirming();
+  }
+
+  /** The controller refused to renew it. */
+  refused(reason: RefusalReason): void {
+    // It may be allowed again: the keeper goes on asking until the lease has run out.
+    if (reason === 'renewal_blocked') this.#announce(null);
+    else this.#loseBy(reason);
+  }
+
+  /** A renewal had no answer. */
+  failed(requestId: number): void {
+    if (this.#state === 'held') this.#keeper.failed(requestId, this.#machine.clock.nowMs());
+  }
+
+  /** An operator has revoked it, at once or gracefully. */
+  revoked({ kind, reason }: RevocationNotice): void {
+    if (kind === 'revoking') this.#announce(reason);
+    else this.#loseBy('revoked', reason);
+  }
+
+  /** The client was closed: nobody renews it any more. */
+  abandon(): void {
+    this.#lose(new LeaseLost('unreachable', { grant: this.#grant() }));
+  }
+
+  #mayAct(nowMs: number): boolean {
+    if (this.#renews) return this.#keeper.mayAct(nowMs);
+    // Asking again would prolong it, which nobody wanted: its deadline alone says that it is held.
+    return !this.#keeper.isStopping && nowMs < this.#keeper.deadlines.softTerminateAtMs;
+  }
+
+  #isOuterOver(): boolean {
+    return (
+      this.#outer !== undefined && (this.#outer.signal.aborted || this.#outer.remainingMs() <= 0)
+    );
+  }
+
+  #throwIfOver(): void {
+    if (this.#state === 'held') this.#owner.tick(this.#machine.clock.nowMs());
+    if (this.#lost !== undefined) throw this.#lost;
+    if (this.#state === 'released') throw new LeaseLost('released', { grant: this.#grant() });
+    this.#outer?.throwIfOver();
+  }
+
+  #lossByTheClock(): LeaseLost {
+    if (this.#notice.signal.aborted) {
+      const { note } = this.#notice.signal.reason as LeaseRevoking;
+      return new LeaseRevoked(this.#grant(), note);
+    }
+    return new LeaseLost(this.#isAsking ? 'unreachable' : 'expired', { grant: this.#grant() });
+  }
+
+  #loseBy(reason: Exclude<RefusalReason, 'renewal_blocked'>, note: string | null = null): void {
+    if (this.#state !== 'held') return;
+    this.#verdict = reason === 'released' ? 'already_released' : reason;
+    const lost =
+      reason === 'revoked'
+        ? new LeaseRevoked(this.#grant(), note)
+        : new LeaseLost(LOSS_OF_REFUSAL[reason], { grant: this.#grant() });
+    this.#lose(lost);
+  }
+
+  #lose(lost: LeaseLost): void {
+    if (this.#state !== 'held') return;
+    this.#lost = lost;
+    this.#leave('lost');
+    this.#ending.abort(lost);
+  }
+
+  /** The work that this lease belongs to is over; the lease itself is held until it is released. */
+  readonly #cancel = (): void => {
+    this.#ending.abort(this.#outer?.signal.reason);
+    this.#wakeConfirming();
+  };
+
+  #announce(note: string | null): void {
+    if (this.#state === 'held') this.#notice.abort(new LeaseRevoking(this.#scope, note));
+  }
+
+  #leave(state: 'lost' | 'released'): void {
+    this.#state = state;
+    this.#outer?.signal.removeEventListener('abort', this.#cancel);
+    this.#owner.forget(this);
+    this.#wakeConfirming();
+  }
+
+  #wakeConfirming(): void {
+    for (const wake of this.#confirming) wake();
+    this.#confirming.clear();
+  }
+
+  async #giveBack(result: 'ok' | 'failed', detail: string | undefined): Promise<ReleaseReport> {
+    if (this.#state === 'held') this.#leave('released');
+    return this.#verdict ?? this.#owner.giveBack(this, result, detail);
+  }
+
+  #grant(): LostGrant {
+    return { scope: this.#scope, ...this.ref };
+  }
+}
+
+const LOSS_OF_REFUSAL: Record<
+  Exclude<RefusalReason, 'renewal_blocked' | 'revoked'>,
+  LeaseLossReason
+> = {
+  // A grant that is not remembered ended long ago, or never was this caller's.
+  not_found: 'expired',
+  expired: 'expired',
+  superseded: 'superseded',
+  released: 'released',
+};
+
+function withLead({ renewAtMs, loseAtMs }: LeaseDeadlines): Deadlines {
+  return { renewAtMs, softTerminateAtMs: loseAtMs - STOP_LEAD_MS, hardTerminateAtMs: loseAtMs };
+}
+
+/** The ladder by which answers are judged; without a known TTL, the window is the first answer's. */
+function ladderOf(ttlMs: number | undefined, { renewAtMs, loseAtMs }: LeaseDeadlines): Ladder {
+  const ladder = serviceLadder(ttlMs ?? LIMITS.ttlMsMax);
+  const softAfterMs = ladder.hardAfterMs - STOP_LEAD_MS;
+  return {
+    ...ladder,
+    softAfterMs,
+    renewAfterMs: softAfterMs - (loseAtMs - STOP_LEAD_MS - renewAtMs),
+  };
+}

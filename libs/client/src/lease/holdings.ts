@@ -1,0 +1,176 @@
+/**
+ * All leases of one face that this process holds: one tick for all, and one call that renews all
+ * which are due. Nothing ticks while nothing is held.
+ */
+import { LIMITS, utf8Bytes, type GrantRef } from '@leasehold/keys-core';
+import type { RevocationNotice } from '@leasehold/keys-core/leases';
+import { outsideOfWork } from '../context/work-context.ts';
+import { pause, type Machine } from '../machine.ts';
+import type { Background } from './background.ts';
+import { callWithin, untilAnswered } from './calls.ts';
+import type { HeldLease, LeaseOwner } from './held-lease.ts';
+import type { ReleaseReport } from './lease.ts';
+import type { LeaseWire, ReleaseRequest } from './lease-wire.ts';
+
+/** A release is answered within this time, by the controller or as `unknown`. */
+const RELEASE_MS_MAX = 5_000;
+const RELEASE_TRY_MS = 2_000;
+
+interface Due {
+  readonly lease: HeldLease;
+  readonly requestId: number;
+}
+
+export interface HoldingsDeps {
+  readonly machine: Machine;
+  readonly wire: LeaseWire;
+  readonly background: Background;
+}
+
+export class Holdings implements LeaseOwner {
+  readonly #machine: Machine;
+  readonly #wire: LeaseWire;
+  readonly #background: Background;
+  readonly #leases = new Map<string, HeldLease>();
+  #stopTicking: (() => void) | undefined;
+
+  constructor({ machine, wire, background }: HoldingsDeps) {
+    this.#machine = machine;
+    this.#wire = wire;
+    this.#background = background;
+  }
+
+  /** Keeps a lease from now on. What it asks for first is asked for at once. */
+  adopt(lease: HeldLease): void {
+    this.#leases.set(lease.leaseId, lease);
+    this.#stopTicking ??= outsideOfWork(() =>
+      this.#machine.clock.onTick((nowMs) => {
+        this.tick(nowMs);
+      }),
+    );
+    this.#judge([lease], this.#machine.clock.nowMs());
+  }
+
+  forget(lease: HeldLease): void {
+    this.#leases.delete(lease.leaseId);
+    if (this.#leases.size > 0) return;
+    this.#stopTicking?.();
+    this.#stopTicking = undefined;
+  }
+
+  tick(nowMs: number): void {
+    this.#judge([...this.#leases.values()], nowMs);
+  }
+
+  /** A notice of the session: one of ours, or of another process with the same token. */
+  revoked(notice: RevocationNotice): void {
+    this.#leases.get(notice.leaseId)?.revoked(notice);
+  }
+
+  /** Asks about every lease: notices may have been missed. */
+  recheck(): void {
+    const leases = [...this.#leases.values()];
+    for (const some of chunks(leases, LIMITS.renewalsPerCallMax)) {
+      this.#background.add(this.#recheck(some));
+    }
+  }
+
+  /** Ends every lease for its holder; the grants run out by themselves. */
+  abandonAll(): void {
+    for (const lease of [...this.#leases.values()]) lease.abandon();
+  }
+
+  async giveBack(
+    lease: HeldLease,
+    result: 'ok' | 'failed',
+    detail?: string,
+  ): Promise<ReleaseReport> {
+    const machine = this.#machine;
+    const request: ReleaseRequest = {
+      ...lease.ref,
+      result,
+      ...(detail === undefined ? {} : { detail: cut(detail) }),
+    };
+    const signal = this.#background.signal;
+    const released = outsideOfWork(() =>
+      untilAnswered(
+        machine,
+        { untilMs: lease.surelyOverAtMs, tryMs: RELEASE_TRY_MS, signal },
+        (trySignal) => this.#wire.release(request, trySignal),
+      ),
+    );
+    this.#background.add(released);
+    const giveUp = new AbortController();
+    const unknown = pause(machine, RELEASE_MS_MAX, giveUp.signal).then(() => 'unknown' as const);
+    try {
+      return await Promise.race([released, unknown]);
+    } catch {
+      return 'unknown';
+    } finally {
+      unknown.catch(() => undefined);
+      giveUp.abort();
+    }
+  }
+
+  #judge(leases: readonly HeldLease[], nowMs: number): void {
+    const due: Due[] = [];
+    for (const lease of leases) {
+      const requestId = lease.judge(nowMs);
+      if (requestId !== undefined) due.push({ lease, requestId });
+    }
+    for (const some of chunks(due, LIMITS.renewalsPerCallMax)) {
+      outsideOfWork(() => void this.#renew(some));
+    }
+  }
+
+  async #renew(due: readonly Due[]): Promise<void> {
+    const answers = await this.#heartbeat(due.map(({ lease }) => lease));
+    for (const { lease, requestId } of due) {
+      const answer = answers?.get(lease.leaseId);
+      if (answer?.outcome === 'renewed') lease.renewed(requestId, answer.deadlines);
+      else if (answer?.outcome === 'refused') lease.refused(answer.reason);
+      if (answer === undefined) lease.failed(requestId);
+    }
+  }
+
+  /** Answers are used for bad news only: what is renewed besides is early, never late. */
+  async #recheck(leases: readonly HeldLease[]): Promise<void> {
+    const answers = await outsideOfWork(() => this.#heartbeat(leases));
+    for (const lease of leases) {
+      const answer = answers?.get(lease.leaseId);
+      if (answer?.outcome === 'refused') lease.refused(answer.reason);
+    }
+  }
+
+  /** Undefined when there was no answer by the time that the last of them is over. */
+  async #heartbeat(
+    leases: readonly HeldLease[],
+  ): Promise<Map<string, HeartbeatAnswer> | undefined> {
+    const untilMs = Math.max(...leases.map(({ loseAtMs }) => loseAtMs));
+    const refs: GrantRef[] = leases.map(({ ref }) => ref);
+    try {
+      const answers = await callWithin(
+        this.#machine,
+        { ms: untilMs - this.#machine.clock.nowMs(), signal: this.#background.signal },
+        (signal) => this.#wire.heartbeat(refs, signal),
+      );
+      return new Map(answers.map((answer) => [answer.leaseId, answer]));
+    } catch {
+      // Whatever went wrong, the next try follows; the deadline is the keeper's.
+      return undefined;
+    }
+  }
+}
+
+type HeartbeatAnswer = Awaited<ReturnType<LeaseWire['heartbeat']>>[number];
+
+function* chunks<T>(items: readonly T[], size: number): Generator<readonly T[]> {
+  for (let from = 0; from < items.length; from += size) yield items.slice(from, from + size);
+}
+
+/** Cuts a text to what a detail may hold. */
+function cut(text: string): string {
+  let short = text.slice(0, LIMITS.reasonBytesMax);
+  while (utf8Bytes(short) > LIMITS.reasonBytesMax) short = short.slice(0, -1);
+  return short.toWellFormed();
+}

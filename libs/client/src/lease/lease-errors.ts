@@ -1,0 +1,175 @@
+/** What can become of a lease that a service wants or holds. */
+import { LeaseholdCallError } from '../call-errors.ts';
+
+/** Names what is leased: `face` is what it is leased as. */
+export interface LeaseScope {
+  readonly face: 'lease' | 'environment';
+  readonly namespace: readonly string[];
+  readonly key: string;
+}
+
+/** A scope for people: `user.update/42`. */
+export function scopeText({ namespace, key }: LeaseScope): string {
+  return [...(namespace.length > 0 ? [namespace.join('.')] : []), key].join('/');
+}
+
+/** Who has what the caller asked for. */
+export interface HeldBy {
+  /** The holder, or the head of the line when nobody holds it. */
+  readonly by: string;
+  /** Since when: an ISO-8601 instant of the database's clock. */
+  readonly since: string;
+  /** Until its expiry, unless it is renewed; 0 for the head of a line. Milliseconds. */
+  readonly remainingMs: number;
+  /** How long the caller stood in line. Milliseconds. */
+  readonly waitedMs: number;
+  readonly comment: string | null;
+  /** What an environment is leased for; null for a lease. */
+  readonly action: string | null;
+  /** How many stand in line. */
+  readonly waiters: number;
+}
+
+abstract class HeldError extends LeaseholdCallError {
+  readonly scope: LeaseScope;
+  readonly heldBy: HeldBy;
+
+  protected constructor(
+    code: 'lease.held' | 'lease.wait_timeout',
+    message: string,
+    { scope, heldBy }: { readonly scope: LeaseScope; readonly heldBy: HeldBy },
+  ) {
+    super(code, { message, details: { ...heldBy } });
+    this.scope = scope;
+    this.heldBy = heldBy;
+  }
+
+  get by(): string {
+    return this.heldBy.by;
+  }
+
+  get since(): string {
+    return this.heldBy.since;
+  }
+
+  get remainingMs(): number {
+    return this.heldBy.remainingMs;
+  }
+
+  get comment(): string | null {
+    return this.heldBy.comment;
+  }
+
+  get waiters(): number {
+    return this.heldBy.waiters;
+  }
+}
+
+/** Not acquired: somebody else holds it, and the caller did not want to wait. */
+export class LeaseHeldError extends HeldError {
+  override readonly name = 'LeaseHeldError';
+
+  constructor(scope: LeaseScope, heldBy: HeldBy) {
+    super('lease.held', `${scopeText(scope)} is held by ${heldBy.by}.`, { scope, heldBy });
+  }
+}
+
+/** Not acquired: it did not become free within `waitMs`. */
+export class LeaseWaitTimeoutError extends HeldError {
+  override readonly name = 'LeaseWaitTimeoutError';
+
+  constructor(scope: LeaseScope, heldBy: HeldBy) {
+    const message = `${scopeText(scope)} was not free in time; it is held by ${heldBy.by}.`;
+    super('lease.wait_timeout', message, { scope, heldBy });
+  }
+}
+
+/** This work holds what it would wait for, or something that waits for it in its own context. */
+export class LeaseSelfDeadlockError extends LeaseholdCallError {
+  override readonly name = 'LeaseSelfDeadlockError';
+  readonly scope: LeaseScope;
+
+  constructor(scope: LeaseScope) {
+    super('lease.self_deadlock', {
+      message: `This work holds ${scopeText(scope)} already: waiting for it would never end.`,
+    });
+    this.scope = scope;
+  }
+}
+
+/**
+ * How a lease was lost. `unreachable`: no controller answered in time; `expired`: it ran out without
+ * being renewed, as when the process stood still; `superseded`: somebody else has it; `revoked`: an
+ * operator took it away; `released`: it was given back, by this process or with its token.
+ */
+export type LeaseLossReason = 'expired' | 'superseded' | 'revoked' | 'released' | 'unreachable';
+
+/** Which grant was lost; undefined in a service that was called by whoever held it. */
+export interface LostGrant {
+  readonly scope: LeaseScope;
+  readonly leaseId: string;
+  readonly fencingToken: string;
+}
+
+/** The work must stop: its lease is lost. The reason of a lease's signal, and what its checks throw. */
+export class LeaseLost extends LeaseholdCallError {
+  override readonly name: string = 'LeaseLost';
+  readonly reason: LeaseLossReason;
+  readonly grant: LostGrant | undefined;
+
+  constructor(
+    reason: LeaseLossReason,
+    options: { readonly grant?: LostGrant | undefined; readonly cause?: unknown } = {},
+  ) {
+    const { grant } = options;
+    const what = grant === undefined ? 'The lease of the caller' : scopeText(grant.scope);
+    super('lease.lost', {
+      message: `${what} is lost: ${LOSS_TEXT[reason]}.`,
+      details: { reason, leaseId: grant?.leaseId, fencingToken: grant?.fencingToken },
+      cause: options.cause,
+    });
+    this.reason = reason;
+    this.grant = grant;
+  }
+}
+
+const LOSS_TEXT: Record<LeaseLossReason, string> = {
+  expired: 'it ran out',
+  superseded: 'somebody else holds it',
+  revoked: 'it was revoked',
+  released: 'it was released',
+  unreachable: 'no controller answered in time',
+};
+
+/** Lost because an operator revoked it. */
+export class LeaseRevoked extends LeaseLost {
+  override readonly name = 'LeaseRevoked';
+  /** What the operator said. */
+  readonly note: string | null;
+
+  constructor(grant: LostGrant, note: string | null) {
+    super('revoked', { grant });
+    this.note = note;
+  }
+}
+
+/** It is still held and will not be renewed: the reason of `lease.revoking`. */
+export class LeaseRevoking extends Error {
+  override readonly name = 'LeaseRevoking';
+  /** What the operator said. */
+  readonly note: string | null;
+
+  constructor(scope: LeaseScope, note: string | null) {
+    super(`${scopeText(scope)} will not be renewed: finish in the time that is left.`);
+    this.note = note;
+  }
+}
+
+/** The process stood still; whether the lease is held is being asked. See `lease.confirm()`. */
+export class LeaseUnconfirmedError extends LeaseholdCallError {
+  override readonly name = 'LeaseUnconfirmedError';
+
+  constructor() {
+    super('lease.unconfirmed');
+  }
+}

@@ -1,0 +1,165 @@
+/** Taking a lease of either face: from the wish to the lease that is kept. */
+import { serviceLadder, LIMITS } from '@leasehold/keys-core';
+import type { AcquireAnswer, HeldAnswer } from '@leasehold/keys-core/leases';
+import { LeaseholdCallError } from '../call-errors.ts';
+import { currentContext } from '../context/work-context.ts';
+import type { Machine } from '../machine.ts';
+import { linkSignals } from '../signals.ts';
+import { acquireGrant, type Acquired, type AcquireDeps } from './acquire.ts';
+import { HeldLease } from './held-lease.ts';
+import type { Holdings } from './holdings.ts';
+import {
+  LeaseHeldError,
+  LeaseSelfDeadlockError,
+  LeaseWaitTimeoutError,
+  scopeText,
+  type HeldBy,
+  type LeaseScope,
+} from './lease-errors.ts';
+import type { Lease } from './lease.ts';
+import type { AcquireRequest } from './lease-wire.ts';
+
+/** What somebody wants. */
+export interface Wish extends Omit<AcquireRequest, 'idempotencyKey' | 'namespace' | 'key'> {
+  readonly scope: LeaseScope;
+  readonly waitMs: number;
+  readonly renews: boolean;
+  readonly signal: AbortSignal | undefined;
+}
+
+/**
+ * What an attempt without waiting came to. `await using` releases what was granted, and does nothing
+ * otherwise.
+ */
+export type LeaseAttempt = AsyncDisposable &
+  (
+    { readonly outcome: 'granted'; readonly lease: Lease } | ({ readonly outcome: 'held' } & HeldBy)
+  );
+
+export interface LeaseTakerDeps extends AcquireDeps {
+  readonly holdings: Holdings;
+  /** Tells scopes of different controllers apart. */
+  readonly url: string;
+  /** Called before the first wish, and again before each. */
+  readonly onWish: () => void;
+}
+
+export class LeaseTaker {
+  readonly #deps: LeaseTakerDeps;
+  readonly #machine: Machine;
+
+  constructor(deps: LeaseTakerDeps) {
+    this.#deps = deps;
+    this.#machine = deps.machine;
+  }
+
+  /** @throws {LeaseHeldError}, {@link LeaseWaitTimeoutError}, {@link LeaseSelfDeadlockError}; see `acquireGrant`. */
+  async acquire(wish: Wish): Promise<Lease> {
+    const taken = await this.#take(wish);
+    if (taken instanceof HeldLease) return taken;
+    const heldBy = heldByOf(taken);
+    throw wish.waitMs > 0
+      ? new LeaseWaitTimeoutError(wish.scope, heldBy)
+      : new LeaseHeldError(wish.scope, heldBy);
+  }
+
+  /** Never waits; who holds it is a value. @throws see `acquireGrant`. */
+  async tryAcquire(wish: Omit<Wish, 'waitMs'>): Promise<LeaseAttempt> {
+    const taken = await this.#take({ ...wish, waitMs: 0 });
+    return taken instanceof HeldLease
+      ? {
+          outcome: 'granted',
+          lease: taken,
+          [Symbol.asyncDispose]: () => taken[Symbol.asyncDispose](),
+        }
+      : { outcome: 'held', ...heldByOf(taken), [Symbol.asyncDispose]: () => Promise.resolve() };
+  }
+
+  async #take(wish: Wish): Promise<HeldLease | HeldAnswer> {
+    const outer = currentContext();
+    outer?.throwIfOver();
+    const scopeId = `${this.#deps.url}\0${wish.scope.face}\0${scopeText(wish.scope)}`;
+    if (wish.waitMs > 0 && outer?.holds(scopeId) === true) {
+      throw new LeaseSelfDeadlockError(wish.scope);
+    }
+    this.#deps.onWish();
+    const linked = linkSignals([wish.signal, outer?.signal]);
+    try {
+      const acquired = await acquireGrant(this.#deps, this.#requestOf(wish), {
+        waitMs: wish.waitMs,
+        signal: linked.signal,
+      });
+      if (acquired.answer.outcome === 'held') return acquired.answer;
+      const lease = this.#leaseOf(wish, acquired.answer, { acquired, scopeId });
+      return await this.#confirmed(lease, linked.signal);
+    } finally {
+      linked[Symbol.dispose]();
+    }
+  }
+
+  #requestOf(wish: Wish): AcquireRequest {
+    const { scope, ttlMs, holder, action, comment, metadata, datacenter } = wish;
+    return {
+      ...{ ttlMs, holder, action, comment, metadata, datacenter },
+      namespace: scope.namespace,
+      key: scope.key,
+      idempotencyKey: this.#machine.uuid(),
+    };
+  }
+
+  #leaseOf(
+    wish: Wish,
+    answer: Extract<AcquireAnswer, { outcome: 'granted' }>,
+    { acquired, scopeId }: { readonly acquired: Acquired; readonly scopeId: string },
+  ): HeldLease {
+    const ladder = serviceLadder(wish.ttlMs ?? LIMITS.ttlMsMax);
+    const graceMs = ladder.ttlMs - ladder.hardAfterMs;
+    const lease = new HeldLease({
+      machine: this.#machine,
+      owner: this.#deps.holdings,
+      scope: wish.scope,
+      scopeId,
+      granted: answer.lease,
+      ttlMs: wish.ttlMs,
+      renews: wish.renews,
+      isConfirmed: acquired.tookMs <= graceMs,
+      outer: currentContext(),
+    });
+    if (lease.loseAtMs - this.#machine.clock.nowMs() > ladder.ttlMs) {
+      // It belongs to another clock: nothing may be done on it.
+      void lease.release('failed');
+      throw new LeaseholdCallError('internal.error', { message: 'A deadline beyond the TTL.' });
+    }
+    this.#deps.holdings.adopt(lease);
+    return lease;
+  }
+
+  /** A lease that was waited for is handed out when the controller has renewed it once. */
+  async #confirmed(lease: HeldLease, signal: AbortSignal): Promise<HeldLease> {
+    const giveUp = (): void => void lease.release('failed');
+    signal.addEventListener('abort', giveUp, { once: true });
+    try {
+      signal.throwIfAborted();
+      await lease.confirm();
+      return lease;
+    } catch (error) {
+      // In the background: whoever waited has been told enough.
+      void lease.release('failed');
+      throw signal.aborted ? signal.reason : error;
+    } finally {
+      signal.removeEventListener('abort', giveUp);
+    }
+  }
+}
+
+function heldByOf({
+  by,
+  since,
+  remainingMs,
+  waitedMs,
+  comment,
+  action,
+  waiters,
+}: HeldAnswer): HeldBy {
+  return { by, since, remainingMs, waitedMs, comment, action, waiters };
+}

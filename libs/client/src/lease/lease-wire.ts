@@ -1,0 +1,39 @@
+/**
+ * The calls that leases are made of, with one seam for both faces. Local times are read here, when a
+ * call is made up, so that an answer's deadlines are never later than those of the grant.
+ */
+import type { GrantRef, ReleaseOutcome } from '@leasehold/keys-core';
+import type { AcquireAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
+
+/** One attempt to get a grant. Sent again unchanged, it is the same attempt. */
+export interface AcquireRequest {
+  readonly namespace: readonly string[];
+  readonly key: string;
+  /** Undefined for an environment: the controller's own duration. */
+  readonly ttlMs: number | undefined;
+  readonly holder: string;
+  readonly action?: string | undefined;
+  readonly comment?: string | undefined;
+  readonly metadata?: unknown;
+  readonly datacenter?: string | undefined;
+  readonly idempotencyKey: string;
+}
+
+export interface ReleaseRequest extends GrantRef {
+  readonly result: 'ok' | 'failed';
+  readonly detail?: string | undefined;
+}
+
+/** Every method throws errors of this library, or the reason of the signal that was passed in. */
+export interface LeaseWire {
+  readonly face: 'lease' | 'environment';
+  /** Asks for a grant, standing in line for up to `waitMs`. */
+  acquire(request: AcquireRequest, waitMs: number, signal: AbortSignal): Promise<AcquireAnswer>;
+  /** Sees to it that the attempt holds nothing, whatever became of it. */
+  giveUp(request: AcquireRequest, signal: AbortSignal): Promise<void>;
+  /** One call for all. A lease that is missing in the answer has none. */
+  heartbeat(renewals: readonly GrantRef[], signal: AbortSignal): Promise<LeaseRenewResult[]>;
+  release(request: ReleaseRequest, signal: AbortSignal): Promise<ReleaseOutcome>;
+  /** Whether anything sent since that moment can have arrived. */
+  wasReachableSince(momentMs: number): boolean;
+}

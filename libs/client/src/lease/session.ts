@@ -1,0 +1,59 @@
+/** How this process hears of revocations: one subscription for all of its leases. */
+import type { RevocationNotice } from '@leasehold/keys-core/leases';
+import { callErrorOf, LeaseholdCallError } from '../call-errors.ts';
+import { outsideOfWork } from '../context/work-context.ts';
+import type { ControllerApi } from '../controller-client.ts';
+import type { Machine } from '../machine.ts';
+import { pauseBeforeRetry } from './calls.ts';
+
+export interface SessionOptions {
+  readonly api: ControllerApi;
+  readonly machine: Machine;
+  readonly clientId: string;
+  readonly onNotice: (notice: RevocationNotice) => void;
+  /** The session began anew: what was said in between is lost. */
+  readonly onGap: () => void;
+  /** Ends it. */
+  readonly signal: AbortSignal;
+}
+
+/** Opens the session, and again whenever it ends, until the signal aborts or it is refused for good. */
+export function openSession(options: SessionOptions): void {
+  const { api, machine, clientId, onNotice, onGap, signal } = options;
+  let startedCount = 0;
+  let failureCount = 0;
+
+  const open = (): void => {
+    const subscription = api.leases.session.subscribe(
+      { clientId },
+      {
+        onStarted() {
+          failureCount = 0;
+          startedCount += 1;
+          if (startedCount > 1) onGap();
+        },
+        onData: onNotice,
+        onError(thrown) {
+          const error = callErrorOf(thrown);
+          if (error instanceof LeaseholdCallError && !error.retryable) end();
+          else openAgain();
+        },
+        onComplete: () => {
+          openAgain();
+        },
+      },
+    );
+    const end = (): void => {
+      signal.removeEventListener('abort', end);
+      subscription.unsubscribe();
+    };
+    const openAgain = (): void => {
+      end();
+      failureCount += 1;
+      pauseBeforeRetry(machine, failureCount, signal).then(open, () => undefined);
+    };
+    signal.addEventListener('abort', end, { once: true });
+  };
+
+  outsideOfWork(open);
+}

@@ -1,0 +1,110 @@
+/** The two faces on the wire: see {@link LeaseWire}. */
+import type { ReleaseOutcome } from '@leasehold/keys-core';
+import type { AcquireAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
+import { LeaseholdCallError } from '../call-errors.ts';
+import type { ControllerApi } from '../controller-client.ts';
+import type { Machine } from '../machine.ts';
+import { createBatches } from './batches.ts';
+import type { AcquireRequest, LeaseWire, ReleaseRequest } from './lease-wire.ts';
+
+export interface WireDeps {
+  readonly api: ControllerApi;
+  readonly machine: Machine;
+  readonly wasReachableSince: (momentMs: number) => boolean;
+}
+
+/** Leases: those who do not wait travel together, as do releases. Who waits travels alone. */
+export function createLeaseWire({ api, machine, wasReachableSince }: WireDeps): LeaseWire {
+  const acquires = createBatches<AcquireRequest, AcquireAnswer>(machine, async (items, signal) => {
+    const localTimeMs = machine.clock.nowMs();
+    const { results } = await api.leases.acquireMany.mutate(
+      { localTimeMs, items: items.map(itemOf) },
+      { signal },
+    );
+    return results;
+  });
+  const releases = createBatches<ReleaseRequest, { outcome: ReleaseOutcome }>(
+    machine,
+    async (items, signal) => {
+      const { results } = await api.leases.releaseMany.mutate({ items }, { signal });
+      return results;
+    },
+  );
+  return {
+    face: 'lease',
+    wasReachableSince,
+    acquire(request, waitMs, signal) {
+      if (waitMs <= 0) return acquires.submit(request, signal);
+      const localTimeMs = machine.clock.nowMs();
+      const wholeMs = Math.ceil(waitMs);
+      return api.leases.acquire.mutate(
+        { ...itemOf(request), localTimeMs, waitMs: wholeMs },
+        { signal },
+      );
+    },
+    async giveUp({ idempotencyKey }, signal) {
+      await api.leases.cancel.mutate({ idempotencyKey }, { signal });
+    },
+    async heartbeat(renewals, signal) {
+      const localTimeMs = machine.clock.nowMs();
+      const { results } = await api.leases.heartbeat.mutate(
+        { localTimeMs, renewals: [...renewals] },
+        { signal },
+      );
+      return answered(results);
+    },
+    release: async (request, signal) => (await releases.submit(request, signal)).outcome,
+  };
+}
+
+/** Environments: nobody waits for them, and few are taken at a time. */
+export function createEnvironmentWire({ api, machine, wasReachableSince }: WireDeps): LeaseWire {
+  const tryAcquire = (request: AcquireRequest, signal: AbortSignal): Promise<AcquireAnswer> => {
+    const { namespace, key, ttlMs, action = '', ...rest } = request;
+    return api.environments.tryAcquire.mutate(
+      {
+        ...rest,
+        action,
+        environment: [...namespace, key],
+        durationMs: ttlMs,
+        localTimeMs: machine.clock.nowMs(),
+      },
+      { signal },
+    );
+  };
+  const release: LeaseWire['release'] = async (request, signal) =>
+    (await api.environments.release.mutate(request, { signal })).outcome;
+  return {
+    face: 'environment',
+    wasReachableSince,
+    acquire: (request, _waitMs, signal) => tryAcquire(request, signal),
+    /** The same attempt again tells what became of it. */
+    async giveUp(request, signal) {
+      const answer = await tryAcquire(request, signal);
+      if (answer.outcome !== 'granted') return;
+      const { leaseId, fencingToken } = answer.lease;
+      await release({ leaseId, fencingToken, result: 'ok' }, signal);
+    },
+    async heartbeat(renewals, signal) {
+      const localTimeMs = machine.clock.nowMs();
+      const { results } = await api.environments.heartbeat.mutate(
+        { localTimeMs, renewals: [...renewals] },
+        { signal },
+      );
+      return answered(results);
+    },
+    release,
+  };
+}
+
+function itemOf({ namespace, ttlMs, action: _action, ...rest }: AcquireRequest) {
+  if (ttlMs === undefined) throw new LeaseholdCallError('lease.ttl_out_of_range');
+  return { ...rest, ttlMs, namespace: [...namespace] };
+}
+
+/** What is not even well-formed has no answer here. */
+function answered(
+  results: readonly (LeaseRenewResult | { readonly outcome: 'failed' })[],
+): LeaseRenewResult[] {
+  return results.filter((result) => result.outcome !== 'failed');
+}

@@ -1,0 +1,53 @@
+/**
+ * Signals that follow others. `AbortSignal.any` would do, but what hangs on a long-lived signal has to
+ * be taken off again: a service that takes a lease for each request must not grow with them.
+ */
+
+export interface LinkedSignal extends Disposable {
+  readonly signal: AbortSignal;
+}
+
+/** A signal that aborts with the first of the given ones, until it is disposed of. */
+export function linkSignals(signals: readonly (AbortSignal | undefined)[]): LinkedSignal {
+  const controller = new AbortController();
+  const ends: (() => void)[] = [];
+  const unlink = (): void => {
+    for (const end of ends.splice(0)) end();
+  };
+  for (const signal of signals) {
+    if (signal === undefined) continue;
+    if (signal.aborted) {
+      controller.abort(signal.reason);
+      break;
+    }
+    const follow = (): void => {
+      unlink();
+      controller.abort(signal.reason);
+    };
+    signal.addEventListener('abort', follow, { once: true });
+    ends.push(() => {
+      signal.removeEventListener('abort', follow);
+    });
+  }
+  if (controller.signal.aborted) unlink();
+  return { signal: controller.signal, [Symbol.dispose]: unlink };
+}
+
+/** Settles as `promise` does, unless the signal aborts first: then rejects with its reason. */
+export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (): void => {
+      reject(signal.reason as Error);
+    };
+    if (signal.aborted) {
+      // Somebody has to have listened to what nobody waits for any more.
+      promise.catch(() => undefined);
+      giveUp();
+      return;
+    }
+    signal.addEventListener('abort', giveUp, { once: true });
+    promise.then(resolve, reject).finally(() => {
+      signal.removeEventListener('abort', giveUp);
+    });
+  });
+}
