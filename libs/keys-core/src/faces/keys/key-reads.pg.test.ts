@@ -213,26 +213,27 @@ describe('a list of keys', () => {
       {},
       [1],
       ['x', 'a', 'b'],
-      [null, 1, 'b'],
-      [null, 'a\0', 'b'],
-      [null, 'a', '\ud800'],
+      ['', 1, 'b'],
+      ['', 'a\0', 'b'],
+      ['', 'a', '\ud800'],
     ]) {
       await expect(list('name', encoded(place))).rejects.toMatchObject({ code: 'request.invalid' });
     }
     for (const place of [
-      [1e300, 'a', 'b'],
-      [null, 'a', 'b'],
-      [9e15, 'a', 'b'],
-      [-8e15, 'a', 'b'],
+      ['1e300', 'a', 'b'],
+      ['', 'a', 'b'],
+      ['9e15', 'a', 'b'],
+      ['-8e15', 'a', 'b'],
+      ['x', 'a', 'b'],
     ]) {
       await expect(list('grantedAt', encoded(place))).rejects.toMatchObject({
         code: 'request.invalid',
       });
     }
-    await expect(list('name', encoded([1, 'a', 'b']))).rejects.toMatchObject({
+    await expect(list('name', encoded(['1', 'a', 'b']))).rejects.toMatchObject({
       code: 'request.invalid',
     });
-    expect(await list('grantedAt', encoded([8e15, 'a', 'b']))).toMatchObject({ items: [] });
+    expect(await list('grantedAt', encoded(['8e15', 'a', 'b']))).toMatchObject({ items: [] });
     for (const cursor of ['nonsense', encoded(['x']), encoded(['1; drop'])]) {
       await expect(
         on.keys.history({ ...keyNamed('k'), cursor, limit: 1 }, CLIENT),

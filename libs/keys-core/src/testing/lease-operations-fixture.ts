@@ -1,0 +1,25 @@
+import { createLeaseOperations } from '../faces/leases/lease-operations.ts';
+import type { LeaseOperations } from '../faces/leases/lease-types.ts';
+import { createRevocationWatch, type RevocationWatch } from '../faces/leases/revocations.ts';
+import type { StoreOptions } from '../store/open-store.ts';
+import { openLeases, type Leases } from './lease-fixture.ts';
+
+/** A controller's leases face with what people look at and do. */
+export interface OperatedLeases extends Leases {
+  readonly operations: LeaseOperations;
+  readonly revocations: RevocationWatch;
+  /** What the watch was told of reads that failed. */
+  readonly failures: unknown[];
+}
+
+/** On a database of its own, or on the one that is named: then it is a second controller. */
+export async function openOperatedLeases(
+  options: Partial<StoreOptions> = {},
+  face: 'lease' | 'environment' = 'lease',
+): Promise<OperatedLeases> {
+  const leases = await openLeases(options, face);
+  const failures: unknown[] = [];
+  const revocations = createRevocationWatch(leases.store, (error) => failures.push(error));
+  const operations = createLeaseOperations({ store: leases.store, face, revocations });
+  return { ...leases, operations, revocations, failures };
+}
