@@ -1,5 +1,5 @@
-import { createControllerClient, type ControllerClient } from '@leasehold/client';
-import { createCoalescer, invariant } from '@leasehold/keys-core';
+import { createLeasehold } from '@leasehold/client';
+import { invariant } from '@leasehold/keys-core';
 import { startControllers } from './controllers.ts';
 import { HOLD_TTL_MS, type Held, type LockService } from './lock-service.ts';
 import type { Rig } from './rig.ts';
@@ -11,83 +11,29 @@ export interface LeaseholdService extends LockService {
   wait(key: string, signal?: AbortSignal): Promise<Held>;
 }
 
+/** The longest that anybody may stand in line. */
+const WAIT_MS = 120_000;
+
 /** Ours on a controller of its own. */
-export async function startLeasehold(rig: Rig): Promise<LockService> {
+export async function startLeasehold(rig: Rig): Promise<LeaseholdService> {
   const { urls, token } = await startControllers(rig, await rig.database('bench_leases'), 1);
   const [url] = urls;
   invariant(url !== undefined, 'a controller was started');
   return connectLeasehold(rig, url, token);
 }
 
-/** Ours on a controller that runs, through one client. */
+/** Ours on a controller that runs, through one client, as a service has it. */
 export function connectLeasehold(rig: Rig, url: string, token: string): LeaseholdService {
-  const client = createControllerClient({ url, token, transport: 'ws' });
-  rig.onClose(() => client.close());
-  return bare(client.api);
-}
-function bare(api: ControllerClient['api']): LeaseholdService {
-  const acq = createCoalescer({
-    run: async (items: readonly string[]) =>
-      (
-        await api.leases.acquireMany.mutate({
-          localTimeMs: 0,
-          items: items.map((key) => ({
-            namespace: ['bench'],
-            key,
-            ttlMs: HOLD_TTL_MS,
-            holder: 'bench',
-            idempotencyKey: crypto.randomUUID(),
-          })),
-        })
-      ).results,
-    keysOf: () => [],
-    failureOf: () => undefined,
-    batchSizeMax: 500,
-    inFlightMax: 2,
-    queueMax: 10000,
-  });
-  const rel = createCoalescer({
-    run: async (items: readonly { leaseId: string; fencingToken: string }[]) =>
-      (
-        await api.leases.releaseMany.mutate({
-          items: items.map((i) => ({ ...i, result: 'ok' as const })),
-        })
-      ).results,
-    keysOf: () => [],
-    failureOf: () => undefined,
-    batchSizeMax: 500,
-    inFlightMax: 2,
-    queueMax: 10000,
-  });
-  const held = (a: any) => {
-    if (a.outcome !== 'granted') throw new Error(JSON.stringify(a));
-    const { leaseId, fencingToken } = a.lease;
-    return {
-      leaseId,
-      release: async () => {
-        const r: any = await rel.submit({ leaseId, fencingToken });
-        if (r.outcome !== 'released') throw new Error(JSON.stringify(r));
-      },
-    };
-  };
+  const leasehold = createLeasehold({ url, token, clientName: 'bench' });
+  rig.onClose(() => leasehold.close());
+  const lease = leasehold.defineLease(['bench'], { ttlMs: HOLD_TTL_MS });
   return {
     name: 'leasehold',
-    takeIfFree: async (key) => {
-      const a: any = await acq.submit(key);
-      return a.outcome === 'granted' ? held(a) : undefined;
+    take: (key) => lease.acquire(key, { waitMs: 0 }),
+    wait: (key, signal) => lease.acquire(key, { waitMs: WAIT_MS, signal }),
+    async takeIfFree(key) {
+      const attempt = await lease.tryAcquire(key);
+      return attempt.outcome === 'granted' ? attempt.lease : undefined;
     },
-    take: async (key) => held(await acq.submit(key)),
-    wait: async (key) =>
-      held(
-        await api.leases.acquire.mutate({
-          namespace: ['bench'],
-          key,
-          ttlMs: HOLD_TTL_MS,
-          holder: 'bench',
-          waitMs: 60_000,
-          localTimeMs: 0,
-          idempotencyKey: crypto.randomUUID(),
-        }),
-      ),
   };
 }
