@@ -2,6 +2,7 @@ import { auditRouter } from './routers/audit-router.ts';
 import { backendsRouter } from './routers/backends-router.ts';
 import { dronesRouter } from './routers/drones-router.ts';
 import { environmentsRouter } from './routers/environments-router.ts';
+import { eventsRouter } from './routers/events-router.ts';
 import { keysRouter } from './routers/keys-router.ts';
 import { leasesRouter } from './routers/leases-router.ts';
 import { tokensRouter } from './routers/tokens-router.ts';
@@ -15,6 +16,7 @@ export const appRouter = router({
   backends: backendsRouter,
   drones: dronesRouter,
   tokens: tokensRouter,
+  events: eventsRouter,
   audit: auditRouter,
 });
 export type AppRouter = typeof appRouter;

@@ -1,4 +1,4 @@
-import type { Page, KeyService } from '@leasehold/keys-core/keys';
+import type { EventView, Page, KeyService } from '@leasehold/keys-core/keys';
 import type { CallerLife, LeaseOperations, LeaseService } from '@leasehold/keys-core/leases';
 import type {
   AuditEntry,
@@ -9,6 +9,8 @@ import type {
   BackendView,
   DroneListInput,
   DroneView,
+  EventFilter,
+  EventHead,
   NamespaceLimits,
   SessionRef,
   SessionRequest,
@@ -97,6 +99,21 @@ export interface AuditService {
   write(entry: AuditEntry): Promise<void>;
 }
 
+/** What happened, in order. */
+export interface EventService {
+  /** Where the stream begins and ends now. */
+  head(): Promise<EventHead>;
+  /**
+   * Every event after `afterId` that passes the filter, in order, each once, until the signal aborts;
+   * without `afterId`, those that begin once this has answered.
+   * @throws {LeaseError} `events.compacted`, `events.other_epoch`, `request.invalid`.
+   */
+  watch(
+    request: { readonly afterId?: string | undefined; readonly filter: EventFilter },
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<EventView>>;
+}
+
 /** What services hold and people look at: the leases face, or the environments face. */
 export type LeaseFace = LeaseService & LeaseOperations;
 
@@ -110,6 +127,7 @@ export interface ApiServices {
   readonly fleet: FleetService;
   readonly tokens: TokenService;
   readonly audit: AuditService;
+  readonly events: EventService;
   readonly datacenter: string;
   /** Logs a failure of ours that a caller is told of inside an answer. */
   reportFailure(error: unknown, path: string): void;
@@ -122,6 +140,11 @@ export interface CallerConnection extends CallerLife {
    * @returns a function that ends it.
    */
   watch(): () => void;
+  /**
+   * Resolves once the caller has read most of what it was sent, or is gone: a subscription that has
+   * much to send waits for it. Absent where the transport itself asks for more.
+   */
+  whenRead?(): Promise<void>;
 }
 
 /** What one request, or one WebSocket connection, comes with. */

@@ -29,6 +29,7 @@ export {
   grantRefSchema,
   segmentsSchema,
 } from './contract/common.ts';
+export { eventWatchInputSchema } from './contract/events.ts';
 export {
   droneIdInputSchema,
   droneListInputSchema,

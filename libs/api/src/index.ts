@@ -8,6 +8,7 @@ export type {
   AuditService,
   CallerConnection,
   DroneAct,
+  EventService,
   FleetService,
   LeaseFace,
   TokenRequest,

@@ -59,6 +59,8 @@ const CONTRACT: Record<string, Role> = {
   'tokens.create': 'admin',
   'tokens.list': 'admin',
   'tokens.revoke': 'admin',
+  'events.watch': 'viewer',
+  'events.head': 'viewer',
   'audit.list': 'operator',
 };
 
@@ -103,11 +105,12 @@ async function codeOf(
   path: string,
   access: Access | undefined,
   input: unknown,
+  known: Partial<ApiServices> = {},
 ): Promise<string | undefined> {
   const { signal } = new AbortController();
   const ctx: ApiContext = {
     access,
-    services: OUT_OF_REACH,
+    services: Object.create(OUT_OF_REACH, Object.getOwnPropertyDescriptors(known)) as ApiServices,
     signal,
     life: { signal, isAlive: () => true, watch: () => () => undefined },
     source: null,
@@ -215,4 +218,58 @@ describe('namespaces', () => {
       expect(await codeOf(path, accessOf('viewer'), input)).toBe('store.unavailable');
     },
   );
+
+  const item = { namespace: ['team'], key: 'k', ttlMs: 1_000, holder: 'h' };
+  const environment = { action: 'verify', holder: 'h', localTimeMs: 1 };
+
+  test.each([
+    ['leases.acquire', { ...item, namespace: ['team2'], localTimeMs: 1 }],
+    ['leases.acquire', { ...item, namespace: [], localTimeMs: 1 }],
+    ['leases.declare', { declarations: [{ namespace: ['other'], ttlMs: 1_000 }] }],
+    ['environments.tryAcquire', { ...environment, environment: ['other', 'prod'] }],
+    ['environments.tryAcquire', { ...environment, environment: 'prod' }],
+  ])('a limited token may not ask for another namespace: %s', async (path, input) => {
+    expect(await codeOf(path, limited, input)).toBe('auth.forbidden');
+    expect(await codeOf(path, accessOf('client'), input)).toBe('store.unavailable');
+  });
+
+  test.each([
+    ['leases.acquire', { ...item, namespace: ['team', 'a'], localTimeMs: 1 }],
+    ['environments.tryAcquire', { ...environment, environment: ['team', 'prod'] }],
+  ])('a limited token may ask for its own: %s', async (path, input) => {
+    expect(await codeOf(path, limited, input)).toBe('store.unavailable');
+  });
+
+  test.each([
+    ['leases.acquire', { ...item, namespace: ['leasehold', 'jobs'], localTimeMs: 1 }],
+    ['leases.declare', { declarations: [{ namespace: ['leasehold'], ttlMs: 1_000 }] }],
+    ['environments.tryAcquire', { ...environment, environment: ['leasehold', 'prod'] }],
+  ])('nobody may ask for the reserved namespace: %s', async (path, input) => {
+    expect(await codeOf(path, accessOf('admin'), input)).toBe('auth.forbidden');
+  });
+
+  test.each([
+    ['leases.get', { key: 'k', namespace: ['other'] }],
+    ['leases.waiters', { key: 'k', namespace: ['other'] }],
+    ['leases.history', { key: 'k', namespace: ['other'] }],
+    ['environments.get', { environment: ['other', 'prod'] }],
+    ['environments.history', { environment: ['other', 'prod'] }],
+  ])(
+    '%s of what the caller may not read is answered as if nothing were there',
+    async (path, input) => {
+      const reader = accessOf('viewer', { namespaces: ['team'] });
+
+      expect(await codeOf(path, reader, input)).toBeUndefined();
+      expect(await codeOf(path, accessOf('viewer'), input)).toBe('store.unavailable');
+    },
+  );
+
+  test.each([
+    ['leases.acquire', { ...item, localTimeMs: 1, datacenter: 'mars' }],
+    ['environments.tryAcquire', { ...environment, environment: 'prod', datacenter: 'mars' }],
+  ])('%s in a datacenter that is not here is a clear error', async (path, input) => {
+    expect(await codeOf(path, accessOf('client'), input, { datacenter: 'local' })).toBe(
+      'request.invalid',
+    );
+  });
 });

@@ -14,6 +14,11 @@ const t = initTRPC
   .meta<ProcedureMeta>()
   .create({
     isDev: false,
+    // A stream over HTTP without news says now and then that it lives, and notices who is gone.
+    sse: {
+      ping: { enabled: true, intervalMs: 3_000 },
+      client: { reconnectAfterInactivityMs: 10_000 },
+    },
     errorFormatter: ({ shape, error }) => {
       const answer = describeError(error);
       return { ...shape, message: answer.message, data: errorData(answer) };

@@ -1,0 +1,19 @@
+import { z } from 'zod';
+import { EVENT_KINDS, FACES } from '@leasehold/keys-core';
+import { nameSchema, namespaceSchema, textSchema } from './common.ts';
+
+const eventIdSchema = textSchema({ bytesMin: 1, bytesMax: 64 });
+
+export const eventWatchInputSchema = z
+  .strictObject({
+    /** The id of an event: go on after it. `oldest` or `0`: from the oldest event that is kept. */
+    afterId: eventIdSchema.optional(),
+    /** What a client sends by itself when it reconnects; it is newer than `afterId`. */
+    lastEventId: eventIdSchema.optional(),
+    face: z.enum(FACES).optional(),
+    /** This one and its children. */
+    namespace: namespaceSchema.optional(),
+    name: nameSchema.optional(),
+    kinds: z.array(z.enum(EVENT_KINDS)).max(EVENT_KINDS.length).optional(),
+  })
+  .prefault({});

@@ -1,0 +1,34 @@
+import { tracked, type TrackedEnvelope } from '@trpc/server';
+import type { EventView } from '@leasehold/keys-core/keys';
+import type { CallerConnection } from '../context.ts';
+import { eventWatchInputSchema } from '../contract/events.ts';
+import { router, viewerProcedure } from '../trpc.ts';
+
+/** What happened to anything that can be held, in order. */
+export const eventsRouter = router({
+  /** Where the stream begins and ends now: who watches from `lastId` misses nothing from here on. */
+  head: viewerProcedure.query(({ ctx }) => ctx.services.events.head()),
+
+  watch: viewerProcedure
+    .input(eventWatchInputSchema)
+    .subscription(async ({ ctx, input, signal }) => {
+      const { afterId, lastEventId, ...wanted } = input;
+      const filter = { ...wanted, limits: ctx.access.namespaces };
+      const events = await ctx.services.events.watch(
+        { afterId: lastEventId ?? afterId, filter },
+        signal ?? ctx.signal,
+      );
+      return trackedEvents(events, ctx.life);
+    }),
+});
+
+/** Each event with its id, from which clients resume; no faster than the caller reads. */
+async function* trackedEvents(
+  events: AsyncIterable<EventView>,
+  life: CallerConnection,
+): AsyncGenerator<TrackedEnvelope<EventView>, void> {
+  for await (const event of events) {
+    yield tracked(event.id, event);
+    await life.whenRead?.();
+  }
+}
