@@ -8,6 +8,7 @@ import {
   checkEpoch,
   checkReachable,
   chooseDrone,
+  createEventStream,
   createLeaseStore,
   createTokenAuthority,
   hasAdminToken,
@@ -15,6 +16,7 @@ import {
   openStore,
   readDatabaseSettings,
   writeAudit,
+  type EventStream,
   type Store,
   type TokenAuthority,
 } from '@leasehold/keys-core/store';
@@ -26,6 +28,8 @@ import { runInBackground } from './background.ts';
 import { backgroundJobs } from './background-jobs.ts';
 import type { ControllerConfig } from './config.ts';
 import { checkDatabase } from './database-checks.ts';
+import { addEventGauges } from './events/event-gauges.ts';
+import { createEventService } from './events/event-service.ts';
 import { createFleetService } from './fleet/fleet-service.ts';
 import { createOutboxFeed, type OutboxFeed } from './fleet/outbox-feed.ts';
 import { createHttpServer } from './http/http-server.ts';
@@ -109,7 +113,8 @@ interface Parts {
   readonly tokens: TokenAuthority;
   readonly connections: OpenConnections;
   readonly revocations: RevocationWatch;
-  close(): void;
+  readonly events: EventStream;
+  close(): Promise<void>;
 }
 
 function createParts({ store, metrics, config, log }: Serving): Parts {
@@ -123,6 +128,12 @@ function createParts({ store, metrics, config, log }: Serving): Parts {
     ladder,
     heartbeatMs,
     chooseDrone: (wanted) => chooseDrone(store, { ...wanted, datacenter, heartbeatMs, random }),
+  });
+  const events = createEventStream({
+    store,
+    onError: (error) => {
+      log.warn({ err: error }, 'events could not be read; trying again');
+    },
   });
   const feed = createOutboxFeed(store, log);
   const tokens = createTokenAuthority(store);
@@ -138,6 +149,7 @@ function createParts({ store, metrics, config, log }: Serving): Parts {
         list: (input) => listAudit(store.prisma, input),
         write: (entry) => writeAudit(store.prisma, entry),
       },
+      events: createEventService(events, datacenter),
       datacenter,
       reportFailure(error, path) {
         const { incidentId, leaseholdCode } = describeError(error);
@@ -148,7 +160,9 @@ function createParts({ store, metrics, config, log }: Serving): Parts {
     tokens,
     connections,
     revocations,
-    close() {
+    events,
+    async close() {
+      await events.close();
       feed.close();
       connections.close();
       tokens.close();
@@ -189,6 +203,7 @@ async function serve({ store, metrics, config, log }: Serving): Promise<Controll
     connectionCount: () => connections.count,
     leaseSessionCount: () => parts.revocations.sessionCount,
   });
+  addEventGauges(metrics.registry, parts.events);
   const stopJobs = runInBackground(
     backgroundJobs({ store, tokens, log, retentionDays, ladder }),
     log,
@@ -201,7 +216,7 @@ async function serve({ store, metrics, config, log }: Serving): Promise<Controll
     await server.close();
     clearTimeout(cutOff);
     await stopJobs();
-    parts.close();
+    await parts.close();
   };
   let url: string;
   try {

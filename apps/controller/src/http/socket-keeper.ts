@@ -6,6 +6,7 @@
  * While a peer waits in line for a lease it is pinged more often, and only then: its place in line
  * is kept only for as long as it was heard from within a second.
  */
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '@leasehold/keys-core';
 import type { WebSocket } from 'ws';
 
@@ -21,6 +22,12 @@ const MESSAGES_PER_PING_MAX = 100_000;
 /** Answers that a peer has not read. */
 const UNREAD_BYTES_MAX = 16 * 1_024 * 1_024;
 
+/** So much unread is normal; a subscription that could send more waits. */
+const UNREAD_BYTES_EASY = 256 * 1_024;
+const UNREAD_POLL_MS = 10;
+/** After so many answers in a row a subscription lets others have a turn. */
+const ANSWERS_PER_TURN = 64;
+
 const TRY_AGAIN_LATER = 1_013;
 const POLICY_VIOLATION = 1_008;
 
@@ -30,6 +37,8 @@ export interface KeptSocket {
   isAlive(): boolean;
   /** Pings it often, until the function that it returns is called. */
   watch(): () => void;
+  /** Resolves once the peer has read most of what it was sent, or the socket is closing. */
+  whenRead(): Promise<void>;
 }
 
 /** Watches one socket until it closes. */
@@ -39,6 +48,7 @@ export function keepSocket(socket: WebSocket, clock: Clock): KeptSocket {
   let heardAtMs = clock.nowMs();
   let watcherCount = 0;
   let watchTimer: NodeJS.Timeout | undefined;
+  let answerCount = 0;
   const ping = (): void => {
     if (socket.readyState === socket.OPEN) socket.ping();
   };
@@ -79,6 +89,13 @@ export function keepSocket(socket: WebSocket, clock: Clock): KeptSocket {
         watcherCount -= 1;
         if (watcherCount === 0) clearInterval(watchTimer);
       });
+    },
+    async whenRead() {
+      answerCount += 1;
+      if (answerCount % ANSWERS_PER_TURN === 0) await nextTurn();
+      while (socket.bufferedAmount > UNREAD_BYTES_EASY && socket.readyState === socket.OPEN) {
+        await pause(UNREAD_POLL_MS);
+      }
     },
   };
 }

@@ -4,6 +4,7 @@ import fastifyWebsocket from '@fastify/websocket';
 import { fastifyTRPCPlugin, type FastifyTRPCPluginOptions } from '@trpc/server/adapters/fastify';
 import { getWSConnectionHandler } from '@trpc/server/adapters/ws';
 import type { FastifyInstance } from 'fastify';
+import type { ServerResponse } from 'node:http';
 import type { Logger } from '@leasehold/service-kit';
 import type { WebSocket } from 'ws';
 import type { OpenConnections } from '../access/open-connections.ts';
@@ -33,11 +34,16 @@ export interface TrpcRoutesDeps extends ContextDeps {
 }
 
 /** A socket that is not ours to keep: nothing is known of its peer. */
-const NOT_KEPT: KeptSocket = { isAlive: () => false, watch: () => () => undefined };
+const NOT_KEPT: KeptSocket = {
+  isAlive: () => false,
+  watch: () => () => undefined,
+  whenRead: () => Promise.resolve(),
+};
 
 /** Mounts the API at `/trpc`, over HTTP and WebSocket. */
 export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): Promise<void> {
-  await acceptSockets(server);
+  const streams = new Set<ServerResponse>();
+  await acceptSockets(server, streams);
   const onError = ({ error, path }: { error: Error; path?: string | undefined }): void => {
     logFailure(deps.log, error, path);
   };
@@ -89,6 +95,8 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
       // A subscription over HTTP lives as long as a connection does.
       if (info.calls.some((call) => call.procedure?._def.type === 'subscription')) {
         followToken(deps.connections, context, res.raw);
+        streams.add(res.raw);
+        res.raw.once('close', () => streams.delete(res.raw));
       }
       return context;
     },
@@ -103,13 +111,18 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
 }
 
 /** Lets WebSockets in; who is connected is told when the server stops. */
-async function acceptSockets(server: FastifyInstance): Promise<void> {
+async function acceptSockets(
+  server: FastifyInstance,
+  streams: ReadonlySet<ServerResponse>,
+): Promise<void> {
   await server.register(fastifyWebsocket, {
     options: { maxPayload: LIMITS.bodyBytesMax, perMessageDeflate: false },
     preClose: (done) => {
       for (const socket of server.websocketServer.clients) {
         endSocket(socket, SERVICE_RESTART, 'restarting');
       }
+      // Cut off rather than ended: who follows something comes back and goes on where it was.
+      for (const stream of streams) stream.destroy();
       server.websocketServer.close(() => {
         done();
       });

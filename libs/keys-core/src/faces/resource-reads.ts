@@ -1,6 +1,7 @@
 /** What people read of a resource, whatever its face: who waits for it, and what happened to it. */
 import { isWithinNamespace, type Resource } from '../kernel/resource.ts';
-import { readHistory, readWaiters, type EventRow } from '../store/history.ts';
+import { eventCursor } from '../store/event-cursor.ts';
+import { readHistory, readWaiters, type HistoryRow } from '../store/history.ts';
 import type { Store } from '../store/open-store.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../store/page-cursor.ts';
 import { isoOf } from '../store/rows.ts';
@@ -58,8 +59,10 @@ export async function historyPage(
   return { items: items.map((row) => eventView(store, row)), nextCursor };
 }
 
-function eventView(store: Store, row: EventRow): EventView {
-  return { ...row, at: isoOf(row.at), datacenter: store.datacenter };
+/** The id is that of the event stream, which can be followed from there. */
+function eventView(store: Store, { epoch, ...row }: HistoryRow): EventView {
+  const id = eventCursor(epoch, row.id);
+  return { ...row, id, at: isoOf(row.at), datacenter: store.datacenter };
 }
 
 /**

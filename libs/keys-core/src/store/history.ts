@@ -14,14 +14,19 @@ export interface EventRow extends Resource {
   readonly detail: unknown;
 }
 
+/** An event, and the life of the database that its id is of now. */
+export interface HistoryRow extends EventRow {
+  readonly epoch: number;
+}
+
 /** What happened to a resource, newest first. Index: `lease_event_resource_idx`. */
 export async function readHistory(
   sql: Sql,
   resource: Resource,
   page: { readonly beforeId: string | null; readonly limit: number },
-): Promise<EventRow[]> {
-  return sql.$queryRaw<EventRow[]>`
-    select v.id::text as id, extract(epoch from v.at)::float8 * 1000 as at,
+): Promise<HistoryRow[]> {
+  return sql.$queryRaw<HistoryRow[]>`
+    select v.id::text as id, coalesce((select e.epoch from database_epoch e), 0) as epoch, extract(epoch from v.at)::float8 * 1000 as at,
       v.face, v.namespace, v.name, v.lease_id as "leaseId", v.fencing_token::text as "fencingToken",
       v.kind, v.actor, v.reason, v.detail
     from lease_event v

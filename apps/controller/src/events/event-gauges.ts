@@ -1,0 +1,26 @@
+import type { EventStream } from '@leasehold/keys-core/store';
+import type { Registry } from '@leasehold/service-kit';
+import { Gauge } from 'prom-client';
+
+/** What is seen of the event stream when it is asked for. */
+export function addEventGauges(
+  registry: Registry,
+  stream: Pick<EventStream, 'lag' | 'readerCount'>,
+): void {
+  new Gauge({
+    name: 'leasehold_event_stream_lag_ms',
+    help: 'For how long events have been held back by a transaction that is older; 0 when none are.',
+    registers: [registry],
+    async collect() {
+      this.set((await stream.lag()).lagMs);
+    },
+  });
+  new Gauge({
+    name: 'leasehold_event_readers',
+    help: 'Readers of the event stream that this controller serves.',
+    registers: [registry],
+    collect() {
+      this.set(stream.readerCount);
+    },
+  });
+}
