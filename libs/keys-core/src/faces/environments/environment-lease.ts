@@ -17,7 +17,7 @@ import { inFence, notHeld } from '../../store/fenced-transaction.ts';
 import { assertNotInHook, type GuestSql } from '../../store/guest-transaction.ts';
 import type { LeaseStore } from '../../store/lease-store.ts';
 import type { Store } from '../../store/open-store.ts';
-import { releaseAlone, wakeWaiters } from '../../store/releasing.ts';
+import { observeHeld, releaseAlone } from '../../store/releasing.ts';
 import type { ReleaseRequest } from '../../store/statements/release.ts';
 import { heldAnswer } from '../leases/acquiring.ts';
 import { assertTtl } from '../leases/deadlines.ts';
@@ -156,7 +156,7 @@ async function checkAndRecord<Recorded>(
     },
     close: () => Promise.resolve(),
   });
-  if (released !== undefined) wakeWaiters(store, released);
+  if (released !== undefined) observeHeld(store, released);
   store.observer.release('environment', 'released');
   return answer;
 }

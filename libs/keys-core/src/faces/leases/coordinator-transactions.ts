@@ -20,7 +20,7 @@ import {
   type GuestSql,
 } from '../../store/guest-transaction.ts';
 import type { Store } from '../../store/open-store.ts';
-import { releaseAlone, wakeWaiters } from '../../store/releasing.ts';
+import { observeHeld, releaseAlone, wakeWaiters } from '../../store/releasing.ts';
 import type { Sql } from '../../store/rows.ts';
 import { acquireOrRenew, type AcquiredOrRenewed } from '../../store/statements/acquire-or-renew.ts';
 import { boundTransaction, isBefore } from '../../store/statements/assert-held.ts';
@@ -164,7 +164,10 @@ export async function releaseWithHook(
       close: () => Promise.resolve(),
     }),
   );
-  if (released !== undefined) wakeWaiters(store, released);
+  if (released !== undefined) {
+    wakeWaiters(store, released);
+    observeHeld(store, released);
+  }
   store.observer.release('lease', outcome);
   return outcome;
 }

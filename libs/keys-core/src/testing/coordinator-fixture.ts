@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { onTestFinished } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
+import { createLeaseCoordinator } from '../faces/leases/coordinator.ts';
+import type { CoordinatedLease, LeaseCoordinator } from '../faces/leases/coordinator-types.ts';
+import type { LeaseUseCase } from '../faces/leases/use-case.ts';
+import { invariant } from '../kernel/errors.ts';
+import type { Kernel } from './kernel-fixture.ts';
+
+/** A coordinator of a process called `holder`. All own what they hold as one service does. */
+export function aCoordinator(kernel: Kernel, holder = 'alice'): LeaseCoordinator {
+  const { store, leases } = kernel;
+  return createLeaseCoordinator({ store, leases, holder, principal: 'token-a' });
+}
+
+export interface TestUseCase extends LeaseUseCase<string> {
+  /** What it was told by setDeadline. */
+  readonly deadlines: number[];
+}
+
+/** A lease on `test/<name>` for a minute, with the hooks that a test gives it. */
+export function aUseCase(
+  name: string,
+  change: Partial<LeaseUseCase<string>> & { durationMs?: () => number } = {},
+): TestUseCase {
+  const id = randomUUID();
+  const deadlines: number[] = [];
+  return {
+    deadlines,
+    key: () => id,
+    scope: () => ({ namespace: ['test'], key: name }),
+    durationMs: () => 60_000,
+    setDeadline: (at) => void deadlines.push(at),
+    ...change,
+  };
+}
+
+/** Acquires or fails the test. */
+export async function acquired(
+  coordinator: LeaseCoordinator,
+  lease: LeaseUseCase<string>,
+): Promise<CoordinatedLease> {
+  const answer = await coordinator.acquire(lease, 0);
+  invariant(answer.outcome === 'granted', `the test expected a grant, and it is ${answer.outcome}`);
+  return answer;
+}
+
+/** A table of the test's own, into which hooks and fenced work write notes. */
+export async function makeNotes(kernel: Kernel): Promise<() => Promise<string[]>> {
+  await kernel.store.prisma.$executeRaw`create table note (id serial, text text not null)`;
+  return async () => {
+    const rows = await kernel.store.prisma.$queryRaw<
+      { text: string }[]
+    >`select text from note order by id`;
+    return rows.map((row) => row.text);
+  };
+}
+
+/** Writes a note in a transaction. */
+export async function note(
+  tx: Pick<Kernel['store']['prisma'], '$executeRaw'>,
+  text: string,
+): Promise<void> {
+  await tx.$executeRaw`insert into note (text) values (${text})`;
+}
+
+/** A session of a stranger. */
+export async function openSession(kernel: Pick<Kernel, 'databaseUrl'>): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: kernel.databaseUrl });
+  client.on('error', () => undefined);
+  await client.connect();
+  onTestFinished(() => client.end());
+  return client;
+}
+
+/** Resolves when some session waits for a lock in this database. */
+export async function someoneWaits(kernel: Kernel): Promise<void> {
+  const session = await openSession(kernel);
+  await waitUntil(async () => {
+    const { rows } = await session.query(
+      `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+    );
+    return rows.length > 0;
+  });
+}
+
+/** A gate that a test opens. */
+export function aGate(): { readonly opened: Promise<void>; open(): void } {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
