@@ -8,7 +8,7 @@
  */
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { LeaseLost } from '../lease/lease-errors.ts';
-import { currentContext, finallyAfter, runInContext, type WorkContext } from './work-context.ts';
+import { currentContext, runInContext, type WorkContext } from './work-context.ts';
 
 /** The header: whole milliseconds. */
 export const REMAINING_HEADER = 'leasehold-remaining-ms';
@@ -124,4 +124,18 @@ export function runReceived<T>(received: ReceivedLease, fn: (signal: AbortSignal
       received[Symbol.dispose]();
     },
   );
+}
+
+/** Runs `fn`, then `end`: at once, or when the promise that `fn` returned has settled. */
+function finallyAfter<T>(fn: () => T, end: () => void): T {
+  let result: T;
+  try {
+    result = fn();
+  } catch (error) {
+    end();
+    throw error;
+  }
+  if (result instanceof Promise) return result.finally(end) as T;
+  end();
+  return result;
 }

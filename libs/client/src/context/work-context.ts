@@ -4,17 +4,57 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { LeaseLost } from '../lease/lease-errors.ts';
-import { linkSignals } from '../signals.ts';
 
-export interface WorkContext {
+/** One thing that work depends on: a lease of this process, or what its caller said. */
+export interface ContextPart {
   /** Aborts when the work must stop. */
   readonly signal: AbortSignal;
   /** How long the work may go on as things are; infinite when nothing limits it. Milliseconds. */
   remainingMs(): number;
-  /** Whether the work, or what started it, holds this scope; see `scopeId`. */
+  /** Whether it holds this scope; see `HeldLease.scopeId`. */
   holds(scopeId: string): boolean;
-  /** @throws {LeaseLost} or the reason of the signal. Reads the clock itself. */
-  throwIfOver(): void;
+}
+
+/** All that work depends on. */
+export class WorkContext implements ContextPart {
+  readonly #parts: readonly ContextPart[];
+  readonly signal: AbortSignal;
+
+  constructor(part: ContextPart, outer: WorkContext | undefined) {
+    this.#parts = [...(outer === undefined ? [] : outer.#parts), part];
+    // The runtime holds a joined signal weakly, so contexts may come and go under a long lease.
+    this.signal =
+      outer === undefined ? part.signal : AbortSignal.any(this.#parts.map(({ signal }) => signal));
+  }
+
+  remainingMs(): number {
+    return Math.min(...this.#parts.map((part) => part.remainingMs()));
+  }
+
+  holds(scopeId: string): boolean {
+    return this.#parts.some((part) => part.holds(scopeId));
+  }
+
+  /** Why the work is over, if it is. Reads the clock itself. */
+  get overBecause(): unknown {
+    const ended = this.#parts.find(({ signal }) => signal.aborted);
+    if (ended !== undefined) return ended.signal.reason as unknown;
+    return this.remainingMs() <= 0 ? new LeaseLost('expired') : undefined;
+  }
+
+  /** @throws {LeaseLost} or the reason of the signal, when the work is over. */
+  throwIfOver(): void {
+    const reason = this.overBecause;
+    if (reason !== undefined) throw reason as Error;
+  }
+
+  /** Calls `fn` when the work is over. @returns a function that ends it. */
+  onOver(fn: () => void): () => void {
+    for (const { signal } of this.#parts) signal.addEventListener('abort', fn, { once: true });
+    return () => {
+      for (const { signal } of this.#parts) signal.removeEventListener('abort', fn);
+    };
+  }
 }
 
 const storage = new AsyncLocalStorage<WorkContext>();
@@ -37,44 +77,7 @@ export function outsideOfWork<T>(fn: () => T): T {
   return storage.exit(fn);
 }
 
-/** What a context adds to the one that it is entered from. */
-export interface ContextPart {
-  readonly signal: AbortSignal | undefined;
-  remainingMs(): number;
-  holds(scopeId: string): boolean;
-}
-
-/** Runs `fn` with `part` on top of the present context, for as long as what it returns takes. */
+/** Runs `fn` with `part` on top of the present context. */
 export function runInContext<T>(part: ContextPart, fn: () => T): T {
-  const outer = currentContext();
-  const linked = linkSignals([part.signal, outer?.signal]);
-  const context: WorkContext = {
-    signal: linked.signal,
-    remainingMs: () => Math.min(part.remainingMs(), outer?.remainingMs() ?? Infinity),
-    holds: (scopeId) => part.holds(scopeId) || outer?.holds(scopeId) === true,
-    throwIfOver() {
-      linked.signal.throwIfAborted();
-      if (context.remainingMs() <= 0) throw new LeaseLost('expired');
-    },
-  };
-  return finallyAfter(
-    () => storage.run(context, fn),
-    () => {
-      linked[Symbol.dispose]();
-    },
-  );
-}
-
-/** Runs `fn`, then `end`: at once, or when the promise that `fn` returned has settled. */
-export function finallyAfter<T>(fn: () => T, end: () => void): T {
-  let result: T;
-  try {
-    result = fn();
-  } catch (error) {
-    end();
-    throw error;
-  }
-  if (result instanceof Promise) return result.finally(end) as T;
-  end();
-  return result;
+  return storage.run(new WorkContext(part, currentContext()), fn);
 }

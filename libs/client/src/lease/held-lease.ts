@@ -71,6 +71,7 @@ export class HeldLease implements Lease {
   readonly #keeper: LeaseKeeper;
   readonly #renews: boolean;
   readonly #outer: WorkContext | undefined;
+  readonly #unlink: (() => void) | undefined;
   readonly #ending = new AbortController();
   readonly #notice = new AbortController();
   readonly #confirming = new Set<() => void>();
@@ -99,7 +100,7 @@ export class HeldLease implements Lease {
       nowMs: machine.clock.nowMs(),
       random: () => machine.random(),
     });
-    this.#outer?.signal.addEventListener('abort', this.#cancel, { once: true });
+    this.#unlink = this.#outer?.onOver(this.#cancel);
     if (this.#outer?.signal.aborted === true) this.#cancel();
   }
 
@@ -135,7 +136,7 @@ export class HeldLease implements Lease {
 
   get isHeld(): boolean {
     const nowMs = this.#machine.clock.nowMs();
-    return this.#state === 'held' && this.#mayAct(nowMs) && !this.#isOuterOver();
+    return this.#state === 'held' && this.#mayAct(nowMs) && this.#outer?.overBecause === undefined;
   }
 
   assertHeld(): void {
@@ -227,12 +228,6 @@ export class HeldLease implements Lease {
     return !this.#keeper.isStopping && nowMs < this.#keeper.deadlines.softTerminateAtMs;
   }
 
-  #isOuterOver(): boolean {
-    return (
-      this.#outer !== undefined && (this.#outer.signal.aborted || this.#outer.remainingMs() <= 0)
-    );
-  }
-
   #throwIfOver(): void {
     if (this.#state === 'held') this.#owner.tick(this.#machine.clock.nowMs());
     if (this.#lost !== undefined) throw this.#lost;
@@ -267,7 +262,7 @@ export class HeldLease implements Lease {
 
   /** The work that this lease belongs to is over; the lease itself is held until it is released. */
   readonly #cancel = (): void => {
-    this.#ending.abort(this.#outer?.signal.reason);
+    this.#ending.abort(this.#outer?.overBecause);
     this.#wakeConfirming();
   };
 
@@ -277,7 +272,7 @@ export class HeldLease implements Lease {
 
   #leave(state: 'lost' | 'released'): void {
     this.#state = state;
-    this.#outer?.signal.removeEventListener('abort', this.#cancel);
+    this.#unlink?.();
     this.#owner.forget(this);
     this.#wakeConfirming();
   }

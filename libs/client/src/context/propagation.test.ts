@@ -1,0 +1,197 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createTRPCClient, httpLink } from '@trpc/client';
+import type { AnyRouter } from '@trpc/server';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { LeaseLost } from '../lease/lease-errors.ts';
+import { setUpLeases } from '../testing/lease-setup.ts';
+import { ManualClock } from '../testing/manual-clock.ts';
+import { leaseHeaders, leasePropagationLink } from './propagation-link.ts';
+import {
+  createLeaseFetch,
+  receiveRemaining,
+  REMAINING_HEADER,
+  remainingHeaders,
+  remainingOf,
+  runReceived,
+} from './propagation.ts';
+import { currentSignal } from './work-context.ts';
+
+const TTL_MS = 12_000;
+
+interface Service {
+  readonly url: string;
+  /** Of the requests that came, in order. */
+  readonly headers: IncomingHttpHeaders[];
+  readonly hangUps: Promise<unknown>[];
+}
+
+/** A service that answers at once, or never. */
+async function aService({ isSilent = false } = {}): Promise<Service> {
+  const headers: IncomingHttpHeaders[] = [];
+  const hangUps: Promise<unknown>[] = [];
+  const server = createServer((request, response) => {
+    headers.push(request.headers);
+    hangUps.push(once(response, 'close'));
+    if (!isSilent) response.end('{"result":{"data":1}}');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return {
+    url: `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`,
+    headers,
+    hangUps,
+  };
+}
+
+const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => 'no failure',
+    (error: unknown) => error,
+  );
+
+describe('fetch under a lease', () => {
+  test('tells the receiver the time that is left, and never an instant', async () => {
+    const { clock, define } = setUpLeases();
+    const service = await aService();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    await clock.advance(1_000);
+
+    await lease.run(() => createLeaseFetch()(service.url, { headers: { 'x-own': '1' } }));
+
+    expect(service.headers[0]).toMatchObject({
+      [REMAINING_HEADER]: String(lease.remainingMs()),
+      'x-own': '1',
+    });
+  });
+
+  test('is plain fetch outside of such work', async () => {
+    const service = await aService();
+
+    await createLeaseFetch()(service.url);
+
+    expect(service.headers[0]).not.toHaveProperty(REMAINING_HEADER);
+  });
+
+  test('hangs up when the lease is lost', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const service = await aService({ isSilent: true });
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    const failure = lease.run(() => failureOf(createLeaseFetch()(service.url)));
+    await expect.poll(() => service.hangUps.length).toBe(1);
+    wire.weather = 'silent';
+    await clock.advance(TTL_MS);
+
+    expect(await failure).toBe(lease.signal.reason);
+    await service.hangUps[0];
+  });
+
+  test('is not begun when the lease is over already', async () => {
+    const { clock, define } = setUpLeases();
+    const service = await aService();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    const failure = lease.run(() => {
+      clock.jump(2 * TTL_MS);
+      return failureOf(createLeaseFetch()(service.url));
+    });
+
+    expect(await failure).toBeInstanceOf(LeaseLost);
+    expect(service.headers).toEqual([]);
+  });
+});
+
+describe('the link of tRPC', () => {
+  test('sends the time that is left, and ends the call with the lease', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const service = await aService({ isSilent: true });
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    const client = createTRPCClient<AnyRouter>({
+      links: [leasePropagationLink(), httpLink({ url: service.url, headers: leaseHeaders })],
+    }) as unknown as { work: { query(): Promise<unknown> } };
+    const failure = lease.run(() => failureOf(client.work.query()));
+    await expect.poll(() => service.headers.length).toBe(1);
+
+    expect(service.headers[0]?.[REMAINING_HEADER]).toBe(String(lease.remainingMs()));
+    wire.weather = 'silent';
+    await clock.advance(TTL_MS);
+    expect(await failure).toMatchObject({ cause: { code: 'lease.lost' } });
+    await service.hangUps[0];
+  });
+});
+
+describe('a service that is called', () => {
+  test('stops by its own clock when the time is over', async () => {
+    const clock = new ManualClock();
+    const received = receiveRemaining(clock, 1_000);
+    await clock.advance(950);
+    expect(received.signal.aborted).toBe(false);
+
+    await clock.advance(50);
+
+    expect(received.signal.reason).toBeInstanceOf(LeaseLost);
+    expect(clock.waitingCount).toBe(0);
+  });
+
+  test('stops at once when the connection is closed', () => {
+    const clock = new ManualClock();
+    const request = new AbortController();
+    const received = receiveRemaining(clock, 60_000, request.signal);
+
+    request.abort();
+
+    expect(received.signal.reason).toMatchObject({ code: 'lease.lost', reason: 'unreachable' });
+  });
+
+  test('passes on to the next what is left by then: three services, one after the other', async () => {
+    const clocks = [new ManualClock(0), new ManualClock(5_000_000)] as const;
+    const atB = receiveRemaining(clocks[0], 10_000);
+    await clocks[0].advance(2_000);
+    const headersToC = atB.run(() => remainingHeaders());
+    const atC = receiveRemaining(clocks[1], remainingOf(headersToC));
+    await clocks[1].advance(3_000);
+
+    expect(headersToC).toEqual({ [REMAINING_HEADER]: '8000' });
+    expect(atC.run(() => remainingHeaders())).toEqual({ [REMAINING_HEADER]: '5000' });
+  });
+
+  test('what it takes itself within the call ends with the call', async () => {
+    const { clock, define } = setUpLeases();
+    const received = receiveRemaining(clock, 1_000);
+    const inner = await received.run(() => define().acquire('inner'));
+
+    await clock.advance(1_000);
+
+    expect(inner.signal.reason).toBe(received.signal.reason);
+  });
+
+  test('leaves nothing behind when it is done', async () => {
+    const clock = new ManualClock();
+    const request = new AbortController();
+
+    const signal = await runReceived(receiveRemaining(clock, 1_000, request.signal), () =>
+      Promise.resolve(currentSignal()),
+    );
+    request.abort();
+
+    expect(clock.waitingCount).toBe(0);
+    expect(signal?.aborted).toBe(false);
+    expect(currentSignal()).toBeUndefined();
+  });
+
+  test.each([
+    [{ 'Leasehold-Remaining-Ms': '250' }, 250],
+    [new Headers({ [REMAINING_HEADER]: '250' }), 250],
+    [{ [REMAINING_HEADER]: ['250'] }, 250],
+    [{ [REMAINING_HEADER]: '1e99' }, 86_400_000],
+    [{ [REMAINING_HEADER]: '-5' }, 0],
+    [{ [REMAINING_HEADER]: 'soon' }, 0],
+    [{}, undefined],
+  ])('reads %j as %s', (headers, remainingMs) => {
+    expect(remainingOf(headers)).toBe(remainingMs);
+  });
+});

@@ -1,0 +1,298 @@
+import { describe, expect, test } from 'vitest';
+import { setUpLeases } from '../testing/lease-setup.ts';
+import { settled } from '../testing/manual-clock.ts';
+import { LeaseLost, LeaseRevoked, LeaseRevoking } from './lease-errors.ts';
+
+const TTL_MS = 12_000;
+/** The holder's own deadline: the TTL less a sixth of it. */
+const LOSE_AFTER_MS = 10_000;
+
+const reasonOf = (signal: AbortSignal): unknown =>
+  signal.reason instanceof LeaseLost ? signal.reason.reason : signal.reason;
+
+function thrownBy(act: () => unknown): unknown {
+  try {
+    act();
+  } catch (error) {
+    return error;
+  }
+  return 'nothing was thrown';
+}
+
+describe('a held lease', () => {
+  test('is renewed for as long as it is held, with its token unchanged', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+
+    await clock.advance(10 * TTL_MS);
+
+    expect(lease.isHeld).toBe(true);
+    expect(lease.signal.aborted).toBe(false);
+    expect(wire.holderOf('k')).toBe('me');
+    expect(new Set(wire.heartbeats.flat().map(({ fencingToken }) => fencingToken))).toEqual(
+      new Set([lease.fencingToken]),
+    );
+  });
+
+  test('all that are due are renewed in one call', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const definition = define({ ttlMs: TTL_MS });
+    await Promise.all(Array.from({ length: 50 }, (_, nth) => definition.acquire(String(nth))));
+
+    await clock.advance(TTL_MS / 3);
+
+    expect(wire.heartbeats.map((renewals) => renewals.length)).toEqual([50]);
+  });
+
+  test('I4 its signal has aborted by its own deadline when nothing is answered any more', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    const deadlineMs = clock.nowMs() + LOSE_AFTER_MS;
+    let abortedAtMs = Infinity;
+    lease.signal.addEventListener('abort', () => (abortedAtMs = clock.nowMs()));
+    wire.weather = 'silent';
+
+    await clock.advance(TTL_MS);
+
+    expect(abortedAtMs).toBeLessThanOrEqual(deadlineMs);
+    expect(abortedAtMs).toBeGreaterThan(deadlineMs - 200);
+    expect(reasonOf(lease.signal)).toBe('unreachable');
+    expect(thrownBy(() => lease.assertHeld())).toBe(lease.signal.reason);
+  });
+
+  test('C16 a lost renewal reply is followed by two more tries before the deadline', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    wire.weather = 'silent';
+
+    await clock.advance(LOSE_AFTER_MS - 200);
+
+    expect(lease.isHeld).toBe(true);
+    expect(wire.heartbeats.length).toBeGreaterThanOrEqual(3);
+  });
+
+  test('C16 one lost reply costs nothing: the next try renews', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    wire.weather = 'lose_reply';
+    await clock.advance(TTL_MS / 3 + 50);
+    wire.weather = 'fine';
+
+    await clock.advance(3 * TTL_MS);
+
+    expect(lease.isHeld).toBe(true);
+  });
+
+  test('C17b I8 a late reply to an older renewal changes nothing', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    const replies = holdReplies(wire);
+    await clock.advance(TTL_MS / 3 + 2_000);
+    expect(replies.length).toBeGreaterThanOrEqual(2);
+    replies[1]?.();
+    await settled();
+    const remainingMs = lease.remainingMs();
+
+    replies[0]?.();
+    await settled();
+
+    expect(lease.remainingMs()).toBe(remainingMs);
+  });
+
+  test('a deadline further ahead than the TTL belongs to another clock and is refused', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    const heartbeat = wire.heartbeat.bind(wire);
+    wire.heartbeat = async (renewals, signal) =>
+      (await heartbeat(renewals, signal)).map((answer) =>
+        answer.outcome === 'renewed'
+          ? { ...answer, deadlines: { renewAtMs: 864_000_000, loseAtMs: 864_006_000 } }
+          : answer,
+      );
+
+    await clock.advance(TTL_MS);
+
+    expect(lease.signal.aborted).toBe(true);
+  });
+
+  test('C23 a holder that stood still past its deadline does no guarded work on waking', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+
+    clock.jump(2 * TTL_MS);
+
+    // Before any timer has had its turn.
+    expect(lease.isHeld).toBe(false);
+    expect(thrownBy(() => lease.assertHeld())).toMatchObject({ code: 'lease.lost' });
+    expect(reasonOf(lease.signal)).toBe('expired');
+    expect(wire.holderOf('k')).toBeUndefined();
+  });
+
+  test('after a gap the controller is asked again before the lease is acted on', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    clock.jump(3_000);
+    expect(thrownBy(() => lease.assertHeld())).toMatchObject({ code: 'lease.unconfirmed' });
+    expect(lease.signal.aborted).toBe(false);
+
+    await lease.confirm();
+
+    expect(wire.heartbeats).toHaveLength(1);
+    expect(lease.isHeld).toBe(true);
+  });
+
+  test.each([
+    ['10 % fast', 1.1],
+    ['10 % slow', 1 / 1.1],
+  ])('C24 a holder whose clock runs %s stops before the grant is over', async (_text, rate) => {
+    const { clock, wire, define } = setUpLeases({
+      // An hour apart besides: what counts is the difference of readings of one clock.
+      databaseNowMs: (localMs) => 3_600_000 + localMs / rate,
+    });
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    await clock.advance(2 * TTL_MS);
+    expect(lease.isHeld).toBe(true);
+    wire.weather = 'silent';
+    let holderAtAbort: string | undefined;
+    lease.signal.addEventListener('abort', () => (holderAtAbort = wire.holderOf('k')));
+
+    await clock.advance(TTL_MS);
+
+    expect(lease.signal.aborted).toBe(true);
+    expect(holderAtAbort).toBe('me');
+  });
+
+  test('C15 a blocked renewal is announced, and the lease runs out at its deadline', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    wire.blockRenewal('k');
+
+    await clock.advance(TTL_MS / 3 + 100);
+
+    expect(lease.revoking.aborted).toBe(true);
+    expect(lease.revoking.reason).toBeInstanceOf(LeaseRevoking);
+    expect(lease.isHeld).toBe(true);
+    await clock.advance(TTL_MS);
+    expect(lease.signal.reason).toBeInstanceOf(LeaseRevoked);
+  });
+
+  test('a renewal that is allowed again goes on', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    wire.blockRenewal('k');
+    await clock.advance(TTL_MS / 3 + 100);
+    wire.blockRenewal('k', false);
+
+    await clock.advance(3 * TTL_MS);
+
+    expect(lease.isHeld).toBe(true);
+  });
+
+  test('a revocation aborts the signal at once, with what the operator said', async () => {
+    const { holdings, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+
+    holdings.revoked({
+      leaseId: lease.leaseId,
+      kind: 'revoked',
+      reason: 'maintenance',
+      stopsByMs: 0,
+    });
+
+    expect(lease.signal.reason).toBeInstanceOf(LeaseRevoked);
+    expect(lease.signal.reason).toMatchObject({ reason: 'revoked', note: 'maintenance' });
+    expect(await lease.release()).toBe('revoked');
+  });
+
+  test('a notice of the session that was missed is found out when it begins anew', async () => {
+    const { wire, holdings, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    wire.revoke('k');
+
+    holdings.recheck();
+    await settled();
+
+    expect(lease.signal.reason).toBeInstanceOf(LeaseRevoked);
+  });
+});
+
+describe('a release', () => {
+  test('C45 after it the signal never fires and no timer is left', async () => {
+    const { clock, define, background } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+
+    expect(await lease.release()).toBe('released');
+    await background.idle();
+
+    expect(clock.waitingCount).toBe(0);
+    await clock.advance(3 * TTL_MS);
+    expect(lease.signal.aborted).toBe(false);
+    expect(thrownBy(() => lease.assertHeld())).toMatchObject({ reason: 'released' });
+  });
+
+  test('C27 is safe to repeat: the first call counts', async () => {
+    const { define } = setUpLeases();
+    const lease = await define().acquire('k');
+
+    expect(await Promise.all([lease.release(), lease.release('failed')])).toEqual([
+      'released',
+      'released',
+    ]);
+  });
+
+  test('C28 after loss it reports the loss and never hangs', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const definition = define({ ttlMs: TTL_MS });
+    const superseded = await definition.acquire('superseded');
+    const cutOff = await definition.acquire('cut off');
+    wire.weather = 'silent';
+    await clock.advance(TTL_MS + 1_000);
+    wire.weather = 'fine';
+    await define({ ttlMs: TTL_MS }, 'other').acquire('superseded');
+
+    expect(await superseded.release()).toBe('superseded');
+    expect(wire.holderOf('superseded')).toBe('other');
+
+    wire.weather = 'silent';
+    const report = cutOff.release();
+    await clock.advance(5_100);
+    expect(await report).toBe('unknown');
+  });
+
+  test('one whose reply is lost is sent again until it is answered', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    wire.weather = 'lose_request';
+    const report = lease.release();
+    await clock.advance(1_000);
+    expect(wire.holderOf('k')).toBe('me');
+    wire.weather = 'fine';
+
+    await clock.advance(2_000);
+
+    expect(await report).toBe('released');
+    expect(wire.holderOf('k')).toBeUndefined();
+  });
+
+  test('comes with the end of a block', async () => {
+    const { wire, define } = setUpLeases();
+    {
+      await using lease = await define().acquire('k');
+      expect(wire.holderOf(lease.key)).toBe('me');
+    }
+
+    expect(wire.holderOf('k')).toBeUndefined();
+  });
+});
+
+/** Holds replies to renewals back, until the test lets each of them go. */
+function holdReplies(wire: ReturnType<typeof setUpLeases>['wire']): (() => void)[] {
+  const releases: (() => void)[] = [];
+  const heartbeat = wire.heartbeat.bind(wire);
+  wire.heartbeat = async (renewals, signal) => {
+    const answer = await heartbeat(renewals, signal);
+    await new Promise<void>((resolve) => releases.push(resolve));
+    return answer;
+  };
+  return releases;
+}

@@ -1,0 +1,43 @@
+import { Background } from '../lease/background.ts';
+import { Holdings } from '../lease/holdings.ts';
+import {
+  createLeaseDefinition,
+  type LeaseDefinition,
+  type LeaseDefinitionOptions,
+} from '../lease/lease-definition.ts';
+import { LeaseTaker } from '../lease/lease-taker.ts';
+import { ManualClock } from './manual-clock.ts';
+import { SimulatedWire } from './simulated-wire.ts';
+
+/** A client of leases on a clock and a network that the test owns. */
+export function setUpLeases(options: { databaseNowMs?: (localMs: number) => number } = {}) {
+  const clock = new ManualClock();
+  const { databaseNowMs } = options;
+  const wire = new SimulatedWire(
+    clock,
+    databaseNowMs === undefined ? undefined : () => databaseNowMs(clock.nowMs()),
+  );
+  const background = new Background();
+  let idsCount = 0;
+  const machine = {
+    clock,
+    uuid: () => `id-${String((idsCount += 1))}`,
+    random: () => 0.5,
+  };
+  const holdings = new Holdings({ machine, wire, background });
+  const taker = new LeaseTaker({
+    ...{ machine, wire, background, holdings },
+    answerMs: 10_000,
+    url: 'http://controller',
+    onWish: () => undefined,
+  });
+  return {
+    ...{ clock, wire, background, holdings },
+    define: (definitionOptions: LeaseDefinitionOptions = {}, holder = 'me'): LeaseDefinition =>
+      createLeaseDefinition(taker, holder, {
+        namespace: ['user', 'update'],
+        waitMs: 0,
+        ...definitionOptions,
+      }),
+  };
+}
