@@ -2,6 +2,7 @@
 import { LeaseError } from '../kernel/errors.ts';
 import type { LeaseRow } from '../kernel/lease.ts';
 import type { Grant, GrantOutcome, GrantRequest } from '../kernel/outcomes.ts';
+import { createCoalescer } from './coalesce.ts';
 import { databaseFailureOf } from './database-errors.ts';
 import type { Store } from './open-store.ts';
 import { readLeases, type Sql } from './rows.ts';
@@ -12,6 +13,8 @@ import { pause, timed } from './timed.ts';
 /** How often a grant looks again when its row was locked, or was free by the time it was read. */
 const GRANT_TRIES_MAX = 3;
 const SLOW_LANE_LOCK_TIMEOUT_MS = 100;
+const READS_PER_STATEMENT_MAX = 200;
+const READ_QUEUE_MAX = 50_000;
 
 /** Grants a batch in one statement; who was refused is told why, from one more read. */
 export async function grantBatch(
@@ -50,6 +53,27 @@ export async function grantBatch(
     const outcome = refusedOutcome(refusals.get(request.leaseId));
     return outcome === undefined ? grantAlone(store, request) : observed(store, request, outcome);
   });
+}
+
+/**
+ * Why a request would be refused now, or undefined when it may be granted. Many reads share a
+ * statement, and stand in nobody's way.
+ */
+export function createRefusalReader(
+  store: Store,
+): (request: GrantRequest, signal?: AbortSignal) => Promise<GrantOutcome | undefined> {
+  const reads = createCoalescer<GrantRequest, Refusal>({
+    run: (requests) => readRefusals(store.prisma, requests),
+    keysOf: () => [],
+    batchSizeMax: READS_PER_STATEMENT_MAX,
+    inFlightMax: 1,
+    queueMax: READ_QUEUE_MAX,
+    isGathering: true,
+  });
+  return async (request, signal) => {
+    const outcome = refusedOutcome(await reads.submit(request, signal));
+    return outcome === undefined ? undefined : observed(store, request, outcome);
+  };
 }
 
 /**

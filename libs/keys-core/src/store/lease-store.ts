@@ -11,7 +11,7 @@ import type {
 } from '../kernel/outcomes.ts';
 import { resourceKey, type Face } from '../kernel/resource.ts';
 import { createCoalescer } from './coalesce.ts';
-import { grantBatch } from './granting.ts';
+import { createRefusalReader, grantBatch } from './granting.ts';
 import type { Store } from './open-store.ts';
 import { releaseBatch } from './releasing.ts';
 import { observeRenewals, renewBatch, type RenewAnswer } from './renewing.ts';
@@ -51,6 +51,9 @@ export function createLeaseStore(store: Store): LeaseStore {
       store.observer.batch('grant', size);
     },
   });
+  const readRefusal = createRefusalReader(store);
+  /** How many requests for each resource are on their way. */
+  const asked = new Map<string, number>();
   const renewals = perFace((face) =>
     createCoalescer<RenewRequest, RenewAnswer>({
       ...common,
@@ -74,7 +77,24 @@ export function createLeaseStore(store: Store): LeaseStore {
     }),
   );
   return {
-    grant: (request, signal) => grants.submit(request, signal),
+    async grant(request, signal) {
+      const key = resourceKey(request);
+      const askedCount = asked.get(key) ?? 0;
+      // A statement grants a resource once, so a crowd would be served one by one, and whose turn it
+      // is in line last. Whoever is not the first asks by a plain read first.
+      if (askedCount > 0 && request.isQueued !== true) {
+        const refused = await readRefusal(request, signal);
+        if (refused !== undefined) return refused;
+      }
+      asked.set(key, (asked.get(key) ?? 0) + 1);
+      try {
+        return await grants.submit(request, signal);
+      } finally {
+        const left = (asked.get(key) ?? 1) - 1;
+        if (left === 0) asked.delete(key);
+        else asked.set(key, left);
+      }
+    },
     async renew(face, request) {
       const outcome = await renewals[face].submit(request);
       observeRenewals(store, face, [outcome]);

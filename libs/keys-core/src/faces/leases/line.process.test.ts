@@ -9,6 +9,7 @@ import {
 } from '../../testing/lease-fixture.ts';
 import type { AcquireAnswer, CallerLife } from './lease-types.ts';
 
+/** Alone on the machine: a controller that is starved for half a second loses its waiters' places. */
 const WAITERS = 1_000;
 /** Every tenth dies in line. */
 const DIES_EVERY = 10;
@@ -28,7 +29,7 @@ test('I9 a thousand who wait at three controllers are granted in order, though a
     await openLeases({ databaseUrl: first.databaseUrl }),
     await openLeases({ databaseUrl: first.databaseUrl }),
   ];
-  const held = await acquired(first);
+  const held = await acquired(first, { ttlMs: 600_000 });
   const grantedAtMs: number[] = [];
   const waiting = Array.from({ length: WAITERS }, (_, place): Waiting => {
     const at = controllers[place % controllers.length] ?? first;
@@ -37,7 +38,11 @@ test('I9 a thousand who wait at three controllers are granted in order, though a
       isDead: false,
       isAlive: (): boolean => !life.isDead,
     };
-    const answer = acquire(at, { waitMs: 120_000, holder: `waiter-${String(place)}` }, { life });
+    const answer = acquire(
+      at,
+      { waitMs: 120_000, ttlMs: 600_000, holder: `waiter-${String(place)}` },
+      { life },
+    );
     return { at, life, answer };
   });
   const numberOf = await waitUntil(async () => {
