@@ -1,61 +1,12 @@
-import { once } from 'node:events';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { newTokenSecret } from '@leasehold/keys-core/store';
 import { waitUntil } from '@leasehold/testing';
-import { WebSocket, type ClientOptions } from 'ws';
+import { openSocket } from '../testing/raw-socket.ts';
 import {
   openTestController,
   startTestController,
   type TestController,
 } from '../testing/test-controller.ts';
-
-interface Reply {
-  readonly id: number | null;
-  readonly result?: { data: unknown };
-  readonly error?: { message: string; data: { leaseholdCode: string; retryable: boolean } };
-}
-
-interface RawSocket {
-  readonly socket: WebSocket;
-  readonly replies: Reply[];
-  /** The code that the socket was closed with, once it was. */
-  readonly closedWith: () => number | undefined;
-  ask(id: number, method: 'query' | 'mutation', path: string, input?: unknown): Promise<Reply>;
-}
-
-/** Speaks the protocol by hand, as a client in another language would. */
-async function openSocket(
-  on: TestController,
-  secret: string | undefined,
-  options: ClientOptions = {},
-): Promise<RawSocket> {
-  const address = `${on.url.replace('http', 'ws')}/trpc?connectionParams=1`;
-  const socket = new WebSocket(address, options);
-  onTestFinished(() => {
-    socket.terminate();
-  });
-  const replies: Reply[] = [];
-  let closeCode: number | undefined;
-  socket.on('message', (data: Buffer) => replies.push(JSON.parse(data.toString()) as Reply));
-  socket.on('close', (code) => {
-    closeCode = code;
-  });
-  socket.on('error', () => {
-    // The close that follows says what happened.
-  });
-  await once(socket, 'open');
-  const data = secret === undefined ? {} : { token: secret };
-  socket.send(JSON.stringify({ method: 'connectionParams', data }));
-  return {
-    socket,
-    replies,
-    closedWith: () => closeCode,
-    async ask(id, method, path, input) {
-      socket.send(JSON.stringify({ id, method, params: { path, input } }));
-      return waitUntil(() => replies.find((reply) => reply.id === id));
-    },
-  };
-}
 
 describe('WebSocket', () => {
   let on: TestController;

@@ -1,42 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { newTokenSecret } from '@leasehold/keys-core/store';
 import { openTestController, type TestController } from '../testing/test-controller.ts';
-
-interface WireAnswer {
-  readonly status: number;
-  readonly body: {
-    result?: { data: unknown };
-    error?: {
-      message: string;
-      data: {
-        code: string;
-        leaseholdCode: string;
-        retryable: boolean;
-        incidentId: string | null;
-        details: unknown;
-      };
-    };
-  };
-}
-
-/** Calls as curl would: no client library in between. */
-async function call(
-  on: TestController,
-  path: string,
-  request: { method?: 'GET' | 'POST'; body?: string; secret?: string; type?: string } = {},
-): Promise<WireAnswer> {
-  const response = await fetch(`${on.url}${path}`, {
-    method: request.method ?? (request.body === undefined ? 'GET' : 'POST'),
-    headers: {
-      ...(request.secret === undefined ? {} : { authorization: `Bearer ${request.secret}` }),
-      ...(request.body === undefined ? {} : { 'content-type': request.type ?? 'application/json' }),
-    },
-    ...(request.body === undefined ? {} : { body: request.body }),
-  });
-  return { status: response.status, body: (await response.json()) as WireAnswer['body'] };
-}
-
-const input = (value: unknown): string => `?input=${encodeURIComponent(JSON.stringify(value))}`;
+import { call, input } from '../testing/wire.ts';
 
 async function countLeases(on: TestController): Promise<number> {
   const rows = await on.controller.store.prisma.$queryRaw<
