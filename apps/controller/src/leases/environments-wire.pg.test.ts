@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { openTestController, type TestController } from '../testing/test-controller.ts';
+import { mutate, query } from '../testing/wire.ts';
+import { ageLease, refOf, type WireLease } from '../testing/wire-leases.ts';
+
+describe('environments on the wire', () => {
+  let on: TestController;
+  let secret: string;
+  beforeAll(async () => {
+    const { close, ...started } = await openTestController();
+    on = started;
+    ({ secret } = await on.token('client'));
+    return close;
+  });
+
+  const tryAcquire = (change: object): Promise<unknown> =>
+    mutate(on, 'environments.tryAcquire', {
+      secret,
+      input: { action: 'verify', holder: 'host-1', localTimeMs: 1_000_000, ...change },
+    });
+  const release = (lease: WireLease): Promise<unknown> =>
+    mutate(on, 'environments.release', { secret, input: refOf(lease) });
+  async function acquired(change: object): Promise<WireLease> {
+    return ((await tryAcquire(change)) as { lease: WireLease }).lease;
+  }
+
+  test('a free environment is granted for the configured time, and says what for', async () => {
+    const name = randomUUID();
+
+    const answer = await tryAcquire({ environment: ['team', name], action: 'deploy' });
+
+    expect(answer).toMatchObject({
+      outcome: 'granted',
+      action: 'deploy',
+      lease: {
+        namespace: ['team'],
+        key: name,
+        deadlines: { loseAtMs: expect.closeTo(1_050_000, -1) as number },
+      },
+    });
+    expect(
+      await query(on, 'environments.get', { secret, input: { environment: ['team', name] } }),
+    ).toMatchObject({ phase: 'held', action: 'deploy', holder: 'host-1', ttlMs: 60_000 });
+  });
+
+  test('C30 a held one is refused by whom, since when, what for and why', async () => {
+    const environment = randomUUID();
+    await tryAcquire({ environment, comment: 'release 7', action: 'deploy' });
+
+    expect(await tryAcquire({ environment, holder: 'host-2' })).toMatchObject({
+      outcome: 'held',
+      by: 'host-1',
+      since: expect.stringMatching(/Z$/u) as string,
+      comment: 'release 7',
+      action: 'deploy',
+    });
+  });
+
+  test('C3 C26 another environment is independent; a released one is free at once', async () => {
+    const environment = randomUUID();
+    const lease = await acquired({ environment });
+
+    expect(await tryAcquire({ environment: `${environment}x` })).toMatchObject({
+      outcome: 'granted',
+    });
+    expect(await release(lease)).toEqual({ outcome: 'released' });
+    expect(await tryAcquire({ environment })).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('C20 closing an expired one leaves its new holder intact', async () => {
+    const environment = randomUUID();
+    const old = await acquired({ environment, durationMs: 5_000 });
+    await ageLease(on, old.leaseId, 5_000);
+    const next = await acquired({ environment, holder: 'host-2' });
+
+    expect(await release(old)).toEqual({ outcome: 'expired' });
+
+    expect(await tryAcquire({ environment })).toMatchObject({ outcome: 'held', by: 'host-2' });
+    expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(old.fencingToken));
+  });
+
+  test.each([
+    ['no action', { action: undefined }, 'request.invalid'],
+    ['a wait', { waitMs: 1_000 }, 'request.invalid'],
+    ['an empty name', { environment: '' }, 'request.invalid'],
+    ['no environment', { environment: [] }, 'request.invalid'],
+    ['half a second', { durationMs: 500 }, 'lease.ttl_out_of_range'],
+    ['another datacenter', { datacenter: 'mars' }, 'request.invalid'],
+    ['the reserved namespace', { environment: ['leasehold', 'x'] }, 'auth.forbidden'],
+  ])('%s is a clear error', async (_what, change, code) => {
+    expect(await tryAcquire({ environment: 'prod', ...change })).toBe(code);
+  });
+
+  test('a long one is renewed when its holder asks; a lost answer is undone', async () => {
+    const environment = randomUUID();
+    const idempotencyKey = randomUUID();
+    const lease = await acquired({ environment, idempotencyKey });
+    await ageLease(on, lease.leaseId, 40_000);
+
+    const renewed = await mutate(on, 'environments.heartbeat', {
+      secret,
+      input: { localTimeMs: 2_000_000, renewals: [refOf(lease)] },
+    });
+    const undone = await mutate(on, 'environments.cancel', { secret, input: { idempotencyKey } });
+
+    expect(renewed).toMatchObject({
+      results: [
+        { outcome: 'renewed', deadlines: { loseAtMs: expect.closeTo(2_050_000, -1) as number } },
+      ],
+    });
+    expect(undone).toEqual({ outcome: 'released' });
+    expect(await tryAcquire({ environment })).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('C34 an operator revokes one: it is free at once; history and audit tell', async () => {
+    const environment = randomUUID();
+    const lease = await acquired({ environment });
+    const operator = (await on.token('operator')).secret;
+
+    await mutate(on, 'environments.revoke', {
+      secret: operator,
+      input: { leaseId: lease.leaseId, mode: 'force', reason: 'stuck' },
+    });
+
+    expect(await release(lease)).toEqual({ outcome: 'revoked' });
+    expect(await tryAcquire({ environment })).toMatchObject({ outcome: 'granted' });
+    const history = await query(on, 'environments.history', { secret, input: { environment } });
+    expect(history).toMatchObject({
+      items: [{ kind: 'granted' }, { kind: 'revoked', reason: 'stuck' }, { kind: 'granted' }],
+    });
+    const list = await query(on, 'environments.list', { secret, input: { name: environment } });
+    expect(list).toMatchObject({ items: [{ name: environment, namespace: '' }] });
+    const resource = `lease:${lease.leaseId}`;
+    const audit = await query(on, 'audit.list', { secret: operator, input: { resource } });
+    expect(audit).toMatchObject({ items: [{ action: 'environments.revoke' }] });
+  });
+});

@@ -1,0 +1,200 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
+import { openSocket, type RawSocket } from '../testing/raw-socket.ts';
+import { openTestController, type TestController } from '../testing/test-controller.ts';
+import { mutate } from '../testing/wire.ts';
+import { acquireLease, ageLease, lineFor, refOf, wanted } from '../testing/wire-leases.ts';
+
+describe('leases over long connections', () => {
+  let on: TestController;
+  let secret: string;
+  let operator: string;
+  beforeAll(async () => {
+    const { close, ...started } = await openTestController();
+    on = started;
+    ({ secret } = await on.token('client'));
+    operator = (await on.token('operator')).secret;
+    return close;
+  });
+
+  const release = (input: object): Promise<unknown> =>
+    mutate(on, 'leases.release', { secret, input });
+  const force = (leaseId: string): Promise<unknown> =>
+    mutate(on, 'leases.revoke', {
+      secret: operator,
+      input: { leaseId, mode: 'force', reason: 'stuck' },
+    });
+
+  async function inLine(raw: RawSocket, change: { key: string; holder: string }): Promise<void> {
+    raw.send(1, 'mutation', 'leases.acquire', wanted({ ...change, waitMs: 60_000 }));
+    await waitUntil(async () => (await lineFor(on, change.key)).includes(change.holder));
+  }
+
+  test.each(['http', 'ws'] as const)(
+    'who waits over %s is granted after a release, and told how long it waited',
+    async (transport) => {
+      const key = randomUUID();
+      const lease = await acquireLease(on, secret, { key });
+      const { leases } = await on.client('client', transport);
+      const waiting = leases.acquire.mutate({
+        ...(wanted({ key, holder: 'bob' }) as never as { namespace: string[]; key: string }),
+        ttlMs: 30_000,
+        holder: 'bob',
+        localTimeMs: 1,
+        waitMs: 60_000,
+      });
+      await waitUntil(async () => (await lineFor(on, key)).length === 1);
+
+      await release(refOf(lease));
+
+      const answer = await waiting;
+      expect(answer).toMatchObject({ outcome: 'granted', lease: { key } });
+      expect(answer.waitedMs).toBeGreaterThan(0);
+    },
+  );
+
+  test('who waits in vain is told by whom it is held, and how long it waited', async () => {
+    const key = randomUUID();
+    await acquireLease(on, secret, { key });
+
+    const input = wanted({ key, holder: 'bob', waitMs: 300 });
+    const answer = await mutate(on, 'leases.acquire', { secret, input });
+
+    expect(answer).toMatchObject({ outcome: 'held', by: 'alice' });
+    expect((answer as { waitedMs: number }).waitedMs).toBeGreaterThanOrEqual(295);
+    expect(await lineFor(on, key)).toEqual([]);
+  });
+
+  test('I9 a caller whose connection is gone leaves the line, and is never granted', async () => {
+    const key = randomUUID();
+    const lease = await acquireLease(on, secret, { key });
+    const gone = await openSocket(on, secret);
+    await inLine(gone, { key, holder: 'gone' });
+    const stays = await openSocket(on, secret);
+    await inLine(stays, { key, holder: 'stays' });
+
+    gone.socket.terminate();
+    await waitUntil(async () => (await lineFor(on, key)).join() === 'stays');
+    await release(refOf(lease));
+
+    const reply = await waitUntil(() => stays.repliesTo(1)[0]);
+    expect(reply.result?.data).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('I9 a caller that answers no ping is passed over, although its connection looks open', async () => {
+    const key = randomUUID();
+    const lease = await acquireLease(on, secret, { key });
+    const frozen = await openSocket(on, secret, { autoPong: false });
+    await inLine(frozen, { key, holder: 'frozen' });
+    const lives = await openSocket(on, secret);
+    await inLine(lives, { key, holder: 'lives' });
+
+    await waitUntil(async () => (await lineFor(on, key)).join() === 'lives');
+    expect(frozen.socket.readyState).toBe(frozen.socket.OPEN);
+    await release(refOf(lease));
+
+    const reply = await waitUntil(() => lives.repliesTo(1)[0]);
+    expect(reply.result?.data).toMatchObject({ outcome: 'granted' });
+    expect(frozen.repliesTo(1)).toEqual([]);
+  });
+
+  test('a caller is pinged often while it waits, and only then', async () => {
+    const key = randomUUID();
+    const lease = await acquireLease(on, secret, { key });
+    const raw = await openSocket(on, secret);
+    let pings = 0;
+    raw.socket.on('ping', () => (pings += 1));
+    const pingsIn = async (what: () => Promise<unknown>): Promise<number> => {
+      const before = pings;
+      await what();
+      return pings - before;
+    };
+    await inLine(raw, { key, holder: 'waits' });
+
+    const whileWaiting = await pingsIn(() => waitUntil(() => pings >= 4));
+    await release(refOf(lease));
+    await waitUntil(() => raw.repliesTo(1)[0]);
+    // A socket beside it, silent from the start, is let go after six seconds: three pings' time.
+    const beside = await openSocket(on, secret, { autoPong: false });
+    await beside.ask(1, 'query', 'leases.list');
+    const afterwards = await pingsIn(() =>
+      waitUntil(() => beside.closedWith(), { timeoutMs: 15_000 }),
+    );
+
+    expect(whileWaiting).toBeGreaterThanOrEqual(4);
+    expect(afterwards).toBeLessThanOrEqual(5);
+  });
+
+  test('C29 a dropped connection releases nothing; expiry does', async () => {
+    const key = randomUUID();
+    const raw = await openSocket(on, secret);
+    const reply = await raw.ask(1, 'mutation', 'leases.acquire', wanted({ key }));
+    const { lease } = reply.result?.data as { lease: { leaseId: string } };
+
+    raw.socket.terminate();
+    await waitUntil(() => raw.closedWith());
+    const input = wanted({ key, holder: 'bob' });
+    expect(await mutate(on, 'leases.acquire', { secret, input })).toMatchObject({
+      outcome: 'held',
+      by: 'alice',
+    });
+
+    await ageLease(on, lease.leaseId, 30_000);
+    expect(await mutate(on, 'leases.acquire', { secret, input })).toMatchObject({
+      outcome: 'granted',
+    });
+  });
+
+  test('C34 I15 a session hears of the revocation of a lease and of an environment', async () => {
+    const lease = await acquireLease(on, secret);
+    const { lease: environment } = (await mutate(on, 'environments.tryAcquire', {
+      secret,
+      input: { environment: randomUUID(), action: 'a', holder: 'h', localTimeMs: 1 },
+    })) as { lease: { leaseId: string } };
+    const raw = await openSocket(on, secret);
+    raw.send(7, 'subscription', 'leases.session', { clientId: 'service-1' });
+    await waitUntil(() => raw.repliesTo(7)[0]);
+    const heard = (): unknown[] => raw.repliesTo(7).flatMap(({ result }) => result?.data ?? []);
+
+    await force(lease.leaseId);
+    await waitUntil(() => heard().length === 1, { timeoutMs: 1_000 });
+    await mutate(on, 'environments.revoke', {
+      secret: operator,
+      input: { leaseId: environment.leaseId, mode: 'graceful', reason: 'freeze' },
+    });
+    await waitUntil(() => heard().length === 2, { timeoutMs: 1_000 });
+
+    expect(heard()).toEqual([
+      {
+        leaseId: lease.leaseId,
+        kind: 'revoked',
+        reason: 'stuck',
+        stopsByMs: expect.closeTo(30_000, -4) as number,
+      },
+      expect.objectContaining({
+        leaseId: environment.leaseId,
+        kind: 'revoking',
+        reason: 'freeze',
+      }),
+    ]);
+  });
+
+  test('a session over HTTP is a stream of server-sent events', async () => {
+    const lease = await acquireLease(on, secret);
+    const input = encodeURIComponent(JSON.stringify({ clientId: 'curl' }));
+    const response = await fetch(`${on.url}/trpc/leases.session?input=${input}`, {
+      headers: { authorization: `Bearer ${secret}`, accept: 'text/event-stream' },
+    });
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+
+    await force(lease.leaseId);
+
+    let text = '';
+    while (reader !== undefined && !text.includes(lease.leaseId)) {
+      text += (await reader.read()).value ?? '';
+    }
+    expect(text).toContain('"kind":"revoked"');
+    await reader?.cancel();
+  });
+});
