@@ -61,14 +61,6 @@ async function stallCommits(kernel: Kernel, expression: string): Promise<void> {
       for each row execute function stall()`);
 }
 
-/** How many sessions wait for a lock in this database. */
-async function waitingSessions(kernel: Kernel): Promise<number> {
-  const rows = await kernel.store.prisma.$queryRaw<unknown[]>`
-    select pid from pg_stat_activity
-    where wait_event_type = 'Lock' and datname = current_database()`;
-  return rows.length;
-}
-
 describe('fencedTransaction', () => {
   test.each(['lease', 'key', 'environment'] as const)(
     'commits work under a grant of the face %s, and says what it returned',
@@ -186,11 +178,11 @@ describe('fencedTransaction', () => {
     const session = await openSession(kernel);
     await session.query('select pg_advisory_lock(1)');
     const work = fencedTransaction(kernel.store, grant, (tx) => note(tx, 'work'));
-    await waitUntil(async () => (await waitingSessions(kernel)) === 1);
+    await someoneWaits(kernel);
 
     const ended: string[] = [];
     const revoked = revokeByForce(kernel, grant).then(() => ended.push('revoked'));
-    await waitUntil(async () => (await waitingSessions(kernel)) === 2);
+    await someoneWaits(kernel, 2);
     const before = [...ended];
     await session.query('select pg_advisory_unlock(1)');
     await Promise.all([work.then(() => ended.push('committed')), revoked]);

@@ -74,19 +74,30 @@ export async function openSession(kernel: Pick<Kernel, 'databaseUrl'>): Promise<
   return client;
 }
 
-/** Resolves when some session waits for a lock in this database. */
-export async function someoneWaits(kernel: Kernel): Promise<void> {
+/** Resolves when this many sessions wait for a lock in this database. */
+export async function someoneWaits(kernel: Kernel, count = 1): Promise<void> {
   const session = await openSession(kernel);
   await waitUntil(async () => {
     const { rows } = await session.query(
       `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
     );
-    return rows.length > 0;
+    return rows.length >= count;
   });
 }
 
+/** How many stand in line, whether their tickets still count or not. */
+export async function placesInLine(kernel: Kernel): Promise<number> {
+  const rows = await kernel.store.prisma.$queryRaw<unknown[]>`select id::text from lease_waiter`;
+  return rows.length;
+}
+
+/** Resolves when somebody stands in line. */
+export async function someoneInLine(kernel: Kernel): Promise<void> {
+  await waitUntil(async () => (await placesInLine(kernel)) > 0);
+}
+
 /** A gate that a test opens. */
-export function aGate(): { readonly opened: Promise<void>; open(): void } {
+export function aGate(): { readonly opened: Promise<void>; readonly open: () => void } {
   let open = (): void => undefined;
   const opened = new Promise<void>((resolve) => {
     open = resolve;

@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'vitest';
+import {
+  acquired,
+  aCoordinator,
+  aGate,
+  aUseCase,
+  makeNotes,
+} from '../../testing/coordinator-fixture.ts';
+import { openKernel } from '../../testing/kernel-fixture.ts';
+
+describe('hooks', () => {
+  test('may not call the coordinator; afterwards what they have left behind may', async () => {
+    const kernel = await openKernel();
+    const coordinator = aCoordinator(kernel);
+    const refusals: unknown[] = [];
+    let later: Promise<unknown> = Promise.resolve();
+    const settled = aGate();
+    const lease = aUseCase('a', {
+      async willInsert() {
+        const calls = [
+          coordinator.acquire(aUseCase('b'), 0),
+          coordinator.heartbeat(lease),
+          coordinator.releaseOk(lease, 'x'),
+          coordinator.releaseFail(lease, 'x'),
+          coordinator.acquireOrRenew(aUseCase('c')),
+          coordinator.reapStaleLeases([], true, () => undefined),
+        ];
+        for (const one of await Promise.allSettled(calls)) {
+          refusals.push(one.status === 'rejected' ? (one.reason as { code: string }).code : one);
+        }
+        later = settled.opened.then(() => coordinator.acquire(aUseCase('d'), 0));
+      },
+    });
+
+    await acquired(coordinator, lease);
+    settled.open();
+
+    expect(refusals).toEqual(Array.from({ length: 6 }, () => 'lease.in_hook'));
+    expect(await later).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('hooks that are slow keep neither grants nor renewals of others waiting', async () => {
+    const kernel = await openKernel();
+    await makeNotes(kernel);
+    const coordinator = aCoordinator(kernel);
+    const goOn = aGate();
+    const slow = Array.from({ length: 12 }, (_, index) =>
+      coordinator.acquire(aUseCase(`slow${String(index)}`, { willInsert: () => goOn.opened }), 0),
+    );
+    const lease = aUseCase('quick');
+
+    const grant = await acquired(coordinator, lease);
+    const renewed = await coordinator.heartbeat(lease);
+    goOn.open();
+
+    expect(grant.leaseId).toBe(lease.key());
+    expect(renewed.outcome).toBe('renewed');
+    expect((await Promise.all(slow)).every((answer) => answer.outcome === 'granted')).toBe(true);
+  });
+});
