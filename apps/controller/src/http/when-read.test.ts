@@ -8,7 +8,9 @@ import { keepSocket } from './socket-keeper.ts';
 
 test('who has much to send waits until its peer has read most of it, or is gone', async () => {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
-  onTestFinished(() => void server.close());
+  onTestFinished(() => {
+    server.close();
+  });
   await once(server, 'listening');
   const url = `ws://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
   const accepted = once(server, 'connection') as Promise<[WebSocket]>;

@@ -1,0 +1,304 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import {
+  createControllerClient,
+  leaseholdErrorOf,
+  type ControllerApi,
+  type ControllerClient,
+} from '@leasehold/client';
+import type { EventKind } from '@leasehold/keys-core';
+import { startFaultProxy, waitUntil, type FaultProxy } from '@leasehold/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+
+/** Transactions of other tests, in other databases of the cluster, may hold the stream back. */
+const SOON = { timeoutMs: 30_000 };
+
+interface Watched {
+  readonly ids: string[];
+  readonly events: { id: string; kind: EventKind; namespace: string; name: string }[];
+  /** The code that it ended with. */
+  readonly endedWith: () => string | undefined;
+  stop(): void;
+}
+
+type WatchInput = Parameters<ControllerApi['events']['watch']['subscribe']>[0];
+
+/** Follows the stream as a client does; it reconnects and resumes by itself. */
+function watch(client: ControllerClient, input: WatchInput, into?: Watched): Watched {
+  const events: Watched['events'] = into?.events ?? [];
+  const ids: string[] = into?.ids ?? [];
+  let endCode: string | undefined;
+  const subscription = client.api.events.watch.subscribe(input, {
+    onData: ({ id, data }) => {
+      ids.push(id);
+      events.push(data);
+    },
+    onError: (error) => {
+      endCode = leaseholdErrorOf(error)?.code ?? String(error);
+    },
+  });
+  return {
+    ids,
+    events,
+    endedWith: () => endCode,
+    stop: () => {
+      subscription.unsubscribe();
+    },
+  };
+}
+
+function clientOf(url: string, token: string): ControllerClient {
+  const client = createControllerClient({ url, token, transport: 'ws', reconnectMsMax: 100 });
+  onTestFinished(() => client.close());
+  return client;
+}
+
+async function proxyOf(on: TestController): Promise<FaultProxy> {
+  const proxy = await startFaultProxy(targetOf(on));
+  onTestFinished(() => proxy.close());
+  return proxy;
+}
+
+function targetOf(on: TestController): { host: string; port: number } {
+  const { hostname, port } = new URL(on.url);
+  return { host: hostname, port: Number(port) };
+}
+
+/** Takes and gives back leases until told to stop. */
+async function work(api: ControllerApi, name: string, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const answer = await api.leases.acquire.mutate({
+      namespace: ['load', name],
+      key: 'thing',
+      ttlMs: 60_000,
+      holder: name,
+      localTimeMs: 1_000,
+      idempotencyKey: randomUUID(),
+    });
+    if (answer.outcome !== 'granted') continue;
+    const { leaseId, fencingToken } = answer.lease;
+    await api.leases.release.mutate({ leaseId, fencingToken });
+  }
+}
+
+async function idsIn(on: TestController): Promise<string[]> {
+  const rows = await on.controller.store.prisma.$queryRaw<{ id: string }[]>`
+    select '1.' || v.id as id from lease_event v order by v.id`;
+  return rows.map(({ id }) => id);
+}
+
+/** Writes events in one statement, without any transition. */
+async function insertEvents(on: TestController, namespace: string, count: number): Promise<void> {
+  await on.controller.store.prisma.$executeRaw`
+    insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor)
+    select 'lease', ${namespace}, 'thing', gen_random_uuid(), n, 'granted', 'test'
+    from generate_series(1, ${count}::int) n`;
+}
+
+/** The stream as server-sent events, by hand. */
+async function openSse(
+  on: TestController,
+  input: object,
+  headers: Record<string, string> = {},
+): Promise<{ response: Response; text: () => string; ended: Promise<void> }> {
+  const { secret } = await on.token('viewer');
+  const leaving = new AbortController();
+  onTestFinished(() => {
+    leaving.abort();
+  });
+  const query = encodeURIComponent(JSON.stringify(input));
+  const response = await fetch(`${on.url}/trpc/events.watch?input=${query}`, {
+    headers: { authorization: `Bearer ${secret}`, accept: 'text/event-stream', ...headers },
+    signal: leaving.signal,
+  });
+  let text = '';
+  const read = async (): Promise<void> => {
+    const decoder = new TextDecoder();
+    try {
+      for await (const chunk of response.body ?? []) text += decoder.decode(chunk as Uint8Array);
+    } catch {
+      // Cut off: what came before counts.
+    }
+  };
+  return { response, text: () => text, ended: read() };
+}
+
+describe('events.watch', () => {
+  test('I12 killed and resumed 100 times under load, from two controllers: no event lost or doubled, order kept', async () => {
+    const one = await startTestController();
+    const two = await startTestController({ databaseUrl: one.databaseUrl });
+    const proxy = await proxyOf(one);
+    const { secret } = await one.token('viewer');
+    const url = `http://${proxy.host}:${String(proxy.port)}`;
+    let client = clientOf(url, secret);
+    let watched = watch(client, { afterId: 'oldest' });
+    const { ids } = watched;
+    const stopping = new AbortController();
+    const apis = await Promise.all([one, two, one, two].map((on) => on.client('client', 'ws')));
+    const working = Promise.all(
+      apis.map((api, at) => work(api, `worker-${String(at)}`, stopping.signal)),
+    );
+
+    for (let kill = 0; kill < 100; kill += 1) {
+      const seen = ids.length;
+      await waitUntil(() => ids.length > seen, SOON);
+      proxy.setTarget(targetOf(kill % 2 === 0 ? two : one));
+      if (kill % 5 === 4) {
+        // The client itself dies, and another one goes on from what it had written down.
+        watched.stop();
+        await client.close();
+        client = clientOf(url, secret);
+        watched = watch(client, { afterId: ids.at(-1) ?? 'oldest' }, watched);
+      } else proxy.cut();
+    }
+    stopping.abort();
+    await working;
+    const expected = await idsIn(one);
+    await waitUntil(() => ids.length >= expected.length, SOON);
+
+    expect(ids).toEqual(expected);
+    expect(expected.length).toBeGreaterThan(400);
+  }, 120_000);
+
+  test('gives what happened in the shape of the contract, with the id that a history shows too', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('viewer');
+    const watched = watch(clientOf(on.url, secret), { afterId: '0' });
+    const api = await on.client('client', 'ws');
+
+    const answer = await api.leases.acquire.mutate({
+      namespace: ['jobs', 'nightly'],
+      key: 'import',
+      ttlMs: 60_000,
+      holder: 'worker',
+      localTimeMs: 1_000,
+    });
+    await waitUntil(() => watched.events.length === 1, SOON);
+    const history = await api.leases.history.query({
+      namespace: ['jobs', 'nightly'],
+      key: 'import',
+    });
+
+    expect(answer.outcome).toBe('granted');
+    expect(watched.events).toEqual(history.items);
+    expect(watched.events[0]).toMatchObject({
+      id: watched.ids[0],
+      at: expect.stringMatching(/Z$/u) as string,
+      face: 'lease',
+      namespace: 'jobs.nightly',
+      name: 'import',
+      kind: 'granted',
+      actor: 'test client',
+      datacenter: 'local',
+    });
+  });
+
+  test('a token that is limited to namespaces gets theirs alone, whatever it asks for', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('viewer', { namespaces: ['team'] });
+    const client = clientOf(on.url, secret);
+    await insertEvents(on, 'other', 1);
+    await insertEvents(on, 'team.a', 1);
+
+    const all = watch(client, { afterId: 'oldest' });
+    const foreign = watch(client, { afterId: 'oldest', namespace: 'other' });
+    const own = watch(client, { afterId: 'oldest', namespace: 'team' });
+    await waitUntil(() => all.events.length >= 1 && own.events.length >= 1, SOON);
+    await insertEvents(on, 'other', 1);
+    await insertEvents(on, 'team', 1);
+    await waitUntil(() => all.events.length >= 2 && own.events.length >= 2, SOON);
+
+    for (const { events } of [all, own]) {
+      expect(events.map(({ namespace }) => namespace)).toEqual(['team.a', 'team']);
+    }
+    expect(foreign.events).toEqual([]);
+  });
+
+  test('a resume from before what is kept, or from another life of the database, says so', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('viewer');
+    const client = clientOf(on.url, secret);
+    await insertEvents(on, 'a', 5);
+    const ids = await idsIn(on);
+    await on.controller.store.prisma.$executeRaw`
+      delete from lease_event where id in (select id from lease_event order by id limit 3)`;
+
+    const compacted = watch(client, { afterId: ids[0] });
+    const otherLife = watch(client, { afterId: '9.1' });
+    const nonsense = watch(client, { afterId: 'x' });
+    await waitUntil(() => compacted.endedWith() && otherLife.endedWith() && nonsense.endedWith());
+    const sse = await openSse(on, { afterId: ids[0] });
+    await waitUntil(() => sse.text().includes('serialized-error'));
+
+    expect(compacted.endedWith()).toBe('events.compacted');
+    expect(otherLife.endedWith()).toBe('events.other_epoch');
+    expect(nonsense.endedWith()).toBe('request.invalid');
+    expect(sse.text()).toContain('"leaseholdCode":"events.compacted"');
+    expect(sse.text()).toContain(`"oldestId":"${String(ids[3])}"`);
+  });
+
+  test('travels as server-sent events, which resume by the header of the browser', async () => {
+    const on = await startTestController();
+    await insertEvents(on, 'a', 3);
+    const ids = await idsIn(on);
+    const sse = await openSse(on, { afterId: 'oldest' });
+    await waitUntil(() => sse.text().includes(`id: ${String(ids[2])}\n`), SOON);
+
+    const resumed = await openSse(on, { afterId: 'oldest' }, { 'last-event-id': String(ids[1]) });
+    await waitUntil(() => resumed.text().includes(`id: ${String(ids[2])}\n`), SOON);
+
+    expect(sse.response.headers.get('content-type')).toContain('text/event-stream');
+    expect(sse.text().match(/^id: .*$/gmu)).toEqual(ids.map((id) => `id: ${id}`));
+    expect(resumed.text().match(/^id: .*$/gmu)).toEqual([`id: ${String(ids[2])}`]);
+  });
+
+  test('a controller that stops cuts its readers off, and they go on at the next one', async () => {
+    const one = await startTestController();
+    const two = await startTestController({ databaseUrl: one.databaseUrl });
+    const proxy = await proxyOf(one);
+    const { secret } = await one.token('viewer');
+    const watched = watch(clientOf(`http://${proxy.host}:${String(proxy.port)}`, secret), {
+      afterId: 'oldest',
+    });
+    const sse = await openSse(one, { afterId: 'oldest' });
+    await insertEvents(one, 'a', 1);
+    await waitUntil(() => watched.events.length === 1 && sse.text().includes('id: '), SOON);
+
+    proxy.setTarget(targetOf(two));
+    await one.controller.close();
+    await sse.ended;
+    await insertEvents(two, 'a', 1);
+    await waitUntil(() => watched.events.length === 2, SOON);
+
+    expect(sse.text()).not.toContain('event: return');
+    expect(watched.ids).toEqual(await idsIn(two));
+    expect(watched.endedWith()).toBeUndefined();
+  });
+
+  test('C59 the lag of the stream is among the metrics while an old transaction holds it back', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('viewer');
+    const holding = new pg.Client({ connectionString: on.databaseUrl });
+    await holding.connect();
+    onTestFinished(() => holding.end());
+    await holding.query('begin; select pg_current_xact_id()');
+    const watched = watch(clientOf(on.url, secret), { afterId: 'oldest' });
+    await insertEvents(on, 'a', 1);
+
+    const metrics = await waitUntil(async () => {
+      const response = await fetch(`${on.url}/metrics`, {
+        headers: { authorization: `Bearer ${secret}` },
+      });
+      const text = await response.text();
+      return /^leasehold_event_stream_lag_ms [1-9]/mu.test(text) && /readers 1$/mu.test(text)
+        ? text
+        : undefined;
+    }, SOON);
+    expect(watched.events).toEqual([]);
+    await holding.query('rollback');
+    await waitUntil(() => watched.events.length === 1, SOON);
+
+    expect(metrics).toContain('leasehold_event_readers 1');
+  });
+});
