@@ -65,7 +65,7 @@ describe('fetch under a lease', () => {
     await lease.run(() => createLeaseFetch()(service.url, { headers: { 'x-own': '1' } }));
 
     expect(service.headers[0]).toMatchObject({
-      [REMAINING_HEADER]: String(lease.remainingMs()),
+      [REMAINING_HEADER]: String(lease.remainingMs() - 100),
       'x-own': '1',
     });
   });
@@ -116,7 +116,7 @@ describe('the link of tRPC', () => {
     const failure = lease.run(() => failureOf(client.work.query()));
     await expect.poll(() => service.headers.length).toBe(1);
 
-    expect(service.headers[0]?.[REMAINING_HEADER]).toBe(String(lease.remainingMs()));
+    expect(service.headers[0]?.[REMAINING_HEADER]).toBe(String(lease.remainingMs() - 100));
     wire.weather = 'silent';
     await clock.advance(TTL_MS);
     expect(await failure).toMatchObject({ cause: { code: 'lease.lost' } });

@@ -153,16 +153,18 @@ export class HeldLease implements Lease {
   }
 
   remainingMs(): number {
-    if (this.#state !== 'held') return 0;
-    const leftMs = this.#keeper.deadlines.softTerminateAtMs - this.#machine.clock.nowMs();
-    return Math.max(0, Math.min(leftMs, this.#outer?.remainingMs() ?? Infinity));
+    return this.#leftMs(this.loseAtMs);
   }
 
   run<T>(fn: () => T): T {
     return runInContext(
       {
         signal: this.signal,
-        remainingMs: () => (this.#state === 'released' ? Infinity : this.remainingMs()),
+        // What is called is to stop when the signal aborts here, or sooner.
+        remainingMs: () =>
+          this.#state === 'released'
+            ? Infinity
+            : this.#leftMs(this.#keeper.deadlines.softTerminateAtMs),
         holds: (scopeId) => this.#state === 'held' && this.scopeId === scopeId,
       },
       fn,
@@ -220,6 +222,12 @@ export class HeldLease implements Lease {
   /** The client was closed: nobody renews it any more. */
   abandon(): void {
     this.#lose(new LeaseLost('unreachable', { grant: this.#grant() }));
+  }
+
+  #leftMs(deadlineMs: number): number {
+    if (this.#state !== 'held') return 0;
+    const leftMs = deadlineMs - this.#machine.clock.nowMs();
+    return Math.max(0, Math.min(leftMs, this.#outer?.remainingMs() ?? Infinity));
   }
 
   #mayAct(nowMs: number): boolean {

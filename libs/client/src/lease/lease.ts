@@ -42,7 +42,10 @@ export interface Lease extends AsyncDisposable {
    * @throws {LeaseLost}
    */
   confirm(): Promise<void>;
-  /** How long it may be acted on unless it is renewed; 0 when it is over. Milliseconds. */
+  /**
+   * How long until the holder's own deadline, unless it is renewed; 0 when it is over. Milliseconds.
+   * The signal aborts up to 100 ms before that.
+   */
   remainingMs(): number;
   /**
    * Runs `fn` with the lease in its context: calls and leases within are cancelled when it is lost.
