@@ -1,0 +1,416 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import {
+  createTestDatabase,
+  startControllerProcess,
+  startFaultProxy,
+  waitUntil,
+  type ControllerProcess,
+  type FaultProxy,
+} from '@leasehold/testing';
+import { createBootClock } from '@leasehold/service-kit/boot-clock';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createLeasehold, type Leasehold, type LeaseholdOptions } from './leasehold.ts';
+import { LeaseHeldError, LeaseLost, LeaseRevoked } from './lease/lease-errors.ts';
+import { EnvironmentVetoedError } from './environments.ts';
+import type { Lease } from './lease/lease.ts';
+
+let controller: ControllerProcess;
+let token: string;
+let operator: Leasehold;
+const ending: (() => Promise<unknown>)[] = [];
+
+beforeAll(async () => {
+  const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-client-'));
+  const database = await createTestDatabase();
+  controller = await startControllerProcess({ databaseUrl: database.url, home });
+  const text = await readFile(path.join(home, 'credentials.json'), 'utf8');
+  const credentials = JSON.parse(text) as { client: string; operator: string };
+  token = credentials.client;
+  operator = createLeasehold({ url: controller.url, token: credentials.operator });
+  ending.push(
+    () => operator.close(),
+    () => controller.stop(),
+    () => database.drop(),
+    () => rm(home, { recursive: true }),
+  );
+});
+
+afterAll(async () => {
+  for (const end of ending) await end();
+});
+
+function aClient(options: Partial<LeaseholdOptions> = {}): Leasehold {
+  const client = createLeasehold({ url: controller.url, token, ...options });
+  onTestFinished(() => client.close());
+  return client;
+}
+
+async function aProxy(): Promise<FaultProxy> {
+  const proxy = await startFaultProxy({ host: '127.0.0.1', port: controller.port });
+  onTestFinished(() => proxy.close());
+  return proxy;
+}
+
+const urlOf = (proxy: FaultProxy): string => `http://${proxy.host}:${String(proxy.port)}`;
+
+const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => 'no failure',
+    (error: unknown) => error,
+  );
+
+/** Fulfilled with the reason when the signal aborts. */
+function endOf(signal: AbortSignal): Promise<unknown> {
+  return new Promise((resolve) => {
+    const tell = (): void => {
+      resolve(signal.reason);
+    };
+    if (signal.aborted) tell();
+    else signal.addEventListener('abort', tell, { once: true });
+  });
+}
+
+describe.each(['ws', 'http'] as const)('leases over %s', (transport) => {
+  test('C1 C26 C30 are granted, refuse others with who holds them, and are free when released', async () => {
+    const key = randomUUID();
+    const alice = aClient({ transport, holder: 'alice' }).defineLease(['user', 'update']);
+    const bob = aClient({ transport, holder: 'bob' }).defineLease(['user', 'update']);
+    const lease = await alice.acquire(key, { comment: 'at work' });
+
+    const refused = await failureOf(bob.acquire(key, { waitMs: 0 }));
+
+    expect(refused).toBeInstanceOf(LeaseHeldError);
+    expect(refused).toMatchObject({ by: 'alice', comment: 'at work', waiters: 0 });
+    expect(await lease.release()).toBe('released');
+    await using next = await bob.acquire(key, { waitMs: 0 });
+    expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(lease.fencingToken));
+  });
+
+  test('are waited for in line', async () => {
+    const key = randomUUID();
+    const definition = aClient({ transport }).defineLease(['line']);
+    const first = await definition.acquire(key);
+    const second = definition.acquire(key, { waitMs: 20_000 });
+    await waitUntil(async () => (await waiters('line', key)).length === 1);
+
+    await first.release();
+
+    await using lease = await second;
+    expect(lease.isHeld).toBe(true);
+  });
+
+  test('are given up when their signal aborts: no ticket and no grant is left', async () => {
+    const key = randomUUID();
+    const definition = aClient({ transport }).defineLease(['line']);
+    await using _first = await definition.acquire(key);
+    const giveUp = new AbortController();
+    const waiting = failureOf(definition.acquire(key, { waitMs: 60_000, signal: giveUp.signal }));
+    await waitUntil(async () => (await waiters('line', key)).length === 1);
+
+    giveUp.abort(new Error('enough'));
+
+    expect(await waiting).toMatchObject({ message: 'enough' });
+    await waitUntil(async () => (await waiters('line', key)).length === 0);
+  });
+
+  test('C12 C17 are renewed for longer than their TTL, with their token unchanged', async () => {
+    const key = randomUUID();
+    const definition = aClient({ transport }).defineLease(['long'], { ttlMs: 1_500 });
+    await using lease = await definition.acquire(key);
+    const first = await view('long', key);
+
+    const renewedOften = await waitUntil(async () => {
+      const seen = await view('long', key);
+      return Date.parse(seen.expiresAt) > Date.parse(first.expiresAt) + 3_000 ? seen : undefined;
+    });
+
+    expect(lease.isHeld).toBe(true);
+    expect(renewedOften).toMatchObject({
+      leaseId: lease.leaseId,
+      fencingToken: lease.fencingToken,
+    });
+  });
+
+  test('a thousand at once travel together, each with its own answer', async () => {
+    const definition = aClient({ transport }).defineLease(['many']);
+    const prefix = randomUUID();
+
+    const leases = await Promise.all(
+      Array.from({ length: 1_000 }, (_, nth) => definition.acquire(`${prefix}-${String(nth)}`)),
+    );
+
+    expect(new Set(leases.map(({ leaseId }) => leaseId)).size).toBe(1_000);
+    expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual(
+      leases.map(() => 'released'),
+    );
+  });
+});
+
+describe('revocation', () => {
+  test('I15 reaches the holder within a second', async () => {
+    const key = randomUUID();
+    const lease = await aClient().defineLease(['revoked']).acquire(key);
+    await sessionIsOpen();
+    const ended = endOf(lease.signal);
+    const sentAtMs = performance.now();
+
+    await operator.api.leases.revoke.mutate({
+      leaseId: lease.leaseId,
+      mode: 'force',
+      reason: 'maintenance',
+    });
+
+    expect(await ended).toBeInstanceOf(LeaseRevoked);
+    expect(performance.now() - sentAtMs).toBeLessThan(1_500);
+    expect(lease.signal.reason).toMatchObject({ note: 'maintenance' });
+    expect(await lease.release()).toBe('revoked');
+  });
+
+  test('C15 a blocked renewal is announced at once', async () => {
+    const lease = await aClient().defineLease(['blocked']).acquire(randomUUID());
+    await sessionIsOpen();
+    const announced = endOf(lease.revoking);
+
+    await operator.api.leases.revoke.mutate({
+      leaseId: lease.leaseId,
+      mode: 'graceful',
+      reason: 'drain',
+    });
+
+    expect(await announced).toMatchObject({ name: 'LeaseRevoking' });
+    expect(lease.isHeld).toBe(true);
+    await lease.release();
+  });
+
+  /** The subscription leaves with the first wish; what is revoked before it began is seen at renewal. */
+  async function sessionIsOpen(): Promise<void> {
+    await operator.api.leases.list.query({ namespace: 'revoked' });
+  }
+});
+
+describe('a network that fails', () => {
+  test('I4 every one of 50 cut-off clients has aborted its signal by its own deadline', async () => {
+    const clock = createBootClock();
+    const proxy = await aProxy();
+    const cutOff = await Promise.all(
+      Array.from({ length: 50 }, async (_, nth) => {
+        const client = aClient({ url: urlOf(proxy), clock });
+        const ttlMs = 2_000 + 20 * nth;
+        const lease = await client.defineLease(['cut', 'off'], { ttlMs }).acquire(randomUUID());
+        return { lease, ended: deadlineOf(lease, clock.nowMs.bind(clock)) };
+      }),
+    );
+    expect(cutOff.every(({ lease }) => lease.isHeld)).toBe(true);
+
+    proxy.drop();
+    const ends = await Promise.all(cutOff.map(({ ended }) => ended));
+
+    expect(ends.filter(({ lateMs }) => lateMs > 0)).toEqual([]);
+    expect(ends.every(({ reason }) => reason instanceof LeaseLost)).toBe(true);
+    // What was cut off for a while finds out what became of its lease, and never hangs.
+    const reports = await Promise.all(cutOff.map(({ lease }) => lease.release()));
+    expect(new Set(reports)).toEqual(new Set(['unknown']));
+  });
+
+  test('C29 a dropped connection releases nothing; the holder goes on over the next one', async () => {
+    const proxy = await aProxy();
+    const key = randomUUID();
+    const lease = await aClient({ url: urlOf(proxy) })
+      .defineLease(['dropped'], { ttlMs: 3_000 })
+      .acquire(key);
+    const before = await view('dropped', key);
+
+    proxy.cut();
+
+    const after = await waitUntil(async () => {
+      const seen = await view('dropped', key);
+      return seen.expiresAt > before.expiresAt ? seen : undefined;
+    });
+    expect(after.leaseId).toBe(lease.leaseId);
+    expect(lease.isHeld).toBe(true);
+    await lease.release();
+  });
+
+  test.each(['ws', 'http'] as const)(
+    'F18 over %s a reply that is lost neither leaks nor doubles a grant',
+    async (transport) => {
+      const proxy = await aProxy();
+      const key = randomUUID();
+      const definition = aClient({ url: urlOf(proxy), transport }).defineLease(['lost', 'reply']);
+      await (await definition.acquire(randomUUID())).release();
+      proxy.drop('down');
+      const acquired = definition.acquire(key);
+      await waitUntil(
+        async () =>
+          (await operator.api.leases.get.query({ namespace: 'lost.reply', key })) !== null,
+      );
+
+      proxy.heal();
+
+      await using lease = await acquired;
+      const { items } = await operator.api.leases.history.query({ namespace: 'lost.reply', key });
+      expect(items.map(({ kind, leaseId }) => [kind, leaseId])).toEqual([
+        ['granted', lease.leaseId],
+      ]);
+    },
+  );
+
+  test('F18 who gives up on a lost reply leaves no grant behind', async () => {
+    const proxy = await aProxy();
+    const key = randomUUID();
+    const definition = aClient({ url: urlOf(proxy) }).defineLease(['given', 'up']);
+    await (await definition.acquire(randomUUID())).release();
+    proxy.drop('down');
+    const giveUp = new AbortController();
+    const failure = failureOf(definition.acquire(key, { signal: giveUp.signal }));
+    await waitUntil(async () => (await view('given.up', key)).phase === 'held');
+
+    giveUp.abort(new Error('enough'));
+    await failure;
+    proxy.heal();
+
+    await waitUntil(async () => (await view('given.up', key)).phase === 'free');
+    expect(await failure).toMatchObject({ message: 'enough' });
+  });
+
+  test('C28 a release after loss says what became of the lease', async () => {
+    const proxy = await aProxy();
+    const key = randomUUID();
+    const lease = await aClient({ url: urlOf(proxy) })
+      .defineLease(['lost'], { ttlMs: 1_000 })
+      .acquire(key);
+    proxy.drop();
+    await endOf(lease.signal);
+    await using _next = await aClient().defineLease(['lost']).acquire(key);
+    proxy.heal();
+
+    expect(await lease.release()).toBe('expired');
+    expect((await view('lost', key)).phase).toBe('held');
+  });
+});
+
+describe('environments', () => {
+  test('C30 one holder at a time, who says what for, and nothing is renewed unless asked', async () => {
+    const environment = ['team', randomUUID()];
+    const client = aClient({ holder: 'host-1' });
+    await using granted = await client.environments.tryAcquire(environment, {
+      action: 'deploy',
+      comment: 'release 7',
+      durationMs: 30_000,
+    });
+
+    const refused = await client.environments.tryAcquire(environment, { action: 'migrate' });
+
+    expect(granted.outcome).toBe('granted');
+    expect(refused).toMatchObject({
+      outcome: 'held',
+      by: 'host-1',
+      action: 'deploy',
+      comment: 'release 7',
+    });
+  });
+
+  test('one with renew outlives its duration', async () => {
+    const environment = randomUUID();
+    const client = aClient();
+    const attempt = await client.environments.tryAcquire(environment, {
+      action: 'deploy',
+      durationMs: 1_500,
+      renew: true,
+    });
+    if (attempt.outcome !== 'granted') throw new Error('held');
+    const before = await operator.api.environments.get.query({ environment });
+
+    await waitUntil(async () => {
+      const seen = await operator.api.environments.get.query({ environment });
+      return Date.parse(seen?.expiresAt ?? '') > Date.parse(before?.expiresAt ?? '') + 2_000;
+    });
+
+    expect(attempt.lease.isHeld).toBe(true);
+    await attempt.lease.release();
+  });
+
+  test('withEnvironmentLease records, or says who is there or what was against it', async () => {
+    const environment = randomUUID();
+    const client = aClient();
+    const use = (veto: () => string | null): Promise<string> =>
+      client.withEnvironmentLease(environment, {
+        action: 'deploy',
+        veto,
+        record: (lease) => lease.fencingToken,
+      });
+
+    expect(await use(() => null)).toMatch(/^\d+$/u);
+    expect(await failureOf(use(() => 'a test runs'))).toBeInstanceOf(EnvironmentVetoedError);
+    const inside = await client.withEnvironmentLease(environment, {
+      action: 'deploy',
+      record: () => failureOf(use(() => null)),
+    });
+    expect(inside).toBeInstanceOf(LeaseHeldError);
+  });
+});
+
+describe('what else a service calls', () => {
+  test('its declarations are seen by people', async () => {
+    const name = `d${randomUUID()}`;
+    aClient().defineLease([name], { ttlMs: 5_000, description: 'of a test' });
+
+    const declared = await waitUntil(async () => {
+      const { items } = await operator.api.leases.declared.query({ limit: 500 });
+      return items.find(({ namespace }) => namespace === name);
+    });
+
+    expect(declared).toMatchObject({ ttlMs: 5_000, description: 'of a test' });
+  });
+
+  test('keys.connect has errors with their codes', async () => {
+    expect(await failureOf(aClient().keys.connect({ key: { name: randomUUID() } }))).toMatchObject({
+      name: 'LeaseholdCallError',
+      code: 'key.unheld',
+    });
+    expect(
+      await failureOf(
+        aClient().keys.connect({ key: { name: randomUUID() }, spawn: { program: 'none' } }),
+      ),
+    ).toMatchObject({ code: 'spawn.no_drone' });
+  });
+
+  test('backends.watch of what there is not is an error with its code', async () => {
+    const states = aClient().backends.watch(randomUUID());
+
+    const failure = await failureOf(
+      (async () => {
+        for await (const _state of states);
+      })(),
+    );
+
+    expect(failure).toMatchObject({ code: 'backend.not_found' });
+  });
+});
+
+async function view(namespace: string, key: string) {
+  const seen = await operator.api.leases.get.query({ namespace, key });
+  if (seen === null) throw new Error(`nothing is known of ${namespace}/${key}`);
+  return seen;
+}
+
+async function waiters(namespace: string, key: string): Promise<unknown[]> {
+  return (await operator.api.leases.waiters.query({ namespace, key })).items;
+}
+
+/** When the signal aborts, and by how much that is after the deadline that held then. */
+async function deadlineOf(
+  lease: Lease,
+  nowMs: () => number,
+): Promise<{ reason: unknown; lateMs: number }> {
+  let deadlineMs = 0;
+  const look = setInterval(() => {
+    deadlineMs = Math.max(deadlineMs, nowMs() + lease.remainingMs());
+  }, 20);
+  const reason = await endOf(lease.signal);
+  clearInterval(look);
+  return { reason, lateMs: nowMs() - deadlineMs };
+}
