@@ -1,22 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { leaseholdErrorOf } from '@leasehold/client';
 import { waitUntil } from '@leasehold/testing';
-import { startTestController, type TestController } from './testing/test-controller.ts';
+import { metric } from './testing/metric.ts';
+import { startTestController } from './testing/test-controller.ts';
 import { startTestDrone } from './testing/test-drone.ts';
-
-async function metricsOf(on: TestController): Promise<string[]> {
-  const { secret } = await on.token('viewer');
-  const response = await fetch(`${on.url}/metrics`, {
-    headers: { authorization: `Bearer ${secret}` },
-  });
-  return (await response.text()).split('\n');
-}
-
-/** The value of a metric, by its name and labels as they are printed. */
-async function metric(on: TestController, name: string): Promise<number> {
-  const line = (await metricsOf(on)).find((found) => found.startsWith(`${name} `));
-  return line === undefined ? 0 : Number(line.slice(name.length + 1));
-}
 
 describe('metrics', () => {
   test('C36 grants and refusals are counted by what the key was before: free, active, expired', async () => {
@@ -88,6 +75,34 @@ describe('stopping', () => {
 
       expect(await waiting).toBe('request.outcome_unknown');
       expect(performance.now() - startedAt).toBeLessThan(5_000);
+    },
+  );
+
+  test.each(['http', 'ws'] as const)(
+    'a call over %s that stands in line for a lease does not hold up the end of its controller',
+    async (transport) => {
+      const on = await startTestController();
+      const wanted = { namespace: [], key: 'a', ttlMs: 60_000, holder: 'h', localTimeMs: 1 };
+      const client = await on.client('client', transport);
+      await client.leases.acquire.mutate(wanted);
+      const sessions = await on.client('client', 'ws');
+      const session = sessions.leases.session.subscribe(
+        { clientId: 'c' },
+        { onData: () => undefined },
+      );
+      await waitUntil(async () => (await metric(on, 'leasehold_lease_sessions')) === 1);
+      const waiting = client.leases.acquire.mutate({ ...wanted, waitMs: 120_000 }).then(
+        () => 'answered',
+        (error: unknown) => leaseholdErrorOf(error)?.code,
+      );
+      await waitUntil(async () => (await metric(on, 'leasehold_waiters{face="lease"}')) === 1);
+      const startedAt = performance.now();
+
+      await on.controller.close();
+
+      expect(await waiting).toBe('request.outcome_unknown');
+      expect(performance.now() - startedAt).toBeLessThan(5_000);
+      session.unsubscribe();
     },
   );
 });
