@@ -20,6 +20,7 @@ import { addEnvHistory } from './commands/env/history.ts';
 import { addEnvLs } from './commands/env/ls.ts';
 import { addEnvRevoke } from './commands/env/revoke.ts';
 import { addEnvShow } from './commands/env/show.ts';
+import { addEventsTail } from './commands/events/tail.ts';
 import { addKeysAllowRenewal } from './commands/keys/allow-renewal.ts';
 import { addKeysBlockRenewal } from './commands/keys/block-renewal.ts';
 import { addKeysHistory } from './commands/keys/history.ts';
@@ -106,6 +107,7 @@ const GROUPS: readonly (readonly [
     [addDronesLs, addDronesShow, addDronesDrain, addDronesUndrain, addDronesMarkLost],
   ],
   ['tokens', 'Make and end API tokens', [addTokensCreate, addTokensLs, addTokensRevoke]],
+  ['events', 'Follow what happens', [addEventsTail]],
   ['audit', 'Look at what operators did', [addAuditLs]],
   ['config', 'Look at the configuration', [addConfigPrint]],
 ];

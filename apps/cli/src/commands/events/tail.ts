@@ -1,0 +1,120 @@
+import { leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
+import { EVENT_KINDS, FACES, type EventKind, type Face } from '@leasehold/keys-core';
+import { Option, type Command } from 'commander';
+import type { Cli } from '../../cli.ts';
+import { usageFailure } from '../../failure.ts';
+import { printable } from '../../output/printable.ts';
+import { scopeText } from '../../scope.ts';
+import type { EventView } from '../../views.ts';
+
+/** After a failure of the controller's that may pass, such as a database that is away. */
+const RETRY_MS = 1_000;
+
+interface TailOptions {
+  readonly after?: string;
+  readonly face?: Face;
+  readonly namespace?: string;
+  readonly name?: string;
+  readonly kind?: EventKind[];
+}
+
+type Filter = Omit<
+  NonNullable<Parameters<ControllerApi['events']['watch']['subscribe']>[0]>,
+  'afterId' | 'lastEventId'
+>;
+
+/** `leasehold events tail`: what happens from now on, or happened after an event, until Ctrl-C. */
+export function addEventsTail(cli: Cli, parent: Command): void {
+  cli
+    .leaf(parent, 'tail', 'Show what happens to keys, leases and environments, as it happens')
+    .option('--after <id>', 'go on after this event, or after `oldest`; from now on unless given')
+    .addOption(new Option('--face <face>', 'of this kind of thing only').choices(FACES))
+    .option('--namespace <namespace>', 'in this namespace and its children only')
+    .option('--name <name>', 'of this name only')
+    .option('--kind <kind>', `of this kind only; may be repeated: ${EVENT_KINDS.join(', ')}`, kinds)
+    .action(async (options: TailOptions) => {
+      const { after, face, namespace, name, kind } = options;
+      // Over HTTP first, which says at once when nobody answers. And so it is known from where to go
+      // on when the connection breaks before the first event.
+      const head = await cli.client().events.head.query();
+      await follow(cli, after ?? head.lastId, { face, namespace, name, kinds: kind });
+    });
+}
+
+/** Prints event after event, whatever happens to the connection, until it is asked to stop. */
+async function follow(cli: Cli, startId: string, filter: Filter): Promise<void> {
+  const client = cli.client('ws');
+  const stop = cli.context.signal();
+  let afterId = startId;
+  const onEvent = (id: string, event: EventView): void => {
+    afterId = id;
+    cli.show(event, () => eventText(event));
+  };
+  while (!stop.aborted) {
+    try {
+      await watchOnce(client, { ...filter, afterId }, { stop, onEvent });
+    } catch (error) {
+      if (leaseholdErrorOf(error)?.retryable !== true) throw error;
+      await pause(RETRY_MS, stop);
+    }
+  }
+}
+
+function watchOnce(
+  client: ControllerApi,
+  input: Filter & { readonly afterId: string },
+  on: { readonly stop: AbortSignal; onEvent(id: string, event: EventView): void },
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const subscription = client.events.watch.subscribe(input, {
+      onData: ({ id, data }) => {
+        on.onEvent(id, data);
+      },
+      onError: (error) => {
+        on.stop.removeEventListener('abort', leave);
+        reject(error);
+      },
+      onComplete: () => {
+        on.stop.removeEventListener('abort', leave);
+        resolve();
+      },
+    });
+    const leave = (): void => {
+      subscription.unsubscribe();
+      resolve();
+    };
+    on.stop.addEventListener('abort', leave, { once: true });
+  });
+}
+
+function pause(ms: number, stop: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      clearTimeout(timer);
+      stop.removeEventListener('abort', finish);
+      resolve();
+    };
+    const timer = setTimeout(finish, ms);
+    stop.addEventListener('abort', finish);
+  });
+}
+
+/** Adds one more kind to those that were named before. */
+function kinds(text: string, before: readonly EventKind[] = []): EventKind[] {
+  const kind = EVENT_KINDS.find((known) => known === text);
+  if (kind === undefined) {
+    throw usageFailure(`--kind must be one of ${EVENT_KINDS.join(', ')}, not "${text}".`);
+  }
+  return [...before, kind];
+}
+
+const FACE_WIDTH = Math.max(...FACES.map((face) => face.length));
+const KIND_WIDTH = Math.max(...EVENT_KINDS.map((kind) => kind.length));
+
+/** One line; its first word is the id, to go on from. */
+function eventText(event: EventView): string {
+  const { id, at, face, kind, fencingToken, actor, reason } = event;
+  const what = [face.padEnd(FACE_WIDTH), kind.padEnd(KIND_WIDTH), scopeText(event)];
+  const who = `by ${printable(actor)}${reason === null ? '' : `: ${printable(reason)}`}`;
+  return [id, at, ...what, `token ${fencingToken}`, who].join('  ');
+}
