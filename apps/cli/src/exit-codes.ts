@@ -23,7 +23,5 @@ export const RUN_EXIT_CODES = {
   notFound: 127,
 } as const;
 
-export type RunExitCode = (typeof RUN_EXIT_CODES)[keyof typeof RUN_EXIT_CODES];
-
 /** A process that a signal has ended, as shells number it: 128 and the number of the signal. */
 export const SIGNAL_EXIT_CODE = 128;

@@ -1,5 +1,10 @@
 import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
-import { isUnreachable, LeaseholdCallError, leaseholdErrorOf } from '@leasehold/client';
+import {
+  isUnreachable,
+  LeaseholdCallError,
+  leaseholdErrorOf,
+  UnreachableError,
+} from '@leasehold/client';
 import { CommanderError } from 'commander';
 import { EXIT_CODES, type ExitCode } from './exit-codes.ts';
 import { CliFailure, unreachable, usageFailure } from './failure.ts';
@@ -32,23 +37,9 @@ const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
 export function failureOf(error: unknown, controllerUrl?: string): CliFailure {
   if (error instanceof CliFailure) return error;
   if (error instanceof CommanderError) return usageFailure(error.message.replace(/^error: /u, ''));
-  if (error instanceof LeaseError) return ofCode(error.code, error.message, error);
-  if (error instanceof LeaseholdCallError && error.code !== 'request.unreachable') {
-    return ofCode(error.code, error.message, {
-      details: error.details,
-      incidentId: error.incidentId ?? undefined,
-      cause: error,
-    });
-  }
-  const answered = leaseholdErrorOf(error);
-  if (answered !== undefined && isErrorCode(answered.code)) {
-    return ofCode(answered.code, messageOf(error), {
-      details: answered.details,
-      incidentId: answered.incidentId ?? undefined,
-      cause: error,
-    });
-  }
-  if (error instanceof LeaseholdCallError || isUnreachable(error) || isConnectionError(error)) {
+  const answered = answeredFailure(error);
+  if (answered !== undefined) return answered;
+  if (isUnanswered(error)) {
     const place = controllerUrl ?? 'its address';
     return unreachable(
       `No controller answers at ${place}.`,
@@ -61,6 +52,23 @@ export function failureOf(error: unknown, controllerUrl?: string): CliFailure {
     exitCode: EXIT_CODES.refused,
     cause: error,
   });
+}
+
+/** What says a code of the registry; {@link isUnanswered} comes after it. */
+function answeredFailure(error: unknown): CliFailure | undefined {
+  if (error instanceof LeaseError) return ofCode(error.code, error.message, error);
+  const answered = error instanceof LeaseholdCallError ? error : leaseholdErrorOf(error);
+  if (answered === undefined || !isErrorCode(answered.code)) return undefined;
+  if (answered.code === 'request.unreachable') return undefined;
+  return ofCode(answered.code, messageOf(error), {
+    details: answered.details,
+    incidentId: answered.incidentId ?? undefined,
+    cause: error,
+  });
+}
+
+function isUnanswered(error: unknown): boolean {
+  return error instanceof UnreachableError || isUnreachable(error) || isConnectionError(error);
 }
 
 function ofCode(

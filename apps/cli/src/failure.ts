@@ -1,12 +1,13 @@
-import { EXIT_CODES, type ExitCode, type RunExitCode } from './exit-codes.ts';
+import { EXIT_CODES } from './exit-codes.ts';
 
 /**
  * What a command ends with when it could not do what was asked: a sentence that says what is wrong,
- * and a hint that says what to do about it. `code` is what programs read.
+ * and a hint that says what to do about it. `code` is what programs read; `exitCode` is one of
+ * {@link EXIT_CODES}, or what `leases run` ends with besides.
  */
 export class CliFailure extends Error {
   readonly code: string;
-  readonly exitCode: ExitCode | RunExitCode;
+  readonly exitCode: number;
   readonly hint: string | undefined;
   readonly retryable: boolean;
   readonly details: Readonly<Record<string, unknown>>;
@@ -16,7 +17,7 @@ export class CliFailure extends Error {
     message: string,
     failure: {
       code: string;
-      exitCode: ExitCode | RunExitCode;
+      exitCode: number;
       hint?: string | undefined;
       retryable?: boolean | undefined;
       details?: Readonly<Record<string, unknown>> | undefined;

@@ -21,8 +21,12 @@ const FIRST_COLUMNS = {
 const COLUMNS: readonly Column<LeaseView>[] = [
   { head: 'phase', text: (lease) => lease.phase },
   { head: 'remaining', text: remainingText, align: 'right' },
-  { head: 'holder', text: (lease) => printableOr(lease.holder) },
-  { head: 'action', text: (lease) => printableOr(lease.action, '') },
+  // Of what is free, the last holder is of no use to somebody who looks for the present one.
+  { head: 'holder', text: (lease) => (lease.phase === 'free' ? '-' : printableOr(lease.holder)) },
+  {
+    head: 'action',
+    text: (lease) => (lease.phase === 'free' ? '' : printableOr(lease.action, '')),
+  },
   { head: 'token', text: (lease) => lease.fencingToken },
   { head: 'granted', text: (lease) => agoText(lease.grantedAt, lease.asOf) },
   {
@@ -30,7 +34,10 @@ const COLUMNS: readonly Column<LeaseView>[] = [
     text: (lease) => (lease.waiters === 0 ? '' : String(lease.waiters)),
     align: 'right',
   },
-  { head: 'comment', text: (lease) => printableOr(lease.comment, '') },
+  {
+    head: 'comment',
+    text: (lease) => (lease.phase === 'free' ? '' : printableOr(lease.comment, '')),
+  },
 ];
 
 /** Leases or environments, one per line. */

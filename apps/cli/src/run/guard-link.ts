@@ -7,7 +7,7 @@ import type {
   GuardReport,
   StopCause,
 } from './guard-protocol.ts';
-import { signalGroup } from './launch-command.ts';
+import { signalSession } from './command-session.ts';
 
 /** What a guard is asked to run. */
 export interface GuardedCommand {
@@ -25,6 +25,11 @@ export type GuardedEnd = CommandEnd & { readonly atMs: number };
 /** What is sent to a guard, and what it answers. */
 export interface GuardLink {
   /**
+   * Waits until it can start a command at once.
+   * @throws {CliFailure} `run.not_started`.
+   */
+  ready(): Promise<void>;
+  /**
    * Starts the command.
    * @returns how it ended; when the guard itself was killed, so was the command.
    * @throws {CliFailure} `run.not_started`.
@@ -32,15 +37,16 @@ export interface GuardLink {
   run(what: GuardedCommand): Promise<GuardedEnd>;
   /** Moves the deadlines; earlier ones, and any after stopping has begun, are not taken. */
   extend(deadlines: GuardDeadlines): void;
-  signal(signal: NodeJS.Signals): void;
+  /** Passes a signal on to the command. Fulfilled when it is on its way. */
+  signal(signal: NodeJS.Signals): Promise<void>;
   stop(kind: 'soft' | 'hard'): void;
-  /** Kills the command without the guard: for one that does not do its work. */
+  /** Kills the command without its guard: for one that does not do its work. */
   kill(): void;
   /** Ends the guard. A command that still runs is stopped by it first. */
   close(): void;
 }
 
-/** Starts a guard, which is ready by the time that a lease is granted. `nowMs` reads the boot clock. */
+/** Starts a guard. `nowMs` reads the boot clock. */
 export function startGuard(program: string, nowMs: () => number): GuardLink {
   const child = fork(program, ['leases', 'guard'], {
     // A session of its own: what the terminal sends to this process is passed on by this process.
@@ -56,17 +62,26 @@ export function startGuard(program: string, nowMs: () => number): GuardLink {
     if (report.type === 'stopping') onStopping?.(report.kind, report.cause);
   });
   const kill = (): void => {
-    if (commandPid !== undefined) signalGroup(commandPid, 'SIGKILL');
+    if (commandPid !== undefined) signalSession(commandPid, 'SIGKILL');
   };
-  const send = (order: GuardOrder): void => {
-    if (child.connected) child.send(order, () => undefined);
-  };
+  const send = (order: GuardOrder): Promise<void> =>
+    new Promise((resolve) => {
+      if (!child.connected) resolve();
+      // One that is gone has nothing left to do what is ordered with; its end says so.
+      else
+        {child.send(order, () => {
+          resolve();
+        });}
+    });
 
   return {
+    async ready() {
+      const { type } = await reports.until('ready');
+      if (type === 'gone') throw notStarted('its guard has ended');
+    },
     async run({ onStopping: told, ...start }) {
       onStopping = told;
-      await reports.until('ready');
-      send({ type: 'start', ...start });
+      void send({ type: 'start', ...start });
       const last = await reports.until('ended', 'not_started');
       if (last.type === 'ended') return last;
       kill();
@@ -74,15 +89,9 @@ export function startGuard(program: string, nowMs: () => number): GuardLink {
       if (commandPid !== undefined) return { exitCode: null, signal: 'SIGKILL', atMs: nowMs() };
       throw notStarted(last.type === 'not_started' ? last.problem : 'its guard has ended');
     },
-    extend: (deadlines) => {
-      send({ type: 'extend', deadlines });
-    },
-    signal: (signal) => {
-      send({ type: 'signal', signal });
-    },
-    stop: (kind) => {
-      send({ type: 'stop', kind });
-    },
+    extend: (deadlines) => void send({ type: 'extend', deadlines }),
+    signal: (signal) => send({ type: 'signal', signal }),
+    stop: (kind) => void send({ type: 'stop', kind }),
     kill,
     close: () => {
       if (child.connected) child.disconnect();

@@ -1,19 +1,19 @@
 /**
  * Who watches over a command that runs under a lease.
  *
- *   leasehold leases run ──IPC──▶ guard ──parent of──▶ the command, leader of a process group
+ *   leasehold leases run ──IPC──▶ guard ──parent of──▶ the command, leader of a session
  *
  * The command line holds and renews the lease; the guard, a process of its own, runs the command and
  * ends it in time, whatever becomes of the command line:
  *
- * - SIGTERM to the group at `softAtMs`, SIGKILL at `hardAtMs`. Every renewal moves both.
+ * - SIGTERM to the session at `softAtMs`, SIGKILL at `hardAtMs`. Every renewal moves both.
  * - The channel closes when the command line is killed: SIGTERM at once, SIGKILL at `hardAtMs`.
  * - A command line that is stopped, or hangs, moves no deadline: they pass.
  * - After the machine slept the guard's first look at the clock comes before anything else it does.
  * - When the guard itself is killed, the kernel kills the command (where `setpriv` is installed), and
- *   the command line kills the rest of the group.
+ *   the command line kills the rest of the session.
  *
- * Stopping is final: no later deadline is taken once SIGTERM was sent. What is left of the group when
+ * Stopping is final: no later deadline is taken once SIGTERM was sent. What is left of the session when
  * the command has ended is killed, so that nothing of it runs on when the lease is given back.
  *
  * Both processes read one clock, the machine's time since boot: its readings may be sent.

@@ -3,7 +3,17 @@ import type { CommandEnd, GuardReport } from './guard-protocol.ts';
 import { Guard } from './guard.ts';
 
 /** A guard whose clock and whose command the test owns. */
-function guarded() {
+function guarded(): {
+  readonly guard: Guard;
+  readonly reports: GuardReport[];
+  readonly signals: string[];
+  /** Looks at the clock at this moment. */
+  readonly at: (ms: number) => void;
+  /** The clock goes on and nobody looks. */
+  readonly asleepUntil: (ms: number) => void;
+  readonly start: (softAtMs?: number, hardAtMs?: number) => Promise<void>;
+  readonly ends: (how: CommandEnd) => Promise<void>;
+} {
   const reports: GuardReport[] = [];
   const signals: string[] = [];
   let nowMs = 0;
@@ -24,12 +34,10 @@ function guarded() {
     guard,
     reports,
     signals,
-    /** Looks at the clock at this moment. */
     at(ms: number) {
       nowMs = ms;
       guard.tick();
     },
-    /** The clock goes on and nobody looks. */
     asleepUntil(ms: number) {
       nowMs = ms;
     },

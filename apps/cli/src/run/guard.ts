@@ -7,11 +7,11 @@ import type {
 } from './guard-protocol.ts';
 
 /** The processes of one command; {@link launchCommand} in production. */
-export interface CommandGroup {
+export interface CommandSession {
   readonly pid: number;
   /** Sends a signal to all of them. Nothing happens when there are none left. */
   signal(signal: NodeJS.Signals): void;
-  /** Fulfilled when the command has ended and the rest of its group is gone. */
+  /** Fulfilled when the command has ended and the rest of its session is gone. */
   readonly ended: Promise<CommandEnd>;
 }
 
@@ -21,7 +21,7 @@ export interface GuardOptions {
   readonly launch: (
     command: readonly string[],
     environment: Readonly<Record<string, string>>,
-  ) => Promise<CommandGroup>;
+  ) => Promise<CommandSession>;
   readonly report: (report: GuardReport) => void;
 }
 
@@ -29,7 +29,7 @@ export interface GuardOptions {
 export class Guard {
   readonly #options: GuardOptions;
   #isStarted = false;
-  #group: CommandGroup | undefined;
+  #session: CommandSession | undefined;
   #deadlines: GuardDeadlines = { softAtMs: -Infinity, hardAtMs: -Infinity };
   #stopping: 'soft' | 'hard' | undefined;
   /** Signals that came before there was a command to send them to. */
@@ -50,8 +50,8 @@ export class Guard {
         this.#extend(order.deadlines);
         return;
       case 'signal':
-        if (this.#group === undefined) this.#early.push(order.signal);
-        else this.#group.signal(order.signal);
+        if (this.#session === undefined) this.#early.push(order.signal);
+        else this.#session.signal(order.signal);
         return;
       case 'stop':
         this.#stop(order.kind, 'asked');
@@ -82,15 +82,15 @@ export class Guard {
     this.#isStarted = true;
     this.#deadlines = order.deadlines;
     try {
-      const group = await launch(order.command, order.environment);
-      this.#group = group;
-      report({ type: 'started', pid: group.pid });
+      const session = await launch(order.command, order.environment);
+      this.#session = session;
+      report({ type: 'started', pid: session.pid });
       // What came while it was being started has found nobody.
-      if (this.#stopping !== undefined) group.signal('SIGKILL');
-      for (const signal of this.#early.splice(0)) group.signal(signal);
+      if (this.#stopping !== undefined) session.signal('SIGKILL');
+      for (const signal of this.#early.splice(0)) session.signal(signal);
       this.tick();
-      const end = await group.ended;
-      this.#group = undefined;
+      const end = await session.ended;
+      this.#session = undefined;
       report({ type: 'ended', atMs: nowMs(), ...end });
     } catch (error) {
       report({
@@ -112,11 +112,11 @@ export class Guard {
     this.#stopping = kind;
     this.#options.report({ type: 'stopping', kind, cause });
     if (kind === 'hard') {
-      this.#group?.signal('SIGKILL');
+      this.#session?.signal('SIGKILL');
       return;
     }
-    this.#group?.signal('SIGTERM');
+    this.#session?.signal('SIGTERM');
     // One that was stopped, with Ctrl-Z, hears of it only when it goes on.
-    this.#group?.signal('SIGCONT');
+    this.#session?.signal('SIGCONT');
   }
 }

@@ -1,10 +1,10 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isErrorCode } from '../up/process-identity.ts';
+import { signalSession } from './command-session.ts';
 import { findCommand } from './find-command.ts';
 import type { CommandEnd } from './guard-protocol.ts';
-import type { CommandGroup } from './guard.ts';
+import type { CommandSession } from './guard.ts';
 
 /** What the kernel is asked to do with the command when the guard dies: nothing, where it cannot. */
 export type DeathSignal = readonly string[];
@@ -25,14 +25,13 @@ export async function findDeathSignal(searchPath: string): Promise<DeathSignal> 
 }
 
 /**
- * Starts a command as the leader of a session and a process group of its own, with the standard
- * streams of this process.
+ * Starts a command as the leader of a session of its own, with the standard streams of this process.
  * @throws {Error} when the system cannot start it.
  */
 export async function launchCommand(
   command: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
-): Promise<CommandGroup> {
+): Promise<CommandSession> {
   const [file = '', ...args] = command;
   const child = spawn(file, args, { env, stdio: 'inherit', detached: true });
   await once(child, 'spawn');
@@ -40,33 +39,21 @@ export async function launchCommand(
   return {
     pid,
     signal: (signal) => {
-      signalGroup(pid, signal);
+      signalSession(pid, signal);
     },
     ended: endOf(child, pid),
   };
 }
 
-/** How long is waited for the rest of a killed group to vanish: the kernel ends them at once. */
+/** How long is waited for the rest of a killed session to vanish: the kernel ends them at once. */
 const REST_MS_MAX = 1_000;
 const REST_POLL_MS = 10;
 
 async function endOf(child: ChildProcess, pid: number): Promise<CommandEnd> {
   const [exitCode, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
   for (let waitedMs = 0; waitedMs < REST_MS_MAX; waitedMs += REST_POLL_MS) {
-    if (!signalGroup(pid, 'SIGKILL')) break;
+    if (!signalSession(pid, 'SIGKILL')) break;
     await delay(REST_POLL_MS);
   }
   return { exitCode, signal };
-}
-
-/** Signals every process of a group. @returns whether there was one. */
-export function signalGroup(pid: number, signal: NodeJS.Signals): boolean {
-  try {
-    process.kill(-pid, signal);
-    return true;
-  } catch (error) {
-    // Gone; or, on some systems, nothing but processes that have ended and were not waited for.
-    if (isErrorCode(error, 'ESRCH') || isErrorCode(error, 'EPERM')) return false;
-    throw error;
-  }
 }

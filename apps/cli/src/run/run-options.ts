@@ -1,5 +1,6 @@
 import { LIMITS, serviceLadder } from '@leasehold/keys-core';
 import type { Command } from 'commander';
+import { EXIT_CODES } from '../exit-codes.ts';
 import { usageFailure } from '../failure.ts';
 import { wholeNumberOf } from '../options.ts';
 
@@ -11,6 +12,7 @@ export interface RunCommandOptions {
   readonly holder?: string;
   readonly comment?: string;
   readonly grace?: number;
+  readonly heldExit: number;
 }
 
 const TTL_MS = 30_000;
@@ -32,18 +34,27 @@ export function withRunOptions(command: Command): Command {
     .option('--comment <text>', 'what for, for others to read; the name of CMD unless given')
     .option(
       '--grace <ms>',
-      'between SIGTERM and SIGKILL; a sixth of --ttl and 5 s at most unless given',
+      'how long before the lease is lost CMD is sent SIGTERM; a sixth of --ttl, 5 s at most, unless given',
       wholeNumberOf('--grace'),
+    )
+    .option(
+      '--held-exit <n>',
+      'end with this when somebody else holds it, to tell that from a failure of CMD',
+      wholeNumberOf('--held-exit'),
+      EXIT_CODES.refused,
     );
 }
 
+const EXIT_CODE_MAX = 255;
+
 /**
- * The time between SIGTERM and SIGKILL.
+ * How long before its lease is lost a command is sent SIGTERM.
  * @throws {CliFailure} `cli.usage` for options that are out of range.
  */
-export function checkedGraceMs({ ttl, wait, grace }: RunCommandOptions): number {
+export function checkedGraceMs({ ttl, wait, grace, heldExit }: RunCommandOptions): number {
   assertWithin('--ttl', ttl, [LIMITS.ttlMsMin, LIMITS.ttlMsMax]);
   assertWithin('--wait', wait, [0, LIMITS.waitMsMax]);
+  assertWithin('--held-exit', heldExit, [0, EXIT_CODE_MAX]);
   // Half of the time in which it is renewed is left for that.
   const { renewAfterMs, hardAfterMs } = serviceLadder(ttl);
   const graceMs = grace ?? Math.min(Math.floor(ttl / GRACE_SHARE), GRACE_MS_MAX);
@@ -53,7 +64,8 @@ export function checkedGraceMs({ ttl, wait, grace }: RunCommandOptions): number 
 
 function assertWithin(option: string, value: number, [min, max]: readonly [number, number]): void {
   if (value >= min && value <= max) return;
+  const where = option === '--grace' ? ' with this --ttl' : '';
   throw usageFailure(
-    `${option} must be from ${String(min)} to ${String(max)} ms${option === '--grace' ? ' with this --ttl' : ''}, not ${String(value)}.`,
+    `${option} must be from ${String(min)} to ${String(max)}${where}, not ${String(value)}.`,
   );
 }

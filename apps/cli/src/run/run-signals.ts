@@ -22,12 +22,11 @@ export function runSignals(
 
   context.onSignal((signal) => {
     if (signal === 'SIGTSTP') {
-      // The command first: it is not to go on while nobody renews. Its group has no terminal, and
+      // The command first: it is not to go on while nobody renews. Without a terminal of its own it
       // would not heed SIGTSTP.
-      guard?.signal('SIGSTOP');
-      stopSelf();
+      void Promise.resolve(guard?.signal('SIGSTOP')).then(stopSelf);
     } else if (guard !== undefined) {
-      guard.signal(signal);
+      void guard.signal(signal);
     } else if (signal !== 'SIGCONT') {
       interruptedBy ??= signal;
       interruption.abort();

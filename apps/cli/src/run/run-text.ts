@@ -7,7 +7,7 @@ import {
   type LeaseWaitTimeoutError,
 } from '@leasehold/client';
 import { CliFailure } from '../failure.ts';
-import { EXIT_CODES, RUN_EXIT_CODES, SIGNAL_EXIT_CODE } from '../exit-codes.ts';
+import { RUN_EXIT_CODES, SIGNAL_EXIT_CODE } from '../exit-codes.ts';
 import { durationText } from '../output/duration.ts';
 import { printable } from '../output/printable.ts';
 import { scopeText, type Scope } from '../scope.ts';
@@ -65,6 +65,7 @@ export function notReleasedText(scope: Scope, leftMs: number): string {
 export function heldFailure(
   scope: Scope,
   error: LeaseHeldError | LeaseWaitTimeoutError,
+  exitCode: number,
 ): CliFailure {
   const { by, since, remainingMs, comment, waiters, waitedMs } = error.heldBy;
   const what = comment === null || comment === '' ? '' : ` (${printable(comment)})`;
@@ -77,7 +78,7 @@ export function heldFailure(
   const waited = waitedMs > 0 ? ` Waited for ${durationText(waitedMs)}.` : '';
   return new CliFailure(`${message}${waited}${line}`, {
     code: error.code,
-    exitCode: EXIT_CODES.refused,
+    exitCode,
     hint: 'The command was not run. `--wait MS` waits in line.',
     retryable: true,
     details: error.details,

@@ -18,7 +18,7 @@ export interface RunOptions {
   readonly environment: Readonly<Record<string, string>>;
   readonly lease: RunLease;
   readonly guard: GuardLink;
-  /** Between SIGTERM and SIGKILL. */
+  /** How long before the lease is lost the command is asked to stop. */
   readonly graceMs: number;
   /** The boot clock, which the guard reads too. */
   readonly clock: TickingClock;
@@ -40,9 +40,6 @@ export interface RunEnd extends CommandEnd {
 /** The guard looks at the clock once per tick, so it is told to act by this much earlier. */
 const MARGIN_MS = 2 * TICK_MS;
 
-/** A guard that has done nothing this long after its deadline does not work: it is done without it. */
-const GUARD_LATE_MS = 500;
-
 /**
  * Runs a command under a lease, and ends it before the lease is lost: gently when it is not renewed
  * any more, at once when it is lost already.
@@ -53,17 +50,15 @@ export async function runUnderLease(options: RunOptions): Promise<RunEnd> {
   const deadlinesNow = (): GuardDeadlines => {
     // Read before what is left is: the sum is never too late.
     const nowMs = clock.nowMs();
-    const hardAtMs = nowMs + lease.remainingMs() - MARGIN_MS;
-    return { softAtMs: hardAtMs - graceMs, hardAtMs };
+    const loseAtMs = nowMs + lease.remainingMs();
+    return { softAtMs: loseAtMs - graceMs, hardAtMs: loseAtMs - MARGIN_MS };
   };
   let sent = deadlinesNow();
-  let stop: Stop | undefined;
+  const stops: Stop[] = [];
   // What the guard does counts, not what it was asked: the command may have ended before.
-  let isStopped = false;
-  const begin = (reason: Stop): void => {
-    if (stop !== undefined) return;
-    stop = reason;
-    options.onStopping(reason, sent.hardAtMs - clock.nowMs());
+  const done: ('soft' | 'hard')[] = [];
+  const begin = (stop: Stop): void => {
+    if (stops.push(stop) === 1) options.onStopping(stop, sent.hardAtMs - clock.nowMs());
   };
 
   const over = new AbortController();
@@ -73,17 +68,18 @@ export async function runUnderLease(options: RunOptions): Promise<RunEnd> {
   };
   const stopTicking = clock.onTick((nowMs) => {
     const next = deadlinesNow();
-    if (next.hardAtMs > sent.hardAtMs + TICK_MS) {
+    if (next.hardAtMs > nowMs && next.hardAtMs > sent.hardAtMs + TICK_MS) {
       sent = next;
       guard.extend(sent);
     }
-    if (nowMs > sent.hardAtMs + GUARD_LATE_MS) guard.kill();
+    // A guard that is late by that much does not work: it is done without it.
+    if (nowMs >= sent.hardAtMs + MARGIN_MS) guard.kill();
   });
   try {
     const ended = guard.run({
       ...{ command, environment, deadlines: sent },
-      onStopping: (_kind, cause) => {
-        isStopped = true;
+      onStopping: (kind, cause) => {
+        done.push(kind);
         if (cause === 'deadline') begin({ why: 'deadline' });
       },
     });
@@ -97,7 +93,7 @@ export async function runUnderLease(options: RunOptions): Promise<RunEnd> {
     });
     const { exitCode, signal, atMs } = await ended;
     const isInTime = atMs <= sent.hardAtMs + MARGIN_MS;
-    return { exitCode, signal, stop: isStopped ? stop : undefined, isInTime };
+    return { exitCode, signal, stop: done.length > 0 ? stops[0] : undefined, isInTime };
   } finally {
     over.abort();
     stopTicking();

@@ -32,6 +32,8 @@ export interface RunRequest {
   readonly graceMs: number;
   readonly holder: string | undefined;
   readonly comment: string;
+  /** What to end with when somebody else holds the lease. */
+  readonly heldExitCode: number;
 }
 
 /**
@@ -50,6 +52,8 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
     try {
       // Over HTTP first, which says at once when nobody answers.
       await cli.client().leases.get.query(request.scope, { signal: signals.interrupted });
+      // No time of the lease is to be spent on starting it.
+      await guard.ready();
       lease = await acquire(leasehold, request, signals.interrupted);
     } catch (error) {
       if (signals.interruptedBy === undefined) throw error;
@@ -79,7 +83,7 @@ async function acquire(
       .acquire(scope.name, { waitMs, signal, holder, comment });
   } catch (error) {
     if (error instanceof LeaseHeldError || error instanceof LeaseWaitTimeoutError) {
-      throw heldFailure(scope, error);
+      throw heldFailure(scope, error, request.heldExitCode);
     }
     throw error;
   }

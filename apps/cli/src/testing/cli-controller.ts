@@ -23,11 +23,13 @@ export interface CliController {
   /** As an administrator, past the proxy. */
   readonly api: ControllerApi;
   /** Runs `leasehold …` to its end. */
-  run(...args: string[]): Promise<Ended>;
-  start(...args: string[]): Started;
+  readonly run: (...args: string[]) => Promise<Ended>;
+  readonly start: (...args: string[]) => Started;
+  /** As {@link start}, with a standard input. */
+  readonly startWith: (input: string, ...args: string[]) => Started;
   /** What `leasehold … --json` answers. */
-  answer<Value>(...args: string[]): Promise<Value>;
-  close(): Promise<void>;
+  readonly answer: <Value>(...args: string[]) => Promise<Value>;
+  readonly close: () => Promise<void>;
 }
 
 /** Starts a controller on a database of its own. Whoever starts it closes it. */
@@ -53,6 +55,7 @@ export async function startCliController(): Promise<CliController> {
     api: client.api,
     run: (...args) => runCommand(args, env),
     start: (...args) => startCommand(args, env),
+    startWith: (input, ...args) => startCommand(args, env, input),
     async answer<Value>(...args: string[]) {
       const ended = await runCommand([...args, '--json'], env);
       expect(ended).toMatchObject({ exitCode: 0, stderr: '' });

@@ -23,11 +23,16 @@ export interface Started {
 }
 
 /** Starts `leasehold …` as `npm start` does: built, in a process of its own, with a channel. */
-export function startCommand(args: readonly string[], env: Record<string, string>): Started {
+export function startCommand(
+  args: readonly string[],
+  env: Record<string, string>,
+  input?: string,
+): Started {
   const child = spawn(process.execPath, [LAUNCHER, ...args], {
     env: { PATH: process.env['PATH'] ?? '', ...env },
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe', 'ipc'],
   });
+  child.stdin?.end(input);
   let stdout = '';
   let stderr = '';
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {

@@ -18,10 +18,12 @@ interface TailOptions {
   readonly kind?: EventKind[];
 }
 
-type Filter = Omit<
-  NonNullable<Parameters<ControllerApi['events']['watch']['subscribe']>[0]>,
-  'afterId' | 'lastEventId'
->;
+interface Filter {
+  readonly face?: Face | undefined;
+  readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
+  readonly kinds?: EventKind[] | undefined;
+}
 
 /** `leasehold events tail`: what happens from now on, or happened after an event, until Ctrl-C. */
 export function addEventsTail(cli: Cli, parent: Command): void {

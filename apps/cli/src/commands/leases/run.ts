@@ -17,20 +17,20 @@ CMD runs while the lease is held, and the lease is renewed meanwhile. CMD finds
 LEASEHOLD_FENCING_TOKEN, LEASEHOLD_LEASE_ID, LEASEHOLD_LEASE_NAMESPACE and LEASEHOLD_LEASE_KEY in its
 environment: pass the token to what it writes to, so that a later holder's work is told from it.
 
-When the lease cannot be renewed, CMD is sent SIGTERM, and SIGKILL --grace later, before anybody else
-can be granted the lease; when it was taken away, SIGKILL at once. CMD runs in a session and a process
-group of its own: signals go to all of the group, and what is left of it when CMD ends is killed.
-SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on; Ctrl-Z stops CMD too, and a lease runs out meanwhile.
-Nothing is printed but errors: the standard streams are CMD's.
+When the lease cannot be renewed, CMD is sent SIGTERM, and SIGKILL before the lease is lost and anybody
+else can be granted it; when it was taken away, SIGKILL at once. CMD runs in a session of its own:
+signals go to all of it, and what is left of it when CMD ends is killed. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on; Ctrl-Z stops CMD too, and its lease runs out meanwhile. The
+standard streams are CMD's; only what goes wrong is said on the standard error.
 
-Exit codes: those of CMD, 128 + N when signal N ended it; and, without CMD having run, 1 when somebody
-else holds the lease, 2 for wrong usage, 3 when no controller answers, 126 when CMD may not be executed,
-127 when there is none, 128 + N when signal N ended the wait; 125 when the lease was lost.
+Exit codes: those of CMD, 128 + N when signal N ended it; 125 when it was stopped because its lease was
+lost. Without CMD having run: 1, or --held-exit, when somebody else holds the lease; 2 for wrong usage;
+3 when no controller answers; 126 when CMD may not be executed; 127 when there is none; 128 + N when
+signal N ended the wait.
 
-Not covered: processes of CMD that leave its process group (as daemons do, and what sudo starts) are
-not signalled. If this command is killed, CMD is sent SIGTERM, and SIGKILL by the deadline; if its guard
-process is killed as well, CMD is killed by the kernel where \`setpriv\` of util-linux is installed, but
-not what CMD has started.`;
+A process of its own, the guard, keeps the deadline: CMD is stopped in time also when this command is
+killed, stopped or hangs. Not covered: processes of CMD that leave its session, as daemons do, and those
+of another user, as with sudo, are not signalled. If this command and its guard are killed at once, the
+kernel kills CMD where \`setpriv\` of util-linux is installed, but not what CMD has started.`;
 
 /** `leasehold leases run`: a command under a lease. */
 export function addLeasesRun(cli: Cli, parent: Command): void {
@@ -51,6 +51,7 @@ export function addLeasesRun(cli: Cli, parent: Command): void {
         ttlMs: options.ttl,
         waitMs: options.wait,
         holder: options.holder,
+        heldExitCode: options.heldExit,
         comment: options.comment ?? basename(words[0] ?? ''),
       });
     });

@@ -1,0 +1,386 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { waitUntil } from '@leasehold/testing';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { startCliController, heldLease, type CliController } from './testing/cli-controller.ts';
+import type { Ended, Started } from './testing/command-line.ts';
+
+/**
+ * `leasehold leases run`, built, against a controller as it ships: what a command under a lease is
+ * told, and that it never outlives the lease.
+ */
+
+let cli: CliController;
+let folder: string;
+
+beforeAll(async () => {
+  cli = await startCliController();
+  folder = await mkdtemp(join(tmpdir(), 'leasehold-run-'));
+}, 60_000);
+
+afterEach(() => {
+  cli.proxy.heal();
+});
+
+afterAll(async () => {
+  await cli.close();
+  await rm(folder, { recursive: true });
+});
+
+let keyCount = 0;
+/** A scope that no other test uses. */
+function aKey(): string {
+  keyCount += 1;
+  return `job-${String(keyCount)}`;
+}
+
+const run = (...args: string[]): Promise<Ended> => cli.run('leases', 'run', ...args);
+const viewOf = (key: string): ReturnType<typeof cli.api.leases.get.query> =>
+  cli.api.leases.get.query({ name: key, namespace: 'run' });
+
+async function eventsOf(key: string): Promise<{ kind: string; reason: string | null }[]> {
+  const { items } = await cli.api.leases.history.query({ name: key, namespace: 'run' });
+  return items.map(({ kind, reason }) => ({ kind, reason })).reverse();
+}
+
+/** Whether a process runs: one that has ended and was not waited for does not. */
+function isRunning(pid: number): boolean {
+  try {
+    return !/\) [ZX] /u.test(readFileSync(`/proc/${String(pid)}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+/** A job that notes its processes, one of them in the background, and goes on until it is killed. */
+interface Job {
+  readonly key: string;
+  readonly started: Started;
+  /** Of the shell and of what it has started. */
+  readonly pids: readonly number[];
+  /** What the job has written so far. */
+  readonly notes: () => Promise<string>;
+  readonly isGone: () => boolean;
+}
+
+/** `onTerm` is what the job does at SIGTERM, as a shell's trap. */
+async function aJob(onTerm: string, ...options: string[]): Promise<Job> {
+  const key = aKey();
+  const file = join(folder, key);
+  const script = `
+    trap '${onTerm}' TERM
+    (trap '' TERM; while :; do sleep 0.05; done) &
+    echo "pids $$ $!" >>"$0"
+    while :; do sleep 0.05; done`;
+  const started = cli.start(
+    ...['leases', 'run', `run/${key}`, ...options, '--', 'sh', '-c', script, file],
+  );
+  const notes = (): Promise<string> => readFile(file, 'utf8').catch(() => '');
+  const found = await waitUntil(
+    async () => {
+      if (started.child.exitCode !== null) throw new Error(started.said().stderr);
+      return /^pids (\d+) (\d+)\n/u.exec(await notes());
+    },
+    { what: 'the job' },
+  );
+  const pids = [Number(found[1]), Number(found[2])];
+  return { key, started, pids, notes, isGone: () => !pids.some(isRunning) };
+}
+
+/** The guard of a run: the parent of the job's shell. */
+function guardOf({ pids }: Job): number {
+  const stat = readFileSync(`/proc/${String(pids[0])}/stat`, 'utf8');
+  return Number(/\) \S (\d+) /u.exec(stat)?.[1]);
+}
+
+const LOG_TERM = 'echo term >>"$0"';
+const SAVE_AND_EXIT = 'echo saved >>"$0"; exit 0';
+
+describe('a command under a lease', () => {
+  test('knows its lease and token, and its exit code is passed on', async () => {
+    const key = aKey();
+
+    const ended = await run(`run/${key}`, '--', 'sh', '-c', 'env | grep ^LEASEHOLD_; exit 7');
+    const view = await viewOf(key);
+
+    expect(ended).toMatchObject({ exitCode: 7, stderr: '' });
+    expect(ended.stdout.split('\n')).toEqual(
+      expect.arrayContaining([
+        `LEASEHOLD_FENCING_TOKEN=${String(view?.fencingToken)}`,
+        `LEASEHOLD_LEASE_ID=${String(view?.leaseId)}`,
+        'LEASEHOLD_LEASE_NAMESPACE=run',
+        `LEASEHOLD_LEASE_KEY=${key}`,
+      ]),
+    );
+    expect(await eventsOf(key)).toEqual([
+      { kind: 'granted', reason: null },
+      { kind: 'failed', reason: 'ended with exit code 7' },
+    ]);
+  });
+
+  test('has the standard streams to itself, and gives the lease back when it is done', async () => {
+    const key = aKey();
+    const words = ['leases', 'run', `run/${key}`, '--', 'sh', '-c', 'cat; echo no >&2'];
+
+    const ended = await cli.startWith('hello\n', ...words).ended;
+
+    expect(ended).toEqual({ exitCode: 0, stdout: 'hello\n', stderr: 'no\n' });
+    expect((await eventsOf(key)).map(({ kind }) => kind)).toEqual(['granted', 'released']);
+  });
+
+  test('that a signal has ended gives 128 and its number', async () => {
+    expect((await run(`run/${aKey()}`, '--', 'sh', '-c', 'kill -TERM $$')).exitCode).toBe(143);
+  });
+
+  test('keeps its lease for much longer than the TTL', async () => {
+    const key = aKey();
+
+    const ended = await run(`run/${key}`, '--ttl', '2000', '--', 'sleep', '4');
+
+    expect(ended).toMatchObject({ exitCode: 0, stderr: '' });
+    expect((await eventsOf(key)).map(({ kind }) => kind)).toEqual(['granted', 'released']);
+  });
+
+  test('is told of SIGINT, SIGTERM and SIGHUP, as are its children', async () => {
+    for (const [signal, exitCode] of [
+      ['SIGINT', 130],
+      ['SIGTERM', 143],
+      ['SIGHUP', 129],
+    ] as const) {
+      const job = await aJob('exit 143');
+
+      job.started.child.kill(signal);
+
+      expect((await job.started.ended).exitCode).toBe(exitCode);
+      expect(job.isGone()).toBe(true);
+      expect((await viewOf(job.key))?.phase).toBe('free');
+    }
+  });
+
+  test('leaves nothing of its session behind when it ends, not what made a group of its own', async () => {
+    const file = join(folder, aKey());
+    const script = 'set -m; sleep 300 >/dev/null 2>&1 & echo $! >"$0"';
+
+    const ended = await run(`run/${aKey()}`, '--', 'sh', '-c', script, file);
+
+    expect(ended.exitCode).toBe(0);
+    expect(isRunning(Number(await readFile(file, 'utf8')))).toBe(false);
+  });
+});
+
+describe('a command without a lease', () => {
+  test('is not run while somebody else holds it, and whoever asks is told who', async () => {
+    const key = aKey();
+    await heldLease(cli.api, ['run'], key);
+
+    const ended = await run(`run/${key}`, '--', 'echo', 'ran');
+    const chosen = await run(`run/${key}`, '--held-exit', '75', '--', 'echo', 'ran');
+
+    expect(ended).toMatchObject({ exitCode: 1, stdout: '' });
+    expect(ended.stderr).toMatch(
+      new RegExp(
+        `^run/${key} is held by worker-1 \\(for tests\\) since 20.*Z, for another 2\\d\\.\\d s`,
+        'u',
+      ),
+    );
+    expect(chosen).toMatchObject({ exitCode: 75, stdout: '' });
+  });
+
+  test('waits in line and runs after the one before it, with a larger token', async () => {
+    const key = aKey();
+    const first = cli.startWith(
+      '',
+      'leases',
+      'run',
+      `run/${key}`,
+      '--',
+      'sh',
+      '-c',
+      'echo $LEASEHOLD_FENCING_TOKEN; sleep 1',
+    );
+    await waitUntil(() => first.said().stdout !== '');
+
+    const second = await run(
+      `run/${key}`,
+      '--wait',
+      '20000',
+      '--',
+      'sh',
+      '-c',
+      'echo $LEASEHOLD_FENCING_TOKEN',
+    );
+
+    expect(second.exitCode).toBe(0);
+    expect(BigInt(second.stdout)).toBeGreaterThan(BigInt((await first.ended).stdout));
+  });
+
+  test('that is interrupted while it waits leaves no ticket and takes no grant', async () => {
+    for (const [signal, exitCode] of [
+      ['SIGINT', 130],
+      ['SIGTERM', 143],
+    ] as const) {
+      const key = aKey();
+      const held = await heldLease(cli.api, ['run'], key);
+      const waiting = cli.start(
+        'leases',
+        'run',
+        `run/${key}`,
+        '--wait',
+        '60000',
+        '--',
+        'echo',
+        'ran',
+      );
+      await waitUntil(async () => (await viewOf(key))?.waiters === 1);
+
+      waiting.child.kill(signal);
+      const ended = await waiting.ended;
+      const after = await viewOf(key);
+      const { leaseId, fencingToken } = held;
+      await cli.api.leases.release.mutate({ leaseId, fencingToken });
+
+      expect(ended).toMatchObject({ exitCode, stdout: '' });
+      expect(after).toMatchObject({ waiters: 0, leaseId });
+      expect((await eventsOf(key)).map(({ kind }) => kind)).toEqual(['granted', 'released']);
+    }
+  });
+
+  test('that does not exist takes no lease, and ends as in a shell', async () => {
+    const key = aKey();
+
+    expect((await run(`run/${key}`, '--', 'no-such-command')).exitCode).toBe(127);
+    expect((await run(`run/${key}`, '--', '/etc/passwd')).exitCode).toBe(126);
+    expect(await viewOf(key)).toBeNull();
+  });
+
+  test('is not run when no controller answers', async () => {
+    const env = { ...cli.env, LEASEHOLD_URL: 'http://127.0.0.1:1' };
+    const { startCommand } = await import('./testing/command-line.ts');
+
+    const ended = await startCommand(['leases', 'run', 'run/a', '--', 'echo', 'ran'], env).ended;
+
+    expect(ended).toMatchObject({ exitCode: 3, stdout: '' });
+  });
+});
+
+describe('a command whose lease ends', () => {
+  test('is sent SIGTERM, then SIGKILL, before its grant expires, when the controller is cut off', async () => {
+    const job = await aJob(LOG_TERM, '--ttl', '2000');
+
+    cli.proxy.drop();
+    await waitUntil(job.isGone);
+    const view = await viewOf(job.key);
+    const ended = await job.started.ended;
+
+    expect(view).toMatchObject({ phase: 'held' });
+    expect(view?.remainingMs).toBeGreaterThan(0);
+    expect(await job.notes()).toContain('term\n');
+    expect(ended.exitCode).toBe(125);
+    expect(ended.stderr).toMatch(/could not be renewed in time; the command was sent SIGTERM/u);
+    expect(ended.stderr).toMatch(/and the command was ended by SIGKILL\./u);
+  });
+
+  test('has the time of --grace to stop in', async () => {
+    const job = await aJob(SAVE_AND_EXIT, '--ttl', '2000', '--grace', '400');
+
+    cli.proxy.drop();
+    const ended = await job.started.ended;
+
+    expect(await job.notes()).toContain('saved\n');
+    expect(ended.exitCode).toBe(125);
+    expect(ended.stderr).toMatch(/and the command ended with exit code 0\./u);
+  });
+
+  test('is killed at once when the lease was revoked by force', async () => {
+    const job = await aJob(LOG_TERM);
+    const { leaseId } = (await viewOf(job.key)) ?? { leaseId: '' };
+
+    await cli.api.leases.revoke.mutate({ leaseId, mode: 'force', reason: 'wedged' });
+    const ended = await job.started.ended;
+
+    expect(job.isGone()).toBe(true);
+    expect(await job.notes()).not.toContain('term');
+    expect(ended.exitCode).toBe(125);
+    expect(ended.stderr).toContain(`run/${job.key} was revoked (wedged)`);
+  });
+
+  test('is asked to stop when the lease is revoked gracefully', async () => {
+    const job = await aJob(SAVE_AND_EXIT);
+    const { leaseId } = (await viewOf(job.key)) ?? { leaseId: '' };
+
+    await cli.api.leases.revoke.mutate({ leaseId, mode: 'graceful', reason: 'move over' });
+    const ended = await job.started.ended;
+
+    expect(await job.notes()).toContain('saved\n');
+    expect(ended.exitCode).toBe(125);
+    expect(ended.stderr).toContain(`run/${job.key} is being revoked (move over)`);
+    expect((await viewOf(job.key))?.phase).toBe('free');
+  });
+});
+
+describe('a command whose command line', () => {
+  test('is killed is sent SIGTERM, and is gone with its children before the lease expires', async () => {
+    const job = await aJob(LOG_TERM, '--ttl', '3000');
+
+    job.started.child.kill('SIGKILL');
+    await waitUntil(async () => (await job.notes()).includes('term'));
+    await waitUntil(job.isGone);
+
+    expect(await viewOf(job.key)).toMatchObject({ phase: 'held' });
+  });
+
+  test('is stopped is killed in time, and the command line says so when it goes on', async () => {
+    const job = await aJob(LOG_TERM, '--ttl', '2000');
+
+    job.started.child.kill('SIGSTOP');
+    await waitUntil(job.isGone);
+    const view = await viewOf(job.key);
+    job.started.child.kill('SIGCONT');
+    const ended = await job.started.ended;
+
+    expect(view).toMatchObject({ phase: 'held' });
+    expect(ended.exitCode).toBe(125);
+  });
+
+  test('is stopped by Ctrl-Z is stopped with it, and goes on with it', async () => {
+    const job = await aJob(LOG_TERM, '--ttl', '60000');
+    const stateOf = (pid: number): string | undefined =>
+      /\) (\S) /u.exec(readFileSync(`/proc/${String(pid)}/stat`, 'utf8'))?.[1];
+
+    job.started.child.kill('SIGTSTP');
+    // A shell that starts a program stands still with it, and is not said to be stopped: D.
+    await waitUntil(() => job.pids.every((pid) => /[TD]/u.test(stateOf(pid) ?? '')));
+    job.started.child.kill('SIGCONT');
+    await waitUntil(() => job.pids.every((pid) => /[SR]/u.test(stateOf(pid) ?? '')));
+    job.started.child.kill('SIGINT');
+
+    expect((await job.started.ended).exitCode).toBe(130);
+  });
+
+  test('loses its guard is killed with its children, and the lease is given back', async () => {
+    const job = await aJob(LOG_TERM);
+
+    process.kill(guardOf(job), 'SIGKILL');
+    const ended = await job.started.ended;
+
+    expect(job.isGone()).toBe(true);
+    expect(ended.exitCode).toBe(137);
+    expect((await viewOf(job.key))?.phase).toBe('free');
+  });
+
+  test('has a guard that hangs is killed without it', async () => {
+    const job = await aJob(LOG_TERM, '--ttl', '2000');
+    const guard = guardOf(job);
+
+    process.kill(guard, 'SIGSTOP');
+    cli.proxy.drop();
+    await waitUntil(job.isGone);
+    const view = await viewOf(job.key);
+    process.kill(guard, 'SIGCONT');
+
+    expect(view).toMatchObject({ phase: 'held' });
+    expect((await job.started.ended).exitCode).toBe(125);
+  });
+});

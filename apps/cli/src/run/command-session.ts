@@ -1,0 +1,62 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { isErrorCode } from '../up/process-identity.ts';
+
+/**
+ * Signals every process of the session that `leaderPid` began: its process group at once, and where
+ * /proc tells of them, those that made groups of their own, as shells with job control do.
+ * @returns whether there was one that lives. Where there is no /proc, one that has ended and was not
+ * waited for counts as living.
+ */
+export function signalSession(leaderPid: number, signal: NodeJS.Signals): boolean {
+  const isGroupThere = trySignal(-leaderPid, signal);
+  const members = livingMembers(leaderPid);
+  if (members === undefined) return isGroupThere;
+  for (const { pid, groupId } of members) {
+    if (groupId !== leaderPid) trySignal(pid, signal);
+  }
+  return members.length > 0;
+}
+
+interface Member {
+  readonly pid: number;
+  readonly groupId: number;
+}
+
+function livingMembers(leaderPid: number): Member[] | undefined {
+  let names: string[];
+  try {
+    names = readdirSync('/proc').filter((name) => /^\d+$/u.test(name));
+  } catch {
+    return undefined;
+  }
+  if (names.length === 0) return undefined;
+  return names.flatMap((name) => {
+    const stat = statOf(name);
+    if (stat?.sessionId !== leaderPid || /[ZX]/u.test(stat.state)) return [];
+    return [{ pid: Number(name), groupId: stat.groupId }];
+  });
+}
+
+function statOf(pid: string): { state: string; groupId: number; sessionId: number } | undefined {
+  let stat: string;
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  } catch {
+    return undefined;
+  }
+  // The second field is the command in brackets, which may itself hold brackets and blanks.
+  const [state = '', , groupId, sessionId] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return { state, groupId: Number(groupId), sessionId: Number(sessionId) };
+}
+
+/** @returns whether there was anybody, who may be signalled. */
+function trySignal(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    process.kill(pid, signal);
+    return true;
+  } catch (error) {
+    // Gone; or somebody else's, such as what sudo starts.
+    if (isErrorCode(error, 'ESRCH') || isErrorCode(error, 'EPERM')) return false;
+    throw error;
+  }
+}
