@@ -2,31 +2,13 @@ import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openKernel } from '../testing/kernel-fixture.ts';
 import { aRequest } from '../testing/kernel-fixture.ts';
-import { Prisma } from './generated/client.ts';
-import type { Sql } from './rows.ts';
+import { explaining } from '../testing/explaining.ts';
 import { readEndedGrants } from './statements/ended-grants.ts';
 import { grant } from './statements/grant.ts';
 import { release } from './statements/release.ts';
 import { renew } from './statements/renew.ts';
 
 const ROWS = 50_000;
-
-/** A stand-in for the client that explains a statement instead of running it. */
-function explaining(client: pg.Client): { sql: Sql; plans: string[] } {
-  const plans: string[] = [];
-  const sql = {
-    $queryRaw: async (strings: TemplateStringsArray, ...values: unknown[]) => {
-      const query = Prisma.sql(strings, ...values);
-      const { rows } = await client.query<{ 'QUERY PLAN': string }>(
-        `explain ${query.text}`,
-        query.values,
-      );
-      plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
-      return [];
-    },
-  } as unknown as Sql;
-  return { sql, plans };
-}
 
 describe('plans', () => {
   test('no transition reads the whole table at a representative size', async () => {
