@@ -2,6 +2,14 @@
  * Signals that follow others. `AbortSignal.any` would do, but what hangs on a long-lived signal has to
  * be taken off again: a service that takes a lease for each request must not grow with them.
  */
+import { setMaxListeners } from 'node:events';
+
+/** The controller of a signal that any number of calls may listen to: no sign of a leak. */
+export function sharedController(): AbortController {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return controller;
+}
 
 export interface LinkedSignal extends Disposable {
   readonly signal: AbortSignal;

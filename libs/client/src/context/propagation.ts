@@ -8,6 +8,7 @@
  */
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { LeaseLost } from '../lease/lease-errors.ts';
+import { sharedController } from '../signals.ts';
 import { currentContext, runInContext, type WorkContext } from './work-context.ts';
 
 /** The header: whole milliseconds. */
@@ -85,7 +86,7 @@ export function receiveRemaining(
   remainingMs: number | undefined,
   requestSignal?: AbortSignal,
 ): ReceivedLease {
-  const ending = new AbortController();
+  const ending = sharedController();
   const endsAtMs = clock.nowMs() + (remainingMs ?? Infinity);
   const cancelTimer = Number.isFinite(endsAtMs)
     ? clock.at(endsAtMs, () => {

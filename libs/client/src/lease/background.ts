@@ -1,7 +1,9 @@
+import { sharedController } from '../signals.ts';
+
 /** Calls that nobody waits for any more, such as the release of a grant whose caller has gone on. */
 export class Background {
   readonly #running = new Set<Promise<unknown>>();
-  readonly #ending = new AbortController();
+  readonly #ending = sharedController();
 
   /** Aborts when the client closes, and no sooner than what runs has had its time. */
   get signal(): AbortSignal {

@@ -3,8 +3,8 @@ import { callErrorOf, LeaseholdCallError } from '../call-errors.ts';
 import type { Machine } from '../machine.ts';
 import { callWithin } from './calls.ts';
 
-/** More than this at once would be waited for by all who travel in it. */
-const BATCH_SIZE_MAX = 256;
+/** So many acquires with the largest metadata and comment are less than the largest message. */
+const BATCH_SIZE_MAX = 200;
 const CALLS_IN_FLIGHT_MAX = 4;
 const QUEUE_MAX = 100_000;
 const CALL_MS = 5_000;

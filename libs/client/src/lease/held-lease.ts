@@ -20,6 +20,7 @@ import type { GrantedLease, LeaseDeadlines, RevocationNotice } from '@leasehold/
 import { TICK_MS } from '@leasehold/service-kit/boot-clock';
 import { runInContext, type WorkContext } from '../context/work-context.ts';
 import type { Machine } from '../machine.ts';
+import { sharedController } from '../signals.ts';
 import type { Lease, ReleaseReport } from './lease.ts';
 import {
   LeaseLost,
@@ -72,7 +73,7 @@ export class HeldLease implements Lease {
   readonly #renews: boolean;
   readonly #outer: WorkContext | undefined;
   readonly #unlink: (() => void) | undefined;
-  readonly #ending = new AbortController();
+  readonly #ending = sharedController();
   readonly #notice = new AbortController();
   readonly #confirming = new Set<() => void>();
   #state: 'held' | 'lost' | 'released' = 'held';

@@ -48,7 +48,7 @@ export function createLeaseFaces(deps: LeaseFacesDeps): LeaseFaces {
       onNotice: (notice) => {
         for (const holdings of allHoldings) holdings.revoked(notice);
       },
-      onGap: () => {
+      onBegin: () => {
         for (const holdings of allHoldings) holdings.recheck();
       },
       signal: ending.signal,

@@ -11,16 +11,15 @@ export interface SessionOptions {
   readonly machine: Machine;
   readonly clientId: string;
   readonly onNotice: (notice: RevocationNotice) => void;
-  /** The session began anew: what was said in between is lost. */
-  readonly onGap: () => void;
+  /** The session has begun, perhaps anew: what was said before is lost. */
+  readonly onBegin: () => void;
   /** Ends it. */
   readonly signal: AbortSignal;
 }
 
 /** Opens the session, and again whenever it ends, until the signal aborts or it is refused for good. */
 export function openSession(options: SessionOptions): void {
-  const { api, machine, clientId, onNotice, onGap, signal } = options;
-  let startedCount = 0;
+  const { api, machine, clientId, onNotice, onBegin, signal } = options;
   let failureCount = 0;
 
   const open = (): void => {
@@ -29,8 +28,7 @@ export function openSession(options: SessionOptions): void {
       {
         onStarted() {
           failureCount = 0;
-          startedCount += 1;
-          if (startedCount > 1) onGap();
+          onBegin();
         },
         onData: onNotice,
         onError(thrown) {

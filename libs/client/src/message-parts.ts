@@ -1,0 +1,23 @@
+/** A controller takes a thousand calls and 4 MiB in one message; half of that is left to be safe. */
+const CALLS_MAX = 500;
+const CHARACTERS_MAX = 1_024 * 1_024;
+/** A message that is shorter holds fewer calls than {@link CALLS_MAX}. */
+const CHARACTERS_OF_MANY_CALLS = 30 * CALLS_MAX;
+
+/** Cuts a message that holds a list of calls into several, where it would be too much at once. */
+export function messageParts(message: string): string[] {
+  if (message.length < CHARACTERS_OF_MANY_CALLS || !message.startsWith('[')) return [message];
+  const calls = (JSON.parse(message) as unknown[]).map((call) => JSON.stringify(call));
+  const parts: string[][] = [[]];
+  let charactersCount = 0;
+  for (const call of calls) {
+    let part = parts.at(-1) ?? [];
+    if (part.length >= CALLS_MAX || charactersCount + call.length > CHARACTERS_MAX) {
+      parts.push((part = []));
+      charactersCount = 0;
+    }
+    part.push(call);
+    charactersCount += call.length + 1;
+  }
+  return parts.filter((part) => part.length > 0).map((part) => `[${part.join(',')}]`);
+}
