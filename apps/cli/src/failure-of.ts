@@ -23,6 +23,8 @@ const EXIT_CODE_OF: Partial<Record<ErrorCode, ExitCode>> = {
 const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
   // The message names the field and what is allowed.
   'request.invalid': undefined,
+  // The message names the role, or the namespace.
+  'auth.forbidden': undefined,
   'auth.required':
     'The token was refused. Set LEASEHOLD_TOKEN to a valid one; `leasehold tokens ls` lists them.',
   'key.unheld':

@@ -2,10 +2,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { waitUntil } from '@leasehold/testing';
+import { startFaultProxy, waitUntil } from '@leasehold/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startCliController, heldLease, type CliController } from './testing/cli-controller.ts';
-import type { Ended, Started } from './testing/command-line.ts';
+import { runCommand, type Ended, type Started } from './testing/command-line.ts';
 
 /**
  * `leasehold leases run`, built, against a controller as it ships: what a command under a lease is
@@ -256,12 +256,14 @@ describe('a command without a lease', () => {
   });
 
   test('is not run when no controller answers', async () => {
-    const env = { ...cli.env, LEASEHOLD_URL: 'http://127.0.0.1:1' };
-    const { startCommand } = await import('./testing/command-line.ts');
+    const closed = await startFaultProxy({ host: '127.0.0.1', port: 1 });
+    await closed.close();
+    const env = { ...cli.env, LEASEHOLD_URL: `http://127.0.0.1:${String(closed.port)}` };
 
-    const ended = await startCommand(['leases', 'run', 'run/a', '--', 'echo', 'ran'], env).ended;
+    const ended = await runCommand(['leases', 'run', 'run/a', '--', 'echo', 'ran'], env);
 
     expect(ended).toMatchObject({ exitCode: 3, stdout: '' });
+    expect(ended.stderr).toMatch(/^No controller answers at .*\n.*doctor.*\n$/u);
   });
 });
 

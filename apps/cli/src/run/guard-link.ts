@@ -68,10 +68,11 @@ export function startGuard(program: string, nowMs: () => number): GuardLink {
     new Promise((resolve) => {
       if (!child.connected) resolve();
       // One that is gone has nothing left to do what is ordered with; its end says so.
-      else
-        {child.send(order, () => {
+      else {
+        child.send(order, () => {
           resolve();
-        });}
+        });
+      }
     });
 
   return {

@@ -65,7 +65,7 @@ export function notReleasedText(scope: Scope, leftMs: number): string {
 export function heldFailure(
   scope: Scope,
   error: LeaseHeldError | LeaseWaitTimeoutError,
-  exitCode: number,
+  { waitMs, heldExitCode }: { readonly waitMs: number; readonly heldExitCode: number },
 ): CliFailure {
   const { by, since, remainingMs, comment, waiters, waitedMs } = error.heldBy;
   const what = comment === null || comment === '' ? '' : ` (${printable(comment)})`;
@@ -75,11 +75,11 @@ export function heldFailure(
       ? `${scopeText(scope)} is held by ${printable(by)}${what} since ${since}, for another ${durationText(remainingMs)} unless it is renewed.`
       : `${scopeText(scope)} is about to be given to ${printable(by)}${what}, who waits since ${since}.`;
   const line = waiters > 0 ? ` ${String(waiters)} stand in line.` : '';
-  const waited = waitedMs > 0 ? ` Waited for ${durationText(waitedMs)}.` : '';
+  const waited = waitMs > 0 ? ` Waited for ${durationText(waitedMs)}.` : '';
   return new CliFailure(`${message}${waited}${line}`, {
     code: error.code,
-    exitCode,
-    hint: 'The command was not run. `--wait MS` waits in line.',
+    exitCode: heldExitCode,
+    hint: `The command was not run.${waitMs > 0 ? '' : ' `--wait MS` waits in line.'}`,
     retryable: true,
     details: error.details,
   });

@@ -83,7 +83,7 @@ async function acquire(
       .acquire(scope.name, { waitMs, signal, holder, comment });
   } catch (error) {
     if (error instanceof LeaseHeldError || error instanceof LeaseWaitTimeoutError) {
-      throw heldFailure(scope, error, request.heldExitCode);
+      throw heldFailure(scope, error, request);
     }
     throw error;
   }
