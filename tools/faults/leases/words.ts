@@ -1,0 +1,76 @@
+/** What the programs of these tests say, as JSON lines on their output, and how it is read. */
+import type { TestProcess } from '@leasehold/testing';
+
+/** One grant, as its holder has it. */
+export interface Grant {
+  readonly key: string;
+  readonly leaseId: string;
+  readonly token: string;
+}
+
+/** `atMs` is CLOCK_MONOTONIC, the same in all processes of a machine. */
+export type Word = Said & { readonly atMs: number };
+
+export type Said =
+  /** Granted, and handed out by the client library. */
+  | (Grant & { readonly kind: 'held' })
+  /** About to be given back: nothing is done on it from here on. */
+  | (Grant & { readonly kind: 'letting_go' })
+  /** What became of a release. */
+  | (Grant & { readonly kind: 'released'; readonly report: string })
+  /**
+   * Its signal has aborted. `lateMs`: after the last moment at which the lease had said that it might
+   * be acted on; `stallMs`: for how long the process had done nothing before.
+   */
+  | (Grant & {
+      readonly kind: 'lost';
+      readonly reason: string;
+      readonly lateMs: number;
+      readonly stallMs: number;
+    })
+  /** Something that only a holder may do was done. */
+  | (Grant & { readonly kind: 'act'; readonly by: string })
+  /** A guarded act was prevented. */
+  | (Grant & { readonly kind: 'prevented'; readonly by: string; readonly code: string })
+  /** An attempt came to nothing. */
+  | { readonly kind: 'not_held'; readonly key: string; readonly code: string }
+  /** Has read and not yet written: who is paused now does its harm on waking. */
+  | (Grant & { readonly kind: 'window'; readonly entry: string })
+  /** An update was acknowledged, or was refused. */
+  | { readonly kind: 'written'; readonly entry: string; readonly token: string }
+  | { readonly kind: 'refused'; readonly entry: string; readonly why: string }
+  /** A piece of work was done, in the service of that name, for the case of that name. */
+  | { readonly kind: 'work'; readonly service: string; readonly caseName: string };
+
+type Kind = Said['kind'];
+type WordOf<K extends Kind> = Extract<Word, { readonly kind: K }>;
+
+/** All that a process has said so far, in order. */
+export function wordsOf(process: TestProcess): Word[] {
+  const text = process.log();
+  return text
+    .slice(0, text.lastIndexOf('\n') + 1)
+    .split('\n')
+    .filter((line) => line.startsWith('{"kind":'))
+    .map((line) => JSON.parse(line) as Word);
+}
+
+/** The words of some kinds of several processes, as they came in time. */
+export function allWords<K extends Kind>(
+  processes: readonly TestProcess[],
+  ...kinds: readonly K[]
+): WordOf<K>[] {
+  const isWanted = (word: Word): word is WordOf<K> =>
+    (kinds as readonly Kind[]).includes(word.kind);
+  return processes
+    .flatMap((process) => wordsOf(process).filter(isWanted))
+    .sort((a, b) => a.atMs - b.atMs);
+}
+
+/** The latest word, found without reading all that came before it. */
+export function lastWordOf(process: TestProcess): Word | undefined {
+  const text = process.log();
+  const end = text.lastIndexOf('\n');
+  const line = text.slice(text.lastIndexOf('\n', end - 1) + 1, Math.max(end, 0));
+  return line.startsWith('{"kind":') ? (JSON.parse(line) as Word) : undefined;
+}
