@@ -28,6 +28,9 @@ const CONNECTION_WAIT_MS = 5_000;
  */
 const PRISMA_TIMEOUT_MS = 2 * GUEST_MS_MAX + 2_000;
 
+/** How often a transaction is begun that met a broken connection in its first word. */
+const BEGIN_TRIES_MAX = 3;
+
 /** A hook that is running; it stops counting when it has returned, whatever it has left behind. */
 interface HookCall {
   isOpen: boolean;
@@ -64,28 +67,43 @@ export async function guestTransaction<Result>(
   work: (tx: GuestSql) => Promise<Result>,
 ): Promise<Result> {
   assertNotInHook();
-  const progress = { isCommitting: false };
-  try {
-    return await store.guests.$transaction(
-      async (tx) => {
-        const result = await work(tx);
-        progress.isCommitting = true;
-        return result;
-      },
-      {
-        isolationLevel: 'ReadCommitted',
-        maxWait: CONNECTION_WAIT_MS,
-        timeout: PRISMA_TIMEOUT_MS,
-      },
-    );
-  } catch (cause) {
-    // A commit that was refused says so with a SQLSTATE. Without one nobody knows.
-    const isUnknown = sqlStateOf(cause) === undefined || databaseFailureOf(cause) === 'lost';
-    if (progress.isCommitting && isUnknown) {
-      throw new LeaseError('request.outcome_unknown', undefined, { cause });
+  for (let tries = 1; ; tries += 1) {
+    const progress: Progress = { stage: 'beginning' };
+    try {
+      return await begin(store, work, progress);
+    } catch (cause) {
+      const isLost = databaseFailureOf(cause) === 'lost';
+      // The server had ended this connection with the paused work before; nothing was sent on it.
+      if (progress.stage === 'beginning' && isLost && tries < BEGIN_TRIES_MAX) continue;
+      // A commit that was refused says so with a SQLSTATE. Without one nobody knows.
+      const isUnknown = isLost || sqlStateOf(cause) === undefined;
+      if (progress.stage === 'committing' && isUnknown) {
+        throw new LeaseError('request.outcome_unknown', undefined, { cause });
+      }
+      throw cause;
     }
-    throw cause;
   }
+}
+
+/** How far a transaction has come. */
+interface Progress {
+  stage: 'beginning' | 'working' | 'committing';
+}
+
+function begin<Result>(
+  store: GuestStore,
+  work: (tx: GuestSql) => Promise<Result>,
+  progress: Progress,
+): Promise<Result> {
+  return store.guests.$transaction(
+    async (tx) => {
+      progress.stage = 'working';
+      const result = await work(tx);
+      progress.stage = 'committing';
+      return result;
+    },
+    { isolationLevel: 'ReadCommitted', maxWait: CONNECTION_WAIT_MS, timeout: PRISMA_TIMEOUT_MS },
+  );
 }
 
 /**
