@@ -20,7 +20,8 @@ async function startTail(...args: string[]): Promise<Started> {
 test('events tail prints one line per event, and ends with 0 at Ctrl-C', async () => {
   const tail = await startTail('--namespace', 'lines');
   const lease = await heldLease(cli.api, ['lines', 'a'], 'import');
-  await cli.api.leases.release.mutate(lease);
+  const { leaseId, fencingToken } = lease;
+  await cli.api.leases.release.mutate({ leaseId, fencingToken });
   await heldLease(cli.api, ['elsewhere'], 'import');
   await waitUntil(() => linesOf(tail).length >= 2);
 
@@ -50,7 +51,8 @@ test('events tail --json goes on where it was when its controller was away, as t
   await waitUntil(() => linesOf(tail)[0] !== '');
 
   cli.proxy.drop();
-  await cli.api.leases.release.mutate(lease);
+  const { leaseId, fencingToken } = lease;
+  await cli.api.leases.release.mutate({ leaseId, fencingToken });
   const second = await heldLease(cli.api, ['away'], 'survivor');
   cli.proxy.heal();
   await waitUntil(() => linesOf(tail).length >= 2, { timeoutMs: 20_000 });
