@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto';
+import type { GuestSql, LeaseUseCase, StaleReap } from '@leasehold/keys-core/leases';
+import { whileHeld, type Holder } from './while-held.ts';
+
+const NAMESPACE = ['async', 'call'];
+
+interface Call {
+  readonly id: string;
+  readonly verb: string;
+  readonly request: unknown;
+}
+
+/** Does what a call asks for. Stops when `signal` aborts: another will be doing it again. */
+export type Execute = (call: Call, signal: AbortSignal) => Promise<unknown>;
+
+/** Executes one call. What it writes about the call is in the transactions of its lease. */
+class CallLease implements LeaseUseCase<unknown> {
+  readonly #leaseId = randomUUID();
+  readonly #call: Call;
+
+  constructor(call: Call) {
+    this.#call = call;
+  }
+
+  key = (): string => this.#leaseId;
+  scope = () => ({ namespace: NAMESPACE, key: this.#call.id });
+  durationMs = (): number => 10_000;
+  setDeadline = (): void => undefined;
+
+  async willInsert(tx: GuestSql): Promise<void> {
+    const begun = await tx.$executeRaw`
+      update async_call
+      set state = 'executing', attempts_left = attempts_left - 1, lease_id = ${this.#leaseId}::uuid
+      where id = ${this.#call.id}::bigint and state = 'pending'`;
+    // Another has done it since it was read; the grant is rolled back.
+    if (begun === 0) throw new NotPending();
+  }
+
+  willReleaseOk(tx: GuestSql, response: unknown): unknown {
+    const text = JSON.stringify(response ?? null);
+    return tx.$executeRaw`
+      update async_call set state = 'done', response = ${text}::jsonb, lease_id = null
+      where id = ${this.#call.id}::bigint and lease_id = ${this.#leaseId}::uuid`;
+  }
+
+  willReleaseFail = (tx: GuestSql, failure: unknown): unknown =>
+    tryAgain(tx, { id: this.#call.id, leaseId: this.#leaseId, why: String(failure) });
+}
+
+class NotPending extends Error {}
+
+export class AsyncCalls {
+  readonly #holder: Holder;
+  readonly #sql: GuestSql;
+
+  constructor(holder: Holder, sql: GuestSql) {
+    this.#holder = holder;
+    this.#sql = sql;
+  }
+
+  /** @returns the id of a call that some coordinator will execute. */
+  async schedule(verb: string, request: unknown): Promise<string> {
+    const rows = await this.#sql.$queryRaw<{ id: string }[]>`
+      insert into async_call (verb, request) values (${verb}, ${JSON.stringify(request)}::jsonb)
+      returning id::text`;
+    return rows[0]?.id ?? '';
+  }
+
+  /** Executes the oldest call that nobody executes. `lost`: somebody else will, or has. */
+  async executeNext(execute: Execute): Promise<'done' | 'failed' | 'lost' | 'nothing to do'> {
+    const { coordinator } = this.#holder;
+    for (const call of await this.#pending()) {
+      const lease = new CallLease(call);
+      const granted = await coordinator.acquire(lease, 0).catch(undefinedIfNotPending);
+      if (granted?.outcome !== 'granted') continue;
+      let response: unknown;
+      try {
+        const work = (signal: AbortSignal): Promise<unknown> => execute(call, signal);
+        response = await whileHeld(this.#holder, { lease, granted }, work);
+      } catch (error) {
+        const ended = await coordinator.releaseFail(lease, error);
+        return ended === 'released' ? 'failed' : 'lost';
+      }
+      // The response is written if, and only if, the lease was held to the end.
+      const ended = await coordinator.releaseOk(lease, response);
+      return ended === 'released' ? 'done' : 'lost';
+    }
+    return 'nothing to do';
+  }
+
+  /** Gives calls whose coordinator died to others. Every coordinator calls it now and then. */
+  reap(): Promise<StaleReap> {
+    return this.#holder.coordinator.reapStaleLeases([NAMESPACE], false, (leaseId, { key }, tx) =>
+      tryAgain(tx, { id: key, leaseId, why: 'its coordinator died' }),
+    );
+  }
+
+  #pending(): Promise<Call[]> {
+    return this.#sql.$queryRaw<Call[]>`
+      select id::text, verb, request from async_call
+      where state = 'pending' order by id limit 10`;
+  }
+}
+
+/** The end of an execution that came to nothing: a call fails when it has used up its attempts. */
+function tryAgain(
+  tx: GuestSql,
+  { id, leaseId, why }: { id: string; leaseId: string; why: string },
+): Promise<number> {
+  return tx.$executeRaw`
+    update async_call
+    set state = case when attempts_left > 0 then 'pending' else 'failed' end,
+        error = ${why}, lease_id = null
+    where id = ${id}::bigint and lease_id = ${leaseId}::uuid`;
+}
+
+function undefinedIfNotPending(error: unknown): undefined {
+  if (!(error instanceof NotPending)) throw error;
+}

@@ -1,0 +1,140 @@
+import { startFaultProxy, waitUntil } from '@leasehold/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { runForLeader } from './leader.ts';
+import { joinService, runSql, startService, type Service } from './testing/service.ts';
+
+/** Long enough that nobody is starved out of its seat, unless a test wants a seat to be lost. */
+const TTL_MS = 9_000;
+
+interface Controller {
+  readonly address: string;
+  /** The terms that it has led, the last one first. */
+  readonly terms: { readonly signal: AbortSignal; readonly fencingToken: string }[];
+  readonly isLeading: () => boolean;
+  /** Whom it has followed last. */
+  readonly follows: () => string | undefined;
+  readonly stepDown: () => Promise<void>;
+}
+
+function startController(
+  { databaseUrl }: Pick<Service, 'databaseUrl'>,
+  address: string,
+  { ttlMs = TTL_MS, onLead = (): void => undefined } = {},
+): Controller {
+  const service = joinService(databaseUrl, address);
+  const terms: Controller['terms'] = [];
+  let follows: string | undefined;
+  const running = new AbortController();
+  const ended = runForLeader(
+    {
+      coordinator: service.coordinator,
+      clock: service.clock,
+      ttlMs,
+      lead(signal, fencingToken) {
+        terms.unshift({ signal, fencingToken });
+        onLead();
+      },
+      follow: (leader) => (follows = leader),
+    },
+    running.signal,
+  );
+  onTestFinished(async () => {
+    running.abort();
+    await ended.catch(() => undefined);
+  });
+  return {
+    address,
+    terms,
+    isLeading: () => terms[0]?.signal.aborted === false,
+    follows: () => follows,
+    async stepDown() {
+      running.abort();
+      await ended;
+    },
+  };
+}
+
+async function theLeader(controllers: readonly Controller[]): Promise<Controller> {
+  return waitUntil(() => {
+    const leader = controllers.find((controller) => controller.isLeading());
+    const others = controllers.filter((controller) => controller !== leader);
+    return others.every((other) => other.follows() === leader?.address) && leader;
+  });
+}
+
+describe('controllers', () => {
+  test('C9 one of three leads, and the others know its address', async () => {
+    const database = await startService('runner-liveness.sql');
+    const controllers = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80'].map((address) =>
+      startController(database, address),
+    );
+
+    const leader = await theLeader(controllers);
+
+    expect(controllers.filter((controller) => controller.isLeading())).toEqual([leader]);
+    expect(controllers.map((controller) => controller.terms.length).sort()).toEqual([0, 0, 1]);
+  });
+
+  test('a leader that steps down is followed by another, with a larger token', async () => {
+    const database = await startService('runner-liveness.sql');
+    const controllers = ['a', 'b'].map((address) => startController(database, address));
+    const leader = await theLeader(controllers);
+    const other = controllers.find((controller) => controller !== leader);
+
+    await leader.stepDown();
+    await waitUntil(() => other?.isLeading());
+
+    expect(leader.isLeading()).toBe(false);
+    const tokens = [leader, other].map((one) => BigInt(one?.terms[0]?.fencingToken ?? 0));
+    expect(tokens[1]).toBeGreaterThan(tokens[0] ?? 0n);
+  });
+
+  test('I4 a leader that cannot reach the database has stopped leading before another begins', async () => {
+    const database = await startService('runner-liveness.sql');
+    const direct = new URL(database.databaseUrl);
+    const proxy = await startFaultProxy({ host: direct.hostname, port: Number(direct.port) });
+    onTestFinished(() => proxy.close());
+    const behindProxy = new URL(direct);
+    behindProxy.host = `${proxy.host}:${String(proxy.port)}`;
+    const ttlMs = 3_000;
+    const cutOff = startController({ databaseUrl: behindProxy.href }, 'cut off', { ttlMs });
+    await theLeader([cutOff]);
+    let wasStillLeading: boolean | undefined;
+    const next = startController(database, 'next', {
+      onLead: () => (wasStillLeading ??= cutOff.isLeading()),
+    });
+    await waitUntil(() => next.follows() === 'cut off');
+
+    // No connection is reset: whatever is sent is lost.
+    proxy.drop();
+    await waitUntil(() => next.isLeading());
+    proxy.heal();
+
+    expect(wasStillLeading).toBe(false);
+  });
+
+  test('one whose seat was taken away follows, and may lead again later', async () => {
+    const database = await startService('runner-liveness.sql');
+    const leader = startController(database, 'a', { ttlMs: 3_000 });
+    await theLeader([leader]);
+    const usurper = joinService(database.databaseUrl, 'usurper').coordinator;
+    const seat = {
+      key: () => crypto.randomUUID(),
+      scope: () => ({ namespace: ['controller'], key: 'leader' }),
+      durationMs: () => 60_000,
+      setDeadline: () => undefined,
+    };
+    await runSql(
+      database.databaseUrl,
+      `update lease set end_reason = 'revoked', released_at = clock_timestamp()`,
+    );
+    await usurper.acquireOrRenew(seat);
+
+    await waitUntil(() => leader.follows() === 'usurper');
+    const isStillLeading = leader.isLeading();
+    await usurper.releaseOk(seat, undefined);
+    await waitUntil(() => leader.isLeading());
+
+    expect(isStillLeading).toBe(false);
+  });
+});

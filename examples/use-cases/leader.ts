@@ -1,0 +1,100 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '@leasehold/keys-core';
+import type { LeaseCoordinator, LeaseUseCase } from '@leasehold/keys-core/leases';
+
+/** How soon to ask again when the database did not answer. */
+const RETRY_MS = 250;
+
+export interface Candidate {
+  /** Its `holder` is the address of this process, which is what followers are told. */
+  readonly coordinator: LeaseCoordinator;
+  readonly clock: Clock;
+  /** For how long a leader that died is still the leader: 1 s to 24 h. */
+  readonly ttlMs: number;
+  /** Begins to lead. Whatever it begins has to end when `signal` aborts. */
+  lead(signal: AbortSignal, fencingToken: string): void;
+  /** Called with each answer that says who leads. */
+  follow(leaderAddress: string): void;
+}
+
+/** Takes part in the election, as leader or as follower, until `signal` aborts. */
+export async function runForLeader(candidate: Candidate, signal: AbortSignal): Promise<void> {
+  const { coordinator, clock, ttlMs } = candidate;
+  const leaseId = randomUUID();
+  const seat: LeaseUseCase = {
+    key: () => leaseId,
+    scope: () => ({ namespace: ['controller'], key: 'leader' }),
+    durationMs: () => ttlMs,
+    // The deadlines come with the answers.
+    setDeadline: () => undefined,
+  };
+  let term: Term | undefined;
+  while (!signal.aborted) {
+    const answer = await coordinator.acquireOrRenew(seat).catch(() => undefined);
+    let askAtMs = clock.nowMs() + RETRY_MS;
+    if (answer?.outcome === 'held') {
+      term?.end();
+      term = undefined;
+      candidate.follow(answer.by);
+      // A leader that is gone leaves the seat at its expiry, one that steps down before that.
+      askAtMs = clock.nowMs() + Math.min(answer.remainingMs, ttlMs / 3);
+    } else if (answer !== undefined) {
+      // A new grant is a new term, and so is one that this process had given up already.
+      if (answer.outcome === 'granted' || term?.signal.aborted === true) {
+        term?.end();
+        term = undefined;
+      }
+      if (term === undefined) {
+        term = new Term(clock);
+        candidate.lead(term.signal, answer.fencingToken);
+      }
+      term.lastsUntil(answer.deadlines.loseAtMs);
+      askAtMs = answer.deadlines.renewAtMs;
+    }
+    await reached(clock, askAtMs, signal);
+  }
+  if (term === undefined) return;
+  term.end();
+  await coordinator.releaseOk(seat, undefined);
+}
+
+/** The time from an election until this process knows that it does not lead any more. */
+class Term {
+  readonly #clock: Clock;
+  readonly #ending = new AbortController();
+  #cancelDeadline = (): void => undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get signal(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  /** By this process's own clock: it ends though the database cannot be reached. */
+  lastsUntil(loseAtMs: number): void {
+    this.#cancelDeadline();
+    this.#cancelDeadline = this.#clock.at(loseAtMs, () => {
+      this.end();
+    });
+  }
+
+  end(): void {
+    this.#cancelDeadline();
+    this.#ending.abort();
+  }
+}
+
+function reached(clock: Clock, atMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = clock.at(atMs, done);
+    function done(): void {
+      cancel();
+      signal.removeEventListener('abort', done);
+      resolve();
+    }
+    signal.addEventListener('abort', done);
+    if (signal.aborted) done();
+  });
+}

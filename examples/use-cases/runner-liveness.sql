@@ -1,0 +1,7 @@
+create table runner (
+  key text primary key,
+  endpoint text not null,
+  state text not null check (state in ('alive', 'dead')),
+  -- The grant that says so.
+  lease_id uuid not null
+);

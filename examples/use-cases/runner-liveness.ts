@@ -1,0 +1,56 @@
+import { randomUUID } from 'node:crypto';
+import type { LeaseCoordinator, LeaseUseCase, StaleReap } from '@leasehold/keys-core/leases';
+
+const NAMESPACE = ['runner', 'liveness'];
+
+/** What a runner says about itself, again and again, to whichever controller it is connected to. */
+export interface RunnerMessage {
+  readonly key: string;
+  readonly endpoint: string;
+}
+
+/**
+ * Runners that were heard from within `ttlMs` are alive. All controllers share one holder's name, so
+ * that a runner's lease goes on when the runner connects to another of them.
+ */
+export class RunnerLiveness {
+  readonly #coordinator: LeaseCoordinator;
+  readonly #ttlMs: number;
+
+  /** `coordinator` has the same holder, such as `controllers`, in every controller. */
+  constructor(coordinator: LeaseCoordinator, ttlMs: number) {
+    this.#coordinator = coordinator;
+    this.#ttlMs = ttlMs;
+  }
+
+  /** @returns false when an operator has decided that this runner is to be dead. */
+  async heard({ key, endpoint }: RunnerMessage): Promise<boolean> {
+    const lease: LeaseUseCase = {
+      key: () => randomUUID(),
+      scope: () => ({ namespace: NAMESPACE, key }),
+      durationMs: () => this.#ttlMs,
+      setDeadline: () => undefined,
+      willInsert: (tx, _at, { leaseId }) => tx.$executeRaw`
+        insert into runner (key, endpoint, state, lease_id)
+        values (${key}, ${endpoint}, 'alive', ${leaseId}::uuid)
+        on conflict (key) do update
+        set endpoint = excluded.endpoint, state = 'alive', lease_id = excluded.lease_id`,
+      willHeartbeat: (tx) => tx.$executeRaw`
+        update runner set endpoint = ${endpoint} where key = ${key} and endpoint <> ${endpoint}`,
+    };
+    const answer = await this.#coordinator.acquireOrRenew(lease);
+    return answer.outcome !== 'held';
+  }
+
+  /** Marks runners dead that were not heard from. Every controller calls it now and then. */
+  reap(): Promise<StaleReap> {
+    return this.#coordinator.reapStaleLeases(
+      [NAMESPACE],
+      false,
+      (leaseId, { key }, tx) =>
+        // Only if it has not come back meanwhile: then it has another lease.
+        tx.$executeRaw`
+        update runner set state = 'dead' where key = ${key} and lease_id = ${leaseId}::uuid`,
+    );
+  }
+}

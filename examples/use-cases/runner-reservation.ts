@@ -1,0 +1,83 @@
+import { randomUUID } from 'node:crypto';
+import type { GuestSql, LeaseUseCase, StaleReap } from '@leasehold/keys-core/leases';
+import { whileHeld, type Holder } from './while-held.ts';
+
+const NAMESPACE = ['runner', 'reserve'];
+
+export type Reservation =
+  | { readonly outcome: 'assigned' }
+  | { readonly outcome: 'taken'; readonly by: string }
+  /** It took longer than this controller could hold the runner. */
+  | { readonly outcome: 'lost' };
+
+class RunnerReservation implements LeaseUseCase {
+  readonly #leaseId = randomUUID();
+  readonly #runner: string;
+  readonly #deployment: string;
+
+  constructor(runner: string, deployment: string) {
+    this.#runner = runner;
+    this.#deployment = deployment;
+  }
+
+  key = (): string => this.#leaseId;
+  scope = () => ({ namespace: NAMESPACE, key: this.#runner });
+  durationMs = (): number => 10_000;
+  setDeadline = (): void => undefined;
+
+  async willInsert(tx: GuestSql): Promise<void> {
+    const reserved = await tx.$executeRaw`
+      update runner_slot
+      set state = 'reserved', deployment = ${this.#deployment}, lease_id = ${this.#leaseId}::uuid
+      where runner = ${this.#runner} and state = 'idle'`;
+    // Rolls the grant back, too.
+    if (reserved === 0) throw new RunnerNotIdle();
+  }
+
+  willReleaseOk = (tx: GuestSql): unknown => tx.$executeRaw`
+    update runner_slot set state = 'assigned', lease_id = null
+    where runner = ${this.#runner} and lease_id = ${this.#leaseId}::uuid`;
+
+  willReleaseFail = (tx: GuestSql): unknown => freeAgain(tx, this.#runner, this.#leaseId);
+}
+
+class RunnerNotIdle extends Error {}
+
+/** Reserves a runner, waits until `start` has started the deployment there, and assigns it. */
+export async function reserveRunner(
+  holder: Holder,
+  { runner, deployment }: { runner: string; deployment: string },
+  start: (signal: AbortSignal) => Promise<void>,
+): Promise<Reservation> {
+  const { coordinator } = holder;
+  const lease = new RunnerReservation(runner, deployment);
+  let granted;
+  try {
+    granted = await coordinator.acquire(lease, 0);
+  } catch (error) {
+    if (error instanceof RunnerNotIdle) return { outcome: 'taken', by: 'a deployment' };
+    throw error;
+  }
+  if (granted.outcome === 'held') return { outcome: 'taken', by: granted.by };
+  try {
+    await whileHeld(holder, { lease, granted }, start);
+  } catch (error) {
+    await coordinator.releaseFail(lease, error);
+    throw error;
+  }
+  const ended = await coordinator.releaseOk(lease, undefined);
+  return { outcome: ended === 'released' ? 'assigned' : 'lost' };
+}
+
+/** Frees runners whose controller died while it was reserving them. */
+export function reapReservations({ coordinator }: Holder): Promise<StaleReap> {
+  return coordinator.reapStaleLeases([NAMESPACE], false, (leaseId, { key }, tx) =>
+    freeAgain(tx, key, leaseId),
+  );
+}
+
+function freeAgain(tx: GuestSql, runner: string, leaseId: string): Promise<number> {
+  return tx.$executeRaw`
+    update runner_slot set state = 'idle', deployment = null, lease_id = null
+    where runner = ${runner} and lease_id = ${leaseId}::uuid`;
+}

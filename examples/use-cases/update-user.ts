@@ -1,0 +1,29 @@
+import type { Leasehold } from '@leasehold/client';
+
+export interface Users {
+  read(userId: string, signal: AbortSignal): Promise<{ readonly visits: number }>;
+  /** @returns false when a larger token has been seen: another holds the lease now. */
+  write(userId: string, user: { visits: number }, fencingToken: string): Promise<boolean>;
+}
+
+/** A module of a service: at most one update of a user at a time, in all processes. */
+export function createUserModule(leasehold: Leasehold, users: Users) {
+  // Declared once, where the module is made.
+  const updating = leasehold.defineLease(['module', 'user', 'update'], {
+    ttlMs: 10_000,
+    description: 'Updates of one user.',
+  });
+
+  return {
+    async visit(userId: string): Promise<number> {
+      await using lease = await updating.acquire(userId, { waitMs: 5_000 });
+      // Cancelled when the lease is lost, like every call that is given the signal.
+      const { visits } = await users.read(userId, lease.signal);
+      const next = { visits: visits + 1 };
+      lease.assertHeld();
+      const isWritten = await users.write(userId, next, lease.fencingToken);
+      if (!isWritten) throw new Error('Another update of this user has begun meanwhile.');
+      return next.visits;
+    },
+  };
+}
