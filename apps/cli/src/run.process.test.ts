@@ -333,6 +333,16 @@ describe('a command whose command line', () => {
     expect(await viewOf(job.key)).toMatchObject({ phase: 'held' });
   });
 
+  test('is killed is asked to end at once, not when its time is over', async () => {
+    const job = await aJob(SAVE_AND_EXIT);
+
+    job.started.child.kill('SIGKILL');
+    await waitUntil(job.isGone);
+
+    expect(await job.notes()).toContain('saved\n');
+    expect((await viewOf(job.key))?.remainingMs).toBeGreaterThan(10_000);
+  });
+
   test('is stopped is killed in time, and the command line says so when it goes on', async () => {
     const job = await aJob(LOG_TERM, '--ttl', '2000');
 
