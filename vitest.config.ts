@@ -33,7 +33,7 @@ const oldest = {
     ...everywhere,
     name: 'pg-oldest',
     include: [
-      'libs/keys-core/src/store/{grant,renew,locks.race,plans,epoch,kernel.model}.pg.test.ts',
+      'libs/keys-core/src/store/{grant,renew,locks.race,plans,epoch,event-stream,kernel.model}.pg.test.ts',
       'libs/keys-core/src/faces/keys/{connect,report,key-reads,revoke}.pg.test.ts',
       'libs/keys-core/src/faces/leases/waiting.pg.test.ts',
     ],
