@@ -31,7 +31,9 @@ export interface LeaseFilter {
 /**
  * Reads a page of leases or environments. Pages by the values of the last row, not by a count, so
  * that it stays stable while leases come and go. Index: the primary key, for the order by name and
- * for the namespace.
+ * for the namespace; another order reads all that the filter leaves. The page is cut before anything
+ * is added to its rows: with a million leases that is the difference between half a second and a
+ * statement that is cancelled.
  */
 export async function listLeases(
   sql: Sql,
@@ -46,10 +48,13 @@ export async function listLeases(
         where w.face = l.face and w.namespace = l.namespace and w.name = l.name
           and w.valid_until > clock_timestamp()
       ) as waiters
-    from lease l
-    where l.face = ${face} ${C} and ${conditionOf(filter)} and ${placeOf(order)}
-    order by ${orderOf(order)}
-    limit ${order.limit}`;
+    from (
+      select l.* from lease l
+      where l.face = ${face} ${C} and ${conditionOf(filter)} and ${placeOf(order)}
+      order by ${orderOf(order)}
+      limit ${order.limit}
+    ) l
+    order by ${orderOf(order)}`;
 }
 
 function conditionOf(filter: LeaseFilter): Prisma.Sql {

@@ -19,15 +19,6 @@ export interface LeasePlace {
   readonly name: string;
 }
 
-/** Whether a row's namespace is one that the caller may see; null for no limit. */
-export function withinLimits(
-  limits: readonly string[] | null,
-  column: Prisma.Sql = Prisma.sql`l.namespace`,
-): Prisma.Sql {
-  const list = limits === null ? null : JSON.stringify(limits);
-  return Prisma.sql`lease_is_within(${column}, ${list}::jsonb)`;
-}
-
 /**
  * Whether a row's namespace is this one or a child of it. The bounds are for the index: every child
  * of `a` lies from `a` up to `a/`, `/` being the character after `.`; what lies there besides, such
@@ -42,6 +33,21 @@ export function withinNamespace(
     ${column} >= ${namespace} ${C} and ${column} < ${`${namespace}/`} ${C}
     and (${column} = ${namespace} ${C} or starts_with(${column}, ${`${namespace}.`}))
   )`;
+}
+
+/**
+ * Whether a row's namespace is one that the caller may see; null for no limit. The same as
+ * `lease_is_within`, said so that the planner sees through it: asked of each of a million rows, the
+ * function took four seconds.
+ */
+export function withinLimits(
+  limits: readonly string[] | null,
+  column: Prisma.Sql = Prisma.sql`l.namespace`,
+): Prisma.Sql {
+  if (limits === null) return Prisma.sql`true`;
+  if (limits.length === 0) return Prisma.sql`false`;
+  const any = limits.map((namespace) => withinNamespace(namespace, column));
+  return Prisma.sql`(${Prisma.join(any, ' or ')})`;
 }
 
 const HELD_BACK = Prisma.sql`(l.stops_by is not null and l.stops_by > clock_timestamp())`;
