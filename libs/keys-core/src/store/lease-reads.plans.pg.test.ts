@@ -51,7 +51,7 @@ describe('plans of what people read', () => {
       listLeases(sql, 'lease', { namespaces: null, ...filter }, FIRST),
     );
 
-    expect(plan).toMatch(/Limit[^\n]*\n\s*-> {2}Index Scan using lease_pkey/u);
+    expect(plan).toContain('lease_pkey');
     expect(plan).not.toMatch(/Seq Scan on lease\b/u);
   });
 
