@@ -1,5 +1,11 @@
 import { resolve } from 'node:path';
-import { HEARTBEAT_MS, KEY_LADDERS, ladderProblems, type Ladder } from '@leasehold/keys-core';
+import {
+  HEARTBEAT_MS,
+  KEY_LADDERS,
+  ladderProblems,
+  LIMITS,
+  type Ladder,
+} from '@leasehold/keys-core';
 import { LOG_LEVELS, parseEnvironment, type Environment } from '@leasehold/service-kit';
 import { z } from 'zod';
 import { CliFailure } from './failure.ts';
@@ -16,6 +22,8 @@ export interface CliConfig {
   readonly preset: keyof typeof KEY_LADDERS;
   readonly ladder: Ladder;
   readonly heartbeatMs: number;
+  /** For how long an environment is leased when its holder does not say. */
+  readonly environmentLeaseMs: number;
   readonly eventRetentionDays: number;
   readonly logLevel: string;
   /** What commands talk to; null: what runs in the home. */
@@ -60,6 +68,11 @@ const environmentSchema = z.object({
   LEASEHOLD_KEY_HARD_MS: rungMs,
   LEASEHOLD_KEY_EXPIRE_MS: rungMs,
   LEASEHOLD_HEARTBEAT_MS: rungMs,
+  LEASEHOLD_ENVIRONMENT_LEASE_MS: wholeNumber(
+    'a whole number of milliseconds',
+    LIMITS.ttlMsMin,
+    LIMITS.ttlMsMax,
+  ).default(60_000),
   LEASEHOLD_EVENT_RETENTION_DAYS: wholeNumber('a number of days', 1, 3_650).default(30),
   LEASEHOLD_LOG_LEVEL: z
     .enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`)
@@ -106,6 +119,7 @@ export function parseConfig(environment: Environment): CliConfig {
     preset: env.LEASEHOLD_PRESET,
     ladder,
     heartbeatMs,
+    environmentLeaseMs: env.LEASEHOLD_ENVIRONMENT_LEASE_MS,
     eventRetentionDays: env.LEASEHOLD_EVENT_RETENTION_DAYS,
     logLevel: env.LEASEHOLD_LOG_LEVEL,
     url: env.LEASEHOLD_URL?.replace(/\/+$/u, '') ?? null,
