@@ -1,9 +1,11 @@
 /**
- * Measures Leasehold against plain SQL and plain tRPC on this machine: `npm run bench`.
+ * Measures Leasehold on this machine, against plain SQL, plain tRPC, `redlock` on Redis and `etcd3`
+ * on etcd: `npm run bench`. Redis and etcd are Debian's; root gets them installed, others are told
+ * what to install, and everything else is measured without them.
  *
- *   npm run bench                    all of it; some minutes
- *   npm run bench -- --quick         a smoke run with small tables: its figures mean nothing
- *   npm run bench -- grants reaper   only these
+ *   npm run bench                     all of it; ten minutes or so
+ *   npm run bench -- --quick          a smoke run with small tables: its figures mean nothing
+ *   npm run bench -- grants handover  only these; a name that there is not lists them all
  *
  * Bundles `tools/bench` the way the apps are bundled, so that what runs is what ships.
  */

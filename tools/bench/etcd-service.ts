@@ -1,3 +1,4 @@
+import { mkdtemp } from 'node:fs/promises';
 import path from 'node:path';
 import { Etcd3 } from 'etcd3';
 import { HOLD_TTL_MS, type LockService } from './lock-service.ts';
@@ -15,6 +16,7 @@ const TTL_S = HOLD_TTL_MS / 1_000;
 export async function startEtcd(rig: Rig): Promise<LockService | undefined> {
   const file = await provide(ETCD);
   if (file === undefined) return undefined;
+  const folder = await mkdtemp(path.join(rig.folder, 'etcd-'));
   const url = `http://127.0.0.1:${String(await freePort())}`;
   const peerUrl = `http://127.0.0.1:${String(await freePort())}`;
   const etcd = new Etcd3({ hosts: url });
@@ -25,7 +27,7 @@ export async function startEtcd(rig: Rig): Promise<LockService | undefined> {
   const server = await startPeerServer(
     file,
     [
-      ...['--data-dir', path.join(rig.folder, 'etcd'), '--log-level', 'error'],
+      ...['--data-dir', folder, '--log-level', 'error'],
       ...['--listen-client-urls', url, '--advertise-client-urls', url],
       ...['--listen-peer-urls', peerUrl, '--initial-advertise-peer-urls', peerUrl],
       ...['--initial-cluster', `default=${peerUrl}`],

@@ -11,7 +11,7 @@ const HOLD_MS = 5;
 
 /** From the call that releases a lease to the moment when the next one in line knows that it holds it. */
 export async function measureHandover(rig: Rig): Promise<Figure[]> {
-  const { ours, peers } = await openLockServices(rig);
+  const { ours, peers } = await openLockServices(rig, 'bench_handover');
   const durationMs = rig.isQuick ? 1_000 : 8_000;
   const ourMs = await handoversMs(ours, durationMs);
   const figures: Figure[] = [];
@@ -45,7 +45,7 @@ export async function measureHandover(rig: Rig): Promise<Figure[]> {
  * Hands one lease around among contenders that hold it for a moment. Who has let go stands in line
  * again only when the next one has it, so that every handover is one to somebody else.
  */
-export async function handoversMs(service: LockService, durationMs: number): Promise<number[]> {
+async function handoversMs(service: LockService, durationMs: number): Promise<number[]> {
   const takenMs: number[] = [];
   const endsAtMs = performance.now() + durationMs;
   let releasedAtMs: number | undefined;

@@ -8,7 +8,7 @@ const CALLER_COUNTS = [1, 32, 256];
 
 /** Acquire and release of leases through the client, each caller with a key of its own. */
 export async function measureLeaseRates(rig: Rig): Promise<Figure[]> {
-  const { ours, peers } = await openLockServices(rig);
+  const { ours, peers } = await openLockServices(rig, 'bench_lease_rates');
   const figures: Figure[] = [];
   for (const callerCount of CALLER_COUNTS) {
     const what = `lease acquire + release, ${callersOf(callerCount)}`;

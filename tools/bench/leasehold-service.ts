@@ -15,8 +15,8 @@ export interface LeaseholdService extends LockService {
 const WAIT_MS = 120_000;
 
 /** Ours on a controller of its own. */
-export async function startLeasehold(rig: Rig): Promise<LeaseholdService> {
-  const { urls, token } = await startControllers(rig, await rig.database('bench_leases'), 1);
+export async function startLeasehold(rig: Rig, databaseName: string): Promise<LeaseholdService> {
+  const { urls, token } = await startControllers(rig, await rig.database(databaseName), 1);
   const [url] = urls;
   invariant(url !== undefined, 'a controller was started');
   return connectLeasehold(rig, url, token);

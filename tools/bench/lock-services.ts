@@ -10,17 +10,9 @@ export interface LockServices {
   readonly peers: readonly LockService[];
 }
 
-const OPENED = new WeakMap<Rig, Promise<LockServices>>();
-
-/** Every service that is compared, each on a server of its own; started once and ended with the rig. */
-export function openLockServices(rig: Rig): Promise<LockServices> {
-  const opened = OPENED.get(rig) ?? open(rig);
-  OPENED.set(rig, opened);
-  return opened;
-}
-
-async function open(rig: Rig): Promise<LockServices> {
-  const ours = await startLeasehold(rig);
+/** Every service that is compared, each on a server of its own, ours on a new database. */
+export async function openLockServices(rig: Rig, databaseName: string): Promise<LockServices> {
+  const ours = await startLeasehold(rig, databaseName);
   const peers: LockService[] = [];
   for (const start of [startRedlock, startEtcd]) {
     const peer = await start(rig);

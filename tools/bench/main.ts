@@ -44,6 +44,7 @@ async function main(args: readonly string[]): Promise<void> {
       if (names.length > 0 && !names.includes(name)) continue;
       process.stderr.write(`${name} …\n`);
       figures.push(...(await orInterrupted(measure(rig), interrupted.signal)));
+      await rig.clear();
     }
   } finally {
     await rig.close();

@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdtemp } from 'node:fs/promises';
 import path from 'node:path';
 import { Redis } from 'ioredis';
 import Redlock from 'redlock';
@@ -16,8 +16,7 @@ const RETRY_MS = 50;
 export async function startRedlock(rig: Rig): Promise<LockService | undefined> {
   const file = await provide(REDIS);
   if (file === undefined) return undefined;
-  const folder = path.join(rig.folder, 'redis');
-  await mkdir(folder);
+  const folder = await mkdtemp(path.join(rig.folder, 'redis-'));
   const port = await freePort();
   const redis = new Redis({ host: '127.0.0.1', port, retryStrategy: () => RETRY_MS });
   // Until the server listens; a call that fails says so itself.

@@ -36,8 +36,11 @@ export interface Rig {
   readonly isQuick: boolean;
   /** A new, migrated database, whose connections the rig closes. */
   database(name: string): Promise<BenchDatabase>;
-  /** Calls `step` when the rig is taken down, the latest first. */
+  /** Calls `step` at the next {@link clear}, the latest first. */
   onClose(step: () => Promise<unknown>): void;
+  /** Ends what a measurement has started, so that it does not run beside the next one. */
+  clear(): Promise<void>;
+  /** Clears, and takes PostgreSQL and all files down. */
   close(): Promise<void>;
 }
 
@@ -45,8 +48,8 @@ export interface Rig {
 export async function openRig(isQuick: boolean): Promise<Rig> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-bench-'));
   const steps: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })];
-  const close = async (): Promise<void> => {
-    for (let step = steps.pop(); step !== undefined; step = steps.pop()) await step();
+  const closeDownTo = async (count: number): Promise<void> => {
+    while (steps.length > count) await steps.pop()?.();
   };
   try {
     const postgres = await startEmbeddedPostgres({
@@ -55,12 +58,14 @@ export async function openRig(isQuick: boolean): Promise<Rig> {
       settings: { max_connections: '200', max_wal_size: '8GB', checkpoint_timeout: '30min' },
     });
     steps.push(() => postgres.stop());
+    const ownCount = steps.length;
     const clock = createBootClock();
     return {
       folder,
       isQuick,
       onClose: (step) => steps.push(step),
-      close,
+      clear: () => closeDownTo(ownCount),
+      close: () => closeDownTo(0),
       async database(name) {
         const url = postgres.url(name);
         await createDatabase(url);
@@ -83,7 +88,7 @@ export async function openRig(isQuick: boolean): Promise<Rig> {
       },
     };
   } catch (error) {
-    await close();
+    await closeDownTo(0);
     throw error;
   }
 }
