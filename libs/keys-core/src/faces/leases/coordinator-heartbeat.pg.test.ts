@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { createTestDatabase } from '@leasehold/testing';
 import {
   acquired,
   aCoordinator,
@@ -16,6 +17,7 @@ import {
   openKernel,
 } from '../../testing/kernel-fixture.ts';
 import { type GuestSql } from '../../store/guest-transaction.ts';
+import { makeClockShiftable } from '../../testing/shifted-clock.ts';
 import { revoke } from '../../store/statements/revoke.ts';
 
 describe('heartbeat', () => {
@@ -118,6 +120,20 @@ describe('heartbeat', () => {
 
     await expect(renewing).rejects.toMatchObject({ code: 'request.deadline' });
     expect(await coordinator.releaseOk(lease, 'x')).toBe('expired');
+  });
+
+  test('I6 a renewal beside whose hook the database’s clock passes the old expiry is rolled back', async () => {
+    const { url } = await createTestDatabase();
+    const shift = await makeClockShiftable(url);
+    const kernel = await openKernel({ databaseUrl: url });
+    const coordinator = aCoordinator(kernel);
+    const lease = aUseCase('a', { willHeartbeat: () => shift(61_000) });
+    const grant = await acquired(coordinator, lease);
+
+    const answer = await coordinator.heartbeat(lease);
+
+    expect(answer).toEqual({ outcome: 'refused', reason: 'expired', leaseId: grant.leaseId });
+    expect(lease.deadlines).toHaveLength(1);
   });
 
   test('of a lease that this coordinator has not acquired is an error', async () => {
