@@ -4,7 +4,6 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { createLeasehold, type Lease, type Leasehold } from '@leasehold/client';
-import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { clockOf, codeOf, endAsked, grantOf, ready, say, settings } from './program.ts';
 import type { HolderClock } from './program.ts';
 
@@ -28,18 +27,17 @@ export interface HolderSettings {
 const SAMPLE_MS = 10;
 
 const { token, namespace, tasks, clock: clockFault } = settings<HolderSettings>();
+const clock = clockOf(clockFault);
 const ending = new AbortController();
 
 async function carryOut(task: HolderTask): Promise<void> {
-  const clock = clockOf(clockFault);
   await using leasehold = createLeasehold({ url: task.url, token, clock, clientName: 'holder' });
-  do await takeOnce(leasehold, clock, task);
+  do await takeOnce(leasehold, task);
   while (task.takesAgain === true && !ending.signal.aborted);
 }
 
 async function takeOnce(
   leasehold: Leasehold,
-  clock: TickingClock,
   { key, ttlMs, waitMs = 0, holdMs }: HolderTask,
 ): Promise<void> {
   let lease: Lease;
@@ -52,7 +50,7 @@ async function takeOnce(
   }
   const grant = grantOf(lease);
   say({ kind: 'held', ...grant });
-  const lost = lossOf(lease, clock);
+  const lost = lossOf(lease);
   const isLost = await Promise.race([
     lost.then(() => true),
     ended.then(() => false),
@@ -64,7 +62,7 @@ async function takeOnce(
 }
 
 /** Fulfilled, and said, when the signal aborts. Watches until when the lease may be acted on. */
-function lossOf(lease: Lease, clock: TickingClock): Promise<void> {
+function lossOf(lease: Lease): Promise<void> {
   let mayActUntilMs = -Infinity;
   let lookedAtMs = clock.nowMs();
   const look = (): void => {

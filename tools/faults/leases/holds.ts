@@ -33,9 +33,10 @@ export function overlapsOf(
   holds: readonly Hold[],
   endsAtMs: (hold: Hold) => number = (hold) => hold.untilMs,
 ): string[] {
-  const byKey = Map.groupBy(holds, (hold) => hold.key);
-  return [...byKey.values()].flatMap((ofKey) =>
-    ofKey.slice(1).flatMap((hold, index) => {
+  const keys = [...new Set(holds.map((hold) => hold.key))];
+  return keys.flatMap((key) => {
+    const ofKey = holds.filter((hold) => hold.key === key);
+    return ofKey.slice(1).flatMap((hold, index) => {
       const former = ofKey[index] as Hold;
       const what = `${hold.key}: ${hold.token} after ${former.token}`;
       const problems: string[] = [];
@@ -43,6 +44,6 @@ export function overlapsOf(
       if (overlapMs > 0) problems.push(`${what} began ${overlapMs.toFixed(0)} ms too early`);
       if (hold.token === former.token) problems.push(`${what} was handed out twice`);
       return problems;
-    }),
-  );
+    });
+  });
 }

@@ -88,10 +88,18 @@ export class LeaseStage {
 
   /** One statement, on a connection of its own. */
   async query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<Row[]> {
+    return (await this.#ask<Row>(text, values)).rows;
+  }
+
+  async #ask<Row extends pg.QueryResultRow>(
+    text: string,
+    values: unknown[],
+  ): Promise<{ readonly rows: Row[]; readonly askedAtMs: number }> {
     const client = new pg.Client({ connectionString: this.stage.databaseUrl });
     await client.connect();
     try {
-      return (await client.query<Row>(text, values)).rows;
+      const askedAtMs = machineMs();
+      return { rows: (await client.query<Row>(text, values)).rows, askedAtMs };
     } finally {
       await client.end();
     }
@@ -102,8 +110,7 @@ export class LeaseStage {
    * never late, and early by no more than the question took.
    */
   async expiries(namespace: string): Promise<Map<string, number>> {
-    const askedAtMs = machineMs();
-    const rows = await this.query<{ lease_id: string; remaining_ms: number }>(
+    const { rows, askedAtMs } = await this.#ask<{ lease_id: string; remaining_ms: number }>(
       `select lease_id::text,
         extract(epoch from expires_at - clock_timestamp())::float8 * 1000 as remaining_ms
       from lease where face = 'lease' and namespace = $1`,
@@ -114,13 +121,13 @@ export class LeaseStage {
 
   /** What happened in a namespace, in order. */
   async facts(namespace: string): Promise<Fact[]> {
-    const askedAtMs = machineMs();
-    return this.query<Fact>(
+    const { rows, askedAtMs } = await this.#ask<Fact>(
       `select name as key, kind, lease_id::text as "leaseId", fencing_token::text as token,
-        $2 + extract(epoch from at - clock_timestamp())::float8 * 1000 as "atMs"
+        extract(epoch from at - clock_timestamp())::float8 * 1000 as "atMs"
       from lease_event where face = 'lease' and namespace = $1 order by id`,
-      [namespace, askedAtMs],
+      [namespace],
     );
+    return rows.map((fact) => ({ ...fact, atMs: askedAtMs + fact.atMs }));
   }
 
   /** Who holds what in a namespace now, by the database's clock: tokens by key. */

@@ -37,14 +37,30 @@ export function endAsked(): Promise<void> {
   });
 }
 
-/** How the clock of a holder is wrong. */
+/** How the clocks of a holder are wrong. */
 export interface HolderClock {
   readonly rate?: number | undefined;
   readonly aheadMs?: number | undefined;
+  /** The wall clock goes back by an hour again and again, after so long. */
+  readonly wallStepsBackEveryMs?: number | undefined;
 }
 
-export function clockOf({ rate = 1, aheadMs = 0 }: HolderClock = {}): TickingClock {
+const HOUR_MS = 3_600_000;
+
+/** The clock to give to the client library. The wall clock is wrong for the whole process. */
+export function clockOf(fault: HolderClock = {}): TickingClock {
+  const { rate = 1, aheadMs = 0, wallStepsBackEveryMs } = fault;
+  if (wallStepsBackEveryMs !== undefined) stepWallClock(wallStepsBackEveryMs);
   return createBootClock(() => os.uptime() * 1_000 * rate + aheadMs);
+}
+
+function stepWallClock(everyMs: number): void {
+  const now = Date.now.bind(Date);
+  const beganAtMs = now();
+  Date.now = () => {
+    const stepsCount = Math.floor((now() - beganAtMs) / everyMs);
+    return now() - stepsCount * HOUR_MS;
+  };
 }
 
 export function codeOf(error: unknown): string {

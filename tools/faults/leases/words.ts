@@ -39,20 +39,39 @@ export type Said =
   /** An update was acknowledged, or was refused. */
   | { readonly kind: 'written'; readonly entry: string; readonly token: string }
   | { readonly kind: 'refused'; readonly entry: string; readonly why: string }
+  /** Takes nothing any more. */
+  | { readonly kind: 'idle' }
   /** A piece of work was done, in the service of that name, for the case of that name. */
   | { readonly kind: 'work'; readonly service: string; readonly caseName: string };
 
 type Kind = Said['kind'];
 type WordOf<K extends Kind> = Extract<Word, { readonly kind: K }>;
 
+interface Reading {
+  /** How much of the output has been read. */
+  length: number;
+  readonly words: Word[];
+}
+
+const readings = new WeakMap<TestProcess, Reading>();
+
 /** All that a process has said so far, in order. */
-export function wordsOf(process: TestProcess): Word[] {
+export function wordsOf(process: TestProcess): readonly Word[] {
+  let reading = readings.get(process);
+  if (reading === undefined) {
+    reading = { length: 0, words: [] };
+    readings.set(process, reading);
+  }
   const text = process.log();
-  return text
-    .slice(0, text.lastIndexOf('\n') + 1)
-    .split('\n')
-    .filter((line) => line.startsWith('{"kind":'))
-    .map((line) => JSON.parse(line) as Word);
+  const endOfLines = text.lastIndexOf('\n') + 1;
+  if (endOfLines > reading.length) {
+    const fresh = text.slice(reading.length, endOfLines).split('\n');
+    reading.length = endOfLines;
+    for (const line of fresh) {
+      if (line.startsWith('{"kind":')) reading.words.push(JSON.parse(line) as Word);
+    }
+  }
+  return reading.words;
 }
 
 /** The words of some kinds of several processes, as they came in time. */
@@ -67,10 +86,6 @@ export function allWords<K extends Kind>(
     .sort((a, b) => a.atMs - b.atMs);
 }
 
-/** The latest word, found without reading all that came before it. */
 export function lastWordOf(process: TestProcess): Word | undefined {
-  const text = process.log();
-  const end = text.lastIndexOf('\n');
-  const line = text.slice(text.lastIndexOf('\n', end - 1) + 1, Math.max(end, 0));
-  return line.startsWith('{"kind":') ? (JSON.parse(line) as Word) : undefined;
+  return wordsOf(process).at(-1);
 }
