@@ -46,7 +46,8 @@ describe('plans', () => {
     await recordReapFailure(sql, ref.leaseId, 'x');
 
     expect(plans).toHaveLength(7);
-    for (const plan of plans)
-      {expect(plan).not.toMatch(/Seq Scan on (lease|lease_reap|lease_event)\b/u);}
+    for (const plan of plans) {
+      expect(plan).not.toMatch(/Seq Scan on (lease|lease_reap|lease_event)\b/u);
+    }
   });
 });
