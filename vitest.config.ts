@@ -33,9 +33,9 @@ const oldest = {
     ...everywhere,
     name: 'pg-oldest',
     include: [
-      'libs/keys-core/src/store/{grant,renew,locks.race,plans,epoch,event-stream,kernel.model}.pg.test.ts',
+      'libs/keys-core/src/store/{grant,renew,locks.race,plans,epoch,event-stream,fenced-transaction,kernel.model}.pg.test.ts',
       'libs/keys-core/src/faces/keys/{connect,report,key-reads,revoke}.pg.test.ts',
-      'libs/keys-core/src/faces/leases/waiting.pg.test.ts',
+      'libs/keys-core/src/faces/leases/{waiting,acquire-or-renew,reap-stale}.pg.test.ts',
     ],
     globalSetup: ['libs/testing/src/global-setup-oldest.ts'],
     testTimeout: 30_000,
