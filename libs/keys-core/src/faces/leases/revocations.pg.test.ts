@@ -162,6 +162,24 @@ describe('revocations', () => {
     expect(idsOf(heard)).toEqual([early.leaseId, late.leaseId]);
   });
 
+  test('of two and a half thousand that are revoked together each is heard once', async () => {
+    const on = await openOperatedLeases();
+    const { heard } = listen(on);
+    const { leaseId } = await acquired(on);
+    await on.store.prisma.$queryRaw`
+      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, detail)
+      select 'lease', 'user.update', '42', ${leaseId}::uuid, i, 'revoked', 'o', '{"mode":"force"}'
+      from generate_series(1, 2500) i
+      returning id::text`;
+
+    await waitUntil(() => heard.length >= 2_500);
+    const marker = await acquired(on, { name: 'marker' });
+    await forceUnheard(on, marker);
+    await waitUntil(() => idsOf(heard).includes(marker.leaseId));
+
+    expect(heard).toHaveLength(2_501);
+  });
+
   test('revoked keys are no news to holders of leases, and hold nothing up', async () => {
     const on = await openOperatedLeases();
     const { heard } = listen(on);

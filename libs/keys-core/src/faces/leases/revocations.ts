@@ -55,7 +55,8 @@ export function createRevocationWatch(
   store: Pick<Store, 'prisma' | 'hints' | 'clock'>,
   onError: (error: unknown) => void,
 ): RevocationWatch {
-  const sessions = new Set<Session>();
+  const sessionsOf = new Map<string, Set<Session>>();
+  let sessionCount = 0;
   let watching: { readonly reader: RevocationReader; readonly stop: AbortController } | undefined;
 
   async function run(reader: RevocationReader, signal: AbortSignal): Promise<void> {
@@ -63,7 +64,9 @@ export function createRevocationWatch(
       // Waiting begins before the look, so that no hint in between is missed.
       const next = store.hints.next(REVOCATIONS_TOPIC, store.clock.nowMs() + POLL_MS, signal);
       try {
-        for (const known of await reader.read()) tell(known);
+        await reader.read((known) => {
+          if (!isOver(signal)) tell(known);
+        });
       } catch (error) {
         if (!isOver(signal)) onError(error);
       }
@@ -72,28 +75,32 @@ export function createRevocationWatch(
   }
 
   function begin(session: Session): void {
-    sessions.add(session);
+    const { principal } = session;
+    const sessions = sessionsOf.get(principal) ?? new Set();
+    sessionsOf.set(principal, sessions.add(session));
+    sessionCount += 1;
     if (watching === undefined) {
       watching = { reader: new RevocationReader(store), stop: new AbortController() };
       void run(watching.reader, watching.stop.signal);
       return;
     }
     for (const known of watching.reader.recent) {
-      if (known.principal === session.principal) pass(session, known);
+      if (known.principal === principal) pass(session, known);
     }
   }
 
   function end(session: Session): void {
-    sessions.delete(session);
-    if (sessions.size > 0) return;
+    const sessions = sessionsOf.get(session.principal);
+    sessions?.delete(session);
+    if (sessions?.size === 0) sessionsOf.delete(session.principal);
+    sessionCount -= 1;
+    if (sessionCount > 0) return;
     watching?.stop.abort();
     watching = undefined;
   }
 
   function tell(known: Known): void {
-    for (const session of sessions) {
-      if (session.principal === known.principal) pass(session, known);
-    }
+    for (const session of sessionsOf.get(known.principal) ?? []) pass(session, known);
   }
 
   return {
@@ -111,7 +118,7 @@ export function createRevocationWatch(
       }
     },
     get sessionCount() {
-      return sessions.size;
+      return sessionCount;
     },
   };
 }
@@ -156,22 +163,20 @@ class RevocationReader {
     this.#store = store;
   }
 
-  /** What has happened since the last read. */
-  async read(): Promise<Known[]> {
+  /** Tells what has happened since the last read, page by page: a page that fails takes none along. */
+  async read(tell: (known: Known) => void): Promise<void> {
     const { prisma } = this.#store;
     this.#afterId ??= await findRevocationBefore(prisma, REPLAY_MS);
-    const known: Known[] = [];
     for (;;) {
       const rows = await readRevocations(prisma, {
         afterId: this.#afterId,
         seenIds: [...this.#seen.keys()],
         limit: ROWS_PER_READ_MAX,
       });
-      known.push(...this.#note(rows));
+      for (const known of this.#note(rows)) tell(known);
       if (rows.length < ROWS_PER_READ_MAX) break;
     }
     this.#forget();
-    return known;
   }
 
   #note(rows: readonly Revocation[]): Known[] {
