@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startFaultProxy, waitUntil } from '@leasehold/testing';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startCliController, heldLease, type CliController } from './testing/cli-controller.ts';
 import { runCommand, type Ended, type Started } from './testing/command-line.ts';
 
@@ -77,6 +77,8 @@ async function aJob(onTerm: string, ...options: string[]): Promise<Job> {
   const started = cli.start(
     ...['leases', 'run', `run/${key}`, ...options, '--', 'sh', '-c', script, file],
   );
+  // Its guard ends the job, should the test not have done so.
+  onTestFinished(() => void started.child.kill('SIGKILL'));
   const notes = (): Promise<string> => readFile(file, 'utf8').catch(() => '');
   const found = await waitUntil(
     async () => {
@@ -390,9 +392,9 @@ describe('a command whose command line', () => {
     cli.proxy.drop();
     await waitUntil(job.isGone);
     const view = await viewOf(job.key);
-    process.kill(guard, 'SIGCONT');
 
     expect(view).toMatchObject({ phase: 'held' });
     expect((await job.started.ended).exitCode).toBe(125);
+    expect(isRunning(guard)).toBe(false);
   });
 });

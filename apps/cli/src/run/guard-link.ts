@@ -40,7 +40,7 @@ export interface GuardLink {
   /** Passes a signal on to the command. Fulfilled when it is on its way. */
   signal(signal: NodeJS.Signals): Promise<void>;
   stop(kind: 'soft' | 'hard'): void;
-  /** Kills the command without its guard: for one that does not do its work. */
+  /** Kills the command, and then its guard: for one that does not do its work. */
   kill(): void;
   /** Ends the guard. A command that still runs is stopped by it first. */
   close(): void;
@@ -61,7 +61,7 @@ export function startGuard(program: string, nowMs: () => number): GuardLink {
     if (report.type === 'ended') commandPid = undefined;
     if (report.type === 'stopping') onStopping?.(report.kind, report.cause);
   });
-  const kill = (): void => {
+  const killCommand = (): void => {
     if (commandPid !== undefined) signalSession(commandPid, 'SIGKILL');
   };
   const send = (order: GuardOrder): Promise<void> =>
@@ -85,7 +85,7 @@ export function startGuard(program: string, nowMs: () => number): GuardLink {
       void send({ type: 'start', ...start });
       const last = await reports.until('ended', 'not_started');
       if (last.type === 'ended') return last;
-      kill();
+      killCommand();
       // The kernel kills the command with its guard; what was sent to the rest just now is the same.
       if (commandPid !== undefined) return { exitCode: null, signal: 'SIGKILL', atMs: nowMs() };
       throw notStarted(last.type === 'not_started' ? last.problem : 'its guard has ended');
@@ -93,7 +93,10 @@ export function startGuard(program: string, nowMs: () => number): GuardLink {
     extend: (deadlines) => void send({ type: 'extend', deadlines }),
     signal: (signal) => send({ type: 'signal', signal }),
     stop: (kind) => void send({ type: 'stop', kind }),
-    kill,
+    kill: () => {
+      killCommand();
+      child.kill('SIGKILL');
+    },
     close: () => {
       if (child.connected) child.disconnect();
     },

@@ -29,7 +29,12 @@ export function withRunOptions(command: Command): Command {
       wholeNumberOf('--ttl'),
       TTL_MS,
     )
-    .option('--wait <ms>', 'wait in line for it, for this long at most', wholeNumberOf('--wait'), 0)
+    .option(
+      '--wait <ms>',
+      'wait in line for it, for this long at most; 120000 is the most',
+      wholeNumberOf('--wait'),
+      0,
+    )
     .option('--holder <name>', 'who holds it, for others to read; USER@HOST/PID unless given')
     .option('--comment <text>', 'what for, for others to read; the name of CMD unless given')
     .option(

@@ -73,7 +73,11 @@ export async function runUnderLease(options: RunOptions): Promise<RunEnd> {
       guard.extend(sent);
     }
     // A guard that is late by that much does not work: it is done without it.
-    if (nowMs >= sent.hardAtMs + MARGIN_MS) guard.kill();
+    if (nowMs >= sent.hardAtMs + MARGIN_MS) {
+      done.push('hard');
+      begin({ why: 'deadline' });
+      guard.kill();
+    }
   });
   try {
     const ended = guard.run({
