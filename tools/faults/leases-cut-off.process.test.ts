@@ -91,8 +91,7 @@ async function cutOff(
 ): Promise<{ readonly lost: ReturnType<typeof lossesOf>[number]; readonly ttlMs: number }> {
   const latestHeld = (): string | undefined =>
     allWords([holder], 'held').findLast((word) => word.key === key)?.leaseId;
-  const lossOf = (leaseId: string) =>
-    lossesOf(holder).find((word) => word.leaseId === leaseId);
+  const lossOf = (leaseId: string) => lossesOf(holder).find((word) => word.leaseId === leaseId);
   for (;;) {
     await waitUntil(() => latestHeld() !== undefined, { what: `the lease of ${key}` });
     await untilPassed((1 + Number(key) / RUNS_PER_CLOCK) * (ttlMs / 3));

@@ -74,70 +74,74 @@ async function threeAtWork(
   };
 }
 
-describe.concurrent('A holds a lease and calls B, which calls C: work in all three has stopped before the deadline', () => {
-  test('I15 C34 when the lease is revoked by force: within a second', async () => {
-    const { a, leaseId, lastWorkMs, untilSilent } = await threeAtWork('revoked', LONG_TTL_MS);
+describe.concurrent(
+  'A holds a lease and calls B, which calls C: work in all three has stopped before the deadline',
+  () => {
+    test('I15 C34 when the lease is revoked by force: within a second', async () => {
+      const { a, leaseId, lastWorkMs, untilSilent } = await threeAtWork('revoked', LONG_TTL_MS);
 
-    const atMs = machineMs();
-    const revoking = { leaseId, mode: 'force', reason: 'the fault' } as const;
-    await lease.stage.api.leases.revoke.mutate(revoking);
-    await untilSilent();
+      const atMs = machineMs();
+      const revoking = { leaseId, mode: 'force', reason: 'the fault' } as const;
+      await lease.stage.api.leases.revoke.mutate(revoking);
+      await untilSilent();
 
-    expect(allWords([a], 'lost')).toMatchObject([{ leaseId, reason: 'revoked' }]);
-    for (const service of SERVICES) {
-      expect(lastWorkMs(service), `last work of ${service}`).toBeGreaterThan(atMs - STOP_MS_MAX);
-      expect(lastWorkMs(service) - atMs, `work of ${service}`).toBeLessThan(STOP_MS_MAX);
-    }
-  });
-
-  test('I4 when nothing of what A and its controller send each other arrives: by A’s own deadline', async () => {
-    const { a, front, leaseId, lastWorkMs, untilSilent } = await threeAtWork('cut', SHORT_TTL_MS);
-    // It goes on for longer than its first grant, B and C with it.
-    const renewedMs = machineMs() + SHORT_TTL_MS;
-    await waitUntil(() => SERVICES.every((service) => lastWorkMs(service) > renewedMs), {
-      what: 'work after the first grant had run out',
+      expect(allWords([a], 'lost')).toMatchObject([{ leaseId, reason: 'revoked' }]);
+      for (const service of SERVICES) {
+        expect(lastWorkMs(service), `last work of ${service}`).toBeGreaterThan(atMs - STOP_MS_MAX);
+        expect(lastWorkMs(service) - atMs, `work of ${service}`).toBeLessThan(STOP_MS_MAX);
+      }
     });
 
-    const atMs = machineMs();
-    front.drop();
-    await waitUntil(() => allWords([a], 'lost').length > 0, { what: 'the loss' });
-    const deadlineMs = ((await lease.expiries('propagation')).get(leaseId) ?? 0) - SHORT_TTL_MS / GRACE_SHARE;
-    await untilSilent();
+    test('I4 when nothing of what A and its controller send each other arrives: by A’s own deadline', async () => {
+      const { a, front, leaseId, lastWorkMs, untilSilent } = await threeAtWork('cut', SHORT_TTL_MS);
+      // It goes on for longer than its first grant, B and C with it.
+      const renewedMs = machineMs() + SHORT_TTL_MS;
+      await waitUntil(() => SERVICES.every((service) => lastWorkMs(service) > renewedMs), {
+        what: 'work after the first grant had run out',
+      });
 
-    expect(allWords([a], 'lost')).toMatchObject([{ leaseId, reason: 'unreachable' }]);
-    for (const service of SERVICES) {
-      expect(lastWorkMs(service), `work of ${service} after the cut`).toBeGreaterThan(atMs);
-      expect(lastWorkMs(service), `last work of ${service}`).toBeLessThan(deadlineMs);
-    }
-  });
+      const atMs = machineMs();
+      front.drop();
+      await waitUntil(() => allWords([a], 'lost').length > 0, { what: 'the loss' });
+      const deadlineMs =
+        ((await lease.expiries('propagation')).get(leaseId) ?? 0) - SHORT_TTL_MS / GRACE_SHARE;
+      await untilSilent();
 
-  test('F4 when A is killed: B and C hear the connection end', async () => {
-    const { a, leaseId, lastWorkMs, untilSilent } = await threeAtWork('killed', LONG_TTL_MS);
+      expect(allWords([a], 'lost')).toMatchObject([{ leaseId, reason: 'unreachable' }]);
+      for (const service of SERVICES) {
+        expect(lastWorkMs(service), `work of ${service} after the cut`).toBeGreaterThan(atMs);
+        expect(lastWorkMs(service), `last work of ${service}`).toBeLessThan(deadlineMs);
+      }
+    });
 
-    const atMs = machineMs();
-    await a.kill();
-    const deadlineMs = (await lease.expiries('propagation')).get(leaseId) ?? 0;
-    await untilSilent();
+    test('F4 when A is killed: B and C hear the connection end', async () => {
+      const { a, leaseId, lastWorkMs, untilSilent } = await threeAtWork('killed', LONG_TTL_MS);
 
-    for (const service of SERVICES) {
-      expect(lastWorkMs(service), `last work of ${service}`).toBeGreaterThan(atMs - STOP_MS_MAX);
-      expect(lastWorkMs(service) - atMs, `work of ${service}`).toBeLessThan(STOP_MS_MAX);
-      expect(lastWorkMs(service)).toBeLessThan(deadlineMs);
-    }
-  });
+      const atMs = machineMs();
+      await a.kill();
+      const deadlineMs = (await lease.expiries('propagation')).get(leaseId) ?? 0;
+      await untilSilent();
 
-  test('F1 when A stands still, its connections open: B and C stop by their own clocks', async () => {
-    const { a, leaseId, lastWorkMs, untilSilent } = await threeAtWork('stopped', SHORT_TTL_MS);
+      for (const service of SERVICES) {
+        expect(lastWorkMs(service), `last work of ${service}`).toBeGreaterThan(atMs - STOP_MS_MAX);
+        expect(lastWorkMs(service) - atMs, `work of ${service}`).toBeLessThan(STOP_MS_MAX);
+        expect(lastWorkMs(service)).toBeLessThan(deadlineMs);
+      }
+    });
 
-    a.signal('SIGSTOP');
-    const atMs = machineMs();
-    await untilSilent();
-    const deadlineMs = (await lease.expiries('propagation')).get(leaseId) ?? 0;
-    a.signal('SIGCONT');
+    test('F1 when A stands still, its connections open: B and C stop by their own clocks', async () => {
+      const { a, leaseId, lastWorkMs, untilSilent } = await threeAtWork('stopped', SHORT_TTL_MS);
 
-    for (const service of ['b', 'c'] as const) {
-      expect(lastWorkMs(service), `work of ${service} after the stop`).toBeGreaterThan(atMs);
-      expect(lastWorkMs(service), `last work of ${service}`).toBeLessThan(deadlineMs);
-    }
-  });
-});
+      a.signal('SIGSTOP');
+      const atMs = machineMs();
+      await untilSilent();
+      const deadlineMs = (await lease.expiries('propagation')).get(leaseId) ?? 0;
+      a.signal('SIGCONT');
+
+      for (const service of ['b', 'c'] as const) {
+        expect(lastWorkMs(service), `work of ${service} after the stop`).toBeGreaterThan(atMs);
+        expect(lastWorkMs(service), `last work of ${service}`).toBeLessThan(deadlineMs);
+      }
+    });
+  },
+);

@@ -18,7 +18,7 @@ export interface GuardedSettings {
 
 const ACT_EVERY_MS = 5;
 
-const { url, token, key, ttlMs, stallMs } = settings<GuardedSettings>();
+const { url, token, key, ttlMs, stallMs } = settings() as GuardedSettings;
 const ended = endAsked();
 const leasehold = createLeasehold({ url, token, clientName: 'guarded' });
 const lease = await leasehold.defineLease(['guarded'], { ttlMs }).acquire(key);
@@ -60,10 +60,12 @@ if (stallMs !== undefined) {
   }, ttlMs);
 }
 
-let isEnding = false;
-void ended.then(() => (isEnding = true));
+const ending = new AbortController();
+void ended.then(() => {
+  ending.abort();
+});
 // What a loop that never waits long would do; slowed down so that it leaves room for others.
-for (let count = 0; !isEnding; count += 1) {
+for (let count = 0; !ending.signal.aborted; count += 1) {
   if (count % 50 === 0) act('loop');
   await turn();
 }

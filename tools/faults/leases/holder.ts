@@ -26,7 +26,7 @@ export interface HolderSettings {
 
 const SAMPLE_MS = 10;
 
-const { token, namespace, tasks, clock: clockFault } = settings<HolderSettings>();
+const { token, namespace, tasks, clock: clockFault } = settings() as HolderSettings;
 const clock = clockOf(clockFault);
 const ending = new AbortController();
 

@@ -45,7 +45,7 @@ export class LeaseStage {
     const { databaseUrl, controllersCount = 1 } = options;
     const stage = await Stage.open(databaseUrl === undefined ? {} : { databaseUrl });
     stage.onClose(() => rm(PROGRAMS_FOLDER, { recursive: true, force: true }));
-    for (let count = 1; count < controllersCount; count += 1) await stage.startController();
+    await Promise.all(Array.from({ length: controllersCount - 1 }, () => stage.startController()));
     const text = await readFile(path.join(stage.folder, 'home', 'credentials.json'), 'utf8');
     return new LeaseStage(stage, (JSON.parse(text) as { admin: string }).admin);
   }
@@ -64,11 +64,7 @@ export class LeaseStage {
   }
 
   /** Starts a program; it is asked to end when the stage is closed. */
-  async start(
-    name: ProgramName,
-    settings: object,
-    label: string = name,
-  ): Promise<TestProcess> {
+  async start(name: ProgramName, settings: object, label: string = name): Promise<TestProcess> {
     let built = this.#built.get(name);
     if (built === undefined) {
       built = buildProgram(name);
@@ -87,6 +83,7 @@ export class LeaseStage {
   }
 
   /** One statement, on a connection of its own. */
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- who asks knows the shape of the answer, as with the driver
   async query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<Row[]> {
     return (await this.#ask<Row>(text, values)).rows;
   }

@@ -19,7 +19,7 @@ export interface ServiceSettings {
 
 const WORK_MS = 10;
 
-const { service, url, token, next, lease: begins } = settings<ServiceSettings>();
+const { service, url, token, next, lease: begins } = settings() as ServiceSettings;
 const leasehold = createLeasehold({ url, token, clientName: service });
 const ended = endAsked();
 

@@ -24,7 +24,7 @@ const HOLD_MS = 5;
 const WAIT_EVERY = 3;
 const WAIT_MS = 5_000;
 
-const { url, token, namespace, name, ttlMs, width } = settings<TakerSettings>();
+const { url, token, namespace, name, ttlMs, width } = settings() as TakerSettings;
 const leasehold = createLeasehold({ url, token, clientName: name });
 const taking = leasehold.defineLease([namespace], { ttlMs });
 let isEnding = false;

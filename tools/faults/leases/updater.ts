@@ -27,7 +27,7 @@ const WORK_MS = 150;
 const WINDOW_MS = 250;
 const WAIT_MS = 60_000;
 
-const { url, token, databaseUrl, guard, ttlMs } = settings<UpdaterSettings>();
+const { url, token, databaseUrl, guard, ttlMs } = settings() as UpdaterSettings;
 const leasehold = createLeasehold({ url, token, clientName: `updater-${guard}` });
 const updating = leasehold.defineLease(['experiment'], { ttlMs, waitMs: WAIT_MS });
 
@@ -88,9 +88,9 @@ async function asserted(lease: Lease, entry: string): Promise<void> {
 }
 
 const update = { unfenced, fenced, asserted }[guard];
-let isEnding = false;
+const ending = new AbortController();
 const ended = endAsked().then(() => {
-  isEnding = true;
+  ending.abort();
 });
 
 async function updateOnce(count: number): Promise<void> {
@@ -106,7 +106,7 @@ async function updateOnce(count: number): Promise<void> {
 }
 
 ready();
-for (let count = 0; !isEnding; count += 1) {
+for (let count = 0; !ending.signal.aborted; count += 1) {
   await updateOnce(count).catch((error: unknown) => {
     say({ kind: 'not_held', key: guard, code: codeOf(error) });
   });
