@@ -83,11 +83,11 @@ export class LeaseStage {
   }
 
   /** One statement, on a connection of its own. */
-  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- who asks knows the shape of the answer, as with the driver
   async query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<Row[]> {
     return (await this.#ask<Row>(text, values)).rows;
   }
 
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- who asks knows the shape of the answer, as with the driver
   async #ask<Row extends pg.QueryResultRow>(
     text: string,
     values: unknown[],
