@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { openTestController, type TestController } from '../testing/test-controller.ts';
+import {
+  openTestController,
+  startTestController,
+  type TestController,
+} from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { mutate, query } from '../testing/wire.ts';
 import { acquireLease, ageLease, refOf, wanted } from '../testing/wire-leases.ts';
@@ -61,6 +65,21 @@ describe('leases on the wire', () => {
       action: null,
       waiters: 0,
     });
+  });
+
+  test('C9 of a hundred who ask at once one is granted, and the others are told of that one', async () => {
+    const key = randomUUID();
+
+    const answers = (await Promise.all(
+      Array.from({ length: 100 }, (_, index) => acquire({ key, holder: `h${String(index)}` })),
+    )) as { outcome: string; by?: string }[];
+
+    const winner = answers.findIndex(({ outcome }) => outcome === 'granted');
+    const others = answers.filter((_, index) => index !== winner);
+    expect(others).toHaveLength(99);
+    expect(new Set(others.map(({ outcome, by }) => `${outcome} ${String(by)}`))).toEqual(
+      new Set([`held h${String(winner)}`]),
+    );
   });
 
   test('C3 C4 another key, and the same key in another namespace, are independent', async () => {
@@ -344,5 +363,29 @@ describe('leases on the wire', () => {
         { action: 'leases.blockRenewal', reason: 'freeze' },
       ],
     });
+  });
+});
+
+describe('a restart', () => {
+  test('C35 keeps grants, tokens and answers: the holder goes on at another controller', async () => {
+    const first = await startTestController();
+    const { secret } = await first.token('client');
+    const again = { key: 'k', idempotencyKey: randomUUID() };
+    const lease = await acquireLease(first, secret, again);
+
+    await first.controller.close();
+    const second = await startTestController({ databaseUrl: first.databaseUrl });
+
+    const ask = (path: string, input: unknown): Promise<unknown> =>
+      mutate(second, path, { secret, input });
+    expect(await acquireLease(second, secret, again)).toMatchObject(refOf(lease));
+    const renewals = [refOf(lease)];
+    expect(await ask('leases.heartbeat', { localTimeMs: 1, renewals })).toMatchObject({
+      results: [{ outcome: 'renewed' }],
+    });
+    expect(await ask('leases.acquire', wanted({ key: 'k' }))).toMatchObject({ outcome: 'held' });
+    expect(await ask('leases.release', refOf(lease))).toEqual({ outcome: 'released' });
+    const next = await acquireLease(second, secret, { key: 'k' });
+    expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(lease.fencingToken));
   });
 });
