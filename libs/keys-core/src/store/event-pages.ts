@@ -1,4 +1,8 @@
-/** The statements of the event stream. All of them only look; none waits for a lock. */
+/**
+ * The statements of the event stream. All of them only look; none waits for a lock. Tables of one row
+ * are asked for it by their key: without, the planner expects thousands of rows of a table that it has
+ * no statistics of, and compiles the statement for a second before it runs.
+ */
 import type { MarkReading } from './event-finality.ts';
 import { eventCondition, type EventFilter } from './event-filter.ts';
 import { Prisma } from './generated/client.ts';
@@ -46,7 +50,7 @@ export async function readEventMark(sql: Sql, notedId: bigint): Promise<EventRea
       pg_snapshot_xmin(pg_current_snapshot())::text as xmin,
       pg_snapshot_xmax(pg_current_snapshot())::text as xmax,
       ${EPOCH}
-    from seen s left join database_epoch e on true`;
+    from seen s left join database_epoch e on e.only_row`;
   const row = onlyRow(rows);
   return {
     lastId: BigInt(row.lastId as string),
@@ -77,7 +81,8 @@ export async function readEventBounds(sql: Sql): Promise<EventBounds> {
       greatest(m.removed_through_id, (select max(v.id) from lease_event v))::text as "lastId",
       m.removed_through_id::text as "removedThroughId",
       (select min(v.id) from lease_event v where v.id > m.removed_through_id)::text as "oldestId"
-    from lease_event_mark m left join database_epoch e on true`;
+    from lease_event_mark m left join database_epoch e on e.only_row
+    where m.only_row`;
   const { epoch, lastId, removedThroughId, oldestId } = onlyRow(rows);
   return {
     epoch,
@@ -100,7 +105,7 @@ export interface EventPage {
  * The events after one id up to another, of which the first {@link EVENTS_PER_PAGE_MAX} are looked
  * through. What was removed and what is there come from one snapshot: a page is complete when nothing
  * after `afterId` has been removed. Index: the primary key, a range. One row at least, whose `id` is
- * null where no event passed the filter.
+ * null where no event passed the filter. Which life it is, is asked once and not for every row.
  */
 export async function readEventPage(
   sql: Sql,
@@ -115,7 +120,12 @@ export async function readEventPage(
       throughId: string;
     })[]
   >`
-    with page as materialized (
+    with life as materialized (
+      select m.removed_through_id, ${EPOCH}
+      from lease_event_mark m left join database_epoch e on e.only_row
+      where m.only_row
+    ),
+    page as materialized (
       select v.id, v.at, v.face, v.namespace, v.name, v.lease_id, v.fencing_token, v.kind, v.actor,
         v.reason, v.detail
       from lease_event v
@@ -130,11 +140,10 @@ export async function readEventPage(
       end as through_id
       from page p
     )
-    select ${EPOCH}, m.removed_through_id::text as "removedThroughId",
+    select l.epoch, l.removed_through_id::text as "removedThroughId",
       s.through_id::text as "throughId", ${EVENT_COLUMNS}
-    from lease_event_mark m
+    from life l
     cross join scope s
-    left join database_epoch e on true
     left join page v on ${eventCondition(filter)}
     order by v.id`;
   const [first] = rows;
