@@ -7,6 +7,9 @@ ALTER TABLE "lease_reap" ADD COLUMN "attempts" INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE "lease_reap" ADD COLUMN "next_attempt_at" TIMESTAMPTZ(3);
 ALTER TABLE "lease_reap" ADD COLUMN "last_error" TEXT;
 
+-- For dropping what nobody claimed.
+CREATE INDEX "lease_reap_expired_at_idx" ON "lease_reap" ("expired_at");
+
 -- What a holder must hear of at once. Few rows, so that looking for them costs nothing.
 CREATE INDEX "lease_event_revoked_idx" ON "lease_event" ("id")
   WHERE "kind" IN ('revoked', 'renewal_blocked');

@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest';
-import { openKernel, type Kernel } from '../testing/kernel-fixture.ts';
+import {
+  age,
+  eventsOf,
+  granted,
+  MACHINE_IDS,
+  openKernel,
+  type Kernel,
+} from '../testing/kernel-fixture.ts';
 import { onlyRow } from './rows.ts';
 import { createReaper } from './reaper.ts';
 
@@ -59,3 +66,31 @@ test('I11 F15 ten thousand leases that expire together are ended once each by th
   });
   expect(reapedCount).toBe(LEASES);
 });
+
+test('I11 a table that grows is swept whole: what expires at its beginning does not wait', async () => {
+  const kernel = await openKernel({ ids: { ...MACHINE_IDS, random: () => 0 } });
+  const reaper = createReaper(kernel.store);
+  const early = await granted(kernel, { name: 'early' });
+  await fill(kernel, 'first');
+  await reaper.runOnce();
+  await fill(kernel, 'second');
+  await age(kernel, early.leaseId, 60_000);
+
+  await reaper.runOnce();
+
+  const kinds = (await eventsOf(kernel, 'early')).map((line) => line.split(' ')[0]);
+  expect(kinds).toEqual(['granted', 'expired']);
+});
+
+/** Makes the table larger by many pages of living leases. */
+async function fill({ store }: Kernel, namespace: string): Promise<void> {
+  await store.prisma.$queryRaw`
+    insert into lease (
+      face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms, renew_after_ms,
+      soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at
+    )
+    select 'lease', ${namespace}, 'l' || n, gen_random_uuid(), n, 'h', 'p', 60000, 20000, 50000, 50000,
+      clock_timestamp(), clock_timestamp(), clock_timestamp() + interval '1 hour'
+    from generate_series(1, 2000) n
+    returning 1 as one`;
+}

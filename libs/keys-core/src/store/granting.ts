@@ -25,7 +25,7 @@ export async function grantBatch(
   let granted: Map<string, Grant>;
   try {
     granted = await timed(store, 'grant', () =>
-      grant(store.prisma, requests, grantOptions(store, 'skip')),
+      grant(store.transitions, requests, grantOptions(store, 'skip')),
     );
   } catch (error) {
     if (databaseFailureOf(error) !== 'lost') throw error;
@@ -35,8 +35,8 @@ export async function grantBatch(
   const refused = requests.filter((request) => !granted.has(request.leaseId));
   const refusals = new Map<string, Refusal>();
   if (refused.length > 0) {
-    await assertNoHoldOff(store.prisma);
-    const found = await readRefusals(store.prisma, refused);
+    await assertNoHoldOff(store.transitions);
+    const found = await readRefusals(store.transitions, refused);
     refused.forEach((request, index) => {
       const refusal = found[index];
       if (refusal !== undefined) refusals.set(request.leaseId, refusal);
@@ -63,7 +63,7 @@ export function createRefusalReader(
   store: Store,
 ): (request: GrantRequest, signal?: AbortSignal) => Promise<GrantOutcome | undefined> {
   const reads = createCoalescer<GrantRequest, Refusal>({
-    run: (requests) => readRefusals(store.prisma, requests),
+    run: (requests) => readRefusals(store.transitions, requests),
     keysOf: () => [],
     batchSizeMax: READS_PER_STATEMENT_MAX,
     inFlightMax: 1,
@@ -127,7 +127,7 @@ async function grantAlone(store: Store, request: GrantRequest): Promise<GrantOut
   for (let tries = 0; tries < GRANT_TRIES_MAX; tries += 1) {
     const outcome = await grantWaiting(store, request);
     if (outcome !== undefined) return outcome;
-    const [refusal] = await readRefusals(store.prisma, [request]);
+    const [refusal] = await readRefusals(store.transitions, [request]);
     const refused = refusedOutcome(refusal);
     if (refused !== undefined) return observed(store, request, refused);
     by = refusal?.row;

@@ -56,11 +56,11 @@ const QUEUE_MAX = 50_000;
  * statement. What a caller gets was read after it asked.
  */
 export function createKeyStateReader(
-  store: Pick<Store, 'prisma'>,
+  store: Pick<Store, 'transitions'>,
   heartbeatMs: number,
 ): (key: KeyName) => Promise<KeyStateRow | undefined> {
   const reads = createCoalescer<KeyName, KeyStateRow | undefined>({
-    run: (keys) => readKeyStates(store.prisma, keys, heartbeatMs),
+    run: (keys) => readKeyStates(store.transitions, keys, heartbeatMs),
     // A read stands in nobody's way: one statement may read a key for several callers.
     keysOf: () => [],
     batchSizeMax: KEYS_PER_STATEMENT_MAX,

@@ -3,6 +3,7 @@ import type { Clock, IdSource } from '../kernel/clock.ts';
 import { createClockWatch, type ClockWatch } from './clock-watch.ts';
 import { PrismaClient } from './generated/client.ts';
 import { openHints, type Hints } from './hints.ts';
+import { preparedOptions, UNPREPARED, type PreparedOptions } from './prepared.ts';
 import { SILENT_OBSERVER, type StoreObserver } from './observer.ts';
 
 export interface StoreOptions {
@@ -25,7 +26,12 @@ export interface StoreOptions {
 /** The open database of one controller. */
 export interface Store {
   readonly prisma: PrismaClient;
-  /** Connections that carry renewals and nothing else, so that nothing can starve them. */
+  /**
+   * Connections for grants, releases and the reads between them: their statements are long, few and
+   * the same each time, and are planned once for each connection. See {@link preparedOptions}.
+   */
+  readonly transitions: PrismaClient;
+  /** As `transitions`, for renewals and nothing else, so that nothing can starve them. */
   readonly renewals: PrismaClient;
   /** Connections for grants that meet a locked row, so that they wait where they delay nobody. */
   readonly slowLane: PrismaClient;
@@ -49,6 +55,7 @@ const STATEMENT_TIMEOUT_MS = 2_000;
 const RENEWAL_TIMEOUT_MS = 3_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 const CONNECTIONS_MAX = 10;
+const TRANSITION_CONNECTIONS_MAX = 8;
 const RENEWAL_CONNECTIONS_MAX = 3;
 const SLOW_LANE_CONNECTIONS_MAX = 2;
 const GUEST_CONNECTIONS_MAX = 10;
@@ -59,7 +66,11 @@ const QUIET_AFTER_JUMP_MS = 60_000;
 export function openStore(options: StoreOptions): Store {
   const observer = options.observer ?? SILENT_OBSERVER;
   const onError = options.onBackgroundError ?? ((): void => undefined);
-  const client = (max: number, statementTimeoutMs: number): PrismaClient =>
+  const client = (
+    max: number,
+    statementTimeoutMs: number,
+    prepared: PreparedOptions = UNPREPARED,
+  ): PrismaClient =>
     new PrismaClient({
       adapter: new PrismaPg(
         {
@@ -69,13 +80,19 @@ export function openStore(options: StoreOptions): Store {
           keepAlive: true,
           // Timeouts are the server's: a client that stops waiting does not stop a statement, and one
           // that waited for a row was seen to grant it seconds after its client was gone.
-          options: `-c statement_timeout=${String(statementTimeoutMs)} -c default_transaction_isolation=read\\ committed`,
+          options: `-c statement_timeout=${String(statementTimeoutMs)} -c default_transaction_isolation=read\\ committed${prepared.settings}`,
         },
-        { onPoolError: onError, onConnectionError: onError },
+        { onPoolError: onError, onConnectionError: onError, ...prepared.naming },
       ),
     });
   const prisma = client(options.connectionsMax ?? CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS);
-  const renewals = client(RENEWAL_CONNECTIONS_MAX, options.renewalTimeoutMs ?? RENEWAL_TIMEOUT_MS);
+  const prepared = preparedOptions(options.databaseUrl);
+  const transitions = client(TRANSITION_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS, prepared);
+  const renewals = client(
+    RENEWAL_CONNECTIONS_MAX,
+    options.renewalTimeoutMs ?? RENEWAL_TIMEOUT_MS,
+    prepared,
+  );
   const slowLane = client(SLOW_LANE_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS);
   const guests = client(GUEST_CONNECTIONS_MAX, GUEST_TIMEOUT_MS);
   const hints = openHints({
@@ -86,6 +103,7 @@ export function openStore(options: StoreOptions): Store {
   });
   return {
     prisma,
+    transitions,
     renewals,
     slowLane,
     guests,
@@ -103,7 +121,7 @@ export function openStore(options: StoreOptions): Store {
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     async close() {
       await hints.close();
-      const clients = [prisma, renewals, slowLane, guests];
+      const clients = [prisma, transitions, renewals, slowLane, guests];
       await Promise.all(clients.map((one) => one.$disconnect()));
     },
   };

@@ -43,19 +43,33 @@ export function createReaper(store: Store): Reaper {
       if (!store.clockWatch.belief(store.clock.nowMs()).mayTakeOver) {
         return { reapedCount: 0, readPages: 0, freed: [] };
       }
-      const fromPage = nextPage;
-      const toPage = Math.min(fromPage + PAGES_PER_PASS_MAX, pages);
-      const freed = await reapRange(store, fromPage, toPage);
-      nextPage = toPage;
+      const ranges = rangesFrom(nextPage, pages);
+      const freed: ReapedGrant[] = [];
+      for (const { fromPage, toPage } of ranges) {
+        freed.push(...(await reapRange(store, fromPage, toPage)));
+        nextPage = toPage;
+      }
+      const readPages = ranges.reduce((sum, range) => sum + range.toPage - range.fromPage, 0);
       const { lostBackendIds, nextAfterId } = await recordOverdueBackends(
         store.prisma,
         afterBackendId,
       );
       afterBackendId = nextAfterId;
       for (const backendId of lostBackendIds) store.hints.notify(`backend:${backendId}`);
-      return { reapedCount: freed.length, readPages: toPage - fromPage, freed };
+      return { reapedCount: freed.length, readPages, freed };
     },
   };
+}
+
+/**
+ * The pages of one pass: from where the last one ended, and on from the beginning. Without the second
+ * part a table that grows would be read at its end alone, a few new pages in each pass.
+ */
+function rangesFrom(fromPage: number, pages: number): { fromPage: number; toPage: number }[] {
+  const toPage = Math.min(fromPage + PAGES_PER_PASS_MAX, pages);
+  const restCount = Math.min(PAGES_PER_PASS_MAX - (toPage - fromPage), fromPage);
+  const first = { fromPage, toPage };
+  return restCount > 0 ? [first, { fromPage: 0, toPage: restCount }] : [first];
 }
 
 async function reapRange(store: Store, fromPage: number, toPage: number): Promise<ReapedGrant[]> {

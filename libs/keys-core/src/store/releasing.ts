@@ -15,7 +15,7 @@ export async function releaseBatch(
   requests: readonly ReleaseRequest[],
 ): Promise<(ReleaseOutcome | Promise<ReleaseOutcome>)[]> {
   const answers = await timed(store, 'release', () =>
-    release(store.prisma, face, requests, 'skip'),
+    release(store.transitions, face, requests, 'skip'),
   );
   for (const released of answers.values()) {
     wakeWaiters(store, released);
@@ -25,7 +25,7 @@ export async function releaseBatch(
   const ends =
     missing.length === 0
       ? new Map<string, PastEnd | 'current'>()
-      : await readEndedGrants(store.prisma, face, missing);
+      : await readEndedGrants(store.transitions, face, missing);
   return requests.map((request) => {
     const answer = answers.get(request.leaseId);
     if (answer !== undefined) return answer.outcome;

@@ -50,7 +50,7 @@ const TRANSACTION = { maxWait: 5_000, timeout: 5_000 };
  * after it was sent: they are early and never late. No process is started on them alone.
  */
 export async function spawn(store: Store, plan: SpawnPlan): Promise<SpawnOutcome> {
-  return store.prisma.$transaction(async (tx) => {
+  return store.transitions.$transaction(async (tx) => {
     const clock = await lockDrone(tx, plan.droneId);
     if (clock === undefined) return { outcome: 'drone_gone' };
     const sentAtMs = store.clock.nowMs();

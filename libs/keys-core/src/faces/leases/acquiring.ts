@@ -54,7 +54,7 @@ export class Acquiring {
     this.#deps = deps;
     this.#refusals = createCoalescer({
       run: async (refusals) => {
-        const recorded = await recordRefusals(deps.store.prisma, refusals);
+        const recorded = await recordRefusals(deps.store.transitions, refusals);
         return refusals.map((one) => recorded.has(`${one.principal}\0${one.idempotencyKey}`));
       },
       keysOf: (one) => [`${one.principal}\0${one.idempotencyKey}`],
@@ -145,7 +145,7 @@ export class Acquiring {
       const sinceJoinMs = outcome.grant.asOf - outcome.joinedAsOf;
       return grantedAnswer(call, outcome.grant, sinceJoinMs, store);
     }
-    const record = await readRequest(store.prisma, {
+    const record = await readRequest(store.transitions, {
       principal: request.principal,
       idempotencyKey,
     });
@@ -168,7 +168,7 @@ export class Acquiring {
     if (isFirst) return answer;
     return this.#recordedAnswer(
       call,
-      await readRequest(store.prisma, { principal, idempotencyKey }),
+      await readRequest(store.transitions, { principal, idempotencyKey }),
       undefined,
     );
   }
@@ -186,7 +186,7 @@ export class Acquiring {
     if (record.answer !== null || record.leaseId === null) {
       return refusalAgain(record, call.request);
     }
-    const grant = await readGrant(this.#deps.store.prisma, record.leaseId);
+    const grant = await readGrant(this.#deps.store.transitions, record.leaseId);
     if (grant !== undefined) return this.#grantedAgain(call, grant, joinedAsOf);
     // It stands in line, or stood there when its controller died: the caller takes that place.
     if (call.input.waitMs > 0 && joinedAsOf === undefined) {

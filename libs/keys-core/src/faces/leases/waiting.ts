@@ -68,7 +68,7 @@ class Room implements WaitingRoom {
     this.#store = store;
     this.#joins = createCoalescer({
       run: async (requests) => {
-        const tickets = await joinLine(store.prisma, requests);
+        const tickets = await joinLine(store.transitions, requests);
         return requests.map(({ ticketId }) => tickets.get(ticketId));
       },
       keysOf: (request) => [request.ticketId, `${request.principal}\0${request.idempotencyKey}`],
@@ -205,7 +205,7 @@ class Room implements WaitingRoom {
     const refused = line.lastRefusal;
     try {
       const hasLeft = await leaveLine(
-        this.#store.prisma,
+        this.#store.transitions,
         { ...ticket, principal: request.principal, idempotencyKey: request.idempotencyKey },
         waiter.answerOf(refused),
       );

@@ -99,7 +99,7 @@ export async function grant(
     -- The tickets whose turn it may be. A grant that became of a ticket before is no turn of it: a
     -- replay that joins the line late must not be granted what it has held and released.
     ticket as materialized (
-      select t.ticket_id, t.id
+      select t.ctid as row_at, t.ticket_id, t.id
       from lease_waiter t
       where t.ticket_id = any (select w.lease_id from wanted w where w.is_queued)
         and not exists (
@@ -222,7 +222,8 @@ export async function grant(
     used as (
       delete from lease_waiter t
       using granted g
-      where t.ticket_id = g.lease_id
+      join ticket k on k.ticket_id = g.lease_id
+      where t.ctid = k.row_at
     ),
     request as (
       insert into lease_request (principal, idempotency_key, lease_id)

@@ -1,0 +1,18 @@
+import { describe, expect, test } from 'vitest';
+import { preparedOptions, UNPREPARED } from './prepared.ts';
+
+describe('prepared statements', () => {
+  test('one text has one name, another text another, each short enough for PostgreSQL', () => {
+    const name = preparedOptions('postgres://h/db').naming.statementNameGenerator;
+    const names = ['select 1', 'select 2', 'select 1'].map((sql) => name?.({ sql }) ?? '');
+
+    expect(names[0]).toBe(names[2]);
+    expect(new Set(names).size).toBe(2);
+    for (const given of names) expect(given).toMatch(/^[a-z0-9_]{10,63}$/u);
+  });
+
+  test('a URL that names a pooler of transactions does without', () => {
+    expect(preparedOptions('postgres://h/db?a=b&pgbouncer=true')).toBe(UNPREPARED);
+    expect(preparedOptions('postgres://h/db?pgbouncer=false')).not.toBe(UNPREPARED);
+  });
+});
