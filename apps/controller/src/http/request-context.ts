@@ -1,6 +1,7 @@
 import type { ApiContext, ApiServices, CallerConnection } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
 import type { TokenAuthority } from '@leasehold/keys-core/store';
+import { setMaxListeners } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { RateLimit } from './rate-limit.ts';
 
@@ -16,6 +17,8 @@ export async function requestContext(
   call: { readonly token?: string | undefined; readonly life: CallerConnection },
 ): Promise<ApiContext> {
   const secret = call.token ?? bearerOf(request);
+  // One connection carries any number of waits; each listens for its end.
+  setMaxListeners(0, call.life.signal);
   return {
     access: secret === undefined ? undefined : await deps.tokens.authenticate(secret),
     services: deps.services,
