@@ -50,7 +50,7 @@ function aClient(options: Partial<LeaseholdOptions> = {}): Leasehold {
 
 async function aProxy(): Promise<FaultProxy> {
   const proxy = await startFaultProxy({ host: '127.0.0.1', port: controller.port });
-  onTestFinished(() => proxy.close());
+  onTestFinished(() => proxy.close().catch(() => undefined));
   return proxy;
 }
 
@@ -283,6 +283,18 @@ describe('a network that fails', () => {
 
     expect(await lease.release()).toBe('expired');
     expect((await view('lost', key)).leaseId).toBe(next.leaseId);
+  });
+});
+
+describe('nobody at the address', () => {
+  test.each(['ws', 'http'] as const)('over %s is an error of its own', async (transport) => {
+    const proxy = await aProxy();
+    await proxy.close();
+    const client = aClient({ url: urlOf(proxy), transport, answerMs: 300 });
+
+    const failure = await failureOf(client.defineLease(['no', 'body']).acquire('k'));
+
+    expect(failure).toMatchObject({ name: 'UnreachableError', code: 'request.unreachable' });
   });
 });
 

@@ -61,6 +61,7 @@ class Attempt {
   readonly #request: AcquireRequest;
   readonly #waitMs: number;
   readonly #beganAtMs: number;
+  #mayHaveArrived = false;
 
   constructor(deps: AcquireDeps, request: AcquireRequest, waitMs: number) {
     this.#deps = deps;
@@ -71,15 +72,17 @@ class Attempt {
 
   async carryOut(signal: AbortSignal | undefined): Promise<Acquired> {
     const { machine, answerMs } = this.#deps;
+    const tryMs = Math.min(TRY_MS, answerMs);
     for (let failureCount = 1; ; failureCount += 1) {
       const sentAtMs = machine.clock.nowMs();
       const lineMs = Math.max(0, this.#waitMs - (sentAtMs - this.#beganAtMs));
       try {
-        const answer = await callWithin(machine, { ms: lineMs + TRY_MS, signal }, (trySignal) =>
+        const answer = await callWithin(machine, { ms: lineMs + tryMs, signal }, (trySignal) =>
           outsideOfWork(() => this.#deps.wire.acquire(this.#request, lineMs, trySignal)),
         );
         return { answer, tookMs: machine.clock.nowMs() - sentAtMs };
       } catch (error) {
+        this.#mayHaveArrived ||= !(error instanceof UnreachableError);
         const tookMs = machine.clock.nowMs() - this.#beganAtMs;
         if (signal?.aborted === true || !isPassing(error) || tookMs >= this.#waitMs + answerMs) {
           throw error;
@@ -90,7 +93,7 @@ class Attempt {
   }
 
   wasNeverSent(): boolean {
-    return !this.#deps.wire.wasReachableSince(this.#beganAtMs);
+    return !this.#mayHaveArrived || !this.#deps.wire.wasReachableSince(this.#beganAtMs);
   }
 
   /** Until it is answered, or what the attempt may have been granted has surely run out. */

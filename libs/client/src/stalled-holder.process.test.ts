@@ -1,0 +1,73 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import {
+  createTestDatabase,
+  startControllerProcess,
+  startProcess,
+  waitUntil,
+  type TestProcess,
+} from '@leasehold/testing';
+import { expect, onTestFinished, test } from 'vitest';
+import { createLeasehold } from './leasehold.ts';
+
+const dist = path.join(import.meta.dirname, '..', 'dist', 'index.js');
+const TTL_MS = 1_500;
+
+/** Works under one lease without rest: each act says the token that it was done under. */
+const HOLDER = `
+import { createLeasehold } from ${JSON.stringify(dist)};
+const leasehold = createLeasehold({ url: process.env.URL, token: process.env.TOKEN, holder: 'stalled' });
+const lease = await leasehold.defineLease(['stall'], { ttlMs: ${String(TTL_MS)} }).acquire('k');
+process.send({ type: 'ready', token: lease.fencingToken });
+for (;;) {
+  // Within one turn of the event loop: no timer and no packet has its turn before the check.
+  for (const endsAt = performance.now() + 20; performance.now() < endsAt;);
+  try {
+    lease.assertHeld();
+  } catch (error) {
+    console.log('stopped ' + error.reason + ' ' + lease.signal.aborted);
+    break;
+  }
+  console.log('acted ' + lease.fencingToken);
+  await new Promise((resolve) => setTimeout(resolve, 1));
+}
+console.log('released ' + (await lease.release()));
+await leasehold.close();
+`;
+
+const actsOf = (holder: TestProcess): number => holder.log().split('acted ').length - 1;
+
+test('C23 F1 a holder that is stopped for twice its TTL does no guarded work on waking', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-stalled-'));
+  onTestFinished(() => rm(home, { recursive: true, force: true }));
+  const controller = await startControllerProcess({ databaseUrl: database.url, home });
+  onTestFinished(() => controller.kill());
+  const text = await readFile(path.join(home, 'credentials.json'), 'utf8');
+  const { client: token } = JSON.parse(text) as { client: string };
+  const env = { URL: controller.url, TOKEN: token };
+  const args = ['--input-type=module', '--eval', HOLDER];
+  const holder = await startProcess({ name: 'holder', args, env });
+  onTestFinished(() => holder.kill());
+  await waitUntil(() => actsOf(holder) > 10);
+
+  holder.signal('SIGSTOP');
+  const stoppedAtMs = performance.now();
+  const other = createLeasehold({ url: controller.url, token });
+  onTestFinished(() => other.close());
+  await using next = await other
+    .defineLease(['stall'], { ttlMs: TTL_MS })
+    .acquire('k', { waitMs: 10_000 });
+  const actsBefore = actsOf(holder);
+  await waitUntil(() => performance.now() - stoppedAtMs > 2 * TTL_MS);
+  holder.signal('SIGCONT');
+
+  expect(await holder.exited).toBe(0);
+  expect(actsOf(holder)).toBe(actsBefore);
+  expect(holder.log()).toContain('stopped expired true');
+  expect(holder.log()).toMatch(/released (expired|superseded)/u);
+  expect(next.isHeld).toBe(true);
+  expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(String(holder.ready['token'])));
+});
