@@ -1,7 +1,7 @@
 /**
  * The statements of the event stream. All of them only look; none waits for a lock. Tables of one row
- * are asked for it by their key: without, the planner expects thousands of rows of a table that it has
- * no statistics of, and compiles the statement for a second before it runs.
+ * are read with `limit 1`: without, the planner expects thousands of rows of a table that it has no
+ * statistics of, and a PostgreSQL with JIT compiles the statement for a second before it runs.
  */
 import type { MarkReading } from './event-finality.ts';
 import { eventCondition, type EventFilter } from './event-filter.ts';
@@ -50,7 +50,8 @@ export async function readEventMark(sql: Sql, notedId: bigint): Promise<EventRea
       pg_snapshot_xmin(pg_current_snapshot())::text as xmin,
       pg_snapshot_xmax(pg_current_snapshot())::text as xmax,
       ${EPOCH}
-    from seen s left join database_epoch e on e.only_row`;
+    from seen s left join database_epoch e on true
+    limit 1`;
   const row = onlyRow(rows);
   return {
     lastId: BigInt(row.lastId as string),
@@ -81,8 +82,8 @@ export async function readEventBounds(sql: Sql): Promise<EventBounds> {
       greatest(m.removed_through_id, (select max(v.id) from lease_event v))::text as "lastId",
       m.removed_through_id::text as "removedThroughId",
       (select min(v.id) from lease_event v where v.id > m.removed_through_id)::text as "oldestId"
-    from lease_event_mark m left join database_epoch e on e.only_row
-    where m.only_row`;
+    from lease_event_mark m left join database_epoch e on true
+    limit 1`;
   const { epoch, lastId, removedThroughId, oldestId } = onlyRow(rows);
   return {
     epoch,
@@ -122,8 +123,8 @@ export async function readEventPage(
   >`
     with life as materialized (
       select m.removed_through_id, ${EPOCH}
-      from lease_event_mark m left join database_epoch e on e.only_row
-      where m.only_row
+      from lease_event_mark m left join database_epoch e on true
+      limit 1
     ),
     page as materialized (
       select v.id, v.at, v.face, v.namespace, v.name, v.lease_id, v.fencing_token, v.kind, v.actor,
