@@ -41,7 +41,12 @@ export interface LeaseStore {
 }
 
 export function createLeaseStore(store: Store): LeaseStore {
-  const common = { inFlightMax: STATEMENTS_IN_FLIGHT_MAX, queueMax: QUEUE_MAX };
+  // Gathering: the items of one call come one after the other, and are to travel together.
+  const common = {
+    inFlightMax: STATEMENTS_IN_FLIGHT_MAX,
+    queueMax: QUEUE_MAX,
+    isGathering: true,
+  };
   const grants = createCoalescer<GrantRequest, GrantOutcome>({
     ...common,
     run: (requests) => grantBatch(store, requests),
