@@ -1,0 +1,215 @@
+/**
+ * Every block of code in the pages is compiled and run, or is listed below with a reason.
+ *
+ * - `ts`: a module of its own; with `<!-- setup: NAME -->` in the place of `// <block>` in
+ *   `setups/NAME.ts`. It must compile, and run to its end without throwing.
+ * - any language with `<!-- file: PATH -->`: that file, or a piece of it, word for word. The file has
+ *   tests of its own.
+ * - `sh`, `console`: run by a shell, all blocks of a page by the same one, beside what `npm start`
+ *   starts. What a `console` block shows after `$ command` is what it must print, but for words with a
+ *   digit in them. The next command gets what this one really printed.
+ * - `json` below a `sh` block: what that printed, with the same fields.
+ * - `sql` with `<!-- setup: held-lease -->`: run with a lease that is held, and with one that is not.
+ * - without a language: a list of commands, each of which is there.
+ */
+import { existsSync, readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { blocksOf, placeOf, type Block } from './blocks.ts';
+import { commandsIn } from './command-list.ts';
+import { matchOutput, shapeProblem } from './shape.ts';
+import { openShell, type Said, type Shell } from './shell.ts';
+import { runUnderLease } from './sql-blocks.ts';
+import { REPOSITORY, setStage, type Stage } from './stage.ts';
+import { compileProblems, removeModules, runModules, writeModules } from './typescript-blocks.ts';
+
+const RECIPES = 'docs/recipes';
+const PAGES = [
+  'README.md',
+  'libs/client/README.md',
+  ...readdirSync(path.join(REPOSITORY, RECIPES)).map((name) => `${RECIPES}/${name}`),
+];
+
+/** What cannot be run here, by its page and its first line. */
+const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = [
+  {
+    page: 'README.md',
+    firstLine: 'npm start',
+    reason: 'installs and builds; the `leasehold up` that it ends in is what all blocks run beside',
+  },
+  { page: 'README.md', firstLine: 'npm test', reason: 'would run this test' },
+  {
+    page: 'docs/recipes/fencing-other-stores.md',
+    firstLine:
+      '-- KEYS[1] a hash; ARGV[1] the token, padded; ARGV[2] the value, or nothing to show the token.',
+    reason: 'needs a Redis, which is no part of the workspace',
+  },
+];
+
+const SHELL_LANGUAGES = ['sh', 'bash', 'console'];
+
+const blocks = (
+  await Promise.all(
+    PAGES.filter((page) => existsSync(path.join(REPOSITORY, page))).map(async (page) =>
+      blocksOf(page, await readFile(path.join(REPOSITORY, page), 'utf8')),
+    ),
+  )
+).flat();
+
+const isListed = (block: Block): boolean =>
+  NOT_RUN.some(({ page, firstLine }) => page === block.page && firstLine === block.lines[0]);
+const toRun = blocks.filter((block) => !isListed(block));
+const unmarked = toRun.filter((block) => block.mark?.kind !== 'file');
+const quotes = toRun.filter((block) => block.mark?.kind === 'file');
+const modules = unmarked.filter(({ language }) => language === 'ts');
+const statements = unmarked.filter(
+  ({ language, mark }) => language === 'sql' && mark?.value === 'held-lease',
+);
+const lists = unmarked.filter(({ language }) => language === '');
+const shellPages = PAGES.map((page) => ({
+  page,
+  steps: unmarked.filter(
+    (block) => block.page === page && [...SHELL_LANGUAGES, 'json'].includes(block.language),
+  ),
+})).filter(({ steps }) => steps.length > 0);
+
+const named = (list: readonly Block[]): [string, Block][] =>
+  list.map((block) => [placeOf(block), block]);
+
+let stage: Stage;
+let problems: string;
+let failures: Map<Block, unknown>;
+
+beforeAll(async () => {
+  stage = await setStage();
+  await writeModules(modules, stage);
+  [problems, failures] = await Promise.all([compileProblems(), runModules(modules, stage)]);
+}, 120_000);
+
+afterAll(async () => {
+  await removeModules();
+  await stage.close();
+});
+
+test('every block is run, or listed with a reason', () => {
+  const known = [
+    ...[...quotes, ...modules, ...statements, ...lists],
+    ...shellPages.flatMap(({ steps }) => steps),
+  ];
+
+  expect(toRun.filter((block) => !known.includes(block)).map(placeOf)).toEqual([]);
+});
+
+test('every block that is listed is there', () => {
+  const found = NOT_RUN.filter(({ page, firstLine }) =>
+    blocks.some((block) => block.page === page && block.lines[0] === firstLine),
+  );
+
+  expect(found).toEqual(NOT_RUN);
+});
+
+test('all TypeScript compiles', () => {
+  expect(problems).toBe('');
+});
+
+describe('TypeScript runs to its end', () => {
+  test.each(named(modules))('%s', (_place, block) => {
+    expect(failures.get(block)).toBeUndefined();
+  });
+});
+
+describe('what is quoted from a file is there, word for word, and has a test', () => {
+  test.each(named(quotes))('%s', async (_place, block) => {
+    const file = path.join(REPOSITORY, block.mark?.value ?? '');
+    const text = await readFile(file, 'utf8');
+    const { dir, name } = path.parse(file);
+    const tests = readdirSync(dir).filter((one) => one.endsWith('.test.ts'));
+
+    expect(text).toContain(block.lines.join('\n'));
+    const mentions = await Promise.all(tests.map((one) => readFile(path.join(dir, one), 'utf8')));
+    expect(mentions.some((mention) => mention.includes(`${name}.`))).toBe(true);
+  });
+});
+
+describe('commands print what the page shows', () => {
+  test.each(shellPages)('$page', async ({ steps }) => {
+    const shell = openShell(stage.folder, {
+      NODE: process.execPath,
+      REPOSITORY,
+      LEASEHOLD_HOME: path.join(stage.folder, '.leasehold'),
+    });
+    try {
+      let last: Said | undefined;
+      for (const block of steps) {
+        if (block.language === 'json') expectJson(block, last);
+        else if (block.language === 'console') await expectConsole(block, shell);
+        else last = await expectDone(block, shell, stage.adapt(block.lines.join('\n')));
+      }
+    } finally {
+      await shell.close();
+    }
+  });
+});
+
+describe('SQL commits under a lease, and is refused without one', () => {
+  test.each(named(statements))('%s', async (_place, block) => {
+    expect(await runUnderLease(block, stage)).toEqual({
+      whileHeld: 'committed',
+      afterRelease: 'LH001',
+    });
+  });
+});
+
+describe('every command that is listed is there', () => {
+  test.each(named(lists))('%s', async (_place, block) => {
+    const shell = openShell(stage.folder, { NODE: process.execPath, REPOSITORY });
+    const helps = new Map<string, string>();
+    const missing: string[] = [];
+
+    for (const command of block.lines.flatMap(commandsIn)) {
+      const words = command.split(' ');
+      const name = words.pop() ?? '';
+      const group = words.join(' ');
+      const help = helps.get(group) ?? (await shell.run(`npx leasehold ${group} --help`)).stdout;
+      helps.set(group, help);
+      if (!new RegExp(`^ +${name}\\b`, 'mu').test(help)) missing.push(command);
+    }
+    await shell.close();
+
+    expect(helps.size).toBeGreaterThan(0);
+    expect(missing).toEqual([]);
+  });
+});
+
+async function expectDone(block: Block, shell: Shell, command: string): Promise<Said> {
+  const said = await shell.run(command);
+  expect({ at: placeOf(block), ...said }).toMatchObject({ exitCode: 0 });
+  return said;
+}
+
+function expectJson(block: Block, last: Said | undefined): void {
+  const shown: unknown = JSON.parse(block.lines.join('\n'));
+  const actual: unknown = JSON.parse(last?.stdout ?? '');
+  expect({ at: placeOf(block), problem: shapeProblem(shown, actual) }).toEqual({
+    at: placeOf(block),
+    problem: undefined,
+  });
+}
+
+/** Runs each `$ command`, and compares what it prints with the lines below it. */
+async function expectConsole(block: Block, shell: Shell): Promise<void> {
+  const meanings = new Map<string, string>();
+  const steps = block.lines.join('\n').split(/^\$ /mu).slice(1);
+  expect(steps.length).toBeGreaterThan(0);
+  for (const step of steps) {
+    const [command = '', ...shown] = step.split('\n');
+    let adapted = stage.adapt(command);
+    for (const [word, meaning] of meanings) adapted = adapted.replaceAll(word, meaning);
+    const { stdout } = await expectDone(block, shell, adapted);
+    const match = matchOutput(shown.join('\n'), stdout);
+    // The page's text is what a reader of the failure needs to see beside what was printed.
+    if (match === undefined) expect(stdout).toBe(shown.join('\n'));
+    for (const [word, meaning] of match ?? []) meanings.set(word, meaning);
+  }
+}
