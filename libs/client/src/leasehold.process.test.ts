@@ -229,6 +229,29 @@ describe('a network that fails', () => {
   });
 
   test.each(['ws', 'http'] as const)(
+    'over %s who waits in line stands there again after a broken connection',
+    async (transport) => {
+      const proxy = await aProxy();
+      const key = randomUUID();
+      const first = await aClient().defineLease(['broken', 'line']).acquire(key);
+      const waiting = aClient({ url: urlOf(proxy), transport })
+        .defineLease(['broken', 'line'])
+        .acquire(key, { waitMs: 30_000 });
+      await waitUntil(async () => (await waiters('broken.line', key)).length === 1);
+
+      proxy.cut();
+      await waitUntil(async () => {
+        const line = await waiters('broken.line', key);
+        return line.length === 1 && proxy.connectionsCount > 0;
+      });
+      await first.release();
+
+      await using lease = await waiting;
+      expect(lease.isHeld).toBe(true);
+    },
+  );
+
+  test.each(['ws', 'http'] as const)(
     'F18 over %s a reply that is lost neither leaks nor doubles a grant',
     async (transport) => {
       const proxy = await aProxy();

@@ -3,6 +3,7 @@
  * that called this one. It travels with the work through every `await`.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setMaxListeners } from 'node:events';
 import { LeaseLost } from '../lease/lease-errors.ts';
 
 /** One thing that work depends on: a lease of this process, or what its caller said. */
@@ -22,9 +23,13 @@ export class WorkContext implements ContextPart {
 
   constructor(part: ContextPart, outer: WorkContext | undefined) {
     this.#parts = [...(outer === undefined ? [] : outer.#parts), part];
-    // The runtime holds a joined signal weakly, so contexts may come and go under a long lease.
-    this.signal =
-      outer === undefined ? part.signal : AbortSignal.any(this.#parts.map(({ signal }) => signal));
+    if (outer === undefined) {
+      this.signal = part.signal;
+    } else {
+      // The runtime holds a joined signal weakly, so contexts may come and go under a long lease.
+      this.signal = AbortSignal.any(this.#parts.map(({ signal }) => signal));
+      setMaxListeners(0, this.signal);
+    }
   }
 
   remainingMs(): number {

@@ -5,6 +5,7 @@ import { LeaseholdCallError } from '../call-errors.ts';
 import { currentContext } from '../context/work-context.ts';
 import type { Machine } from '../machine.ts';
 import { linkSignals } from '../signals.ts';
+import { pauseBeforeRetry } from './calls.ts';
 import { acquireGrant, type Acquired, type AcquireDeps } from './acquire.ts';
 import { HeldLease } from './held-lease.ts';
 import type { Holdings } from './holdings.ts';
@@ -99,11 +100,26 @@ export class LeaseTaker {
    * call, and stands in line with an attempt of its own when it was refused.
    */
   async #ask(wish: Wish, signal: AbortSignal): Promise<Acquired> {
-    const beganAtMs = this.#machine.clock.nowMs();
+    const endsAtMs = this.#machine.clock.nowMs() + wish.waitMs;
     const first = await acquireGrant(this.#deps, this.#requestOf(wish), { waitMs: 0, signal });
-    const waitMs = wish.waitMs - (this.#machine.clock.nowMs() - beganAtMs);
+    const waitMs = endsAtMs - this.#machine.clock.nowMs();
     if (first.answer.outcome === 'granted' || waitMs <= 0) return first;
-    return acquireGrant(this.#deps, this.#requestOf(wish), { waitMs, signal });
+    return this.#standInLine(wish, endsAtMs, signal);
+  }
+
+  /** A place in line is lost with the connection that it was taken over; then a new one is taken. */
+  async #standInLine(wish: Wish, endsAtMs: number, signal: AbortSignal): Promise<Acquired> {
+    for (let lossCount = 1; ; lossCount += 1) {
+      const waitMs = Math.max(0, endsAtMs - this.#machine.clock.nowMs());
+      try {
+        return await acquireGrant(this.#deps, this.#requestOf(wish), { waitMs, signal });
+      } catch (error) {
+        const isPlaceLost =
+          error instanceof LeaseholdCallError && error.code === 'lease.wait_cancelled';
+        if (!isPlaceLost || waitMs === 0) throw error;
+      }
+      await pauseBeforeRetry(this.#machine, lossCount, signal);
+    }
   }
 
   #requestOf(wish: Wish): AcquireRequest {
