@@ -80,7 +80,9 @@ export function openStore(options: StoreOptions): Store {
           keepAlive: true,
           // Timeouts are the server's: a client that stops waiting does not stop a statement, and one
           // that waited for a row was seen to grant it seconds after its client was gone.
-          options: `-c statement_timeout=${String(statementTimeoutMs)} -c default_transaction_isolation=read\\ committed${prepared.settings}`,
+          // Statements of a few rows are never worth compiling: on a fresh database, whose tables have
+          // no statistics, PostgreSQL took seconds to compile a grant of one millisecond.
+          options: `-c statement_timeout=${String(statementTimeoutMs)} -c default_transaction_isolation=read\\ committed -c jit=off${prepared.settings}`,
         },
         { onPoolError: onError, onConnectionError: onError, ...prepared.naming },
       ),
