@@ -1,0 +1,93 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import {
+  createTestDatabase,
+  startControllerProcess,
+  startDroneProcess,
+  startFaultProxy,
+} from '@leasehold/testing';
+import { expect, onTestFinished, test } from 'vitest';
+import type { BackendState } from './keys.ts';
+import { createLeasehold, type Leasehold } from './leasehold.ts';
+
+/** A client that sees the controller through a proxy, and a drone that offers `idle`. */
+async function aFleet() {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-keys-'));
+  onTestFinished(() => rm(home, { recursive: true, force: true }));
+  const controller = await startControllerProcess({ databaseUrl: database.url, home });
+  onTestFinished(() => controller.kill());
+  const text = await readFile(path.join(home, 'credentials.json'), 'utf8');
+  const credentials = JSON.parse(text) as { admin: string; client: string };
+  const admin = aClient(controller.url, credentials.admin);
+  const { secret } = await admin.api.tokens.create.mutate({
+    name: 'd1',
+    role: 'drone',
+    droneId: 'd1',
+  });
+  const drone = await startDroneProcess({
+    droneId: 'd1',
+    home,
+    controllerUrls: [controller.url],
+    token: secret,
+    programs: { idle: { command: '/bin/sleep', args: ['1000'] } },
+  });
+  onTestFinished(async () => {
+    await drone.stop();
+  });
+  const proxy = await startFaultProxy({ host: '127.0.0.1', port: controller.port });
+  onTestFinished(() => proxy.close());
+  const client = aClient(`http://${proxy.host}:${String(proxy.port)}`, credentials.client);
+  return { admin, proxy, client };
+}
+
+function aClient(url: string, token: string): Leasehold {
+  const client = createLeasehold({ url, token });
+  onTestFinished(() => client.close());
+  return client;
+}
+
+test('C32 a backend is connected to and followed to its end, each state once, over a broken connection', async () => {
+  const { admin, proxy, client } = await aFleet();
+  const connected = await client.keys.connect({
+    key: { name: 'room' },
+    spawn: { program: 'idle' },
+  });
+  const again = await client.keys.connect({ key: { name: 'room' }, spawn: { program: 'idle' } });
+  expect(connected.spawned).toBe(true);
+  expect(again).toMatchObject({ spawned: false, backendId: connected.backendId });
+
+  const states: BackendState[] = [];
+  for await (const state of client.backends.watch(connected.backendId)) {
+    states.push(state);
+    if (states.length === 2) proxy.cut();
+    if (state.status === 'ready') {
+      await admin.api.backends.terminate.mutate({ backendId: state.backendId, mode: 'hard' });
+    }
+  }
+
+  const seen = states.map(({ status }) => status);
+  expect(seen.at(0)).toBe('scheduled');
+  expect(seen.at(-1)).toBe('terminated');
+  expect(seen).toContain('ready');
+  expect(new Set(seen).size).toBe(seen.length);
+});
+
+test('a watch that is left ends its subscription, and one that is cancelled says why', async () => {
+  const { client } = await aFleet();
+  const { backendId } = await client.keys.connect({ spawn: { program: 'idle' } });
+  const giveUp = new AbortController();
+
+  for await (const { status } of client.backends.watch(backendId)) {
+    if (status !== 'scheduled') break;
+  }
+  const cancelled = (async () => {
+    for await (const { status } of client.backends.watch(backendId, { signal: giveUp.signal })) {
+      if (status === 'scheduled') giveUp.abort(new Error('enough'));
+    }
+  })();
+
+  await expect(cancelled).rejects.toThrow('enough');
+});
