@@ -1,54 +1,53 @@
 /** This holder has been replaced: the object has seen a larger token. Nothing was written. */
 export class Fenced extends Error {}
 
-/** The header under which the store keeps the token beside the object. */
-const TOKEN_HEADER = 'x-amz-meta-fencing-token';
+/** What the object's body is, as JSON: the token is part of it, so that it is part of the version. */
+interface Kept {
+  readonly fencingToken: string;
+  readonly value: string;
+}
 
-export interface StoredObject {
-  readonly body: string;
-  /** What the store calls this version. */
+export interface OpenedObject {
+  readonly value: string;
+  /** What the store calls this version: of many stores, a hash of the body. */
   readonly etag: string;
 }
 
 /**
- * Shows the token and reads: writes the object back as it is, under the new token, provided that
- * nobody has written it meanwhile. From then on a write of the holder before fails, because its
- * version is not the newest any more.
+ * Shows the token and reads: writes the value back as it is, under the new token, provided that
+ * nobody has written meanwhile. From then on a write of the holder before fails, because its version
+ * is not the newest any more.
  * @throws {Fenced}
  */
-export async function openObject(url: string, fencingToken: string): Promise<StoredObject> {
+export async function openObject(url: string, fencingToken: string): Promise<OpenedObject> {
   for (;;) {
     const found = await fetch(url);
     if (!found.ok) throw new Error(`${url}: ${String(found.status)}`);
-    const seen = BigInt(found.headers.get(TOKEN_HEADER) ?? '0');
-    if (seen > BigInt(fencingToken)) throw new Fenced();
-    const body = await found.text();
-    const etag = await putIfMatch(url, { body, etag: etagOf(found) }, fencingToken);
-    if (etag !== undefined) return { body, etag };
+    const kept = (await found.json()) as Kept;
+    if (BigInt(kept.fencingToken) > BigInt(fencingToken)) throw new Fenced();
+    const { value } = kept;
+    const etag = await putIfMatch(url, etagOf(found), { fencingToken, value });
+    if (etag !== undefined) return { value, etag };
     // Somebody wrote in between: look again whose token is the larger one.
   }
 }
 
-/** Writes over the version that was opened. @throws {Fenced} */
+/** Writes over the version that was opened, or written last. @throws {Fenced} */
 export async function writeObject(
   url: string,
-  next: StoredObject,
+  { value, etag }: OpenedObject,
   fencingToken: string,
-): Promise<StoredObject> {
-  const etag = await putIfMatch(url, next, fencingToken);
-  if (etag === undefined) throw new Fenced();
-  return { body: next.body, etag };
+): Promise<OpenedObject> {
+  const next = await putIfMatch(url, etag, { fencingToken, value });
+  if (next === undefined) throw new Fenced();
+  return { value, etag: next };
 }
 
-async function putIfMatch(
-  url: string,
-  { body, etag }: StoredObject,
-  fencingToken: string,
-): Promise<string | undefined> {
+async function putIfMatch(url: string, etag: string, kept: Kept): Promise<string | undefined> {
   const answer = await fetch(url, {
     method: 'PUT',
-    headers: { 'if-match': etag, [TOKEN_HEADER]: fencingToken },
-    body,
+    headers: { 'if-match': etag, 'content-type': 'application/json' },
+    body: JSON.stringify(kept),
   });
   // 412 Precondition Failed: it has another version. 409: another write is under way.
   if (answer.status === 412 || answer.status === 409) return undefined;
@@ -57,5 +56,7 @@ async function putIfMatch(
 }
 
 function etagOf(answer: Response): string {
-  return answer.headers.get('etag') ?? '';
+  const etag = answer.headers.get('etag');
+  if (etag === null) throw new Error('This store has no versions to compare.');
+  return etag;
 }
