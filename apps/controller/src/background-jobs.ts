@@ -32,7 +32,12 @@ export function backgroundJobs(deps: {
       name: 'epoch',
       everyMs: EPOCH_EVERY_MS,
       run: async () => {
-        const epoch = await checkEpoch(store.prisma, deps.ladder.ttlMs);
+        const epoch = await checkEpoch(
+          store.prisma,
+          Math.max(deps.ladder.ttlMs, store.longestTtl.ms),
+        );
+        // What other controllers have granted counts here too, should the database lose it.
+        await store.longestTtl.note(epoch.longestTtlMs);
         if (epoch.isNew) {
           log.error({ epoch }, 'the database was restored or failed over: new grants are held off');
         }

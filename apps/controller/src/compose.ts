@@ -35,6 +35,7 @@ import { createOutboxFeed, type OutboxFeed } from './fleet/outbox-feed.ts';
 import { createHttpServer } from './http/http-server.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import { createLeaseFaces } from './leases/lease-faces.ts';
+import { readLongestTtl, writeLongestTtl } from './longest-ttl-file.ts';
 import { addGauges, createMetrics, type ControllerMetrics } from './metrics.ts';
 
 export interface ControllerDeps {
@@ -70,6 +71,10 @@ export async function startController(
     ids: deps.ids,
     renewalTimeoutMs: Math.floor((config.ladder.softAfterMs - config.ladder.renewAfterMs) / 3),
     quietAfterJumpMs: config.ladder.ttlMs,
+    rememberedTtlMs: readLongestTtl(config.home),
+    onLongerTtl: (ttlMs) => {
+      writeLongestTtl(config.home, ttlMs);
+    },
     observer: metrics.observer,
     onBackgroundError: (error) => {
       log.warn({ err: error }, 'database connection');
@@ -90,7 +95,8 @@ async function examineDatabase(
   log: Logger,
 ): Promise<void> {
   for (const warning of checkDatabase(await readDatabaseSettings(store.prisma))) log.warn(warning);
-  const epoch = await checkEpoch(store.prisma, config.ladder.ttlMs);
+  const epoch = await checkEpoch(store.prisma, Math.max(config.ladder.ttlMs, store.longestTtl.ms));
+  await store.longestTtl.note(epoch.longestTtlMs);
   if (epoch.holdOffMs > 0) {
     log.warn(
       { holdOffMs: epoch.holdOffMs },

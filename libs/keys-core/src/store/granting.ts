@@ -21,6 +21,7 @@ export async function grantBatch(
   store: Store,
   requests: readonly GrantRequest[],
 ): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
+  await noteTtls(store, requests);
   const sentAtMs = store.clock.nowMs();
   let granted: Map<string, Grant>;
   try {
@@ -86,6 +87,7 @@ export async function grantWithin(
   tx: Sql,
   request: GrantRequest,
 ): Promise<GrantOutcome | undefined> {
+  await noteTtls(store, [request]);
   const sentAtMs = store.clock.nowMs();
   const own = (await grant(tx, [request], grantOptions(store, 'wait'))).get(request.leaseId);
   if (own !== undefined) {
@@ -96,6 +98,15 @@ export async function grantWithin(
   const [refusal] = await readRefusals(tx, [request]);
   const outcome = refusedOutcome(refusal);
   return outcome === undefined ? undefined : observed(store, request, outcome);
+}
+
+/** Before anything is granted for longer than ever: see {@link LongestTtl}. */
+export async function noteTtls(
+  store: Store,
+  requests: readonly { readonly ladder: { readonly ttlMs: number } }[],
+): Promise<void> {
+  const longestMs = Math.max(...requests.map((request) => request.ladder.ttlMs));
+  if (longestMs > store.longestTtl.ms) await store.longestTtl.note(longestMs);
 }
 
 function grantOptions(store: Store, onLocked: GrantOptions['onLocked']): GrantOptions {

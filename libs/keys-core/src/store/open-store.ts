@@ -3,6 +3,7 @@ import type { Clock, IdSource } from '../kernel/clock.ts';
 import { createClockWatch, type ClockWatch } from './clock-watch.ts';
 import { PrismaClient } from './generated/client.ts';
 import { openHints, type Hints } from './hints.ts';
+import { createLongestTtl, type LongestTtl } from './longest-ttl.ts';
 import { preparedOptions, UNPREPARED, type PreparedOptions } from './prepared.ts';
 import { SILENT_OBSERVER, type StoreObserver } from './observer.ts';
 
@@ -18,6 +19,10 @@ export interface StoreOptions {
   readonly renewalTimeoutMs?: number | undefined;
   /** For how long nothing is taken over after the database's clock has jumped. */
   readonly quietAfterJumpMs?: number | undefined;
+  /** The longest TTL that was granted in an earlier life, as `onLongerTtl` was told it. */
+  readonly rememberedTtlMs?: number | undefined;
+  /** Told of a TTL that is longer than all before, before it is granted: to be kept outside of the database. */
+  readonly onLongerTtl?: ((ttlMs: number) => void) | undefined;
   readonly observer?: StoreObserver | undefined;
   /** Told of trouble that no caller sees, such as a lost LISTEN connection. */
   readonly onBackgroundError?: ((error: unknown) => void) | undefined;
@@ -42,6 +47,7 @@ export interface Store {
   readonly guests: PrismaClient;
   readonly hints: Hints;
   readonly clockWatch: ClockWatch;
+  readonly longestTtl: LongestTtl;
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly datacenter: string;
@@ -115,6 +121,11 @@ export function openStore(options: StoreOptions): Store {
       onJump: (jumpMs) => {
         observer.clockJump(jumpMs);
       },
+    }),
+    longestTtl: createLongestTtl({
+      sql: prisma,
+      rememberedMs: options.rememberedTtlMs ?? 0,
+      onLonger: options.onLongerTtl ?? ((): void => undefined),
     }),
     clock: options.clock,
     ids: options.ids,

@@ -10,7 +10,7 @@ import type {
   RenewOutcome,
 } from '../../kernel/outcomes.ts';
 import { inFence, notHeld } from '../../store/fenced-transaction.ts';
-import { assertNoHoldOff, grantWithin, refusedOutcome } from '../../store/granting.ts';
+import { assertNoHoldOff, grantWithin, noteTtls, refusedOutcome } from '../../store/granting.ts';
 import {
   GUEST_MS_MAX,
   callHook,
@@ -224,6 +224,7 @@ async function askOrRenew(
 ): Promise<Asked<AcquiredOrRenewed> | undefined> {
   const ask = async (sql: Sql): Promise<Asked<AcquiredOrRenewed> | undefined> => {
     const localTimeMs = store.clock.nowMs();
+    await noteTtls(store, [request]);
     const outcome = await acquireOrRenew(sql, request, store.clockWatch.belief(localTimeMs));
     if (outcome === undefined) return undefined;
     store.clockWatch.observe(outcome.asOf, localTimeMs, store.clock.nowMs());
