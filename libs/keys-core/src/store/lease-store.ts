@@ -56,9 +56,6 @@ export function createLeaseStore(store: Store): LeaseStore {
       store.observer.batch('grant', size);
     },
   });
-  const readRefusal = createRefusalReader(store);
-  /** How many requests for each resource are on their way. */
-  const asked = new Map<string, number>();
   const renewals = perFace((face) =>
     createCoalescer<RenewRequest, RenewAnswer>({
       ...common,
@@ -82,24 +79,7 @@ export function createLeaseStore(store: Store): LeaseStore {
     }),
   );
   return {
-    async grant(request, signal) {
-      const key = resourceKey(request);
-      const askedCount = asked.get(key) ?? 0;
-      // A statement grants a resource once, so a crowd would be served one by one, and whose turn it
-      // is in line last. Whoever is not the first asks by a plain read first.
-      if (askedCount > 0 && request.isQueued !== true) {
-        const refused = await readRefusal(request, signal);
-        if (refused !== undefined) return refused;
-      }
-      asked.set(key, (asked.get(key) ?? 0) + 1);
-      try {
-        return await grants.submit(request, signal);
-      } finally {
-        const left = (asked.get(key) ?? 1) - 1;
-        if (left === 0) asked.delete(key);
-        else asked.set(key, left);
-      }
-    },
+    grant: inACrowd(store, (request, signal) => grants.submit(request, signal)),
     async renew(face, request) {
       const outcome = await renewals[face].submit(request);
       observeRenewals(store, face, [outcome]);
@@ -116,6 +96,33 @@ export function createLeaseStore(store: Store): LeaseStore {
       store.observer.release(face, outcome);
       return outcome;
     },
+  };
+}
+
+type AskForGrant = LeaseStore['grant'];
+
+/**
+ * A statement grants a resource once, so a crowd would be served one by one, and whose turn it is in
+ * line last. Whoever is not the first to ask for a resource asks by a plain read before.
+ */
+function inACrowd(store: Store, ask: AskForGrant): AskForGrant {
+  const readRefusal = createRefusalReader(store);
+  /** How many requests for each resource are on their way. */
+  const asked = new Map<string, number>();
+  return async (request, signal) => {
+    const key = resourceKey(request);
+    if (asked.has(key) && request.isQueued !== true) {
+      const refused = await readRefusal(request, signal);
+      if (refused !== undefined) return refused;
+    }
+    asked.set(key, (asked.get(key) ?? 0) + 1);
+    try {
+      return await ask(request, signal);
+    } finally {
+      const left = (asked.get(key) ?? 1) - 1;
+      if (left === 0) asked.delete(key);
+      else asked.set(key, left);
+    }
   };
 }
 

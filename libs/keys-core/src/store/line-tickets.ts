@@ -110,7 +110,11 @@ export async function prolongTickets(sql: Sql, ticketIds: readonly string[]): Pr
  */
 export async function leaveLine(
   sql: Sql,
-  ticket: { readonly ticketId: string; readonly principal: string; readonly idempotencyKey: string },
+  ticket: {
+    readonly ticketId: string;
+    readonly principal: string;
+    readonly idempotencyKey: string;
+  },
   answer: unknown,
 ): Promise<boolean> {
   const rows = await sql.$queryRaw<{ gone: boolean }[]>`

@@ -67,35 +67,7 @@ export async function grant(
     ${believeUntil === undefined} or clock_timestamp() <= to_timestamp(${(believeUntil ?? 0) / 1000}::float8)
   ))`;
   const rows = await sql.$queryRaw<GrantedRow[]>`
-    with wanted as materialized (
-      select
-        w.lease_id, w.face ${C} as face, w.namespace ${C} as namespace, w.name ${C} as name,
-        w.holder, w.principal, w.tag, w.comment, w.metadata::jsonb as metadata,
-        w.ttl_ms, w.renew_after_ms, w.soft_after_ms, w.hard_after_ms, w.actor,
-        w.idempotency_key ${C} as idempotency_key, w.is_queued
-      from unnest(
-        ${requests.map((r) => r.leaseId)}::uuid[],
-        ${requests.map((r) => r.face)}::text[],
-        ${requests.map((r) => r.namespace)}::text[],
-        ${requests.map((r) => r.name)}::text[],
-        ${requests.map((r) => r.holder)}::text[],
-        ${requests.map((r) => r.principal)}::text[],
-        ${requests.map((r) => r.tag)}::text[],
-        ${requests.map((r) => r.comment)}::text[],
-        ${requests.map((r) => (r.metadata == null ? null : JSON.stringify(r.metadata)))}::text[],
-        ${requests.map((r) => r.ladder.ttlMs)}::int[],
-        ${requests.map((r) => r.ladder.renewAfterMs)}::int[],
-        ${requests.map((r) => r.ladder.softAfterMs)}::int[],
-        ${requests.map((r) => r.ladder.hardAfterMs)}::int[],
-        ${requests.map((r) => r.actor)}::text[],
-        ${requests.map((r) => r.idempotencyKey ?? null)}::text[],
-        ${requests.map((r) => r.isQueued === true)}::boolean[]
-      ) as w (
-        lease_id, face, namespace, name, holder, principal, tag, comment, metadata,
-        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, actor, idempotency_key, is_queued
-      )
-      where not exists (select from database_epoch e where database_holds_off(e.hold_off_until, e.system_identifier, e.timeline))
-    ),
+    with wanted as materialized (${wantedRows(requests)}),
     -- The tickets whose turn it may be. A grant that became of a ticket before is no turn of it: a
     -- replay that joins the line late must not be granted what it has held and released.
     ticket as materialized (
@@ -191,6 +163,60 @@ export async function grant(
         l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.granted_at, l.expires_at,
         l.previous_lease_id, l.previous_fencing_token, l.previous_end
     ),
+    ${CONSEQUENCES}
+    select
+      g.face, g.namespace, g.name, g.lease_id as "leaseId", g.fencing_token::text as "fencingToken",
+      extract(epoch from g.granted_at)::float8 * 1000 as "grantedAt",
+      extract(epoch from g.expires_at)::float8 * 1000 as "expiresAt",
+      extract(epoch from clock_timestamp())::float8 * 1000 as "asOf",
+      g.previous_lease_id as "previousLeaseId",
+      g.previous_fencing_token::text as "previousFencingToken",
+      g.previous_end as "previousEnd"
+    from granted g`;
+  const requestOf = new Map(requests.map((request) => [request.leaseId, request]));
+  const granted = new Map<string, Grant>();
+  for (const row of rows) {
+    const request = requestOf.get(row.leaseId);
+    if (request !== undefined) granted.set(row.leaseId, grantOf(row, request));
+  }
+  return granted;
+}
+
+/** The requests as rows; none while a restored database grants nothing. */
+function wantedRows(requests: readonly GrantRequest[]): Prisma.Sql {
+  return Prisma.sql`
+      select
+        w.lease_id, w.face ${C} as face, w.namespace ${C} as namespace, w.name ${C} as name,
+        w.holder, w.principal, w.tag, w.comment, w.metadata::jsonb as metadata,
+        w.ttl_ms, w.renew_after_ms, w.soft_after_ms, w.hard_after_ms, w.actor,
+        w.idempotency_key ${C} as idempotency_key, w.is_queued
+      from unnest(
+        ${requests.map((r) => r.leaseId)}::uuid[],
+        ${requests.map((r) => r.face)}::text[],
+        ${requests.map((r) => r.namespace)}::text[],
+        ${requests.map((r) => r.name)}::text[],
+        ${requests.map((r) => r.holder)}::text[],
+        ${requests.map((r) => r.principal)}::text[],
+        ${requests.map((r) => r.tag)}::text[],
+        ${requests.map((r) => r.comment)}::text[],
+        ${requests.map((r) => (r.metadata == null ? null : JSON.stringify(r.metadata)))}::text[],
+        ${requests.map((r) => r.ladder.ttlMs)}::int[],
+        ${requests.map((r) => r.ladder.renewAfterMs)}::int[],
+        ${requests.map((r) => r.ladder.softAfterMs)}::int[],
+        ${requests.map((r) => r.ladder.hardAfterMs)}::int[],
+        ${requests.map((r) => r.actor)}::text[],
+        ${requests.map((r) => r.idempotencyKey ?? null)}::text[],
+        ${requests.map((r) => r.isQueued === true)}::boolean[]
+      ) as w (
+        lease_id, face, namespace, name, holder, principal, tag, comment, metadata,
+        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, actor, idempotency_key, is_queued
+      )
+      where not exists (select from database_epoch e where database_holds_off(e.hold_off_until, e.system_identifier, e.timeline))
+  `;
+}
+
+/** What is written with every grant: its events, the callback that it owes, its ticket, its record. */
+const CONSEQUENCES = Prisma.sql`
     fact as (
       insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, detail)
       select f.face, f.namespace, f.name, f.lease_id, f.fencing_token, f.kind, f.actor, f.detail
@@ -232,23 +258,7 @@ export async function grant(
       join wanted w on w.lease_id = g.lease_id
       where w.idempotency_key is not null and not w.is_queued
     )
-    select
-      g.face, g.namespace, g.name, g.lease_id as "leaseId", g.fencing_token::text as "fencingToken",
-      extract(epoch from g.granted_at)::float8 * 1000 as "grantedAt",
-      extract(epoch from g.expires_at)::float8 * 1000 as "expiresAt",
-      extract(epoch from clock_timestamp())::float8 * 1000 as "asOf",
-      g.previous_lease_id as "previousLeaseId",
-      g.previous_fencing_token::text as "previousFencingToken",
-      g.previous_end as "previousEnd"
-    from granted g`;
-  const requestOf = new Map(requests.map((request) => [request.leaseId, request]));
-  const granted = new Map<string, Grant>();
-  for (const row of rows) {
-    const request = requestOf.get(row.leaseId);
-    if (request !== undefined) granted.set(row.leaseId, grantOf(row, request));
-  }
-  return granted;
-}
+  `;
 
 function grantOf(row: GrantedRow, request: GrantRequest): Grant {
   const { previousLeaseId, previousFencingToken, previousEnd, ...rest } = row;
