@@ -19,7 +19,8 @@ export interface TakerSettings {
 
 const GIVE_UP_EVERY = 4;
 const GIVE_UP_MS_MAX = 300;
-const HOLD_MS = 5;
+/** Different for each, so that not all who travel together wait for the same thing. */
+const HOLD_MS_MAX = 20;
 /** Some travel alone, as those do who are ready to wait, the others in batches. */
 const WAIT_EVERY = 3;
 const WAIT_MS = 5_000;
@@ -43,7 +44,7 @@ async function attempt(): Promise<void> {
   try {
     const lease = await taking.acquire(key, { waitMs, signal });
     say({ kind: 'held', ...grantOf(lease) });
-    await pause(HOLD_MS);
+    await pause((count * 7) % HOLD_MS_MAX);
     say({ kind: 'letting_go', ...grantOf(lease) });
     say({ kind: 'released', ...grantOf(lease), report: await lease.release() });
   } catch (error) {
