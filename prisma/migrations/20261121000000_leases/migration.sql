@@ -7,6 +7,9 @@ ALTER TABLE "lease_reap" ADD COLUMN "attempts" INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE "lease_reap" ADD COLUMN "next_attempt_at" TIMESTAMPTZ(3);
 ALTER TABLE "lease_reap" ADD COLUMN "last_error" TEXT;
 
+-- What a key was used for, so that it is not taken for a request about something else.
+ALTER TABLE "lease_request" ADD COLUMN "resource" TEXT COLLATE "C";
+
 -- For dropping what nobody claimed.
 CREATE INDEX "lease_reap_expired_at_idx" ON "lease_reap" ("expired_at");
 
@@ -56,6 +59,7 @@ COMMENT ON COLUMN "lease"."tag" IS 'Plane''s tag of a key; the action that an en
 COMMENT ON COLUMN "lease_waiter"."ticket_id" IS 'Also the lease id of the grant that the ticket will become.';
 COMMENT ON COLUMN "lease_request"."lease_id" IS 'Of the grant, or of the ticket that waits for it; null when the request was given up before it came.';
 COMMENT ON COLUMN "lease_request"."answer" IS 'The refusal that was answered; null for a grant, whose row and events say what became of it, and while it waits.';
+COMMENT ON COLUMN "lease_request"."resource" IS 'Face, namespace and name, with U+001F between; null for keys.connect.';
 COMMENT ON COLUMN "lease_reap"."attempts" IS 'How often the callback of its use case has failed.';
 COMMENT ON TABLE "lease_declaration" IS 'Leases that services declare, for people to see what there is.';
 COMMENT ON FUNCTION leasehold_assert_held(uuid, bigint) IS 'Raises LH001 unless the grant is in force; call it last before commit.';

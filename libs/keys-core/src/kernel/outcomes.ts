@@ -49,6 +49,8 @@ export interface RecordedRequest {
   readonly leaseId: string | null;
   /** The refusal that it was answered; null for a grant, and while it waits. */
   readonly answer: unknown;
+  /** What it was for, see `recordedResource`; null when it was given up before it came. */
+  readonly resource: string | null;
 }
 
 export type GrantOutcome =

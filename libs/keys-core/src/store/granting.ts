@@ -2,6 +2,7 @@
 import { LeaseError } from '../kernel/errors.ts';
 import type { LeaseRow } from '../kernel/lease.ts';
 import type { Grant, GrantOutcome, GrantRequest } from '../kernel/outcomes.ts';
+import { resourceKey } from '../kernel/resource.ts';
 import { createCoalescer } from './coalesce.ts';
 import { databaseFailureOf } from './database-errors.ts';
 import type { Store } from './open-store.ts';
@@ -20,6 +21,7 @@ const READ_QUEUE_MAX = 50_000;
 export async function grantBatch(
   store: Store,
   requests: readonly GrantRequest[],
+  askAlone: AskAlone,
 ): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
   await noteTtls(store, requests);
   const sentAtMs = store.clock.nowMs();
@@ -29,31 +31,77 @@ export async function grantBatch(
       grant(store.transitions, requests, grantOptions(store, 'skip')),
     );
   } catch (error) {
-    if (databaseFailureOf(error) !== 'lost') throw error;
+    const failure = databaseFailureOf(error);
+    const [only, ...others] = requests;
+    // Its row is being made in a transaction that goes on: the slow lane has the patience.
+    if (failure === 'contention' && only !== undefined && others.length === 0) {
+      return [askAlone(only)];
+    }
+    if (failure !== 'lost') throw error;
     return findLostGrants(store, requests, error);
   }
   watchClock(store, granted.values(), sentAtMs);
   const refused = requests.filter((request) => !granted.has(request.leaseId));
-  const refusals = new Map<string, Refusal>();
-  if (refused.length > 0) {
+  const refusals = await readRefusalsOf(store, refused, sentAtMs);
+  return requests.map((request) => {
+    const own = granted.get(request.leaseId);
+    if (own !== undefined) return grantedOutcome(store, request, own);
+    const refusal = refusals.get(request.leaseId);
+    if (refusal instanceof Error) return Promise.reject(refusal);
+    const outcome = refusedOutcome(refusal);
+    return outcome === undefined ? askAlone(request) : observed(store, request, outcome);
+  });
+}
+
+/** Why each was refused. What goes wrong here is theirs alone: their neighbours have been granted. */
+async function readRefusalsOf(
+  store: Store,
+  refused: readonly GrantRequest[],
+  sentAtMs: number,
+): Promise<Map<string, Refusal | Error | undefined>> {
+  if (refused.length === 0) return new Map();
+  try {
     await assertNoHoldOff(store.transitions);
     const found = await readRefusals(store.transitions, refused);
-    refused.forEach((request, index) => {
-      const refusal = found[index];
-      if (refusal !== undefined) refusals.set(request.leaseId, refusal);
-    });
     watchClock(
       store,
       found.map((refusal) => refusal.row),
       sentAtMs,
     );
+    return new Map(refused.map((request, index) => [request.leaseId, found[index]]));
+  } catch (error) {
+    const failure = error instanceof Error ? error : new Error(String(error));
+    return new Map(refused.map((request) => [request.leaseId, failure]));
   }
-  return requests.map((request) => {
-    const own = granted.get(request.leaseId);
-    if (own !== undefined) return grantedOutcome(store, request, own);
-    const outcome = refusedOutcome(refusals.get(request.leaseId));
-    return outcome === undefined ? grantAlone(store, request) : observed(store, request, outcome);
-  });
+}
+
+/** Asks for one grant, in a transaction that waits a little for its row. */
+export type AskAlone = (request: GrantRequest) => Promise<GrantOutcome>;
+
+/**
+ * The slow lane: a resource that seemed free and was not granted is asked for alone, on connections
+ * of its own. Of a crowd one asks, and the others share what it met: the lane has few connections.
+ */
+export function createSlowLane(store: Store): AskAlone {
+  const underWay = new Map<string, Promise<GrantOutcome>>();
+  return async (request) => {
+    const key = resourceKey(request);
+    const before = underWay.get(key);
+    if (before !== undefined) {
+      const met = await before.catch(() => undefined);
+      if (met?.outcome === 'held') return observed(store, request, met);
+      const [refusal] = await readRefusals(store.transitions, [request]);
+      const refused = refusedOutcome(refusal);
+      if (refused !== undefined) return observed(store, request, refused);
+    }
+    const asked = grantAlone(store, request);
+    underWay.set(key, asked);
+    try {
+      return await asked;
+    } finally {
+      if (underWay.get(key) === asked) underWay.delete(key);
+    }
+  };
 }
 
 /**
@@ -129,10 +177,6 @@ function isTakable(row: LeaseRow): boolean {
   return isOver && (row.stopsBy === null || row.asOf >= row.stopsBy);
 }
 
-/**
- * The slow lane: a resource that seemed free and was not granted is asked for alone, waiting a
- * little for its row, on connections of its own.
- */
 async function grantAlone(store: Store, request: GrantRequest): Promise<GrantOutcome> {
   let by: LeaseRow | undefined;
   for (let tries = 0; tries < GRANT_TRIES_MAX; tries += 1) {
@@ -210,7 +254,7 @@ async function findLostGrants(
   store: Store,
   requests: readonly GrantRequest[],
   cause: unknown,
-): Promise<GrantOutcome[]> {
+): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
   await pause(store, store.statementTimeoutMs + 500);
   const unknown = (): LeaseError => new LeaseError('request.outcome_unknown', undefined, { cause });
   const rows = await readLeases(store.prisma, requests).catch(() => {
@@ -218,7 +262,7 @@ async function findLostGrants(
   });
   return requests.map((request, index) => {
     const row = rows[index];
-    if (row?.leaseId !== request.leaseId) throw unknown();
+    if (row?.leaseId !== request.leaseId) return Promise.reject(unknown());
     return grantedOutcome(store, request, {
       ...row,
       ladder: request.ladder,

@@ -19,7 +19,7 @@ export async function readRequest(
   { principal, idempotencyKey }: RequestKey,
 ): Promise<RecordedRequest | undefined> {
   const [row] = await sql.$queryRaw<RecordedRequest[]>`
-    select lease_id as "leaseId", answer from lease_request
+    select lease_id as "leaseId", answer, resource from lease_request
     where principal = ${principal} ${C} and idempotency_key = ${idempotencyKey} ${C}`;
   return row;
 }
@@ -30,17 +30,22 @@ export async function readRequest(
  */
 export async function recordRefusals(
   sql: Sql,
-  refusals: readonly (RequestKey & { readonly leaseId: string; readonly answer: unknown })[],
+  refusals: readonly (RequestKey & {
+    readonly leaseId: string;
+    readonly answer: unknown;
+    readonly resource: string;
+  })[],
 ): Promise<Set<string>> {
   const rows = await sql.$queryRaw<RequestKey[]>`
-    insert into lease_request (principal, idempotency_key, lease_id, answer)
-    select r.principal, r.idempotency_key, r.lease_id, r.answer::jsonb
+    insert into lease_request (principal, idempotency_key, lease_id, answer, resource)
+    select r.principal, r.idempotency_key, r.lease_id, r.answer::jsonb, r.resource
     from unnest(
       ${refusals.map((refusal) => refusal.principal)}::text[],
       ${refusals.map((refusal) => refusal.idempotencyKey)}::text[],
       ${refusals.map((refusal) => refusal.leaseId)}::uuid[],
-      ${refusals.map((refusal) => JSON.stringify(refusal.answer))}::text[]
-    ) as r (principal, idempotency_key, lease_id, answer)
+      ${refusals.map((refusal) => JSON.stringify(refusal.answer))}::text[],
+      ${refusals.map((refusal) => refusal.resource)}::text[]
+    ) as r (principal, idempotency_key, lease_id, answer, resource)
     order by r.principal, r.idempotency_key
     on conflict (principal, idempotency_key) do nothing
     returning principal, idempotency_key as "idempotencyKey"`;
@@ -108,7 +113,7 @@ export async function cancelRequest(
 ): Promise<CancelOutcome> {
   const left: { released?: Released; line?: Resource } = {};
   const outcome = await store.prisma.$transaction(async (tx): Promise<CancelOutcome> => {
-    const leaseId = await barRequest(tx, key);
+    const leaseId = await barRequest(tx, face, key);
     if (leaseId === undefined) return 'not_found';
     const line = await takeTicket(tx, leaseId);
     if (line !== undefined) left.line = line;
@@ -138,7 +143,7 @@ export async function cancelRequest(
 }
 
 /** Bars a key that is new, or locks its record. @returns the lease id that it stands for, if any. */
-async function barRequest(tx: Sql, key: RequestKey): Promise<string | undefined> {
+async function barRequest(tx: Sql, face: Face, key: RequestKey): Promise<string | undefined> {
   const barred = await tx.$queryRaw<{ principal: string }[]>`
     insert into lease_request (principal, idempotency_key, answer)
     values (${key.principal}, ${key.idempotencyKey}, ${JSON.stringify(CANCELLED)}::jsonb)
@@ -148,6 +153,7 @@ async function barRequest(tx: Sql, key: RequestKey): Promise<string | undefined>
   const [row] = await tx.$queryRaw<{ leaseId: string | null }[]>`
     select lease_id as "leaseId" from lease_request
     where principal = ${key.principal} ${C} and idempotency_key = ${key.idempotencyKey} ${C}
+      and starts_with(resource, ${face}::text || chr(31))
     for update`;
   return row?.leaseId ?? undefined;
 }

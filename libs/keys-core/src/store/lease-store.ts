@@ -11,7 +11,7 @@ import type {
 } from '../kernel/outcomes.ts';
 import { resourceKey, type Face } from '../kernel/resource.ts';
 import { createCoalescer } from './coalesce.ts';
-import { createRefusalReader, grantBatch } from './granting.ts';
+import { createRefusalReader, createSlowLane, grantBatch } from './granting.ts';
 import type { Store } from './open-store.ts';
 import { releaseBatch } from './releasing.ts';
 import { observeRenewals, renewBatch, type RenewAnswer } from './renewing.ts';
@@ -47,9 +47,10 @@ export function createLeaseStore(store: Store): LeaseStore {
     queueMax: QUEUE_MAX,
     isGathering: true,
   };
+  const askAlone = createSlowLane(store);
   const grants = createCoalescer<GrantRequest, GrantOutcome>({
     ...common,
-    run: (requests) => grantBatch(store, requests),
+    run: (requests) => grantBatch(store, requests, askAlone),
     keysOf: grantKeys,
     batchSizeMax: GRANTS_PER_STATEMENT_MAX,
     onBatch: (size) => {

@@ -52,12 +52,13 @@ export async function joinLine(
       ) with ordinality as a (face, namespace, name, ticket_id, waiter, principal, idempotency_key, place)
     ),
     request as (
-      insert into lease_request as q (principal, idempotency_key, lease_id)
-      select a.principal, a.idempotency_key, a.ticket_id
+      insert into lease_request as q (principal, idempotency_key, lease_id, resource)
+      select a.principal, a.idempotency_key, a.ticket_id,
+        concat_ws(chr(31), a.face, a.namespace, a.name)
       from asked a
       order by a.principal, a.idempotency_key
       on conflict (principal, idempotency_key) do update set lease_id = excluded.lease_id
-        where q.lease_id = excluded.lease_id and q.answer is null
+        where q.lease_id = excluded.lease_id and q.answer is null and q.resource = excluded.resource
       returning q.lease_id
     )
     insert into lease_waiter as w (face, namespace, name, ticket_id, waiter, principal, valid_until)
@@ -106,6 +107,7 @@ export async function prolongTickets(sql: Sql, ticketIds: readonly string[]): Pr
 
 /**
  * Leaves the line with an answer, which is what every replay of the request is told from now on.
+ * Locks the request, then the ticket, as giving up by a call does.
  * @returns whether the ticket was there: else it was granted, given up, or had lapsed long ago.
  */
 export async function leaveLine(
@@ -118,8 +120,17 @@ export async function leaveLine(
   answer: unknown,
 ): Promise<boolean> {
   const rows = await sql.$queryRaw<{ gone: boolean }[]>`
-    with gone as (
-      delete from lease_waiter where ticket_id = ${ticket.ticketId}::uuid returning ticket_id
+    with request as materialized (
+      select q.principal, q.idempotency_key from lease_request q
+      where q.principal = ${ticket.principal} ${C}
+        and q.idempotency_key = ${ticket.idempotencyKey} ${C}
+      for update of q
+    ),
+    gone as (
+      delete from lease_waiter w
+      using request
+      where w.ticket_id = ${ticket.ticketId}::uuid
+      returning w.ticket_id
     ),
     answered as (
       update lease_request q
@@ -129,5 +140,20 @@ export async function leaveLine(
         and q.idempotency_key = ${ticket.idempotencyKey} ${C} and q.answer is null
     )
     select true as gone from gone`;
+  return rows.length > 0;
+}
+
+/**
+ * Drops the ticket of a request that has been granted: a replay that joined the line while the grant
+ * was under way has made it anew. After {@link joinLine}, which has waited for that grant.
+ * @returns whether there was one.
+ */
+export async function dropGrantedTicket(sql: Sql, ticketId: string): Promise<boolean> {
+  const rows = await sql.$queryRaw<{ ticketId: string }[]>`
+    delete from lease_waiter w
+    where w.ticket_id = ${ticketId}::uuid and exists (
+      select from lease_event e where e.lease_id = w.ticket_id and e.kind in ('granted', 'taken_over')
+    )
+    returning w.ticket_id as "ticketId"`;
   return rows.length > 0;
 }

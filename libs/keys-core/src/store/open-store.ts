@@ -59,6 +59,8 @@ export interface Store {
 
 const STATEMENT_TIMEOUT_MS = 2_000;
 const RENEWAL_TIMEOUT_MS = 3_000;
+/** A controller that is stopped within a transaction lets go of its rows after this long. */
+const IDLE_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 const CONNECTIONS_MAX = 10;
 const TRANSITION_CONNECTIONS_MAX = 8;
@@ -88,7 +90,7 @@ export function openStore(options: StoreOptions): Store {
           // that waited for a row was seen to grant it seconds after its client was gone.
           // Statements of a few rows are never worth compiling: on a fresh database, whose tables have
           // no statistics, PostgreSQL took seconds to compile a grant of one millisecond.
-          options: `-c statement_timeout=${String(statementTimeoutMs)} -c default_transaction_isolation=read\\ committed -c jit=off${prepared.settings}`,
+          options: `-c statement_timeout=${String(statementTimeoutMs)} -c default_transaction_isolation=read\\ committed -c jit=off -c idle_in_transaction_session_timeout=${String(IDLE_TIMEOUT_MS)}${prepared.settings}`,
         },
         { onPoolError: onError, onConnectionError: onError, ...prepared.naming },
       ),

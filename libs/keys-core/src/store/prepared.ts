@@ -15,6 +15,12 @@ export interface PreparedOptions {
   readonly naming: { readonly statementNameGenerator?: (query: { sql: string }) => string };
 }
 
+/**
+ * Transitions skip rows that are locked. What they may have to wait for is a row that somebody else is
+ * just making; after this long the others of the batch go on without it.
+ */
+const LOCK_TIMEOUT_MS = 1_000;
+
 /** Every statement is planned when it is sent, for the very parameters that it has. */
 export const UNPREPARED: PreparedOptions = { settings: '', naming: {} };
 
@@ -27,7 +33,7 @@ export function preparedOptions(databaseUrl: string): PreparedOptions {
   if (new URLSearchParams(query).get('pgbouncer') === 'true') return UNPREPARED;
   const names = new Map<string, string>();
   return {
-    settings: ' -c plan_cache_mode=force_generic_plan -c enable_seqscan=off',
+    settings: ` -c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c lock_timeout=${String(LOCK_TIMEOUT_MS)}`,
     naming: {
       statementNameGenerator: ({ sql }) => {
         let name = names.get(sql);

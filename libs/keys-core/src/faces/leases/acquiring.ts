@@ -5,15 +5,10 @@
 import { LeaseError } from '../../kernel/errors.ts';
 import { serviceLadder, type Ladder } from '../../kernel/ladder.ts';
 import type { GrantOutcome, GrantRequest, RecordedRequest } from '../../kernel/outcomes.ts';
-import { resourceKey, type Resource } from '../../kernel/resource.ts';
+import { recordedResource, resourceKey, type Resource } from '../../kernel/resource.ts';
 import type { Coalescer } from '../../kernel/coalesce.ts';
 import { createCoalescer } from '../../store/coalesce.ts';
-import {
-  readGrant,
-  readRequest,
-  recordRefusals,
-  type PastGrant,
-} from '../../store/lease-requests.ts';
+import { readGrant, readRequest, recordRefusals } from '../../store/lease-requests.ts';
 import type { LeaseStore } from '../../store/lease-store.ts';
 import type { Store } from '../../store/open-store.ts';
 import { isoOf } from '../../store/rows.ts';
@@ -31,12 +26,6 @@ export interface AcquiringDeps {
 }
 
 type Input = AcquireInput & { readonly localTimeMs: number };
-
-/** A refusal as it is recorded: with what was asked for, so that a key is not used for two things. */
-interface RecordedRefusal {
-  readonly resource: string;
-  readonly answer: HeldAnswer;
-}
 
 const REFUSALS_PER_STATEMENT_MAX = 500;
 const STATEMENTS_IN_FLIGHT_MAX = 2;
@@ -68,7 +57,10 @@ export class Acquiring {
     assertTtl(input.ttlMs);
     const startedAtMs = this.#deps.store.clock.nowMs();
     const request = this.#requestOf(input, caller);
-    const call: Call = { input, request, life, startedAtMs };
+    const call: Call = {
+      ...{ input, request, life, startedAtMs },
+      nowMs: () => this.#deps.store.clock.nowMs(),
+    };
     if (input.waitMs > 0 && this.#isBusy(request)) return this.#wait(call);
     const outcome = await this.#ask(call);
     switch (outcome.outcome) {
@@ -117,7 +109,7 @@ export class Acquiring {
     }
   }
 
-  async #wait(call: Call): Promise<AcquireAnswer> {
+  async #wait(call: Call, isReplay = false): Promise<AcquireAnswer> {
     const { store, room, leases, face } = this.#deps;
     const { input, request, life, startedAtMs } = call;
     const idempotencyKey = request.idempotencyKey ?? store.ids.uuid();
@@ -127,10 +119,11 @@ export class Acquiring {
     try {
       outcome = await room.wait({
         request: queued,
+        isReplay,
         giveUpAtMs: startedAtMs + input.waitMs,
         life,
         attempt: (turn) => leases.grant(turn),
-        answerOf: (refused) => recordOf(queued, heldAnswer(face, refused, elapsedMs())),
+        answerOf: (refused) => heldAnswer(face, refused, elapsedMs()),
       });
     } catch (error) {
       store.observer.waited(face, elapsedMs(), 'gave_up');
@@ -142,8 +135,8 @@ export class Acquiring {
     }
     if (outcome.outcome === 'granted') {
       store.observer.waited(face, elapsedMs(), 'granted');
-      const sinceJoinMs = outcome.grant.asOf - outcome.joinedAsOf;
-      return grantedAnswer(call, outcome.grant, sinceJoinMs, store);
+      const sinceMs = sinceSentMs(call, outcome.grant, outcome.joinedAsOf);
+      return grantedAnswer(call, outcome.grant, sinceMs, store);
     }
     const record = await readRequest(store.transitions, {
       principal: request.principal,
@@ -163,7 +156,8 @@ export class Acquiring {
       principal,
       idempotencyKey,
       leaseId,
-      answer: recordOf(request, answer),
+      answer,
+      resource: recordedResource(request),
     });
     if (isFirst) return answer;
     return this.#recordedAnswer(
@@ -183,25 +177,34 @@ export class Acquiring {
     joinedAsOf: number | undefined,
   ): Promise<AcquireAnswer> {
     if (record === undefined) throw new LeaseError('grant.contended');
-    if (record.answer !== null || record.leaseId === null) {
-      return refusalAgain(record, call.request);
+    const { leaseId, resource } = record;
+    if (resource !== null && resource !== recordedResource(call.request)) {
+      throw new LeaseError('request.idempotency_reused');
     }
-    const grant = await readGrant(this.#deps.store.transitions, record.leaseId);
-    if (grant !== undefined) return this.#grantedAgain(call, grant, joinedAsOf);
+    if (record.answer !== null || leaseId === null) return refusalAgain(record);
+    const grant = await readGrant(this.#deps.store.transitions, leaseId);
+    if (grant !== undefined) {
+      return grantedAnswer(call, grant, sinceSentMs(call, grant, joinedAsOf), this.#deps.store);
+    }
     // It stands in line, or stood there when its controller died: the caller takes that place.
     if (call.input.waitMs > 0 && joinedAsOf === undefined) {
-      return this.#wait({ ...call, request: { ...call.request, leaseId: record.leaseId } });
+      return this.#wait({ ...call, request: { ...call.request, leaseId } }, true);
     }
     throw new LeaseError('grant.contended');
   }
+}
 
-  #grantedAgain(call: Call, grant: PastGrant, joinedAsOf: number | undefined): AcquireAnswer {
-    if (resourceKey(grant) !== resourceKey(call.request)) {
-      throw new LeaseError('request.idempotency_reused');
-    }
-    const sinceJoinMs = joinedAsOf === undefined ? 0 : grant.asOf - joinedAsOf;
-    return grantedAnswer(call, grant, sinceJoinMs, this.#deps.store);
-  }
+/**
+ * What has passed between the caller's message and its grant, at least: since it joined the line by
+ * the database's clock, and by this controller's own, should the other have been stepped meanwhile.
+ */
+function sinceSentMs(
+  { startedAtMs, nowMs }: Call,
+  grant: { readonly asOf: number },
+  joinedAsOf: number | undefined,
+): number {
+  if (joinedAsOf === undefined) return 0;
+  return Math.max(0, Math.min(grant.asOf - joinedAsOf, nowMs() - startedAtMs));
 }
 
 interface Call {
@@ -209,6 +212,7 @@ interface Call {
   readonly request: GrantRequest;
   readonly life: CallerLife;
   readonly startedAtMs: number;
+  readonly nowMs: () => number;
 }
 
 function grantedAnswer(
@@ -220,7 +224,7 @@ function grantedAnswer(
     readonly remainingMs: number;
   },
   /** What the database saw pass between the caller's message and the grant, at least. */
-  sinceSentMs: number,
+  sinceMs: number,
   store: Store,
 ): AcquireAnswer {
   return {
@@ -230,7 +234,7 @@ function grantedAnswer(
       fencingToken: grant.fencingToken,
       namespace: grant.namespace === '' ? [] : grant.namespace.split('.'),
       key: grant.name,
-      deadlines: leaseDeadlines(grant.ladder, input.localTimeMs + sinceSentMs, grant.remainingMs),
+      deadlines: leaseDeadlines(grant.ladder, input.localTimeMs + sinceMs, grant.remainingMs),
     },
     waitedMs: Math.round(store.clock.nowMs() - startedAtMs),
   };
@@ -266,15 +270,8 @@ export function heldAnswer(
   };
 }
 
-function recordOf(request: GrantRequest, answer: HeldAnswer): RecordedRefusal {
-  return { resource: resourceKey(request).replaceAll('\0', ' '), answer };
-}
-
-function refusalAgain(record: RecordedRequest, request: GrantRequest): HeldAnswer {
-  const recorded = record.answer as Partial<RecordedRefusal> | null;
-  if (recorded?.answer === undefined) throw new LeaseError('lease.wait_cancelled');
-  if (recorded.resource !== resourceKey(request).replaceAll('\0', ' ')) {
-    throw new LeaseError('request.idempotency_reused');
-  }
-  return recorded.answer;
+function refusalAgain(record: RecordedRequest): HeldAnswer {
+  const recorded = record.answer as Partial<HeldAnswer> | null;
+  if (recorded?.outcome !== 'held') throw new LeaseError('lease.wait_cancelled');
+  return recorded as HeldAnswer;
 }

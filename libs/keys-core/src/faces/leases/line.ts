@@ -13,6 +13,8 @@ const LOOK_EVERY_MS = 400;
 const SECOND_LOOK_MS = 25;
 /** A look that failed is tried again this much later. */
 const FAILED_LOOK_MS = 100;
+/** How soon to look again at a lease whose holder is over, and in a transaction. */
+const FENCED_LOOK_MS = 100;
 /** The holder's expiry is met a little late rather than a little early. */
 const AFTER_EXPIRY_MS = 5;
 
@@ -48,6 +50,8 @@ export class Line {
   #isLooking = false;
   #isLookWanted = false;
   #nextLookAtMs: number;
+  /** Who is being asked for now: its turn is not given up before it is known what became of it. */
+  #attempting: Waiter | undefined;
   /** Why the first was refused last. */
   lastRefusal: Refused | undefined;
 
@@ -67,6 +71,10 @@ export class Line {
     if (!isFirst) return;
     this.look();
     this.#lookBy(this.#nowMs() + SECOND_LOOK_MS);
+  }
+
+  isAttempting(waiter: Waiter): boolean {
+    return this.#attempting === waiter;
   }
 
   remove(waiter: Waiter): void {
@@ -98,8 +106,11 @@ export class Line {
       this.#isLookWanted = false;
       this.#nextLookAtMs = this.#nowMs() + LOOK_EVERY_MS;
       // Who is not heard from must not be granted anything; its ticket lapses, and the next is first.
-      const first = this.#waiters.find((waiter) => waiter.life.isAlive());
+      const nowMs = this.#nowMs();
+      const first = this.#waiters.find((one) => one.life.isAlive() && nowMs < one.giveUpAtMs);
+      this.#attempting = first;
       if (first !== undefined) await this.#turn(first);
+      this.#attempting = undefined;
       if (!this.#hasMoreToLook()) break;
     }
     this.#isLooking = false;
@@ -122,10 +133,7 @@ export class Line {
           first.resolve({ outcome: 'recorded', joinedAsOf: first.ticket.asOf });
           break;
         case 'held':
-          this.lastRefusal = outcome;
-          this.#lookBy(
-            this.#nowMs() + Math.max(0, outcome.by.expiresAt - outcome.by.asOf) + AFTER_EXPIRY_MS,
-          );
+          this.#meetHolder(first, outcome);
           break;
         case 'queued':
           this.lastRefusal = outcome;
@@ -141,6 +149,20 @@ export class Line {
       this.remove(first);
       first.reject(error);
     }
+  }
+
+  #meetHolder(first: Waiter, held: Extract<GrantOutcome, { outcome: 'held' }>): void {
+    const { by } = held;
+    if (by.leaseId === first.request.leaseId) {
+      // A replay of this request was granted what its ticket stood for.
+      this.remove(first);
+      first.resolve({ outcome: 'recorded', joinedAsOf: first.ticket.asOf });
+      return;
+    }
+    this.lastRefusal = held;
+    const leftMs = by.expiresAt - by.asOf;
+    // One that is over and held all the same is kept by fenced work: there is nothing to be hasty for.
+    this.#lookBy(this.#nowMs() + (leftMs > 0 ? leftMs + AFTER_EXPIRY_MS : FENCED_LOOK_MS));
   }
 
   #lookBy(atMs: number): void {

@@ -7,12 +7,14 @@
  * as the caller itself is heard from, so that neither a dead caller nor a dead controller holds up
  * the line for longer. Hints say when to look; a look now and then makes up for those that are lost.
  */
+import { LeaseError } from '../../kernel/errors.ts';
 import type { GrantRequest } from '../../kernel/outcomes.ts';
 import { resourceKey, type Resource } from '../../kernel/resource.ts';
 import type { Coalescer } from '../../kernel/coalesce.ts';
 import { createCoalescer } from '../../store/coalesce.ts';
 import { leaseTopic } from '../../store/lease-topic.ts';
 import {
+  dropGrantedTicket,
   joinLine,
   leaveLine,
   prolongTickets,
@@ -26,13 +28,20 @@ import { Line, type Waiter, type WaitOutcome } from './line.ts';
 const TICK_MS = 50;
 /** How often tickets are prolonged: often enough that three in a row may fail. */
 const PROLONG_EVERY_MS = 100;
+/** For how long giving up is tried. */
+const GIVE_UP_MS_MAX = 10_000;
+/** Who waits at one controller, at most. */
+const WAITERS_MAX = 20_000;
 const TICKETS_PER_STATEMENT_MAX = 1_000;
 const JOINS_PER_STATEMENT_MAX = 200;
 const JOINS_IN_FLIGHT_MAX = 2;
 const QUEUE_MAX = 50_000;
 
 /** What a caller waits with: see {@link Waiter}. `request.leaseId` is its ticket's id, too. */
-export type Wait = Pick<Waiter, 'request' | 'life' | 'giveUpAtMs' | 'attempt' | 'answerOf'>;
+export type Wait = Pick<Waiter, 'request' | 'life' | 'giveUpAtMs' | 'attempt' | 'answerOf'> & {
+  /** Whether its ticket's id was given before, to this request sent earlier. */
+  readonly isReplay?: boolean | undefined;
+};
 
 export interface WaitingRoom {
   /** Whether somebody waits at this controller for the resource, or is about to. */
@@ -40,7 +49,7 @@ export interface WaitingRoom {
   /**
    * Waits for its turn. Rejects with the signal's reason when the caller is gone: its place is kept
    * for half a second, for a replay of the request.
-   * @throws {LeaseError} `grant.hold_off`.
+   * @throws {LeaseError} `grant.hold_off`; `request.rate_limited` when too many wait here.
    */
   wait(wait: Wait): Promise<WaitOutcome>;
 }
@@ -60,9 +69,11 @@ class Room implements WaitingRoom {
   readonly #store: Store;
   readonly #joins: Coalescer<TicketRequest, Ticket | undefined>;
   readonly #lines = new Map<string, OpenLine>();
+  readonly #givingUp = new Set<Waiter>();
   #isTicking = false;
   #isProlonging = false;
   #prolongAtMs = 0;
+  #waiterCount = 0;
 
   constructor(store: Store) {
     this.#store = store;
@@ -85,6 +96,7 @@ class Room implements WaitingRoom {
 
   async wait(wait: Wait): Promise<WaitOutcome> {
     const { request } = wait;
+    if (this.#waiterCount >= WAITERS_MAX) throw new LeaseError('request.rate_limited');
     // Before the ticket is taken: a hint that comes meanwhile must not be missed.
     const line = this.#open(request);
     try {
@@ -101,10 +113,18 @@ class Room implements WaitingRoom {
         wait.life.signal,
       );
       if (ticket === undefined) return { outcome: 'recorded', joinedAsOf: undefined };
+      if (wait.isReplay === true && (await this.#isGranted(ticket))) {
+        return { outcome: 'recorded', joinedAsOf: ticket.asOf };
+      }
       return await this.#stand(line, wait, ticket);
     } finally {
       this.#close(request);
     }
+  }
+
+  /** Whether what the ticket stands for was granted while it was joined: then it is taken away. */
+  #isGranted(ticket: Ticket): Promise<boolean> {
+    return dropGrantedTicket(this.#store.transitions, ticket.ticketId);
   }
 
   #stand(line: Line, wait: Wait, ticket: Ticket): Promise<WaitOutcome> {
@@ -139,6 +159,7 @@ class Room implements WaitingRoom {
       this.#lines.set(key, open);
     }
     open.userCount += 1;
+    this.#waiterCount += 1;
     return open.line;
   }
 
@@ -147,6 +168,7 @@ class Room implements WaitingRoom {
     const open = this.#lines.get(key);
     if (open === undefined) return;
     open.userCount -= 1;
+    this.#waiterCount -= 1;
     if (open.userCount > 0) return;
     open.closeHint();
     this.#lines.delete(key);
@@ -171,8 +193,9 @@ class Room implements WaitingRoom {
     const living = new Map<string, Line>();
     for (const { line } of this.#lines.values()) {
       for (const waiter of line.waiters) {
-        if (nowMs >= waiter.giveUpAtMs) void this.#giveUp(line, waiter);
-        else if (waiter.life.isAlive()) living.set(waiter.ticket.ticketId, line);
+        if (nowMs >= waiter.giveUpAtMs && !line.isAttempting(waiter)) {
+          if (!this.#givingUp.has(waiter)) void this.#giveUp(line, waiter);
+        } else if (waiter.life.isAlive()) living.set(waiter.ticket.ticketId, line);
       }
       line.tick(nowMs);
     }
@@ -199,8 +222,9 @@ class Room implements WaitingRoom {
     }
   }
 
+  /** Leaves the line, now or, while the database does not answer, at one of the next ticks. */
   async #giveUp(line: Line, waiter: Waiter): Promise<void> {
-    line.remove(waiter);
+    this.#givingUp.add(waiter);
     const { request, ticket } = waiter;
     const refused = line.lastRefusal;
     try {
@@ -209,6 +233,7 @@ class Room implements WaitingRoom {
         { ...ticket, principal: request.principal, idempotencyKey: request.idempotencyKey },
         waiter.answerOf(refused),
       );
+      line.remove(waiter);
       // Who stood behind may be first now, at another controller.
       if (hasLeft) this.#store.hints.notify(leaseTopic(request));
       waiter.resolve(
@@ -217,7 +242,11 @@ class Room implements WaitingRoom {
           : { outcome: 'recorded', joinedAsOf: ticket.asOf },
       );
     } catch (error) {
-      waiter.reject(error instanceof Error ? error : new Error(String(error)));
+      if (this.#store.clock.nowMs() < waiter.giveUpAtMs + GIVE_UP_MS_MAX) return;
+      line.remove(waiter);
+      waiter.reject(error);
+    } finally {
+      this.#givingUp.delete(waiter);
     }
   }
 }

@@ -71,14 +71,19 @@ export async function grant(
     -- The tickets whose turn it may be. A grant that became of a ticket before is no turn of it: a
     -- replay that joins the line late must not be granted what it has held and released.
     ticket as materialized (
-      select t.ctid as row_at, t.ticket_id, t.id
-      from lease_waiter t
-      where t.ticket_id = any (select w.lease_id from wanted w where w.is_queued)
-        and not exists (
-          select from lease_event e
-          where e.lease_id = t.ticket_id and e.kind in ('granted', 'taken_over')
-        )
-      for update of t ${skip}
+      select t.*
+      from (select w.face, w.namespace, w.name, w.lease_id from wanted w where w.is_queued) w
+      cross join lateral (
+        select t.ctid as row_at, t.ticket_id, t.id
+        from lease_waiter t
+        where t.ticket_id = w.lease_id
+          and t.face = w.face and t.namespace = w.namespace and t.name = w.name
+          and not exists (
+            select from lease_event e
+            where e.lease_id = t.ticket_id and e.kind in ('granted', 'taken_over')
+          )
+        for update of t ${skip}
+      ) t
     ),
     entitled as materialized (
       select w.*
@@ -252,8 +257,9 @@ const CONSEQUENCES = Prisma.sql`
       where t.ctid = k.row_at
     ),
     request as (
-      insert into lease_request (principal, idempotency_key, lease_id)
-      select w.principal, w.idempotency_key, g.lease_id
+      insert into lease_request (principal, idempotency_key, lease_id, resource)
+      select w.principal, w.idempotency_key, g.lease_id,
+        concat_ws(chr(31), w.face, w.namespace, w.name)
       from granted g
       join wanted w on w.lease_id = g.lease_id
       where w.idempotency_key is not null and not w.is_queued

@@ -25,6 +25,7 @@ type RefusalRow = Partial<LeaseRow> & {
   isRecorded: boolean;
   recordedLeaseId: string | null;
   recordedAnswer: unknown;
+  recordedResource: string | null;
 };
 
 /**
@@ -44,7 +45,8 @@ export async function readRefusals(
       h.waiter as "headWaiter", date_part('epoch', h.created_at) * 1000 as "headCreatedAt",
       date_part('epoch', h.valid_until - clock_timestamp()) * 1000 as "headLapsesInMs",
       q.principal is not null as "isRecorded",
-      q.lease_id as "recordedLeaseId", q.answer as "recordedAnswer"
+      q.lease_id as "recordedLeaseId", q.answer as "recordedAnswer",
+      q.resource as "recordedResource"
     from unnest(
       ${requests.map((request) => request.face)}::text[],
       ${requests.map((request) => request.namespace)}::text[],
@@ -77,7 +79,7 @@ export async function readRefusals(
       ) o
     ) c on true
     left join lateral (
-      select q.principal, q.lease_id, q.answer from lease_request q
+      select q.principal, q.lease_id, q.answer, q.resource from lease_request q
       where q.principal = w.principal ${C} and q.idempotency_key = w.idempotency_key ${C}
         and (q.lease_id is distinct from w.lease_id or (w.is_queued and own.id is null))
     ) q on true`;
@@ -93,7 +95,7 @@ export async function readRefusals(
 
 function refusalOf(row: Omit<RefusalRow, 'place'>): Refusal {
   const { waiterCount, headWaiter, headCreatedAt, headLapsesInMs, ...rest } = row;
-  const { isRecorded, recordedLeaseId, recordedAnswer, ...lease } = rest;
+  const { isRecorded, recordedLeaseId, recordedAnswer, recordedResource, ...lease } = rest;
   return {
     row: typeof lease.leaseId === 'string' ? (lease as LeaseRow) : undefined,
     head:
@@ -101,6 +103,8 @@ function refusalOf(row: Omit<RefusalRow, 'place'>): Refusal {
         ? undefined
         : { waiter: headWaiter, createdAt: headCreatedAt, lapsesInMs: headLapsesInMs ?? 0 },
     waiterCount,
-    recorded: isRecorded ? { leaseId: recordedLeaseId, answer: recordedAnswer } : undefined,
+    recorded: isRecorded
+      ? { leaseId: recordedLeaseId, answer: recordedAnswer, resource: recordedResource }
+      : undefined,
   };
 }
