@@ -98,7 +98,7 @@ async function endRange(
     if (!mayTakeOver) break;
     const limit = LEASES_PER_STATEMENT_MAX;
     const page = await timed(store, 'reap', () =>
-      endStale(store.prisma, range, { after, limit, believeUntil }),
+      endStale(store.transitions, range, { after, limit, believeUntil }),
     );
     endedCount += page.endedCount;
     after = page.readCount < limit ? undefined : (page.last ?? undefined);
@@ -118,7 +118,7 @@ async function callBack(
   let calledCount = 0;
   let failedCount = 0;
   while (seen.length < CALLBACKS_PER_CALL_MAX) {
-    const page = await listReapRows(store.prisma, ranges, { seen, limit: ROWS_PER_PAGE });
+    const page = await listReapRows(store.transitions, ranges, { seen, limit: ROWS_PER_PAGE });
     for (const leaseId of page) {
       const outcome = await callOne(store, leaseId, fn);
       if (outcome === 'called') calledCount += 1;

@@ -1,4 +1,5 @@
-import { onlyRow, type Sql } from '../rows.ts';
+import { Prisma } from '../generated/client.ts';
+import { C, onlyRow, type Sql } from '../rows.ts';
 
 /** A namespace, joined, with its children or without. */
 export interface NamespaceRange {
@@ -119,30 +120,51 @@ export interface ReapRow {
 }
 
 /**
- * The ids of expired grants in these namespaces whose callback is due, oldest first, at most `limit`,
- * without those that were `seen` before. A plain read: {@link claimReapRow} decides.
- * **Index**: `lease_reap_namespace_idx` for a namespace of its own; children and the root read more.
+ * The ids of expired grants in these namespaces whose callback is due, about oldest first, at most
+ * `limit`, without those that were `seen` before. A plain read: {@link claimReapRow} decides.
+ * **Index**: `lease_reap_namespace_idx`, in whose collation the children of `a` lie between `a.` and
+ * `a/`; `lease_reap_expired_at_idx` for everything below the root. What others left unclaimed is not read.
  */
 export async function listReapRows(
   sql: Sql,
   ranges: readonly NamespaceRange[],
   page: { readonly seen: readonly string[]; readonly limit: number },
 ): Promise<string[]> {
+  const due = Prisma.sql`p.face = 'lease'
+    and (p.next_attempt_at is null or p.next_attempt_at <= clock_timestamp())
+    and p.lease_id <> all (${page.seen}::uuid[])`;
   const rows = await sql.$queryRaw<{ leaseId: string }[]>`
-    select p.lease_id::text as "leaseId"
-    from lease_reap p
-    where exists (
-        select from unnest(
-          ${ranges.map((range) => range.namespace)}::text[],
-          ${ranges.map((range) => range.includeChildren)}::boolean[]
-        ) as n (namespace, has_children)
-        where p.namespace = n.namespace collate "C" or (n.has_children
-          and (n.namespace = '' or starts_with(p.namespace, n.namespace || '.')))
-      )
-      and p.face = 'lease'
-      and (p.next_attempt_at is null or p.next_attempt_at <= clock_timestamp())
-      and p.lease_id <> all (${page.seen}::uuid[])
-    order by p.expired_at, p.lease_id
+    select r.lease_id::text as "leaseId"
+    from (
+      select distinct p.lease_id, p.expired_at
+      from unnest(
+        ${ranges.map((range) => range.namespace)}::text[],
+        ${ranges.map((range) => range.includeChildren)}::boolean[]
+      ) as n (namespace, has_children)
+      cross join lateral (
+        (
+          select p.lease_id, p.expired_at from lease_reap p
+          where p.namespace = n.namespace ${C} and ${due}
+          order by p.expired_at
+          limit ${page.limit}
+        )
+        union all
+        (
+          select p.lease_id, p.expired_at from lease_reap p
+          where n.has_children and n.namespace <> '' and ${due}
+            and p.namespace >= (n.namespace || '.') ${C} and p.namespace < (n.namespace || '/') ${C}
+          limit ${page.limit}
+        )
+        union all
+        (
+          select p.lease_id, p.expired_at from lease_reap p
+          where n.has_children and n.namespace = '' and p.namespace <> '' and ${due}
+          order by p.expired_at
+          limit ${page.limit}
+        )
+      ) p
+    ) r
+    order by r.expired_at, r.lease_id
     limit ${page.limit}`;
   return rows.map((row) => row.leaseId);
 }
