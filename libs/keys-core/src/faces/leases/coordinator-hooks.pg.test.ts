@@ -20,6 +20,7 @@ describe('hooks', () => {
         const calls = [
           coordinator.acquire(aUseCase('b'), 0),
           coordinator.heartbeat(lease),
+          coordinator.whileHeld(lease, () => Promise.resolve('x')),
           coordinator.releaseOk(lease, 'x'),
           coordinator.releaseFail(lease, 'x'),
           coordinator.acquireOrRenew(aUseCase('c')),
@@ -35,7 +36,7 @@ describe('hooks', () => {
     await acquired(coordinator, lease);
     settled.open();
 
-    expect(refusals).toEqual(Array.from({ length: 6 }, () => 'lease.in_hook'));
+    expect(refusals).toEqual(Array.from({ length: 7 }, () => 'lease.in_hook'));
     expect(await later).toMatchObject({ outcome: 'granted' });
   });
 

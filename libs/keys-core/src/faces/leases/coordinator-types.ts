@@ -48,6 +48,26 @@ export interface LeaseCoordinator {
    */
   heartbeat<Success>(lease: LeaseUseCase<Success>): Promise<CoordinatorHeartbeat>;
   /**
+   * Does `work` with a lease that was acquired, renews it meanwhile, and ends it as the work ends:
+   * with `releaseOk` of what it resolves to, which is then the answer, or with `releaseFail` of what it
+   * throws, which is then thrown, whatever becomes of the release.
+   *
+   * `signal` aborts with the `lease.lost` that is thrown when a heartbeat is refused, or at the deadline
+   * when none was answered. Work that goes on then is not waited for, and the lease is left to run out,
+   * so that nobody has it meanwhile. Revoked in good time (`details.reason` is `revoked`, and so it is
+   * when it was forced), the work is told, and may end properly until the deadline.
+   *
+   * When the release of a success throws, its error is the caller's and the lease is still held:
+   * `releaseOk` may be tried again. A `willHeartbeat` that throws is tried again after 250 ms; what it
+   * threw is the `cause` of a loss.
+   * @throws {LeaseError} `lease.lost`; `lease.not_held` when this coordinator has not acquired it, or
+   * has released it.
+   */
+  whileHeld<Success>(
+    lease: LeaseUseCase<Success>,
+    work: (signal: AbortSignal) => Promise<Success>,
+  ): Promise<Success>;
+  /**
    * Gives the lease up with a success. Its hook runs only when the answer is `released`: a lease that
    * was lost meanwhile is reported, and nothing of the use case is written.
    * @throws {LeaseError} `lease.not_held` when this coordinator has not acquired it.

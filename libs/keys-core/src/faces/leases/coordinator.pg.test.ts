@@ -177,6 +177,42 @@ describe('acquire', () => {
     });
   });
 
+  test('a comment and metadata are kept with the grant, and the comment is told to whoever is refused', async () => {
+    const kernel = await openKernel();
+    const coordinator = aCoordinator(kernel);
+    const about = { comment: () => 'release 7', metadata: () => ({ build: 7, left: undefined }) };
+    await acquired(coordinator, aUseCase('a', about));
+    await coordinator.acquireOrRenew(aUseCase('b', about));
+
+    const refused = await aCoordinator(kernel, 'bob').acquire(aUseCase('a'), 0);
+
+    const rows = await kernel.store.prisma.$queryRaw`
+      select comment, metadata from lease order by name`;
+    expect(refused).toMatchObject({ outcome: 'held', comment: 'release 7' });
+    expect(rows).toEqual([
+      { comment: 'release 7', metadata: { build: 7 } },
+      { comment: 'release 7', metadata: { build: 7 } },
+    ]);
+  });
+
+  test.each([
+    ['comment', { comment: () => 'x'.repeat(1_025) }],
+    ['comment', { comment: () => 'a\0' }],
+    ['metadata', { metadata: () => ({ a: '\0' }) }],
+    ['metadata', { metadata: () => 'x'.repeat(17_000) }],
+    ['metadata', { metadata: () => ({ a: 1n }) }],
+    ['metadata', { metadata: () => () => 1 }],
+  ])('C10 refuses a bad %s, and grants nothing', async (field, about) => {
+    const kernel = await openKernel();
+
+    await expect(aCoordinator(kernel).acquire(aUseCase('a', about), 0)).rejects.toMatchObject({
+      code: 'request.invalid',
+      details: { field },
+    });
+
+    expect(await eventsOf(kernel, 'a')).toEqual([]);
+  });
+
   test('one use case object obtains one lease', async () => {
     const kernel = await openKernel();
     const coordinator = aCoordinator(kernel);

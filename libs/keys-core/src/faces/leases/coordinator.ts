@@ -4,7 +4,7 @@ import { LIMITS } from '../../kernel/limits.ts';
 import type { Grant, GrantOutcome, GrantRef, GrantRequest } from '../../kernel/outcomes.ts';
 import type { ReleaseOutcome } from '../../kernel/outcomes.ts';
 import { assertResource, joinNamespace } from '../../kernel/resource.ts';
-import { assertText } from '../../kernel/text.ts';
+import { assertText, jsonProblem } from '../../kernel/text.ts';
 import { isLeaseId } from '../../store/fenced-transaction.ts';
 import { assertNotInHook, type GuestSql } from '../../store/guest-transaction.ts';
 import { readGrant } from '../../store/lease-requests.ts';
@@ -28,8 +28,10 @@ import type {
 import { assertTtl, leaseDeadlines } from './deadlines.ts';
 import type { Refused } from './line.ts';
 import { createStaleReaper, errorText } from './reap-stale.ts';
+import type { LeaseDeadlines } from './lease-types.ts';
 import type { LeaseUseCase } from './use-case.ts';
 import { createWaitingRoom, type WaitingRoom } from './waiting.ts';
+import { lossOf, workWhileHeld } from './while-held.ts';
 
 export interface LeaseCoordinatorDeps {
   readonly store: Store;
@@ -50,12 +52,8 @@ export function createLeaseCoordinator(deps: LeaseCoordinatorDeps): LeaseCoordin
   return {
     acquire: (lease, waitMs, options) => coordinator.acquire(lease, waitMs, options?.signal),
     heartbeat: (lease) => coordinator.heartbeat(lease),
-    releaseOk: (lease, success) =>
-      coordinator.release(lease, {
-        result: 'ok',
-        detail: null,
-        hook: lease.willReleaseOk && ((tx) => lease.willReleaseOk?.(tx, success)),
-      }),
+    whileHeld: (lease, work) => coordinator.whileHeld(lease, work),
+    releaseOk: (lease, success) => coordinator.releaseDone(lease, success),
     releaseFail: (lease, failure) => coordinator.releaseFailed(lease, failure),
     acquireOrRenew: (lease) => coordinator.acquireOrRenew(lease),
     async reapStaleLeases(namespaces, includeChildren, fn) {
@@ -71,7 +69,7 @@ type AnyUseCase = Omit<LeaseUseCase<never>, 'willReleaseOk'>;
 interface Ending {
   readonly result: 'ok' | 'failed';
   readonly detail: string | null;
-  readonly hook: ((tx: GuestSql) => unknown) | undefined;
+  readonly hook: ((tx: GuestSql, grant: GrantRef) => unknown) | undefined;
 }
 
 /** An acquire under way. */
@@ -90,6 +88,8 @@ class Coordinator {
   readonly #deps: LeaseCoordinatorDeps;
   readonly #room: WaitingRoom;
   readonly #held = new WeakMap<object, GrantRef>();
+  /** Of those that were not released. */
+  readonly #deadlines = new WeakMap<object, LeaseDeadlines>();
 
   constructor(deps: LeaseCoordinatorDeps) {
     this.#deps = deps;
@@ -237,11 +237,44 @@ class Coordinator {
     return { outcome: 'renewed', ...made };
   }
 
+  async whileHeld<Success>(
+    lease: LeaseUseCase<Success>,
+    work: (signal: AbortSignal) => Promise<Success>,
+  ): Promise<Success> {
+    assertNotInHook();
+    const { clock } = this.#deps.store;
+    const deadlines = this.#deadlines.get(lease);
+    if (deadlines === undefined) throw new LeaseError('lease.not_held');
+    const heartbeat = (): Promise<CoordinatorHeartbeat> => this.heartbeat(lease);
+    const ended = await workWhileHeld({ clock, deadlines, heartbeat }, work);
+    switch (ended.outcome) {
+      case 'done': {
+        const released = await this.releaseDone(lease, ended.result);
+        if (released !== 'released') throw lossOf(released);
+        return ended.result;
+      }
+      case 'failed':
+        // What the work threw is what its caller is to know; the lease runs out if this fails.
+        await this.releaseFailed(lease, ended.failure).catch(() => undefined);
+        throw ended.failure;
+      case 'lost':
+        throw ended.error;
+    }
+  }
+
+  releaseDone<Success>(lease: LeaseUseCase<Success>, success: Success): Promise<ReleaseOutcome> {
+    return this.release(lease, {
+      result: 'ok',
+      detail: null,
+      hook: lease.willReleaseOk && ((tx, grant) => lease.willReleaseOk?.(tx, success, grant)),
+    });
+  }
+
   releaseFailed(lease: AnyUseCase, failure: unknown): Promise<ReleaseOutcome> {
     return this.release(lease, {
       result: 'failed',
       detail: errorText(failure),
-      hook: lease.willReleaseFail && ((tx) => lease.willReleaseFail?.(tx, failure)),
+      hook: lease.willReleaseFail && ((tx, grant) => lease.willReleaseFail?.(tx, failure, grant)),
     });
   }
 
@@ -251,8 +284,16 @@ class Coordinator {
     const ref = this.#refOf(lease);
     const request = { ...ref, principal, actor: this.#actor(), result, detail };
     const plain = (): Promise<ReleaseOutcome> => leases.release('lease', request);
-    if (hook === undefined) return plain();
-    return orPlain(releaseWithHook(store, request, hook), ref, plain);
+    const outcome =
+      hook === undefined
+        ? await plain()
+        : await orPlain(
+            releaseWithHook(store, request, (tx) => hook(tx, ref)),
+            ref,
+            plain,
+          );
+    this.#deadlines.delete(lease);
+    return outcome;
   }
 
   async acquireOrRenew(lease: AnyUseCase): Promise<CoordinatorAcquireOrRenew> {
@@ -288,8 +329,7 @@ class Coordinator {
       holder,
       principal,
       tag: '',
-      comment: null,
-      metadata: null,
+      ...aboutOf(lease),
       ladder: serviceLadder(ttlMs),
       actor: this.#actor(),
     };
@@ -319,7 +359,8 @@ class Coordinator {
     const ref = refOf(grant);
     const deadlines = leaseDeadlines(grant.ladder, localTimeMs, grant.remainingMs);
     this.#held.set(lease, ref);
-    lease.setDeadline(deadlines.loseAtMs);
+    this.#deadlines.set(lease, deadlines);
+    lease.setDeadline?.(deadlines.loseAtMs);
     return { ...ref, deadlines };
   }
 }
@@ -356,6 +397,34 @@ async function orPlain<Result>(
     if (isOver && error.details['leaseId'] === ref.leaseId) return plain();
     throw error;
   }
+}
+
+/** What a use case says of itself, as it is stored. */
+function aboutOf(lease: AnyUseCase): Pick<GrantRequest, 'comment' | 'metadata'> {
+  const comment = lease.comment?.() ?? null;
+  assertText('comment', comment ?? '', { bytesMax: LIMITS.commentBytesMax });
+  return { comment, metadata: jsonOf(lease.metadata?.()) };
+}
+
+function jsonOf(metadata: unknown): unknown {
+  if (metadata === undefined) return null;
+  const invalid = (problem: string, cause?: unknown): LeaseError =>
+    new LeaseError('request.invalid', `metadata ${problem}`, {
+      details: { field: 'metadata' },
+      cause,
+    });
+  let json: unknown;
+  try {
+    json = JSON.parse(JSON.stringify(metadata));
+  } catch (error) {
+    throw invalid('must be JSON', error);
+  }
+  const problem = jsonProblem(json, {
+    bytesMax: LIMITS.metadataBytesMax,
+    depthMax: LIMITS.metadataDepthMax,
+  });
+  if (problem !== undefined) throw invalid(problem);
+  return json;
 }
 
 function assertWait(waitMs: number): void {

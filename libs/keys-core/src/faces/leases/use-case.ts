@@ -20,7 +20,7 @@ export interface Scope {
  *
  * `at` is the moment, in the clock of this process, from which the holder must not act any more: a
  * grace before the database may give the lease to another. `grant` names the grant, for use cases
- * that store its token.
+ * that store its id or its token.
  */
 export interface LeaseUseCase<Success = void> {
   /** A UUID that no other lease has had; the grant's id. */
@@ -28,10 +28,14 @@ export interface LeaseUseCase<Success = void> {
   scope(): Scope;
   /** For how long a grant or a renewal lasts, in milliseconds: 1 s to 24 h. */
   durationMs(): number;
+  /** What is told to whoever is refused: at most 1024 bytes, without control characters. */
+  comment?(): string | undefined;
+  /** Any JSON, of at most 16 KiB and 16 levels, for whoever looks at the lease. Kept with the grant. */
+  metadata?(): unknown;
   /** Told after each grant and each renewal, once it is committed. */
-  setDeadline(at: number): void;
+  setDeadline?(at: number): void;
   willInsert?(tx: GuestSql, at: number, grant: GrantRef): unknown;
   willHeartbeat?(tx: GuestSql, at: number, grant: GrantRef): unknown;
-  willReleaseOk?(tx: GuestSql, success: Success): unknown;
-  willReleaseFail?(tx: GuestSql, failure: unknown): unknown;
+  willReleaseOk?(tx: GuestSql, success: Success, grant: GrantRef): unknown;
+  willReleaseFail?(tx: GuestSql, failure: unknown, grant: GrantRef): unknown;
 }
