@@ -342,6 +342,29 @@ describe('environments', () => {
     });
   });
 
+  test('F18 who gives up on a lost reply leaves no grant behind', async () => {
+    const proxy = await aProxy();
+    const environment = randomUUID();
+    const client = aClient({ url: urlOf(proxy) });
+    await using other = await client.environments.tryAcquire(randomUUID(), { action: 'deploy' });
+    proxy.drop('down');
+    const giveUp = new AbortController();
+    const failure = failureOf(
+      client.environments.tryAcquire(environment, { action: 'deploy', signal: giveUp.signal }),
+    );
+    const phase = async (): Promise<string | undefined> =>
+      (await operator.api.environments.get.query({ environment }))?.phase;
+    await waitUntil(async () => (await phase()) === 'held');
+
+    giveUp.abort(new Error('enough'));
+    await failure;
+    proxy.heal();
+
+    await waitUntil(async () => (await phase()) === 'free');
+    expect(await failure).toMatchObject({ message: 'enough' });
+    expect(other.outcome).toBe('granted');
+  });
+
   test('one with renew outlives its duration', async () => {
     const environment = randomUUID();
     const client = aClient();

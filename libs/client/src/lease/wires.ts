@@ -59,31 +59,19 @@ export function createLeaseWire({ api, machine, wasReachableSince }: WireDeps): 
 
 /** Environments: nobody waits for them, and few are taken at a time. */
 export function createEnvironmentWire({ api, machine, wasReachableSince }: WireDeps): LeaseWire {
-  const tryAcquire = (request: AcquireRequest, signal: AbortSignal): Promise<AcquireAnswer> => {
-    const { namespace, key, ttlMs, action = '', ...rest } = request;
-    return api.environments.tryAcquire.mutate(
-      {
-        ...rest,
-        action,
-        environment: [...namespace, key],
-        durationMs: ttlMs,
-        localTimeMs: machine.clock.nowMs(),
-      },
-      { signal },
-    );
-  };
-  const release: LeaseWire['release'] = async (request, signal) =>
-    (await api.environments.release.mutate(request, { signal })).outcome;
   return {
     face: 'environment',
     wasReachableSince,
-    acquire: (request, _waitMs, signal) => tryAcquire(request, signal),
-    /** The same attempt again tells what became of it. */
-    async giveUp(request, signal) {
-      const answer = await tryAcquire(request, signal);
-      if (answer.outcome !== 'granted') return;
-      const { leaseId, fencingToken } = answer.lease;
-      await release({ leaseId, fencingToken, result: 'ok' }, signal);
+    acquire(request, _waitMs, signal) {
+      const { namespace, key, ttlMs, action = '', ...rest } = request;
+      const localTimeMs = machine.clock.nowMs();
+      return api.environments.tryAcquire.mutate(
+        { ...rest, action, localTimeMs, environment: [...namespace, key], durationMs: ttlMs },
+        { signal },
+      );
+    },
+    async giveUp({ idempotencyKey }, signal) {
+      await api.environments.cancel.mutate({ idempotencyKey }, { signal });
     },
     async heartbeat(renewals, signal) {
       const localTimeMs = machine.clock.nowMs();
@@ -93,7 +81,8 @@ export function createEnvironmentWire({ api, machine, wasReachableSince }: WireD
       );
       return answered(results);
     },
-    release,
+    release: async (request, signal) =>
+      (await api.environments.release.mutate(request, { signal })).outcome,
   };
 }
 
