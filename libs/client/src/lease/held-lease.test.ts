@@ -204,6 +204,20 @@ describe('a held lease', () => {
     expect(await lease.release()).toBe('revoked');
   });
 
+  test('one that is not to be renewed is not renewed when the session begins anew either', async () => {
+    const { clock, wire, holdings, taker } = setUpLeases();
+    const lease = await taker.acquire({
+      scope: { face: 'environment', namespace: [], key: 'prod' },
+      ...{ ttlMs: TTL_MS, holder: 'me', waitMs: 0, renews: false, signal: undefined },
+    });
+
+    holdings.recheck();
+    await clock.advance(TTL_MS);
+
+    expect(wire.heartbeats).toEqual([]);
+    expect(lease.isHeld).toBe(false);
+  });
+
   test('a notice of the session that was missed is found out when it begins anew', async () => {
     const { wire, holdings, define } = setUpLeases();
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');

@@ -70,7 +70,8 @@ export class HeldLease implements Lease {
   readonly #owner: LeaseOwner;
   readonly #ladder: Ladder;
   readonly #keeper: LeaseKeeper;
-  readonly #renews: boolean;
+  /** Whether it is prolonged; an environment's is not, unless that was asked for. */
+  readonly renews: boolean;
   readonly #outer: WorkContext | undefined;
   readonly #unlink: (() => void) | undefined;
   readonly #ending = sharedController();
@@ -91,7 +92,7 @@ export class HeldLease implements Lease {
     this.#scope = options.scope;
     this.#machine = machine;
     this.#owner = options.owner;
-    this.#renews = options.renews;
+    this.renews = options.renews;
     this.#outer = options.outer;
     this.#ladder = ladderOf(options.ttlMs, granted.deadlines);
     this.#keeper = new LeaseKeeper({
@@ -189,7 +190,7 @@ export class HeldLease implements Lease {
       if (effect.kind === 'renew') due = effect.requestId;
       else if (effect.kind === 'soft_terminate') this.#lose(this.#lossByTheClock());
     }
-    if (due === undefined || !this.#renews) return undefined;
+    if (due === undefined || !this.renews) return undefined;
     this.#isAsking = true;
     return due;
   }
@@ -232,7 +233,7 @@ export class HeldLease implements Lease {
   }
 
   #mayAct(nowMs: number): boolean {
-    if (this.#renews) return this.#keeper.mayAct(nowMs);
+    if (this.renews) return this.#keeper.mayAct(nowMs);
     // Asking again would prolong it, which nobody wanted: its deadline alone says that it is held.
     return !this.#keeper.isStopping && nowMs < this.#keeper.deadlines.softTerminateAtMs;
   }

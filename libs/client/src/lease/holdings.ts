@@ -67,9 +67,12 @@ export class Holdings implements LeaseOwner {
     this.#leases.get(notice.leaseId)?.revoked(notice);
   }
 
-  /** Asks about every lease: notices may have been missed. */
+  /**
+   * Asks about every lease that is renewed anyway: notices may have been missed. To ask is to renew, so
+   * the others are left alone; the session tells again what happened in its last minute.
+   */
   recheck(): void {
-    const leases = [...this.#leases.values()];
+    const leases = [...this.#leases.values()].filter((lease) => lease.renews);
     for (const some of chunks(leases, LIMITS.renewalsPerCallMax)) {
       this.#background.add(this.#recheck(some));
     }

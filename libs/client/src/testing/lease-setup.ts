@@ -32,7 +32,7 @@ export function setUpLeases(options: { databaseNowMs?: (localMs: number) => numb
     onWish: () => undefined,
   });
   return {
-    ...{ clock, wire, background, holdings },
+    ...{ clock, wire, background, holdings, taker },
     define: (definitionOptions: LeaseDefinitionOptions = {}, holder = 'me'): LeaseDefinition =>
       createLeaseDefinition(taker, holder, {
         namespace: ['user', 'update'],
