@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocketServer, type WebSocket } from 'ws';
+import { waitUntil } from '@leasehold/testing';
 import { isUnreachable, leaseholdErrorOf } from './client-errors.ts';
 import {
   createControllerClient,
@@ -145,8 +146,10 @@ describe('controller client', () => {
     aClient({ url, pingMs: 50, pongTimeoutMs: 100, onConnection: (state) => states.push(state) });
 
     await reconnected;
+    await waitUntil(() => states.filter((state) => state === 'open').length === 2);
 
-    expect(states.slice(0, 2)).toEqual(['open', 'closed']);
+    // Whether the first closed before the second opened or after: what is told last is true.
+    expect(states.at(-1)).toBe('open');
   });
 
   test('presents its token in the first message, and never in the address', async () => {

@@ -36,6 +36,7 @@ export interface ControllerClientOptions {
   readonly reconnectMsMax?: number | undefined;
   /** A number in `[0, 1)`, for the jitter of reconnects. */
   readonly random?: (() => number) | undefined;
+  /** Told when a connection opens, also one that replaces another, and when the last has closed. */
   readonly onConnection?: ((state: 'open' | 'closed') => void) | undefined;
 }
 
@@ -82,15 +83,13 @@ function overWebSocket(
   const client = createWSClient({
     url: trpcUrl(options.url).replace(/^http/u, 'ws'),
     connectionParams: { token: options.token },
-    WebSocket: QuickClosingWebSocket as unknown as typeof globalThis.WebSocket,
+    WebSocket: countedSockets(options.onConnection) as unknown as typeof globalThis.WebSocket,
     keepAlive: {
       enabled: true,
       intervalMs: options.pingMs ?? PING_MS,
       pongTimeoutMs: options.pongTimeoutMs ?? PONG_TIMEOUT_MS,
     },
     retryDelayMs: reconnectDelays(options),
-    onOpen: () => options.onConnection?.('open'),
-    onClose: () => options.onConnection?.('closed'),
   });
   const ws = wsLink<AppRouter>({ client });
   const apiWith = (links: readonly TRPCLink<AppRouter>[]): ControllerApi =>
@@ -117,6 +116,30 @@ class QuickClosingWebSocket extends WebSocket {
   override send(data: string): void {
     for (const part of messageParts(data)) super.send(part);
   }
+}
+
+/**
+ * Sockets of one client that tell of their opening, and of the closing of the last. When a connection
+ * is replaced, the new one opens before the old one has closed: told as they come, the two would end
+ * in `closed`.
+ */
+function countedSockets(
+  onConnection: ControllerClientOptions['onConnection'],
+): typeof QuickClosingWebSocket {
+  let openCount = 0;
+  return class extends QuickClosingWebSocket {
+    constructor(address: string | URL) {
+      super(address);
+      this.once('open', () => {
+        openCount += 1;
+        onConnection?.('open');
+        this.once('close', () => {
+          openCount -= 1;
+          if (openCount === 0) onConnection?.('closed');
+        });
+      });
+    }
+  };
 }
 
 /** At once, then doubling up to a bound, each anywhere in the upper half of its range. */

@@ -105,7 +105,11 @@ describe('acquire', () => {
     await clock.advance(16_000);
 
     expect(await failure).toBeInstanceOf(UnreachableError);
+    // The call still waits for a connection somewhere, so it is given up as soon as there is one.
+    wire.weather = 'fine';
+    await clock.advance(5_000);
     await background.idle();
+    expect(wire.holderOf('k')).toBeUndefined();
     expect(clock.waitingCount).toBe(0);
   });
 

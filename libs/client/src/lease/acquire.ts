@@ -96,9 +96,11 @@ class Attempt {
     return !this.#mayHaveArrived || !this.#deps.wire.wasReachableSince(this.#beganAtMs);
   }
 
-  /** Until it is answered, or what the attempt may have been granted has surely run out. */
+  /**
+   * Until it is answered, or what the attempt may have been granted has surely run out. Also when there
+   * was no connection: the call waits for one, and is sent then, whoever has stopped waiting for it.
+   */
   giveUp(): void {
-    if (this.wasNeverSent()) return;
     const { machine, wire, background } = this.#deps;
     const ttlMs = this.#request.ttlMs ?? serviceLadder(LIMITS.ttlMsMax).ttlMs;
     const untilMs = machine.clock.nowMs() + this.#waitMs + ttlMs;
