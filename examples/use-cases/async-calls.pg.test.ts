@@ -10,7 +10,8 @@ import {
   type Service,
 } from './testing/service.ts';
 
-const callsOf = (service: Service): AsyncCalls => new AsyncCalls(service, service.store.prisma);
+const callsOf = (service: Service): AsyncCalls =>
+  new AsyncCalls(service.coordinator, service.store.prisma);
 
 async function start(): Promise<{ service: Service; calls: AsyncCalls; others: AsyncCalls }> {
   const service = await startService('async-calls.sql');

@@ -1,6 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { GuestSql, LeaseUseCase, StaleReap } from '@leasehold/keys-core/leases';
-import { whileHeld, type Holder } from './while-held.ts';
+import { LeaseError } from '@leasehold/keys-core';
+import type {
+  GuestSql,
+  LeaseCoordinator,
+  LeaseUseCase,
+  StaleReap,
+} from '@leasehold/keys-core/leases';
 
 const NAMESPACE = ['async', 'call'];
 
@@ -25,7 +30,6 @@ class CallLease implements LeaseUseCase<unknown> {
   key = (): string => this.#leaseId;
   scope = () => ({ namespace: NAMESPACE, key: this.#call.id });
   durationMs = (): number => 10_000;
-  setDeadline = (): void => undefined;
 
   async willInsert(tx: GuestSql): Promise<void> {
     const begun = await tx.$executeRaw`
@@ -50,11 +54,11 @@ class CallLease implements LeaseUseCase<unknown> {
 class NotPending extends Error {}
 
 export class AsyncCalls {
-  readonly #holder: Holder;
+  readonly #coordinator: LeaseCoordinator;
   readonly #sql: GuestSql;
 
-  constructor(holder: Holder, sql: GuestSql) {
-    this.#holder = holder;
+  constructor(coordinator: LeaseCoordinator, sql: GuestSql) {
+    this.#coordinator = coordinator;
     this.#sql = sql;
   }
 
@@ -68,31 +72,42 @@ export class AsyncCalls {
 
   /** Executes the oldest call that nobody executes. `lost`: somebody else will, or has. */
   async executeNext(execute: Execute): Promise<'done' | 'failed' | 'lost' | 'nothing to do'> {
-    const { coordinator } = this.#holder;
     for (const call of await this.#pending()) {
       const lease = new CallLease(call);
-      const granted = await coordinator.acquire(lease, 0).catch(undefinedIfNotPending);
+      const granted = await this.#coordinator.acquire(lease, 0).catch(undefinedIfNotPending);
       if (granted?.outcome !== 'granted') continue;
-      let response: unknown;
-      try {
-        const work = (signal: AbortSignal): Promise<unknown> => execute(call, signal);
-        response = await whileHeld(this.#holder, { lease, granted }, work);
-      } catch (error) {
-        const ended = await coordinator.releaseFail(lease, error);
-        return ended === 'released' ? 'failed' : 'lost';
-      }
-      // The response is written if, and only if, the lease was held to the end.
-      const ended = await coordinator.releaseOk(lease, response);
-      return ended === 'released' ? 'done' : 'lost';
+      return this.#execute(call, lease, execute);
     }
     return 'nothing to do';
   }
 
   /** Gives calls whose coordinator died to others. Every coordinator calls it now and then. */
   reap(): Promise<StaleReap> {
-    return this.#holder.coordinator.reapStaleLeases([NAMESPACE], false, (leaseId, { key }, tx) =>
+    return this.#coordinator.reapStaleLeases([NAMESPACE], false, (leaseId, { key }, tx) =>
       tryAgain(tx, { id: key, leaseId, why: 'its coordinator died' }),
     );
+  }
+
+  async #execute(
+    call: Call,
+    lease: CallLease,
+    execute: Execute,
+  ): Promise<'done' | 'failed' | 'lost'> {
+    let isExecuted = false as boolean;
+    try {
+      // The response is written if, and only if, the lease was held to the end.
+      await this.#coordinator.whileHeld(lease, async (signal) => {
+        const response = await execute(call, signal);
+        isExecuted = true;
+        return response;
+      });
+      return 'done';
+    } catch (error) {
+      if (error instanceof LeaseError && error.code === 'lease.lost') return 'lost';
+      // Its response could not be written: it is not executed again before its lease runs out.
+      if (isExecuted) throw error;
+      return 'failed';
+    }
   }
 
   #pending(): Promise<Call[]> {

@@ -27,7 +27,6 @@ async function nextToken(service: Service): Promise<string> {
       key: () => id,
       scope: () => ({ namespace: ['account'], key: 'alice' }),
       durationMs: () => 60_000,
-      setDeadline: () => undefined,
     },
     0,
   );

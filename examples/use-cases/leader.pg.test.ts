@@ -122,7 +122,6 @@ describe('controllers', () => {
       key: () => crypto.randomUUID(),
       scope: () => ({ namespace: ['controller'], key: 'leader' }),
       durationMs: () => 60_000,
-      setDeadline: () => undefined,
     };
     await runSql(
       database.databaseUrl,

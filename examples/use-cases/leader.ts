@@ -25,8 +25,6 @@ export async function runForLeader(candidate: Candidate, signal: AbortSignal): P
     key: () => leaseId,
     scope: () => ({ namespace: ['controller'], key: 'leader' }),
     durationMs: () => ttlMs,
-    // The deadlines come with the answers.
-    setDeadline: () => undefined,
   };
   let term: Term | undefined;
   while (!signal.aborted) {

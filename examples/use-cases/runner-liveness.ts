@@ -29,7 +29,6 @@ export class RunnerLiveness {
       key: () => randomUUID(),
       scope: () => ({ namespace: NAMESPACE, key }),
       durationMs: () => this.#ttlMs,
-      setDeadline: () => undefined,
       willInsert: (tx, _at, { leaseId }) => tx.$executeRaw`
         insert into runner (key, endpoint, state, lease_id)
         values (${key}, ${endpoint}, 'alive', ${leaseId}::uuid)

@@ -31,7 +31,7 @@ describe('runner reservation', () => {
     const service = await aRunner();
     let meanwhile: unknown;
 
-    const reservation = await reserveRunner(service, ask('d1'), async () => {
+    const reservation = await reserveRunner(service.coordinator, ask('d1'), async () => {
       meanwhile = await slot(service);
     });
 
@@ -46,18 +46,18 @@ describe('runner reservation', () => {
     const started = aGate();
     const goOn = aGate();
 
-    const reserving = reserveRunner(service, ask('d1'), () => {
+    const reserving = reserveRunner(service.coordinator, ask('d1'), () => {
       started.open();
       return goOn.opened;
     });
     await started.opened;
-    const during = await reserveRunner(second, ask('d2'), () => Promise.resolve());
+    const during = await reserveRunner(second.coordinator, ask('d2'), () => Promise.resolve());
     goOn.open();
     await reserving;
-    const after = await reserveRunner(second, ask('d2'), () => Promise.resolve());
+    const after = await reserveRunner(second.coordinator, ask('d2'), () => Promise.resolve());
 
-    expect(during).toEqual({ outcome: 'taken', by: 'first' });
-    expect(after).toEqual({ outcome: 'taken', by: 'a deployment' });
+    expect(during).toEqual({ outcome: 'taken', by: 'first', why: 'starts d1' });
+    expect(after).toEqual({ outcome: 'taken', by: 'a deployment', why: null });
     expect(await slot(service)).toMatchObject({ state: 'assigned', deployment: 'd1' });
   });
 
@@ -65,9 +65,9 @@ describe('runner reservation', () => {
     const service = await aRunner();
     const failure = new Error('no such image');
 
-    await expect(reserveRunner(service, ask('d1'), () => Promise.reject(failure))).rejects.toBe(
-      failure,
-    );
+    await expect(
+      reserveRunner(service.coordinator, ask('d1'), () => Promise.reject(failure)),
+    ).rejects.toBe(failure);
 
     expect(await slot(service)).toEqual({ state: 'idle', deployment: null, lease_id: null });
   });
@@ -77,7 +77,7 @@ describe('runner reservation', () => {
     const renewals = (): Promise<unknown[]> =>
       runSql(service.databaseUrl, 'select from lease where renewed_at > granted_at');
 
-    const reservation = await reserveRunner(service, ask('d1'), async () => {
+    const reservation = await reserveRunner(service.coordinator, ask('d1'), async () => {
       await waitUntil(async () => (await renewals()).length > 0);
     });
 
@@ -89,16 +89,16 @@ describe('runner reservation', () => {
     const second = joinService(service.databaseUrl, 'second');
     const started = aGate();
     const goOn = aGate();
-    const late = reserveRunner(service, ask('d1'), () => {
+    const late = reserveRunner(service.coordinator, ask('d1'), () => {
       started.open();
       return goOn.opened;
     });
     await started.opened;
     await letLeasesExpire(service);
-    await reapReservations(second);
+    await reapReservations(second.coordinator);
     const reaped = await slot(service);
 
-    const next = await reserveRunner(second, ask('d2'), () => Promise.resolve());
+    const next = await reserveRunner(second.coordinator, ask('d2'), () => Promise.resolve());
     goOn.open();
 
     expect(reaped).toMatchObject({ state: 'idle' });

@@ -1,12 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import type { GuestSql, LeaseUseCase, StaleReap } from '@leasehold/keys-core/leases';
-import { whileHeld, type Holder } from './while-held.ts';
+import { LeaseError } from '@leasehold/keys-core';
+import type {
+  GuestSql,
+  LeaseCoordinator,
+  LeaseUseCase,
+  StaleReap,
+} from '@leasehold/keys-core/leases';
 
 const NAMESPACE = ['runner', 'reserve'];
 
 export type Reservation =
   | { readonly outcome: 'assigned' }
-  | { readonly outcome: 'taken'; readonly by: string }
+  | { readonly outcome: 'taken'; readonly by: string; readonly why: string | null }
   /** It took longer than this controller could hold the runner. */
   | { readonly outcome: 'lost' };
 
@@ -23,7 +28,8 @@ class RunnerReservation implements LeaseUseCase {
   key = (): string => this.#leaseId;
   scope = () => ({ namespace: NAMESPACE, key: this.#runner });
   durationMs = (): number => 10_000;
-  setDeadline = (): void => undefined;
+  // Whoever wants the runner meanwhile is told.
+  comment = (): string => `starts ${this.#deployment}`;
 
   async willInsert(tx: GuestSql): Promise<void> {
     const reserved = await tx.$executeRaw`
@@ -45,32 +51,30 @@ class RunnerNotIdle extends Error {}
 
 /** Reserves a runner, waits until `start` has started the deployment there, and assigns it. */
 export async function reserveRunner(
-  holder: Holder,
+  coordinator: LeaseCoordinator,
   { runner, deployment }: { runner: string; deployment: string },
   start: (signal: AbortSignal) => Promise<void>,
 ): Promise<Reservation> {
-  const { coordinator } = holder;
   const lease = new RunnerReservation(runner, deployment);
   let granted;
   try {
     granted = await coordinator.acquire(lease, 0);
   } catch (error) {
-    if (error instanceof RunnerNotIdle) return { outcome: 'taken', by: 'a deployment' };
+    if (error instanceof RunnerNotIdle) return { outcome: 'taken', by: 'a deployment', why: null };
     throw error;
   }
-  if (granted.outcome === 'held') return { outcome: 'taken', by: granted.by };
+  if (granted.outcome === 'held') return { outcome: 'taken', by: granted.by, why: granted.comment };
   try {
-    await whileHeld(holder, { lease, granted }, start);
+    await coordinator.whileHeld(lease, start);
+    return { outcome: 'assigned' };
   } catch (error) {
-    await coordinator.releaseFail(lease, error);
+    if (error instanceof LeaseError && error.code === 'lease.lost') return { outcome: 'lost' };
     throw error;
   }
-  const ended = await coordinator.releaseOk(lease, undefined);
-  return { outcome: ended === 'released' ? 'assigned' : 'lost' };
 }
 
 /** Frees runners whose controller died while it was reserving them. */
-export function reapReservations({ coordinator }: Holder): Promise<StaleReap> {
+export function reapReservations(coordinator: LeaseCoordinator): Promise<StaleReap> {
   return coordinator.reapStaleLeases([NAMESPACE], false, (leaseId, { key }, tx) =>
     freeAgain(tx, key, leaseId),
   );

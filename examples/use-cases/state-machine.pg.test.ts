@@ -18,7 +18,7 @@ async function aPurchase(): Promise<Service> {
   return service;
 }
 
-const at = ({ coordinator, clock, store }: Service) => ({ coordinator, clock, sql: store.prisma });
+const at = ({ coordinator, store }: Service) => ({ coordinator, sql: store.prisma });
 const the = (event: Event, waitMs = WAIT_MS) => ({ purchase: 'p', event, waitMs });
 
 async function stateOf({ databaseUrl }: Service): Promise<string | undefined> {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { GuestSql, LeaseUseCase } from '@leasehold/keys-core/leases';
-import { whileHeld, type Holder } from './while-held.ts';
+import { LeaseError } from '@leasehold/keys-core';
+import type { GuestSql, LeaseCoordinator, LeaseUseCase } from '@leasehold/keys-core/leases';
 
 export type State = 'new' | 'paid' | 'shipped' | 'cancelled';
 export type Event = 'pay' | 'ship' | 'cancel';
@@ -22,8 +22,13 @@ export type Transition =
   /** The lease was lost before the new state could be written: the old one stands. */
   | { readonly outcome: 'lost' };
 
-/** The lease of one transition. A success is the new state. */
-class TransitionLease implements LeaseUseCase<State> {
+interface Step {
+  readonly from: State;
+  readonly to: State;
+}
+
+/** The lease of one transition. A success is the step that was made. */
+class TransitionLease implements LeaseUseCase<Step> {
   readonly #leaseId = randomUUID();
   readonly #purchase: string;
 
@@ -34,9 +39,8 @@ class TransitionLease implements LeaseUseCase<State> {
   key = (): string => this.#leaseId;
   scope = () => ({ namespace: ['purchase', 'transition'], key: this.#purchase });
   durationMs = (): number => 10_000;
-  setDeadline = (): void => undefined;
 
-  willReleaseOk = (tx: GuestSql, to: State): unknown =>
+  willReleaseOk = (tx: GuestSql, { to }: Step): unknown =>
     tx.$executeRaw`update purchase set state = ${to} where id = ${this.#purchase}`;
 }
 
@@ -46,27 +50,35 @@ class TransitionLease implements LeaseUseCase<State> {
  * sees its state.
  */
 export async function fire(
-  { sql, ...holder }: Holder & { readonly sql: GuestSql },
+  { coordinator, sql }: { readonly coordinator: LeaseCoordinator; readonly sql: GuestSql },
   { purchase, event, waitMs }: { purchase: string; event: Event; waitMs: number },
   act: (from: State, to: State, signal: AbortSignal) => Promise<void>,
 ): Promise<Transition> {
-  const { coordinator } = holder;
   const lease = new TransitionLease(purchase);
   const granted = await coordinator.acquire(lease, waitMs);
   if (granted.outcome === 'held') return { outcome: 'busy', by: granted.by };
   try {
-    const from = await stateOf(sql, purchase);
-    const to = from === null ? undefined : TRANSITIONS[from][event];
-    if (from === null || to === undefined) {
-      await coordinator.releaseFail(lease, `${event} may not happen now`);
-      return { outcome: 'refused', state: from };
-    }
-    await whileHeld(holder, { lease, granted }, (signal) => act(from, to, signal));
-    const ended = await coordinator.releaseOk(lease, to);
-    return ended === 'released' ? { outcome: 'done', from, to } : { outcome: 'lost' };
+    const step = await coordinator.whileHeld(lease, async (signal) => {
+      const from = await stateOf(sql, purchase);
+      const to = from === null ? undefined : TRANSITIONS[from][event];
+      if (from === null || to === undefined) throw new MayNotHappen(event, from);
+      await act(from, to, signal);
+      return { from, to };
+    });
+    return { outcome: 'done', ...step };
   } catch (error) {
-    await coordinator.releaseFail(lease, error);
+    if (error instanceof MayNotHappen) return { outcome: 'refused', state: error.state };
+    if (error instanceof LeaseError && error.code === 'lease.lost') return { outcome: 'lost' };
     throw error;
+  }
+}
+
+class MayNotHappen extends Error {
+  readonly state: State | null;
+
+  constructor(event: Event, state: State | null) {
+    super(`${event} may not happen now`);
+    this.state = state;
   }
 }
 

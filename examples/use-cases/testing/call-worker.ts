@@ -17,7 +17,7 @@ const coordinator = createLeaseCoordinator({
 process.once('disconnect', () => {
   process.exit(1);
 });
-await new AsyncCalls({ coordinator, clock }, store.prisma).executeNext(() => {
+await new AsyncCalls(coordinator, store.prisma).executeNext(() => {
   process.send?.({ type: 'ready' });
   return new Promise(() => undefined);
 });

@@ -1,15 +1,16 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import type { Clock } from '@leasehold/keys-core';
 import { createLeaseCoordinator, type LeaseCoordinator } from '@leasehold/keys-core/leases';
 import { createLeaseStore, openStore, type Store } from '@leasehold/keys-core/store';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
 import { createTestDatabase } from '@leasehold/testing';
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
-import type { Holder } from '../while-held.ts';
 
 /** One process of a service that shares its database with Leasehold. */
-export interface Service extends Holder {
+export interface Service {
+  readonly clock: Clock;
   readonly store: Store;
   readonly coordinator: LeaseCoordinator;
   readonly databaseUrl: string;
