@@ -130,7 +130,7 @@ export const ERROR_CODES = {
     http: 409,
     retryable: false,
     text: 'The lease was lost.',
-    doc: 'Thrown by the client library, and the reason of its signal. `details.reason` says how: expired, superseded, revoked, released or unreachable. Stop the work; what it guards may be held by another.',
+    doc: 'Thrown to holders, by the client library and by the coordinator, and the reason of the signal that their work has. `details.reason` says how: expired, superseded, revoked, released or unreachable. Stop the work; what it guards may be held by another.',
   },
   'lease.unconfirmed': {
     http: 409,
