@@ -171,6 +171,11 @@ export function refusedOutcome(refusal: Refusal | undefined): GrantOutcome | und
   return undefined;
 }
 
+/** Whether a row that is locked is so because its last holder is over and still at work in it. */
+export function isOverstayed(row: LeaseRow): boolean {
+  return row.endReason === null || row.endReason === 'expired';
+}
+
 /** Whether a row, as it was read, could be granted: then the grant met a lock or a change. */
 function isTakable(row: LeaseRow): boolean {
   const isOver = row.endReason !== null || row.asOf >= row.expiresAt;
@@ -188,7 +193,9 @@ async function grantAlone(store: Store, request: GrantRequest): Promise<GrantOut
     by = refusal?.row;
   }
   // Its last holder has let it run out, and keeps the row locked: a fenced transaction.
-  if (by !== undefined) return observed(store, request, { outcome: 'held', by, waiterCount: 0 });
+  if (by !== undefined && isOverstayed(by)) {
+    return observed(store, request, { outcome: 'held', by, waiterCount: 0 });
+  }
   throw new LeaseError('grant.contended');
 }
 

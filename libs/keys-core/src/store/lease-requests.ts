@@ -56,6 +56,8 @@ export async function recordRefusals(
 export interface PastGrant extends Resource {
   readonly leaseId: string;
   readonly fencingToken: string;
+  readonly holder: string;
+  readonly principal: string;
   readonly ladder: Ladder;
   /** 0 when it has ended. */
   readonly remainingMs: number;
@@ -71,6 +73,7 @@ export async function readGrant(sql: Sql, leaseId: string): Promise<PastGrant | 
   const [row] = await sql.$queryRaw<(Resource & Ladder & Omit<PastGrant, 'ladder'>)[]>`
     select e.face, e.namespace, e.name, e.lease_id as "leaseId",
       e.fencing_token::text as "fencingToken",
+      e.detail ->> 'holder' as holder, e.detail ->> 'principal' as principal,
       coalesce(l.ttl_ms, 1) as "ttlMs", coalesce(l.renew_after_ms, 0) as "renewAfterMs",
       coalesce(l.soft_after_ms, 0) as "softAfterMs", coalesce(l.hard_after_ms, 0) as "hardAfterMs",
       case

@@ -63,6 +63,7 @@ export class Acquiring {
     };
     if (input.waitMs > 0 && this.#isBusy(request)) return this.#wait(call);
     const outcome = await this.#ask(call);
+    if (outcome === 'contended') return this.#wait(call);
     switch (outcome.outcome) {
       case 'granted':
         return grantedAnswer(call, outcome.grant, 0, this.#deps.store);
@@ -96,12 +97,16 @@ export class Acquiring {
     return this.#deps.room.isAwaited(request) || this.#asked.has(resourceKey(request));
   }
 
-  async #ask({ input, request, life }: Call): Promise<GrantOutcome> {
+  /** Contended: somebody's transaction is at it. Who would wait anyway waits for that in line. */
+  async #ask({ input, request, life }: Call): Promise<GrantOutcome | 'contended'> {
     if (input.waitMs === 0) return this.#deps.leases.grant(request, life.signal);
     const key = resourceKey(request);
     this.#asked.set(key, (this.#asked.get(key) ?? 0) + 1);
     try {
       return await this.#deps.leases.grant(request, life.signal);
+    } catch (error) {
+      if (error instanceof LeaseError && error.code === 'grant.contended') return 'contended';
+      throw error;
     } finally {
       const count = (this.#asked.get(key) ?? 1) - 1;
       if (count === 0) this.#asked.delete(key);

@@ -6,7 +6,7 @@ import {
   aUseCase,
   makeNotes,
 } from '../../testing/coordinator-fixture.ts';
-import { openKernel } from '../../testing/kernel-fixture.ts';
+import { aRequest, openKernel } from '../../testing/kernel-fixture.ts';
 
 describe('hooks', () => {
   test('may not call the coordinator; afterwards what they have left behind may', async () => {
@@ -38,6 +38,38 @@ describe('hooks', () => {
 
     expect(refusals).toEqual(Array.from({ length: 7 }, () => 'lease.in_hook'));
     expect(await later).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('C51 nobody waits for a hook on a lease that was never held before, nor does its batch', async () => {
+    const kernel = await openKernel();
+    const coordinator = aCoordinator(kernel);
+    const goOn = aGate();
+    const begun = aGate();
+    const slow = coordinator.acquire(
+      aUseCase('fresh', {
+        willInsert: () => {
+          begun.open();
+          return goOn.opened;
+        },
+      }),
+      0,
+    );
+    await begun.opened;
+    const scope = aUseCase('fresh').scope();
+    const stranger = { namespace: scope.namespace.join('.'), name: scope.key, holder: 'stranger' };
+
+    const [refused, ...granted] = await Promise.all([
+      kernel.leases.grant(aRequest(stranger)).catch((error: unknown) => error),
+      ...Array.from({ length: 5 }, (_, nth) =>
+        kernel.leases.grant(aRequest({ name: `neighbour-${String(nth)}` })),
+      ),
+    ]);
+    goOn.open();
+
+    expect(granted.map((answer) => answer.outcome)).toEqual(new Array(5).fill('granted'));
+    // Its row is locked, not held: try again.
+    expect(refused).toMatchObject({ code: 'grant.contended' });
+    expect((await slow).outcome).toBe('granted');
   });
 
   test('hooks that are slow keep neither grants nor renewals of others waiting', async () => {

@@ -10,7 +10,13 @@ import type {
   RenewOutcome,
 } from '../../kernel/outcomes.ts';
 import { inFence, notHeld } from '../../store/fenced-transaction.ts';
-import { assertNoHoldOff, grantWithin, noteTtls, refusedOutcome } from '../../store/granting.ts';
+import {
+  assertNoHoldOff,
+  grantWithin,
+  isOverstayed,
+  noteTtls,
+  refusedOutcome,
+} from '../../store/granting.ts';
 import {
   GUEST_MS_MAX,
   callHook,
@@ -23,10 +29,11 @@ import type { Store } from '../../store/open-store.ts';
 import { observeHeld, releaseAlone, wakeWaiters } from '../../store/releasing.ts';
 import type { Sql } from '../../store/rows.ts';
 import { acquireOrRenew, type AcquiredOrRenewed } from '../../store/statements/acquire-or-renew.ts';
-import { boundTransaction, isBefore } from '../../store/statements/assert-held.ts';
+import { boundTransaction, closeBefore } from '../../store/statements/assert-held.ts';
 import { readEndedGrants } from '../../store/statements/ended-grants.ts';
 import { readRefusals } from '../../store/statements/refusals.ts';
 import type { ReleaseRequest } from '../../store/statements/release.ts';
+import { place } from '../../store/statements/place.ts';
 import { renew } from '../../store/statements/renew.ts';
 import { pause } from '../../store/timed.ts';
 import { leaseDeadlines } from './deadlines.ts';
@@ -78,6 +85,7 @@ export async function grantWithHook(
         return { outcome, localTimeMs };
       });
     });
+  await place(store.transitions, request);
   try {
     return await retryContention(store, once);
   } catch (error) {
@@ -85,7 +93,7 @@ export async function grantWithHook(
     // Its last holder has let it run out, and keeps the row locked: a fenced transaction.
     const localTimeMs = store.clock.nowMs();
     const [refusal] = await readRefusals(store.prisma, [request]);
-    if (refusal?.row === undefined) throw error;
+    if (refusal?.row === undefined || !isOverstayed(refusal.row)) throw error;
     const { row, waiterCount } = refusal;
     return { outcome: { outcome: 'held', by: row, waiterCount }, localTimeMs };
   }
@@ -126,7 +134,7 @@ export async function renewWithHook(
         return { outcome, localTimeMs };
       },
       async close(tx, held) {
-        if (!(await isBefore(tx, held.expiresAt))) throw notHeld(request);
+        if (!(await closeBefore(tx, held.expiresAt))) throw notHeld(request);
       },
     }),
   );
@@ -232,6 +240,7 @@ async function askOrRenew(
   };
   if (hooks.willInsert === undefined && hooks.willHeartbeat === undefined) return ask(store.prisma);
   const boundMs = boundOf(request.ladder);
+  await place(store.transitions, request);
   return retryContention(store, () =>
     guestTransaction(store, async (tx) => {
       await boundTransaction(tx, { boundMs, lockMs: LOCK_MS });
@@ -254,7 +263,7 @@ async function callFoundHook(
   const grant = { ...found, ladder: found, remainingMs: found.expiresAt - found.asOf };
   await callGrantHook(tx, hook, { grant, localTimeMs });
   // The old expiry passed beside the hook: somebody may have read that it did. It is granted anew.
-  if (found.expiredAt !== null && !(await isBefore(tx, found.expiredAt))) {
+  if (found.expiredAt !== null && !(await closeBefore(tx, found.expiredAt))) {
     throw new LeaseError('grant.contended');
   }
 }

@@ -151,6 +151,20 @@ describe('acquire', () => {
     expect(await eventsOf(kernel, 'a')).toHaveLength(1);
   });
 
+  test('I1 two processes that give one key are not one holder: the second is refused', async () => {
+    const kernel = await openKernel();
+    const bob = aCoordinator(kernel, 'bob');
+    const lease = aUseCase('a');
+    await acquired(aCoordinator(kernel, 'alice'), lease);
+    const again = (): ReturnType<typeof aUseCase> => aUseCase('a', { key: () => lease.key() });
+
+    expect(await bob.acquire(again(), 0)).toMatchObject({ outcome: 'held', by: 'alice' });
+    await expect(bob.acquire(again(), 300)).rejects.toMatchObject({
+      code: 'request.invalid',
+      details: { field: 'key' },
+    });
+  });
+
   test('C10 refuses a key that is no UUID, a bad scope, a bad duration and a bad wait', async () => {
     const kernel = await openKernel();
     const coordinator = aCoordinator(kernel);

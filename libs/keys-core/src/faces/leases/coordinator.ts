@@ -112,9 +112,7 @@ class Coordinator {
       hookFailure: undefined,
     };
     if (this.#held.get(lease)?.leaseId === call.request.leaseId) {
-      throw new LeaseError('request.invalid', 'key() names a lease that was obtained before', {
-        details: { field: 'key' },
-      });
+      throw usedKey();
     }
     assertWanted(signal);
     const outcome = await this.#ask(call, call.request);
@@ -210,6 +208,7 @@ class Coordinator {
   async #findGrant(call: Call, request: GrantRequest): Promise<CoordinatedGrant> {
     call.askedAtMs = this.#deps.store.clock.nowMs();
     const grant = await readGrant(this.#deps.store.prisma, request.leaseId);
+    if (grant !== undefined && !isOwnedBy(grant, request)) throw usedKey();
     if (grant === undefined || grant.remainingMs <= 0) throw new LeaseError('grant.contended');
     return grant;
   }
@@ -378,10 +377,24 @@ function refOf({ leaseId, fencingToken }: GrantRef): GrantRef {
 function ownGrant(outcome: GrantOutcome, request: GrantRequest): GrantOutcome {
   if (outcome.outcome !== 'held') return outcome;
   const { by } = outcome;
-  const isOwn = by.leaseId === request.leaseId && by.principal === request.principal;
+  const isOwn = by.leaseId === request.leaseId && isOwnedBy(by, request);
   if (!isOwn || by.endReason !== null || by.asOf >= by.expiresAt) return outcome;
   const grant: Grant = { ...by, ladder: by, remainingMs: by.expiresAt - by.asOf, previous: null };
   return { outcome: 'granted', grant };
+}
+
+function usedKey(): LeaseError {
+  return new LeaseError('request.invalid', 'key() names a lease that was obtained before', {
+    details: { field: 'key' },
+  });
+}
+
+/** Whether a grant is this holder's: two processes that give one `key()` are not one holder. */
+function isOwnedBy(
+  grant: { readonly holder: string; readonly principal: string },
+  request: GrantRequest,
+): boolean {
+  return grant.holder === request.holder && grant.principal === request.principal;
 }
 
 /** Asks again without the hook what has become of a grant that is not in force: it says how it ended. */

@@ -153,7 +153,7 @@ export class Line {
 
   #meetHolder(first: Waiter, held: Extract<GrantOutcome, { outcome: 'held' }>): void {
     const { by } = held;
-    if (by.leaseId === first.request.leaseId) {
+    if (by.leaseId === first.request.leaseId && by.holder === first.request.holder) {
       // A replay of this request was granted what its ticket stood for.
       this.remove(first);
       first.resolve({ outcome: 'recorded', joinedAsOf: first.ticket.asOf });

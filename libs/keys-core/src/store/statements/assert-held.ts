@@ -72,10 +72,19 @@ export async function isNotEnded(sql: Sql, ref: GrantRef): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Whether the database's clock has not reached `atMs`, epoch milliseconds of its own. Locks nothing. */
-export async function isBefore(sql: Sql, atMs: number): Promise<boolean> {
+/**
+ * Whether the database's clock has not reached `atMs`, epoch milliseconds of its own; and sees to it that
+ * a process that is paused between this and its commit does not commit after it. Locks nothing.
+ */
+export async function closeBefore(sql: Sql, atMs: number): Promise<boolean> {
   const rows = await sql.$queryRaw<{ isBefore: boolean }[]>`
-    select clock_timestamp() < to_timestamp(${atMs / 1000}::float8) as "isBefore"`;
+    select clock_timestamp() < b.at as "isBefore",
+      set_config(
+        'idle_in_transaction_session_timeout',
+        greatest(1, ceil(extract(epoch from b.at - clock_timestamp()) * 1000))::int::text,
+        true
+      ) as bound
+    from (select to_timestamp(${atMs / 1000}::float8) as at) b`;
   return rows[0]?.isBefore === true;
 }
 
