@@ -44,7 +44,15 @@ const oldest = {
   },
 };
 
-/** `unit` needs nothing, `pg` a PostgreSQL, `process` real processes too, one file at a time. */
+/** Tests of real processes whose deadlines another test beside them would bring into question. */
+const alone = [
+  'tools/faults/!(leases-*).process.test.ts',
+  'libs/keys-core/src/faces/leases/line.process.test.ts',
+];
+
+const process = { globalSetup: clusterSetup, testTimeout: 90_000, hookTimeout: 60_000 };
+
+/** `unit` needs nothing, `pg` a PostgreSQL, `process` and `alone` real processes too. */
 export default defineConfig({
   root,
   resolve,
@@ -81,13 +89,25 @@ export default defineConfig({
         ssr,
         test: {
           ...everywhere,
+          ...process,
           name: 'process',
           include: testsNamed('.process'),
-          globalSetup: clusterSetup,
-          fileParallelism: false,
-          testTimeout: 90_000,
-          hookTimeout: 60_000,
+          exclude: [...everywhere.exclude, ...alone],
+          // They wait for deadlines more than they work.
+          maxWorkers: 2,
           sequence: { groupOrder: 3 },
+        },
+      },
+      {
+        resolve,
+        ssr,
+        test: {
+          ...everywhere,
+          ...process,
+          name: 'alone',
+          include: alone,
+          fileParallelism: false,
+          sequence: { groupOrder: 4 },
         },
       },
       ...(findOldestPostgres() === undefined ? [] : [oldest]),

@@ -6,6 +6,7 @@ import {
   startControllerProcess,
   startDroneProcess,
   startFaultProxy,
+  waitUntil,
 } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import type { BackendState } from './keys.ts';
@@ -32,11 +33,12 @@ async function aFleet() {
     home,
     controllerUrls: [controller.url],
     token: secret,
-    programs: { idle: { command: '/bin/sleep', args: ['1000'] } },
+    programs: { idle: { command: '/bin/sleep', args: ['1000'], readiness: { type: 'none' } } },
   });
   onTestFinished(async () => {
     await drone.stop();
   });
+  await waitUntil(async () => (await admin.api.drones.list.query({})).items.length > 0);
   const proxy = await startFaultProxy({ host: '127.0.0.1', port: controller.port });
   onTestFinished(() => proxy.close());
   const client = aClient(`http://${proxy.host}:${String(proxy.port)}`, credentials.client);

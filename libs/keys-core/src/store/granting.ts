@@ -4,7 +4,7 @@ import type { LeaseRow } from '../kernel/lease.ts';
 import type { Grant, GrantOutcome, GrantRequest } from '../kernel/outcomes.ts';
 import { resourceKey } from '../kernel/resource.ts';
 import { createCoalescer } from './coalesce.ts';
-import { databaseFailureOf } from './database-errors.ts';
+import { databaseFailureOf, sqlStateOf } from './database-errors.ts';
 import type { Store } from './open-store.ts';
 import { readLeases, type Sql } from './rows.ts';
 import { grant, type GrantOptions } from './statements/grant.ts';
@@ -14,6 +14,7 @@ import { pause, timed } from './timed.ts';
 /** How often a grant looks again when its row was locked, or was free by the time it was read. */
 const GRANT_TRIES_MAX = 3;
 const SLOW_LANE_LOCK_TIMEOUT_MS = 100;
+const LOCK_NOT_AVAILABLE = '55P03';
 const READS_PER_STATEMENT_MAX = 200;
 const READ_QUEUE_MAX = 50_000;
 
@@ -31,13 +32,12 @@ export async function grantBatch(
       grant(store.transitions, requests, grantOptions(store, 'skip')),
     );
   } catch (error) {
-    const failure = databaseFailureOf(error);
     const [only, ...others] = requests;
     // Its row is being made in a transaction that goes on: the slow lane has the patience.
-    if (failure === 'contention' && only !== undefined && others.length === 0) {
+    if (only !== undefined && others.length === 0 && sqlStateOf(error) === LOCK_NOT_AVAILABLE) {
       return [askAlone(only)];
     }
-    if (failure !== 'lost') throw error;
+    if (databaseFailureOf(error) !== 'lost') throw error;
     return findLostGrants(store, requests, error);
   }
   watchClock(store, granted.values(), sentAtMs);

@@ -136,7 +136,7 @@ export class Acquiring {
     }
     if (outcome.outcome === 'gave_up') {
       store.observer.waited(face, elapsedMs(), 'gave_up');
-      return heldAnswer(face, outcome.refused, elapsedMs());
+      return outcome.answer;
     }
     if (outcome.outcome === 'granted') {
       store.observer.waited(face, elapsedMs(), 'granted');

@@ -133,7 +133,9 @@ describe('the line under faults', () => {
         if (made === undefined) throw new Error('not granted');
         return { outcome: 'granted', grant: made };
       },
-      answerOf: () => ({ outcome: 'held' }),
+      answerOf: () => {
+        throw new Error('it was given up');
+      },
     });
     await waitUntil(() => store.clock.nowMs() > giveUpAtMs + 200);
     end.open();

@@ -5,7 +5,7 @@
 import { LeaseError } from '../../kernel/errors.ts';
 import type { Grant, GrantOutcome, GrantRequest } from '../../kernel/outcomes.ts';
 import type { Ticket } from '../../store/line-tickets.ts';
-import type { CallerLife } from './lease-types.ts';
+import type { CallerLife, HeldAnswer } from './lease-types.ts';
 
 /** A look without a reason: for hints that were lost, and waiters at other controllers that died. */
 const LOOK_EVERY_MS = 400;
@@ -25,7 +25,11 @@ export type WaitOutcome =
   /** Its place is gone: what became of it is in the record of its idempotency key. */
   | { readonly outcome: 'recorded'; readonly joinedAsOf: number | undefined }
   /** Its time was over; the record says so. */
-  | { readonly outcome: 'gave_up'; readonly refused: Refused | undefined };
+  | {
+      readonly outcome: 'gave_up';
+      readonly answer: HeldAnswer;
+      readonly refused: Refused | undefined;
+    };
 
 /** Why somebody has to wait. */
 export type Refused = Extract<GrantOutcome, { outcome: 'held' | 'queued' }>;
@@ -39,7 +43,7 @@ export interface Waiter {
   /** Asks for the grant, from its place in line. */
   readonly attempt: (request: GrantRequest) => Promise<GrantOutcome>;
   /** What is recorded as the answer when it gives up. */
-  readonly answerOf: (refused: Refused | undefined) => unknown;
+  readonly answerOf: (refused: Refused | undefined) => HeldAnswer;
   readonly resolve: (outcome: WaitOutcome) => void;
   readonly reject: (error: unknown) => void;
 }

@@ -227,18 +227,20 @@ class Room implements WaitingRoom {
     this.#givingUp.add(waiter);
     const { request, ticket } = waiter;
     const refused = line.lastRefusal;
+    // One answer: what is recorded is what is said.
+    const answer = waiter.answerOf(refused);
     try {
       const hasLeft = await leaveLine(
         this.#store.transitions,
         { ...ticket, principal: request.principal, idempotencyKey: request.idempotencyKey },
-        waiter.answerOf(refused),
+        answer,
       );
       line.remove(waiter);
       // Who stood behind may be first now, at another controller.
       if (hasLeft) this.#store.hints.notify(leaseTopic(request));
       waiter.resolve(
         hasLeft
-          ? { outcome: 'gave_up', refused }
+          ? { outcome: 'gave_up', answer, refused }
           : { outcome: 'recorded', joinedAsOf: ticket.asOf },
       );
     } catch (error) {
