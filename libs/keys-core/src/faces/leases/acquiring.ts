@@ -4,7 +4,12 @@
  */
 import { LeaseError } from '../../kernel/errors.ts';
 import { serviceLadder, type Ladder } from '../../kernel/ladder.ts';
-import type { GrantOutcome, GrantRequest, RecordedRequest } from '../../kernel/outcomes.ts';
+import type {
+  GrantOutcome,
+  GrantRef,
+  GrantRequest,
+  RecordedRequest,
+} from '../../kernel/outcomes.ts';
 import { recordedResource, resourceKey, type Resource } from '../../kernel/resource.ts';
 import type { Coalescer } from '../../kernel/coalesce.ts';
 import { createCoalescer } from '../../store/coalesce.ts';
@@ -139,6 +144,7 @@ export class Acquiring {
       return outcome.answer;
     }
     if (outcome.outcome === 'granted') {
+      await this.#assertHeard(call, outcome.grant);
       store.observer.waited(face, elapsedMs(), 'granted');
       const sinceMs = sinceSentMs(call, outcome.grant, outcome.joinedAsOf);
       return grantedAnswer(call, outcome.grant, sinceMs, store);
@@ -148,6 +154,21 @@ export class Acquiring {
       idempotencyKey,
     });
     return this.#recordedAnswer({ ...call, request: queued }, record, outcome.joinedAsOf);
+  }
+
+  /**
+   * Gives a grant back whose caller fell silent just before its turn, so that it costs those behind no
+   * TTL. A caller that comes back is told that its wait is over, and asks anew.
+   * @throws {LeaseError} `lease.wait_cancelled`.
+   */
+  async #assertHeard({ life, request }: Call, { leaseId, fencingToken }: GrantRef): Promise<void> {
+    if (life.isAlive()) return;
+    await this.#deps.leases.release(this.#deps.face, {
+      ...{ leaseId, fencingToken, principal: request.principal, actor: request.actor },
+      result: 'failed',
+      detail: 'nothing was heard from its caller when its turn came',
+    });
+    throw new LeaseError('lease.wait_cancelled');
   }
 
   /** Refuses, and records it: a late duplicate must not be granted what its caller was refused. */

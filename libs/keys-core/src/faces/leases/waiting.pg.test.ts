@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { LeaseError } from '../../kernel/errors.ts';
+import { SILENT_OBSERVER } from '../../store/observer.ts';
 import { age, eventsOf } from '../../testing/kernel-fixture.ts';
 import {
   acquire,
@@ -104,6 +105,30 @@ describe('waiting in line', () => {
     await expect(Promise.race([first.answer, Promise.resolve('still waiting')])).resolves.toBe(
       'still waiting',
     );
+  });
+
+  test('a grant whose caller falls silent at its turn is given back at once', async () => {
+    let grantCount = 0;
+    const observer = { ...SILENT_OBSERVER, grant: () => void (grantCount += 1) };
+    const one = await openLeases({ observer });
+    const held = await acquired(one);
+    const first = await inLine(
+      one,
+      'silent',
+      {},
+      {
+        signal: new AbortController().signal,
+        isAlive: () => grantCount < 3,
+      },
+    );
+    const second = await inLine(one, 'next');
+    // From here on the next thing that is granted is what the first waits for.
+    grantCount = 2;
+
+    await released(one, held);
+
+    await expect(codeOf(first.answer)).resolves.toBe('lease.wait_cancelled');
+    await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
   });
 
   test('a controller that dies holds up nobody who waits at another one', async () => {
