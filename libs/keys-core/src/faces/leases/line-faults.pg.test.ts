@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { LeaseError } from '../../kernel/errors.ts';
 import type { GrantRequest } from '../../kernel/outcomes.ts';
+import { joinLine, prolongTickets } from '../../store/line-tickets.ts';
 import { grant } from '../../store/statements/grant.ts';
 import { aGate } from '../../testing/coordinator-fixture.ts';
 import { age, aRequest, granted } from '../../testing/kernel-fixture.ts';
@@ -42,6 +43,15 @@ async function fence({ store }: Leases, leaseId: string): Promise<() => Promise<
     end.open();
     await work;
   };
+}
+
+/** Whether a statement of this database waits for a lock. */
+async function isSomeoneWaiting({ store }: Leases): Promise<boolean> {
+  const [row] = await store.prisma.$queryRaw<{ waiting: boolean }[]>`
+    select exists (
+      select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
+    ) as waiting`;
+  return row?.waiting === true;
 }
 
 describe('the line under faults', () => {
@@ -95,13 +105,7 @@ describe('the line under faults', () => {
     });
     await begun.opened;
     const replay = acquire(two, { holder: 'bob', idempotencyKey, waitMs: 30_000 });
-    await waitUntil(async () => {
-      const [row] = await one.store.prisma.$queryRaw<{ waiting: boolean }[]>`
-        select exists (
-          select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
-        ) as waiting`;
-      return row?.waiting;
-    });
+    await waitUntil(() => isSomeoneWaiting(one));
     end.open();
     await granting;
 
@@ -109,6 +113,29 @@ describe('the line under faults', () => {
 
     expect(answer).toMatchObject({ outcome: 'granted', lease: { leaseId: ticket?.id } });
     expect(await lineOf(one)).toEqual([]);
+  });
+
+  test('a ticket that is prolonged while it is granted goes with the grant all the same', async () => {
+    const one = await openLeases();
+    const request = aRequest({ leaseId: randomUUID(), isQueued: true });
+    const idempotencyKey = randomUUID();
+    const { leaseId: ticketId, holder: waiter } = request;
+    await joinLine(one.store.prisma, [{ ...request, ticketId, waiter, idempotencyKey }]);
+    const prolonged = aGate();
+    const end = aGate();
+    const prolonging = one.store.guests.$transaction(async (tx) => {
+      await prolongTickets(tx, [ticketId]);
+      prolonged.open();
+      await end.opened;
+    });
+    await prolonged.opened;
+    const granting = grant(one.store.prisma, [request], { mayTakeOver: true, onLocked: 'wait' });
+    await waitUntil(() => isSomeoneWaiting(one));
+    end.open();
+    await prolonging;
+
+    expect((await granting).has(ticketId)).toBe(true);
+    expect(await one.store.prisma.$queryRaw`select ticket_id from lease_waiter`).toEqual([]);
   });
 
   test('a waiter whose turn is being carried out is not given up, and gets what becomes of it', async () => {

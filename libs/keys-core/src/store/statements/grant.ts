@@ -74,7 +74,7 @@ export async function grant(
       select t.*
       from (select w.face, w.namespace, w.name, w.lease_id from wanted w where w.is_queued) w
       cross join lateral (
-        select t.ctid as row_at, t.ticket_id, t.id
+        select t.ticket_id, t.id
         from lease_waiter t
         where t.ticket_id = w.lease_id
           and t.face = w.face and t.namespace = w.namespace and t.name = w.name
@@ -249,12 +249,12 @@ const CONSEQUENCES = Prisma.sql`
       where g.previous_end = 'lapsed' and g.face = 'lease'
     ),
     -- Taken from what was granted: a statement that deleted its ticket whatever came of it would eat
-    -- the tickets of the refused.
+    -- the tickets of the refused. By its id, not by its place: one that was prolonged since the
+    -- statement's snapshot is not found there, and would hold up the line until it lapsed.
     used as (
       delete from lease_waiter t
       using granted g
-      join ticket k on k.ticket_id = g.lease_id
-      where t.ctid = k.row_at
+      where t.ticket_id = g.lease_id
     ),
     request as (
       insert into lease_request (principal, idempotency_key, lease_id, resource)
