@@ -28,6 +28,8 @@ export function linkSignals(signals: readonly (AbortSignal | undefined)[]): Link
       controller.abort(signal.reason);
       break;
     }
+    // A signal may be given to any number of acquires; each takes its listener off again.
+    setMaxListeners(0, signal);
     const follow = (): void => {
       unlink();
       controller.abort(signal.reason);
