@@ -9,7 +9,7 @@ import { quantile } from './rounds.ts';
 
 const CONTROLLER_COUNT = 3;
 const QUEUED_MS_MAX = 30_000;
-const LOOK_MS = 100;
+const LOOK_MS = 5;
 /** How long waiters are watched that hear nothing: each handover may take a second. */
 const DEAF_MS = 20_000;
 /** A listener that was cut off is back after a second, and must not stay. */
@@ -94,10 +94,16 @@ async function runLine(
     releasedAtMs = performance.now();
     await held.release();
   };
-  const waiting = Promise.allSettled(
-    Array.from({ length: waiterCount }, (_, place) => waitInLine(place)),
-  );
-  const tickets = await ticketsOf(database.pool, key, waiterCount);
+  // One at each controller after the other, so that nearly every handover is from one to another.
+  const waits: Promise<void>[] = [];
+  let tickets: string[] = [];
+  while (waits.length < waiterCount) {
+    const place = waits.length;
+    const nextCount = Math.min(services.length, waiterCount - place);
+    for (let next = 0; next < nextCount; next += 1) waits.push(waitInLine(place + next));
+    tickets = await ticketsOf(database.pool, key, waits.length);
+  }
+  const waiting = Promise.allSettled(waits);
   const barging = barge(serviceAt(1), key);
   releasedAtMs = performance.now();
   await holder.release();
