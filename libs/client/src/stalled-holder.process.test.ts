@@ -66,7 +66,8 @@ test('C23 F1 a holder that is stopped for twice its TTL does no guarded work on 
 
   expect(await holder.exited).toBe(0);
   expect(actsOf(holder)).toBe(actsBefore);
-  expect(holder.log()).toContain('stopped expired true');
+  // A renewal may have been under way when it was stopped.
+  expect(holder.log()).toMatch(/stopped (expired|unreachable) true/u);
   expect(holder.log()).toMatch(/released (expired|superseded)/u);
   expect(next.isHeld).toBe(true);
   expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(String(holder.ready['token'])));

@@ -1,8 +1,7 @@
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { explaining } from '../../testing/explaining.ts';
 import { openKernel } from '../../testing/kernel-fixture.ts';
-import { Prisma } from '../generated/client.ts';
-import type { Sql } from '../rows.ts';
 import { getBackend, readBackendStates } from './backends.ts';
 import { chooseDrone } from './choose-drone.ts';
 import { heldLeaseIds } from './drones.ts';
@@ -10,23 +9,6 @@ import { acknowledgeAction, readOutboxes } from './outbox.ts';
 
 const DRONES = 200;
 const BACKENDS = 40_000;
-
-/** A stand-in for the client that explains a statement instead of running it. */
-function explaining(client: pg.Client): { sql: Sql; plans: string[] } {
-  const plans: string[] = [];
-  const sql = {
-    $queryRaw: async (strings: TemplateStringsArray, ...values: unknown[]) => {
-      const query = Prisma.sql(strings, ...values);
-      const { rows } = await client.query<{ 'QUERY PLAN': string }>(
-        `explain ${query.text}`,
-        query.values,
-      );
-      plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
-      return [];
-    },
-  } as unknown as Sql;
-  return { sql, plans };
-}
 
 /** Many backends and actions of the past, and a few living ones of each drone. */
 async function fill(client: pg.Client): Promise<void> {
