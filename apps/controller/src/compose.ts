@@ -15,6 +15,7 @@ import {
   listAudit,
   openStore,
   readDatabaseSettings,
+  readNow,
   writeAudit,
   type EventStream,
   type Store,
@@ -26,6 +27,7 @@ import { createOpenConnections, type OpenConnections } from './access/open-conne
 import { createTokenService } from './access/token-service.ts';
 import { runInBackground } from './background.ts';
 import { backgroundJobs } from './background-jobs.ts';
+import { createBulkService } from './bulk/bulk-service.ts';
 import type { ControllerConfig } from './config.ts';
 import { checkDatabase } from './database-checks.ts';
 import { addEventGauges } from './events/event-gauges.ts';
@@ -37,6 +39,8 @@ import { createRateLimit } from './http/rate-limit.ts';
 import { createLeaseFaces } from './leases/lease-faces.ts';
 import { readLongestTtl, writeLongestTtl } from './longest-ttl-file.ts';
 import { addGauges, createMetrics, type ControllerMetrics } from './metrics.ts';
+import { createPeopleService } from './people/people-service.ts';
+import { createStatsService } from './stats/stats-service.ts';
 
 export interface ControllerDeps {
   readonly clock: Clock;
@@ -156,7 +160,11 @@ function createParts({ store, metrics, config, log }: Serving): Parts {
         write: (entry) => writeAudit(store.prisma, entry),
       },
       events: createEventService(events, datacenter),
+      bulk: createBulkService({ store, keys, ...faces, log }),
+      people: createPeopleService(store),
+      stats: createStatsService({ store, datacenter, heartbeatMs }),
       datacenter,
+      now: () => readNow(store.prisma),
       reportFailure(error, path) {
         const { incidentId, leaseholdCode } = describeError(error);
         log.error({ incidentId, path, leaseholdCode, err: error }, 'call failed');

@@ -1,10 +1,14 @@
 import { auditRouter } from './routers/audit-router.ts';
 import { backendsRouter } from './routers/backends-router.ts';
+import { bulkRouter } from './routers/bulk-router.ts';
 import { dronesRouter } from './routers/drones-router.ts';
 import { environmentsRouter } from './routers/environments-router.ts';
 import { eventsRouter } from './routers/events-router.ts';
 import { keysRouter } from './routers/keys-router.ts';
 import { leasesRouter } from './routers/leases-router.ts';
+import { peopleRouter } from './routers/people-router.ts';
+import { sessionRouter } from './routers/session-router.ts';
+import { statsRouter } from './routers/stats-router.ts';
 import { tokensRouter } from './routers/tokens-router.ts';
 import { router } from './trpc.ts';
 
@@ -18,5 +22,9 @@ export const appRouter = router({
   tokens: tokensRouter,
   events: eventsRouter,
   audit: auditRouter,
+  bulk: bulkRouter,
+  people: peopleRouter,
+  session: sessionRouter,
+  stats: statsRouter,
 });
 export type AppRouter = typeof appRouter;

@@ -19,6 +19,9 @@ import type {
 import type { Role } from '@leasehold/keys-core';
 import type { Access } from './access/access.ts';
 import type { DroneMessage } from './contract/fleet.ts';
+import type { BulkService } from './services/bulk.ts';
+import type { PeopleService } from './services/people.ts';
+import type { StatsService } from './services/stats.ts';
 
 /** Who acts and from where, for the audit. */
 export interface Actor {
@@ -128,7 +131,12 @@ export interface ApiServices {
   readonly tokens: TokenService;
   readonly audit: AuditService;
   readonly events: EventService;
+  readonly bulk: BulkService;
+  readonly people: PeopleService;
+  readonly stats: StatsService;
   readonly datacenter: string;
+  /** The database's time, ISO-8601. */
+  now(): Promise<string>;
   /** Logs a failure of ours that a caller is told of inside an answer. */
   reportFailure(error: unknown, path: string): void;
 }
@@ -149,7 +157,7 @@ export interface CallerConnection extends CallerLife {
 
 /** What one request, or one WebSocket connection, comes with. */
 export interface ApiContext {
-  /** Undefined without a token in force: every procedure then answers `auth.required`. */
+  /** Undefined without a token or a session in force: every procedure then answers `auth.required`. */
   readonly access: Access | undefined;
   readonly services: ApiServices;
   /** Aborts when the caller's connection is gone. */

@@ -85,6 +85,27 @@ export {
   leaseRenewableInputSchema,
   leaseRevokeInputSchema,
 } from './contract/leases.ts';
+export { bulkIdInputSchema, bulkStartInputSchema } from './contract/bulk.ts';
+export {
+  emailSchema,
+  peopleListInputSchema,
+  personActInputSchema,
+  personInviteInputSchema,
+  personRoleSchema,
+  personSetRoleInputSchema,
+} from './contract/people.ts';
+export { STATS_WINDOW_MINUTES_MAX, statsOverviewInputSchema } from './contract/stats.ts';
+export type { Invitation, PersonView } from './services/people.ts';
+export type { ContendedResource, FaceCounts, StatsOverview, StatsPoint } from './services/stats.ts';
+export {
+  BULK_ACTIONS,
+  BULK_STATES,
+  type BulkAction,
+  type BulkFailure,
+  type BulkProgress,
+  type BulkState,
+} from './services/bulk.ts';
+export type { SessionView } from './services/session.ts';
 export {
   tokenCreateInputSchema,
   tokenListInputSchema,

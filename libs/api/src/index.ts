@@ -1,5 +1,5 @@
 /** The API of a controller: routers, access, errors. Clients import its type, and `./contract`. */
-export { callerOf, type Access } from './access/access.ts';
+export { callerOf, type Access, type PersonSession } from './access/access.ts';
 export { appRouter, type AppRouter } from './app-router.ts';
 export type {
   Actor,
@@ -15,6 +15,10 @@ export type {
   TokenService,
 } from './context.ts';
 export { describeError, errorBody, errorData, type ErrorAnswer } from './error-map.ts';
+export type { BulkProgress, BulkRequest, BulkService } from './services/bulk.ts';
+export type { Invitation, PeopleService, PersonView } from './services/people.ts';
+export type { SessionView } from './services/session.ts';
+export type { StatsOverview, StatsPoint, StatsService } from './services/stats.ts';
 export type { FailedItem } from './routers/one-by-one.ts';
 export type {
   DroneMessage,

@@ -62,6 +62,18 @@ const CONTRACT: Record<string, Role> = {
   'events.watch': 'viewer',
   'events.head': 'viewer',
   'audit.list': 'operator',
+  'bulk.start': 'operator',
+  'bulk.abort': 'operator',
+  'bulk.get': 'viewer',
+  'bulk.watch': 'viewer',
+  'people.list': 'admin',
+  'people.invite': 'admin',
+  'people.setRole': 'admin',
+  'people.disable': 'admin',
+  'people.enable': 'admin',
+  'people.signOutEverywhere': 'admin',
+  'session.get': 'viewer',
+  'stats.overview': 'viewer',
 };
 
 /** What concerns every namespace, so that a token which is limited to some may not ask for it. */
@@ -70,6 +82,17 @@ const UNLIMITED_ONLY = [
   'drones.undrain',
   'drones.markLost',
   'audit.list',
+  'bulk.start',
+  'bulk.abort',
+  'bulk.get',
+  'bulk.watch',
+  'people.list',
+  'people.invite',
+  'people.setRole',
+  'people.disable',
+  'people.enable',
+  'people.signOutEverywhere',
+  'stats.overview',
   'tokens.create',
   'tokens.list',
   'tokens.revoke',
@@ -81,7 +104,7 @@ const DECLARED = Object.entries(
 
 function accessOf(role: Role, change: Partial<Access> = {}): Access {
   return {
-    tokenId: '00000000-0000-4000-8000-000000000000',
+    principal: '00000000-0000-4000-8000-000000000000',
     name: `a ${role}`,
     role,
     namespaces: null,

@@ -57,6 +57,12 @@ export const viewerProcedure = procedureFor('viewer');
 export const clientProcedure = procedureFor('client');
 export const operatorProcedure = procedureFor('operator');
 
+/** What is counted over all namespaces is not for a token that is limited to some. */
+export const unlimitedViewerProcedure = viewerProcedure.use(({ ctx, next }) => {
+  assertUnlimited(ctx.access);
+  return next();
+});
+
 /** Tokens are beyond every namespace, so an administrator who is limited to some is none. */
 export const adminProcedure = procedureFor('admin').use(({ ctx, next }) => {
   assertUnlimited(ctx.access);

@@ -79,6 +79,7 @@ export { removeOldLeaseRows } from './store/lease-retention.ts';
 export {
   checkReachable,
   readDatabaseSettings,
+  readNow,
   type DatabaseSettings,
 } from './store/database-settings.ts';
 export {

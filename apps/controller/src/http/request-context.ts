@@ -1,4 +1,4 @@
-import type { ApiContext, ApiServices, CallerConnection } from '@leasehold/api';
+import type { Access, ApiContext, ApiServices, CallerConnection } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
 import type { TokenAuthority } from '@leasehold/keys-core/store';
 import { setMaxListeners } from 'node:events';
@@ -20,12 +20,19 @@ export async function requestContext(
   // One connection carries any number of waits; each listens for its end.
   setMaxListeners(0, call.life.signal);
   return {
-    access: secret === undefined ? undefined : await deps.tokens.authenticate(secret),
+    access: secret === undefined ? undefined : await accessOfToken(deps.tokens, secret),
     services: deps.services,
     signal: call.life.signal,
     life: call.life,
     source: request.socket.remoteAddress ?? null,
   };
+}
+
+async function accessOfToken(tokens: TokenAuthority, secret: string): Promise<Access | undefined> {
+  const token = await tokens.authenticate(secret);
+  if (token === undefined) return undefined;
+  const { tokenId, ...rest } = token;
+  return { principal: tokenId, ...rest };
 }
 
 /** A caller over HTTP is there for as long as its socket is open: it has no way to say more. */

@@ -153,7 +153,7 @@ function followToken(
   connection: WebSocket | { destroy(): unknown; once(event: 'close', fn: () => void): unknown },
 ): void {
   if (context.access === undefined) return;
-  const forget = connections.add(context.access.tokenId, () => {
+  const forget = connections.add(context.access.principal, () => {
     if ('terminate' in connection) {
       endSocket(connection, TOKEN_ENDED, 'token is no longer in force');
     } else connection.destroy();

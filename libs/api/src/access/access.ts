@@ -1,20 +1,34 @@
 import { LeaseError, RESERVED_NAMESPACE, isWithinNamespace, type Role } from '@leasehold/keys-core';
 import type { Caller } from '@leasehold/keys-core/keys';
 
-/** Who calls: what a token said. */
+/** Somebody who has signed in to the console, and the session that they act in. */
+export interface PersonSession {
+  readonly sessionId: string;
+  readonly personId: string;
+  readonly email: string;
+  readonly name: string;
+  /** What the session's mutations carry, so that no other site can make them. */
+  readonly csrfToken: string;
+  readonly expiresAt: string;
+}
+
+/** Who calls: what a token or a session said. */
 export interface Access {
-  readonly tokenId: string;
+  /** The id of the API token, or `person:` and the id of the person. */
+  readonly principal: string;
   readonly name: string;
   readonly role: Role;
   /** Namespaces, children included, that the caller is limited to; null for no limit. */
   readonly namespaces: readonly string[] | null;
   readonly droneId: string | null;
+  /** Undefined for an API token. */
+  readonly session?: PersonSession | undefined;
 }
 
-/** The caller as the services know it: a drone's principal is its own id, others' the token's. */
+/** The caller as the services know it: a drone's principal is its own id. */
 export function callerOf(access: Access): Caller {
   return {
-    principal: access.droneId ?? access.tokenId,
+    principal: access.droneId ?? access.principal,
     actor: access.droneId === null ? access.name : `drone:${access.droneId}`,
     role: access.role,
     namespaces: access.namespaces,

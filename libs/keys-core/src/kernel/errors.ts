@@ -60,6 +60,36 @@ export const ERROR_CODES = {
     text: 'The role of this token does not allow this.',
     doc: 'The message names the role that is needed.',
   },
+  'auth.csrf': {
+    http: 403,
+    retryable: false,
+    text: 'The request does not carry the token of its session.',
+    doc: 'A change that is made with the cookie of the console needs the header `x-leasehold-csrf`, as `session.get` gives it. Load the page again.',
+  },
+  'person.not_found': {
+    http: 404,
+    retryable: false,
+    text: 'There is no such person.',
+    doc: 'See the Access page of the console.',
+  },
+  'person.exists': {
+    http: 409,
+    retryable: false,
+    text: 'Somebody with this e-mail address has signed in already.',
+    doc: 'Change their role instead of inviting them.',
+  },
+  'person.last_admin': {
+    http: 409,
+    retryable: false,
+    text: 'This is the last administrator who can sign in.',
+    doc: 'Make somebody else an administrator first.',
+  },
+  'bulk.not_found': {
+    http: 404,
+    retryable: false,
+    text: 'There is no such bulk action.',
+    doc: 'It was never started, or is older than events are kept.',
+  },
   'key.unheld': {
     http: 409,
     retryable: false,

@@ -28,4 +28,5 @@ export const LIMITS = {
   backendEnvValueBytesMax: 4_096,
   lifetimeLimitSecondsMax: 366 * 24 * 60 * 60,
   programsPerDroneMax: 256,
+  bulkItemsMax: 10_000,
 } as const;

@@ -21,6 +21,12 @@ export async function readDatabaseSettings(sql: Sql): Promise<DatabaseSettings> 
   return onlyRow(rows);
 }
 
+/** The database's time, ISO-8601. */
+export async function readNow(sql: Sql): Promise<string> {
+  const rows = await sql.$queryRaw<{ now: Date }[]>`select clock_timestamp() as now`;
+  return onlyRow(rows).now.toISOString();
+}
+
 /** Answers when the database does, and its tables are there. */
 export async function checkReachable(sql: Sql): Promise<void> {
   await sql.$queryRaw<

@@ -1,0 +1,51 @@
+import type { Caller } from '@leasehold/keys-core/keys';
+import type { GrantRef } from '@leasehold/keys-core';
+import type { Actor } from '../context.ts';
+
+export const BULK_ACTIONS = ['revoke', 'blockRenewal', 'allowRenewal'] as const;
+export type BulkAction = (typeof BULK_ACTIONS)[number];
+
+/** `interrupted`: its controller died and no other has taken it over yet. */
+export const BULK_STATES = ['running', 'interrupted', 'aborted', 'done'] as const;
+export type BulkState = (typeof BULK_STATES)[number];
+
+/** One act on many grants that were chosen and shown before. */
+export interface BulkRequest {
+  readonly action: BulkAction;
+  /** For `revoke`; graceful unless said. */
+  readonly mode?: 'graceful' | 'force' | undefined;
+  readonly reason: string;
+  /** Frozen: each acts on this very grant or not at all. */
+  readonly items: readonly GrantRef[];
+}
+
+export interface BulkFailure {
+  readonly leaseId: string;
+  /** A code of the registry, or `gone` for a grant that had ended. */
+  readonly code: string;
+}
+
+export interface BulkProgress {
+  readonly bulkId: string;
+  readonly action: BulkAction;
+  readonly mode: 'graceful' | 'force' | null;
+  readonly reason: string;
+  readonly actor: string;
+  readonly startedAt: string;
+  readonly state: BulkState;
+  readonly total: number;
+  /** Carried out, failed ones included. */
+  readonly done: number;
+  readonly failed: BulkFailure[];
+}
+
+export interface BulkService {
+  /** Answers once the request is recorded; it is then carried out even if this controller dies. */
+  start(request: BulkRequest, caller: Caller, actor: Actor): Promise<{ bulkId: string }>;
+  /** What was done stays done. @throws {LeaseError} `bulk.not_found`. */
+  abort(bulkId: string, actor: Actor): Promise<{ changed: boolean }>;
+  /** @throws {LeaseError} `bulk.not_found`. */
+  get(bulkId: string): Promise<BulkProgress>;
+  /** Yields the progress now and whenever it changes; ends after `done` and `aborted`. */
+  watch(bulkId: string, signal: AbortSignal): AsyncIterable<BulkProgress>;
+}

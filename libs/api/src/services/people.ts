@@ -1,0 +1,61 @@
+import type { Page } from '@leasehold/keys-core/keys';
+import type { LadderRole } from '@leasehold/keys-core';
+import type { Actor } from '../context.ts';
+
+/** Somebody who may sign in to the console. */
+export interface PersonView {
+  readonly personId: string;
+  readonly email: string;
+  readonly name: string;
+  readonly role: LadderRole;
+  /** `invited` has not set a password yet; `disabled` may not sign in and has no session. */
+  readonly status: 'invited' | 'active' | 'disabled';
+  /** How the person signs in; empty while invited. */
+  readonly signInMethods: ('password' | 'oidc')[];
+  /** Until when sign-in is refused after repeated failures; null when it is not. */
+  readonly lockedUntil: string | null;
+  readonly createdAt: string;
+  readonly lastSignInAt: string | null;
+  readonly sessionCount: number;
+}
+
+/** A person and the one-time path with which they set their password; shown once. */
+export interface Invitation {
+  readonly person: PersonView;
+  /** Of the console: `/sign-in?invitation=…`. */
+  readonly path: string;
+  readonly expiresAt: string;
+}
+
+/** Who may sign in to the console. Nobody can take the last administrator away. */
+export interface PeopleService {
+  list(input: { cursor?: string | undefined; limit: number }): Promise<Page<PersonView>>;
+  /**
+   * Makes a person, or renews the invitation of one who has not accepted it.
+   * @throws {LeaseError} `person.exists`.
+   */
+  invite(
+    input: { email: string; name?: string | undefined; role: LadderRole },
+    actor: Actor,
+  ): Promise<Invitation>;
+  /** @throws {LeaseError} `person.not_found`, `person.last_admin`. */
+  setRole(
+    input: { personId: string; role: LadderRole; reason?: string | undefined },
+    actor: Actor,
+  ): Promise<{ changed: boolean }>;
+  /** Ends the person's sessions too. @throws {LeaseError} `person.not_found`, `person.last_admin`. */
+  disable(
+    input: { personId: string; reason?: string | undefined },
+    actor: Actor,
+  ): Promise<{ changed: boolean }>;
+  /** Lets a disabled or locked person sign in again. @throws {LeaseError} `person.not_found`. */
+  enable(
+    input: { personId: string; reason?: string | undefined },
+    actor: Actor,
+  ): Promise<{ changed: boolean }>;
+  /** @throws {LeaseError} `person.not_found`. */
+  signOutEverywhere(
+    input: { personId: string; reason?: string | undefined },
+    actor: Actor,
+  ): Promise<{ endedCount: number }>;
+}

@@ -1,0 +1,75 @@
+import type { BackendStatus, Face } from '@leasehold/keys-core';
+
+/** How many resources of a face are in which state now. */
+export interface FaceCounts {
+  readonly held: number;
+  /** Held, and not to be renewed any more: blocked, or revoked and about to stop. */
+  readonly expiring: number;
+  /** Past their expiry and not written down by the reaper yet. */
+  readonly overdue: number;
+  /** Resources that somebody waits for. */
+  readonly contended: number;
+  readonly waiters: number;
+}
+
+/** What happened in one step of time. Instants are the database's. */
+export interface StatsPoint {
+  /** The step's beginning, ISO-8601. */
+  readonly at: string;
+  readonly grants: number;
+  /** Grants that were denied. */
+  readonly denials: number;
+  readonly renewals: number;
+  readonly refusedRenewals: number;
+  readonly releases: number;
+  readonly expiries: number;
+  readonly revocations: number;
+  /** Null when nobody waited. */
+  readonly waitMsP50: number | null;
+  readonly waitMsP99: number | null;
+  /** From a release to the grant of whoever waited; null when there was none. */
+  readonly handoverMsP50: number | null;
+  readonly handoverMsP99: number | null;
+}
+
+/** A resource that several want. */
+export interface ContendedResource {
+  readonly face: Face;
+  readonly namespace: string;
+  readonly name: string;
+  readonly holder: string | null;
+  readonly waiters: number;
+  readonly longestWaitMs: number;
+}
+
+/** Is it healthy: what an operator sees first. */
+export interface StatsOverview {
+  readonly asOf: string;
+  readonly datacenter: string;
+  readonly windowMinutes: number;
+  /** The length of one step of `series`. */
+  readonly stepMs: number;
+  readonly faces: Record<Face, FaceCounts>;
+  readonly drones: {
+    readonly total: number;
+    readonly ready: number;
+    readonly draining: number;
+    /** Registered, and silent for longer than a heartbeat may take. */
+    readonly stale: number;
+    readonly lost: number;
+  };
+  /** Backends that have not terminated, by status. */
+  readonly backends: Partial<Record<BackendStatus, number>>;
+  /** How late the reaper is: the age of the oldest expiry that it has not written down, or 0. */
+  readonly reaperLagMs: number;
+  /** Of the window, oldest first, one for each step, steps without anything too. */
+  readonly series: StatsPoint[];
+  /** The totals of the window. */
+  readonly totals: Omit<StatsPoint, 'at'>;
+  /** At most ten, most waited for first. */
+  readonly contended: ContendedResource[];
+}
+
+export interface StatsService {
+  overview(input: { windowMinutes: number }): Promise<StatsOverview>;
+}
