@@ -9,6 +9,7 @@ export {
   type DroneProcess,
   type DroneProcessOptions,
 } from './leasehold-processes.ts';
-export { createTestDatabase, type TestDatabase } from './test-database.ts';
+export type { TestDatabase } from './template-copy.ts';
+export { createTestDatabase } from './test-database.ts';
 export { startProcess, type ProcessSpec, type TestProcess } from './test-process.ts';
 export { waitUntil, type WaitOptions } from './wait-until.ts';

@@ -11,7 +11,8 @@ import {
   type ControllerProcess,
   type DroneProcess,
 } from './leasehold-processes.ts';
-import { createTestDatabase, type TestDatabase } from './test-database.ts';
+import type { TestDatabase } from './template-copy.ts';
+import { createTestDatabase } from './test-database.ts';
 
 let home: string;
 let database: TestDatabase;

@@ -1,0 +1,17 @@
+/**
+ * What a whole Leasehold is put together of, for runners other than Vitest: this entry does not load
+ * Vitest, whose `expect` is not to be mixed with another one in a process.
+ */
+export { consoleOrigin, startConsoleProcess, type ConsoleProcess } from './console-process.ts';
+export { startFaultProxy, type FaultProxy } from './fault-proxy.ts';
+export { freePort } from './free-port.ts';
+export {
+  bundleOf,
+  startControllerProcess,
+  startDroneProcess,
+  type ControllerProcess,
+  type DroneProcess,
+} from './leasehold-processes.ts';
+export { copyTemplate, type TestDatabase } from './template-copy.ts';
+export { startTestCluster, type TestCluster } from './test-cluster.ts';
+export { waitUntil } from './wait-until.ts';
