@@ -24,6 +24,12 @@ export {
 } from './store/access/audit.ts';
 export { bootstrapCredentials, type Credentials } from './store/access/bootstrap-credentials.ts';
 export {
+  ensureFirstAdmin,
+  FIRST_ADMIN_EMAIL,
+  makeAdmin,
+  type AdminSignIn,
+} from './store/access/first-admin.ts';
+export {
   createTokenAuthority,
   TOKENS_TOPIC,
   type TokenAuthority,

@@ -1,0 +1,92 @@
+import type { LadderRole } from '../../kernel/roles.ts';
+import type { Sql } from '../rows.ts';
+
+/** A session that is not used for so long ends. */
+export const SESSION_IDLE_DAYS = 7;
+/** A session ends after so long, however much it is used. */
+export const SESSION_DAYS_MAX = 30;
+
+/** A session in force, and who acts in it, with the role of this moment. */
+export interface SessionAccess {
+  readonly sessionId: string;
+  readonly personId: string;
+  readonly email: string;
+  readonly name: string;
+  readonly role: LadderRole;
+  /** When it ends unless it is used: the earlier of its two ends. */
+  readonly expiresAt: string;
+}
+
+/**
+ * The session with this token, if it is in force by the database's clock: neither idle for too long
+ * nor too old, of a person who is not disabled. Index: `person_session_token_key`. Zero rows: none is.
+ */
+export async function findPersonSession(
+  sql: Sql,
+  token: string,
+): Promise<SessionAccess | undefined> {
+  const rows = await sql.$queryRaw<(Omit<SessionAccess, 'expiresAt'> & { expiresAt: Date })[]>`
+    select s.id::text as "sessionId", p.id::text as "personId", p.email, p.name, p.role,
+      least(s.expires_at, s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day') as "expiresAt"
+    from person_session s
+    join person p on p.id = s.person_id
+    where s.token = ${token} and p.disabled_at is null
+      and clock_timestamp() < s.expires_at
+      and clock_timestamp() < s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day'`;
+  const [row] = rows;
+  return row === undefined ? undefined : { ...row, expiresAt: row.expiresAt.toISOString() };
+}
+
+/** Which of these sessions are still in force, each with the role of its person at this moment. */
+export async function personSessionsInForce(
+  sql: Sql,
+  sessionIds: readonly string[],
+): Promise<Map<string, LadderRole>> {
+  const rows = await sql.$queryRaw<{ sessionId: string; role: LadderRole }[]>`
+    select s.id::text as "sessionId", p.role
+    from person_session s
+    join person p on p.id = s.person_id
+    where s.id = any(${[...sessionIds]}::uuid[]) and p.disabled_at is null
+      and clock_timestamp() < s.expires_at
+      and clock_timestamp() < s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day'`;
+  return new Map(rows.map((row) => [row.sessionId, row.role]));
+}
+
+/**
+ * Writes down that sessions were used, in one statement for all. Rows that another controller is
+ * writing are skipped. One that has ended stays as it is.
+ */
+export async function markSessionsSeen(sql: Sql, sessionIds: readonly string[]): Promise<void> {
+  await sql.$queryRaw<{ id: string }[]>`
+    with seen as materialized (
+      select s.id
+      from person_session s
+      where s.id = any(${[...sessionIds]}::uuid[])
+        and clock_timestamp() < s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day'
+      order by s.id
+      for no key update skip locked
+    )
+    update person_session s
+    set seen_at = clock_timestamp()
+    from seen
+    where s.id = seen.id
+    returning s.id::text`;
+}
+
+/** Ends every session of a person. Index: `person_session_person_id_idx`. @returns how many. */
+export async function endSessionsOf(sql: Sql, personId: string): Promise<number> {
+  const rows = await sql.$queryRaw<{ id: string }[]>`
+    delete from person_session s
+    where s.person_id = ${personId}::uuid
+    returning s.id::text`;
+  return rows.length;
+}
+
+/** Ends one session. Index: the primary key. @returns whether it was there. */
+export async function endSession(sql: Sql, sessionId: string): Promise<boolean> {
+  const rows = await sql.$queryRaw<{ id: string }[]>`
+    delete from person_session s
+    where s.id = ${sessionId}::uuid
+    returning s.id::text`;
+  return rows.length > 0;
+}
