@@ -8,10 +8,14 @@ let echo: Server;
 let proxy: FaultProxy;
 let client: Socket;
 let heard: string;
+/** What the echo has been sent. */
+let asked: string;
 
 beforeEach(async () => {
+  asked = '';
   echo = createServer((socket) => {
     socket.on('error', () => undefined);
+    socket.on('data', (chunk) => (asked += chunk.toString()));
     socket.pipe(socket);
   }).listen(0, '127.0.0.1');
   await once(echo, 'listening');
@@ -72,6 +76,20 @@ describe('the fault proxy', () => {
     await waitUntil(() => heard === 'late');
 
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(195);
+  });
+
+  test('holds answers back, on new connections too, and then gives them in order', async () => {
+    proxy.hold();
+    client.write('first ');
+    const late = await open();
+    late.write('held');
+    await waitUntil(() => asked.includes('first ') && asked.includes('held'));
+    expect(heard).toBe('');
+
+    proxy.heal();
+
+    expect(await waitUntil(() => heard.includes('held') && heard.includes('first '))).toBe(true);
+    late.destroy();
   });
 
   test('cuts every connection', async () => {

@@ -24,10 +24,12 @@ export interface FaultProxy {
   drop(...directions: Direction[]): void;
   /** Holds every byte back for so long before it is passed on. */
   delay(delayMs: number): void;
+  /** Holds answers back, also those of connections made from now on, until {@link FaultProxy.heal}. */
+  hold(): void;
   /** Resets every connection. */
   cut(): void;
   /**
-   * Ends dropping and delaying. Connections that lost bytes are reset: what comes after a hole in a
+   * Ends dropping, delaying and holding. Connections that lost bytes are reset: what comes after a hole in a
    * stream would be garbage, which no TCP hands out.
    */
   heal(): void;
@@ -48,6 +50,7 @@ export async function startFaultProxy(target: {
   const dropped = new Set<Direction>();
   let aim = target;
   let heldMs = 0;
+  let isHolding = false;
   let lostBytesCount = 0;
 
   const pass = (link: Link, direction: Direction, to: Socket) => (chunk: Buffer) => {
@@ -67,6 +70,8 @@ export async function startFaultProxy(target: {
     const far = connect(aim.port, aim.host);
     const link: Link = { sockets: [near, far], hasHole: false };
     links.add(link);
+    // Not read, so not passed on: what was held comes in order, and none of it is lost.
+    if (isHolding) far.pause();
     near.on('data', pass(link, 'up', far));
     far.on('data', pass(link, 'down', near));
     for (const [socket, other, direction] of [
@@ -115,12 +120,18 @@ export async function startFaultProxy(target: {
     delay(delayMs) {
       heldMs = delayMs;
     },
+    hold() {
+      isHolding = true;
+      for (const { sockets } of links) sockets[1].pause();
+    },
     cut() {
       reset(() => true);
     },
     heal() {
       dropped.clear();
       heldMs = 0;
+      isHolding = false;
+      for (const { sockets } of links) sockets[1].resume();
       reset(({ hasHole, sockets }) => hasHole || sockets.some((socket) => socket.destroyed));
     },
     async close() {
