@@ -1,0 +1,45 @@
+import { LeaseError } from '@leasehold/keys-core';
+import { expect, test } from 'vitest';
+import { readConfig } from './config.ts';
+
+test('without variables it is the console of a machine of one’s own', () => {
+  expect(readConfig({})).toEqual({
+    host: '127.0.0.1',
+    port: 4_601,
+    controllerUrl: new URL('http://127.0.0.1:4600'),
+    origin: 'http://localhost:4601',
+    logLevel: 'info',
+  });
+});
+
+test('the origin follows the port, unless it is said', () => {
+  expect(readConfig({ LEASEHOLD_CONSOLE_PORT: '8080' }).origin).toBe('http://localhost:8080');
+  expect(
+    readConfig({
+      LEASEHOLD_CONSOLE_PORT: '8080',
+      LEASEHOLD_CONSOLE_ORIGIN: 'https://Console.example.com',
+    }).origin,
+  ).toBe('https://console.example.com');
+});
+
+test('every bad value is reported at once, by its name and without its value', () => {
+  const bad = {
+    LEASEHOLD_CONSOLE_PORT: '99999',
+    LEASEHOLD_URL: 'postgresql://secret@x',
+    LEASEHOLD_CONSOLE_ORIGIN: 'https://console.example.com/path',
+    LEASEHOLD_LOG_LEVEL: 'loud',
+  };
+
+  let said = '';
+  try {
+    readConfig(bad);
+  } catch (error) {
+    said = (error as LeaseError).message;
+    expect((error as LeaseError).code).toBe('config.invalid');
+  }
+
+  for (const [name, value] of Object.entries(bad)) {
+    expect(said).toContain(`${name}: must be`);
+    expect(said).not.toContain(value);
+  }
+});

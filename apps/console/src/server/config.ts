@@ -1,0 +1,86 @@
+import { LeaseError } from '@leasehold/keys-core';
+import {
+  LOG_LEVELS,
+  parseEnvironment,
+  type Environment,
+  type LogLevel,
+} from '@leasehold/service-kit';
+import { z } from 'zod';
+
+/** What a console is started with; see the table of environment variables in the README. */
+export interface ConsoleConfig {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  /** Where the controller is, or what stands before several of them. */
+  readonly controllerUrl: URL;
+  /** What a browser calls this console by: cookies and sign-ins are of this origin. */
+  readonly origin: string;
+  readonly logLevel: LogLevel;
+}
+
+/** The one place where the console's process reads its environment. */
+export function processEnvironment(): Environment {
+  return process.env;
+}
+
+/** Next, React and what they load look at these when they are loaded, so this comes before. */
+export function setProductionMode(): void {
+  Object.assign(process.env, { NODE_ENV: 'production', NEXT_TELEMETRY_DISABLED: '1' });
+}
+
+const PORT_MAX = 65_535;
+const PROTOCOLS = ['http:', 'https:'];
+
+function isUrl(text: string): boolean {
+  return URL.canParse(text) && PROTOCOLS.includes(new URL(text).protocol);
+}
+
+function isOrigin(text: string): boolean {
+  return isUrl(text) && new URL(text).origin === text.toLowerCase();
+}
+
+const environmentSchema = z.object({
+  LEASEHOLD_HOST: z.string().default('127.0.0.1'),
+  LEASEHOLD_CONSOLE_PORT: z
+    .string()
+    .refine((text) => /^\d{1,5}$/u.test(text) && Number(text) <= PORT_MAX, {
+      error: `must be a whole number from 0 to ${String(PORT_MAX)}`,
+    })
+    .transform(Number)
+    .default(4_601),
+  LEASEHOLD_URL: z
+    .string()
+    .refine(isUrl, 'must be an http:// or https:// URL, of a controller')
+    .default('http://127.0.0.1:4600'),
+  LEASEHOLD_CONSOLE_ORIGIN: z
+    .string()
+    .refine(isOrigin, 'must be an origin, as in https://console.example.com: no path, no slash')
+    .optional(),
+  LEASEHOLD_LOG_LEVEL: z
+    .enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(', ')}` })
+    .default('info'),
+});
+
+/**
+ * The configuration that an environment describes.
+ * @throws {LeaseError} `config.invalid` that lists every problem at once, each by its variable.
+ */
+export function readConfig(environment: Environment): ConsoleConfig {
+  const parsed = parseEnvironment(environmentSchema, environment);
+  if (parsed.outcome === 'invalid') {
+    const list = parsed.problems.map((problem) => `  ${problem}`).join('\n');
+    throw new LeaseError('config.invalid', `The configuration is not valid:\n${list}`, {
+      details: { problems: parsed.problems },
+    });
+  }
+  const { values } = parsed;
+  const port = values.LEASEHOLD_CONSOLE_PORT;
+  return {
+    host: values.LEASEHOLD_HOST,
+    port,
+    controllerUrl: new URL(values.LEASEHOLD_URL),
+    origin: (values.LEASEHOLD_CONSOLE_ORIGIN ?? `http://localhost:${String(port)}`).toLowerCase(),
+    logLevel: values.LEASEHOLD_LOG_LEVEL,
+  };
+}

@@ -1,0 +1,148 @@
+import { once } from 'node:events';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { LeaseError } from '@leasehold/keys-core';
+import type { Logger } from '@leasehold/service-kit';
+import type { ConsoleConfig } from './config.ts';
+import { noteSource } from './forwarded-for.ts';
+import { createPassThrough } from './pass-through.ts';
+import { setCommonHeaders, setPageHeaders } from './security-headers.ts';
+
+/** What begins with these is the controller's. */
+const OF_THE_CONTROLLER = ['/trpc', '/api/auth', '/export'];
+
+/** Longer than any call of a page may take; a stream of events begins at once. */
+const ANSWER_TIMEOUT_MS = 30_000;
+/** What calls under way are left at the end. */
+const FINISH_MS_MAX = 2_000;
+
+/** A console that answers. */
+export interface ConsoleServer {
+  /** Where it listens. */
+  readonly url: string;
+  /** Stops accepting, lets calls under way finish for a moment, and closes everything. */
+  close(): Promise<void>;
+}
+
+export interface ConsoleServerOptions {
+  readonly config: Omit<ConsoleConfig, 'logLevel'>;
+  readonly log: Logger;
+  /** Answers everything that is neither the controller's nor ours: the pages. */
+  readonly pages: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  readonly answerTimeoutMs?: number | undefined;
+}
+
+/**
+ * Starts the console: the one origin that a browser speaks to.
+ * @throws {LeaseError} `config.invalid` when the address cannot be listened on.
+ */
+export async function startConsoleServer(options: ConsoleServerOptions): Promise<ConsoleServer> {
+  const { config, log, pages } = options;
+  const passThrough = createPassThrough({
+    controllerUrl: config.controllerUrl,
+    answerTimeoutMs: options.answerTimeoutMs ?? ANSWER_TIMEOUT_MS,
+    log,
+  });
+  const answer = listenerOf({ config, log, pages, pass: passThrough.handle });
+  const underWay = new Set<ServerResponse>();
+  let isClosing = false;
+  const server = createServer((request, response) => {
+    underWay.add(response);
+    response.once('close', () => {
+      underWay.delete(response);
+      closeIfQuiet();
+    });
+    answer(request, response);
+  });
+  const closeIfQuiet = (): void => {
+    // Connections that wait for a next request would keep the server for as long as they like.
+    if (isClosing && underWay.size === 0) server.closeAllConnections();
+  };
+  try {
+    server.listen(config.port, config.host);
+    await once(server, 'listening');
+  } catch (error) {
+    passThrough.close();
+    throw listenError(error, config);
+  }
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${String(port)}`,
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      passThrough.endStreams();
+      isClosing = true;
+      closeIfQuiet();
+      const cutOff = setTimeout(() => {
+        server.closeAllConnections();
+      }, FINISH_MS_MAX);
+      await closed;
+      clearTimeout(cutOff);
+      passThrough.close();
+    },
+  };
+}
+
+function listenerOf({
+  config,
+  log,
+  pages,
+  pass,
+}: Pick<ConsoleServerOptions, 'config' | 'log' | 'pages'> & {
+  pass: (request: IncomingMessage, response: ServerResponse) => void;
+}): RequestListener {
+  const isHttps = config.origin.startsWith('https:');
+  return (request, response) => {
+    setCommonHeaders(response, { isHttps });
+    noteSource(request);
+    const path = pathnameOf(request);
+    if (path === '/healthz') {
+      answerHealth(response);
+    } else if (OF_THE_CONTROLLER.some((root) => path === root || path.startsWith(`${root}/`))) {
+      pass(request, response);
+    } else {
+      setPageHeaders(request, response);
+      pages(request, response).catch((error: unknown) => {
+        log.error({ err: error, path }, 'page failed');
+        if (response.headersSent) response.destroy();
+        else response.writeHead(500).end('The page could not be made.');
+      });
+    }
+  };
+}
+
+function pathnameOf(request: IncomingMessage): string {
+  return (request.url ?? '/').split(/[?#]/u, 1)[0] ?? '/';
+}
+
+/** The console answers. Whether the controller does is the controller's to say. */
+function answerHealth(response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+  response.end('{"status":"ok"}');
+}
+
+function listenError(error: unknown, config: { host: string; port: number }): unknown {
+  const { code } = error as NodeJS.ErrnoException;
+  const where = `${config.host}:${String(config.port)}`;
+  if (code === 'EADDRINUSE') {
+    return new LeaseError(
+      'config.invalid',
+      `${where} is in use: set LEASEHOLD_CONSOLE_PORT to another port.`,
+      { cause: error },
+    );
+  }
+  if (code === 'EACCES' || code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+    return new LeaseError(
+      'config.invalid',
+      `${where} cannot be listened on: check LEASEHOLD_HOST and LEASEHOLD_CONSOLE_PORT.`,
+      { cause: error },
+    );
+  }
+  return error;
+}

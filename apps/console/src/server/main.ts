@@ -1,0 +1,55 @@
+/**
+ * The console's process: a small server around the pages, which passes what is the controller's on
+ * to it, until a signal ends it or the process that started it is gone.
+ */
+import { fileURLToPath } from 'node:url';
+import { LeaseError } from '@leasehold/keys-core';
+import { createLogger, createShutdown } from '@leasehold/service-kit';
+import { processEnvironment, readConfig, setProductionMode } from './config.ts';
+import { startConsoleServer } from './console-server.ts';
+import { preparePages } from './pages.ts';
+
+/** How long everything may take to end, before the process ends without. */
+const STOP_MS_MAX = 10_000;
+
+/** The folder of the console, from its built file `dist/main.mjs`. */
+const FOLDER = fileURLToPath(new URL('..', import.meta.url));
+
+async function main(): Promise<void> {
+  const config = readConfig(processEnvironment());
+  const log = createLogger({ name: 'console', level: config.logLevel });
+  const shutdown = createShutdown({
+    timeLimitMs: STOP_MS_MAX,
+    onBegin: (reason) => {
+      log.info({ reason }, 'stopping');
+    },
+    onProblem: (step, error) => {
+      log.error({ step, err: error }, 'stopping');
+    },
+  });
+  shutdown.listen();
+  try {
+    setProductionMode();
+    const pages = await preparePages(FOLDER);
+    shutdown.add('pages', () => pages.close());
+    const server = await startConsoleServer({ config, log, pages: pages.handle });
+    shutdown.add('server', () => server.close());
+    const { url } = server;
+    log.info(
+      { url, origin: config.origin, controller: config.controllerUrl.origin },
+      'console answers',
+    );
+    if (!shutdown.begun) process.send?.({ type: 'ready', url });
+  } catch (error) {
+    await shutdown.run('the start failed');
+    throw error;
+  }
+}
+
+main().catch((error: unknown) => {
+  // Configuration problems are told plainly: whoever reads this started it by hand or from a unit.
+  const text =
+    error instanceof LeaseError ? error.message : String((error as Error).stack ?? error);
+  process.stderr.write(`${text}\n`);
+  process.exit(1);
+});

@@ -1,0 +1,298 @@
+import { once } from 'node:events';
+import { createServer, request as send, type RequestListener, type Server } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
+import { createLogger } from '@leasehold/service-kit';
+import { freePort, waitUntil } from '@leasehold/testing/stack';
+import { expect, onTestFinished, test } from 'vitest';
+import { startConsoleServer } from './console-server.ts';
+
+interface Asked {
+  readonly method: string | undefined;
+  readonly url: string | undefined;
+  readonly headers: NodeJS.Dict<string | string[]>;
+  body: string;
+  isOver: boolean;
+}
+
+/** A server in the controller's place that remembers what it is asked. */
+async function startUpstream(answer: RequestListener): Promise<{ url: URL; asked: Asked[] }> {
+  const asked: Asked[] = [];
+  const server = createServer((request, response) => {
+    const { method, url, headers } = request;
+    const entry = { method, url, headers, body: '', isOver: false };
+    asked.push(entry);
+    request.setEncoding('utf8').on('data', (text: string) => {
+      entry.body += text;
+    });
+    response.once('close', () => {
+      entry.isOver = true;
+    });
+    answer(request, response);
+  });
+  await listen(server);
+  return { url: urlOf(server), asked };
+}
+
+async function listen(server: Server): Promise<void> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+}
+
+function urlOf(server: Server): URL {
+  return new URL(`http://127.0.0.1:${String((server.address() as AddressInfo).port)}`);
+}
+
+async function startConsole(controllerUrl: URL, origin = 'http://localhost:4601'): Promise<string> {
+  const { url, close } = await startConsoleServer({
+    config: { host: '127.0.0.1', port: 0, controllerUrl, origin },
+    log: createLogger({ name: 'console', level: 'silent' }),
+    answerTimeoutMs: 500,
+    pages: (request, response) => {
+      response.end(`page, policy ${request.headers['content-security-policy'] ?? 'none'}`);
+      return Promise.resolve();
+    },
+  });
+  onTestFinished(close);
+  return url;
+}
+
+test('a call reaches the controller as it was made, and its answer comes back whole', async () => {
+  const upstream = await startUpstream((request, response) => {
+    request.once('end', () => {
+      response.writeHead(418, { 'set-cookie': ['a=1', 'b=2'], 'x-answer': 'yes' }).end('said');
+    });
+  });
+  const url = await startConsole(upstream.url);
+
+  const answer = await fetch(`${url}/trpc/keys.revoke?x=%2F..`, {
+    method: 'POST',
+    headers: { cookie: 's=1', origin: 'http://localhost:4601', 'x-leasehold-csrf': 't' },
+    body: '{"a":1}',
+  });
+
+  expect(answer.status).toBe(418);
+  expect(answer.headers.getSetCookie()).toEqual(['a=1', 'b=2']);
+  expect(await answer.text()).toBe('said');
+  expect(upstream.asked).toMatchObject([
+    {
+      method: 'POST',
+      url: '/trpc/keys.revoke?x=%2F..',
+      body: '{"a":1}',
+      headers: {
+        cookie: 's=1',
+        origin: 'http://localhost:4601',
+        'x-leasehold-csrf': 't',
+        host: upstream.url.host,
+      },
+    },
+  ]);
+});
+
+test('only what is below /trpc, /api/auth and /export is passed on', async () => {
+  const upstream = await startUpstream((_request, response) => response.end('controller'));
+  const url = await startConsole(upstream.url);
+  const answerOf = async (path: string): Promise<string> => (await fetch(`${url}${path}`)).text();
+
+  for (const path of ['/trpc', '/trpc/a?b', '/api/auth/session', '/export/keys.csv']) {
+    expect(await answerOf(path)).toBe('controller');
+  }
+  for (const path of ['/', '/trpcs', '/api/other', '/metrics', '/exports/x', '/keys?/trpc']) {
+    expect(await answerOf(path)).toContain('page');
+  }
+  expect(await answerOf('/healthz')).toBe('{"status":"ok"}');
+});
+
+test.each(['//another.example/trpc', '/trpc/../metrics'])(
+  'a path cannot lead out of what is passed on: %s',
+  async (path) => {
+    const upstream = await startUpstream((_request, response) => response.end());
+    const url = new URL(await startConsole(upstream.url));
+
+    const request = send({ host: url.hostname, port: url.port, path }).end();
+    await once(request, 'response');
+
+    expect(upstream.asked.map((asked) => asked.url)).toEqual(path.startsWith('//') ? [] : [path]);
+  },
+);
+
+test('the address of the caller is put behind what the request says of it', async () => {
+  const upstream = await startUpstream((_request, response) => response.end());
+  const url = await startConsole(upstream.url);
+
+  await fetch(`${url}/trpc/a`);
+  await fetch(`${url}/trpc/a`, {
+    headers: {
+      'x-forwarded-for': '203.0.113.7',
+      forwarded: 'for=1.1.1.1',
+      'x-forwarded-host': 'h',
+    },
+  });
+
+  expect(upstream.asked.map((asked) => asked.headers['x-forwarded-for'])).toEqual([
+    '127.0.0.1',
+    '203.0.113.7, 127.0.0.1',
+  ]);
+  expect(upstream.asked[1]?.headers).not.toHaveProperty('forwarded');
+  expect(upstream.asked[1]?.headers).not.toHaveProperty('x-forwarded-host');
+});
+
+test('each event reaches the reader when it happens', async () => {
+  let say: (text: string) => void = () => undefined;
+  const upstream = await startUpstream((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.flushHeaders();
+    say = (text) => response.write(text);
+  });
+  const url = await startConsole(upstream.url);
+
+  const answer = await fetch(`${url}/trpc/events.follow`);
+  const reader = answer.body?.getReader();
+  for (const text of ['data: 1\n\n', 'data: 2\n\n']) {
+    say(text);
+    const { value } = (await reader?.read()) ?? {};
+    expect(new TextDecoder().decode(value)).toBe(text);
+  }
+  await reader?.cancel();
+});
+
+test('who goes away ends the request at the controller', async () => {
+  const upstream = await startUpstream((_request, response) => response.flushHeaders());
+  const url = await startConsole(upstream.url);
+  const gone = new AbortController();
+
+  await fetch(`${url}/trpc/events.follow`, { signal: gone.signal });
+  gone.abort();
+
+  await waitUntil(() => upstream.asked[0]?.isOver === true);
+  expect(upstream.asked).toHaveLength(1);
+});
+
+test('an answer that breaks off is broken off, and does not look like a whole one', async () => {
+  const upstream = await startUpstream((_request, response) => {
+    response.write('half');
+    setImmediate(() => response.destroy());
+  });
+  const url = await startConsole(upstream.url);
+
+  const answer = await fetch(`${url}/export/keys.json`);
+
+  await expect(answer.text()).rejects.toThrow();
+});
+
+test('a controller that is not there is said in the shape of its own errors; pages still load', async () => {
+  const url = await startConsole(new URL(`http://127.0.0.1:${String(await freePort())}`));
+
+  const answer = await fetch(`${url}/trpc/keys.list`);
+
+  expect(answer.status).toBe(503);
+  expect(await answer.json()).toMatchObject({
+    error: {
+      message: 'The console cannot reach the controller: nothing was sent.',
+      code: -32_603,
+      data: { leaseholdCode: 'request.unreachable', retryable: true, httpStatus: 503 },
+    },
+  });
+  expect((await fetch(`${url}/keys`)).status).toBe(200);
+});
+
+test.each([
+  ['breaks off', (request: Parameters<RequestListener>[0]): unknown => request.socket.destroy()],
+  ['is silent for too long', (): unknown => undefined],
+])('of a controller that %s nobody says that nothing was done', async (_name, behave) => {
+  const upstream = await startUpstream((request) => {
+    behave(request);
+  });
+  const url = await startConsole(upstream.url);
+
+  const answer = await fetch(`${url}/trpc/keys.revoke`, { method: 'POST', body: '{}' });
+
+  expect(answer.status).toBe(503);
+  expect(await answer.json()).toMatchObject({
+    error: { data: { leaseholdCode: 'request.outcome_unknown', retryable: true } },
+  });
+});
+
+test('a body of unknown length cannot be taken for a second request', async () => {
+  const upstream = await startUpstream((request, response) => {
+    request.once('end', () => response.end('ok'));
+  });
+  const url = new URL(await startConsole(upstream.url));
+  const hidden = 'GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n';
+
+  const socket = connect(Number(url.port), url.hostname);
+  onTestFinished(() => void socket.destroy());
+  socket.write(
+    'GET /trpc/a HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n' +
+      `${hidden.length.toString(16)}\r\n${hidden}\r\n0\r\n\r\n`,
+  );
+  const [answer] = (await once(socket, 'data')) as [Buffer];
+
+  expect(answer.toString()).toContain('200 OK');
+  expect(upstream.asked).toMatchObject([{ url: '/trpc/a', body: hidden }]);
+});
+
+test('a request for another protocol is passed on without it', async () => {
+  const upstream = await startUpstream((_request, response) => response.end('plain'));
+  const url = await startConsole(upstream.url);
+
+  const request = send(`${url}/trpc`, {
+    headers: { connection: 'Upgrade, X-Mine', upgrade: 'websocket', 'x-mine': '1' },
+  }).end();
+  const [answer] = (await once(request, 'response')) as [{ statusCode: number }];
+
+  expect(answer.statusCode).toBe(200);
+  expect(upstream.asked[0]?.headers).not.toHaveProperty('upgrade');
+  expect(upstream.asked[0]?.headers).not.toHaveProperty('x-mine');
+});
+
+test('each page has a policy of its own, that Next is told too', async () => {
+  const url = await startConsole(new URL('http://127.0.0.1:9'), 'https://console.example');
+
+  const [first, second] = [await fetch(`${url}/`), await fetch(`${url}/`)];
+  const policy = first.headers.get('content-security-policy') ?? '';
+
+  expect(policy).toMatch(/script-src 'self' 'nonce-[\w+/=]{24}'/u);
+  expect(policy).toContain("frame-ancestors 'none'");
+  expect(policy).toContain("connect-src 'self'");
+  expect(await first.text()).toBe(`page, policy ${policy}`);
+  expect(second.headers.get('content-security-policy')).not.toBe(policy);
+  expect(Object.fromEntries(first.headers)).toMatchObject({
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'same-origin',
+    'x-frame-options': 'DENY',
+    'strict-transport-security': 'max-age=31536000',
+  });
+});
+
+test('the end of the console ends its streams and lets a call finish', async () => {
+  const upstream = await startUpstream((request, response) => {
+    if (request.url === '/trpc/stream') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+    } else {
+      setTimeout(() => response.end('late'), 100);
+    }
+  });
+  const server = await startConsoleServer({
+    config: {
+      host: '127.0.0.1',
+      port: 0,
+      controllerUrl: upstream.url,
+      origin: 'http://localhost:4601',
+    },
+    log: createLogger({ name: 'console', level: 'silent' }),
+    pages: () => Promise.resolve(),
+  });
+  const stream = await fetch(`${server.url}/trpc/stream`);
+  const call = fetch(`${server.url}/trpc/call`);
+  await waitUntil(() => upstream.asked.length === 2);
+
+  const closed = server.close();
+
+  await expect(stream.text()).rejects.toThrow();
+  expect(await (await call).text()).toBe('late');
+  await closed;
+});
