@@ -2,7 +2,13 @@ import js from '@eslint/js';
 import nx from '@nx/eslint-plugin';
 import tseslint from 'typescript-eslint';
 
-const TESTS = ['**/*.test.ts', '**/*-for-test.ts', '**/testing/**', 'libs/testing/**'];
+const TESTS = [
+  '**/*.test.ts',
+  '**/*-for-test.ts',
+  '**/testing/**',
+  'libs/testing/**',
+  'e2e/**/*.ts',
+];
 
 /** Which kind of project, in which scope, may depend on which. All that match must allow it. */
 const DEPENDENCIES = {
@@ -12,6 +18,7 @@ const DEPENDENCIES = {
   'type:client': ['type:client', 'type:api', 'type:domain', 'type:util'],
   'type:testing': ['type:testing', 'type:client', 'type:api', 'type:domain', 'type:util'],
   'type:app': ['type:client', 'type:api', 'type:domain', 'type:util'],
+  'type:e2e': ['type:testing', 'type:client', 'type:api', 'type:domain', 'type:util'],
   'scope:kit': ['scope:kit'],
   'scope:core': ['scope:core', 'scope:kit'],
   'scope:api': ['scope:api', 'scope:core', 'scope:kit'],
@@ -19,6 +26,7 @@ const DEPENDENCIES = {
   'scope:test': ['scope:test', 'scope:client', 'scope:api', 'scope:core', 'scope:kit'],
   'scope:controller': ['scope:api', 'scope:core', 'scope:kit'],
   'scope:drone': ['scope:client', 'scope:api', 'scope:core', 'scope:kit'],
+  'scope:e2e': ['scope:test', 'scope:client', 'scope:api', 'scope:core', 'scope:kit'],
   'scope:cli': ['scope:client', 'scope:api', 'scope:core', 'scope:kit'],
 };
 
@@ -100,6 +108,10 @@ const UNSAFE_SQL = {
 const DEFAULT_EXPORT = {
   selector: 'ExportDefaultDeclaration',
   message: 'Export by name, so that it is called the same everywhere.',
+};
+const WAIT_FOR_TIMEOUT = {
+  selector: 'MemberExpression[property.name="waitForTimeout"]',
+  message: 'Wait for what is to happen, not for time to pass.',
 };
 const NEW_DATE = {
   selector: 'NewExpression[callee.name="Date"][arguments.length=0]',
@@ -244,6 +256,14 @@ export default tseslint.config(
       'no-restricted-syntax': ['error', UNSAFE_SQL, DEFAULT_EXPORT],
       'max-lines-per-function': 'off',
       'no-console': 'off',
+    },
+  },
+  {
+    files: ['e2e/**/*.ts'],
+    rules: {
+      'no-restricted-syntax': ['error', UNSAFE_SQL, DEFAULT_EXPORT, WAIT_FOR_TIMEOUT],
+      // A fixture of Playwright that needs no other one is written so.
+      'no-empty-pattern': 'off',
     },
   },
   {
