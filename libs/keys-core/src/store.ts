@@ -30,6 +30,46 @@ export {
   type AdminSignIn,
 } from './store/access/first-admin.ts';
 export {
+  acceptInvitation,
+  INVITATION_DAYS,
+  invitePerson,
+  isInvitationOpen,
+  newInvitationSecret,
+} from './store/access/invitations.ts';
+export {
+  hashPassword,
+  newPassword,
+  PASSWORD_LENGTH,
+  verifyPassword,
+} from './store/access/password.ts';
+export {
+  changeRole,
+  disablePerson,
+  enablePerson,
+  readForRefusal,
+  recordSignIn,
+} from './store/access/people-changes.ts';
+export { removeOldPeopleRows } from './store/access/people-retention.ts';
+export { listPeople, readPerson, type PersonRow } from './store/access/people.ts';
+export { readPasswordHash, replacePassword, setPassword } from './store/access/person-passwords.ts';
+export {
+  endSession,
+  endSessionsOf,
+  personSessionsInForce,
+  SESSION_DAYS_MAX,
+  type SessionAccess,
+} from './store/access/person-sessions.ts';
+export {
+  createSessionAuthority,
+  PEOPLE_TOPIC,
+  type SessionAuthority,
+} from './store/access/session-authority.ts';
+export {
+  countSignInTry,
+  forgetSignInFailures,
+  type SignInTry,
+} from './store/access/sign-in-failures.ts';
+export {
   createTokenAuthority,
   TOKENS_TOPIC,
   type TokenAuthority,
@@ -100,3 +140,24 @@ export {
   migrationStatus,
   type MigrationStatus,
 } from './store/migrate.ts';
+export {
+  DURATION_PLACES,
+  mergedCounts,
+  percentileMs,
+  placeOfDuration,
+} from './store/stats/histogram.ts';
+export { createEventRollup, type EventRollup } from './store/stats/event-rollup.ts';
+export {
+  countLiveBackends,
+  countResources,
+  readMostWaitedFor,
+  type ResourceCounts,
+} from './store/stats/resource-counts.ts';
+export {
+  addToBuckets,
+  readSeries,
+  removeOldBuckets,
+  STATS_BUCKET_MS,
+  type StatsCounts,
+  type StatsStep,
+} from './store/stats/stats-buckets.ts';

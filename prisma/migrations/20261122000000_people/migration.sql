@@ -11,6 +11,7 @@ CREATE TABLE "person" (
   "role" TEXT NOT NULL DEFAULT 'viewer',
   "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT clock_timestamp(),
   "updated_at" TIMESTAMPTZ(3) NOT NULL DEFAULT clock_timestamp(),
+  "joined_at" TIMESTAMPTZ(3),
   "disabled_at" TIMESTAMPTZ(3),
   "last_sign_in_at" TIMESTAMPTZ(3),
   "invited_by" TEXT,
@@ -97,6 +98,7 @@ COMMENT ON COLUMN "person"."email" IS 'In lower case: compared without regard to
 COMMENT ON COLUMN "person"."email_verified" IS 'Whether an identity provider has vouched for the address.';
 COMMENT ON COLUMN "person"."image" IS 'Of better-auth; not used.';
 COMMENT ON COLUMN "person"."role" IS 'What the person may do, at this moment: sessions hold no copy.';
+COMMENT ON COLUMN "person"."joined_at" IS 'Since when the person has a way to sign in; null while invited.';
 COMMENT ON COLUMN "person"."disabled_at" IS 'Since when the person may not sign in, and no session of theirs counts.';
 COMMENT ON COLUMN "person"."invited_by" IS 'The actor who invited the person; null for one made with the command line.';
 COMMENT ON COLUMN "person"."invitation_hash" IS 'SHA-256 of the secret of the one-time link; null once it was used or replaced.';

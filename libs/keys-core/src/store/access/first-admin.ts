@@ -3,6 +3,7 @@ import type { PrismaClient } from '../generated/client.ts';
 import type { Sql } from '../rows.ts';
 import { writeAudit } from './audit.ts';
 import { hashPassword, newPassword } from './password.ts';
+import { setPassword } from './person-passwords.ts';
 import { endSessionsOf } from './person-sessions.ts';
 import { forgetSignInFailures } from './sign-in-failures.ts';
 
@@ -80,8 +81,7 @@ async function hasActiveAdmin(sql: Sql): Promise<boolean> {
   const rows = await sql.$queryRaw<{ id: string }[]>`
     select p.id::text
     from person p
-    where p.role = 'admin' and p.disabled_at is null
-      and exists (select 1 from person_account a where a.person_id = p.id)
+    where p.role = 'admin' and p.disabled_at is null and p.joined_at is not null
     limit 1`;
   return rows.length > 0;
 }
@@ -95,12 +95,11 @@ async function insertFirstAdmin(
   input: { email: string; name: string },
 ): Promise<string | undefined> {
   const rows = await sql.$queryRaw<{ id: string }[]>`
-    insert into person (id, email, name, role)
-    select ${randomUUID()}::uuid, ${input.email}, ${input.name}, 'admin'
+    insert into person (id, email, name, role, joined_at)
+    select ${randomUUID()}::uuid, ${input.email}, ${input.name}, 'admin', clock_timestamp()
     where not exists (
       select 1 from person p
-      where p.role = 'admin' and p.disabled_at is null
-        and exists (select 1 from person_account a where a.person_id = p.id)
+      where p.role = 'admin' and p.disabled_at is null and p.joined_at is not null
     )
     on conflict (email) do nothing
     returning id::text`;
@@ -113,11 +112,14 @@ async function upsertAdmin(
   input: { email: string; name: string | null },
 ): Promise<{ personId: string; isNew: boolean }> {
   const rows = await sql.$queryRaw<{ personId: string; isNew: boolean }[]>`
-    insert into person as p (id, email, name, role)
-    values (${randomUUID()}::uuid, ${input.email}, ${input.name ?? input.email}, 'admin')
+    insert into person as p (id, email, name, role, joined_at)
+    values (
+      ${randomUUID()}::uuid, ${input.email}, ${input.name ?? input.email}, 'admin', clock_timestamp()
+    )
     on conflict (email) do update
     set role = 'admin',
       name = coalesce(${input.name}, p.name),
+      joined_at = coalesce(p.joined_at, clock_timestamp()),
       disabled_at = null,
       invitation_hash = null,
       invitation_expires_at = null,
@@ -126,17 +128,4 @@ async function upsertAdmin(
   const [row] = rows;
   if (row === undefined) throw new Error('a person was neither made nor changed');
   return row;
-}
-
-/**
- * The password of a person from now on, in a hash of {@link hashPassword}.
- * Index: `person_account_provider_id_account_id_key`. Always one row.
- */
-export async function setPassword(sql: Sql, personId: string, passwordHash: string): Promise<void> {
-  await sql.$queryRaw<{ id: string }[]>`
-    insert into person_account (id, person_id, provider_id, account_id, password)
-    values (${randomUUID()}::uuid, ${personId}::uuid, 'credential', ${personId}, ${passwordHash})
-    on conflict (provider_id, account_id) do update
-    set password = excluded.password, updated_at = clock_timestamp()
-    returning id::text`;
 }

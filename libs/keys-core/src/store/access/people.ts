@@ -1,0 +1,106 @@
+import { LeaseError } from '../../kernel/errors.ts';
+import type { LadderRole } from '../../kernel/roles.ts';
+import { decodeCursor, invalidCursor, pageOf } from '../page-cursor.ts';
+import { isPageInstant } from '../page-instant.ts';
+import type { Sql } from '../rows.ts';
+import { SESSION_IDLE_DAYS } from './person-sessions.ts';
+
+/** What the table says of a person, for those who administer. */
+export interface PersonRow {
+  readonly personId: string;
+  readonly email: string;
+  readonly name: string;
+  readonly role: LadderRole;
+  readonly status: 'invited' | 'active' | 'disabled';
+  readonly signInMethods: ('password' | 'oidc')[];
+  readonly lockedUntil: string | null;
+  readonly createdAt: string;
+  readonly lastSignInAt: string | null;
+  readonly sessionCount: number;
+}
+
+type RawPerson = Omit<PersonRow, 'lockedUntil' | 'createdAt' | 'lastSignInAt'> & {
+  readonly lockedUntil: Date | null;
+  readonly createdAt: Date;
+  readonly lastSignInAt: Date | null;
+};
+
+function personRow(row: RawPerson): PersonRow {
+  return {
+    ...row,
+    lockedUntil: row.lockedUntil?.toISOString() ?? null,
+    createdAt: row.createdAt.toISOString(),
+    lastSignInAt: row.lastSignInAt?.toISOString() ?? null,
+  };
+}
+
+const ID_FORM = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u;
+
+function placeOf(cursor: string): [createdAt: string, id: string] {
+  const [createdAt = '', id = ''] = decodeCursor(cursor, 2);
+  if (!isPageInstant(createdAt) || !ID_FORM.test(id)) throw invalidCursor();
+  return [createdAt, id];
+}
+
+/**
+ * People, newest first, or one of them. Indexes: `person_created_at_idx`; for each person on the page
+ * `person_account_person_id_idx`, `person_session_person_id_idx` and the key of `sign_in_failure`.
+ */
+async function readPeople(
+  sql: Sql,
+  input: {
+    readonly personId: string | null;
+    readonly after: readonly [string, string] | null;
+    readonly limit: number;
+  },
+): Promise<PersonRow[]> {
+  const [afterAt, afterId] = input.after ?? [null, null];
+  const rows = await sql.$queryRaw<RawPerson[]>`
+    select p.id::text as "personId", p.email, p.name, p.role,
+      case when p.disabled_at is not null then 'disabled'
+        when p.joined_at is null then 'invited'
+        else 'active' end as status,
+      array(
+        select distinct case a.provider_id when 'credential' then 'password' else a.provider_id end
+        from person_account a
+        where a.person_id = p.id
+        order by 1
+      ) as "signInMethods",
+      (
+        select f.locked_until
+        from sign_in_failure f
+        where f.email_hash = encode(sha256(convert_to(p.email, 'UTF8')), 'hex') collate "C"
+          and clock_timestamp() < f.locked_until
+      ) as "lockedUntil",
+      p.created_at as "createdAt", p.last_sign_in_at as "lastSignInAt",
+      (
+        select count(*)::int
+        from person_session s
+        where s.person_id = p.id and clock_timestamp() < s.expires_at
+          and clock_timestamp() < s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day'
+      ) as "sessionCount"
+    from person p
+    where (${input.personId}::uuid is null or p.id = ${input.personId}::uuid)
+      and (${afterAt}::timestamptz is null
+        or (p.created_at, p.id) < (${afterAt}::timestamptz, ${afterId}::uuid))
+    order by p.created_at desc, p.id desc
+    limit ${input.limit}`;
+  return rows.map(personRow);
+}
+
+/** People, newest first. */
+export async function listPeople(
+  sql: Sql,
+  input: { readonly cursor?: string | undefined; readonly limit: number },
+): Promise<{ items: PersonRow[]; nextCursor: string | null }> {
+  const after = input.cursor === undefined ? null : placeOf(input.cursor);
+  const rows = await readPeople(sql, { personId: null, after, limit: input.limit + 1 });
+  return pageOf(rows, input.limit, (person) => [person.createdAt, person.personId]);
+}
+
+/** @throws {LeaseError} `person.not_found`. */
+export async function readPerson(sql: Sql, personId: string): Promise<PersonRow> {
+  const [person] = await readPeople(sql, { personId, after: null, limit: 1 });
+  if (person === undefined) throw new LeaseError('person.not_found');
+  return person;
+}
