@@ -1,4 +1,4 @@
-import { LeaseError } from '@leasehold/keys-core';
+import type { LeaseError } from '@leasehold/keys-core';
 import { expect, test } from 'vitest';
 import { readConfig } from './config.ts';
 

@@ -5,7 +5,7 @@ import { LeaseError } from '@leasehold/keys-core';
 
 /** The built pages, ready to be served. */
 export interface Pages {
-  handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   close(): Promise<void>;
 }
 

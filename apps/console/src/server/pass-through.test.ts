@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { createServer, request as send, type RequestListener, type Server } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { createLogger } from '@leasehold/service-kit';
-import { freePort, waitUntil } from '@leasehold/testing/stack';
 import { expect, onTestFinished, test } from 'vitest';
 import { startConsoleServer } from './console-server.ts';
 
@@ -47,17 +46,17 @@ function urlOf(server: Server): URL {
 }
 
 async function startConsole(controllerUrl: URL, origin = 'http://localhost:4601'): Promise<string> {
-  const { url, close } = await startConsoleServer({
+  const server = await startConsoleServer({
     config: { host: '127.0.0.1', port: 0, controllerUrl, origin },
     log: createLogger({ name: 'console', level: 'silent' }),
     answerTimeoutMs: 500,
     pages: (request, response) => {
-      response.end(`page, policy ${request.headers['content-security-policy'] ?? 'none'}`);
+      response.end(`page, policy ${String(request.headers['content-security-policy'])}`);
       return Promise.resolve();
     },
   });
-  onTestFinished(close);
-  return url;
+  onTestFinished(() => server.close());
+  return server.url;
 }
 
 test('a call reaches the controller as it was made, and its answer comes back whole', async () => {
@@ -167,7 +166,7 @@ test('who goes away ends the request at the controller', async () => {
   await fetch(`${url}/trpc/events.follow`, { signal: gone.signal });
   gone.abort();
 
-  await waitUntil(() => upstream.asked[0]?.isOver === true);
+  await expect.poll(() => upstream.asked[0]?.isOver).toBe(true);
   expect(upstream.asked).toHaveLength(1);
 });
 
@@ -184,7 +183,11 @@ test('an answer that breaks off is broken off, and does not look like a whole on
 });
 
 test('a controller that is not there is said in the shape of its own errors; pages still load', async () => {
-  const url = await startConsole(new URL(`http://127.0.0.1:${String(await freePort())}`));
+  const gone = createServer().listen(0, '127.0.0.1');
+  await once(gone, 'listening');
+  const url = await startConsole(urlOf(gone));
+  gone.close();
+  await once(gone, 'close');
 
   const answer = await fetch(`${url}/trpc/keys.list`);
 
@@ -288,7 +291,7 @@ test('the end of the console ends its streams and lets a call finish', async () 
   });
   const stream = await fetch(`${server.url}/trpc/stream`);
   const call = fetch(`${server.url}/trpc/call`);
-  await waitUntil(() => upstream.asked.length === 2);
+  await expect.poll(() => upstream.asked.length).toBe(2);
 
   const closed = server.close();
 

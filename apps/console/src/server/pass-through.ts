@@ -32,7 +32,7 @@ export interface PassThroughOptions {
 }
 
 export interface PassThrough {
-  handle(request: IncomingMessage, response: ServerResponse): void;
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   /** Ends every stream of events: whoever reads one asks again, and finds the next console. */
   endStreams(): void;
   /** Closes the connections to the controller that are kept for later. */
