@@ -1,5 +1,8 @@
 import js from '@eslint/js';
+import next from '@next/eslint-plugin-next';
 import nx from '@nx/eslint-plugin';
+import jsxA11y from 'eslint-plugin-jsx-a11y';
+import reactHooks from 'eslint-plugin-react-hooks';
 import tseslint from 'typescript-eslint';
 
 const TESTS = [
@@ -7,7 +10,8 @@ const TESTS = [
   '**/*-for-test.ts',
   '**/testing/**',
   'libs/testing/**',
-  'e2e/**/*.ts',
+  'e2e/!(*.config).ts',
+  'e2e/*/**/*.ts',
 ];
 
 /** Which kind of project, in which scope, may depend on which. All that match must allow it. */
@@ -28,6 +32,9 @@ const DEPENDENCIES = {
   'scope:drone': ['scope:client', 'scope:api', 'scope:core', 'scope:kit'],
   'scope:e2e': ['scope:test', 'scope:client', 'scope:api', 'scope:core', 'scope:kit'],
   'scope:cli': ['scope:client', 'scope:api', 'scope:core', 'scope:kit'],
+  'scope:console': ['scope:api', 'scope:core', 'scope:kit'],
+  'type:e2e': ['type:testing', 'type:client', 'type:api', 'type:domain', 'type:util'],
+  'scope:e2e': ['scope:test', 'scope:client', 'scope:api', 'scope:core', 'scope:kit'],
 };
 
 const BANNED_EXTERNALS = {
@@ -36,6 +43,7 @@ const BANNED_EXTERNALS = {
   'type:api': ['@prisma/*', 'pg', 'next', 'react'],
   'type:client': ['@prisma/*', 'pg', 'fastify'],
   'scope:drone': ['@prisma/*', 'pg'],
+  'scope:console': ['@prisma/*', 'pg', 'fastify'],
 };
 
 /** Tests may use what tests share, and speak to what they test from outside. */
@@ -134,6 +142,8 @@ export default tseslint.config(
     ignores: [
       '**/dist/**',
       '**/node_modules/**',
+      '**/.next/**',
+      '**/next-env.d.ts',
       'libs/keys-core/src/store/generated/**',
       '.nx/**',
     ],
@@ -141,7 +151,7 @@ export default tseslint.config(
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
   js.configs.recommended,
   {
-    files: ['**/*.ts'],
+    files: ['**/*.ts', '**/*.tsx'],
     extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
     plugins: { '@nx': nx },
     languageOptions: {
@@ -229,6 +239,45 @@ export default tseslint.config(
     rules: noImportsOf([TRPC_ERROR], [DATABASE, TESTING, ...STORE]),
   },
   {
+    files: ['apps/console/**/*.{ts,tsx}'],
+    plugins: {
+      'react-hooks': reactHooks,
+      'jsx-a11y': jsxA11y,
+      '@next/next': next,
+    },
+    settings: { next: { rootDir: 'apps/console' } },
+    rules: {
+      ...noImportsOf(
+        [TRPC_ERROR],
+        [
+          DATABASE,
+          TESTING,
+          ...STORE,
+          {
+            regex: '^@leasehold/api$',
+            allowTypeImports: true,
+            message: 'A page takes values from the contract alone: the routers stay in the controller.',
+          },
+        ],
+      ),
+      'react-hooks/rules-of-hooks': 'error',
+      'react-hooks/exhaustive-deps': 'error',
+      ...jsxA11y.flatConfigs.recommended.rules,
+      // A region that scrolls must be reachable by keyboard, and what has a tooltip too.
+      'jsx-a11y/no-noninteractive-tabindex': 'off',
+      ...next.configs.recommended.rules,
+      ...next.configs['core-web-vitals'].rules,
+      '@next/next/no-html-link-for-pages': 'off',
+      // A component is a template: what counts is that it says one thing.
+      'max-lines-per-function': ['error', { ...FUNCTION_LINES, max: 110 }],
+    },
+  },
+  {
+    // Next asks for default exports here.
+    files: ['apps/console/src/app/**/*.{ts,tsx}', 'apps/console/*.config.ts'],
+    rules: { 'no-restricted-syntax': ['error', PROCESS_ENV, UNSAFE_SQL] },
+  },
+  {
     files: ['libs/api/src/error-map.ts'],
     rules: noImportsOf([], [DATABASE, TESTING]),
   },
@@ -260,6 +309,7 @@ export default tseslint.config(
   },
   {
     files: ['e2e/**/*.ts'],
+    ignores: ['**/*.config.ts'],
     rules: {
       'no-restricted-syntax': ['error', UNSAFE_SQL, DEFAULT_EXPORT, WAIT_FOR_TIMEOUT],
       // A fixture of Playwright that needs no other one is written so.

@@ -1,0 +1,22 @@
+import path from 'node:path';
+import { defineConfig } from '@playwright/test';
+import { browser, ROOT } from './browser.config.ts';
+
+/**
+ * The console in a real browser. Each worker has a Leasehold of its own, so tests of one worker run
+ * one after the other, and two workers are what two cores bear.
+ */
+export default defineConfig({
+  testDir: '.',
+  testMatch: '*.e2e.ts',
+  globalSetup: './fixtures/cluster-setup.ts',
+  outputDir: path.join(ROOT, '.test-results', 'e2e'),
+  reporter: [['list'], ['json', { outputFile: path.join(ROOT, '.test-results', 'e2e.json') }]],
+  workers: 2,
+  retries: 0,
+  fullyParallel: false,
+  forbidOnly: true,
+  timeout: 60_000,
+  expect: { timeout: 10_000 },
+  use: { ...browser, trace: 'retain-on-failure', actionTimeout: 10_000, navigationTimeout: 15_000 },
+});

@@ -1,0 +1,53 @@
+import type { Stack } from '../fixtures/stack.ts';
+import { addAudit, tokenRows } from './access.ts';
+import { addEnvironments, type SeededEnvironments } from './environments.ts';
+import { addDrones } from './fleet.ts';
+import { keepAlive } from './keep-alive.ts';
+import { addKeys, type SeededKeys } from './keys.ts';
+import { addLeases, type SeededLeases } from './leases.ts';
+import { addStatistics } from './statistics.ts';
+import { beginWorld, insertRows, writeWorld } from './world.ts';
+
+/** What was put into a Leasehold, and where tests find it again. */
+export interface Seeded {
+  readonly keys: SeededKeys;
+  readonly leases: SeededLeases;
+  readonly environments: SeededEnvironments;
+  /** Ends the renewals of what was seeded; the grants run out then. */
+  stop(): void;
+}
+
+const SEED = 20_261_121;
+
+/**
+ * A company's working day: keys in every phase on five machines, services with leases that others
+ * wait for, environments with who uses them and why, what operators did, and an hour of figures.
+ * The same every time. What it says is held stays held: rows are renewed as their holders would.
+ */
+export async function seedRealistic(stack: Pick<Stack, 'sql' | 'datacenter'>): Promise<Seeded> {
+  const { sql, datacenter } = stack;
+  // People were made a moment ago; that is not what operators did last.
+  await sql.query(`update audit set at = at - interval '40 days'`);
+  const world = await beginWorld(sql, SEED);
+  const drones = addDrones(world, datacenter);
+  const keys = addKeys(world, drones, datacenter);
+  const leases = addLeases(world);
+  const environments = addEnvironments(world);
+  addAudit(world);
+  await writeWorld(sql, world);
+  await insertRows(sql, 'lease_declaration', leases.declarations);
+  await insertRows(sql, 'api_token', tokenRows(world));
+  await addStatistics(sql, world);
+  await sql.query('analyze');
+  const liveDrones = drones.filter(({ state }) => state === 'ready' || state === 'draining');
+  const stop = keepAlive(sql, {
+    renewedLeaseIds: [
+      ...keys.renewedLeaseIds,
+      ...leases.renewedLeaseIds,
+      ...environments.renewedLeaseIds,
+    ],
+    blockedLeaseIds: keys.blockedLeaseIds,
+    droneIds: liveDrones.map(({ droneId }) => droneId),
+  });
+  return { keys, leases, environments, stop };
+}
