@@ -140,7 +140,7 @@ function plan(parts: {
 }
 
 /** Nothing of our own environment changes what PostgreSQL does. */
-function quietEnvironment(): Record<string, string> {
+function quietEnvironment(): NodeJS.ProcessEnv {
   const path = '/usr/local/bin:/usr/bin:/bin';
   // PostgreSQL does not look at the last; where Next's types are read too, it must be there.
   return { PATH: path, LC_ALL: 'C', TZ: 'UTC', NODE_ENV: 'production' };
