@@ -28,6 +28,8 @@ export interface Grant extends Resource {
   readonly expiresAt: number;
   readonly asOf: number;
   readonly remainingMs: number;
+  /** For how long nobody had held it; null when nobody ever had, or its end is not known. */
+  readonly freeMs: number | null;
   readonly previous: {
     readonly leaseId: string;
     readonly fencingToken: string;

@@ -16,7 +16,7 @@ export const EVENTS_PER_PAGE_MAX = 1_000;
  * The life of the database that its events belong to; null from the moment in which it is another
  * one until a controller has noted that. The alias of `database_epoch` must be `e`.
  */
-const EPOCH = Prisma.sql`
+export const EPOCH = Prisma.sql`
   case
     when e.epoch is null then 0
     when e.timeline = database_timeline()

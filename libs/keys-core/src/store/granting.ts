@@ -221,6 +221,19 @@ function grantedOutcome(store: Store, request: GrantRequest, own: Grant): GrantO
   return { outcome: 'granted', grant: own };
 }
 
+/**
+ * Counts a handover: a grant to one who had waited since before the grant before it ended. Who joined
+ * the line later found the resource free, and was handed nothing over.
+ */
+export function observeHandover(
+  store: Pick<Store, 'observer'>,
+  { face, freeMs }: Grant,
+  waitedMs: number,
+): void {
+  if (freeMs === null || freeMs > waitedMs) return;
+  store.observer.handedOver(face, Math.max(0, freeMs));
+}
+
 /** Counts a refusal. Looking again from one's place in line is no new refusal. */
 function observed(store: Store, request: GrantRequest, outcome: GrantOutcome): GrantOutcome {
   if (request.isQueued === true) return outcome;
@@ -274,6 +287,7 @@ async function findLostGrants(
       ...row,
       ladder: request.ladder,
       remainingMs: row.expiresAt - row.asOf,
+      freeMs: null,
       previous: null,
     });
   });

@@ -32,6 +32,10 @@ export interface StoreObserver {
   /** A grant was given up in time, `heldMs` after it was made. `action` as in `grant`. */
   held(face: Face, heldMs: number, action?: string): void;
   waited(face: Face, durationMs: number, outcome: 'granted' | 'gave_up'): void;
+  /** Who waited was granted it, this long after the grant before had ended. */
+  handedOver(face: Face, durationMs: number): void;
+  /** Whose grant was denied got what the holder runs: a connect to a key that is served. */
+  joined(face: Face): void;
   /** A grant was ended by the reaper, `lagMs` after its expiry. */
   reaped(face: Face, lagMs: number): void;
   /** A use case was called for an expired lease of its own; one that failed is called again. */
@@ -51,6 +55,8 @@ export const SILENT_OBSERVER: StoreObserver = {
   release: () => undefined,
   held: () => undefined,
   waited: () => undefined,
+  handedOver: () => undefined,
+  joined: () => undefined,
   reaped: () => undefined,
   reapCallback: () => undefined,
   clockJump: () => undefined,

@@ -112,6 +112,7 @@ class OneConnect {
     switch (decision.do) {
       case 'return':
         this.#store.observer.grant('key', 'denied', 'active');
+        this.#store.observer.joined('key');
         return resultOf(this.#store, key, state);
       case 'refuse':
         this.#store.observer.grant(
@@ -162,7 +163,8 @@ class OneConnect {
     const { spawning } = this.#shared;
     // Others of this process have read the same: one of them tries, the rest look again.
     if (spawning.has(this.#topic)) return undefined;
-    const attempt = startBackend(this.#shared, this.#wanted);
+    const waitingSinceMs = this.#ticketId === undefined ? undefined : this.#startedAtMs;
+    const attempt = startBackend(this.#shared, { ...this.#wanted, waitingSinceMs });
     spawning.set(
       this.#topic,
       attempt.catch(() => undefined),

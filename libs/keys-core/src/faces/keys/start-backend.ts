@@ -1,6 +1,7 @@
 import { LeaseError } from '../../kernel/errors.ts';
 import type { Ladder } from '../../kernel/ladder.ts';
 import { databaseFailureOf } from '../../store/database-errors.ts';
+import { observeHandover } from '../../store/granting.ts';
 import { timed } from '../../store/timed.ts';
 import type { Store } from '../../store/open-store.ts';
 import { readAnswer } from '../../store/requests.ts';
@@ -31,6 +32,8 @@ export interface Wanted {
   readonly input: ConnectInput;
   readonly caller: Caller;
   readonly signal: AbortSignal;
+  /** Since when it has waited for the key, by the controller's clock; undefined when it has not. */
+  readonly waitingSinceMs?: number | undefined;
 }
 
 /** How often a connect chooses another drone because the chosen one was drained meanwhile. */
@@ -61,11 +64,14 @@ export async function startBackend(
 /** Tells those who wait, and the caller. */
 function spawnedResult(
   store: Store,
-  { key }: Wanted,
+  { key, waitingSinceMs }: Wanted,
   { plan, made }: { plan: SpawnPlan; made: Extract<SpawnOutcome, { outcome: 'spawned' }> },
 ): ConnectResult {
   const { grant } = made;
   store.observer.grant('key', 'granted', grant.previous?.end === 'expired' ? 'expired' : 'free');
+  if (waitingSinceMs !== undefined) {
+    observeHandover(store, grant, store.clock.nowMs() - waitingSinceMs);
+  }
   store.hints.notify(`drone:${plan.droneId}`);
   for (const backendId of made.lostBackendIds) store.hints.notify(`backend:${backendId}`);
   return {

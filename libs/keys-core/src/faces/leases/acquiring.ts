@@ -13,6 +13,7 @@ import type {
 import { recordedResource, resourceKey, type Resource } from '../../kernel/resource.ts';
 import type { Coalescer } from '../../kernel/coalesce.ts';
 import { createCoalescer } from '../../store/coalesce.ts';
+import { observeHandover } from '../../store/granting.ts';
 import { readGrant, readRequest, recordRefusals } from '../../store/lease-requests.ts';
 import type { LeaseStore } from '../../store/lease-store.ts';
 import type { Store } from '../../store/open-store.ts';
@@ -146,6 +147,7 @@ export class Acquiring {
     if (outcome.outcome === 'granted') {
       await this.#assertHeard(call, outcome.grant);
       store.observer.waited(face, elapsedMs(), 'granted');
+      observeHandover(store, outcome.grant, elapsedMs());
       const sinceMs = sinceSentMs(call, outcome.grant, outcome.joinedAsOf);
       return grantedAnswer(call, outcome.grant, sinceMs, store);
     }

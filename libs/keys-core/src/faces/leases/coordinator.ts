@@ -7,6 +7,7 @@ import { assertResource, joinNamespace } from '../../kernel/resource.ts';
 import { assertText, jsonProblem } from '../../kernel/text.ts';
 import { isLeaseId } from '../../store/fenced-transaction.ts';
 import { assertNotInHook, type GuestSql } from '../../store/guest-transaction.ts';
+import { observeHandover } from '../../store/granting.ts';
 import { readGrant } from '../../store/lease-requests.ts';
 import type { LeaseStore } from '../../store/lease-store.ts';
 import type { Store } from '../../store/open-store.ts';
@@ -182,6 +183,7 @@ class Coordinator {
       const grant =
         outcome.outcome === 'granted' ? outcome.grant : await this.#findGrant(call, request);
       waited('granted');
+      if (outcome.outcome === 'granted') observeHandover(store, outcome.grant, elapsedMs());
       return this.#granted(call, grant);
     } catch (error) {
       waited('gave_up');
@@ -379,7 +381,13 @@ function ownGrant(outcome: GrantOutcome, request: GrantRequest): GrantOutcome {
   const { by } = outcome;
   const isOwn = by.leaseId === request.leaseId && isOwnedBy(by, request);
   if (!isOwn || by.endReason !== null || by.asOf >= by.expiresAt) return outcome;
-  const grant: Grant = { ...by, ladder: by, remainingMs: by.expiresAt - by.asOf, previous: null };
+  const grant: Grant = {
+    ...by,
+    ladder: by,
+    remainingMs: by.expiresAt - by.asOf,
+    freeMs: null,
+    previous: null,
+  };
   return { outcome: 'granted', grant };
 }
 

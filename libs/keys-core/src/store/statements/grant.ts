@@ -28,6 +28,7 @@ interface GrantedRow {
   previousLeaseId: string | null;
   previousFencingToken: string | null;
   previousEnd: EndReason | 'lapsed' | null;
+  freeMs: number | null;
 }
 
 /**
@@ -105,10 +106,15 @@ export async function grant(
     -- Row by row in the order of locking: lateral, so that however large the table is, each resource
     -- is one probe of the primary key.
     takable as materialized (
-      select t.face, t.namespace, t.name
+      select t.face, t.namespace, t.name, t.lease_id, t.ended_at
       from (select w.face, w.namespace, w.name from entitled w order by w.face, w.namespace, w.name) w
       cross join lateral (
-        select l.face, l.namespace, l.name
+        select l.face, l.namespace, l.name, l.lease_id,
+          -- When a revocation by force was, only its event says.
+          case
+            when l.released_at is not null then l.released_at
+            when l.end_reason is null or l.end_reason = 'expired' then l.expires_at
+          end as ended_at
         from lease l
         where l.face = w.face and l.namespace = w.namespace and l.name = w.name
           and lease_takable(l.released_at, l.end_reason, l.expires_at, l.stops_by)
@@ -176,8 +182,10 @@ export async function grant(
       extract(epoch from clock_timestamp())::float8 * 1000 as "asOf",
       g.previous_lease_id as "previousLeaseId",
       g.previous_fencing_token::text as "previousFencingToken",
-      g.previous_end as "previousEnd"
-    from granted g`;
+      g.previous_end as "previousEnd",
+      extract(epoch from g.granted_at - t.ended_at)::float8 * 1000 as "freeMs"
+    from granted g
+    left join takable t on t.lease_id = g.previous_lease_id`;
   const requestOf = new Map(requests.map((request) => [request.leaseId, request]));
   const granted = new Map<string, Grant>();
   for (const row of rows) {
