@@ -1,0 +1,31 @@
+import type { SessionView } from '@leasehold/api/contract';
+import { headers } from 'next/headers';
+import { redirect } from 'next/navigation';
+import type { ReactNode } from 'react';
+import { ConsoleFrame } from '~/components/console-frame.tsx';
+import { ControllerDown } from '~/components/states/controller-down.tsx';
+import { ApiError, isSignedOut, toApiError } from '~/lib/api-error.ts';
+import { routes } from '~/lib/routes.ts';
+import { serverApi } from '~/lib/server-api.ts';
+
+/** Whoever is not signed in is sent to sign in; everything else is inside the frame. */
+export default async function ConsoleLayout({ children }: { children: ReactNode }) {
+  const session = await readSession();
+  if (session === 'signed out') {
+    redirect(routes.signIn((await headers()).get('x-leasehold-path') ?? undefined));
+  }
+  if (session instanceof ApiError) return <ControllerDown />;
+  return <ConsoleFrame session={session}>{children}</ConsoleFrame>;
+}
+
+async function readSession(): Promise<SessionView | ApiError | 'signed out'> {
+  try {
+    const api = await serverApi();
+    return (await api.query('session.get')) as SessionView;
+  } catch (error) {
+    const failure = toApiError(error);
+    if (isSignedOut(failure)) return 'signed out';
+    if (failure instanceof ApiError) return failure;
+    throw failure;
+  }
+}

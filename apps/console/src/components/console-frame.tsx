@@ -1,0 +1,30 @@
+'use client';
+
+import type { SessionView } from '@leasehold/api/contract';
+import type { ReactNode } from 'react';
+import { LiveProvider } from '~/lib/live/live-provider.tsx';
+import { SessionProvider } from '~/lib/session.tsx';
+import { Palette } from './palette/palette.tsx';
+import { Shell } from './shell/shell.tsx';
+import { ShortcutsHelp } from './shortcuts/shortcuts-help.tsx';
+import { SignedOutDialog } from './signed-out/signed-out-dialog.tsx';
+
+/** What all pages of somebody who is signed in have in common. */
+export function ConsoleFrame({
+  session,
+  children,
+}: {
+  readonly session: SessionView;
+  readonly children: ReactNode;
+}) {
+  return (
+    <SessionProvider session={session}>
+      <LiveProvider>
+        <Shell>{children}</Shell>
+        <Palette />
+        <ShortcutsHelp />
+        <SignedOutDialog />
+      </LiveProvider>
+    </SessionProvider>
+  );
+}

@@ -1,0 +1,41 @@
+'use client';
+
+import { Button, Tooltip, type ButtonProps } from '@mantine/core';
+import { useId, type ReactNode } from 'react';
+
+export interface GuardedButtonProps extends ButtonProps {
+  /** Why it may not be used now; shown to everyone, screen readers too. Undefined: it may. */
+  readonly whyNot: string | undefined;
+  readonly onClick: () => void;
+  readonly children: ReactNode;
+}
+
+/** A button that says why it is disabled. It stays reachable, so that the reason can be read. */
+export function GuardedButton({ whyNot, onClick, children, ...rest }: GuardedButtonProps) {
+  const reasonId = useId();
+  if (whyNot === undefined) {
+    return (
+      <Button {...rest} onClick={onClick}>
+        {children}
+      </Button>
+    );
+  }
+  return (
+    <Tooltip label={whyNot}>
+      <Button
+        {...rest}
+        data-disabled
+        aria-disabled
+        aria-describedby={reasonId}
+        onClick={(event) => {
+          event.preventDefault();
+        }}
+      >
+        {children}
+        <span id={reasonId} hidden>
+          {whyNot}
+        </span>
+      </Button>
+    </Tooltip>
+  );
+}

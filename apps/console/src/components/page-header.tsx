@@ -1,0 +1,33 @@
+import { Group, Title } from '@mantine/core';
+import type { ReactNode } from 'react';
+import classes from './page-header.module.css';
+
+/** A page's name, what it says of itself, and what can be done on it. */
+export function PageHeader({
+  title,
+  eyebrow,
+  meta,
+  actions,
+}: {
+  readonly title: ReactNode;
+  /** The way back: a link to the list that a detail page belongs to. */
+  readonly eyebrow?: ReactNode;
+  /** Beside the title: a phase, the age of the data. */
+  readonly meta?: ReactNode;
+  readonly actions?: ReactNode;
+}) {
+  return (
+    <div className={classes['header']}>
+      <div className={classes['names']}>
+        {eyebrow === undefined ? null : <div className={classes['eyebrow']}>{eyebrow}</div>}
+        <Group gap="sm" align="center">
+          <Title order={1} className={classes['title'] ?? ''}>
+            {title}
+          </Title>
+          {meta}
+        </Group>
+      </div>
+      {actions === undefined ? null : <Group gap="xs">{actions}</Group>}
+    </div>
+  );
+}

@@ -1,0 +1,30 @@
+'use client';
+
+import { MantineProvider } from '@mantine/core';
+import { Notifications } from '@mantine/notifications';
+import { QueryClientProvider } from '@tanstack/react-query';
+import { NuqsAdapter } from 'nuqs/adapters/next/app';
+import { useState, type ReactNode } from 'react';
+import { api } from '~/lib/api.ts';
+import { createQueryClient } from '~/lib/query-client.ts';
+import { signedOut } from '~/lib/signed-out.ts';
+import { cssVariablesResolver, theme } from '~/lib/theme.ts';
+
+/** What every page stands in, the sign-in page too. */
+export function Providers({ children }: { children: ReactNode }) {
+  const [queryClient] = useState(() => createQueryClient(api, signedOut.raise));
+  return (
+    <MantineProvider
+      theme={theme}
+      cssVariablesResolver={cssVariablesResolver}
+      defaultColorScheme="auto"
+    >
+      <QueryClientProvider client={queryClient}>
+        <NuqsAdapter>
+          {children}
+          <Notifications position="bottom-right" limit={4} />
+        </NuqsAdapter>
+      </QueryClientProvider>
+    </MantineProvider>
+  );
+}

@@ -1,0 +1,63 @@
+'use client';
+
+import { useEffect, useRef } from 'react';
+import { createSignal } from '~/lib/signal.ts';
+
+export interface Shortcut {
+  readonly key: string;
+  readonly help: string;
+}
+
+const STORED = 'leasehold.shortcuts';
+
+/** Those that work on this page, for the help. */
+export const shortcuts = createSignal<readonly Shortcut[]>([]);
+
+/** The person's own wish; kept in this browser. */
+export const areShortcutsOn = createSignal(true);
+
+/** Reads the wish once a page is in a browser. */
+export function readShortcutsWish(): void {
+  areShortcutsOn.set(window.localStorage.getItem(STORED) !== 'off');
+}
+
+export function setShortcutsOn(isOn: boolean): void {
+  areShortcutsOn.set(isOn);
+  window.localStorage.setItem(STORED, isOn ? 'on' : 'off');
+}
+
+/** One key that does one thing on this page: not while typing, not under a dialog, not when turned off. */
+export function useShortcut(key: string, help: string, act: () => void): void {
+  const latest = useRef(act);
+  useEffect(() => {
+    latest.current = act;
+  });
+  useEffect(() => {
+    const entry = { key, help };
+    shortcuts.set([...shortcuts.get(), entry]);
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.key !== key || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (!areShortcutsOn.get() || isTyping(event.target) || isDialogOpen()) return;
+      event.preventDefault();
+      latest.current();
+    };
+    document.addEventListener('keydown', onKey);
+    return () => {
+      document.removeEventListener('keydown', onKey);
+      shortcuts.set(shortcuts.get().filter((other) => other !== entry));
+    };
+  }, [key, help]);
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  return (
+    target.isContentEditable ||
+    ['TEXTAREA', 'SELECT'].includes(target.tagName) ||
+    (target instanceof HTMLInputElement && !['checkbox', 'radio', 'button'].includes(target.type))
+  );
+}
+
+function isDialogOpen(): boolean {
+  return document.querySelector('[role="dialog"]') !== null;
+}

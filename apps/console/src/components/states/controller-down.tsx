@@ -1,0 +1,41 @@
+'use client';
+
+import { Button } from '@mantine/core';
+import { useRouter } from 'next/navigation';
+import { useEffect } from 'react';
+import { EmptyState } from './empty-state.tsx';
+
+const RETRY_MS = 2_000;
+
+/** No controller answers, and so nothing can be said. Tried again by itself. */
+export function ControllerDown() {
+  const router = useRouter();
+  useEffect(() => {
+    const timer = setInterval(() => {
+      router.refresh();
+    }, RETRY_MS);
+    return () => {
+      clearInterval(timer);
+    };
+  }, [router]);
+  return (
+    <main role="alert">
+      <EmptyState
+        title="No controller answers"
+        action={
+          <Button
+            variant="default"
+            onClick={() => {
+              router.refresh();
+            }}
+          >
+            Try again now
+          </Button>
+        }
+      >
+        The console runs, but the controller that it asks does not. Holders that have a grant keep
+        it until its deadline. This page tries again every two seconds.
+      </EmptyState>
+    </main>
+  );
+}

@@ -1,0 +1,29 @@
+'use client';
+
+import { Tooltip } from '@mantine/core';
+import { absolute, ago } from '~/lib/format.ts';
+import { useFreshness } from '~/lib/live/use-freshness.ts';
+import classes from './data-age.module.css';
+
+/** `as of 2 s ago`, with the database's time on hover; says so where the data is stale. */
+export function DataAge({
+  read,
+  asOf,
+}: {
+  readonly read: {
+    readonly dataUpdatedAt: number;
+    readonly isError: boolean;
+    readonly failureCount: number;
+  };
+  readonly asOf: string | undefined;
+}) {
+  const { ageMs, isStale } = useFreshness(read);
+  if (asOf === undefined) return null;
+  return (
+    <Tooltip label={<span className="mono">database time {absolute(asOf)}</span>}>
+      <span className={classes['age']} data-stale={isStale || undefined} tabIndex={0}>
+        {isStale ? 'stale: ' : ''}as of {ago(ageMs)}
+      </span>
+    </Tooltip>
+  );
+}

@@ -1,0 +1,47 @@
+'use client';
+
+import { UnstyledButton } from '@mantine/core';
+import { IconArrowDown, IconArrowsSort, IconArrowUp } from '@tabler/icons-react';
+import { flexRender, type Header } from '@tanstack/react-table';
+import type { TableState } from './table-types.ts';
+import classes from './data-table.module.css';
+
+const ICONS = { asc: IconArrowUp, desc: IconArrowDown };
+
+/** The head of a column, a button where the list can be sorted by it. */
+export function ColumnHead<Item>({
+  header,
+  state,
+}: {
+  readonly header: Header<Item, unknown>;
+  readonly state: TableState;
+}) {
+  const { meta, header: text } = header.column.columnDef;
+  const content = flexRender(text, header.getContext());
+  const { sort } = meta ?? {};
+  const isSorted = sort !== undefined && state.sort === sort;
+  const direction = state.direction ?? 'asc';
+  const SortIcon = isSorted ? ICONS[direction] : IconArrowsSort;
+  return (
+    <th
+      scope="col"
+      data-from={meta?.from}
+      data-align={meta?.align}
+      aria-sort={isSorted ? (direction === 'asc' ? 'ascending' : 'descending') : undefined}
+    >
+      {sort === undefined ? (
+        content
+      ) : (
+        <UnstyledButton
+          className={classes['sort'] ?? ''}
+          onClick={() => {
+            state.setSort?.(sort as never, isSorted && direction === 'asc' ? 'desc' : 'asc');
+          }}
+        >
+          {content}
+          <SortIcon size={12} aria-hidden data-idle={!isSorted || undefined} />
+        </UnstyledButton>
+      )}
+    </th>
+  );
+}

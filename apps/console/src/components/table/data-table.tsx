@@ -1,0 +1,115 @@
+'use client';
+
+import { Button } from '@mantine/core';
+import { getCoreRowModel, useReactTable, type Row } from '@tanstack/react-table';
+import { useRef, useState } from 'react';
+import { counted } from '~/lib/format.ts';
+import { ErrorState } from '../states/error-state.tsx';
+import { StaleNotice } from '../states/stale-notice.tsx';
+import { UnreachableNotice } from '../states/unreachable-notice.tsx';
+import { ColumnHead } from './column-head.tsx';
+import { TableFooter } from './table-footer.tsx';
+import { LoadingRows, SelectAll, TableRows } from './table-rows.tsx';
+import type { DataTableProps } from './table-types.ts';
+import { useHeldRows } from './use-held-rows.ts';
+import { useRowKeys } from './use-row-keys.ts';
+import classes from './data-table.module.css';
+
+/**
+ * A list as every page shows it: sortable heads, pages by cursor, rows that stay put while somebody
+ * works with them, `j` `k` between rows, `x` to select, `r` to read anew; and its own empty,
+ * loading and error states. The first link of a row is what Enter opens.
+ */
+export function DataTable<Item>(props: DataTableProps<Item>) {
+  const { read, rowId, selection } = props;
+  const [isTouched, setTouched] = useState(false);
+  const body = useRef<HTMLTableSectionElement>(null);
+  const items = read.data?.items ?? [];
+  const held = useHeldRows(items, {
+    identity: props.identity,
+    isHeld: isTouched || (selection?.count ?? 0) > 0,
+    rowId,
+  });
+  const table = useReactTable({
+    data: held.rows as Item[],
+    columns: props.columns,
+    getCoreRowModel: getCoreRowModel(),
+    getRowId: rowId,
+    manualSorting: true,
+  });
+  const rows = table.getRowModel().rows;
+  useRowKeys(body, rows, selection);
+
+  if (read.data === undefined && read.isError) {
+    return (
+      <ErrorState
+        error={read.error}
+        what={`the ${props.label}`}
+        onRetry={() => void read.refetch()}
+      />
+    );
+  }
+  const isLoading = read.data === undefined;
+  return (
+    <div className={classes['table-box']}>
+      <StaleNotice read={read} />
+      <UnreachableNotice unreachable={read.data?.unreachable} />
+      {held.changeCount === 0 ? null : (
+        <Button
+          variant="light"
+          size="compact-xs"
+          className={classes['changes'] ?? ''}
+          onClick={held.showAll}
+        >
+          {counted(held.changeCount, 'change')}: show
+        </Button>
+      )}
+      <div
+        className={classes['scroll']}
+        tabIndex={0}
+        role="region"
+        aria-label={props.label}
+        onPointerEnter={() => setTouched(true)}
+        onPointerLeave={() => setTouched(false)}
+      >
+        <table className={classes['table']} aria-busy={isLoading}>
+          <thead>
+            {table.getHeaderGroups().map((group) => (
+              <tr key={group.id}>
+                {selection === undefined ? null : <SelectAll rows={rows} selection={selection} />}
+                {group.headers.map((header) => (
+                  <ColumnHead key={header.id} header={header} state={props.state} />
+                ))}
+              </tr>
+            ))}
+          </thead>
+          <tbody ref={body}>
+            <Body {...props} rows={rows} />
+          </tbody>
+        </table>
+        {!isLoading && rows.length === 0 ? props.empty : null}
+      </div>
+      <TableFooter {...props} rowCount={rows.length} />
+    </div>
+  );
+}
+
+function Body<Item>({
+  read,
+  columns,
+  selection,
+  rowName,
+  rows,
+}: DataTableProps<Item> & { readonly rows: Row<Item>[] }) {
+  if (read.data === undefined) {
+    return <LoadingRows columnCount={columns.length + (selection === undefined ? 0 : 1)} />;
+  }
+  return (
+    <TableRows
+      rows={rows}
+      selection={selection}
+      rowName={rowName}
+      isPale={read.isPlaceholderData}
+    />
+  );
+}

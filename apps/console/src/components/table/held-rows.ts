@@ -1,0 +1,39 @@
+/**
+ * Rows do not jump under a hand: while somebody points at, stands in or has selected rows of a
+ * table, its rows stay where they are, each with its newest values; what came, went or moved is
+ * counted and shown when asked for.
+ */
+export interface HeldRows<Row> {
+  readonly rows: readonly Row[];
+  /** How many rows came, went or moved since. */
+  readonly changeCount: number;
+}
+
+/** What to show, of the rows that are shown and the newest ones. Pure. */
+export function holdRows<Row>(
+  shown: readonly Row[],
+  newest: readonly Row[],
+  options: { readonly isHeld: boolean; readonly rowId: (row: Row) => string },
+): HeldRows<Row> {
+  const { isHeld, rowId } = options;
+  if (!isHeld) return { rows: newest, changeCount: 0 };
+  const newestById = new Map(newest.map((row, index) => [rowId(row), { row, index }]));
+  const shownIds = new Set(shown.map(rowId));
+  const came = newest.filter((row) => !shownIds.has(rowId(row))).length;
+  let went = 0;
+  let moved = 0;
+  let lastIndex = -1;
+  const rows = shown.map((row) => {
+    const found = newestById.get(rowId(row));
+    if (found === undefined) {
+      went += 1;
+      return row;
+    }
+    if (found.index < lastIndex) moved += 1;
+    else lastIndex = found.index;
+    return found.row;
+  });
+  // A full page that gains a row at its head loses one at its foot: one change, not two.
+  const changeCount = Math.max(came, went) + moved;
+  return changeCount === 0 ? { rows: newest, changeCount: 0 } : { rows, changeCount };
+}

@@ -1,0 +1,58 @@
+'use client';
+
+import { Button, Group } from '@mantine/core';
+import { IconChevronLeft, IconChevronRight, IconChevronsLeft } from '@tabler/icons-react';
+import { counted } from '~/lib/format.ts';
+import { DataAge } from '../states/data-age.tsx';
+import type { DataTableProps } from './table-types.ts';
+import { usePaging } from './use-paging.ts';
+import classes from './data-table.module.css';
+
+/** How old the page is, and the ways to other pages. */
+export function TableFooter<Item>({
+  read,
+  label,
+  state,
+  identity,
+  rowCount,
+}: DataTableProps<Item> & { readonly rowCount: number }) {
+  const paging = usePaging(state, identity);
+  const nextCursor = read.data?.nextCursor ?? null;
+  return (
+    <div className={classes['footer']}>
+      <DataAge read={read} asOf={read.data?.asOf} />
+      <Group gap={4} ml="auto" role="group" aria-label={`Pages of ${label}`}>
+        <span className={classes['count']}>{counted(rowCount, 'row')}</span>
+        <Button
+          variant="default"
+          size="compact-xs"
+          disabled={state.after === null}
+          leftSection={<IconChevronsLeft size={13} />}
+          onClick={paging.first}
+        >
+          First
+        </Button>
+        <Button
+          variant="default"
+          size="compact-xs"
+          disabled={!paging.hasPrevious}
+          leftSection={<IconChevronLeft size={13} />}
+          onClick={paging.previous}
+        >
+          Previous
+        </Button>
+        <Button
+          variant="default"
+          size="compact-xs"
+          disabled={nextCursor === null}
+          rightSection={<IconChevronRight size={13} />}
+          onClick={() => {
+            if (nextCursor !== null) paging.next(nextCursor);
+          }}
+        >
+          Next
+        </Button>
+      </Group>
+    </div>
+  );
+}

@@ -1,0 +1,45 @@
+'use client';
+
+import { useMemo, useState } from 'react';
+
+/** The rows that somebody has chosen, with what was seen of them then: a frozen selection. */
+export interface Selection<Item> {
+  readonly count: number;
+  readonly items: readonly Item[];
+  has(id: string): boolean;
+  toggle(id: string, item: Item): void;
+  setAll(entries: readonly (readonly [id: string, item: Item])[], isSelected: boolean): void;
+  clear(): void;
+}
+
+export function useSelection<Item>(): Selection<Item> {
+  const [chosen, setChosen] = useState<ReadonlyMap<string, Item>>(new Map());
+  return useMemo(
+    () => ({
+      count: chosen.size,
+      items: [...chosen.values()],
+      has: (id) => chosen.has(id),
+      toggle(id, item) {
+        setChosen((before) => {
+          const next = new Map(before);
+          if (!next.delete(id)) next.set(id, item);
+          return next;
+        });
+      },
+      setAll(entries, isSelected) {
+        setChosen((before) => {
+          const next = new Map(before);
+          for (const [id, item] of entries) {
+            if (isSelected) next.set(id, item);
+            else next.delete(id);
+          }
+          return next;
+        });
+      },
+      clear() {
+        setChosen(new Map());
+      },
+    }),
+    [chosen],
+  );
+}

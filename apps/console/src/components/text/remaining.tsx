@@ -1,0 +1,45 @@
+'use client';
+
+import type { Phase } from '@leasehold/keys-core';
+import { duration } from '~/lib/format.ts';
+import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import classes from './remaining.module.css';
+
+export interface RemainingProps {
+  readonly phase: Phase;
+  readonly grantedAt: string;
+  readonly renewedAt: string;
+  readonly expiresAt: string;
+  readonly asOf: string;
+}
+
+/**
+ * How long a grant lasts unless it is renewed: a bar of its whole length and a text. Counted in the
+ * database's time; once over it says so, and never goes below zero.
+ */
+export function Remaining({ phase, renewedAt, expiresAt, asOf }: RemainingProps) {
+  const nowMs = useDatabaseNow() ?? Date.parse(asOf);
+  if (phase === 'free') return <span className={classes['none']}>–</span>;
+  const remainingMs = Date.parse(expiresAt) - nowMs;
+  const wholeMs = Math.max(1, Date.parse(expiresAt) - Date.parse(renewedAt));
+  const share = Math.min(1, Math.max(0, remainingMs / wholeMs));
+  return (
+    <span className={classes['remaining']}>
+      <span className={classes['bar']} aria-hidden>
+        <span
+          className={classes['rest']}
+          data-phase={remainingMs <= 0 ? 'expired' : phase}
+          style={{ transform: `scaleX(${String(share)})` }}
+        />
+      </span>
+      <span className={classes['text']}>{remainingText(remainingMs)}</span>
+    </span>
+  );
+}
+
+/** `42 s left`, `expired 2 s ago`. */
+export function remainingText(remainingMs: number): string {
+  return remainingMs > 0
+    ? `${duration(remainingMs)} left`
+    : `expired ${duration(-remainingMs)} ago`;
+}

@@ -1,0 +1,57 @@
+/**
+ * How the console asks the controller. Calls go to the console's own origin, which passes them on;
+ * the types are the router's, so that nothing is asked for that is not there.
+ *
+ * A query's key is `[group, procedure, input]`, and one default function carries every query out
+ * (see `query-client.ts`): the server that prefetches a page and the browser that keeps it fresh
+ * use the same {@link query}.
+ */
+import type { AppRouter } from '@leasehold/api';
+import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server';
+import { queryOptions } from '@tanstack/react-query';
+import {
+  createTRPCUntypedClient,
+  httpLink,
+  httpSubscriptionLink,
+  splitLink,
+  type TRPCUntypedClient,
+} from '@trpc/client';
+import type { ApiError } from './api-error.ts';
+
+export type Inputs = inferRouterInputs<AppRouter>;
+export type Outputs = inferRouterOutputs<AppRouter>;
+export type Group = keyof Inputs;
+export type Procedure<G extends Group> = keyof Inputs[G] & keyof Outputs[G] & string;
+
+export type ApiClient = TRPCUntypedClient<AppRouter>;
+
+/** The options of a query. `input` is the procedure's; leave it out where the procedure takes none. */
+export function query<G extends Group, P extends Procedure<G>>(
+  group: G,
+  procedure: P,
+  input?: Inputs[G][P],
+) {
+  return queryOptions<Outputs[G][P], ApiError>({
+    queryKey: [group, procedure, input === undefined ? null : input],
+  });
+}
+
+/** What a session's mutations carry; set once the session is known. */
+let csrfToken: string | null = null;
+export function setCsrfToken(token: string | null): void {
+  csrfToken = token;
+}
+
+/** The browser's client. */
+export const api: ApiClient = createTRPCUntypedClient<AppRouter>({
+  links: [
+    splitLink({
+      condition: (operation) => operation.type === 'subscription',
+      true: httpSubscriptionLink({ url: '/trpc' }),
+      false: httpLink({
+        url: '/trpc',
+        headers: () => (csrfToken === null ? {} : { 'x-leasehold-csrf': csrfToken }),
+      }),
+    }),
+  ],
+});

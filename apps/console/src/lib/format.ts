@@ -1,0 +1,57 @@
+/** Texts for times and numbers: one place, so that they read the same everywhere. */
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** `840 ms`, `12 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`: two units at most, never negative. */
+export function duration(ms: number): string {
+  const rest = Math.max(0, ms);
+  if (rest < SECOND_MS) return `${String(Math.round(rest))} ms`;
+  if (rest < MINUTE_MS) return `${String(Math.floor(rest / SECOND_MS))} s`;
+  if (rest < HOUR_MS) return twoUnits(rest, [MINUTE_MS, 'min'], [SECOND_MS, 's']);
+  if (rest < DAY_MS) return twoUnits(rest, [HOUR_MS, 'h'], [MINUTE_MS, 'min']);
+  return twoUnits(rest, [DAY_MS, 'd'], [HOUR_MS, 'h']);
+}
+
+type Unit = readonly [ms: number, name: string];
+
+function twoUnits(ms: number, [bigMs, big]: Unit, [smallMs, small]: Unit): string {
+  const bigCount = Math.floor(ms / bigMs);
+  const smallCount = Math.floor((ms % bigMs) / smallMs);
+  const head = `${String(bigCount)} ${big}`;
+  return smallCount === 0 ? head : `${head} ${String(smallCount)} ${small}`;
+}
+
+/** `3 min ago`, `just now`. */
+export function ago(ms: number): string {
+  return ms < SECOND_MS ? 'just now' : `${duration(ms)} ago`;
+}
+
+/** `2026-11-21 14:03:22.120 UTC`: sortable, and the same for everybody on call. */
+export function absolute(iso: string): string {
+  return `${iso.slice(0, 10)} ${iso.slice(11, 23)} UTC`;
+}
+
+/** `14:03:22`, for axes and rows of one day. */
+export function clockTime(iso: string): string {
+  return iso.slice(11, 19);
+}
+
+const WHOLE = new Intl.NumberFormat('en-US');
+
+/** `12,345`. */
+export function count(value: number): string {
+  return WHOLE.format(value);
+}
+
+/** `1 key`, `12 keys`. */
+export function counted(value: number, one: string, many = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : many}`;
+}
+
+/** `namespace/name` as people write it; the root has no prefix. */
+export function fullName(resource: { namespace: string; name: string }): string {
+  return resource.namespace === '' ? resource.name : `${resource.namespace}/${resource.name}`;
+}

@@ -1,0 +1,101 @@
+'use client';
+
+import type { EventView } from '@leasehold/keys-core/keys';
+import { useQueryClient, type QueryClient } from '@tanstack/react-query';
+import { useEffect, type ReactNode } from 'react';
+import { api } from '../api.ts';
+import { isSignedOut, toApiError } from '../api-error.ts';
+import { signedOut } from '../signed-out.ts';
+import { useSignal } from '../use-signal.ts';
+import { missed, pause, stream } from './live-state.ts';
+
+/** However many events come, lists are read again no more often than this. */
+const REFRESH_EVERY_MS = 400;
+/** After a failure that tRPC does not mend by itself the stream is opened anew. */
+const REOPEN_MS = 2_000;
+
+/** The groups of procedures whose answers an event of a face may change. */
+const GROUPS: Record<string, readonly string[]> = {
+  key: ['keys', 'backends', 'drones', 'stats'],
+  lease: ['leases', 'stats'],
+  environment: ['environments', 'stats'],
+};
+
+/** Keeps every query below fresh while the page is looked at. */
+export function LiveProvider({ children }: { readonly children: ReactNode }) {
+  const queryClient = useQueryClient();
+  useEffect(() => followEvents(queryClient), [queryClient]);
+  useRefreshAfterPause(queryClient);
+  return children;
+}
+
+function followEvents(queryClient: QueryClient): () => void {
+  const changed = new Set<string>();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let reopen: ReturnType<typeof setTimeout> | undefined;
+  let isOver = false;
+  let subscription: { unsubscribe(): void } | undefined;
+
+  const refresh = (): void => {
+    timer = undefined;
+    const groups = [...changed];
+    changed.clear();
+    for (const group of groups) void queryClient.invalidateQueries({ queryKey: [group] });
+  };
+  const heard = (face: string): void => {
+    if (pause.isPaused() || document.hidden) {
+      missed.set(missed.get() + 1);
+      return;
+    }
+    for (const group of GROUPS[face] ?? []) changed.add(group);
+    timer ??= setTimeout(refresh, REFRESH_EVERY_MS);
+  };
+  const open = (): void => {
+    if (isOver) return;
+    subscription = api.subscription('events.watch', undefined, {
+      onConnectionStateChange(state) {
+        if (state.state === 'pending') {
+          // What happened while nothing was heard is read anew.
+          if (stream.get() === 'lost') void queryClient.invalidateQueries();
+          stream.set('open');
+        } else if (state.error !== null) stream.set('lost');
+      },
+      onData(data) {
+        const event = (data as { data?: EventView }).data ?? (data as EventView);
+        heard(event.face);
+      },
+      onError(error) {
+        stream.set('lost');
+        if (isSignedOut(toApiError(error))) signedOut.raise();
+        subscription?.unsubscribe();
+        clearTimeout(reopen);
+        reopen = setTimeout(open, REOPEN_MS);
+      },
+    });
+  };
+  open();
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+    clearTimeout(reopen);
+    subscription?.unsubscribe();
+  };
+}
+
+/** What was missed during a pause is read when it ends. */
+function useRefreshAfterPause(queryClient: QueryClient): void {
+  const holds = useSignal(pause.holds);
+  const isByHand = useSignal(pause.isPausedByHand);
+  useEffect(() => {
+    const catchUp = (): void => {
+      if (document.hidden || pause.isPaused() || missed.get() === 0) return;
+      missed.set(0);
+      void queryClient.invalidateQueries();
+    };
+    catchUp();
+    document.addEventListener('visibilitychange', catchUp);
+    return () => {
+      document.removeEventListener('visibilitychange', catchUp);
+    };
+  }, [holds, isByHand, queryClient]);
+}

@@ -1,0 +1,35 @@
+/**
+ * Whether what is on the page is live. One stream of events for the whole page says when something
+ * changed; while it is there, lists are read again when something of theirs has happened, and now
+ * and then for what has no event (renewals, backends, heartbeats). Without it they are read on a
+ * timer alone. A dialog, a hidden tab or the person's own choice pauses both.
+ */
+import { createSignal } from '../signal.ts';
+
+export type StreamState = 'connecting' | 'open' | 'lost';
+
+export const stream = createSignal<StreamState>('connecting');
+
+/** How many dialogs and the like ask for quiet at this moment. */
+const holds = createSignal(0);
+/** The person's own wish. */
+const isPausedByHand = createSignal(false);
+
+/** How many events have come since updates were paused. */
+export const missed = createSignal(0);
+
+export const pause = {
+  holds,
+  isPausedByHand,
+  /** Asks for quiet. @returns what gives it up again. */
+  hold(): () => void {
+    holds.set(holds.get() + 1);
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      holds.set(holds.get() - 1);
+    };
+  },
+  isPaused: (): boolean => holds.get() > 0 || isPausedByHand.get(),
+};

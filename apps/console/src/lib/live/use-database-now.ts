@@ -1,0 +1,42 @@
+'use client';
+
+import { useSyncExternalStore } from 'react';
+import { databaseClock } from '../database-clock.ts';
+import { pause } from './live-state.ts';
+
+const TICK_MS = 1_000;
+
+const listeners = new Set<() => void>();
+let timer: ReturnType<typeof setInterval> | undefined;
+let nowMs: number | null = null;
+
+function tick(): void {
+  // A countdown that is paused by hand stands still, text and bar.
+  if (pause.isPausedByHand.get()) return;
+  nowMs = databaseClock.nowMs();
+  for (const listener of [...listeners]) listener();
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  timer ??= setInterval(tick, TICK_MS);
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+    nowMs = null;
+  };
+}
+
+/**
+ * The database's time in epoch milliseconds, once a second; null until a first answer has told it
+ * (and while a server renders): then what is shown is as of the data.
+ */
+export function useDatabaseNow(): number | null {
+  return useSyncExternalStore(
+    subscribe,
+    () => (nowMs ??= databaseClock.nowMs()),
+    () => null,
+  );
+}

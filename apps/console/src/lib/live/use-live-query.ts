@@ -1,0 +1,33 @@
+'use client';
+
+import { useQuery, type UseQueryResult } from '@tanstack/react-query';
+import { query, type Group, type Inputs, type Outputs, type Procedure } from '../api.ts';
+import type { ApiError } from '../api-error.ts';
+import { useSignal } from '../use-signal.ts';
+import { pause, stream } from './live-state.ts';
+
+/** Without the stream lists are read this often at least. */
+const POLL_MS = 2_000;
+
+/**
+ * A query that stays fresh: at events (see `live-provider.tsx`), and every `everyMs` for what has
+ * none. Quiet while updates are paused or the tab is hidden.
+ */
+export function useLiveQuery<G extends Group, P extends Procedure<G>>(
+  group: G,
+  procedure: P,
+  input?: Inputs[G][P],
+  options: { readonly everyMs?: number; readonly enabled?: boolean } = {},
+): UseQueryResult<Outputs[G][P], ApiError> {
+  const { everyMs = 5_000, enabled = true } = options;
+  const holds = useSignal(pause.holds);
+  const isByHand = useSignal(pause.isPausedByHand);
+  const streamState = useSignal(stream);
+  const isPaused = holds > 0 || isByHand;
+  const intervalMs = streamState === 'open' ? everyMs : Math.min(everyMs, POLL_MS);
+  return useQuery({
+    ...query(group, procedure, input),
+    enabled,
+    refetchInterval: isPaused ? false : intervalMs,
+  });
+}

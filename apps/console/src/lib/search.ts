@@ -1,0 +1,39 @@
+/**
+ * The search language of the lists: words of the form `field:value`, and at most one bare word.
+ * A bare word is a prefix of the name; in quotes, or with `=` before it, the whole name.
+ * `holder:drone-1 phase:expiring room-` · `"room-1"` · `=room-1` · `tag:"two words"`.
+ */
+export interface Search {
+  readonly name?: string;
+  readonly prefix?: string;
+  readonly fields: Readonly<Record<string, string>>;
+  /** What could not be understood, to be shown beside the box. */
+  readonly problems: readonly string[];
+}
+
+const WORD = /(?:([a-z]+):)?(?:"([^"]*)"|(\S+))/giu;
+
+/** Reads a search; only the given fields are known. */
+export function parseSearch(text: string, known: readonly string[]): Search {
+  const fields: Record<string, string> = {};
+  const problems: string[] = [];
+  let named: { name: string } | { prefix: string } | undefined;
+  for (const [whole, rawField, quoted, bare] of text.matchAll(WORD)) {
+    const field = rawField?.toLowerCase();
+    const value = quoted ?? bare ?? '';
+    if (field !== undefined && known.includes(field)) {
+      if (value === '') problems.push(`${field}: needs a value`);
+      else fields[field] = value;
+    } else if (named !== undefined) {
+      problems.push(`one name at a time: "${whole}" is too many`);
+    } else {
+      named = nameOf(whole, field === undefined ? quoted : undefined);
+    }
+  }
+  return { ...named, fields, problems };
+}
+
+function nameOf(whole: string, quoted: string | undefined): { name: string } | { prefix: string } {
+  if (quoted !== undefined) return { name: quoted };
+  return whole.startsWith('=') && whole.length > 1 ? { name: whole.slice(1) } : { prefix: whole };
+}

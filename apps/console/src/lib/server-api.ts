@@ -1,0 +1,32 @@
+import 'server-only';
+import type { AppRouter } from '@leasehold/api';
+import { createTRPCUntypedClient, httpLink } from '@trpc/client';
+import { cookies, headers } from 'next/headers';
+import type { ApiClient } from './api.ts';
+import { controllerUrl } from './config.ts';
+
+/** For how long a page waits for its first data before it goes without. */
+const PREFETCH_MS_MAX = 2_000;
+
+/** A client for the one who asks for this page: with their cookie, from their address. */
+export async function serverApi(): Promise<ApiClient> {
+  const cookie = (await cookies()).toString();
+  const forwardedFor = (await headers()).get('x-forwarded-for');
+  return createTRPCUntypedClient<AppRouter>({
+    links: [
+      httpLink({
+        url: `${controllerUrl()}/trpc`,
+        headers: {
+          cookie,
+          ...(forwardedFor === null ? {} : { 'x-forwarded-for': forwardedFor }),
+        },
+        fetch: (url, init) =>
+          fetch(url, {
+            ...(init as RequestInit),
+            cache: 'no-store',
+            signal: AbortSignal.timeout(PREFETCH_MS_MAX),
+          }),
+      }),
+    ],
+  });
+}

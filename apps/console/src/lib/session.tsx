@@ -1,0 +1,33 @@
+'use client';
+
+import type { SessionView } from '@leasehold/api/contract';
+import type { Role } from '@leasehold/keys-core';
+import { createContext, useContext, type ReactNode } from 'react';
+import { setCsrfToken } from './api.ts';
+import { whyNot } from './can.ts';
+
+const SessionContext = createContext<SessionView | null>(null);
+
+/** Who is signed in, for everything below. */
+export function SessionProvider({
+  session,
+  children,
+}: {
+  readonly session: SessionView;
+  readonly children: ReactNode;
+}) {
+  setCsrfToken(session.csrfToken);
+  return <SessionContext value={session}>{children}</SessionContext>;
+}
+
+/** Who is signed in. */
+export function useSession(): SessionView {
+  const session = useContext(SessionContext);
+  if (session === null) throw new Error('Outside of a SessionProvider.');
+  return session;
+}
+
+/** Why the person may not do what needs this role; undefined when they may. */
+export function useWhyNot(needed: Role): string | undefined {
+  return whyNot(useSession().role, needed);
+}
