@@ -60,6 +60,7 @@ export {
 export {
   environmentSchema,
   tryAcquireInputSchema,
+  environmentListInputSchema,
   environmentNameSchema,
   environmentPageInputSchema,
   type EnvironmentName,

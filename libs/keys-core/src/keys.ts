@@ -13,4 +13,4 @@ export {
   type BackendReport,
   type KeyService,
 } from './faces/keys/key-types.ts';
-export type { Caller, EventView, Page, WaiterView } from './faces/face-types.ts';
+export type { Acted, Caller, EventView, GrantTimes, Page, WaiterView } from './faces/face-types.ts';

@@ -359,7 +359,11 @@ describe('leases on the wire', () => {
     const audit = await query(on, 'audit.list', { secret: operator, input: { resource } });
     expect(audit).toMatchObject({
       items: [
-        { action: 'leases.revoke', reason: 'stuck', detail: { mode: 'force' } },
+        {
+          action: 'leases.revoke',
+          reason: 'stuck',
+          detail: { mode: 'force', face: 'lease', namespace: 'test', name: key },
+        },
         { action: 'leases.blockRenewal', reason: 'freeze' },
       ],
     });

@@ -11,7 +11,7 @@ import {
   segmentsOrProblem,
   textSchema,
 } from './common.ts';
-import { anyNamespaceSchema, commentSchema, metadataSchema } from './leases.ts';
+import { anyNamespaceSchema, commentSchema, leaseListFields, metadataSchema } from './leases.ts';
 
 /** An environment as it is stored. */
 export interface EnvironmentName {
@@ -78,6 +78,11 @@ function addressOf<Fields extends Address>(
 
 /** Names an environment: `{ environment }`, or `{ namespace, name }` as its view has it. */
 export const environmentNameSchema = z.strictObject(addressFields).transform(addressOf);
+
+/** Free environments are listed too: a list says which there are. */
+export const environmentListInputSchema = z
+  .strictObject({ ...leaseListFields, action: actionSchema.optional() })
+  .prefault({});
 
 /** Asks for what belongs to one environment, page by page. */
 export const environmentPageInputSchema = z

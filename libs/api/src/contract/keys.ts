@@ -84,6 +84,8 @@ const KEY_SORTS = ['name', 'grantedAt', 'expiresAt'] as const satisfies NonNulla
 export const keyListInputSchema = z
   .strictObject({
     namespace: namespaceSchema.optional(),
+    /** Whether children of `namespace` are listed too. */
+    includeChildren: z.boolean().default(false),
     name: nameSchema.optional(),
     /** Keys whose name begins with this. */
     prefix: nameSchema.optional(),
@@ -91,6 +93,8 @@ export const keyListInputSchema = z
     holder: holderSchema.optional(),
     droneId: idSchema.optional(),
     tag: tagSchema.optional(),
+    /** The key whose newest grant this is. */
+    leaseId: leaseIdSchema.optional(),
     datacenter: z.union([z.literal('all'), datacenterSchema]).optional(),
     sort: z.enum(KEY_SORTS).optional(),
     direction: z.enum(['asc', 'desc']).optional(),

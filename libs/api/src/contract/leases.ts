@@ -139,23 +139,26 @@ const LEASE_SORTS = ['name', 'grantedAt', 'expiresAt'] as const satisfies NonNul
 
 const whereSchema = z.union([z.literal('all'), datacenterSchema]).optional();
 
-export const leaseListInputSchema = z
-  .strictObject({
-    namespace: anyNamespaceSchema.optional(),
-    /** Whether children of `namespace` are listed too. */
-    includeChildren: z.boolean().default(true),
-    name: nameSchema.optional(),
-    /** Leases whose key begins with this. */
-    prefix: nameSchema.optional(),
-    phase: z.enum(PHASES).optional(),
-    holder: holderSchema.optional(),
-    datacenter: whereSchema,
-    sort: z.enum(LEASE_SORTS).optional(),
-    direction: z.enum(['asc', 'desc']).optional(),
-    cursor: cursorSchema.optional(),
-    limit: limitSchema,
-  })
-  .prefault({});
+/** What leases and environments are listed by. */
+export const leaseListFields = {
+  namespace: anyNamespaceSchema.optional(),
+  /** Whether children of `namespace` are listed too. */
+  includeChildren: z.boolean().default(true),
+  name: nameSchema.optional(),
+  /** Leases whose key begins with this. */
+  prefix: nameSchema.optional(),
+  phase: z.enum(PHASES).optional(),
+  holder: holderSchema.optional(),
+  /** The lease whose newest grant this is. */
+  leaseId: leaseIdSchema.optional(),
+  datacenter: whereSchema,
+  sort: z.enum(LEASE_SORTS).optional(),
+  direction: z.enum(['asc', 'desc']).optional(),
+  cursor: cursorSchema.optional(),
+  limit: limitSchema,
+};
+
+export const leaseListInputSchema = z.strictObject(leaseListFields).prefault({});
 
 export const leaseTreeInputSchema = z
   .strictObject({ namespace: anyNamespaceSchema.optional(), datacenter: whereSchema })

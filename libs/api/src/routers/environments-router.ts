@@ -1,5 +1,6 @@
 import { assertMayHold, callerOf, mayRead } from '../access/access.ts';
 import {
+  environmentListInputSchema,
   environmentNameSchema,
   environmentPageInputSchema,
   tryAcquireInputSchema,
@@ -7,12 +8,11 @@ import {
 import {
   cancelInputSchema,
   leaseHeartbeatInputSchema,
-  leaseListInputSchema,
   leaseRevokeInputSchema,
   releaseInputSchema,
 } from '../contract/leases.ts';
 import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
-import { auditLease } from './audit-lease.ts';
+import { audited } from './audit-lease.ts';
 import { NOTHING, assertHere, isElsewhere, renewMany } from './lease-calls.ts';
 
 /** The environments face on the wire: keel's leases, which nobody waits for. */
@@ -44,7 +44,7 @@ export const environmentsRouter = router({
     outcome: await ctx.services.environments.cancel(input, callerOf(ctx.access)),
   })),
 
-  list: viewerProcedure.input(leaseListInputSchema).query(async ({ ctx, input }) => {
+  list: viewerProcedure.input(environmentListInputSchema).query(async ({ ctx, input }) => {
     const { datacenter, ...rest } = input;
     const page = await ctx.services.environments.list(rest, callerOf(ctx.access));
     return {
@@ -66,7 +66,6 @@ export const environmentsRouter = router({
 
   revoke: operatorProcedure.input(leaseRevokeInputSchema).mutation(async ({ ctx, input }) => {
     const answer = await ctx.services.environments.revoke(input, callerOf(ctx.access));
-    if (answer.outcome !== 'gone') await auditLease(ctx, 'environments.revoke', input);
-    return answer;
+    return audited(ctx, { action: 'environments.revoke', input }, answer);
   }),
 });

@@ -16,7 +16,7 @@ import {
   router,
   viewerProcedure,
 } from '../trpc.ts';
-import { auditLease } from './audit-lease.ts';
+import { audited } from './audit-lease.ts';
 import { NOTHING, isElsewhere } from './lease-calls.ts';
 
 /** The keys face on the wire. Decisions are the key service's; access is judged here. */
@@ -53,22 +53,19 @@ export const keysRouter = router({
     .input(keyRenewableInputSchema)
     .mutation(async ({ ctx, input }) => {
       const answer = await ctx.services.keys.blockRenewal(input, callerOf(ctx.access));
-      if (answer.changed) await auditLease(ctx, 'keys.blockRenewal', input);
-      return answer;
+      return audited(ctx, { action: 'keys.blockRenewal', input }, answer);
     }),
 
   allowRenewal: operatorProcedure
     .input(keyRenewableInputSchema)
     .mutation(async ({ ctx, input }) => {
       const answer = await ctx.services.keys.allowRenewal(input, callerOf(ctx.access));
-      if (answer.changed) await auditLease(ctx, 'keys.allowRenewal', input);
-      return answer;
+      return audited(ctx, { action: 'keys.allowRenewal', input }, answer);
     }),
 
   revoke: operatorProcedure.input(keyRevokeInputSchema).mutation(async ({ ctx, input }) => {
     const answer = await ctx.services.keys.revoke(input, callerOf(ctx.access));
-    if (answer.outcome !== 'gone') await auditLease(ctx, 'keys.revoke', input);
-    return answer;
+    return audited(ctx, { action: 'keys.revoke', input }, answer);
   }),
 
   waiters: viewerProcedure.input(keyPageInputSchema).query(async ({ ctx, input }) => {

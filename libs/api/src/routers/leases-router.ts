@@ -21,7 +21,7 @@ import {
   releaseManyInputSchema,
 } from '../contract/leases.ts';
 import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
-import { auditLease } from './audit-lease.ts';
+import { audited } from './audit-lease.ts';
 import { NOTHING, assertHere, isElsewhere, renewMany } from './lease-calls.ts';
 import { oneByOne } from './one-by-one.ts';
 
@@ -159,22 +159,19 @@ const operating = {
     .input(leaseRenewableInputSchema)
     .mutation(async ({ ctx, input }) => {
       const answer = await ctx.services.leases.blockRenewal(input, callerOf(ctx.access));
-      if (answer.changed) await auditLease(ctx, 'leases.blockRenewal', input);
-      return answer;
+      return audited(ctx, { action: 'leases.blockRenewal', input }, answer);
     }),
 
   allowRenewal: operatorProcedure
     .input(leaseRenewableInputSchema)
     .mutation(async ({ ctx, input }) => {
       const answer = await ctx.services.leases.allowRenewal(input, callerOf(ctx.access));
-      if (answer.changed) await auditLease(ctx, 'leases.allowRenewal', input);
-      return answer;
+      return audited(ctx, { action: 'leases.allowRenewal', input }, answer);
     }),
 
   revoke: operatorProcedure.input(leaseRevokeInputSchema).mutation(async ({ ctx, input }) => {
     const answer = await ctx.services.leases.revoke(input, callerOf(ctx.access));
-    if (answer.outcome !== 'gone') await auditLease(ctx, 'leases.revoke', input);
-    return answer;
+    return audited(ctx, { action: 'leases.revoke', input }, answer);
   }),
 };
 

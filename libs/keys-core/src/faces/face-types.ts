@@ -1,5 +1,8 @@
 /** What all faces have in common: who asks, and how lists, events and waiters are shown. */
 import type { EventKind } from '../kernel/events.ts';
+import type { EndReason } from '../kernel/lease.ts';
+import type { Ladder } from '../kernel/ladder.ts';
+import type { Resource } from '../kernel/resource.ts';
 
 /** Who asks: what access control established, and what a service may rely on. */
 export interface Caller {
@@ -15,6 +18,23 @@ export interface Caller {
 export interface Page<Item> {
   readonly items: Item[];
   readonly nextCursor: string | null;
+}
+
+/** The ladder of a grant, and how it ended: what a page draws its deadlines from. */
+export interface GrantTimes {
+  /** From `renewedAt` on: when it is renewed, stopped gently, stopped hard, and expired. */
+  readonly ladder: Ladder;
+  /** Until when its holder may still act, though it was ended by force; ISO-8601. */
+  readonly stopsBy: string | null;
+  /** What ended it; null while nothing has. A grant whose time is over is `expired`, noted or not. */
+  readonly endReason: EndReason | null;
+  /** When it was released; null for any other end. */
+  readonly releasedAt: string | null;
+}
+
+/** What was acted upon; null when nothing was changed. */
+export interface Acted {
+  readonly resource: Resource | null;
 }
 
 export interface EventView {

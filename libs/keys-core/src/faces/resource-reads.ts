@@ -1,11 +1,12 @@
 /** What people read of a resource, whatever its face: who waits for it, and what happened to it. */
+import { phaseOf, type EndReason, type LeaseRow } from '../kernel/lease.ts';
 import { isWithinNamespace, type Resource } from '../kernel/resource.ts';
 import { eventCursor } from '../store/event-cursor.ts';
 import { readHistory, readWaiters, type HistoryRow } from '../store/history.ts';
 import type { Store } from '../store/open-store.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../store/page-cursor.ts';
 import { isoOf } from '../store/rows.ts';
-import type { Caller, EventView, Page, WaiterView } from './face-types.ts';
+import type { Caller, EventView, GrantTimes, Page, WaiterView } from './face-types.ts';
 
 /** Which part of a list is asked for. */
 export interface PageInput {
@@ -19,6 +20,18 @@ export function mayRead(resource: { readonly namespace: string }, caller: Caller
     caller.namespaces === null ||
     caller.namespaces.some((parent) => isWithinNamespace(resource.namespace, parent))
   );
+}
+
+/** What a page draws a grant's deadlines from. */
+export function grantTimes(row: LeaseRow): GrantTimes {
+  const { renewAfterMs, softAfterMs, hardAfterMs, ttlMs } = row;
+  const isOver = phaseOf(row, row.asOf) === 'expired';
+  return {
+    ladder: { renewAfterMs, softAfterMs, hardAfterMs, ttlMs },
+    stopsBy: row.stopsBy === null ? null : isoOf(row.stopsBy),
+    endReason: (row.endReason as EndReason | null) ?? (isOver ? 'expired' : null),
+    releasedAt: row.releasedAt === null ? null : isoOf(row.releasedAt),
+  };
 }
 
 /** Who waits for a resource, first in line first; nothing for one that the caller may not see. */

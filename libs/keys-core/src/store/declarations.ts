@@ -13,6 +13,9 @@ export interface DeclarationRequest {
 export interface DeclarationRow extends DeclarationRequest {
   readonly declaredBy: string;
   readonly declaredAt: number;
+  /** Leases of this very namespace that are in force, and callers that wait for one. */
+  readonly held: number;
+  readonly waiting: number;
 }
 
 /**
@@ -43,7 +46,10 @@ export async function writeDeclarations(
     returning d.namespace`;
 }
 
-/** A page of declarations in the order of namespaces. Index: the primary key. */
+/**
+ * A page of declarations in the order of namespaces. Index: the primary key, `lease_pkey` and
+ * `lease_waiter_resource_idx`, once for each row of the page.
+ */
 export async function readDeclarations(
   sql: Sql,
   page: {
@@ -54,12 +60,24 @@ export async function readDeclarations(
 ): Promise<DeclarationRow[]> {
   return sql.$queryRaw<DeclarationRow[]>`
     select d.namespace, d.ttl_ms as "ttlMs", d.description, d.declared_by as "declaredBy",
-      extract(epoch from d.declared_at)::float8 * 1000 as "declaredAt"
-    from lease_declaration d
-    where (${page.after}::text is null or d.namespace > ${page.after} ${C})
-      and ${withinLimits(page.namespaces, Prisma.sql`d.namespace`)}
-    order by d.namespace
-    limit ${page.limit}`;
+      extract(epoch from d.declared_at)::float8 * 1000 as "declaredAt",
+      (
+        select count(*)::int from lease l
+        where l.face = 'lease' and l.namespace = d.namespace
+          and lease_unexpired(l.released_at, l.end_reason, l.expires_at)
+      ) as held,
+      (
+        select count(*)::int from lease_waiter w
+        where w.face = 'lease' and w.namespace = d.namespace and w.valid_until > clock_timestamp()
+      ) as waiting
+    from (
+      select d.* from lease_declaration d
+      where (${page.after}::text is null or d.namespace > ${page.after} ${C})
+        and ${withinLimits(page.namespaces, Prisma.sql`d.namespace`)}
+      order by d.namespace
+      limit ${page.limit}
+    ) d
+    order by d.namespace`;
 }
 
 /**

@@ -1,9 +1,10 @@
 import type { TerminationReason } from '../kernel/backend-state.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import type { RevokeOutcome } from '../kernel/outcomes.ts';
+import type { Resource } from '../kernel/resource.ts';
 import type { Store } from './open-store.ts';
 import type { Sql } from './rows.ts';
-import { abandon, revoke, type RevokeRequest } from './statements/revoke.ts';
+import { abandon, revoke, type RevokeRequest, type RevokedGrant } from './statements/revoke.ts';
 
 /** A backend that was told to stop, for a hint to its drone. */
 export interface StoppingBackend {
@@ -15,6 +16,8 @@ export interface RevokedKey {
   readonly outcome: RevokeOutcome;
   /** Epoch milliseconds of the database; null when nothing was revoked. */
   readonly stopsBy: number | null;
+  /** Null when nothing was revoked. */
+  readonly resource: Resource | null;
   readonly stopping: StoppingBackend | null;
 }
 
@@ -36,7 +39,12 @@ export async function revokeKey(store: Store, request: RevokeRequest): Promise<R
         withdrawSpawn: isForced,
       },
     );
-    return { outcome: isForced ? 'revoked' : 'revoking', stopsBy: revoked.stopsBy, stopping };
+    return {
+      outcome: isForced ? 'revoked' : 'revoking',
+      stopsBy: revoked.stopsBy,
+      resource: keyOf(revoked),
+      stopping,
+    };
   });
 }
 
@@ -47,8 +55,13 @@ async function abandonOrGone(tx: Sql, request: RevokeRequest): Promise<RevokedKe
   return {
     outcome: letGo === undefined ? 'gone' : 'revoked',
     stopsBy: letGo?.stopsBy ?? null,
+    resource: letGo === undefined ? null : keyOf(letGo),
     stopping: null,
   };
+}
+
+function keyOf({ namespace, name }: RevokedGrant): Resource {
+  return { face: 'key', namespace, name };
 }
 
 /** Tells a backend's drone to stop it. @throws {LeaseError} `backend.not_found`. */

@@ -1,7 +1,8 @@
 import { expect } from 'vitest';
 import { phaseOf, PHASES, type LeaseRow } from '../kernel/lease.ts';
 import { resourceKey } from '../kernel/resource.ts';
-import { listKeys, type KeyFilter } from '../store/key-list.ts';
+import { listKeys } from '../store/key-list.ts';
+import type { ResourceFilter } from '../store/resource-list.ts';
 import { readLeases } from '../store/rows.ts';
 import type { RealKernel } from './lease-commands.ts';
 import type { LeaseModel, ModelGrant } from './lease-model.ts';
@@ -69,7 +70,11 @@ function rowExpected(model: LeaseModel, grant: ModelGrant): unknown {
 /** The phase that a list filters by is the phase that it shows, for every key of this run. */
 export async function expectPhasesAgree(model: LeaseModel, real: RealKernel): Promise<void> {
   const sql = real.kernel.store.prisma;
-  const filter: KeyFilter = { namespace: real.namespace, namespaces: null };
+  const filter: ResourceFilter = {
+    namespace: real.namespace,
+    includeChildren: false,
+    namespaces: null,
+  };
   const order = { by: 'name', direction: 'asc', after: null, limit: 100 } as const;
   for (const phase of PHASES) {
     const listed = await listKeys(sql, { ...filter, phase }, order);

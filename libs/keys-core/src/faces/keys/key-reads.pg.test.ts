@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { KEY_LADDERS } from '../../kernel/ladder.ts';
 import { setDraining } from '../../store/fleet/drones.ts';
 import { createReaper } from '../../store/reaper.ts';
 import { aDrone } from '../../testing/fleet-fixture.ts';
@@ -61,6 +62,37 @@ describe('a key as operators see it', () => {
     );
   });
 
+  test('brings its ladder, and tells what ended it and until when its holder may act', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const seen = async (name: string): Promise<unknown> =>
+      on.keys.get({ name, namespace: '' }, CLIENT);
+    const { backendId } = await connect(on, { key: key('released') });
+    const forced = await connect(on, { key: key('forced') });
+    const lapsed = await connect(on, { key: key('lapsed') });
+
+    expect(await seen('released')).toMatchObject({
+      ladder: KEY_LADDERS.standard,
+      stopsBy: null,
+      endReason: null,
+      releasedAt: null,
+    });
+    await on.keys.report(reportOf(drone, backendId, 'terminated'));
+    const { leaseId } = forced;
+    const { stopsBy } = await on.keys.revoke(
+      { leaseId, mode: 'force', reason: 'test', abandon: false },
+      OPERATOR,
+    );
+    await age(on, lapsed.leaseId, 60_000);
+
+    expect(await seen('released')).toMatchObject({
+      endReason: 'released',
+      releasedAt: expect.stringMatching(/Z$/u) as string,
+    });
+    expect(await seen('forced')).toMatchObject({ endReason: 'revoked', stopsBy });
+    expect(await seen('lapsed')).toMatchObject({ phase: 'expired', endReason: 'expired' });
+  });
+
   test('is null when nobody ever held it, and when the caller may not see it', async () => {
     const on = await openKeys();
     await aDrone(on.store.prisma);
@@ -79,14 +111,20 @@ describe('a list of keys', () => {
     const on = await openKeys();
     const one = await aDrone(on.store.prisma);
     await connect(on, { key: key('alpha', 'a', 'blue') });
-    await connect(on, { key: key('alps', 'a') });
+    const made = await connect(on, { key: key('alps', 'a') });
     await connect(on, { key: key('alpha', 'a.b') });
     await setDraining(on.store.prisma, one.droneId, true);
     const two = await aDrone(on.store.prisma);
     await connect(on, { key: key('al%a') });
 
     expect(await namesOf(on, { namespace: 'a' })).toEqual(['a/alpha', 'a/alps']);
+    expect(await namesOf(on, { namespace: 'a', includeChildren: true })).toEqual([
+      'a/alpha',
+      'a/alps',
+      'a.b/alpha',
+    ]);
     expect(await namesOf(on, { namespace: '' })).toEqual(['al%a']);
+    expect(await namesOf(on, { leaseId: made.leaseId })).toEqual(['a/alps']);
     expect(await namesOf(on, { name: 'alpha' })).toEqual(['a/alpha', 'a.b/alpha']);
     expect(await namesOf(on, { prefix: 'alp' })).toEqual(['a/alpha', 'a/alps', 'a.b/alpha']);
     expect(await namesOf(on, { prefix: 'al%' })).toEqual(['al%a']);

@@ -6,7 +6,7 @@ import { cursorAfter, placeFrom, type LeaseOrder } from '../../store/lease-order
 import type { Store } from '../../store/open-store.ts';
 import { isoOf } from '../../store/rows.ts';
 import type { Caller, EventView, Page, WaiterView } from '../face-types.ts';
-import { historyPage, readClock, waiterPage } from '../resource-reads.ts';
+import { grantTimes, historyPage, readClock, waiterPage } from '../resource-reads.ts';
 import type { KeyListInput, KeyPage, KeyView } from './key-types.ts';
 
 const ANY_ORDER: LeaseOrder = { by: 'name', direction: 'asc', after: null, limit: 1 };
@@ -17,7 +17,8 @@ export async function getKey(
   key: { readonly name: string; readonly namespace: string },
   caller: Caller,
 ): Promise<KeyView | null> {
-  const filter = { ...key, namespaces: caller.namespaces };
+  const { namespace, name } = key;
+  const filter = { namespace, name, includeChildren: false, namespaces: caller.namespaces };
   const [row] = await listKeys(store.prisma, filter, ANY_ORDER);
   return row === undefined ? null : viewOf(store, row);
 }
@@ -33,7 +34,7 @@ export async function listKeyPage(
   const after = input.cursor === undefined ? null : placeFrom(input.cursor, by);
   const rows = await listKeys(
     store.prisma,
-    { ...input, namespaces: caller.namespaces },
+    { ...input, includeChildren: input.includeChildren ?? false, namespaces: caller.namespaces },
     { by, direction, after, limit: input.limit + 1 },
   );
   const items = rows.slice(0, input.limit);
@@ -63,6 +64,7 @@ function viewOf(store: Store, row: KeyRow): KeyView {
     expiresAt: isoOf(row.expiresAt),
     remainingMs: row.endReason === null ? Math.max(0, Math.round(row.expiresAt - row.asOf)) : 0,
     renewable: row.renewable,
+    ...grantTimes(row),
     waiters: row.waiters,
     datacenter: store.datacenter,
     asOf: isoOf(row.asOf),

@@ -14,7 +14,7 @@ import { keyTopic } from './key-topic.ts';
 import type { ChooseDrone } from './start-backend.ts';
 import { connectOnceFor, waitUntilReady } from './connect-answers.ts';
 import { getKey, keyHistory, keyWaiters, listKeyPage } from './key-reads.ts';
-import type { Caller } from '../face-types.ts';
+import type { Acted, Caller } from '../face-types.ts';
 import type { KeyRenewResult, KeyService } from './key-types.ts';
 
 export interface KeyServiceDeps {
@@ -66,6 +66,7 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
       return {
         outcome: revoked.outcome,
         stopsBy: revoked.stopsBy === null ? null : isoOf(revoked.stopsBy),
+        resource: revoked.resource,
       };
     },
 
@@ -112,7 +113,7 @@ async function changeRenewable(
   renewable: boolean,
   input: { readonly leaseId: string; readonly reason?: string | undefined },
   caller: Caller,
-): Promise<{ changed: boolean }> {
+): Promise<{ changed: boolean } & Acted> {
   const kind = renewable ? 'allow_renewal' : 'block_renewal';
   const changed = await timed(store, kind, () =>
     setRenewable(store.prisma, 'key', renewable, [
@@ -124,7 +125,8 @@ async function changeRenewable(
       },
     ]),
   );
-  return { changed: changed.has(input.leaseId) };
+  const resource = changed.get(input.leaseId) ?? null;
+  return { changed: resource !== null, resource };
 }
 
 /** The error of a failure that reached a caller: the store's own, or what the database did. */

@@ -2,7 +2,7 @@ import type { Deadlines } from '../../kernel/ladder.ts';
 import type { GrantRef, RefusalReason, RevokeOutcome } from '../../kernel/outcomes.ts';
 import type { Phase } from '../../kernel/lease.ts';
 import type { BackendStatus, TerminationReason } from '../../kernel/backend-state.ts';
-import type { Caller, EventView, Page, WaiterView } from '../face-types.ts';
+import type { Acted, Caller, EventView, GrantTimes, Page, WaiterView } from '../face-types.ts';
 
 export interface ConnectInput {
   readonly key?:
@@ -33,7 +33,7 @@ export interface ConnectResult {
 }
 
 /** A key as operators see it. Instants are ISO-8601 UTC strings, tokens decimal strings. */
-export interface KeyView {
+export interface KeyView extends GrantTimes {
   readonly name: string;
   readonly namespace: string;
   readonly tag: string;
@@ -58,12 +58,16 @@ export const KEY_SORTS = ['name', 'grantedAt', 'expiresAt'] as const;
 
 export interface KeyListInput {
   readonly namespace?: string | undefined;
+  /** Whether children of `namespace` are listed too; false unless said. */
+  readonly includeChildren?: boolean | undefined;
   readonly name?: string | undefined;
   readonly prefix?: string | undefined;
   readonly phase?: Phase | undefined;
   readonly holder?: string | undefined;
   readonly droneId?: string | undefined;
   readonly tag?: string | undefined;
+  /** The key whose newest grant this is. */
+  readonly leaseId?: string | undefined;
   readonly sort?: (typeof KEY_SORTS)[number] | undefined;
   readonly direction?: 'asc' | 'desc' | undefined;
   readonly cursor?: string | undefined;
@@ -114,15 +118,15 @@ export interface KeyService {
   blockRenewal(
     input: { leaseId: string; reason?: string | undefined },
     caller: Caller,
-  ): Promise<{ changed: boolean }>;
+  ): Promise<{ changed: boolean } & Acted>;
   allowRenewal(
     input: { leaseId: string; reason?: string | undefined },
     caller: Caller,
-  ): Promise<{ changed: boolean }>;
+  ): Promise<{ changed: boolean } & Acted>;
   revoke(
     input: { leaseId: string; mode: 'graceful' | 'force'; reason: string; abandon: boolean },
     caller: Caller,
-  ): Promise<{ outcome: RevokeOutcome; stopsBy: string | null }>;
+  ): Promise<{ outcome: RevokeOutcome; stopsBy: string | null } & Acted>;
   get(input: { name: string; namespace: string }, caller: Caller): Promise<KeyView | null>;
   list(input: KeyListInput, caller: Caller): Promise<KeyPage>;
   waiters(

@@ -127,7 +127,11 @@ describe('revoke by force', () => {
     const next = await connect(on);
     const late = await on.keys.report(reportOf(drone, old.backendId, 'terminated'));
 
-    expect(revoked).toMatchObject({ outcome: 'revoked', stopsBy: expect.any(String) as string });
+    expect(revoked).toMatchObject({
+      outcome: 'revoked',
+      stopsBy: expect.any(String) as string,
+      resource: { face: 'key', namespace: '', name: 'demo' },
+    });
     expect(next.spawned).toBe(true);
     expect(late).toBe('ignored');
     expect(await connect(on)).toMatchObject({ backendId: next.backendId, spawned: false });
@@ -145,7 +149,7 @@ describe('revoke by force', () => {
 
     const revoked = await on.keys.revoke({ leaseId, ...FORCE }, OPERATOR);
 
-    expect(revoked).toEqual({ outcome: 'gone', stopsBy: null });
+    expect(revoked).toEqual({ outcome: 'gone', stopsBy: null, resource: null });
     expect(await actionsOf(on, backendId)).toMatchObject([{ kind: 'spawn', state: 'open' }]);
   });
 });
@@ -181,8 +185,9 @@ describe('revoke gracefully', () => {
     expect(await on.keys.revoke({ leaseId, ...FORCE }, limited)).toEqual({
       outcome: 'gone',
       stopsBy: null,
+      resource: null,
     });
-    expect(await on.keys.blockRenewal({ leaseId }, limited)).toEqual({ changed: false });
+    expect(await on.keys.blockRenewal({ leaseId }, limited)).toMatchObject({ changed: false });
     await expect(on.keys.terminate({ backendId, mode: 'hard' }, limited)).rejects.toMatchObject({
       code: 'backend.not_found',
     });

@@ -54,7 +54,10 @@ describe('a lease as operators see it', () => {
     expect(await on.operations.get({ namespace: '', name: 'prod' }, OPERATOR)).toMatchObject({
       action: 'verify',
     });
-    expect(await namesOf(on)).toEqual(['prod']);
+    await released(on, await acquired(on, { namespace: '', name: 'test', action: 'deploy' }));
+    expect(await namesOf(on)).toEqual(['prod', 'test']);
+    expect(await namesOf(on, { action: 'verify' })).toEqual(['prod']);
+    expect(await namesOf(on, { phase: 'free' })).toEqual(['test']);
   });
 
   test('is null when nobody ever held it, and when the caller may not see it', async () => {
@@ -80,6 +83,16 @@ describe('a list of leases', () => {
     expect(await namesOf(on, { namespace: '' })).toHaveLength(8);
     expect(await namesOf(on, {}, LIMITED)).toEqual(['a/x', 'a.b/x', 'a.b.c/x']);
     expect(await namesOf(on, { namespace: 'b' }, LIMITED)).toEqual([]);
+  });
+
+  test('is found by its grant, for who comes from the audit', async () => {
+    const on = await openOperatedLeases();
+    const { leaseId } = await acquired(on, { namespace: 'ab' });
+    await acquired(on, { namespace: 'a' });
+
+    expect(await namesOf(on, { leaseId })).toEqual(['ab/42']);
+    expect(await namesOf(on, { leaseId }, LIMITED)).toEqual([]);
+    expect(await namesOf(on, { leaseId: randomUUID() })).toEqual([]);
   });
 
   test('filters by name, prefix and holder', async () => {
@@ -235,10 +248,15 @@ describe('operators', () => {
 
     const first = await on.operations.blockRenewal({ leaseId, reason: 'freeze' }, OPERATOR);
     const second = await on.operations.blockRenewal({ leaseId }, OPERATOR);
-    expect([first, second]).toEqual([{ changed: true }, { changed: false }]);
+    expect([first, second]).toEqual([
+      { changed: true, resource: { face: 'lease', namespace: 'user.update', name: '42' } },
+      { changed: false, resource: null },
+    ]);
     expect(await renew()).toMatchObject([{ outcome: 'refused', reason: 'renewal_blocked' }]);
 
-    expect(await on.operations.allowRenewal({ leaseId }, OPERATOR)).toEqual({ changed: true });
+    expect(await on.operations.allowRenewal({ leaseId }, OPERATOR)).toMatchObject({
+      changed: true,
+    });
     expect(await renew()).toMatchObject([{ outcome: 'renewed' }]);
   });
 
@@ -297,10 +315,10 @@ describe('operators', () => {
     const lease = await acquired(on, { namespace: 'b' });
     const input = { leaseId: lease.leaseId, mode: 'force', reason: 'x' } as const;
 
-    const gone = { outcome: 'gone', stopsBy: null };
+    const gone = { outcome: 'gone', stopsBy: null, resource: null };
     expect(await environments.operations.revoke(input, OPERATOR)).toEqual(gone);
     expect(await on.operations.revoke(input, LIMITED)).toEqual(gone);
-    expect(await on.operations.blockRenewal(input, LIMITED)).toEqual({ changed: false });
+    expect(await on.operations.blockRenewal(input, LIMITED)).toMatchObject({ changed: false });
     expect(await released(on, lease)).toBe('released');
     expect(await on.operations.revoke(input, OPERATOR)).toEqual(gone);
   });
@@ -352,5 +370,33 @@ describe('declarations', () => {
     await expect(on.operations.declare(declare('a', 999), SERVICE)).rejects.toMatchObject({
       code: 'lease.ttl_out_of_range',
     });
+  });
+
+  test('tell how many of their leases are held, and how many callers wait, now', async () => {
+    const on = await openOperatedLeases();
+    const declarations = ['a', 'a.c'].map((namespace) => ({ namespace, ttlMs: 30_000 }));
+    await on.operations.declare({ declarations }, SERVICE);
+    await acquired(on, { namespace: 'a', name: 'one' });
+    await acquired(on, { namespace: 'a', name: '42' });
+    await acquired(on, { namespace: 'a.c' });
+    await released(on, await acquired(on, { namespace: 'a', name: 'over' }));
+    const lapsed = await acquired(on, { namespace: 'a', name: 'lapsed' });
+    await age(on, lapsed.leaseId, 60_000);
+    const cut = new AbortController();
+    const waiting = acquire(
+      on,
+      { namespace: 'a', waitMs: 60_000 },
+      { life: { signal: cut.signal, isAlive: () => true } },
+    );
+    await waitUntil(async () => (await lineOf(on)).length === 1);
+
+    const { items } = await on.operations.declared({ limit: 10 }, OPERATOR);
+
+    expect(items).toMatchObject([
+      { namespace: 'a', held: 2, waiting: 1 },
+      { namespace: 'a.c', held: 1, waiting: 0 },
+    ]);
+    cut.abort();
+    await expect(waiting).rejects.toThrow();
   });
 });

@@ -5,7 +5,7 @@ import { isoOf } from '../../store/rows.ts';
 import { revoke } from '../../store/statements/revoke.ts';
 import { setRenewable } from '../../store/statements/set-renewable.ts';
 import { timed } from '../../store/timed.ts';
-import type { Caller } from '../face-types.ts';
+import type { Acted, Caller } from '../face-types.ts';
 import { historyPage, waiterPage } from '../resource-reads.ts';
 import { declarationPage, declareLeases } from './declarations.ts';
 import {
@@ -42,13 +42,14 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
       const request = { leaseId, mode, reason, abandon: false, ...operatorOf(caller) };
       const revoked = await timed(store, 'revoke', () => revoke(store.prisma, face, [request]));
       const grant = revoked.get(leaseId);
-      if (grant === undefined) return { outcome: 'gone', stopsBy: null };
+      if (grant === undefined) return { outcome: 'gone', stopsBy: null, resource: null };
       store.hints.notify(REVOCATIONS_TOPIC);
       // By force it is free at once: whoever waits is not to wait for the next look.
       if (mode === 'force') store.hints.notify(leaseTopic(grant));
       return {
         outcome: mode === 'force' ? 'revoked' : 'revoking',
         stopsBy: isoOf(grant.stopsBy),
+        resource: { face, namespace: grant.namespace, name: grant.name },
       };
     },
 
@@ -71,7 +72,7 @@ async function changeRenewable(
     readonly reason?: string | undefined;
     readonly caller: Caller;
   },
-): Promise<{ changed: boolean }> {
+): Promise<{ changed: boolean } & Acted> {
   const { leaseId, reason, caller } = input;
   const kind = renewable ? 'allow_renewal' : 'block_renewal';
   const changed = await timed(store, kind, () =>
@@ -79,7 +80,7 @@ async function changeRenewable(
       { leaseId, reason: reason ?? null, ...operatorOf(caller) },
     ]),
   );
-  const isChanged = changed.has(leaseId);
-  if (isChanged && !renewable) store.hints.notify(REVOCATIONS_TOPIC);
-  return { changed: isChanged };
+  const resource = changed.get(leaseId) ?? null;
+  if (resource !== null && !renewable) store.hints.notify(REVOCATIONS_TOPIC);
+  return { changed: resource !== null, resource };
 }

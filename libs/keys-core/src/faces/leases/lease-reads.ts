@@ -7,7 +7,7 @@ import type { Store } from '../../store/open-store.ts';
 import { pageOf } from '../../store/page-cursor.ts';
 import { isoOf } from '../../store/rows.ts';
 import type { Caller, Page } from '../face-types.ts';
-import { idFrom, readClock, type PageInput } from '../resource-reads.ts';
+import { grantTimes, idFrom, readClock, type PageInput } from '../resource-reads.ts';
 import type {
   ContentionView,
   LeaseListInput,
@@ -46,7 +46,12 @@ export async function listLeasePage(
   const rows = await listLeases(
     reader.store.prisma,
     reader.face,
-    { ...input, includeChildren: input.includeChildren ?? true, namespaces: caller.namespaces },
+    {
+      ...input,
+      tag: input.action,
+      includeChildren: input.includeChildren ?? true,
+      namespaces: caller.namespaces,
+    },
     {
       by,
       direction: input.direction ?? 'asc',
@@ -81,6 +86,7 @@ function viewOf({ store, face }: LeaseReader, row: ListedLease): LeaseView {
     expiresAt: isoOf(row.expiresAt),
     remainingMs: row.endReason === null ? Math.max(0, Math.round(row.expiresAt - row.asOf)) : 0,
     renewable: row.renewable,
+    ...grantTimes(row),
     waiters: row.waiters,
     datacenter: store.datacenter,
     asOf: isoOf(row.asOf),

@@ -6,7 +6,7 @@ import type {
   ReleaseOutcome,
   RevokeOutcome,
 } from '../../kernel/outcomes.ts';
-import type { Caller, EventView, Page, WaiterView } from '../face-types.ts';
+import type { Acted, Caller, EventView, GrantTimes, Page, WaiterView } from '../face-types.ts';
 
 /** When the holder renews, and from when it must not act any more, in its own clock. */
 export interface LeaseDeadlines {
@@ -94,7 +94,7 @@ export interface RevocationNotice {
 }
 
 /** A lease as operators see it. Instants are ISO-8601 UTC strings, tokens decimal strings. */
-export interface LeaseView {
+export interface LeaseView extends GrantTimes {
   /** The lease's `key`. */
   readonly name: string;
   /** Joined by `.`. */
@@ -128,6 +128,10 @@ export interface LeaseListInput {
   readonly prefix?: string | undefined;
   readonly phase?: Phase | undefined;
   readonly holder?: string | undefined;
+  /** What an environment is leased for. */
+  readonly action?: string | undefined;
+  /** The resource whose newest grant this is. */
+  readonly leaseId?: string | undefined;
   readonly sort?: (typeof LEASE_SORTS)[number] | undefined;
   readonly direction?: 'asc' | 'desc' | undefined;
   readonly cursor?: string | undefined;
@@ -178,6 +182,9 @@ export interface LeaseDeclaration {
   readonly description: string | null;
   readonly declaredBy: string;
   readonly declaredAt: string;
+  /** Of this very namespace, now. */
+  readonly held: number;
+  readonly waiting: number;
 }
 
 interface OneLease {
@@ -255,11 +262,11 @@ export interface LeaseOperations {
   blockRenewal(
     input: { readonly leaseId: string; readonly reason?: string | undefined },
     caller: Caller,
-  ): Promise<{ changed: boolean }>;
+  ): Promise<{ changed: boolean } & Acted>;
   allowRenewal(
     input: { readonly leaseId: string; readonly reason?: string | undefined },
     caller: Caller,
-  ): Promise<{ changed: boolean }>;
+  ): Promise<{ changed: boolean } & Acted>;
   revoke(
     input: {
       readonly leaseId: string;
@@ -267,7 +274,7 @@ export interface LeaseOperations {
       readonly reason: string;
     },
     caller: Caller,
-  ): Promise<{ outcome: RevokeOutcome; stopsBy: string | null }>;
+  ): Promise<{ outcome: RevokeOutcome; stopsBy: string | null } & Acted>;
   /** Revocations of what this principal holds, as they happen; ends when the signal aborts. */
   revocations(caller: Caller, signal: AbortSignal): AsyncIterable<RevocationNotice>;
 }

@@ -1,4 +1,4 @@
-import type { Face } from '../../kernel/resource.ts';
+import type { Face, Resource } from '../../kernel/resource.ts';
 import type { Sql } from '../rows.ts';
 
 /** What an operator asks of one grant. */
@@ -12,7 +12,7 @@ export interface OperatorRequest {
 
 /**
  * Blocks or allows the renewal of each grant that is in force and not so already; the ladder then
- * runs out by itself. @returns the lease ids that were changed.
+ * runs out by itself. @returns what was changed, by lease id.
  *
  * Locks first, judges then, in the order of every batch statement. Index: `lease_lease_id_key`.
  * A lease id that is not returned was so already, is over, or is not for this operator to see.
@@ -22,8 +22,8 @@ export async function setRenewable(
   face: Face,
   renewable: boolean,
   requests: readonly OperatorRequest[],
-): Promise<Set<string>> {
-  const rows = await sql.$queryRaw<{ leaseId: string }[]>`
+): Promise<Map<string, Resource>> {
+  const rows = await sql.$queryRaw<{ leaseId: string; namespace: string; name: string }[]>`
     with asked as materialized (
       select a.lease_id, a.actor, a.reason, a.limits
       from unnest(
@@ -59,6 +59,6 @@ export async function setRenewable(
       join locked k on k.lease_id = c.lease_id
       order by c.face, c.namespace, c.name
     )
-    select c.lease_id as "leaseId" from changed c`;
-  return new Set(rows.map((row) => row.leaseId));
+    select c.lease_id as "leaseId", c.namespace, c.name from changed c`;
+  return new Map(rows.map(({ leaseId, ...name }) => [leaseId, { face, ...name }]));
 }

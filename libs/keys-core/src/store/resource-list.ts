@@ -1,0 +1,175 @@
+/**
+ * One page of resources, whatever their face. By name, rows come out of the primary key in order, and
+ * reading ends where the page does. Any other order, and any filter that the primary key knows nothing
+ * of, is read in one of two ways:
+ *
+ *  - a look at the next few thousand rows in the order of names: most filters that people use, such as
+ *    what is held, leave enough of them to fill a page;
+ *  - where they do not, a scan of all that the filter may leave, which keeps the page's rows alone.
+ *
+ * The planner is not asked to choose between the two: it takes rows for evenly spread, and for a filter
+ * that leaves little it walked the whole primary key, row by row, until the statement was cancelled.
+ * `expires_at` has no index, and gets none: renewals write it, and must stay HOT.
+ */
+import type { LeaseRow, Phase } from '../kernel/lease.ts';
+import type { Face } from '../kernel/resource.ts';
+import { Prisma } from './generated/client.ts';
+import {
+  PHASE_CONDITIONS,
+  orderOf,
+  placeOf,
+  scanOrderOf,
+  withinLimits,
+  withinNamespace,
+  type LeaseOrder,
+} from './lease-order.ts';
+import { C, LEASE_COLUMNS, type Sql } from './rows.ts';
+
+/** Which resources are asked for. */
+export interface ResourceFilter {
+  readonly namespace?: string | undefined;
+  readonly includeChildren: boolean;
+  readonly name?: string | undefined;
+  readonly prefix?: string | undefined;
+  readonly phase?: Phase | undefined;
+  readonly holder?: string | undefined;
+  /** A key's tag; the action that an environment is leased for. */
+  readonly tag?: string | undefined;
+  /** Whose backend runs there, or ran there last. */
+  readonly droneId?: string | undefined;
+  /** The newest grant of the resource. */
+  readonly leaseId?: string | undefined;
+  /** Namespaces, children included, that the caller is limited to; null for no limit. */
+  readonly namespaces: readonly string[] | null;
+}
+
+/** What a face shows besides the row and its waiters; the row's alias is `l`. */
+export interface ResourceColumns {
+  readonly columns: Prisma.Sql;
+  readonly joins: Prisma.Sql;
+}
+
+/** How many rows are looked at before all are scanned: some milliseconds' worth. */
+const NEAR_ROWS_MAX = 2_000;
+
+/**
+ * Reads a page. Pages by the values of the last row, not by a count, so that it stays stable while
+ * resources come and go. Locks nothing. Index: `lease_pkey`, `lease_lease_id_key` for one grant and
+ * `backend_drone_id_status_rank_idx` for a drone; no row means that nothing is left.
+ */
+export async function listResources<Row extends LeaseRow>(
+  sql: Sql,
+  face: Face,
+  { filter, order }: { readonly filter: ResourceFilter; readonly order: LeaseOrder },
+  shown: ResourceColumns,
+): Promise<Row[]> {
+  const ofFace = Prisma.sql`l.face = ${face} ${C} and ${rangeOf(filter)} and ${placeOf(order)}`;
+  const way = order.by === 'name' ? wayOf(filter) : 'scan';
+  if (way === 'walk') {
+    return pageOfRows(sql, {
+      cut: cutOf(Prisma.sql`lease l where ${ofFace}`, order),
+      order,
+      shown,
+    });
+  }
+  const wanted = othersOf(filter);
+  if (way === 'look') {
+    const next = Prisma.sql`
+      (
+        select l.* from lease l
+        where ${ofFace}
+        order by ${orderOf(order)}
+        limit ${NEAR_ROWS_MAX}
+      ) l
+      where ${wanted}`;
+    const near = await pageOfRows<Row>(sql, { cut: cutOf(next, order), order, shown });
+    if (near.length === order.limit) return near;
+  }
+  const all = Prisma.sql`
+    select l.* from lease l
+    where ${ofFace} and ${wanted}
+    order by ${scanOrderOf(order)}
+    limit ${order.limit}`;
+  return pageOfRows(sql, { cut: all, order, shown });
+}
+
+/**
+ * How rows are found in the order of names: by walking the primary key where it alone finds them, by
+ * a look at the next ones where most filters that people use leave enough of them, or by a scan.
+ */
+function wayOf(filter: ResourceFilter): 'walk' | 'look' | 'scan' {
+  const { namespace, includeChildren, name, prefix, namespaces } = filter;
+  const isOneNamespace = namespace !== undefined && !includeChildren;
+  // Several ranges in one order are none that an index gives.
+  if (!isOneNamespace && namespaces !== null && namespaces.length > 1) return 'scan';
+  if (filter.leaseId !== undefined || filter.droneId !== undefined) return 'scan';
+  const isNamed = name !== undefined || prefix !== undefined;
+  const isOfRows = [filter.phase, filter.holder, filter.tag].some((asked) => asked !== undefined);
+  if (!isOfRows && (isOneNamespace || !isNamed)) return 'walk';
+  return name === undefined ? 'look' : 'scan';
+}
+
+/** What the primary key may find by itself. */
+function rangeOf(filter: ResourceFilter): Prisma.Sql {
+  const { namespace, includeChildren, name, prefix } = filter;
+  const conditions = [withinLimits(filter.namespaces)];
+  if (namespace !== undefined) {
+    conditions.push(
+      includeChildren ? withinNamespace(namespace) : Prisma.sql`l.namespace = ${namespace} ${C}`,
+    );
+    // Elsewhere a name says nothing of where its row lies, and is asked of the rows.
+    if (!includeChildren) conditions.push(nameConditionOf(name, prefix));
+  }
+  return Prisma.join(conditions, ' and ');
+}
+
+function othersOf(filter: ResourceFilter): Prisma.Sql {
+  const { name, prefix, phase, holder, tag, droneId, leaseId } = filter;
+  const conditions = [nameConditionOf(name, prefix)];
+  if (holder !== undefined) conditions.push(Prisma.sql`l.holder = ${holder}`);
+  if (tag !== undefined) conditions.push(Prisma.sql`l.tag = ${tag}`);
+  if (phase !== undefined) conditions.push(PHASE_CONDITIONS[phase]);
+  if (leaseId !== undefined) conditions.push(Prisma.sql`l.lease_id = ${leaseId}::uuid`);
+  if (droneId !== undefined) {
+    conditions.push(
+      Prisma.sql`l.lease_id in (select b.lease_id from backend b where b.drone_id = ${droneId} ${C})`,
+    );
+  }
+  return Prisma.join(conditions, ' and ');
+}
+
+function nameConditionOf(name: string | undefined, prefix: string | undefined): Prisma.Sql {
+  const conditions = [Prisma.sql`true`];
+  if (name !== undefined) conditions.push(Prisma.sql`l.name = ${name} ${C}`);
+  if (prefix !== undefined) conditions.push(Prisma.sql`starts_with(l.name, ${prefix})`);
+  return Prisma.join(conditions, ' and ');
+}
+
+function cutOf(from: Prisma.Sql, order: LeaseOrder): Prisma.Sql {
+  return Prisma.sql`select l.* from ${from} order by ${orderOf(order)} limit ${order.limit}`;
+}
+
+/**
+ * The rows of a page, with what is shown of each. The page is cut before anything is added to its
+ * rows: with a million of them that is the difference between half a second and a statement that is
+ * cancelled. Index: `lease_waiter_resource_idx`, and that of the joins.
+ */
+async function pageOfRows<Row>(
+  sql: Sql,
+  page: {
+    readonly cut: Prisma.Sql;
+    readonly order: LeaseOrder;
+    readonly shown: ResourceColumns;
+  },
+): Promise<Row[]> {
+  return sql.$queryRaw<Row[]>`
+    select ${LEASE_COLUMNS}, ${page.shown.columns},
+      (
+        select count(*)::int from lease_waiter w
+        where w.face = l.face and w.namespace = l.namespace and w.name = l.name
+          and w.valid_until > clock_timestamp()
+      ) as waiters
+    from (${page.cut}) l
+    ${page.shown.joins}
+    order by ${orderOf(page.order)}`;
+}
