@@ -6,13 +6,15 @@ import { keepAlive } from './keep-alive.ts';
 import { addKeys, type SeededKeys } from './keys.ts';
 import { addLeases, type SeededLeases } from './leases.ts';
 import { addStatistics } from './statistics.ts';
-import { beginWorld, insertRows, writeWorld } from './world.ts';
+import { beginWorld, insertRows, writeWorld, type World } from './world.ts';
 
 /** What was put into a Leasehold, and where tests find it again. */
 export interface Seeded {
   readonly keys: SeededKeys;
   readonly leases: SeededLeases;
   readonly environments: SeededEnvironments;
+  /** A backend that runs, and has gone through all states until then. */
+  readonly backendId: string;
   /** Ends the renewals of what was seeded; the grants run out then. */
   stop(): void;
 }
@@ -49,5 +51,9 @@ export async function seedRealistic(stack: Pick<Stack, 'sql' | 'datacenter'>): P
     blockedLeaseIds: keys.blockedLeaseIds,
     droneIds: liveDrones.map(({ droneId }) => droneId),
   });
-  return { keys, leases, environments, stop };
+  return { keys, leases, environments, backendId: backendOf(world, keys.busy.name), stop };
+}
+
+function backendOf(world: World, keyName: string): string {
+  return String(world.backends.find(({ name }) => name === keyName)?.['id']);
 }

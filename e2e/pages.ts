@@ -1,0 +1,61 @@
+import type { Seeded } from './seed/seed-realistic.ts';
+
+/** A page of the console, and how to get there. */
+export interface ConsolePage {
+  /** Also the name of its picture. */
+  readonly name: string;
+  /** Its first heading; a detail page's is the name of what it shows. */
+  readonly heading: string | RegExp;
+  path(seeded: Seeded): string;
+  /** Shown only when there is something to show. */
+  readonly isDetail?: boolean;
+}
+
+const ref = (path: string, { namespace, name }: { namespace: string; name: string }): string =>
+  `${path}?${new URLSearchParams({ namespace, name }).toString()}`;
+
+/** The drone of which the seed has the most. */
+export const SEEDED_DRONE_ID = 'drone-fra-3';
+
+/** Every page, in the order of the navigation. */
+export const PAGES: readonly ConsolePage[] = [
+  { name: 'overview', heading: 'Overview', path: () => '/' },
+  { name: 'keys', heading: 'Keys', path: () => '/keys' },
+  {
+    name: 'key',
+    heading: 'q4-roadmap',
+    path: ({ keys }) => ref('/keys/detail', keys.busy),
+    isDetail: true,
+  },
+  { name: 'leases', heading: 'Leases', path: () => '/leases' },
+  {
+    name: 'lease',
+    heading: 'settlement-eu',
+    path: ({ leases }) => ref('/leases/detail', leases.queued),
+    isDetail: true,
+  },
+  { name: 'environments', heading: 'Environments', path: () => '/environments' },
+  {
+    name: 'environment',
+    heading: /production/,
+    path: ({ environments }) => ref('/environments/detail', environments.production),
+    isDetail: true,
+  },
+  { name: 'drones', heading: 'Drones', path: () => '/drones' },
+  {
+    name: 'drone',
+    heading: SEEDED_DRONE_ID,
+    path: () => `/drones/detail?id=${SEEDED_DRONE_ID}`,
+    isDetail: true,
+  },
+  { name: 'backends', heading: 'Backends', path: () => '/backends' },
+  {
+    name: 'backend',
+    heading: /^bk-/,
+    path: ({ backendId }) => `/backends/detail?id=${backendId}`,
+    isDetail: true,
+  },
+  { name: 'events', heading: 'Events', path: () => '/events' },
+  { name: 'audit', heading: 'Audit', path: () => '/audit' },
+  { name: 'access', heading: 'Access', path: () => '/access' },
+];

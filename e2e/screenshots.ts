@@ -1,0 +1,116 @@
+/** Takes the pictures; `tools/screenshots.mjs` says which. */
+import { mkdir, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { Page } from '@playwright/test';
+import sharp from 'sharp';
+import { ROOT } from './browser.config.ts';
+import type { Stack } from './fixtures/stack.ts';
+import { expect, test } from './fixtures/test.ts';
+import { PAGES, type ConsolePage } from './pages.ts';
+import type { Seeded } from './seed/seed-realistic.ts';
+
+/** For the README. */
+const PICTURES = ['overview', 'keys', 'key', 'leases', 'environments', 'drone'];
+const SCHEMES = ['light', 'dark'] as const;
+const README_SIZE = { width: 1440, height: 900 };
+const REVIEW_SIZES = [
+  README_SIZE,
+  { width: 1024, height: 768 },
+  { width: 390, height: 844 },
+] as const;
+const PICTURE_BYTES_MAX = 200 * 1_024;
+
+const reviewFolder = process.env['LEASEHOLD_SCREENSHOTS_ALL'];
+const only = process.env['LEASEHOLD_SCREENSHOTS_ONLY']?.split(',');
+
+// Keys as they are in an installation, and not in a hurry.
+test.use({ preset: 'standard' });
+
+test('pictures for the README', async ({ pageAs, seeded, stack }) => {
+  test.skip(reviewFolder !== undefined, 'pictures for a review were asked for');
+  await makeRooms(stack);
+  const page = await pageAs('operator', { viewport: README_SIZE, deviceScaleFactor: 1 });
+  const folder = path.join(ROOT, 'docs', 'pictures');
+  for (const shown of wanted((one) => PICTURES.includes(one.name))) {
+    for (const scheme of SCHEMES) {
+      await open(page, shown, { seeded, scheme });
+      const file = path.join(folder, `${shown.name}-${scheme}.png`);
+      await take(page, file, { isFullPage: false });
+      const { size } = await stat(file);
+      expect.soft(size, `${path.basename(file)} is too large`).toBeLessThan(PICTURE_BYTES_MAX);
+    }
+  }
+});
+
+test('every page for a review, without anything', async ({ pageAs }) => {
+  test.skip(reviewFolder === undefined, 'only with --all');
+  await review(pageAs, 'empty', undefined);
+});
+
+test('every page for a review, in a working day', async ({ pageAs, seeded, stack }) => {
+  test.skip(reviewFolder === undefined, 'only with --all');
+  await makeRooms(stack);
+  await review(pageAs, 'full', seeded);
+});
+
+function wanted(isWanted: (page: ConsolePage) => boolean): ConsolePage[] {
+  return PAGES.filter((page) => isWanted(page) && (only === undefined || only.includes(page.name)));
+}
+
+async function review(
+  pageAs: (role: 'admin') => Promise<Page>,
+  fill: 'empty' | 'full',
+  seeded: Seeded | undefined,
+): Promise<void> {
+  const page = await pageAs('admin');
+  for (const shown of wanted((one) => seeded !== undefined || one.isDetail !== true)) {
+    for (const scheme of SCHEMES) {
+      for (const size of REVIEW_SIZES) {
+        await page.setViewportSize(size);
+        await open(page, shown, { seeded, scheme });
+        const name = `${shown.name}-${fill}-${scheme}-${String(size.width)}.png`;
+        await take(page, path.join(reviewFolder ?? '', name), { isFullPage: true });
+      }
+    }
+  }
+}
+
+async function open(
+  page: Page,
+  shown: ConsolePage,
+  { seeded, scheme }: { seeded: Seeded | undefined; scheme: 'light' | 'dark' },
+): Promise<void> {
+  await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
+  await page.goto(shown.path(seeded ?? NOTHING));
+  await page.getByRole('heading', { level: 1, name: shown.heading }).waitFor();
+  await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
+  await page.getByRole('status').filter({ hasText: 'Live' }).waitFor();
+}
+
+/** Pages of lists need nothing of it. */
+const NOTHING = {} as Seeded;
+
+/** A palette of 256 colours is enough for an interface, and a quarter of the size. */
+async function take(page: Page, file: string, of: { isFullPage: boolean }): Promise<void> {
+  const picture = await page.screenshot({
+    fullPage: of.isFullPage,
+    caret: 'hide',
+    animations: 'disabled',
+  });
+  const small = await sharp(picture).png({ palette: true, effort: 10, colours: 256 }).toBuffer();
+  await mkdir(path.dirname(file), { recursive: true });
+  await writeFile(file, small);
+}
+
+const ROOMS = ['standup-web', 'standup-payments', 'all-hands', 'interview-11-21', 'incident-2240'];
+
+/** Keys with real backends on the real drone. */
+async function makeRooms({ api }: Pick<Stack, 'api'>): Promise<void> {
+  for (const name of ROOMS) {
+    await api('client').keys.connect.mutate({
+      key: { name, namespace: 'rooms.eu', tag: 'v7' },
+      spawn: { program: 'room' },
+      waitFor: 'ready',
+    });
+  }
+}
