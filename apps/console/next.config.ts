@@ -1,14 +1,15 @@
 import type { NextConfig } from 'next';
+import { PHASE_DEVELOPMENT_SERVER } from 'next/constants.js';
 import { fileURLToPath } from 'node:url';
 
+const workspace = fileURLToPath(new URL('../..', import.meta.url));
+
 const config: NextConfig = {
-  // The console's own server compresses nothing that is streamed, and this is all that it serves.
-  compress: true,
   poweredByHeader: false,
   reactStrictMode: true,
   transpilePackages: ['@leasehold/api', '@leasehold/keys-core'],
-  turbopack: { root: fileURLToPath(new URL('../..', import.meta.url)) },
-  outputFileTracingRoot: fileURLToPath(new URL('../..', import.meta.url)),
+  turbopack: { root: workspace },
+  outputFileTracingRoot: workspace,
   // Types and style are checked by the workspace's own steps.
   typescript: { ignoreBuildErrors: true },
   experimental: {
@@ -16,4 +17,22 @@ const config: NextConfig = {
   },
 };
 
-export default config;
+/** In development Next itself passes calls on to the controller; else `src/server` does. */
+function development(): NextConfig {
+  const controllerUrl = process.env['LEASEHOLD_URL'] ?? 'http://127.0.0.1:4600';
+  const passed = ['/trpc/:path*', '/api/auth/:path*', '/export/:path*'];
+  return {
+    ...config,
+    distDir: process.env['NEXT_DIST'] ?? '.next-dev',
+    // Events must not wait for a compressor to fill its buffer.
+    compress: false,
+    rewrites: () =>
+      Promise.resolve(
+        passed.map((source) => ({ source, destination: `${controllerUrl}${source}` })),
+      ),
+  };
+}
+
+export default function configOf(phase: string): NextConfig {
+  return phase === PHASE_DEVELOPMENT_SERVER ? development() : config;
+}
