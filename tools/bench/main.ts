@@ -5,6 +5,7 @@ import { tableOf, type Figure } from './figures.ts';
 import { measureGrants } from './grants.ts';
 import { measureHandover } from './handover.ts';
 import { measureLeaseRates } from './lease-rates.ts';
+import { measureLists } from './lists.ts';
 import { openRig, type Rig } from './rig.ts';
 import { measureRenewals } from './renewals.ts';
 import { measureTableSize } from './table-size.ts';
@@ -16,6 +17,7 @@ const MEASUREMENTS: Record<string, (rig: Rig) => Promise<Figure[]>> = {
   grants: measureGrants,
   'table-size': measureTableSize,
   connect: measureConnect,
+  lists: measureLists,
   'drone-memory': measureDroneMemory,
   'lease-expiry': measureExpiry,
   'lease-waiters': measureWaiters,

@@ -1,6 +1,7 @@
 import { LeaseError } from '../../kernel/errors.ts';
 import type { BackendStatus } from '../../kernel/backend-state.ts';
 import { Prisma } from '../generated/client.ts';
+import { withinLimits } from '../lease-order.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../page-cursor.ts';
 import { isPageInstant } from '../page-instant.ts';
 import type { Sql } from '../rows.ts';
@@ -45,10 +46,6 @@ function backendView({ name, namespace, tag, ...row }: BackendRow): BackendView 
   };
 }
 
-function limitsJson(limits: NamespaceLimits): string | null {
-  return limits === null ? null : JSON.stringify(limits);
-}
-
 /** Backends, newest first. */
 export async function listBackends(
   sql: Sql,
@@ -57,7 +54,7 @@ export async function listBackends(
 ): Promise<{ items: BackendView[]; nextCursor: string | null }> {
   const after = placeOfCursor(input.cursor);
   const filters = [
-    Prisma.sql`lease_is_within(b.namespace, ${limitsJson(limits)}::jsonb)`,
+    withinLimits(limits, Prisma.sql`b.namespace`),
     ...(after === undefined
       ? []
       : [
@@ -100,7 +97,7 @@ export async function getBackend(
   const rows = await sql.$queryRaw<BackendRow[]>`
     select ${BACKEND_COLUMNS}
     from backend b
-    where b.id = ${backendId} collate "C" and lease_is_within(b.namespace, ${limitsJson(limits)}::jsonb)`;
+    where b.id = ${backendId} collate "C" and ${withinLimits(limits, Prisma.sql`b.namespace`)}`;
   const [row] = rows;
   if (row === undefined) throw new LeaseError('backend.not_found');
   return backendView(row);
