@@ -23,6 +23,7 @@ export {
   type AuditView,
 } from './store/access/audit.ts';
 export { bootstrapCredentials, type Credentials } from './store/access/bootstrap-credentials.ts';
+export { isAdminSignIn } from './store/access/admin-sign-in.ts';
 export {
   ensureFirstAdmin,
   FIRST_ADMIN_EMAIL,
