@@ -1,7 +1,80 @@
 import type pg from 'pg';
-import type { World } from './world.ts';
+import { insertRows, MINUTE_MS, type Row, type World } from './world.ts';
 
-/** Puts the figures of the last hour into the database's small buckets. */
-export async function addStatistics(_sql: pg.Pool, _world: World): Promise<void> {
-  await Promise.resolve();
+const BUCKET_MS = 10_000;
+const HOURS = 3;
+/** As in the store's histogram: how long something took, at most. */
+const BOUNDS_MS = [
+  1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1_000, 1_500, 2_000,
+  3_000, 5_000, 7_000, 10_000, 15_000, 20_000, 30_000, 50_000, 70_000, 100_000, 120_000,
+];
+const BOUNDS_COUNT = BOUNDS_MS.length;
+
+/** When a deployment of the search indexer went wrong: many waited, and some in vain. */
+const TROUBLE = { fromAgoMs: 27 * MINUTE_MS, toAgoMs: 21 * MINUTE_MS };
+
+/** How busy each face is in ten seconds. */
+const FACES = [
+  { face: 'key', grants: 14, renewals: 44, waitMs: 160, handoverMs: 900, waiters: 2 },
+  { face: 'lease', grants: 62, renewals: 118, waitMs: 90, handoverMs: 14, waiters: 15 },
+  { face: 'environment', grants: 0.4, renewals: 5, waitMs: 0, handoverMs: 0, waiters: 0 },
+] as const;
+
+/** Puts the figures of the last hours into the database's small buckets. */
+export async function addStatistics(sql: pg.Pool, world: World): Promise<void> {
+  const rows: Row[] = [];
+  const nowMs = Math.floor(world.nowMs / BUCKET_MS) * BUCKET_MS;
+  for (let agoMs = HOURS * 60 * MINUTE_MS; agoMs > 0; agoMs -= BUCKET_MS) {
+    for (const face of FACES) rows.push(bucket(world, face, { atMs: nowMs - agoMs, agoMs }));
+  }
+  // Events of the past are in these figures: they are not to be counted once more.
+  await sql.query('update stats_cursor set through_id = (select max(id) from lease_event)');
+  await sql.query('delete from stats_bucket');
+  await insertRows(sql, 'stats_bucket', rows);
+}
+
+function bucket(
+  world: World,
+  of: (typeof FACES)[number],
+  { atMs, agoMs }: { readonly atMs: number; readonly agoMs: number },
+): Row {
+  const { chance } = world;
+  const isTrouble = of.face === 'lease' && agoMs <= TROUBLE.fromAgoMs && agoMs >= TROUBLE.toAgoMs;
+  // A working day swells and ebbs slowly, and no ten seconds are like the next.
+  const tide =
+    1 + 0.28 * Math.sin(agoMs / (31 * MINUTE_MS)) + 0.1 * Math.sin(agoMs / (4 * MINUTE_MS));
+  const about = (mean: number): number =>
+    Math.max(
+      0,
+      Math.round(mean * tide * (chance.int(75, 125) / 100) - 0.5 + chance.int(0, 100) / 100),
+    );
+  const grants = about(of.grants * (isTrouble ? 0.6 : 1));
+  const waits = about(of.waiters * (isTrouble ? 3.5 : 1));
+  return {
+    bucket_at: new Date(atMs).toISOString(),
+    face: of.face,
+    grants,
+    releases: about(of.grants * (isTrouble ? 0.5 : 0.96)),
+    expiries: chance.happens(isTrouble ? 0.8 : 0.06) ? chance.int(1, isTrouble ? 6 : 2) : 0,
+    revocations: chance.happens(isTrouble ? 0.2 : 0.008) ? 1 : 0,
+    denials: about(of.waiters * (isTrouble ? 2.2 : 0.25)),
+    renewals: about(of.renewals),
+    refused_renewals: chance.happens(isTrouble ? 0.7 : 0.03) ? chance.int(1, 4) : 0,
+    waits: histogram(world, waits, of.waitMs * (isTrouble ? 9 : 1)),
+    handovers: histogram(world, Math.min(waits, grants), of.handoverMs * (isTrouble ? 4 : 1)),
+  };
+}
+
+/** Durations with a long tail around a median, counted by bounds; null for none. */
+function histogram(world: World, count: number, medianMs: number): number[] | null {
+  if (count === 0 || medianMs === 0) return null;
+  const counts = new Array<number>(BOUNDS_COUNT + 1).fill(0);
+  for (let index = 0; index < count; index += 1) {
+    const tail = (world.chance.int(-100, 100) + world.chance.int(-100, 100)) / 100;
+    const durationMs = medianMs * Math.exp(1.1 * tail + (world.chance.happens(0.02) ? 1.6 : 0));
+    const found = BOUNDS_MS.findIndex((bound) => durationMs <= bound);
+    const place = found === -1 ? BOUNDS_COUNT : found;
+    counts[place] = (counts[place] ?? 0) + 1;
+  }
+  return counts;
 }
