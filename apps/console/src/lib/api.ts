@@ -29,11 +29,9 @@ export type ApiClient = TRPCUntypedClient<AppRouter>;
 export function query<G extends Group, P extends Procedure<G>>(
   group: G,
   procedure: P,
-  input?: Inputs[G][P],
+  input: Inputs[G][P] | null = null,
 ) {
-  return queryOptions<Outputs[G][P], ApiError>({
-    queryKey: [group, procedure, input === undefined ? null : input],
-  });
+  return queryOptions<Outputs[G][P], ApiError>({ queryKey: [group, procedure, input] });
 }
 
 /** What a session's mutations carry; set once the session is known. */

@@ -33,7 +33,7 @@ export function useListState<Sort extends string>(options: {
   const [state, setState] = useQueryStates(
     {
       q: parseAsString.withDefault(''),
-      sort: parseAsStringLiteral(sorts).withDefault(sorts[0]),
+      sort: parseAsStringLiteral<string>(sorts).withDefault(sorts[0]),
       dir: parseAsStringLiteral(['asc', 'desc'] as const).withDefault(direction),
       after: parseAsString,
     },
@@ -43,11 +43,11 @@ export function useListState<Sort extends string>(options: {
   return {
     q: state.q,
     search,
-    sort: state.sort,
+    sort: sorts.find((known) => known === state.sort) ?? sorts[0],
     direction: state.dir,
     after: state.after,
     setQ: (q) => void setState({ q: q === '' ? null : q, after: null }),
-    setSort: (sort, dir) => void setState({ sort, dir, after: null } as never),
+    setSort: (sort, dir) => void setState({ sort, dir, after: null }),
     setAfter: (after) => void setState({ after }),
     isFiltered: state.q !== '',
   };

@@ -23,11 +23,11 @@ import classes from './data-table.module.css';
 export function DataTable<Item>(props: DataTableProps<Item>) {
   const { read, rowId, selection } = props;
   const [isTouched, setTouched] = useState(false);
+  const [isFocused, setFocused] = useState(false);
   const body = useRef<HTMLTableSectionElement>(null);
-  const items = read.data?.items ?? [];
-  const held = useHeldRows(items, {
+  const held = useHeldRows(itemsOf(read), {
     identity: props.identity,
-    isHeld: isTouched || (selection?.count ?? 0) > 0,
+    isHeld: isTouched || isFocused || isAnySelected(selection),
     rowId,
   });
   const table = useReactTable({
@@ -49,21 +49,10 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
       />
     );
   }
-  const isLoading = read.data === undefined;
   return (
     <div className={classes['table-box']}>
       <StaleNotice read={read} />
       <UnreachableNotice unreachable={read.data?.unreachable} />
-      {held.changeCount === 0 ? null : (
-        <Button
-          variant="light"
-          size="compact-xs"
-          className={classes['changes'] ?? ''}
-          onClick={held.showAll}
-        >
-          {counted(held.changeCount, 'change')}: show
-        </Button>
-      )}
       <div
         className={classes['scroll']}
         tabIndex={0}
@@ -71,8 +60,11 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
         aria-label={props.label}
         onPointerEnter={() => setTouched(true)}
         onPointerLeave={() => setTouched(false)}
+        onFocus={() => setFocused(true)}
+        onBlur={() => setFocused(false)}
       >
-        <table className={classes['table']} aria-busy={isLoading}>
+        <Changes held={held} />
+        <table className={classes['table']} aria-busy={read.data === undefined}>
           <thead>
             {table.getHeaderGroups().map((group) => (
               <tr key={group.id}>
@@ -87,9 +79,31 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
             <Body {...props} rows={rows} />
           </tbody>
         </table>
-        {!isLoading && rows.length === 0 ? props.empty : null}
+        {read.data?.items.length === 0 ? props.empty : null}
       </div>
       <TableFooter {...props} rowCount={rows.length} />
+    </div>
+  );
+}
+
+const NONE: readonly never[] = [];
+
+function itemsOf<Item>(read: DataTableProps<Item>['read']): readonly Item[] {
+  return read.data?.items ?? NONE;
+}
+
+function isAnySelected<Item>(selection: DataTableProps<Item>['selection']): boolean {
+  return selection !== undefined && selection.count > 0;
+}
+
+/** How much is other than what is shown, over the table's head, so that nothing moves for it. */
+function Changes({ held }: { readonly held: { changeCount: number; showAll: () => void } }) {
+  if (held.changeCount === 0) return null;
+  return (
+    <div className={classes['changes']} role="status">
+      <Button size="compact-xs" onClick={held.showAll}>
+        {counted(held.changeCount, 'change')}: show
+      </Button>
     </div>
   );
 }
