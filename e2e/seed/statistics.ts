@@ -10,8 +10,39 @@ const BOUNDS_MS = [
 ];
 const BOUNDS_COUNT = BOUNDS_MS.length;
 
-/** When a deployment of the search indexer went wrong: many waited, and some in vain. */
-const TROUBLE = { fromAgoMs: 27 * MINUTE_MS, toAgoMs: 21 * MINUTE_MS };
+/** What is unusual about a time, as factors and probabilities. */
+interface Mood {
+  readonly grants: number;
+  readonly waits: number;
+  readonly slower: number;
+  readonly denials: number;
+  readonly expires: number;
+  readonly refuses: number;
+}
+
+const CALM: Mood = {
+  grants: 1,
+  waits: 1,
+  slower: 1,
+  denials: 0.25,
+  expires: 0.06,
+  refuses: 0.03,
+};
+/** A deployment of the search indexer went wrong: many waited, and some in vain. */
+const TROUBLE: Mood = {
+  grants: 0.6,
+  waits: 3.5,
+  slower: 9,
+  denials: 2.2,
+  expires: 0.8,
+  refuses: 0.7,
+};
+const TROUBLE_AGO_MS = { from: 27 * MINUTE_MS, to: 21 * MINUTE_MS };
+
+function moodOf(face: string, agoMs: number): Mood {
+  const isTrouble = face === 'lease' && agoMs <= TROUBLE_AGO_MS.from && agoMs >= TROUBLE_AGO_MS.to;
+  return isTrouble ? TROUBLE : CALM;
+}
 
 /** How busy each face is in ten seconds. */
 const FACES = [
@@ -39,7 +70,7 @@ function bucket(
   { atMs, agoMs }: { readonly atMs: number; readonly agoMs: number },
 ): Row {
   const { chance } = world;
-  const isTrouble = of.face === 'lease' && agoMs <= TROUBLE.fromAgoMs && agoMs >= TROUBLE.toAgoMs;
+  const mood = moodOf(of.face, agoMs);
   // A working day swells and ebbs slowly, and no ten seconds are like the next.
   const tide =
     1 + 0.28 * Math.sin(agoMs / (31 * MINUTE_MS)) + 0.1 * Math.sin(agoMs / (4 * MINUTE_MS));
@@ -48,20 +79,22 @@ function bucket(
       0,
       Math.round(mean * tide * (chance.int(75, 125) / 100) - 0.5 + chance.int(0, 100) / 100),
     );
-  const grants = about(of.grants * (isTrouble ? 0.6 : 1));
-  const waits = about(of.waiters * (isTrouble ? 3.5 : 1));
+  const sometimes = (probability: number, most: number): number =>
+    chance.happens(probability) ? chance.int(1, most) : 0;
+  const grants = about(of.grants * mood.grants);
+  const waits = about(of.waiters * mood.waits);
   return {
     bucket_at: new Date(atMs).toISOString(),
     face: of.face,
     grants,
-    releases: about(of.grants * (isTrouble ? 0.5 : 0.96)),
-    expiries: chance.happens(isTrouble ? 0.8 : 0.06) ? chance.int(1, isTrouble ? 6 : 2) : 0,
-    revocations: chance.happens(isTrouble ? 0.2 : 0.008) ? 1 : 0,
-    denials: about(of.waiters * (isTrouble ? 2.2 : 0.25)),
+    releases: about(of.grants * mood.grants * 0.96),
+    expiries: sometimes(mood.expires, 3),
+    revocations: sometimes(mood.refuses / 4, 1),
+    denials: about(of.waiters * mood.denials),
     renewals: about(of.renewals),
-    refused_renewals: chance.happens(isTrouble ? 0.7 : 0.03) ? chance.int(1, 4) : 0,
-    waits: histogram(world, waits, of.waitMs * (isTrouble ? 9 : 1)),
-    handovers: histogram(world, Math.min(waits, grants), of.handoverMs * (isTrouble ? 4 : 1)),
+    refused_renewals: sometimes(mood.refuses, 4),
+    waits: histogram(world, waits, of.waitMs * mood.slower),
+    handovers: histogram(world, Math.min(waits, grants), of.handoverMs * mood.slower),
   };
 }
 

@@ -1,0 +1,84 @@
+import type { Page } from '@playwright/test';
+import { untilLive } from './fixtures/grants.ts';
+import { expect, test } from './fixtures/test.ts';
+
+/** What somebody does on a page, one step after the other, each of which the address must keep. */
+interface Journey {
+  readonly page: string;
+  readonly path: string;
+  readonly role?: 'admin';
+  readonly steps: readonly ((page: Page) => Promise<void>)[];
+}
+
+const search =
+  (label: string, text: string) =>
+  async (page: Page): Promise<void> => {
+    const box = page.getByRole('searchbox', { name: label }).or(page.getByLabel(label));
+    await box.first().fill(text);
+    await box.first().press('Enter');
+  };
+const sortBy =
+  (column: string) =>
+  async (page: Page): Promise<void> => {
+    await page.getByRole('columnheader', { name: column }).getByRole('button').click();
+  };
+const next = async (page: Page): Promise<void> => {
+  await page.getByRole('button', { name: 'Next', exact: true }).click();
+};
+
+const JOURNEYS: readonly Journey[] = [
+  {
+    page: 'keys',
+    path: '/keys',
+    steps: [next, search('Search keys', 'namespace:boards.guest'), sortBy('Granted')],
+  },
+];
+
+test.describe('the address keeps what a page shows', () => {
+  for (const journey of JOURNEYS) {
+    test(`${journey.page}: after reload, Back and Forward`, async ({ pageAs, seeded }) => {
+      expect(seeded.keys.count).toBeGreaterThan(200);
+      const page = await pageAs(journey.role ?? 'operator');
+      await page.goto(journey.path);
+      await untilLive(page);
+      const seen = [await stateOf(page)];
+      for (const step of journey.steps) {
+        const before = page.url();
+        await step(page);
+        await expect(page).not.toHaveURL(before);
+        await untilLive(page);
+        seen.push(await stateOf(page));
+      }
+
+      await page.reload();
+      await untilLive(page);
+      expect(await stateOf(page)).toEqual(seen.at(-1));
+
+      for (const state of seen.slice(0, -1).reverse()) {
+        await page.goBack();
+        await expect.poll(() => stateOf(page)).toEqual(state);
+      }
+      for (const state of seen.slice(1)) {
+        await page.goForward();
+        await expect.poll(() => stateOf(page)).toEqual(state);
+      }
+    });
+  }
+});
+
+/** What a person would say that the page shows. */
+async function stateOf(page: Page): Promise<unknown> {
+  return page.evaluate(() => ({
+    query: window.location.search,
+    searches: [...document.querySelectorAll('input')]
+      .filter((input) => input.type !== 'checkbox')
+      .map((input) => input.value),
+    sorted: [...document.querySelectorAll('th[aria-sort]')].map(
+      (head) => `${head.textContent}: ${head.getAttribute('aria-sort') ?? ''}`,
+    ),
+    tabs: [...document.querySelectorAll('[role="tab"][aria-selected="true"]')].map(
+      (chosen) => chosen.textContent,
+    ),
+    firstRow: document.querySelector('tr[data-row] a')?.textContent ?? null,
+  }));
+}
