@@ -1,31 +1,40 @@
 import type { Ladder } from '@leasehold/keys-core';
 import {
   checkEpoch,
+  createEventRollup,
   createReaper,
   dropOldDeclarations,
+  removeOldBuckets,
   removeOldFleetRows,
   removeOldLeaseRows,
+  removeOldPeopleRows,
+  type SessionAuthority,
   type Store,
   type TokenAuthority,
 } from '@leasehold/keys-core/store';
 import type { Logger } from '@leasehold/service-kit';
 import type { Job } from './background.ts';
+import type { StatsCounter } from './stats/stats-counter.ts';
 
 const REAP_EVERY_MS = 1_000;
 const EPOCH_EVERY_MS = 5_000;
 const LAST_USES_EVERY_MS = 15_000;
+const STATISTICS_EVERY_MS = 2_000;
 const RETENTION_EVERY_MS = 60_000;
 
 /** The jobs of every controller: none needs a leader, each skips what another has locked. */
 export function backgroundJobs(deps: {
   readonly store: Store;
   readonly tokens: TokenAuthority;
+  readonly sessions: SessionAuthority;
   readonly log: Logger;
+  readonly stats: StatsCounter;
   readonly retentionDays: number;
   readonly ladder: Ladder;
 }): Job[] {
   const { store, log } = deps;
   const reaper = createReaper(store);
+  const rollup = createEventRollup(store);
   return [
     { name: 'reap', everyMs: REAP_EVERY_MS, run: () => reaper.runOnce() },
     {
@@ -44,6 +53,9 @@ export function backgroundJobs(deps: {
       },
     },
     { name: 'last uses', everyMs: LAST_USES_EVERY_MS, run: () => deps.tokens.flushLastUses() },
+    { name: 'sessions seen', everyMs: LAST_USES_EVERY_MS, run: () => deps.sessions.flushSeen() },
+    { name: 'statistics', everyMs: STATISTICS_EVERY_MS, run: () => deps.stats.flush(store) },
+    { name: 'event counts', everyMs: STATISTICS_EVERY_MS, run: () => rollup.runOnce() },
     {
       name: 'retention',
       everyMs: RETENTION_EVERY_MS,
@@ -56,6 +68,8 @@ export function backgroundJobs(deps: {
         };
         await removeOldFleetRows(store.prisma, deps.retentionDays, pass);
         await removeOldLeaseRows(store.prisma, deps.retentionDays, pass);
+        await removeOldBuckets(store.prisma, pass);
+        await removeOldPeopleRows(store.prisma, pass);
         await dropOldDeclarations(store.prisma, deps.retentionDays);
       },
     },

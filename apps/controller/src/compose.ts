@@ -40,7 +40,10 @@ import { createLeaseFaces } from './leases/lease-faces.ts';
 import { readLongestTtl, writeLongestTtl } from './longest-ttl-file.ts';
 import { addGauges, createMetrics, type ControllerMetrics } from './metrics.ts';
 import { createPeopleService } from './people/people-service.ts';
+import { createStatsCounter, type StatsCounter } from './stats/stats-counter.ts';
 import { createStatsService } from './stats/stats-service.ts';
+import { createSignIn } from './sign-in/sign-in.ts';
+import { createSourceAddress } from './http/source-address.ts';
 
 export interface ControllerDeps {
   readonly clock: Clock;
@@ -68,6 +71,7 @@ export async function startController(
 ): Promise<Controller> {
   const { log } = deps;
   const metrics = createMetrics();
+  const stats = createStatsCounter();
   const store = openStore({
     databaseUrl: config.databaseUrl,
     datacenter: config.datacenter,
@@ -79,14 +83,14 @@ export async function startController(
     onLongerTtl: (ttlMs) => {
       writeLongestTtl(config.home, ttlMs);
     },
-    observer: metrics.observer,
+    observer: stats.observing(metrics.observer),
     onBackgroundError: (error) => {
       log.warn({ err: error }, 'database connection');
     },
   });
   try {
     await examineDatabase(store, config, log);
-    return await serve({ store, metrics, config, log });
+    return await serve({ store, metrics, stats, config, log });
   } catch (error) {
     await store.close();
     throw error;
@@ -187,13 +191,16 @@ function createParts({ store, metrics, config, log }: Serving): Parts {
 interface Serving {
   readonly store: Store;
   readonly metrics: ControllerMetrics;
+  readonly stats: StatsCounter;
   readonly config: Config;
   readonly log: Logger;
 }
 
-async function serve({ store, metrics, config, log }: Serving): Promise<Controller> {
-  const parts = createParts({ store, metrics, config, log });
+async function serve(serving: Serving): Promise<Controller> {
+  const { store, metrics, stats, config, log } = serving;
+  const parts = createParts(serving);
   const { feed, tokens, connections, services } = parts;
+  const signIn = await createSignIn(store, { ...config.signIn, home: config.home }, log);
   const { heartbeatMs, ladder, retentionDays } = config;
   let isClosing = false;
   const checkReady = async (): Promise<void> => {
@@ -209,6 +216,10 @@ async function serve({ store, metrics, config, log }: Serving): Promise<Controll
     rateLimit: createRateLimit(store.clock),
     clock: store.clock,
     checkReady,
+    store,
+    signIn,
+    people: signIn.people,
+    sourceOf: createSourceAddress(config.signIn.trustedProxies),
   });
   addGauges(metrics.registry, {
     store,
@@ -219,7 +230,15 @@ async function serve({ store, metrics, config, log }: Serving): Promise<Controll
   });
   addEventGauges(metrics.registry, parts.events);
   const stopJobs = runInBackground(
-    backgroundJobs({ store, tokens, log, retentionDays, ladder }),
+    backgroundJobs({
+      store,
+      tokens,
+      sessions: signIn.authority,
+      log,
+      stats,
+      retentionDays,
+      ladder,
+    }),
     log,
     () => store.ids.random(),
   );
@@ -230,7 +249,11 @@ async function serve({ store, metrics, config, log }: Serving): Promise<Controll
     await server.close();
     clearTimeout(cutOff);
     await stopJobs();
+    signIn.authority.close();
     await parts.close();
+    await stats.flush(store).catch((error: unknown) => {
+      log.warn({ err: error }, 'the last statistics could not be written');
+    });
   };
   let url: string;
   try {

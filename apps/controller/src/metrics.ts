@@ -112,6 +112,11 @@ function instruments(registry: Registry) {
       labelNames: ['face', 'outcome'],
       buckets: WAIT_MS_BUCKETS,
     }),
+    handovers: histogram(
+      'handover_ms',
+      'From the end of a grant to the grant of one who had waited for it.',
+      { labelNames: ['face'], buckets: WAIT_MS_BUCKETS },
+    ),
     statements: histogram('statement_ms', 'How long statements took.', {
       labelNames: ['kind'],
       buckets: MS_BUCKETS,
@@ -150,6 +155,11 @@ function observerOf(to: Instruments, actionLabel: (action: string) => string): S
     waited: (face, durationMs, outcome) => {
       to.waits.observe({ face, outcome }, durationMs);
     },
+    handedOver: (face, durationMs) => {
+      to.handovers.observe({ face }, durationMs);
+    },
+    // Among the grants that were denied it stays what Plane counts it as.
+    joined: () => undefined,
     reaped: (face, lagMs) => {
       to.expiries.inc({ face });
       to.reaperLag.observe({ face }, lagMs);

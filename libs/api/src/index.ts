@@ -18,7 +18,7 @@ export { describeError, errorBody, errorData, type ErrorAnswer } from './error-m
 export type { BulkProgress, BulkRequest, BulkService } from './services/bulk.ts';
 export type { Invitation, PeopleService, PersonView } from './services/people.ts';
 export type { SessionView } from './services/session.ts';
-export type { StatsOverview, StatsPoint, StatsService } from './services/stats.ts';
+export type { FaceCounts, StatsOverview, StatsPoint, StatsService } from './services/stats.ts';
 export type { FailedItem } from './routers/one-by-one.ts';
 export type {
   DroneMessage,

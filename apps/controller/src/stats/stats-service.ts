@@ -1,6 +1,21 @@
-import type { StatsService } from '@leasehold/api';
-import { LeaseError } from '@leasehold/keys-core';
-import type { Store } from '@leasehold/keys-core/store';
+import type { FaceCounts, StatsOverview, StatsService } from '@leasehold/api';
+import type { Face } from '@leasehold/keys-core';
+import {
+  countDrones,
+  countLiveBackends,
+  countResources,
+  readMostWaitedFor,
+  readNow,
+  readSeries,
+  type ResourceCounts,
+  type Store,
+} from '@leasehold/keys-core/store';
+import { sharedRead } from './shared-read.ts';
+import { numbersOf, seriesOf, stepsOf } from './stats-steps.ts';
+
+const CONTENDED_MAX = 10;
+/** Of how many windows the answers are kept at once. */
+const WINDOWS_MAX = 32;
 
 export interface StatsDeps {
   readonly store: Store;
@@ -8,10 +23,82 @@ export interface StatsDeps {
   readonly heartbeatMs: number;
 }
 
-export function createStatsService(_deps: StatsDeps): StatsService {
+type Counts = Pick<
+  StatsOverview,
+  'countedAt' | 'faces' | 'drones' | 'backends' | 'reaperLagMs' | 'contended'
+>;
+type Past = Pick<StatsOverview, 'asOf' | 'stepMs' | 'series' | 'totals'>;
+
+/**
+ * The overview: what is now, counted from the tables, and what was, from the buckets. Both are read on
+ * the guests' connections, which a controller uses for nothing else, so that however large the tables
+ * are, no grant and no renewal waits for a connection because somebody looks at numbers.
+ */
+export function createStatsService(deps: StatsDeps): StatsService {
+  const { store, datacenter } = deps;
+  const readCounts = sharedRead(store.clock, () => countsOf(deps));
+  const windows = new Map<number, () => Promise<Past>>();
+  const readPast = (windowMinutes: number): Promise<Past> => {
+    const known = windows.get(windowMinutes);
+    const read = known ?? sharedRead(store.clock, () => pastOf(deps, windowMinutes));
+    // The one that was not asked for longest goes first.
+    windows.delete(windowMinutes);
+    windows.set(windowMinutes, read);
+    const [oldest] = windows.keys();
+    if (windows.size > WINDOWS_MAX && oldest !== undefined) windows.delete(oldest);
+    return read();
+  };
   return {
-    overview() {
-      throw new LeaseError('store.unavailable');
+    async overview({ windowMinutes }) {
+      const [counts, past] = await Promise.all([readCounts(), readPast(windowMinutes)]);
+      return { datacenter, windowMinutes, ...counts, ...past };
     },
+  };
+}
+
+async function countsOf({ store, heartbeatMs }: StatsDeps): Promise<Counts> {
+  // Before the counts, so that it claims nothing that came later.
+  const countedAt = await readNow(store.guests);
+  const [resources, contended, drones, backends] = await Promise.all([
+    countResources(store.guests),
+    readMostWaitedFor(store.guests, CONTENDED_MAX),
+    countDrones(store.guests, heartbeatMs),
+    countLiveBackends(store.guests),
+  ]);
+  const { ready, draining, unreachable, lost } = drones;
+  const lagsMs = Object.values(resources).map(({ oldestOverdueMs }) => oldestOverdueMs);
+  return {
+    countedAt,
+    faces: facesOf(resources),
+    drones: {
+      total: ready + draining + unreachable + lost,
+      ready,
+      draining,
+      stale: unreachable,
+      lost,
+    },
+    backends,
+    reaperLagMs: Math.round(Math.max(0, ...lagsMs)),
+    contended: contended.map((one) => ({ ...one, longestWaitMs: Math.round(one.longestWaitMs) })),
+  };
+}
+
+function facesOf(resources: Record<Face, ResourceCounts>): Record<Face, FaceCounts> {
+  const withoutLag = ({ oldestOverdueMs: _lag, ...counts }: ResourceCounts): FaceCounts => counts;
+  return {
+    key: withoutLag(resources.key),
+    lease: withoutLag(resources.lease),
+    environment: withoutLag(resources.environment),
+  };
+}
+
+async function pastOf({ store }: StatsDeps, windowMinutes: number): Promise<Past> {
+  const window = stepsOf(windowMinutes);
+  const { asOf, steps } = await readSeries(store.guests, window);
+  return {
+    asOf: new Date(asOf).toISOString(),
+    stepMs: window.stepMs,
+    series: seriesOf(steps, { asOf, ...window }),
+    totals: numbersOf(steps),
   };
 }

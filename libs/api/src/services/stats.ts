@@ -1,9 +1,9 @@
 import type { BackendStatus, Face } from '@leasehold/keys-core';
 
-/** How many resources of a face are in which state now. */
+/** How many resources of a face are in which state. The first three are disjoint, as phases are. */
 export interface FaceCounts {
   readonly held: number;
-  /** Held, and not to be renewed any more: blocked, or revoked and about to stop. */
+  /** Held still, and not to be renewed any more: blocked, or revoked and about to stop. */
   readonly expiring: number;
   /** Past their expiry and not written down by the reaper yet. */
   readonly overdue: number;
@@ -12,22 +12,25 @@ export interface FaceCounts {
   readonly waiters: number;
 }
 
-/** What happened in one step of time. Instants are the database's. */
+/**
+ * What happened in one step of time. Instants are the database's. Grants, releases, expiries and
+ * revocations are everybody's, each counted once; the others are what controllers answered.
+ */
 export interface StatsPoint {
   /** The step's beginning, ISO-8601. */
   readonly at: string;
   readonly grants: number;
-  /** Grants that were denied. */
+  /** Grants that were denied; a connect that was given the running backend is none. */
   readonly denials: number;
   readonly renewals: number;
   readonly refusedRenewals: number;
   readonly releases: number;
   readonly expiries: number;
   readonly revocations: number;
-  /** Null when nobody waited. */
+  /** How long callers waited, those who gave up too. Null when nobody did. */
   readonly waitMsP50: number | null;
   readonly waitMsP99: number | null;
-  /** From a release to the grant of whoever waited; null when there was none. */
+  /** From the end of a grant to the grant of one who had waited for it; null when there was none. */
   readonly handoverMsP50: number | null;
   readonly handoverMsP99: number | null;
 }
@@ -44,7 +47,10 @@ export interface ContendedResource {
 
 /** Is it healthy: what an operator sees first. */
 export interface StatsOverview {
+  /** When `series` and `totals` were read. Answers are kept for two seconds at least. */
   readonly asOf: string;
+  /** When everything else was counted: on large tables up to ten times as long ago as that takes. */
+  readonly countedAt: string;
   readonly datacenter: string;
   readonly windowMinutes: number;
   /** The length of one step of `series`. */

@@ -1,0 +1,33 @@
+import type { Clock } from '@leasehold/keys-core';
+
+/** An answer is kept for as long as it took to make, times this: at most a tenth of the time is spent. */
+const KEPT_PER_COST = 10;
+const KEPT_MS_MIN = 2_000;
+
+/**
+ * A read that is dear, and asked for by many: whoever asks while one is under way shares it, and its
+ * answer serves everybody for two seconds, and for ten times as long as it took. One that fails is
+ * told to those who shared it, and to nobody later.
+ */
+export function sharedRead<T>(
+  clock: Pick<Clock, 'nowMs'>,
+  read: () => Promise<T>,
+): () => Promise<T> {
+  let kept: { readonly answer: Promise<T>; untilMs: number } | undefined;
+  return () => {
+    const startedAtMs = clock.nowMs();
+    if (kept !== undefined && startedAtMs < kept.untilMs) return kept.answer;
+    const mine = { answer: read(), untilMs: Number.POSITIVE_INFINITY };
+    kept = mine;
+    mine.answer.then(
+      () => {
+        const endedAtMs = clock.nowMs();
+        mine.untilMs = endedAtMs + Math.max(KEPT_MS_MIN, KEPT_PER_COST * (endedAtMs - startedAtMs));
+      },
+      () => {
+        mine.untilMs = Number.NEGATIVE_INFINITY;
+      },
+    );
+    return mine.answer;
+  };
+}

@@ -1,0 +1,95 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  openStore,
+  readSeries,
+  SILENT_OBSERVER,
+  type StatsStep,
+  type Store,
+} from '@leasehold/keys-core/store';
+import { createBootClock, systemIds } from '@leasehold/service-kit';
+import { createTestDatabase } from '@leasehold/testing';
+import { createStatsCounter } from './stats-counter.ts';
+import { numbersOf } from './stats-steps.ts';
+
+async function openTestStore(): Promise<Store> {
+  const { url } = await createTestDatabase();
+  const store = openStore({
+    databaseUrl: url,
+    datacenter: 'local',
+    clock: createBootClock(),
+    ids: systemIds(),
+  });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+async function stepsOf(store: Store): Promise<readonly StatsStep[]> {
+  return (await readSeries(store.prisma, { stepMs: 60_000, stepCount: 2 })).steps;
+}
+
+describe('counting what no event tells', () => {
+  test('renewals, refusals, denials, waits and handovers are added, and told on', async () => {
+    const store = await openTestStore();
+    const toldOn: string[] = [];
+    const stats = createStatsCounter();
+    const observer = stats.observing({
+      ...SILENT_OBSERVER,
+      grant: (face, outcome, status) => toldOn.push(`${face} ${outcome} ${status}`),
+      reaped: (face) => toldOn.push(`${face} reaped`),
+    });
+
+    observer.grant('lease', 'denied', 'active');
+    observer.grant('lease', 'granted', 'free');
+    observer.grant('key', 'denied', 'active');
+    observer.joined('key');
+    observer.renewal('lease', 'renewed', 500);
+    observer.renewal('lease', 'expired', 2);
+    observer.renewal('lease', 'locked', 9);
+    observer.waited('lease', 400, 'granted');
+    observer.waited('lease', 60, 'gave_up');
+    observer.handedOver('lease', 4);
+    observer.reaped('lease', 1);
+    await stats.flush(store);
+    await stats.flush(store);
+
+    expect(numbersOf(await stepsOf(store))).toMatchObject({
+      grants: 0,
+      denials: 1,
+      renewals: 500,
+      refusedRenewals: 2,
+      handoverMsP50: 4,
+    });
+    expect(toldOn).toEqual([
+      'lease denied active',
+      'lease granted free',
+      'key denied active',
+      'lease reaped',
+    ]);
+  });
+
+  test('what the database did not take is added the next time, once', async () => {
+    const store = await openTestStore();
+    const stats = createStatsCounter();
+    const observer = stats.observing(SILENT_OBSERVER);
+    observer.renewal('key', 'renewed', 3);
+    observer.waited('key', 10, 'granted');
+    await store.prisma.$queryRaw`alter table stats_bucket rename to stats_bucket_away`.catch(
+      () => undefined,
+    );
+
+    const failure = await stats.flush(store).catch((error: unknown) => error);
+    observer.renewal('key', 'renewed', 4);
+    observer.waited('key', 10, 'granted');
+    await store.prisma.$queryRaw`alter table stats_bucket_away rename to stats_bucket`.catch(
+      () => undefined,
+    );
+    await stats.flush(store);
+    await stats.flush(store);
+
+    expect(failure).toBeInstanceOf(Error);
+    const steps = await stepsOf(store);
+    expect(numbersOf(steps).renewals).toBe(7);
+    const waits = steps.flatMap((step) => step.waits);
+    expect(waits.reduce((sum, count) => sum + count, 0)).toBe(2);
+  });
+});

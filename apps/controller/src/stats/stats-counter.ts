@@ -1,0 +1,109 @@
+/**
+ * What this controller answers and no event tells: renewals, denials, waits, handovers. Counted in
+ * memory, which is all that the hot paths pay, and added to the database every few seconds and when
+ * the controller stops. A controller that is killed loses what it had not added: one flush at most.
+ */
+import { FACES, type Face } from '@leasehold/keys-core';
+import {
+  addToBuckets,
+  databaseFailureOf,
+  DURATION_PLACES,
+  mergedCounts,
+  placeOfDuration,
+  type StatsCounts,
+  type Store,
+  type StoreObserver,
+} from '@leasehold/keys-core/store';
+
+export interface StatsCounter {
+  /** What the store is to tell, so that it is counted here and told on to `next`. */
+  observing(next: StoreObserver): StoreObserver;
+  /**
+   * Adds what was counted since the last time. What did not get there is kept for the next time; only
+   * when it is not known whether it did, it is let go, because counting twice is worse.
+   */
+  flush(store: Pick<Store, 'prisma'>): Promise<void>;
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+type FaceCounts = Mutable<Omit<StatsCounts, 'waits' | 'handovers'>> & {
+  waits: number[] | null;
+  handovers: number[] | null;
+};
+
+/** A renewal that met a locked row was neither made nor refused: its holder asks again. */
+const UNANSWERED_RENEWAL = 'locked';
+
+export function createStatsCounter(): StatsCounter {
+  let counts = new Map<Face, FaceCounts>();
+  const of = (face: Face): FaceCounts => {
+    const found = counts.get(face) ?? nothingOf(face);
+    counts.set(face, found);
+    return found;
+  };
+  return {
+    observing: (next) => ({
+      ...next,
+      grant(face, outcome, ...rest) {
+        if (outcome === 'denied') of(face).denials += 1;
+        next.grant(face, outcome, ...rest);
+      },
+      joined(face) {
+        // It was counted as denied just before, and got what it wanted.
+        of(face).denials -= 1;
+        next.joined(face);
+      },
+      renewal(face, outcome, count) {
+        if (outcome === 'renewed') of(face).renewals += count;
+        else if (outcome !== UNANSWERED_RENEWAL) of(face).refusedRenewals += count;
+        next.renewal(face, outcome, count);
+      },
+      waited(face, durationMs, outcome) {
+        countDuration(of(face), 'waits', durationMs);
+        next.waited(face, durationMs, outcome);
+      },
+      handedOver(face, durationMs) {
+        countDuration(of(face), 'handovers', durationMs);
+        next.handedOver(face, durationMs);
+      },
+    }),
+    async flush(store) {
+      if (counts.size === 0) return;
+      const taken = counts;
+      counts = new Map();
+      try {
+        await addToBuckets(store.prisma, [...taken.values()]);
+      } catch (error) {
+        if (databaseFailureOf(error) !== 'lost') {
+          for (const face of FACES) putBack(of, taken.get(face));
+        }
+        throw error;
+      }
+    },
+  };
+}
+
+function nothingOf(face: Face): FaceCounts {
+  return { face, denials: 0, renewals: 0, refusedRenewals: 0, waits: null, handovers: null };
+}
+
+function countDuration(counts: FaceCounts, which: 'waits' | 'handovers', durationMs: number): void {
+  const histogram = (counts[which] ??= new Array<number>(DURATION_PLACES).fill(0));
+  const place = placeOfDuration(durationMs);
+  histogram[place] = (histogram[place] ?? 0) + 1;
+}
+
+function putBack(of: (face: Face) => FaceCounts, taken: FaceCounts | undefined): void {
+  if (taken === undefined) return;
+  const counts = of(taken.face);
+  counts.denials += taken.denials;
+  counts.renewals += taken.renewals;
+  counts.refusedRenewals += taken.refusedRenewals;
+  counts.waits = merged(counts.waits, taken.waits);
+  counts.handovers = merged(counts.handovers, taken.handovers);
+}
+
+function merged(one: number[] | null, other: number[] | null): number[] | null {
+  if (one === null || other === null) return one ?? other;
+  return mergedCounts([one, other]);
+}

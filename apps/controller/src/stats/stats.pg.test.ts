@@ -1,0 +1,173 @@
+import { describe, expect, test } from 'vitest';
+import type { StatsOverview } from '@leasehold/api';
+import { waitUntil } from '@leasehold/testing';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+import { startTestDrone } from '../testing/test-drone.ts';
+import { mutate, query } from '../testing/wire.ts';
+import { acquireLease, ageLease, lineFor, refOf, wanted } from '../testing/wire-leases.ts';
+
+async function overview(on: TestController, windowMinutes = 5): Promise<StatsOverview> {
+  const { secret } = await on.token('viewer');
+  const answer = await query(on, 'stats.overview', { secret, input: { windowMinutes } });
+  return answer as StatsOverview;
+}
+
+/** The overview, as soon as it says so. */
+async function overviewWhen(
+  on: TestController,
+  isSo: (seen: StatsOverview) => boolean,
+): Promise<StatsOverview> {
+  let seen: StatsOverview | undefined;
+  await waitUntil(
+    async () => {
+      seen = await overview(on);
+      return isSo(seen);
+    },
+    { what: 'the overview to tell it', timeoutMs: 20_000, pollMs: 200 },
+  );
+  return seen ?? overview(on);
+}
+
+describe('the overview', () => {
+  test('tells what was done: grants, denials, renewals, releases, a wait and its handover', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+    const lease = await acquireLease(on, secret, { key: 'a' });
+    await mutate(on, 'leases.acquire', { secret, input: wanted({ key: 'a' }) });
+    await mutate(on, 'leases.heartbeat', {
+      secret,
+      input: { localTimeMs: 1, renewals: [refOf(lease), { ...refOf(lease), fencingToken: '1' }] },
+    });
+    const waiting = acquireLease(on, secret, { key: 'a', waitMs: 60_000, holder: 'bob' });
+    await waitUntil(async () => (await lineFor(on, 'a')).length === 1);
+    await mutate(on, 'leases.release', { secret, input: refOf(lease) });
+    await waiting;
+
+    const seen = await overviewWhen(on, ({ totals }) => totals.grants === 2 && totals.renewals > 0);
+
+    expect(seen.totals).toMatchObject({ grants: 2, releases: 1, renewals: 1, refusedRenewals: 1 });
+    // The first try of the one that waited was denied, too.
+    expect(seen.totals.denials).toBe(2);
+    expect(seen.totals.waitMsP50).toBeGreaterThan(0);
+    expect(seen.totals.handoverMsP99).toBeGreaterThan(0);
+    expect(seen.totals.handoverMsP99).toBeLessThan(5_000);
+    expect(seen.series.reduce((sum, point) => sum + point.grants, 0)).toBe(2);
+  });
+
+  test('counts what is held, expiring and overdue now, and how late the reaper is', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+    const operator = await on.token('operator');
+    await acquireLease(on, secret, { key: 'held' });
+    const blocked = await acquireLease(on, secret, { key: 'blocked' });
+    await mutate(on, 'leases.blockRenewal', {
+      secret: operator.secret,
+      input: { leaseId: blocked.leaseId, reason: 'test' },
+    });
+    const released = await acquireLease(on, secret, { key: 'released' });
+    await mutate(on, 'leases.release', { secret, input: refOf(released) });
+    const late = await acquireLease(on, secret, { key: 'late' });
+    // The reaper skips what somebody has locked.
+    await on.controller.store.guests.$transaction(async (tx) => {
+      await ageLease(on, late.leaseId, 45_000);
+      await tx.$queryRaw`select name from lease where lease_id = ${late.leaseId}::uuid for update`;
+      const seen = await overview(on);
+
+      expect(seen.faces.lease).toMatchObject({ held: 1, expiring: 1, overdue: 1 });
+      expect(seen.reaperLagMs).toBeGreaterThan(10_000);
+      expect(seen.faces.key).toEqual({
+        ...{ held: 0, expiring: 0, overdue: 0 },
+        ...{ contended: 0, waiters: 0 },
+      });
+    });
+  });
+
+  test('names the resources that most wait for, with who holds them', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+    const asking: Promise<unknown>[] = [];
+    const held = [];
+    for (const [key, waiters] of [
+      ['few', 1],
+      ['many', 3],
+    ] as const) {
+      held.push(await acquireLease(on, secret, { key }));
+      for (let at = 0; at < waiters; at += 1) {
+        const change = { key, waitMs: 60_000, holder: `w${String(at)}` };
+        asking.push(mutate(on, 'leases.acquire', { secret, input: wanted(change) }));
+      }
+      await waitUntil(async () => (await lineFor(on, key)).length === waiters);
+    }
+
+    const seen = await overview(on);
+    for (const lease of held) await mutate(on, 'leases.release', { secret, input: refOf(lease) });
+
+    expect(seen.faces.lease).toMatchObject({ contended: 2, waiters: 4 });
+    expect(seen.contended).toMatchObject([
+      { face: 'lease', namespace: 'test', name: 'many', holder: 'alice', waiters: 3 },
+      { face: 'lease', namespace: 'test', name: 'few', holder: 'alice', waiters: 1 },
+    ]);
+    expect(seen.contended[0]?.longestWaitMs).toBeGreaterThanOrEqual(0);
+    // The waiters' calls end with their controller.
+    void Promise.allSettled(asking);
+  });
+
+  test('a connect that is given the running backend is no denial; a drone that falls silent is stale', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+    const drone = await startTestDrone(on);
+    await startTestDrone(on, { droneId: 'd2' });
+    const connect = (): Promise<unknown> =>
+      mutate(on, 'keys.connect', {
+        secret,
+        input: { key: { name: 'k' }, spawn: { program: 'room' } },
+      });
+    await connect();
+    await drone.heartbeat();
+    await connect();
+    await connect();
+    await on.controller.store.prisma.$queryRaw`
+      update drone set heartbeat_at = clock_timestamp() - interval '1 minute' where id = 'd2' returning id`;
+
+    const seen = await overviewWhen(
+      on,
+      ({ totals, drones }) => totals.grants === 1 && drones.stale > 0,
+    );
+
+    expect(seen.totals.denials).toBe(0);
+    expect(seen.faces.key.held).toBe(1);
+    expect(seen.drones.total).toBe(2);
+    expect(seen.backends).toEqual({ scheduled: 1 });
+  });
+
+  test('a window has its steps, of which the last holds this moment; an unknown window is refused', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('viewer');
+
+    const day = await overview(on, 1_440);
+    const hour = await overview(on, 60);
+    const refused = await query(on, 'stats.overview', { secret, input: { windowMinutes: 1_441 } });
+
+    expect([day.series.length, day.stepMs]).toEqual([120, 720_000]);
+    expect([hour.series.length, hour.stepMs]).toEqual([120, 30_000]);
+    const last = Date.parse(hour.series.at(-1)?.at ?? '');
+    expect(Date.parse(hour.asOf) - last).toBeGreaterThanOrEqual(0);
+    expect(Date.parse(hour.asOf) - last).toBeLessThan(30_000);
+    expect(hour.totals.waitMsP50).toBeNull();
+    expect(refused).toBe('request.invalid');
+  });
+
+  test('a controller that stops writes down what it has counted', async () => {
+    const on = await startTestController();
+    const second = await startTestController({ databaseUrl: on.databaseUrl });
+    const { secret } = await second.token('client');
+    const lease = await acquireLease(second, secret);
+    await mutate(second, 'leases.heartbeat', {
+      secret,
+      input: { localTimeMs: 1, renewals: [refOf(lease)] },
+    });
+    await second.controller.close();
+
+    expect((await overview(on)).totals.renewals).toBe(1);
+  });
+});
