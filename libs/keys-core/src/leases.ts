@@ -4,6 +4,7 @@ export type {
   AcquireInput,
   CallerLife,
   ContentionView,
+  DatedPage,
   GrantedLease,
   HeldAnswer,
   LeaseDeadlines,

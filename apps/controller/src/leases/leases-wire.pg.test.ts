@@ -318,7 +318,10 @@ describe('leases on the wire', () => {
     const ask = (path: string, input?: unknown): Promise<unknown> =>
       query(on, path, { secret: viewer, input });
 
-    expect(await ask('leases.declared')).toMatchObject({ items: [{ namespace: 'looks.a' }] });
+    expect(await ask('leases.declared')).toMatchObject({
+      items: [{ namespace: 'looks.a' }],
+      asOf: expect.any(String) as string,
+    });
     expect(await ask('leases.list')).toMatchObject({
       items: [{ namespace: 'looks.a', name: 'k', phase: 'held', datacenter: 'local' }],
       nextCursor: null,
@@ -331,7 +334,10 @@ describe('leases on the wire', () => {
         { namespace: 'looks.a', held: 1 },
       ],
     });
-    expect(await ask('leases.contention')).toMatchObject({ items: [] });
+    expect(await ask('leases.contention')).toMatchObject({
+      items: [],
+      asOf: expect.any(String) as string,
+    });
     const one = { namespace: ['looks', 'a'], key: 'k' };
     expect(await ask('leases.waiters', one)).toEqual({ items: [], nextCursor: null });
     expect(await ask('leases.history', one)).toMatchObject({ items: [{ kind: 'granted' }] });

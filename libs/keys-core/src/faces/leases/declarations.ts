@@ -6,10 +6,10 @@ import {
 import type { Store } from '../../store/open-store.ts';
 import { decodeCursor, pageOf } from '../../store/page-cursor.ts';
 import { isoOf } from '../../store/rows.ts';
-import type { Caller, Page } from '../face-types.ts';
-import type { PageInput } from '../resource-reads.ts';
+import type { Caller } from '../face-types.ts';
+import { readClock, type PageInput } from '../resource-reads.ts';
 import { assertTtl } from './deadlines.ts';
-import type { LeaseDeclaration } from './lease-types.ts';
+import type { DatedPage, LeaseDeclaration } from './lease-types.ts';
 
 /**
  * Records which leases a service uses, for people to see. The same namespace named twice counts once,
@@ -41,7 +41,7 @@ export async function declarationPage(
   store: Store,
   input: PageInput,
   caller: Caller,
-): Promise<Page<LeaseDeclaration>> {
+): Promise<DatedPage<LeaseDeclaration>> {
   const [after = null] = input.cursor === undefined ? [] : decodeCursor(input.cursor, 1);
   const rows = await readDeclarations(store.prisma, {
     namespaces: caller.namespaces,
@@ -52,5 +52,6 @@ export async function declarationPage(
   return {
     items: items.map((row) => ({ ...row, declaredAt: isoOf(row.declaredAt) })),
     nextCursor,
+    asOf: isoOf(await readClock(store)),
   };
 }

@@ -6,10 +6,11 @@ import { countByNamespace } from '../../store/lease-tree.ts';
 import type { Store } from '../../store/open-store.ts';
 import { pageOf } from '../../store/page-cursor.ts';
 import { isoOf } from '../../store/rows.ts';
-import type { Caller, Page } from '../face-types.ts';
+import type { Caller } from '../face-types.ts';
 import { grantTimes, idFrom, readClock, type PageInput } from '../resource-reads.ts';
 import type {
   ContentionView,
+  DatedPage,
   LeaseListInput,
   LeasePage,
   LeaseTree,
@@ -119,7 +120,7 @@ export async function contentionPage(
   { store, face }: LeaseReader,
   input: PageInput & { readonly namespace?: string | undefined },
   caller: Caller,
-): Promise<Page<ContentionView>> {
+): Promise<DatedPage<ContentionView>> {
   const rows = await readContention(store.prisma, face, {
     namespace: input.namespace ?? '',
     namespaces: caller.namespaces,
@@ -127,7 +128,7 @@ export async function contentionPage(
     limit: input.limit + 1,
   });
   const { items, nextCursor } = pageOf(rows, input.limit, ({ id }) => [id]);
-  return { items: items.map(contentionView), nextCursor };
+  return { items: items.map(contentionView), nextCursor, asOf: isoOf(await readClock(store)) };
 }
 
 function contentionView(row: Contender): ContentionView {

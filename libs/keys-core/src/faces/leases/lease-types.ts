@@ -138,9 +138,12 @@ export interface LeaseListInput {
   readonly limit: number;
 }
 
-export interface LeasePage extends Page<LeaseView> {
+/** A page, and the database's time when it was read. */
+export interface DatedPage<Item> extends Page<Item> {
   readonly asOf: string;
 }
+
+export type LeasePage = DatedPage<LeaseView>;
 
 /** One namespace with what lies in it and below it. */
 export interface LeaseTreeNode {
@@ -244,7 +247,7 @@ export interface LeaseOperations {
       readonly limit: number;
     },
     caller: Caller,
-  ): Promise<Page<ContentionView>>;
+  ): Promise<DatedPage<ContentionView>>;
   declare(
     input: {
       readonly declarations: readonly {
@@ -258,7 +261,7 @@ export interface LeaseOperations {
   declared(
     input: { readonly cursor?: string | undefined; readonly limit: number },
     caller: Caller,
-  ): Promise<Page<LeaseDeclaration>>;
+  ): Promise<DatedPage<LeaseDeclaration>>;
   blockRenewal(
     input: { readonly leaseId: string; readonly reason?: string | undefined },
     caller: Caller,
