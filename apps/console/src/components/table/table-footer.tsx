@@ -15,7 +15,9 @@ export function TableFooter<Item>({
   state,
   identity,
   rowCount,
-}: DataTableProps<Item> & { readonly rowCount: number }) {
+}: Pick<DataTableProps<Item>, 'read' | 'label' | 'state' | 'identity'> & {
+  readonly rowCount: number;
+}) {
   const paging = usePaging(state, identity);
   const nextCursor = read.data?.nextCursor ?? null;
   return (
