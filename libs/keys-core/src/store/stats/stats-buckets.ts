@@ -1,6 +1,6 @@
 /**
  * What happened in each ten seconds of the database's clock, by face. Everything is added, never
- * set, so that any number of controllers may write at once; there are 26,000 rows at most, those of
+ * set, so that any number of controllers may write at once; there are 27,000 rows at most, those of
  * 25 hours, whatever the load.
  */
 import type { Face } from '../../kernel/resource.ts';
