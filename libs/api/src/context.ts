@@ -4,6 +4,7 @@ import type {
   AuditEntry,
   AuditListInput,
   AuditView,
+  BackendDetail,
   BackendListInput,
   BackendStateView,
   BackendView,
@@ -58,7 +59,7 @@ export interface FleetService {
   markLost(input: DroneAct, actor: Actor): Promise<{ renewalsBlockedCount: number }>;
   listBackends(input: BackendListInput, limits: NamespaceLimits): Promise<Page<BackendView>>;
   /** @throws {LeaseError} `backend.not_found`. */
-  getBackend(backendId: string, limits: NamespaceLimits): Promise<BackendView>;
+  getBackend(backendId: string, limits: NamespaceLimits): Promise<BackendDetail>;
   /**
    * Yields every state that the backend was in, then those that follow; ends after `terminated`.
    * @throws {LeaseError} `backend.not_found`.

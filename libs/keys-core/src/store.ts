@@ -51,9 +51,10 @@ export {
   recordSignIn,
 } from './store/access/people-changes.ts';
 export { removeOldPeopleRows } from './store/access/people-retention.ts';
-export { listPeople, readPerson, type PersonRow } from './store/access/people.ts';
+export { findPersonId, listPeople, readPerson, type PersonRow } from './store/access/people.ts';
 export { readPasswordHash, replacePassword, setPassword } from './store/access/person-passwords.ts';
 export {
+  endOtherSessions,
   endSession,
   endSessionsOf,
   personSessionsInForce,
@@ -105,6 +106,7 @@ export {
 } from './store/fleet/drones.ts';
 export { removeOldFleetRows, type FleetRetention } from './store/fleet/fleet-retention.ts';
 export type {
+  BackendDetail,
   BackendStateView,
   BackendView,
   DroneView,

@@ -8,6 +8,7 @@ import {
   heldLeaseIds,
   listBackends,
   listDrones,
+  readBackendStates,
   recordHeartbeat,
   setDraining,
   setLost,
@@ -63,7 +64,10 @@ export function createFleetService(deps: FleetServiceDeps): FleetService {
     undrain: (act, actor) => changeDraining(store, false, act, actor),
     markLost: (act, actor) => markLost(deps, act, actor),
     listBackends: (input, limits) => listBackends(store.prisma, input, limits),
-    getBackend: (backendId, limits) => getBackend(store.prisma, backendId, limits),
+    async getBackend(backendId, limits) {
+      const backend = await getBackend(store.prisma, backendId, limits);
+      return { ...backend, states: await readBackendStates(store.prisma, backendId, '0') };
+    },
     watchBackend: (backendId, limits, signal) => watchBackend(store, backendId, { limits, signal }),
   };
 }

@@ -104,6 +104,33 @@ async function untilSettled(): Promise<void> {
   await until('a later action is acknowledged', () => controller.acks.includes('999'));
 }
 
+describe('what people are told of a drone', () => {
+  test('each heartbeat says how long the one before took, and nothing when that got no answer', async () => {
+    let beats = 0;
+    controller.answerHeartbeat = async () => {
+      beats += 1;
+      if (beats === 2) throw new Error('no answer');
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    };
+    await startAgent();
+
+    await until('four heartbeats were sent', () => controller.heartbeats.length >= 4);
+
+    const [first, second, third, fourth] = controller.heartbeats.map(
+      ({ load }) => load.roundTripMs,
+    );
+    expect([first, third]).toEqual([undefined, undefined]);
+    expect(second).toBeGreaterThanOrEqual(15);
+    expect(fourth).toBeGreaterThanOrEqual(15);
+  });
+
+  test('a session says where the output of backends is', async () => {
+    await startAgent();
+
+    expect(controller.sessionInput?.logFolder).toBe(path.join(stateDir, 'logs'));
+  });
+});
+
 describe('spawn', () => {
   test('starts a program only after the first renewal was answered, on the deadlines of that answer', async () => {
     await startAgent();

@@ -8,7 +8,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { SpawnAction, TerminateAction } from '@leasehold/api';
-import { toleratedClockRatio, type Ladder } from '@leasehold/keys-core';
+import { textProblem, toleratedClockRatio, type Ladder } from '@leasehold/keys-core';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import type { DroneConfig } from '../config.ts';
 import { SessionSuperseded, type ControllerLink } from './controller-link.ts';
@@ -18,6 +18,7 @@ import type { Log } from './log.ts';
 import { Ports } from './ports.ts';
 import { RunBook } from './run-book.ts';
 import { SeenBackends } from './seen-backends.ts';
+import { logFolderOf } from '../warden/output-log.ts';
 import { WardenLost, type WardenLink, type WardenListener } from './warden-link.ts';
 
 /** Why an agent ended. */
@@ -156,6 +157,7 @@ export class DroneAgent {
       })),
       version,
       capacity: config.capacity,
+      logFolder: tellable(logFolderOf(config.stateDir)),
     });
   }
 
@@ -255,4 +257,11 @@ export class DroneAgent {
     const endsAtMs = this.#options.clock.nowMs() + limitMs;
     while (!isSo() && this.#options.clock.nowMs() < endsAtMs) await pause(POLL_MS);
   }
+}
+
+const PATH_BYTES_MAX = 1_024;
+
+/** A path that may travel; one that may not is kept back, rather than the session refused for it. */
+function tellable(path: string): string | undefined {
+  return textProblem(path, { bytesMax: PATH_BYTES_MAX }) === undefined ? path : undefined;
 }

@@ -46,6 +46,8 @@ export class DroneSession {
   #reopening: NodeJS.Timeout | undefined;
   #suspicion: NodeJS.Timeout | undefined;
   #supersededAtMs = Number.NEGATIVE_INFINITY;
+  /** Of the last heartbeat; undefined when it got no answer. */
+  #roundTripMs: number | undefined;
   #waiters: ((ref: SessionRef) => void)[] = [];
 
   constructor(options: DroneSessionOptions) {
@@ -158,11 +160,14 @@ export class DroneSession {
   async #heartbeat(timeoutMs: number): Promise<void> {
     const ref = this.#current;
     if (ref === undefined) return;
+    const { clock, link, backendCount } = this.#options;
+    const localTimeMs = clock.nowMs();
+    const load = { backends: backendCount(), roundTripMs: this.#roundTripMs };
     try {
-      const localTimeMs = this.#options.clock.nowMs();
-      const load = { backends: this.#options.backendCount() };
-      await this.#options.link.heartbeat({ ...ref, localTimeMs, load }, timeoutMs);
+      await link.heartbeat({ ...ref, localTimeMs, load }, timeoutMs);
+      this.#roundTripMs = clock.nowMs() - localTimeMs;
     } catch (error) {
+      this.#roundTripMs = undefined;
       if (error instanceof SessionSuperseded) this.superseded(ref);
       else this.#options.log.debug({ err: error }, 'a heartbeat got no answer');
     }

@@ -22,6 +22,8 @@ export class ScriptedController implements ControllerLink {
   readonly heartbeats: HeartbeatInput[] = [];
   answerRenewal: (input: RenewInput, leaseId: string) => RenewResult | Error;
   answerReport: (input: ReportInput) => 'recorded' | 'ignored' | 'kill' | Error = () => 'recorded';
+  /** What a heartbeat waits for before it is answered. */
+  answerHeartbeat: () => Promise<void> = () => Promise.resolve();
   session = 0;
   #listener: SessionListener | undefined;
   #input: SessionInput | undefined;
@@ -50,6 +52,11 @@ export class ScriptedController implements ControllerLink {
     this.#listener?.message(message);
   }
 
+  /** What the newest session was opened with. */
+  get sessionInput(): SessionInput | undefined {
+    return this.#input;
+  }
+
   /** A spawn as it is sent to this drone, with first-grant deadlines of its own clock. */
   spawnAt(nowMs: number, fields: Partial<SpawnAction> = {}): SpawnAction {
     return {
@@ -73,7 +80,7 @@ export class ScriptedController implements ControllerLink {
 
   heartbeat(input: HeartbeatInput): Promise<void> {
     this.heartbeats.push(input);
-    return Promise.resolve();
+    return this.answerHeartbeat();
   }
 
   acknowledge(input: AckInput): Promise<void> {

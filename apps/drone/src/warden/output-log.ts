@@ -1,9 +1,15 @@
 import { createWriteStream, renameSync, rmSync, statSync, type WriteStream } from 'node:fs';
+import path from 'node:path';
 import { Writable } from 'node:stream';
 
 /** What a backend may write: this many files of this size, for each of its two streams. */
 export const LOG_FILE_BYTES_MAX = 1_048_576;
 export const LOG_FILES_MAX = 3;
+
+/** Where a drone with this state folder keeps its backends' output: `<backend>.stdout.log` and `.stderr.log`. */
+export function logFolderOf(stateDir: string): string {
+  return path.join(path.resolve(stateDir), 'logs');
+}
 
 /**
  * A file that a backend's output goes to, rotated to `.1`, `.2` and dropped after that. Writing is

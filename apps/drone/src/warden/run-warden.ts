@@ -10,11 +10,11 @@
  */
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
-import path from 'node:path';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { AgentServer } from './agent-server.ts';
 import { probeLaunchMeans, toolFinder } from './isolation.ts';
 import { BackendProcess } from './launch.ts';
+import { logFolderOf } from './output-log.ts';
 import { chooseSocketPath, readWardenRecord, writeWardenRecord } from './socket-path.ts';
 import { Warden } from './warden.ts';
 
@@ -39,7 +39,7 @@ export async function runWarden({
     process.on(signal, () => undefined);
   }
   const means = await probeLaunchMeans(toolFinder(searchPath));
-  const logFolder = path.join(stateDir, 'logs');
+  const logFolder = logFolderOf(stateDir);
   mkdirSync(logFolder, { recursive: true, mode: 0o700 });
   const socketPath = chooseSocketPath(stateDir);
   const clockId = randomUUID();

@@ -36,6 +36,8 @@ export const sessionInputSchema = z.strictObject({
   version: textSchema({ bytesMin: 1, bytesMax: 64 }),
   /** How many backends the drone runs at once at most. */
   capacity: z.number().int().min(0).max(100_000),
+  /** The folder on the drone's machine that its backends' output is in, for people who look for it. */
+  logFolder: textSchema({ bytesMin: 1, bytesMax: 1_024 }).optional(),
 });
 
 const fromSession = {
@@ -47,7 +49,11 @@ const fromSession = {
 export const heartbeatInputSchema = z.strictObject({
   ...fromSession,
   localTimeMs: localTimeMsSchema,
-  load: z.strictObject({ backends: z.number().int().nonnegative() }),
+  load: z.strictObject({
+    backends: z.number().int().nonnegative(),
+    /** From when the heartbeat before this one was sent until it was answered; left out if it was not. */
+    roundTripMs: z.number().nonnegative().optional(),
+  }),
 });
 
 export const ackInputSchema = z.strictObject({

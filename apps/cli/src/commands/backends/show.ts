@@ -28,6 +28,12 @@ function backendText(backend: BackendView): string {
     ['fencing token', backend.fencingToken],
     ['lease id', backend.leaseId],
     ['created', backend.createdAt],
+    ...(backend.logs === null
+      ? []
+      : [
+          ['stdout', printable(backend.logs.stdout)] as const,
+          ['stderr', printable(backend.logs.stderr)] as const,
+        ]),
     ...(lifetime === null ? [] : [['lifetime limit', `${String(lifetime)} s`] as const]),
     ['datacenter', backend.datacenter],
   ]);

@@ -19,6 +19,7 @@ function droneText(drone: DroneView): string {
     ['drone', printable(drone.droneId)],
     ['status', drone.status],
     ['heartbeat', heartbeatText(drone)],
+    ['round trip', drone.roundTripMs === null ? '-' : `${drone.roundTripMs.toFixed(1)} ms`],
     ['registered', agoText(drone.registeredAt, drone.asOf)],
     ...(drone.lostAt === null ? [] : [['lost', agoText(drone.lostAt, drone.asOf)] as const]),
     ['draining', drone.draining ? 'yes' : 'no'],

@@ -96,6 +96,8 @@ function listInput(
       cursor,
       sort,
     },
+    // As its help says, and as leases are listed.
+    includeChildren: true,
     direction: desc === true ? 'desc' : undefined,
   };
 }

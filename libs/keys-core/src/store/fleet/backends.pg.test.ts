@@ -73,6 +73,21 @@ describe('backends and drones as operators see them', () => {
     expect(items.map((item) => item.backendId)).toEqual([wanted.backendId]);
   });
 
+  test('a backend tells where its output is, if its drone did', async () => {
+    const { store } = await openKernel();
+    const { droneId } = await aDrone(store.prisma, { logFolder: '/var/lib/drone/logs' });
+    const told = await aBackend(store.prisma, { droneId });
+    const untold = await aBackend(store.prisma, { droneId: 'of-an-older-version' });
+
+    const { items } = await listBackends(store.prisma, { droneId, limit: 1 }, null);
+
+    expect(items[0]?.logs).toEqual({
+      stdout: `/var/lib/drone/logs/${told.backendId}.stdout.log`,
+      stderr: `/var/lib/drone/logs/${told.backendId}.stderr.log`,
+    });
+    expect((await getBackend(store.prisma, untold.backendId, null)).logs).toBeNull();
+  });
+
   test('refuses a cursor that no list has answered', async () => {
     const { store } = await openKernel();
 

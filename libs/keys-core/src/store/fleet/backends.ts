@@ -22,7 +22,8 @@ export interface BackendListInput {
 /** Namespaces, children included, that the reader is limited to; null for no limit. */
 export type NamespaceLimits = readonly string[] | null;
 
-type BackendRow = Omit<BackendView, 'key' | 'createdAt' | 'statusAt'> & {
+type BackendRow = Omit<BackendView, 'key' | 'logs' | 'createdAt' | 'statusAt'> & {
+  readonly logFolder: string | null;
   readonly name: string;
   readonly namespace: string;
   readonly tag: string;
@@ -35,18 +36,25 @@ const BACKEND_COLUMNS = Prisma.sql`
   b.drone_id as "droneId", b.datacenter, b.lease_id as "leaseId",
   b.fencing_token::text as "fencingToken", b.address, b.exit_code as "exitCode",
   b.lifetime_limit_seconds as "lifetimeLimitSeconds", b.created_at as "createdAt",
-  b.status_at as "statusAt"`;
+  b.status_at as "statusAt", d.log_folder as "logFolder"`;
 
-function backendView({ name, namespace, tag, ...row }: BackendRow): BackendView {
+function backendView({ name, namespace, tag, logFolder, ...row }: BackendRow): BackendView {
   return {
     ...row,
     key: { name, namespace, tag },
+    logs: logFolder === null ? null : logsOf(logFolder, row.backendId),
     createdAt: row.createdAt.toISOString(),
     statusAt: row.statusAt.toISOString(),
   };
 }
 
-/** Backends, newest first. */
+/** As the drone's warden names them. */
+function logsOf(folder: string, backendId: string): { stdout: string; stderr: string } {
+  const file = `${folder}/${backendId}`;
+  return { stdout: `${file}.stdout.log`, stderr: `${file}.stderr.log` };
+}
+
+/** Backends, newest first. The page is cut before anything is added to its rows. */
 export async function listBackends(
   sql: Sql,
   input: BackendListInput,
@@ -71,10 +79,14 @@ export async function listBackends(
   ];
   const rows = await sql.$queryRaw<BackendRow[]>`
     select ${BACKEND_COLUMNS}
-    from backend b
-    where ${Prisma.join(filters, ' and ')}
-    order by b.created_at desc, b.id desc
-    limit ${input.limit + 1}`;
+    from (
+      select b.* from backend b
+      where ${Prisma.join(filters, ' and ')}
+      order by b.created_at desc, b.id desc
+      limit ${input.limit + 1}
+    ) b
+    left join drone d on d.id = b.drone_id
+    order by b.created_at desc, b.id desc`;
   return pageOf(rows.map(backendView), input.limit, (item) => [item.createdAt, item.backendId]);
 }
 
@@ -97,6 +109,7 @@ export async function getBackend(
   const rows = await sql.$queryRaw<BackendRow[]>`
     select ${BACKEND_COLUMNS}
     from backend b
+    left join drone d on d.id = b.drone_id
     where b.id = ${backendId} collate "C" and ${withinLimits(limits, Prisma.sql`b.namespace`)}`;
   const [row] = rows;
   if (row === undefined) throw new LeaseError('backend.not_found');

@@ -60,6 +60,26 @@ describe('drone session', () => {
     expect((await getDrone(store.prisma, older.droneId, HEARTBEAT_MS)).status).toBe('ready');
   });
 
+  test('shows what the drone said last of itself, and nothing that another clock said', async () => {
+    const { store } = await openKernel();
+    const ref = await aDrone(store.prisma, { heartbeatAgeMs: null });
+    const seen = (): ReturnType<typeof getDrone> =>
+      getDrone(store.prisma, ref.droneId, HEARTBEAT_MS);
+    expect(await seen()).toMatchObject({ load: null, roundTripMs: null, isConnected: true });
+
+    const load = { backends: 3, roundTripMs: 1.5 };
+    await recordHeartbeat(store.prisma, { ...ref, localTimeMs: 5, load });
+    expect(await seen()).toMatchObject({ load: { backends: 3 }, roundTripMs: 1.5 });
+
+    await store.prisma
+      .$executeRaw`update drone set heartbeat_at = heartbeat_at - interval '1 minute'`;
+    expect(await seen()).toMatchObject({ isConnected: false, status: 'unreachable' });
+    await openSession(store.prisma, aSession(ref.droneId, randomUUID()));
+    expect(await seen()).toMatchObject({ load: null, roundTripMs: null, isConnected: true });
+    await setLost(store.prisma, ref.droneId);
+    expect(await seen()).toMatchObject({ isConnected: false });
+  });
+
   test('a drone that was called lost is back with its next session, and stays drained', async () => {
     const { store } = await openKernel();
     const { droneId, clockId } = await aDrone(store.prisma);

@@ -15,6 +15,8 @@ export interface SessionRequest {
   readonly programs: readonly OfferedProgram[];
   readonly version: string;
   readonly capacity: number;
+  /** On the drone's machine: where its backends' output is. */
+  readonly logFolder?: string | undefined;
 }
 
 /** Names one session; everything that a drone sends carries it. */
@@ -33,10 +35,12 @@ export interface SessionRef {
  */
 export async function openSession(sql: Sql, request: SessionRequest): Promise<number> {
   const rows = await sql.$queryRaw<{ session: number }[]>`
-    insert into drone as d (id, datacenter, clock_id, session, version, programs, capacity, registered_at)
+    insert into drone as d (id, datacenter, clock_id, session, version, programs, capacity, log_folder,
+      registered_at)
     values (
       ${request.droneId}, ${request.datacenter}, ${request.clockId}::uuid, 1, ${request.version},
-      ${JSON.stringify(request.programs)}::jsonb, ${request.capacity}, clock_timestamp()
+      ${JSON.stringify(request.programs)}::jsonb, ${request.capacity},
+      ${request.logFolder ?? null}, clock_timestamp()
     )
     on conflict (id) do update
     set datacenter = excluded.datacenter,
@@ -45,6 +49,7 @@ export async function openSession(sql: Sql, request: SessionRequest): Promise<nu
       version = excluded.version,
       programs = excluded.programs,
       capacity = excluded.capacity,
+      log_folder = excluded.log_folder,
       registered_at = clock_timestamp(),
       lost_at = null,
       local_time_ms = case when d.clock_id = excluded.clock_id then d.local_time_ms end,

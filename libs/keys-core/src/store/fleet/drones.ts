@@ -16,7 +16,11 @@ export interface DroneListInput {
   readonly limit: number;
 }
 
-type DroneRow = Omit<DroneView, 'lostAt' | 'registeredAt' | 'heartbeatAt' | 'asOf'> & {
+type DroneRow = Omit<
+  DroneView,
+  'lostAt' | 'registeredAt' | 'heartbeatAt' | 'asOf' | 'load' | 'roundTripMs'
+> & {
+  readonly load: { readonly backends?: number; readonly roundTripMs?: number } | null;
   readonly lostAt: Date | null;
   readonly registeredAt: Date;
   readonly heartbeatAt: Date | null;
@@ -25,6 +29,7 @@ type DroneRow = Omit<DroneView, 'lostAt' | 'registeredAt' | 'heartbeatAt' | 'asO
 
 /** A drone's row with its status at this moment of the database's clock. */
 function droneRows(heartbeatMs: number): Prisma.Sql {
+  const ageMax = Prisma.sql`${heartbeatAgeMsMax(heartbeatMs)}::float8 * interval '1 millisecond'`;
   return Prisma.sql`
     select
       d.id as "droneId", d.datacenter, d.draining, d.lost_at as "lostAt", d.version, d.programs,
@@ -37,7 +42,7 @@ function droneRows(heartbeatMs: number): Prisma.Sql {
       case
         when d.lost_at is not null then 'lost'
         when d.heartbeat_at is null
-          or d.heartbeat_at < t.as_of - ${heartbeatAgeMsMax(heartbeatMs)}::float8 * interval '1 millisecond'
+          or d.heartbeat_at < t.as_of - ${ageMax}
           then 'unreachable'
         when d.draining then 'draining'
         else 'ready'
@@ -47,14 +52,18 @@ function droneRows(heartbeatMs: number): Prisma.Sql {
         from backend b
         where b.drone_id = d.id and b.status_rank < ${TERMINATED_RANK}
       ) as "backendCount",
+      case when d.heartbeat_at is not null then d.load end as load,
+      d.lost_at is null and coalesce(d.heartbeat_at, d.registered_at) >= t.as_of - ${ageMax} as "isConnected",
       t.as_of as "asOf"
     from drone d
     cross join (select clock_timestamp() as as_of) as t`;
 }
 
-function droneView(row: DroneRow): DroneView {
+function droneView({ load, ...row }: DroneRow): DroneView {
   return {
     ...row,
+    load: load?.backends === undefined ? null : { backends: load.backends },
+    roundTripMs: load?.roundTripMs ?? null,
     lostAt: row.lostAt?.toISOString() ?? null,
     registeredAt: row.registeredAt.toISOString(),
     heartbeatAt: row.heartbeatAt?.toISOString() ?? null,

@@ -21,6 +21,12 @@ export interface DroneView {
   readonly capacity: number;
   /** Backends that have not terminated. */
   readonly backendCount: number;
+  /** What the drone itself said last; null until the first heartbeat of the present clock. */
+  readonly load: { readonly backends: number } | null;
+  /** How long its heartbeats take there and back, as it measured last; null while it has not. */
+  readonly roundTripMs: number | null;
+  /** Whether it was heard within three heartbeats: they come over its session, and so is that. */
+  readonly isConnected: boolean;
   readonly session: number;
   readonly clockId: string;
   readonly registeredAt: string;
@@ -44,8 +50,18 @@ export interface BackendView {
   readonly address: string | null;
   readonly exitCode: number | null;
   readonly lifetimeLimitSeconds: number | null;
+  /**
+   * The files on the drone's machine that the backend's output goes to, each with older ones beside it
+   * that end in `.1` and `.2`; null when the drone does not say where.
+   */
+  readonly logs: { readonly stdout: string; readonly stderr: string } | null;
   readonly createdAt: string;
   readonly statusAt: string;
+}
+
+/** A backend with every state that it was reported in, oldest first. */
+export interface BackendDetail extends BackendView {
+  readonly states: readonly BackendStateView[];
 }
 
 /** One state that a backend was reported in. `id` orders them. */
