@@ -53,6 +53,27 @@ describe('parseConfig', () => {
     expect(message).not.toContain('hunter2');
   });
 
+  test('the console is one port above the controller, unless it is said', () => {
+    expect(parseConfig({}).consolePort).toBe(4_601);
+    expect(parseConfig({ LEASEHOLD_PORT: '8080' }).consolePort).toBe(8_081);
+    expect(parseConfig({ LEASEHOLD_PORT: '0' }).consolePort).toBe(0);
+    expect(
+      parseConfig({ LEASEHOLD_PORT: '8080', LEASEHOLD_CONSOLE_PORT: '1234' }).consolePort,
+    ).toBe(1_234);
+    expect(problemsOf({ LEASEHOLD_PORT: '65535' })).toContain('LEASEHOLD_CONSOLE_PORT: must be');
+  });
+
+  test('the origin of the console is an origin, and nothing below it', () => {
+    const origin = 'https://console.example.com';
+
+    expect(parseConfig({ LEASEHOLD_CONSOLE_ORIGIN: origin }).consoleOrigin).toBe(origin);
+    for (const wrong of [`${origin}/`, `${origin}/keys`, 'console.example.com', 'ftp://x']) {
+      expect(problemsOf({ LEASEHOLD_CONSOLE_ORIGIN: wrong })).toContain(
+        'LEASEHOLD_CONSOLE_ORIGIN: must be an origin',
+      );
+    }
+  });
+
   test('refuses a ladder whose rungs are out of order', () => {
     expect(problemsOf({ LEASEHOLD_KEY_RENEW_MS: '45000' })).toContain(
       'renew must be less than soft',

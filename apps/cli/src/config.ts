@@ -18,6 +18,10 @@ export interface CliConfig {
   readonly databaseUrl: string | null;
   readonly host: string;
   readonly port: number;
+  /** 0: any free port. */
+  readonly consolePort: number;
+  /** What browsers call the console by; null: this machine, at its port. */
+  readonly consoleOrigin: string | null;
   readonly datacenter: string;
   readonly preset: keyof typeof KEY_LADDERS;
   readonly ladder: Ladder;
@@ -50,6 +54,13 @@ const rungMs = wholeNumber('a whole number of milliseconds', 1, 86_400_000).opti
 const isUrlOf = (text: string, protocols: readonly string[]): boolean =>
   URL.canParse(text) && protocols.includes(new URL(text).protocol);
 
+/** An origin has no path, not even a slash. */
+const isOrigin = (text: string): boolean =>
+  isUrlOf(text, ['http:', 'https:']) && new URL(text).origin === text.toLowerCase();
+
+const PORT_MAX = 65_535;
+const port = wholeNumber('a port', 0, PORT_MAX);
+
 const environmentSchema = z.object({
   DATABASE_URL: z
     .string()
@@ -57,7 +68,12 @@ const environmentSchema = z.object({
     .optional(),
   LEASEHOLD_HOME: z.string().default('.leasehold'),
   LEASEHOLD_HOST: z.string().default('127.0.0.1'),
-  LEASEHOLD_PORT: wholeNumber('a port', 0, 65_535).default(4_600),
+  LEASEHOLD_PORT: port.default(4_600),
+  LEASEHOLD_CONSOLE_PORT: port.optional(),
+  LEASEHOLD_CONSOLE_ORIGIN: z
+    .string()
+    .refine(isOrigin, 'must be an origin, as in https://console.example.com: no path, no slash')
+    .optional(),
   LEASEHOLD_DATACENTER: z
     .string()
     .regex(/^[a-z0-9-]{1,32}$/u, 'must be 1 to 32 of a-z, 0-9 and "-"')
@@ -87,6 +103,8 @@ const environmentSchema = z.object({
     .optional(),
 });
 
+type Values = z.infer<typeof environmentSchema>;
+
 /**
  * The configuration that an environment gives. Values are not repeated in what is thrown, for some
  * of them are secrets.
@@ -96,13 +114,7 @@ export function parseConfig(environment: Environment): CliConfig {
   const parsed = parseEnvironment(environmentSchema, environment);
   if (parsed.outcome === 'invalid') throw configFailure(parsed.problems);
   const env = parsed.values;
-  const standard = KEY_LADDERS[env.LEASEHOLD_PRESET];
-  const ladder = {
-    renewAfterMs: env.LEASEHOLD_KEY_RENEW_MS ?? standard.renewAfterMs,
-    softAfterMs: env.LEASEHOLD_KEY_SOFT_MS ?? standard.softAfterMs,
-    hardAfterMs: env.LEASEHOLD_KEY_HARD_MS ?? standard.hardAfterMs,
-    ttlMs: env.LEASEHOLD_KEY_EXPIRE_MS ?? standard.ttlMs,
-  };
+  const ladder = ladderOf(env);
   const heartbeatMs = env.LEASEHOLD_HEARTBEAT_MS ?? HEARTBEAT_MS[env.LEASEHOLD_PRESET];
   const problems = ladderProblems(ladder, heartbeatMs);
   if (problems.length > 0) {
@@ -111,6 +123,8 @@ export function parseConfig(environment: Environment): CliConfig {
     );
   }
   return {
+    consolePort: consolePortOf(env),
+    consoleOrigin: env.LEASEHOLD_CONSOLE_ORIGIN?.toLowerCase() ?? null,
     home: resolve(env.LEASEHOLD_HOME),
     databaseUrl: env.DATABASE_URL ?? null,
     host: env.LEASEHOLD_HOST,
@@ -125,6 +139,24 @@ export function parseConfig(environment: Environment): CliConfig {
     url: env.LEASEHOLD_URL?.replace(/\/+$/u, '') ?? null,
     token: env.LEASEHOLD_TOKEN ?? null,
   };
+}
+
+function ladderOf(env: Values): Ladder {
+  const preset = KEY_LADDERS[env.LEASEHOLD_PRESET];
+  return {
+    renewAfterMs: env.LEASEHOLD_KEY_RENEW_MS ?? preset.renewAfterMs,
+    softAfterMs: env.LEASEHOLD_KEY_SOFT_MS ?? preset.softAfterMs,
+    hardAfterMs: env.LEASEHOLD_KEY_HARD_MS ?? preset.hardAfterMs,
+    ttlMs: env.LEASEHOLD_KEY_EXPIRE_MS ?? preset.ttlMs,
+  };
+}
+
+/** One above the controller's, unless it is said. */
+function consolePortOf(env: Values): number {
+  const besides = env.LEASEHOLD_PORT === 0 ? 0 : env.LEASEHOLD_PORT + 1;
+  const consolePort = env.LEASEHOLD_CONSOLE_PORT ?? besides;
+  if (consolePort <= PORT_MAX) return consolePort;
+  throw configFailure(['LEASEHOLD_CONSOLE_PORT: must be set, for LEASEHOLD_PORT is the last port']);
 }
 
 function configFailure(problems: readonly string[]): CliFailure {

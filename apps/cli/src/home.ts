@@ -15,6 +15,7 @@ import { isErrorCode } from './up/process-identity.ts';
 /** What `leasehold up` tells everybody about itself, in `run.json`. */
 export interface RunFile {
   readonly controllerUrl: string;
+  /** Where a browser finds the console; null when none runs. */
   readonly consoleUrl: string | null;
   readonly databaseUrl: string;
   readonly droneIds: readonly string[];
@@ -31,6 +32,8 @@ export interface RunFile {
 export interface Credentials {
   readonly admin: string;
   readonly drone: string;
+  /** The first administrator of the console. */
+  readonly console?: { readonly email: string; readonly password: string };
 }
 
 export function runFilePath(home: string): string {

@@ -8,6 +8,7 @@ import { addBackendsTerminate } from './commands/backends/terminate.ts';
 import { addBackendsWatch } from './commands/backends/watch.ts';
 import { addConfigPrint } from './commands/config-print.ts';
 import { addConnect } from './commands/connect.ts';
+import { addConsole } from './commands/console.ts';
 import { addController } from './commands/controller.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addDrone } from './commands/drone.ts';
@@ -52,6 +53,7 @@ const COMMANDS: readonly AddCommand[] = [
   addConnect,
   addDoctor,
   addController,
+  addConsole,
   addDrone,
   addMigrate,
 ];

@@ -10,13 +10,27 @@ const FROM_DIST = {
   cli: 'main.mjs',
   controller: '../../controller/dist/main.mjs',
   drone: '../../drone/dist/main.mjs',
+  console: '../../console/dist/main.mjs',
+  /** What is written last when the console's pages are built. */
+  pages: '../../console/.next/BUILD_ID',
   room: '../../../examples/room-server/server.mjs',
   migrations: '../../../prisma/migrations',
 } as const;
 
+type Part = keyof typeof FROM_DIST;
+
+/** Whether a part of this installation is there. */
+export function hasPart(part: Part): boolean {
+  return existsSync(pathOf(part));
+}
+
+function pathOf(part: Part): string {
+  return fileURLToPath(new URL(FROM_DIST[part], import.meta.url));
+}
+
 /** The path of a part of this installation. @throws {CliFailure} when it is not there. */
-export function pathOfPart(part: keyof typeof FROM_DIST): string {
-  const path = fileURLToPath(new URL(FROM_DIST[part], import.meta.url));
+export function pathOfPart(part: Part): string {
+  const path = pathOf(part);
   if (!existsSync(path)) {
     throw refusal('install.incomplete', `${path} is missing.`, 'Run `npm run build`.');
   }
@@ -28,7 +42,7 @@ export function pathOfPart(part: keyof typeof FROM_DIST): string {
  * process is its.
  */
 export async function becomeApp(
-  app: 'controller' | 'drone',
+  app: 'controller' | 'console' | 'drone',
   args: readonly string[],
 ): Promise<void> {
   const path = pathOfPart(app);

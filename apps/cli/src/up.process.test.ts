@@ -1,4 +1,5 @@
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -42,14 +43,14 @@ describe('leasehold up', () => {
   test('writes run.json and credentials.json for their owner alone, once everything answers', async () => {
     expect(run).toEqual({
       controllerUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/u) as string,
-      consoleUrl: null,
+      consoleUrl: expect.stringMatching(/^http:\/\/localhost:\d+$/u) as string,
       databaseUrl: expect.stringMatching(/^postgresql:/u) as string,
       droneIds: ['drone-1'],
       pids: {
         controller: expect.any(Number) as number,
         agent: expect.any(Number) as number,
         warden: expect.any(Number) as number,
-        console: null,
+        console: expect.any(Number) as number,
         postgres: expect.any(Number) as number,
       },
     });
@@ -58,9 +59,51 @@ describe('leasehold up', () => {
     expect(Object.keys(credentials)).toEqual(
       expect.arrayContaining(['admin', 'operator', 'client', 'viewer', 'drone']),
     );
+    expect(credentials).toHaveProperty('console', {
+      email: 'admin@leasehold.local',
+      password: expect.stringMatching(/^\S{16,}$/u) as string,
+    });
     for (const file of [path, join(home, 'run.json')]) {
       expect((await stat(file)).mode & 0o777).toBe(0o600);
     }
+  });
+
+  test('the console loads, and opens to what leasehold up says at its end', async () => {
+    const { stdout } = up.said();
+    const [, url = '', email = '', password = ''] =
+      /console is at (\S+): sign in as (\S+)\nwith the password (\S+)/u.exec(stdout) ?? [];
+
+    const page = await fetch(`${url}/sign-in`);
+    const signedIn = await fetch(`${url}/api/auth/sign-in/email`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', origin: url },
+      body: JSON.stringify({ email, password }),
+    });
+
+    expect(url).toBe(run.consoleUrl);
+    expect(page.status).toBe(200);
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'self'");
+    expect(await page.text()).toContain('Leasehold');
+    expect(signedIn.status).toBe(200);
+    expect(signedIn.headers.getSetCookie().join()).toMatch(/HttpOnly/iu);
+  });
+
+  test('events reach a browser through the console while they happen', async () => {
+    const { admin } = JSON.parse(await readFile(join(home, 'credentials.json'), 'utf8')) as {
+      admin: string;
+    };
+    const input = encodeURIComponent(JSON.stringify({}));
+    const stream = await fetch(`${run.consoleUrl ?? ''}/trpc/events.follow?input=${input}`, {
+      headers: { authorization: `Bearer ${admin}`, accept: 'text/event-stream' },
+    });
+    const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
+
+    await answer('connect', 'watched', '--program', 'room');
+
+    let said = '';
+    while (!said.includes('watched')) said += (await reader?.read())?.value ?? '';
+    expect(said).toContain('granted');
+    await reader?.cancel();
   });
 
   test('connect starts a backend that answers, a second connect returns it, and keys ls shows it', async () => {
@@ -120,6 +163,16 @@ describe('leasehold up', () => {
     expect(readRun(home).controllerUrl).toBe(run.controllerUrl);
     const page = await answer<KeyPage>('keys', 'ls', '--name', 'demo');
     expect(page.items).toHaveLength(1);
+    run = readRun(home);
+  });
+
+  test('a console that is killed is started again at the same address', async () => {
+    process.kill(run.pids.console ?? 0, 'SIGKILL');
+
+    await waitUntil(() => readRun(home).pids.console !== run.pids.console, { timeoutMs: 20_000 });
+
+    expect(readRun(home).consoleUrl).toBe(run.consoleUrl);
+    expect((await fetch(`${run.consoleUrl ?? ''}/healthz`)).status).toBe(200);
     run = readRun(home);
   });
 
@@ -201,7 +254,10 @@ describe('the end of leasehold up', () => {
   });
 
   test('after kill -9 the others end by themselves, and the next one goes on with the same data', async () => {
-    const killed = await startUp(home);
+    const before = readFileSync(join(home, 'credentials.json'), 'utf8');
+    const killed = await startUp(home, ['--no-console']);
+    expect(killed.run).toMatchObject({ consoleUrl: null, pids: { console: null } });
+    expect(readFileSync(join(home, 'credentials.json'), 'utf8')).toBe(before);
     const token = (await answer<ConnectResult>('connect', 'kept', '--program', 'room'))
       .fencingToken;
     killed.up.child.kill('SIGKILL');
@@ -239,11 +295,13 @@ describe('what keeps leasehold up from starting', () => {
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
     const port = String((other.address() as AddressInfo).port);
 
-    const ended = await runCommand(['up', '--port', port], env);
+    const ended = await runCommand(['up', '--port', port, '--console-port', port], env);
+    const both = await runCommand(['up', '--port', '0', '--console-port', port], env);
     other.close();
 
-    expect(ended.exitCode).toBe(1);
+    expect([ended.exitCode, both.exitCode]).toEqual([1, 1]);
     expect(ended.stderr).toMatch(new RegExp(`port ${port} .* in use.*--port`, 'u'));
+    expect(both.stderr).toMatch(new RegExp(`port ${port} .* in use.*--console-port`, 'u'));
     expect(processesOf(home)).toEqual([]);
   });
 

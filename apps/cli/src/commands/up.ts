@@ -2,32 +2,35 @@ import { Option, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import { parseConfig } from '../config.ts';
 import type { RunFile } from '../home.ts';
+import type { Style } from '../output/style.ts';
 import { createProgress, createSilentProgress } from '../up/progress.ts';
 
 interface UpOptions {
   readonly preset?: string;
   readonly port?: string;
+  readonly console: boolean;
+  readonly consolePort?: string;
 }
 
 const HELP = `
 The data, the logs and the credentials are in LEASEHOLD_HOME (.leasehold unless set). With
-DATABASE_URL set, that database is used and none is started.
-
-There is no console yet: --no-console changes nothing.`;
+DATABASE_URL set, that database is used and none is started.`;
 
 /** `leasehold up`: everything on this machine, until Ctrl-C. */
 export function addUp(cli: Cli, parent: Command): void {
   cli
-    .leaf(parent, 'up', 'Start PostgreSQL, a controller and a drone here; Ctrl-C ends all of it')
+    .leaf(parent, 'up', 'Start PostgreSQL, a controller, the console and a drone here; Ctrl-C ends it')
     .addOption(new Option('--preset <name>', 'how long a key lasts').choices(['standard', 'fast']))
     .option('--port <n>', 'where the controller listens (4600)')
+    .option('--console-port <n>', 'where the console listens (one above the controller)')
     .option('--no-console', 'leave out the console')
     .addHelpText('after', HELP)
-    .action(async ({ preset, port }: UpOptions) => {
+    .action(async ({ preset, port, consolePort, console: withConsole }: UpOptions) => {
       const config = parseConfig({
         ...cli.context.environment,
         ...(preset === undefined ? {} : { LEASEHOLD_PRESET: preset }),
         ...(port === undefined ? {} : { LEASEHOLD_PORT: port }),
+        ...(consolePort === undefined ? {} : { LEASEHOLD_CONSOLE_PORT: consolePort }),
       });
       const progress = cli.isJson
         ? createSilentProgress(cli.context)
@@ -38,16 +41,25 @@ export function addUp(cli: Cli, parent: Command): void {
       await runUp({
         cli,
         config,
+        withConsole,
         progress,
-        onRunning: (run) => {
-          cli.show(run, () => runningText(run, config.home));
+        onRunning: (run, signIn) => {
+          cli.show(run, () => runningText({ run, signIn, home: config.home, style: cli.style }));
         },
       });
     });
 }
 
-function runningText(run: RunFile, home: string): string {
-  return `
+interface Running {
+  readonly run: RunFile;
+  readonly signIn: { readonly email: string; readonly password: string } | undefined;
+  readonly home: string;
+  readonly style: Style;
+}
+
+function runningText({ run, signIn, home, style }: Running): string {
+  const { consoleUrl, controllerUrl } = run;
+  return `${consoleUrl === null ? '' : `\n${signInText(consoleUrl, { signIn, style })}\n`}
 Running. Credentials are in ${home}/credentials.json, logs in ${home}/logs.
 
 In another shell, try:
@@ -55,5 +67,19 @@ In another shell, try:
   npx leasehold connect demo --program room
   npx leasehold keys ls
 
-The API is at ${run.controllerUrl}/trpc. Ctrl-C ends everything.`;
+The API is at ${controllerUrl}/trpc. Ctrl-C ends everything.`;
+}
+
+function signInText(consoleUrl: string, { signIn, style }: Pick<Running, 'signIn' | 'style'>): string {
+  const where = style.strong(consoleUrl);
+  if (signIn === undefined) {
+    return (
+      `The console is at ${where}: sign in as you know. When nobody can any more,\n` +
+      '`npx leasehold admin create --email you@example.com` makes an administrator.'
+    );
+  }
+  return (
+    `The console is at ${where}: sign in as ${style.strong(signIn.email)}\n` +
+    `with the password ${style.strong(signIn.password)}`
+  );
 }

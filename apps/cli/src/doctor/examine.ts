@@ -4,6 +4,7 @@ import { parseConfig, redactedUrl, type CliConfig } from '../config.ts';
 import { failureOf } from '../failure-of.ts';
 import { readRunFile } from '../home.ts';
 import { runningUpOf } from '../up/home-lock.ts';
+import { examineConsole } from './console-check.ts';
 import { examineController } from './controller-check.ts';
 import { examineDatabase } from './database-check.ts';
 import { skipped, well, wrong, type Finding } from './finding.ts';
@@ -25,6 +26,7 @@ export async function examine(
     examineHome(config),
     ...(await databaseFindings(config)),
     ...(await controllerFindings(config)),
+    await examineConsole(config),
   ];
 }
 

@@ -54,9 +54,13 @@ export function runCommand(args: readonly string[], env: Record<string, string>)
   return startCommand(args, env).ended;
 }
 
-/** Starts `leasehold up` on a free port and waits until everything answers. */
-export async function startUp(home: string): Promise<{ up: Started; run: RunFile }> {
-  const up = startCommand(['up', '--preset', 'fast', '--port', '0'], { LEASEHOLD_HOME: home });
+/** Starts `leasehold up` on free ports and waits until everything answers. */
+export async function startUp(
+  home: string,
+  more: readonly string[] = [],
+): Promise<{ up: Started; run: RunFile }> {
+  const args = ['up', '--preset', 'fast', '--port', '0', ...more];
+  const up = startCommand(args, { LEASEHOLD_HOME: home });
   await waitUntil(
     () => {
       if (up.child.exitCode !== null) throw new Error(`up ended: ${up.said().stderr}`);

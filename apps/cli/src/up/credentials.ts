@@ -1,14 +1,33 @@
-import { bootstrapCredentials, openStore, type Credentials } from '@leasehold/keys-core/store';
+import {
+  bootstrapCredentials,
+  ensureFirstAdmin,
+  FIRST_ADMIN_EMAIL,
+  isAdminSignIn,
+  openStore,
+  type AdminSignIn,
+  type Credentials,
+  type Store,
+} from '@leasehold/keys-core/store';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
-import { credentialsPath } from '../home.ts';
+import { credentialsPath, readCredentials, writePrivateJson } from '../home.ts';
 import type { CliConfig } from '../config.ts';
 
-/** Sees to it that there is a token for each role, and writes `credentials.json`. */
+/** What opens the doors of everything that runs here. */
+export interface Prepared {
+  readonly tokens: Credentials;
+  /** Of an administrator of the console; undefined when the file knows none that is in force. */
+  readonly signIn: AdminSignIn | undefined;
+}
+
+/**
+ * Sees to it that there is a token for each role and an administrator of the console, and writes
+ * `credentials.json`.
+ */
 export async function prepareCredentials(
   config: CliConfig,
   databaseUrl: string,
   droneId: string,
-): Promise<Credentials> {
+): Promise<Prepared> {
   const store = openStore({
     databaseUrl,
     datacenter: config.datacenter,
@@ -17,8 +36,23 @@ export async function prepareCredentials(
   });
   try {
     const path = credentialsPath(config.home);
-    return await bootstrapCredentials(store, path, { droneIds: [droneId] });
+    const tokens = await bootstrapCredentials(store, path, { droneIds: [droneId] });
+    return { tokens, signIn: await prepareSignIn(store, config.home) };
   } finally {
     await store.close();
   }
+}
+
+/** A password is made once, when there is no administrator; later ones are for people to choose. */
+async function prepareSignIn(store: Store, home: string): Promise<AdminSignIn | undefined> {
+  const made = await ensureFirstAdmin(store, { email: FIRST_ADMIN_EMAIL, name: 'Administrator' });
+  const known = readCredentials(home);
+  if (made !== undefined) {
+    writePrivateJson(credentialsPath(home), { ...known, console: made });
+    return made;
+  }
+  const kept: Partial<Record<keyof AdminSignIn, unknown>> = known?.console ?? {};
+  if (typeof kept.email !== 'string' || typeof kept.password !== 'string') return undefined;
+  const signIn = { email: kept.email, password: kept.password };
+  return (await isAdminSignIn(store.prisma, signIn)) ? signIn : undefined;
 }

@@ -1,4 +1,4 @@
-import { createDatabase, migrate } from '@leasehold/keys-core/store';
+import { createDatabase, migrate, type AdminSignIn } from '@leasehold/keys-core/store';
 import type { CliConfig } from '../config.ts';
 import { runFilePath, writePrivateJson, type RunFile } from '../home.ts';
 import { refusal } from '../failure.ts';
@@ -9,7 +9,7 @@ import { DEMO_DRONE_ID, wardenPidOf, writeDemoDrone, type DemoDrone } from './de
 import { untilDroneReady } from './drone-readiness.ts';
 import { untilGone, writeProcesses } from './leftovers.ts';
 import { identityOf, signalProcess } from './process-identity.ts';
-import { agentSpec, controllerSpec } from './processes.ts';
+import { agentSpec, consoleOriginOf, consoleSpec, controllerSpec } from './processes.ts';
 import type { Progress } from './progress.ts';
 import { superviseChild, type ChildHooks, type SupervisedChild } from './supervised-child.ts';
 
@@ -20,10 +20,18 @@ const WARDEN_END_TIMEOUT_MS = 3_000;
 const SAME_ALARM_MS = 30_000;
 const ALARMS_REMEMBERED_MAX = 100;
 
+/** Where the programs lie. */
+export interface Programs extends Readonly<
+  Record<'controller' | 'drone' | 'room' | 'migrations', string>
+> {
+  /** null: no console is started. */
+  readonly console: string | null;
+}
+
 export interface PartsOptions {
   readonly config: CliConfig;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly programs: Readonly<Record<'controller' | 'drone' | 'room' | 'migrations', string>>;
+  readonly programs: Programs;
   readonly progress: Progress;
   readonly stop: AbortSignal;
   /** Takes what ends a part, as soon as it runs. Called in the order of the starts. */
@@ -34,6 +42,8 @@ export interface PartsOptions {
 export interface Parts {
   /** What runs at this moment. */
   run(): RunFile;
+  /** How an administrator signs in to the console, if that is known here. */
+  readonly signIn: AdminSignIn | undefined;
   /** Rejects when something has died so often that it is not started any more. */
   readonly failed: Promise<never>;
 }
@@ -56,7 +66,7 @@ export async function startParts(options: PartsOptions): Promise<Parts | undefin
     ({ applied }) =>
       `database tables  ${applied.length === 0 ? 'up to date' : `made: ${applied.join(', ')}`}`,
   );
-  const tokens = await prepareCredentials(config, database.url, DEMO_DRONE_ID);
+  const { tokens, signIn } = await prepareCredentials(config, database.url, DEMO_DRONE_ID);
   if (isStopped()) return undefined;
 
   const controller = await progress.step(
@@ -75,6 +85,8 @@ export async function startParts(options: PartsOptions): Promise<Parts | undefin
   );
   options.atEnd(() => controller.stop());
   const controllerUrl = urlOf(controller.ready);
+  const console = await startConsole(options, watch, controllerUrl);
+  if (isStopped()) return undefined;
 
   const demo = writeDemoDrone(config.home, programs.room);
   const agent = await progress.step(
@@ -97,12 +109,37 @@ export async function startParts(options: PartsOptions): Promise<Parts | undefin
     },
     () => `drone            ${DEMO_DRONE_ID}, offers the program room`,
   );
-  const run = (): RunFile => runFileOf({ controllerUrl, database, controller, agent, demo });
+  const consoleUrl = console === undefined ? null : consoleOriginOf(config);
+  const run = (): RunFile =>
+    runFileOf({ controllerUrl, consoleUrl, database, controller, console, agent, demo });
   save(config.home, run());
   watch.onChange = () => {
     save(config.home, run());
   };
-  return { run, failed: watch.failed };
+  return { run, signIn, failed: watch.failed };
+}
+
+/** Starts the console, if there is to be one. It needs the controller alone. */
+async function startConsole(
+  options: PartsOptions,
+  watch: FailureWatch,
+  controllerUrl: string,
+): Promise<SupervisedChild | undefined> {
+  const { config, programs, progress, stop } = options;
+  const { console: programPath } = programs;
+  if (programPath === null) return undefined;
+  const started = await progress.step(
+    'console',
+    () =>
+      superviseChild(
+        consoleSpec(config, { environment: options.environment, programPath, controllerUrl }),
+        watch,
+        stop,
+      ),
+    () => `console          ${consoleOriginOf(config)}`,
+  );
+  options.atEnd(() => started.stop());
+  return started;
 }
 
 /** Starts the database, or takes the one that is named. */
@@ -144,7 +181,7 @@ async function endDrone(agent: SupervisedChild, demo: DemoDrone): Promise<void> 
 
 function save(home: string, run: RunFile): void {
   writePrivateJson(runFilePath(home), run);
-  writeProcesses(home, [run.pids.controller, run.pids.agent]);
+  writeProcesses(home, [run.pids.controller, run.pids.console, run.pids.agent]);
 }
 
 function urlOf(ready: SupervisedChild['ready']): string {
@@ -153,21 +190,23 @@ function urlOf(ready: SupervisedChild['ready']): string {
 
 function runFileOf(parts: {
   controllerUrl: string;
+  consoleUrl: string | null;
   database: Database;
   controller: SupervisedChild;
+  console: SupervisedChild | undefined;
   agent: SupervisedChild;
   demo: DemoDrone;
 }): RunFile {
   return {
     controllerUrl: parts.controllerUrl,
-    consoleUrl: null,
+    consoleUrl: parts.consoleUrl,
     databaseUrl: parts.database.url,
     droneIds: [DEMO_DRONE_ID],
     pids: {
       controller: parts.controller.ready.pid,
       agent: parts.agent.ready.pid,
       warden: wardenPidOf(parts.demo),
-      console: null,
+      console: parts.console?.ready.pid ?? null,
       postgres: parts.database.pid,
     },
   };

@@ -2,10 +2,14 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { isErrorCode } from './process-identity.ts';
 
-/** Listens on an address for a moment. Port 0 finds a free one. */
+/**
+ * Listens on an address for a moment. Port 0 finds a free one.
+ * @param remedy how another port is chosen, for whoever finds this one taken.
+ */
 export async function tryToListen(
   host: string,
   port: number,
+  remedy: string,
 ): Promise<{ port: number; problem?: string }> {
   const probe = createServer();
   try {
@@ -16,19 +20,22 @@ export async function tryToListen(
     await once(probe, 'close');
     return { port: found };
   } catch (error) {
-    return { port, problem: problemOf(error, host, port) };
+    return { port, problem: problemOf(error, { host, port, remedy }) };
   }
 }
 
-function problemOf(error: unknown, host: string, port: number): string {
+function problemOf(
+  error: unknown,
+  { host, port, remedy }: { host: string; port: number; remedy: string },
+): string {
   if (isErrorCode(error, 'EADDRINUSE')) {
     return (
       `port ${String(port)} of ${host} is in use by another program: ` +
-      'end it, or choose another port with --port N (or LEASEHOLD_PORT)'
+      `end it, or choose another port with ${remedy}`
     );
   }
   if (isErrorCode(error, 'EACCES')) {
-    return `port ${String(port)} may not be used by this user: choose one above 1023 with --port N`;
+    return `port ${String(port)} may not be used by this user: choose one above 1023 with ${remedy}`;
   }
   const cause = error instanceof Error ? error.message : String(error);
   return `LEASEHOLD_HOST ${host} cannot be listened on: ${cause}`;

@@ -5,6 +5,17 @@ import type { ChildSpec } from './supervised-child.ts';
 /** A backend's grace, the report of its end, and some room. */
 const AGENT_STOP_TIMEOUT_MS = 30_000;
 const CONTROLLER_STOP_TIMEOUT_MS = 15_000;
+const CONSOLE_STOP_TIMEOUT_MS = 12_000;
+
+/** What only a controller is to see. */
+const SECRETS_OF_CONTROLLERS = {
+  DATABASE_URL: undefined,
+  LEASEHOLD_AUTH_SECRET: undefined,
+  LEASEHOLD_OIDC_CLIENT_SECRET: undefined,
+};
+
+/** Addresses that mean this machine, or every one of its own. */
+const HERE: ReadonlySet<string> = new Set(['127.0.0.1', '::1', '0.0.0.0', '::', 'localhost']);
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -26,6 +37,7 @@ export function controllerSpec(
       LEASEHOLD_HOME: config.home,
       LEASEHOLD_HOST: config.host,
       LEASEHOLD_PORT: String(config.port),
+      LEASEHOLD_CONSOLE_ORIGIN: consoleOriginOf(config),
       LEASEHOLD_PRESET: config.preset,
       LEASEHOLD_URL: undefined,
       LEASEHOLD_TOKEN: undefined,
@@ -33,6 +45,36 @@ export function controllerSpec(
     logPath: logPath(config.home, 'controller'),
     stopTimeoutMs: CONTROLLER_STOP_TIMEOUT_MS,
   };
+}
+
+/** How the console is started. It sees the controller alone, and has no token. */
+export function consoleSpec(
+  config: CliConfig,
+  of: { environment: Environment; programPath: string; controllerUrl: string },
+): ChildSpec {
+  return {
+    name: 'console',
+    args: [of.programPath],
+    env: variables(of.environment, {
+      ...SECRETS_OF_CONTROLLERS,
+      LEASEHOLD_HOME: config.home,
+      LEASEHOLD_HOST: config.host,
+      LEASEHOLD_CONSOLE_PORT: String(config.consolePort),
+      LEASEHOLD_CONSOLE_ORIGIN: consoleOriginOf(config),
+      LEASEHOLD_URL: of.controllerUrl,
+      LEASEHOLD_TOKEN: undefined,
+    }),
+    logPath: logPath(config.home, 'console'),
+    stopTimeoutMs: CONSOLE_STOP_TIMEOUT_MS,
+  };
+}
+
+/** What a browser on this machine calls the console by, unless it is said how others do. */
+export function consoleOriginOf(config: CliConfig): string {
+  if (config.consoleOrigin !== null) return config.consoleOrigin;
+  const host = HERE.has(config.host) ? 'localhost' : config.host;
+  return new URL(`http://${host.includes(':') ? `[${host}]` : host}:${String(config.consolePort)}`)
+    .origin;
 }
 
 /** How the drone's agent is started. It never sees the database. */
@@ -50,7 +92,7 @@ export function agentSpec(
     name: 'drone',
     args: [of.programPath, 'agent', '--config', of.configPath],
     env: variables(of.environment, {
-      DATABASE_URL: undefined,
+      ...SECRETS_OF_CONTROLLERS,
       LEASEHOLD_HOME: config.home,
       LEASEHOLD_PRESET: config.preset,
       LEASEHOLD_URL: of.controllerUrl,

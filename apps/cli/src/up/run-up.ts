@@ -1,21 +1,22 @@
 /**
  * Runs everything on this machine: PostgreSQL (or somebody else's, by DATABASE_URL), a controller,
- * and a drone with its warden.
+ * the console, and a drone with its warden.
  *
  * Start: everything that can be wrong is looked at before anything starts; then each part starts
  * when the one that it needs answers; `run.json` is written when all of them do. While it runs,
  * what dies is started again after a growing delay. The end, whatever its cause, is the reverse:
- * the drone stops its backends and reports it, then the controller ends, then PostgreSQL.
+ * the drone stops its backends and reports it, then the console ends, the controller, PostgreSQL.
  *
  * If this process is killed, the others notice that it is gone and end by themselves; the next
  * `leasehold up` waits for them.
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import type { AdminSignIn } from '@leasehold/keys-core/store';
 import type { Cli } from '../cli.ts';
 import type { CliConfig } from '../config.ts';
 import { makeHome, type RunFile } from '../home.ts';
-import { pathOfPart } from '../sibling-app.ts';
+import { hasPart, pathOfPart } from '../sibling-app.ts';
 import { lockHome } from './home-lock.ts';
 import { endLeftovers, forgetRun } from './leftovers.ts';
 import { checkPlace } from './place-check.ts';
@@ -25,18 +26,22 @@ import { startParts, type Parts } from './parts.ts';
 export interface UpOptions {
   readonly cli: Cli;
   readonly config: CliConfig;
+  /** Whether the console is wanted. Where it was not built, that is said, and it is left out. */
+  readonly withConsole: boolean;
   readonly progress: Progress;
   /** Called once everything answers. */
-  readonly onRunning: (run: RunFile) => void;
+  readonly onRunning: (run: RunFile, signIn: AdminSignIn | undefined) => void;
 }
 
 /**
  * Runs until this process is asked to end, and resolves when everything has ended.
  * @throws {CliFailure} when something cannot be started, or dies too often.
  */
-export async function runUp({ cli, config, progress, onRunning }: UpOptions): Promise<void> {
+export async function runUp(options: UpOptions): Promise<void> {
+  const { cli, config, progress } = options;
   const stop = cli.context.signal();
   const programs = {
+    console: options.withConsole ? consoleProgram(progress) : null,
     controller: pathOfPart('controller'),
     drone: pathOfPart('drone'),
     room: pathOfPart('room'),
@@ -47,10 +52,10 @@ export async function runUp({ cli, config, progress, onRunning }: UpOptions): Pr
   const enders: (() => Promise<void>)[] = [];
   try {
     await clearAway(config.home, progress);
-    const place = await checkPlace(config);
+    const place = await checkPlace(config, { withConsole: programs.console !== null });
     mkdirSync(join(config.home, 'logs'), { recursive: true, mode: 0o700 });
     const parts = await startParts({
-      config: { ...config, port: place.port },
+      config: { ...config, ...place },
       environment: cli.context.environment,
       programs,
       progress,
@@ -58,7 +63,7 @@ export async function runUp({ cli, config, progress, onRunning }: UpOptions): Pr
       atEnd: (ender) => enders.push(ender),
     });
     if (parts === undefined) return;
-    onRunning(parts.run());
+    options.onRunning(parts.run(), parts.signIn);
     await untilAsked(stop, parts);
     const last = config.databaseUrl === null ? ', then PostgreSQL' : '';
     progress.say(`\nStopping the drone and its backends, then the controller${last}.`);
@@ -67,6 +72,12 @@ export async function runUp({ cli, config, progress, onRunning }: UpOptions): Pr
     forgetRun(config.home);
     unlock();
   }
+}
+
+function consoleProgram(progress: Progress): string | null {
+  if (hasPart('console') && hasPart('pages')) return pathOfPart('console');
+  progress.warn('the console was not built, and is left out: run `npm run build`');
+  return null;
 }
 
 async function clearAway(home: string, progress: Progress): Promise<void> {
