@@ -8,6 +8,7 @@ import { initTRPC } from '@trpc/server';
 import { getWSConnectionHandler } from '@trpc/server/adapters/ws';
 import { fastify } from 'fastify';
 import { startController } from '../../apps/controller/src/compose.ts';
+import { SIGN_IN_DEFAULTS } from '../../apps/controller/src/sign-in/sign-in-config.ts';
 
 /** Renewals come often, so that their memory is in the picture, and expiry is far on a busy machine. */
 const LADDER = { renewAfterMs: 5_000, softAfterMs: 25_000, hardAfterMs: 30_000, ttlMs: 40_000 };
@@ -48,6 +49,7 @@ const controller = await startController(
     retentionDays: 30,
     environmentLeaseMs: 60_000,
     logLevel: 'silent',
+    signIn: SIGN_IN_DEFAULTS,
   },
   {
     clock: createBootClock(),

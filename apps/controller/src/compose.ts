@@ -42,7 +42,7 @@ import { addGauges, createMetrics, type ControllerMetrics } from './metrics.ts';
 import { createPeopleService } from './people/people-service.ts';
 import { createStatsCounter, type StatsCounter } from './stats/stats-counter.ts';
 import { createStatsService } from './stats/stats-service.ts';
-import { createSignIn } from './sign-in/sign-in.ts';
+import { createSignIn, type ControllerSignIn } from './sign-in/sign-in.ts';
 import { createSourceAddress } from './http/source-address.ts';
 
 export interface ControllerDeps {
@@ -90,7 +90,8 @@ export async function startController(
   });
   try {
     await examineDatabase(store, config, log);
-    return await serve({ store, metrics, stats, config, log });
+    const signIn = await createSignIn(store, { ...config.signIn, home: config.home }, log);
+    return await serve({ store, metrics, stats, signIn, config, log });
   } catch (error) {
     await store.close();
     throw error;
@@ -131,7 +132,7 @@ interface Parts {
   close(): Promise<void>;
 }
 
-function createParts({ store, metrics, config, log }: Serving): Parts {
+function createParts({ store, metrics, signIn, config, log }: Serving): Parts {
   const { heartbeatMs, ladder, datacenter } = config;
   const random = (): number => store.ids.random();
   const leases = createLeaseStore(store);
@@ -184,6 +185,7 @@ function createParts({ store, metrics, config, log }: Serving): Parts {
       feed.close();
       connections.close();
       tokens.close();
+      signIn.authority.close();
     },
   };
 }
@@ -192,16 +194,16 @@ interface Serving {
   readonly store: Store;
   readonly metrics: ControllerMetrics;
   readonly stats: StatsCounter;
+  readonly signIn: ControllerSignIn;
   readonly config: Config;
   readonly log: Logger;
 }
 
 async function serve(serving: Serving): Promise<Controller> {
-  const { store, metrics, stats, config, log } = serving;
+  const { store, metrics, stats, signIn, config, log } = serving;
   const parts = createParts(serving);
-  const { feed, tokens, connections, services } = parts;
-  const signIn = await createSignIn(store, { ...config.signIn, home: config.home }, log);
-  const { heartbeatMs, ladder, retentionDays } = config;
+  const { tokens, connections, services } = parts;
+  const { ladder, retentionDays } = config;
   let isClosing = false;
   const checkReady = async (): Promise<void> => {
     if (isClosing) throw new LeaseError('store.unavailable', 'The controller is stopping.');
@@ -221,24 +223,9 @@ async function serve(serving: Serving): Promise<Controller> {
     people: signIn.people,
     sourceOf: createSourceAddress(config.signIn.trustedProxies),
   });
-  addGauges(metrics.registry, {
-    store,
-    heartbeatMs,
-    sessionCount: () => feed.droneCount,
-    connectionCount: () => connections.count,
-    leaseSessionCount: () => parts.revocations.sessionCount,
-  });
-  addEventGauges(metrics.registry, parts.events);
+  addAllGauges(serving, parts);
   const stopJobs = runInBackground(
-    backgroundJobs({
-      store,
-      tokens,
-      sessions: signIn.authority,
-      log,
-      stats,
-      retentionDays,
-      ladder,
-    }),
+    backgroundJobs({ ...serving, tokens, sessions: signIn.authority, retentionDays, ladder }),
     log,
     () => store.ids.random(),
   );
@@ -249,7 +236,6 @@ async function serve(serving: Serving): Promise<Controller> {
     await server.close();
     clearTimeout(cutOff);
     await stopJobs();
-    signIn.authority.close();
     await parts.close();
     await stats.flush(store).catch((error: unknown) => {
       log.warn({ err: error }, 'the last statistics could not be written');
@@ -273,6 +259,17 @@ async function serve(serving: Serving): Promise<Controller> {
       await store.close();
     },
   };
+}
+
+function addAllGauges({ store, metrics, config }: Serving, parts: Parts): void {
+  addGauges(metrics.registry, {
+    store,
+    heartbeatMs: config.heartbeatMs,
+    sessionCount: () => parts.feed.droneCount,
+    connectionCount: () => parts.connections.count,
+    leaseSessionCount: () => parts.revocations.sessionCount,
+  });
+  addEventGauges(metrics.registry, parts.events);
 }
 
 function listenError(error: unknown, config: { host: string; port: number }): unknown {

@@ -14,6 +14,12 @@ import {
   type LogLevel,
 } from '@leasehold/service-kit';
 import { z } from 'zod';
+import {
+  signInConfig,
+  signInEnvironment,
+  signInProblems,
+  type SignInConfig,
+} from './sign-in/sign-in-config.ts';
 
 /** What a controller is started with; see the table of environment variables in the README. */
 export interface ControllerConfig {
@@ -30,6 +36,7 @@ export interface ControllerConfig {
   readonly environmentLeaseMs: number;
   readonly retentionDays: number;
   readonly logLevel: LogLevel;
+  readonly signIn: SignInConfig;
 }
 
 /** The one place where the controller reads its environment. */
@@ -77,6 +84,7 @@ const environmentSchema = z.object({
   LEASEHOLD_LOG_LEVEL: z
     .enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(', ')}` })
     .default('info'),
+  ...signInEnvironment,
 });
 
 /**
@@ -98,7 +106,8 @@ export function readConfig(environment: Environment): ControllerConfig {
   const rungs = ladderProblems(ladder, heartbeatMs).map(
     (problem) => `LEASEHOLD_KEY_*_MS: ${problem}`,
   );
-  if (rungs.length > 0) throw invalid(rungs);
+  const problems = [...rungs, ...signInProblems(values)];
+  if (problems.length > 0) throw invalid(problems);
   return {
     databaseUrl: values.DATABASE_URL ?? null,
     home: resolve(values.LEASEHOLD_HOME),
@@ -110,6 +119,7 @@ export function readConfig(environment: Environment): ControllerConfig {
     environmentLeaseMs: values.LEASEHOLD_ENVIRONMENT_LEASE_MS,
     retentionDays: values.LEASEHOLD_EVENT_RETENTION_DAYS,
     logLevel: values.LEASEHOLD_LOG_LEVEL,
+    signIn: signInConfig(values),
   };
 }
 

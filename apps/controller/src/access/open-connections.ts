@@ -1,25 +1,42 @@
 /**
- * The long-lived connections that were opened with a token: a token is checked when its connection
- * opens, so one that is revoked or expires later must end it. At a hint, and once every
- * {@link CHECK_MS}, one statement says which of the tokens in use are still in force.
+ * The long-lived connections that were opened with a token or in a session: who calls is checked when
+ * a connection opens, so a token that is revoked later, a session that ends, or a role that changes
+ * must end it. At a hint, and once every {@link CHECK_MS}, one statement for each kind says which of
+ * those in use are still what they were.
  */
-import { TOKENS_TOPIC, tokensInForce, type Store } from '@leasehold/keys-core/store';
+import type { Access } from '@leasehold/api';
+import {
+  PEOPLE_TOPIC,
+  personSessionsInForce,
+  TOKENS_TOPIC,
+  tokensInForce,
+  type Store,
+} from '@leasehold/keys-core/store';
 import type { Logger } from '@leasehold/service-kit';
 
 const CHECK_MS = 1_000;
 
 export interface OpenConnections {
-  /** Calls `end` once the token is no longer in force. @returns a function that forgets it. */
-  add(tokenId: string, end: () => void): () => void;
+  /**
+   * Calls `end` once the token or the session is no longer in force, or its role is another.
+   * @returns a function that forgets it.
+   */
+  add(access: Access, end: () => void): () => void;
   readonly count: number;
   close(): void;
+}
+
+/** What was opened with the same token, or in the same session with the same role. */
+interface Opened {
+  readonly access: Access;
+  readonly ends: Set<() => void>;
 }
 
 export function createOpenConnections(
   store: Pick<Store, 'prisma' | 'hints'>,
   log: Logger,
 ): OpenConnections {
-  const endsOf = new Map<string, Set<() => void>>();
+  const openedBy = new Map<string, Opened>();
   let count = 0;
   let isChecking = false;
   let isCheckWanted = false;
@@ -29,12 +46,12 @@ export function createOpenConnections(
     if (isChecking) return;
     isChecking = true;
     try {
-      while (isCheckWanted && endsOf.size > 0) {
+      while (isCheckWanted && openedBy.size > 0) {
         isCheckWanted = false;
-        const tokenIds = [...endsOf.keys()];
-        const inForce = await tokensInForce(store.prisma, tokenIds);
-        for (const tokenId of tokenIds) {
-          if (!inForce.has(tokenId)) for (const end of [...(endsOf.get(tokenId) ?? [])]) end();
+        const opened = [...openedBy.values()];
+        const isInForce = await readInForce(store, opened);
+        for (const one of opened) {
+          if (!isInForce(one.access)) for (const end of [...one.ends]) end();
         }
       }
     } catch (error) {
@@ -46,21 +63,24 @@ export function createOpenConnections(
 
   const timer = setInterval(() => void check(), CHECK_MS);
   timer.unref();
-  const off = store.hints.on(TOKENS_TOPIC, () => void check());
+  const offs = [TOKENS_TOPIC, PEOPLE_TOPIC].map((topic) =>
+    store.hints.on(topic, () => void check()),
+  );
 
   return {
-    add(tokenId, end) {
-      const ends = endsOf.get(tokenId) ?? new Set();
-      ends.add(end);
-      endsOf.set(tokenId, ends);
+    add(access, end) {
+      const key = keyOf(access);
+      const opened = openedBy.get(key) ?? { access, ends: new Set() };
+      opened.ends.add(end);
+      openedBy.set(key, opened);
       count += 1;
       let isKnown = true;
       return () => {
         if (!isKnown) return;
         isKnown = false;
         count -= 1;
-        ends.delete(end);
-        if (ends.size === 0 && endsOf.get(tokenId) === ends) endsOf.delete(tokenId);
+        opened.ends.delete(end);
+        if (opened.ends.size === 0 && openedBy.get(key) === opened) openedBy.delete(key);
       };
     },
     get count() {
@@ -68,7 +88,31 @@ export function createOpenConnections(
     },
     close() {
       clearInterval(timer);
-      off();
+      for (const off of offs) off();
     },
   };
+}
+
+/** The role of a token never changes; that of a session's person may. */
+function keyOf({ principal, role, session }: Access): string {
+  return session === undefined ? principal : `${session.sessionId} ${role}`;
+}
+
+/** One statement for the tokens, one for the sessions, and none where there are none. */
+async function readInForce(
+  store: Pick<Store, 'prisma'>,
+  opened: readonly Opened[],
+): Promise<(access: Access) => boolean> {
+  const tokenIds = opened.flatMap(({ access }) =>
+    access.session === undefined ? [access.principal] : [],
+  );
+  const sessionIds = opened.flatMap(({ access }) => access.session?.sessionId ?? []);
+  const [tokens, roles] = await Promise.all([
+    tokenIds.length === 0 ? new Set<string>() : tokensInForce(store.prisma, tokenIds),
+    sessionIds.length === 0
+      ? new Map<string, string>()
+      : personSessionsInForce(store.prisma, sessionIds),
+  ]);
+  return ({ principal, role, session }) =>
+    session === undefined ? tokens.has(principal) : roles.get(session.sessionId) === role;
 }

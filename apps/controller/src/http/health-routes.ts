@@ -3,6 +3,7 @@ import type { TokenAuthority } from '@leasehold/keys-core/store';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from '@leasehold/service-kit';
 import type { RateLimit } from './rate-limit.ts';
+import type { SourceAddress } from './source-address.ts';
 import { bearerOf, countRequest } from './request-context.ts';
 
 export interface HealthRoutesDeps {
@@ -10,6 +11,7 @@ export interface HealthRoutesDeps {
   readonly checkReady: () => Promise<void>;
   readonly tokens: TokenAuthority;
   readonly rateLimit: RateLimit;
+  readonly sourceOf: SourceAddress;
   readonly metrics: Registry;
 }
 

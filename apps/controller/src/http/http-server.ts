@@ -1,6 +1,7 @@
 import { LIMITS } from '@leasehold/keys-core';
 import { fastify, type FastifyInstance } from 'fastify';
 import { installErrorReplies } from './error-replies.ts';
+import { mountSignIn, type SignInDeps } from '../sign-in/sign-in-routes.ts';
 import { mountHealth, type HealthRoutesDeps } from './health-routes.ts';
 import { mountTrpc, type TrpcRoutesDeps } from './trpc-routes.ts';
 
@@ -12,7 +13,7 @@ const REQUEST_MS_MAX = 30_000;
 
 /** The HTTP server of a controller, not yet listening. */
 export async function createHttpServer(
-  deps: TrpcRoutesDeps & HealthRoutesDeps,
+  deps: TrpcRoutesDeps & HealthRoutesDeps & SignInDeps,
 ): Promise<FastifyInstance> {
   const server = fastify({
     requestTimeout: REQUEST_MS_MAX,
@@ -23,6 +24,7 @@ export async function createHttpServer(
   });
   installErrorReplies(server, deps.log);
   await mountTrpc(server, deps);
+  await mountSignIn(server, deps);
   mountHealth(server, deps);
   return server;
 }

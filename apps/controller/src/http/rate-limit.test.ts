@@ -33,7 +33,7 @@ test('whoever makes secrets up is counted by address; a good token is counted by
   const ask = (secret: string): void => {
     const request = new IncomingMessage(new Socket());
     request.headers.authorization = `Bearer ${secret}`;
-    countRequest({ tokens, rateLimit }, request);
+    countRequest({ tokens, rateLimit, sourceOf: () => '192.0.2.1' }, request);
   };
 
   ask(newTokenSecret());

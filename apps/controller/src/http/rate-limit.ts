@@ -10,12 +10,17 @@ const REQUESTS_PER_WINDOW_MAX = 5_000;
  */
 const TRIES_PER_WINDOW_MAX = 1_000;
 
+/** Sign-ins that one address may try: each costs a core for a while. */
+const SIGN_INS_PER_WINDOW_MAX = 10;
+
 /** Counts requests of each caller, and forgets all of them every second. */
 export interface RateLimit {
   /** Whether this caller may ask once more now. */
   mayAsk(caller: string): boolean;
   /** Whether this address may try one more secret, or open one more WebSocket, now. */
   mayTry(address: string): boolean;
+  /** Whether this address may try one more password or invitation now. */
+  maySignIn(address: string): boolean;
 }
 
 /** Bounds how often one caller is served over HTTP, so that one that runs wild starves nobody. */
@@ -24,7 +29,11 @@ export function createRateLimit(
   requestsMax = REQUESTS_PER_WINDOW_MAX,
   triesMax = TRIES_PER_WINDOW_MAX,
 ): RateLimit {
-  return { mayAsk: createCounter(clock, requestsMax), mayTry: createCounter(clock, triesMax) };
+  return {
+    mayAsk: createCounter(clock, requestsMax),
+    mayTry: createCounter(clock, triesMax),
+    maySignIn: createCounter(clock, SIGN_INS_PER_WINDOW_MAX),
+  };
 }
 
 function createCounter(clock: Pick<Clock, 'nowMs'>, countMax: number): (caller: string) => boolean {

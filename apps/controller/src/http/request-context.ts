@@ -3,29 +3,51 @@ import { LeaseError } from '@leasehold/keys-core';
 import type { TokenAuthority } from '@leasehold/keys-core/store';
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage } from 'node:http';
+import type { PersonAccess } from '../sign-in/person-access.ts';
 import type { RateLimit } from './rate-limit.ts';
+import type { SourceAddress } from './source-address.ts';
 
 export interface ContextDeps {
   readonly services: ApiServices;
   readonly tokens: TokenAuthority;
+  readonly people: PersonAccess;
+  readonly sourceOf: SourceAddress;
 }
 
-/** What a request or a connection comes with, whichever way it came. */
+/**
+ * What a request or a connection comes with, whichever way it came. A token counts before a cookie:
+ * whoever shows one means it.
+ * @throws {LeaseError} `auth.csrf` when a cookie came from another site than the console.
+ */
 export async function requestContext(
   deps: ContextDeps,
   request: IncomingMessage,
-  call: { readonly token?: string | undefined; readonly life: CallerConnection },
+  call: {
+    readonly token?: string | undefined;
+    /** Any site may open a WebSocket, so there cookies mean nothing. */
+    readonly isCookieTaken: boolean;
+    readonly life: CallerConnection;
+  },
 ): Promise<ApiContext> {
-  const secret = call.token ?? bearerOf(request);
   // One connection carries any number of waits; each listens for its end.
   setMaxListeners(0, call.life.signal);
   return {
-    access: secret === undefined ? undefined : await accessOfToken(deps.tokens, secret),
+    access: await accessOf(deps, request, call),
     services: deps.services,
     signal: call.life.signal,
     life: call.life,
-    source: request.socket.remoteAddress ?? null,
+    source: deps.sourceOf(request),
   };
+}
+
+async function accessOf(
+  deps: ContextDeps,
+  request: IncomingMessage,
+  call: { readonly token?: string | undefined; readonly isCookieTaken: boolean },
+): Promise<Access | undefined> {
+  const secret = call.token ?? bearerOf(request);
+  if (secret !== undefined) return accessOfToken(deps.tokens, secret);
+  return call.isCookieTaken ? deps.people.accessOf(request) : undefined;
 }
 
 async function accessOfToken(tokens: TokenAuthority, secret: string): Promise<Access | undefined> {
@@ -50,11 +72,15 @@ export function httpCaller(request: IncomingMessage, signal: AbortSignal): Calle
  * @throws {LeaseError} `request.rate_limited`.
  */
 export function countRequest(
-  deps: { readonly tokens: TokenAuthority; readonly rateLimit: RateLimit },
+  deps: {
+    readonly tokens: TokenAuthority;
+    readonly rateLimit: RateLimit;
+    readonly sourceOf: SourceAddress;
+  },
   request: IncomingMessage,
 ): void {
   const secret = bearerOf(request);
-  const address = request.socket.remoteAddress ?? '';
+  const address = deps.sourceOf(request) ?? '';
   const standing = secret === undefined ? 'seen' : deps.tokens.standingOf(secret);
   const caller = standing === 'good' && secret !== undefined ? secret : address;
   const mayAsk = deps.rateLimit.mayAsk(caller);

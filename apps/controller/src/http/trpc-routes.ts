@@ -57,12 +57,13 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
     createContext: async ({ req, res, info }) => {
       const context = await requestContext(deps, req, {
         token: info.connectionParams?.['token'],
+        isCookieTaken: false,
         life: { ...(kept.get(res) ?? NOT_KEPT), signal: info.signal },
       });
       if (context.access === undefined) {
         endLater(res, UNAUTHENTICATED_MS, 'a token in force is needed');
       } else {
-        followToken(deps.connections, context, res);
+        followAccess(deps.connections, context, res);
       }
       admitted.add(res);
       return context;
@@ -73,7 +74,7 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
     url: PREFIX,
     // Before the upgrade: a WebSocket brings its token only once it is open.
     preValidation: (request, _reply, done) => {
-      const isRefused = !deps.rateLimit.mayTry(request.ip);
+      const isRefused = !deps.rateLimit.mayTry(deps.sourceOf(request.raw) ?? '');
       done(isRefused ? new LeaseError('request.rate_limited') : undefined);
     },
     handler: (_request, reply) => replyWithError(reply, new LeaseError('request.not_found')),
@@ -90,11 +91,12 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
     createContext: async ({ req, res, info }) => {
       countRequest(deps, req.raw);
       const context = await requestContext(deps, req.raw, {
+        isCookieTaken: true,
         life: httpCaller(req.raw, info.signal),
       });
       // A subscription over HTTP lives as long as a connection does.
       if (info.calls.some((call) => call.procedure?._def.type === 'subscription')) {
-        followToken(deps.connections, context, res.raw);
+        followAccess(deps.connections, context, res.raw);
         streams.add(res.raw);
         res.raw.once('close', () => streams.delete(res.raw));
       }
@@ -146,14 +148,14 @@ function endLater(
   });
 }
 
-/** Ends a connection when its token does. */
-function followToken(
+/** Ends a connection when its token or session does, or its person's role is another. */
+function followAccess(
   connections: OpenConnections,
   context: ApiContext,
   connection: WebSocket | { destroy(): unknown; once(event: 'close', fn: () => void): unknown },
 ): void {
   if (context.access === undefined) return;
-  const forget = connections.add(context.access.principal, () => {
+  const forget = connections.add(context.access, () => {
     if ('terminate' in connection) {
       endSocket(connection, TOKEN_ENDED, 'token is no longer in force');
     } else connection.destroy();

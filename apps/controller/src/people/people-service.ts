@@ -1,17 +1,123 @@
-import type { PeopleService } from '@leasehold/api';
-import { LeaseError } from '@leasehold/keys-core';
-import type { Store } from '@leasehold/keys-core/store';
+import type { Actor, PeopleService } from '@leasehold/api';
+import {
+  changeRole,
+  disablePerson,
+  enablePerson,
+  endSessionsOf,
+  forgetSignInFailures,
+  invitePerson,
+  listPeople,
+  newInvitationSecret,
+  PEOPLE_TOPIC,
+  readForRefusal,
+  readPerson,
+  writeAudit,
+  type AuditEntry,
+  type Store,
+} from '@leasehold/keys-core/store';
 
-export function createPeopleService(_store: Store): PeopleService {
-  const notYet = (): never => {
-    throw new LeaseError('person.not_found');
-  };
+interface Act {
+  readonly personId: string;
+  readonly reason?: string | undefined;
+}
+
+/**
+ * People over the store. Every change is audited in its own transaction, and told to every
+ * controller once it is made: sessions and open connections go by it.
+ */
+export function createPeopleService(store: Store): PeopleService {
+  const { prisma, hints } = store;
   return {
-    list: notYet,
-    invite: notYet,
-    setRole: notYet,
-    disable: notYet,
-    enable: notYet,
-    signOutEverywhere: notYet,
+    list: (input) => listPeople(prisma, input),
+
+    async invite(input, actor) {
+      const secret = newInvitationSecret();
+      const { email, role } = input;
+      const invitation = await prisma.$transaction(async (tx) => {
+        const made = await invitePerson(tx, {
+          email,
+          role,
+          name: input.name ?? null,
+          secret,
+          invitedBy: actor.actor,
+        });
+        const act = { personId: made.personId };
+        await writeAudit(tx, entry('people.invite', act, actor, { email, role }));
+        return { person: await readPerson(tx, made.personId), expiresAt: made.expiresAt };
+      });
+      hints.notify(PEOPLE_TOPIC);
+      return { ...invitation, path: `/sign-in?invitation=${secret}` };
+    },
+
+    async setRole(input, actor) {
+      const { changed } = await prisma.$transaction(async (tx) => {
+        const change = await changeRole(tx, input.personId, input.role);
+        if (change.changed) {
+          const { email } = change;
+          await writeAudit(tx, entry('people.setRole', input, actor, { email, role: input.role }));
+        }
+        return change;
+      });
+      if (changed) hints.notify(PEOPLE_TOPIC);
+      return { changed };
+    },
+
+    async disable(input, actor) {
+      const { changed } = await prisma.$transaction(async (tx) => {
+        const change = await disablePerson(tx, input.personId);
+        if (change.changed) {
+          const endedCount = await endSessionsOf(tx, input.personId);
+          const { email } = change;
+          await writeAudit(tx, entry('people.disable', input, actor, { email, endedCount }));
+        }
+        return change;
+      });
+      if (changed) hints.notify(PEOPLE_TOPIC);
+      return { changed };
+    },
+
+    async enable(input, actor) {
+      const changed = await prisma.$transaction((tx) => enable(tx, input, actor));
+      if (changed) hints.notify(PEOPLE_TOPIC);
+      return { changed };
+    },
+
+    async signOutEverywhere(input, actor) {
+      const endedCount = await prisma.$transaction(async (tx) => {
+        const { email } = await readForRefusal(tx, input.personId);
+        const ended = await endSessionsOf(tx, input.personId);
+        await writeAudit(
+          tx,
+          entry('people.signOutEverywhere', input, actor, { email, endedCount: ended }),
+        );
+        return ended;
+      });
+      hints.notify(PEOPLE_TOPIC);
+      return { endedCount };
+    },
   };
+}
+
+/** @returns whether the person was disabled or locked out. */
+async function enable(
+  tx: Parameters<typeof writeAudit>[0],
+  act: Act,
+  actor: Actor,
+): Promise<boolean> {
+  const { changed: wasDisabled, email } = await enablePerson(tx, act.personId);
+  const wasLocked = await forgetSignInFailures(tx, email);
+  // A session that began while the person was being disabled is not to come back to life.
+  if (wasDisabled) await endSessionsOf(tx, act.personId);
+  if (!wasDisabled && !wasLocked) return false;
+  await writeAudit(tx, entry('people.enable', act, actor, { email, wasDisabled, wasLocked }));
+  return true;
+}
+
+function entry(
+  action: string,
+  act: Act,
+  actor: Actor,
+  detail: Readonly<Record<string, unknown>>,
+): AuditEntry {
+  return { ...actor, action, resource: `person:${act.personId}`, reason: act.reason, detail };
 }

@@ -9,6 +9,7 @@ import { createBootClock, createLogger, systemIds, type Logger } from '@leasehol
 import { createTestDatabase } from '@leasehold/testing';
 import { onTestFinished } from 'vitest';
 import { startController, type Controller } from '../compose.ts';
+import { SIGN_IN_DEFAULTS, type SignInConfig } from '../sign-in/sign-in-config.ts';
 
 /** A controller in this process, on a database of its own, and ways to call it. */
 export interface TestController {
@@ -28,6 +29,7 @@ interface TestControllerOptions {
   readonly databaseUrl?: string;
   readonly port?: number;
   readonly log?: Logger;
+  readonly signIn?: Partial<SignInConfig>;
 }
 
 /** Starts a controller with the `fast` ladder; it is closed when the test ends. */
@@ -59,6 +61,7 @@ export async function openTestController(
       environmentLeaseMs: 60_000,
       retentionDays: 30,
       logLevel: 'silent',
+      signIn: { ...SIGN_IN_DEFAULTS, ...options.signIn },
     },
     {
       clock: createBootClock(),

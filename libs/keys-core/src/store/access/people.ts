@@ -98,6 +98,15 @@ export async function listPeople(
   return pageOf(rows, input.limit, (person) => [person.createdAt, person.personId]);
 }
 
+/** The person with this address, in lower case. Index: `person_email_key`. */
+export async function findPersonId(sql: Sql, email: string): Promise<string | undefined> {
+  const rows = await sql.$queryRaw<{ personId: string }[]>`
+    select p.id::text as "personId"
+    from person p
+    where p.email = ${email}`;
+  return rows[0]?.personId;
+}
+
 /** @throws {LeaseError} `person.not_found`. */
 export async function readPerson(sql: Sql, personId: string): Promise<PersonRow> {
   const [person] = await readPeople(sql, { personId, after: null, limit: 1 });

@@ -82,6 +82,21 @@ export async function endSessionsOf(sql: Sql, personId: string): Promise<number>
   return rows.length;
 }
 
+/**
+ * Ends every session of a person but one. Index: `person_session_person_id_idx`. @returns how many.
+ */
+export async function endOtherSessions(
+  sql: Sql,
+  personId: string,
+  keptSessionId: string,
+): Promise<number> {
+  const rows = await sql.$queryRaw<{ id: string }[]>`
+    delete from person_session s
+    where s.person_id = ${personId}::uuid and s.id <> ${keptSessionId}::uuid
+    returning s.id::text`;
+  return rows.length;
+}
+
 /** Ends one session. Index: the primary key. @returns whether it was there. */
 export async function endSession(sql: Sql, sessionId: string): Promise<boolean> {
   const rows = await sql.$queryRaw<{ id: string }[]>`

@@ -1,0 +1,36 @@
+import proxyAddr from '@fastify/proxy-addr';
+import type { IncomingMessage } from 'node:http';
+
+/** The address that a request comes from, as far as it can be believed. */
+export type SourceAddress = (request: IncomingMessage) => string | null;
+
+/** Whether a text is an address or a network that may be trusted. */
+export function isTrustedProxy(text: string): boolean {
+  try {
+    // Names such as "loopback" mean ranges to the library, and nothing to whoever reads them.
+    if (!/^[0-9a-f.:]+(\/\d{1,3})?$/iu.test(text)) return false;
+    proxyAddr.compile([text]);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Tells where requests come from. What `x-forwarded-for` says counts as long as a trusted proxy says
+ * it: it is read from its end, and the first address that is not a trusted proxy is the caller's.
+ * Whoever connects directly can write what they like into it.
+ */
+export function createSourceAddress(trustedProxies: readonly string[]): SourceAddress {
+  const isTrusted = proxyAddr.compile([...trustedProxies]);
+  return (request) => {
+    const peer = request.socket.remoteAddress;
+    if (peer === undefined) return null;
+    return withoutMapping(proxyAddr(request, (address) => isTrusted(withoutMapping(address), 0)));
+  };
+}
+
+/** An IPv4 address is one, also where a socket for both kinds shows it as IPv6. */
+function withoutMapping(address: string): string {
+  return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/iu.exec(address)?.[1] ?? address;
+}

@@ -1,0 +1,59 @@
+import type { Auth } from './auth.ts';
+import { AUTH_PATH, SOURCE_HEADER } from './auth.ts';
+
+/** A call of better-auth, made anew from what was checked: nothing of a caller's reaches it unseen. */
+export interface AuthCall {
+  readonly path: string;
+  readonly origin: string;
+  readonly source: string | null;
+  /** Posted as JSON; without it, a GET. */
+  readonly body?: Readonly<Record<string, unknown>> | undefined;
+  readonly query?: string | undefined;
+  readonly cookie?: string | undefined;
+  readonly userAgent?: string | undefined;
+}
+
+const USER_AGENT_LENGTH_MAX = 255;
+
+/** What better-auth answered, as far as it is passed on. */
+export interface AuthAnswer {
+  readonly status: number;
+  readonly cookies: readonly string[];
+  readonly location: string | null;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** Asks better-auth. */
+export async function callAuth(auth: Auth, call: AuthCall): Promise<AuthAnswer> {
+  const headers = new Headers({ origin: call.origin });
+  if (call.source !== null) headers.set(SOURCE_HEADER, call.source);
+  if (call.cookie !== undefined) headers.set('cookie', call.cookie);
+  if (call.userAgent !== undefined) {
+    headers.set('user-agent', call.userAgent.slice(0, USER_AGENT_LENGTH_MAX));
+  }
+  if (call.body !== undefined) headers.set('content-type', 'application/json');
+  const response = await auth.handler(
+    new Request(`${call.origin}${AUTH_PATH}${call.path}${call.query ?? ''}`, {
+      method: call.body === undefined ? 'GET' : 'POST',
+      headers,
+      ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+    }),
+  );
+  const text = await response.text();
+  return {
+    status: response.status,
+    cookies: response.headers.getSetCookie(),
+    location: response.headers.get('location'),
+    body: parsed(text),
+  };
+}
+
+function parsed(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    // Redirections have no body.
+    return {};
+  }
+}

@@ -1,0 +1,191 @@
+/**
+ * better-auth, as far as Leasehold uses it: it checks a password or talks to the identity provider,
+ * and opens a session with its signed cookie. What ends a session, and everything about roles and
+ * invitations, are statements of Leasehold's own, each with its audit entry.
+ *
+ * It never makes a person: whoever is not invited does not come in, whatever a provider says.
+ */
+import { randomUUID } from 'node:crypto';
+import { prismaAdapter } from '@better-auth/prisma-adapter';
+import { APIError } from 'better-auth/api';
+import { betterAuth } from 'better-auth/minimal';
+import { genericOAuth } from 'better-auth/plugins/generic-oauth';
+import {
+  hashPassword,
+  PASSWORD_LENGTH,
+  recordSignIn,
+  SESSION_DAYS_MAX,
+  verifyPassword,
+  writeAudit,
+  type Store,
+} from '@leasehold/keys-core/store';
+import type { Logger } from '@leasehold/service-kit';
+import type { Origins } from './origins.ts';
+import { COOKIE_PREFIX } from './session-cookies.ts';
+import type { OidcConfig } from './sign-in-config.ts';
+
+export const AUTH_PATH = '/api/auth';
+/** As which better-auth knows the identity provider. */
+export const OIDC_PROVIDER = 'oidc';
+/** Carries the caller's address to better-auth; what a caller sends under this name is dropped. */
+export const SOURCE_HEADER = 'x-leasehold-source';
+/** Of the console: where an identity provider's refusal is told. */
+export const SIGN_IN_PAGE = '/sign-in';
+
+const DAY_SECONDS = 86_400;
+
+export interface AuthDeps {
+  readonly store: Pick<Store, 'prisma'>;
+  readonly secret: string;
+  readonly origins: Origins;
+  readonly log: Logger;
+}
+
+/** What is asked of better-auth: to answer a request for one of its endpoints. */
+export interface Auth {
+  handler(request: Request): Promise<Response>;
+}
+
+/** @param oidc - null: passwords alone. */
+export function createAuth(deps: AuthDeps, oidc: OidcConfig | null): Auth {
+  const { store, secret, origins } = deps;
+  const auth = betterAuth({
+    appName: 'Leasehold',
+    baseURL: origins.main,
+    basePath: AUTH_PATH,
+    secret,
+    trustedOrigins: [...origins.all],
+    database: prismaAdapter(store.prisma, { provider: 'postgresql' }),
+    telemetry: { enabled: false },
+    rateLimit: { enabled: false },
+    logger: loggerOf(deps.log),
+    onAPIError: { errorURL: `${origins.main}${SIGN_IN_PAGE}` },
+    emailAndPassword: {
+      enabled: true,
+      disableSignUp: true,
+      minPasswordLength: PASSWORD_LENGTH.min,
+      maxPasswordLength: PASSWORD_LENGTH.max,
+      password: {
+        hash: hashPassword,
+        verify: ({ hash, password }) => verifyPassword(hash, password),
+      },
+    },
+    user: { modelName: 'person' },
+    session: {
+      modelName: 'personSession',
+      fields: { userId: 'personId' },
+      // The bound of its age; that it ends when it is idle is the session authority's to say.
+      expiresIn: SESSION_DAYS_MAX * DAY_SECONDS,
+      disableSessionRefresh: true,
+    },
+    account: {
+      modelName: 'personAccount',
+      fields: { userId: 'personId' },
+      updateAccountOnSignIn: false,
+      // Who is invited was named by an administrator: the provider's word for the address is enough.
+      accountLinking: { enabled: true, requireLocalEmailVerified: false },
+    },
+    verification: { modelName: 'personVerification' },
+    advanced: {
+      cookiePrefix: COOKIE_PREFIX,
+      useSecureCookies: origins.isSecure,
+      ipAddress: { ipAddressHeaders: [SOURCE_HEADER] },
+      database: { generateId: () => randomUUID() },
+    },
+    databaseHooks: hooksOf(store),
+    plugins: oidc === null ? [] : [oidcPlugin(oidc)],
+  });
+  return { handler: (request) => auth.handler(request) };
+}
+
+/** The parts of better-auth's hook arguments that are looked at. */
+interface HookContext {
+  readonly path?: string | undefined;
+  readonly headers?: Headers | undefined;
+}
+
+type Hooks = NonNullable<Parameters<typeof betterAuth>[0]['databaseHooks']>;
+
+function hooksOf(store: Pick<Store, 'prisma'>): Hooks {
+  return {
+    user: { create: { before: () => Promise.resolve(false) } },
+    account: {
+      create: {
+        // Nothing is asked of the provider after the sign-in, so nothing of its is kept.
+        before: (account) =>
+          Promise.resolve({
+            data: {
+              ...account,
+              accessToken: null,
+              refreshToken: null,
+              idToken: null,
+              accessTokenExpiresAt: null,
+              refreshTokenExpiresAt: null,
+            },
+          }),
+      },
+    },
+    session: {
+      create: {
+        before: async (session, context) => {
+          await admit(store, session.userId, context);
+        },
+      },
+    },
+  };
+}
+
+/** Lets a person begin a session, and says so in the audit; one who is disabled is refused. */
+async function admit(
+  store: Pick<Store, 'prisma'>,
+  personId: string,
+  context: HookContext | null,
+): Promise<void> {
+  const isAdmitted = await store.prisma.$transaction(async (tx) => {
+    const person = await recordSignIn(tx, personId);
+    if (person === undefined) return false;
+    await writeAudit(tx, {
+      actor: person.email,
+      role: person.role,
+      action: 'people.signIn',
+      resource: `person:${personId}`,
+      source: context?.headers?.get(SOURCE_HEADER),
+      detail: { method: context?.path?.startsWith('/callback/') === true ? 'oidc' : 'password' },
+    });
+    return true;
+  });
+  if (!isAdmitted) throw new APIError('UNAUTHORIZED', { code: 'not_invited' });
+}
+
+function oidcPlugin(oidc: OidcConfig): ReturnType<typeof genericOAuth> {
+  return genericOAuth({
+    config: [
+      {
+        providerId: OIDC_PROVIDER,
+        name: oidc.name,
+        discoveryUrl: `${oidc.issuer}/.well-known/openid-configuration`,
+        clientId: oidc.clientId,
+        clientSecret: oidc.clientSecret,
+        scopes: ['openid', 'email', 'profile'],
+        pkce: true,
+        disableSignUp: true,
+        requireIdTokenVerification: true,
+        disableProviderLogout: true,
+      },
+    ],
+  });
+}
+
+/** What better-auth says may name what a caller typed: its sentences are kept, not their arguments. */
+function loggerOf(log: Logger): {
+  log: (level: string, message: string, ...args: unknown[]) => void;
+} {
+  return {
+    log(level, message, ...args) {
+      const cause = args.find((arg) => arg instanceof Error);
+      const about = { part: 'better-auth', cause: cause?.name };
+      if (level === 'error') log.warn(about, message);
+      else log.debug(about, message);
+    },
+  };
+}

@@ -1,0 +1,117 @@
+import { z } from 'zod';
+import { isTrustedProxy } from '../http/source-address.ts';
+
+/** An identity provider that people may sign in with. */
+export interface OidcConfig {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** What the sign-in page calls it. */
+  readonly name: string;
+}
+
+/** How people sign in, and whose word on where they come from counts. */
+export interface SignInConfig {
+  /** The one origin that browsers call: cookies are for it, and requests from others are refused. */
+  readonly consoleOrigin: string;
+  /** Signs cookies; null: one that is kept in the home. All controllers of a console share it. */
+  readonly authSecret: string | null;
+  readonly oidc: OidcConfig | null;
+  /** Addresses and networks whose `x-forwarded-for` is believed. */
+  readonly trustedProxies: readonly string[];
+}
+
+/** What holds without a word in the environment: a console on this machine. */
+export const SIGN_IN_DEFAULTS: SignInConfig = {
+  consoleOrigin: 'http://localhost:4601',
+  authSecret: null,
+  oidc: null,
+  trustedProxies: ['127.0.0.1/32', '::1/128'],
+};
+
+const SECRET_LENGTH_MIN = 32;
+const SECRET_LENGTH_MAX = 1_024;
+const PROXIES_MAX = 100;
+
+const isHttpUrl = (text: string): boolean =>
+  URL.canParse(text) && ['http:', 'https:'].includes(new URL(text).protocol);
+
+const isOrigin = (text: string): boolean =>
+  isHttpUrl(text) && new URL(text).origin === text.toLowerCase();
+
+const listOf = (text: string): string[] =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+
+/** The variables that say it; every value that is not valid is named by its variable. */
+export const signInEnvironment = {
+  LEASEHOLD_CONSOLE_ORIGIN: z
+    .string()
+    .refine(isOrigin, 'must be an origin, as in https://console.example.com: no path, no slash')
+    .default(SIGN_IN_DEFAULTS.consoleOrigin),
+  LEASEHOLD_AUTH_SECRET: z
+    .string()
+    .min(SECRET_LENGTH_MIN, `must have at least ${String(SECRET_LENGTH_MIN)} characters`)
+    .max(SECRET_LENGTH_MAX, `must have at most ${String(SECRET_LENGTH_MAX)} characters`)
+    .optional(),
+  LEASEHOLD_OIDC_ISSUER: z
+    .string()
+    .refine(isHttpUrl, 'must be an http:// or https:// URL, of the identity provider')
+    .optional(),
+  LEASEHOLD_OIDC_CLIENT_ID: z.string().min(1, 'must not be empty').optional(),
+  LEASEHOLD_OIDC_CLIENT_SECRET: z.string().min(1, 'must not be empty').optional(),
+  LEASEHOLD_OIDC_NAME: z.string().min(1, 'must not be empty').max(64).default('single sign-on'),
+  LEASEHOLD_TRUSTED_PROXIES: z
+    .string()
+    .refine(
+      (text) => listOf(text).length <= PROXIES_MAX && listOf(text).every(isTrustedProxy),
+      'must be a list of addresses and networks, as in 10.0.0.0/8,::1',
+    )
+    .optional(),
+};
+
+interface SignInValues {
+  readonly LEASEHOLD_CONSOLE_ORIGIN: string;
+  readonly LEASEHOLD_AUTH_SECRET?: string | undefined;
+  readonly LEASEHOLD_OIDC_ISSUER?: string | undefined;
+  readonly LEASEHOLD_OIDC_CLIENT_ID?: string | undefined;
+  readonly LEASEHOLD_OIDC_CLIENT_SECRET?: string | undefined;
+  readonly LEASEHOLD_OIDC_NAME: string;
+  readonly LEASEHOLD_TRUSTED_PROXIES?: string | undefined;
+}
+
+/** What is wrong with the values as a whole: each by its variable. */
+export function signInProblems(values: SignInValues): string[] {
+  const parts = [
+    'LEASEHOLD_OIDC_ISSUER',
+    'LEASEHOLD_OIDC_CLIENT_ID',
+    'LEASEHOLD_OIDC_CLIENT_SECRET',
+  ] as const;
+  const missing = parts.filter((name) => values[name] === undefined);
+  if (missing.length === 0 || missing.length === parts.length) return [];
+  return missing.map((name) => `${name}: must be set, as the others of LEASEHOLD_OIDC_* are`);
+}
+
+/** The configuration that checked values describe. */
+export function signInConfig(values: SignInValues): SignInConfig {
+  const issuer = values.LEASEHOLD_OIDC_ISSUER;
+  return {
+    consoleOrigin: values.LEASEHOLD_CONSOLE_ORIGIN.toLowerCase(),
+    authSecret: values.LEASEHOLD_AUTH_SECRET ?? null,
+    oidc:
+      issuer === undefined
+        ? null
+        : {
+            issuer: issuer.replace(/\/+$/u, ''),
+            clientId: values.LEASEHOLD_OIDC_CLIENT_ID ?? '',
+            clientSecret: values.LEASEHOLD_OIDC_CLIENT_SECRET ?? '',
+            name: values.LEASEHOLD_OIDC_NAME,
+          },
+    trustedProxies:
+      values.LEASEHOLD_TRUSTED_PROXIES === undefined
+        ? SIGN_IN_DEFAULTS.trustedProxies
+        : listOf(values.LEASEHOLD_TRUSTED_PROXIES),
+  };
+}

@@ -1,0 +1,122 @@
+/**
+ * Sign-in, below `/api/auth`. These routes and no others: what else better-auth could answer is not
+ * reachable. A request from another site is refused, bodies are small and JSON alone, and each
+ * address may try so many passwords a second.
+ */
+import type { Store } from '@leasehold/keys-core/store';
+import { LeaseError } from '@leasehold/keys-core';
+import { describeError } from '@leasehold/api';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from '@leasehold/service-kit';
+import type { RateLimit } from '../http/rate-limit.ts';
+import type { SourceAddress } from '../http/source-address.ts';
+import { AUTH_PATH, type Auth } from './auth.ts';
+import { mountInvitations } from './invitation-routes.ts';
+import { mountOidc } from './oidc-routes.ts';
+import type { Origins } from './origins.ts';
+import { createPasswordGate } from './password-gate.ts';
+import { mountPasswords } from './password-routes.ts';
+import type { PersonAccess } from './person-access.ts';
+import { Refusal, replyWithRefusal } from './refusal.ts';
+import type { SessionCookies } from './session-cookies.ts';
+import { mountSessions } from './session-routes.ts';
+import type { OidcConfig } from './sign-in-config.ts';
+
+const BODY_BYTES_MAX = 16 * 1_024;
+
+/** What a controller signs people in with. */
+export interface SignIn {
+  /** For passwords: it waits for no identity provider. */
+  readonly auth: Auth;
+  readonly oidc: { readonly auth: Auth; readonly config: OidcConfig } | null;
+  readonly origins: Origins;
+  readonly cookies: SessionCookies;
+  readonly people: PersonAccess;
+}
+
+export interface SignInDeps {
+  readonly store: Store;
+  readonly signIn: SignIn;
+  readonly rateLimit: RateLimit;
+  readonly sourceOf: SourceAddress;
+  readonly log: Logger;
+}
+
+/** What the routes share. */
+export interface SignInParts extends SignInDeps {
+  /** Looks at a password when its turn has come. */
+  readonly atGate: ReturnType<typeof createPasswordGate>;
+  /** @throws {LeaseError} `request.rate_limited` when this address tries too often. */
+  countTry(request: FastifyRequest): void;
+}
+
+export async function mountSignIn(server: FastifyInstance, deps: SignInDeps): Promise<void> {
+  const parts: SignInParts = {
+    ...deps,
+    atGate: createPasswordGate(),
+    countTry(request) {
+      if (!deps.rateLimit.maySignIn(deps.sourceOf(request.raw) ?? '')) {
+        throw new LeaseError('request.rate_limited');
+      }
+    },
+  };
+  await server.register(
+    (scope, _options, done) => {
+      guard(scope, deps);
+      scope.get('/sign-in-options', () => ({
+        password: true,
+        oidc: deps.signIn.oidc === null ? null : { name: deps.signIn.oidc.config.name },
+      }));
+      mountPasswords(scope, parts);
+      mountInvitations(scope, parts);
+      mountSessions(scope, parts);
+      mountOidc(scope, parts);
+      done();
+    },
+    { prefix: AUTH_PATH, bodyLimit: BODY_BYTES_MAX },
+  );
+}
+
+/** What holds for every route: who may ask, how often, and what a refusal looks like. */
+function guard(scope: FastifyInstance, deps: SignInDeps): void {
+  // A form of another site can send text and forms, and nothing here takes them.
+  scope.removeContentTypeParser('text/plain');
+  scope.addHook('onRequest', (request, reply, done) => {
+    void reply.header('cache-control', 'no-store');
+    if (!deps.rateLimit.mayAsk(deps.sourceOf(request.raw) ?? '')) {
+      done(new LeaseError('request.rate_limited'));
+      return;
+    }
+    const isOurs = deps.signIn.origins.mayCome(request.headers.origin);
+    done(
+      isOurs
+        ? undefined
+        : new Refusal(403, 'INVALID_ORIGIN', 'The request comes from another site.'),
+    );
+  });
+  scope.setErrorHandler((error: Error, request, reply) => {
+    const ours = asOurs(error);
+    if (!(ours instanceof Refusal)) {
+      const { incidentId } = describeError(ours);
+      if (incidentId !== null) {
+        deps.log.error({ incidentId, url: request.routeOptions.url, err: ours }, 'sign-in failed');
+      }
+    }
+    return replyWithRefusal(reply, ours);
+  });
+}
+
+/** What Fastify refuses by itself is the caller's mistake, not ours. */
+function asOurs(error: Error): Error {
+  const { statusCode } = error as { statusCode?: number };
+  if (error instanceof Refusal || error instanceof LeaseError) return error;
+  if (statusCode === undefined || statusCode >= 500) return error;
+  return new LeaseError(statusCode === 413 ? 'request.too_large' : 'request.invalid', undefined, {
+    cause: error,
+  });
+}
+
+/** Sends cookies on; each is a header of its own. */
+export function setCookies(reply: FastifyReply, cookies: readonly string[]): void {
+  if (cookies.length > 0) void reply.header('set-cookie', [...cookies]);
+}

@@ -1,0 +1,190 @@
+import { describe, expect, test } from 'vitest';
+import { makeAdmin } from '@leasehold/keys-core/store';
+import { startTestController } from '../testing/test-controller.ts';
+import {
+  createTestBrowser,
+  ORIGIN,
+  outcomeOf,
+  PASSWORD,
+  signedInAdmin,
+} from '../testing/test-browser.ts';
+
+const COOKIE = 'leasehold.session_token';
+
+describe('sign-in', () => {
+  test('opens a session that the API knows, in a cookie that no script and no other site can use', async () => {
+    const on = await startTestController();
+    await makeAdmin(on.controller.store, { email: 'ada@example.com', password: PASSWORD });
+    const browser = createTestBrowser(on);
+
+    const answer = await browser.signIn('Ada@Example.com', PASSWORD);
+
+    expect(answer.status).toBe(200);
+    const [cookie = ''] = answer.setCookies;
+    expect(cookie).toMatch(/^leasehold\.session_token=/u);
+    expect(cookie).toMatch(/; HttpOnly/iu);
+    expect(cookie).toMatch(/; SameSite=Lax/iu);
+    expect(cookie).not.toMatch(/; Secure/iu);
+    expect(JSON.stringify(answer.body)).not.toContain(cookie.split(/[=.]/u)[2] ?? cookie);
+    expect(await browser.query('session.get')).toMatchObject({
+      actor: 'ada@example.com',
+      role: 'admin',
+      person: { email: 'ada@example.com' },
+      csrfToken: expect.stringMatching(/^[\w-]{43}$/u) as string,
+    });
+  });
+
+  test('behind https the cookie travels over https alone', async () => {
+    const consoleOrigin = 'https://console.example.com';
+    const on = await startTestController({ signIn: { consoleOrigin } });
+    await makeAdmin(on.controller.store, { email: 'ada@example.com', password: PASSWORD });
+
+    const answer = await createTestBrowser(on).request('/api/auth/sign-in/email', {
+      body: { email: 'ada@example.com', password: PASSWORD },
+      headers: { origin: consoleOrigin },
+    });
+
+    expect(answer.setCookies[0]).toMatch(/^__Secure-leasehold\.session_token=.*; Secure/iu);
+  });
+
+  test('answers the same to a wrong password and to an address of nobody', async () => {
+    const on = await startTestController();
+    await makeAdmin(on.controller.store, { email: 'ada@example.com', password: PASSWORD });
+    const browser = createTestBrowser(on);
+
+    const wrong = await browser.signIn('ada@example.com', 'not the password');
+    const nobody = await browser.signIn('bob@example.com', 'not the password');
+
+    expect(wrong).toMatchObject({ status: 401, body: { code: 'INVALID_EMAIL_OR_PASSWORD' } });
+    expect(nobody).toEqual(wrong);
+    expect(wrong.setCookies).toEqual([]);
+  });
+
+  test('nothing but the documented endpoints is there, and nobody can sign up', async () => {
+    const on = await startTestController();
+    const browser = createTestBrowser(on);
+    const person = { email: 'eve@example.com', password: PASSWORD, name: 'Eve' };
+
+    const answers = await Promise.all([
+      browser.request('/api/auth/sign-up/email', { body: person }),
+      browser.request('/api/auth/sign-in/social', { body: { provider: 'oidc' } }),
+      browser.request('/api/auth/get-session'),
+      browser.request('/api/auth/update-user', { body: { name: 'x' } }),
+      browser.request('/api/auth/sign-in/oauth2', { body: { providerId: 'oidc' } }),
+    ]);
+
+    expect(answers.map((answer) => answer.status)).toEqual([404, 404, 404, 404, 404]);
+    expect((await browser.request('/api/auth/sign-in-options')).body).toEqual({
+      password: true,
+      oidc: null,
+    });
+  });
+
+  test('names the field that is wrong, and takes no form of another site', async () => {
+    const on = await startTestController();
+    const browser = createTestBrowser(on);
+
+    const noPassword = await browser.request('/api/auth/sign-in/email', {
+      body: { email: 'ada@example.com' },
+    });
+    const form = await fetch(`${on.url}/api/auth/sign-in/email`, {
+      method: 'POST',
+      headers: { 'content-type': 'text/plain' },
+      body: '{"email":"ada@example.com","password":"x"}',
+    });
+
+    expect(noPassword).toMatchObject({ status: 400, body: { code: 'request.invalid' } });
+    expect(noPassword.body['message']).toMatch(/^password: /u);
+    expect(form.status).toBe(400);
+  });
+});
+
+describe('a change made with a cookie', () => {
+  test('needs the token of its session; reading needs none', async () => {
+    const on = await startTestController();
+    const browser = await signedInAdmin(on);
+    const other = await signedInAdmin(on, 'bob@example.com');
+    const invite = (csrf?: string): Promise<unknown> =>
+      browser
+        .request('/trpc/people.invite', {
+          body: { email: 'new@example.com', role: 'viewer' },
+          headers: csrf === undefined ? {} : { 'x-leasehold-csrf': csrf },
+        })
+        .then(outcomeOf);
+    const tokenOf = async (of: typeof browser): Promise<string> =>
+      ((await of.query('session.get')) as { csrfToken: string }).csrfToken;
+
+    expect(await invite()).toBe('auth.csrf');
+    expect(await invite(await tokenOf(other))).toBe('auth.csrf');
+    expect(await invite(await tokenOf(browser))).toMatchObject({ person: { status: 'invited' } });
+    expect(await browser.query('people.list')).toMatchObject({ items: expect.any(Array) as [] });
+  });
+
+  test('is refused from another origin, to read as well', async () => {
+    const on = await startTestController();
+    const browser = await signedInAdmin(on);
+    const from = async (origin: string): Promise<unknown> =>
+      outcomeOf(await browser.request('/trpc/people.list', { headers: { origin } }));
+
+    expect(await from('https://evil.example.com')).toBe('auth.csrf');
+    expect(await from('null')).toBe('auth.csrf');
+    expect(await from('http://127.0.0.1:4601')).toMatchObject({ items: expect.any(Array) as [] });
+    const signOut = await browser.request('/api/auth/sign-out', {
+      body: {},
+      headers: { origin: 'https://evil.example.com' },
+    });
+    expect(signOut).toMatchObject({ status: 403, body: { code: 'INVALID_ORIGIN' } });
+    expect(await browser.query('session.get')).toMatchObject({ role: 'admin' });
+  });
+
+  test('a token of a program counts before the cookie, and needs no other', async () => {
+    const on = await startTestController();
+    const browser = await signedInAdmin(on);
+    const { secret } = await on.token('viewer');
+    const headers = { authorization: `Bearer ${secret}`, origin: 'https://evil.example.com' };
+
+    const session = outcomeOf(await browser.request('/trpc/session.get', { headers }));
+    const invite = await browser.request('/trpc/people.invite', {
+      body: { email: 'new@example.com', role: 'viewer' },
+      headers,
+    });
+
+    expect(session).toMatchObject({ role: 'viewer', person: null, csrfToken: null });
+    expect(outcomeOf(invite)).toBe('auth.forbidden');
+  });
+});
+
+describe('a cookie', () => {
+  test('that is not signed with our secret is none, and costs no statement', async () => {
+    const on = await startTestController();
+    const browser = await signedInAdmin(on);
+    const [token = '', signature = ''] = decodeURIComponent(
+      browser.cookies.get(COOKIE) ?? '',
+    ).split('.');
+
+    const forged = createTestBrowser(on);
+    forged.cookies.set(COOKIE, encodeURIComponent(`${token}.${signature.replace(/^./u, '_')}`));
+
+    expect(await forged.query('session.get')).toBe('auth.required');
+    expect(await browser.query('session.get')).toMatchObject({ role: 'admin' });
+  });
+
+  test('means nothing to a WebSocket', async () => {
+    const on = await startTestController();
+    const browser = await signedInAdmin(on);
+    const { WebSocket } = await import('ws');
+    const socket = new WebSocket(`${on.url.replace('http', 'ws')}/trpc`, {
+      headers: { cookie: `${COOKIE}=${browser.cookies.get(COOKIE) ?? ''}`, origin: ORIGIN },
+    });
+    const answer = new Promise<string>((resolve, reject) => {
+      socket.on('message', (data: Buffer) => resolve(data.toString()));
+      socket.on('error', reject);
+    });
+    socket.on('open', () => {
+      socket.send(JSON.stringify({ id: 1, method: 'query', params: { path: 'session.get' } }));
+    });
+
+    expect(await answer).toContain('auth.required');
+    socket.terminate();
+  });
+});

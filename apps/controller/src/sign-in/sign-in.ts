@@ -1,0 +1,44 @@
+import {
+  createSessionAuthority,
+  type SessionAuthority,
+  type Store,
+} from '@leasehold/keys-core/store';
+import type { Logger } from '@leasehold/service-kit';
+import { createAuth } from './auth.ts';
+import { readAuthSecret } from './auth-secret.ts';
+import { createOrigins } from './origins.ts';
+import { createPersonAccess } from './person-access.ts';
+import { createSessionCookies } from './session-cookies.ts';
+import type { SignInConfig } from './sign-in-config.ts';
+import type { SignIn } from './sign-in-routes.ts';
+
+/** Sign-in, and what remembers who has done so; to be closed. */
+export interface ControllerSignIn extends SignIn {
+  readonly authority: SessionAuthority;
+}
+
+/**
+ * What people sign in with, on this configuration.
+ * @throws {LeaseError} `config.invalid` when the secret in the home cannot be used.
+ */
+export async function createSignIn(
+  store: Store,
+  config: SignInConfig & { readonly home: string },
+  log: Logger,
+): Promise<ControllerSignIn> {
+  const secret = await readAuthSecret(config);
+  const origins = createOrigins(config.consoleOrigin);
+  const cookies = createSessionCookies({ secret, isSecure: origins.isSecure });
+  const authority = createSessionAuthority(store);
+  const deps = { store, secret, origins, log };
+  return {
+    auth: createAuth(deps, null),
+    // Apart, because this one asks the provider before it answers anything at all.
+    oidc:
+      config.oidc === null ? null : { auth: createAuth(deps, config.oidc), config: config.oidc },
+    origins,
+    cookies,
+    people: createPersonAccess({ authority, cookies, origins }),
+    authority,
+  };
+}
