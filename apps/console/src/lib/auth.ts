@@ -1,13 +1,22 @@
 /** Signing in and out: `/api/auth` of the controller, through the console's own origin. */
 
-export type AuthOutcome =
-  | { readonly outcome: 'done'; readonly data: unknown }
-  | {
-      readonly outcome: 'refused';
-      readonly code: string;
-      readonly message: string;
-      readonly details: Readonly<Record<string, unknown>>;
-    };
+export type AuthOutcome = { readonly outcome: 'done'; readonly data: unknown } | AuthRefusal;
+
+/** Why something was not done. */
+export interface AuthRefusal {
+  readonly outcome: 'refused';
+  readonly code: string;
+  readonly message: string;
+  readonly details: Readonly<Record<string, unknown>>;
+  /** The controller's time as it answered, in epoch milliseconds; null when it did not. */
+  readonly answeredAtMs: number | null;
+}
+
+/** How people may sign in here. */
+export interface SignInOptions {
+  /** The identity provider, by the name that people know it by. */
+  readonly oidc: { readonly name: string } | null;
+}
 
 async function post(path: string, body: unknown): Promise<AuthOutcome> {
   try {
@@ -16,24 +25,55 @@ async function post(path: string, body: unknown): Promise<AuthOutcome> {
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
     });
-    const data = (await response.json().catch(() => null)) as Record<string, unknown> | null;
-    if (response.ok) return { outcome: 'done', data };
-    return {
-      outcome: 'refused',
-      code: typeof data?.['code'] === 'string' ? data['code'] : String(response.status),
-      message:
-        typeof data?.['message'] === 'string' ? data['message'] : 'The controller refused this.',
-      details: data ?? {},
-    };
+    const data: unknown = await response.json().catch(() => null);
+    return response.ok ? { outcome: 'done', data } : refusalOf(response, data);
   } catch {
     return {
       outcome: 'refused',
       code: 'network',
-      message: 'The controller could not be reached.',
+      message: 'The controller cannot be reached.',
       details: {},
+      answeredAtMs: null,
     };
   }
 }
+
+/** Sign-in answers `{ code, message }`; the console's own server answers as tRPC does. */
+function refusalOf(response: Response, data: unknown): AuthRefusal {
+  const fields = recordOf(data);
+  const error = recordOf(fields['error']);
+  const errorData = recordOf(error['data']);
+  const answeredAtMs = Date.parse(response.headers.get('date') ?? '');
+  return {
+    outcome: 'refused',
+    code: textOf(fields['code']) ?? textOf(errorData['leaseholdCode']) ?? String(response.status),
+    message:
+      textOf(fields['message']) ?? textOf(error['message']) ?? 'The controller refused this.',
+    details: { ...errorData, ...fields },
+    answeredAtMs: Number.isNaN(answeredAtMs) ? null : answeredAtMs,
+  };
+}
+
+function recordOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** How one may sign in here. @throws when no controller answers. */
+export async function readSignInOptions(origin = ''): Promise<SignInOptions> {
+  const response = await fetch(`${origin}/api/auth/sign-in-options`, {
+    cache: 'no-store',
+    signal: AbortSignal.timeout(OPTIONS_MS_MAX),
+  });
+  if (!response.ok) throw new Error(`sign-in-options answered ${String(response.status)}`);
+  return (await response.json()) as SignInOptions;
+}
+
+/** For how long a page waits for what it can be signed in with. */
+const OPTIONS_MS_MAX = 2_000;
 
 export function signIn(email: string, password: string): Promise<AuthOutcome> {
   return post('/sign-in/email', { email, password });
@@ -47,8 +87,11 @@ export function acceptInvitation(input: {
   return post('/accept-invitation', input);
 }
 
-export function signInWithOidc(callbackURL: string): Promise<AuthOutcome> {
-  return post('/sign-in/oauth2', { providerId: 'oidc', callbackURL });
+/** Begins a sign-in with the identity provider. @returns its address, where the browser is to go. */
+export async function signInWithOidc(callbackURL: string): Promise<AuthRefusal | { url: string }> {
+  const answer = await post('/sign-in/oauth2', { providerId: 'oidc', callbackURL });
+  if (answer.outcome === 'refused') return answer;
+  return { url: textOf(recordOf(answer.data)['url']) ?? '/sign-in?error=oidc_failed' };
 }
 
 export function changePassword(input: {

@@ -24,9 +24,9 @@ export async function Prefetched<G extends Group, P extends Procedure<G>>({
   readonly children: ReactNode;
 }) {
   const queryClient = createQueryClient(await serverApi(), () => undefined);
-  await queryClient.prefetchQuery({
-    ...query(first.group, first.procedure, first.input ?? null),
-    retry: false,
-  });
+  const { group, procedure, input = null } = first;
+  await queryClient
+    .query({ ...query(group, procedure, input), retry: false })
+    .catch(() => undefined);
   return <HydrationBoundary state={dehydrate(queryClient)}>{children}</HydrationBoundary>;
 }

@@ -2,9 +2,10 @@
 
 import type { SessionView } from '@leasehold/api/contract';
 import type { Role } from '@leasehold/keys-core';
-import { createContext, useContext, type ReactNode } from 'react';
+import { createContext, useContext, useState, type ReactNode } from 'react';
 import { setCsrfToken } from './api.ts';
 import { whyNot } from './can.ts';
+import { databaseClock } from './database-clock.ts';
 
 const SessionContext = createContext<SessionView | null>(null);
 
@@ -17,6 +18,8 @@ export function SessionProvider({
   readonly children: ReactNode;
 }) {
   setCsrfToken(session.csrfToken);
+  // The first reading of the database's time: countdowns need not wait for another answer.
+  useState(() => databaseClock.observe(session));
   return <SessionContext value={session}>{children}</SessionContext>;
 }
 

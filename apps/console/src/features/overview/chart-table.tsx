@@ -1,0 +1,48 @@
+import type { StatsOverview } from '@leasehold/api/contract';
+import { ScrollArea, Table } from '@mantine/core';
+import { clockTime } from '~/lib/format.ts';
+import type { ChartSpec } from './chart-series.ts';
+
+/** The numbers of a chart, newest first. */
+export function ChartTable({
+  chart,
+  stats,
+}: {
+  readonly chart: ChartSpec;
+  readonly stats: StatsOverview;
+}) {
+  return (
+    <ScrollArea
+      h={204}
+      viewportProps={{ tabIndex: 0, role: 'region', 'aria-label': `${chart.title}, in numbers` }}
+    >
+      <Table stickyHeader>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>From</Table.Th>
+            {chart.series.map(({ name, label }) => (
+              <Table.Th key={name} ta="right">
+                {label}
+              </Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {stats.series.toReversed().map((point) => (
+            <Table.Tr key={point.at}>
+              <Table.Td className="mono">{clockTime(point.at)}</Table.Td>
+              {chart.series.map(({ name }) => {
+                const value = point[name];
+                return (
+                  <Table.Td key={name} ta="right">
+                    {value === null ? '–' : chart.valueText(value)}
+                  </Table.Td>
+                );
+              })}
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </ScrollArea>
+  );
+}

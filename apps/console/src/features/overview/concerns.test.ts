@@ -1,0 +1,45 @@
+import type { StatsOverview } from '@leasehold/api/contract';
+import { describe, expect, test } from 'vitest';
+import { concernsOf } from './concerns.ts';
+
+const NONE = { held: 0, expiring: 0, overdue: 0, contended: 0, waiters: 0 };
+
+function overview(change: {
+  drones?: Partial<StatsOverview['drones']>;
+  reaperLagMs?: number;
+  refusedRenewals?: number;
+  expiring?: number;
+}): StatsOverview {
+  return {
+    faces: { key: { ...NONE, expiring: change.expiring ?? 0 }, lease: NONE, environment: NONE },
+    drones: { total: 2, ready: 2, draining: 0, stale: 0, lost: 0, ...change.drones },
+    totals: { refusedRenewals: change.refusedRenewals ?? 0 },
+    reaperLagMs: change.reaperLagMs ?? 0,
+  } as StatsOverview;
+}
+
+const texts = (stats: StatsOverview): string[] => concernsOf(stats).map(({ text }) => text);
+
+describe('concernsOf', () => {
+  test('has nothing to say of a healthy system, nor of one without any drone', () => {
+    expect(concernsOf(overview({}))).toEqual([]);
+    expect(concernsOf(overview({ drones: { total: 0, ready: 0 } }))).toEqual([]);
+  });
+
+  test.each([
+    [{ drones: { stale: 1 } }, '1 drone silent'],
+    [{ drones: { lost: 2 } }, '2 drones lost'],
+    [{ drones: { ready: 0 } }, 'no drone can take a new backend'],
+    [{ reaperLagMs: 9_000 }, 'the reaper is 9 s late'],
+    [{ refusedRenewals: 1_200 }, '1,200 renewals refused'],
+    [{ expiring: 3 }, '3 grants running out'],
+  ])('names %j', (change, text) => {
+    expect(texts(overview(change))).toEqual([text]);
+  });
+
+  test('names the worst first', () => {
+    const concerns = concernsOf(overview({ expiring: 1, drones: { stale: 1 } }));
+
+    expect(concerns.map(({ tone }) => tone)).toEqual(['bad', 'warn']);
+  });
+});

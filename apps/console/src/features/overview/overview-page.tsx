@@ -1,0 +1,64 @@
+'use client';
+
+import { SegmentedControl } from '@mantine/core';
+import { parseAsInteger, useQueryState } from 'nuqs';
+import { PageHeader } from '~/components/page-header.tsx';
+import { DataAge } from '~/components/states/data-age.tsx';
+import { ErrorState } from '~/components/states/error-state.tsx';
+import { StaleNotice } from '~/components/states/stale-notice.tsx';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { ChartPanels } from './chart-panels.tsx';
+import { ContendedPanel } from './contended-panel.tsx';
+import { OverviewSkeleton } from './overview-skeleton.tsx';
+import { RecentActs } from './recent-acts.tsx';
+import { Tiles } from './tiles.tsx';
+import { Verdict } from './verdict.tsx';
+import { WINDOWS, DEFAULT_WINDOW_MINUTES } from './windows.ts';
+import classes from './overview.module.css';
+
+const EVERY_MS = 3_000;
+
+/** In ten seconds: is it healthy. */
+export function OverviewPage() {
+  const [windowMinutes, setWindowMinutes] = useQueryState(
+    'window',
+    parseAsInteger.withDefault(DEFAULT_WINDOW_MINUTES).withOptions({ history: 'push' }),
+  );
+  const known = WINDOWS.some(({ minutes }) => minutes === windowMinutes);
+  const minutes = known ? windowMinutes : DEFAULT_WINDOW_MINUTES;
+  const read = useLiveQuery('stats', 'overview', { windowMinutes: minutes }, { everyMs: EVERY_MS });
+  return (
+    <div className={classes['page']}>
+      <PageHeader
+        title="Overview"
+        meta={<DataAge read={read} asOf={read.data?.asOf} />}
+        actions={
+          <SegmentedControl
+            aria-label="Time shown"
+            value={String(minutes)}
+            onChange={(value) => void setWindowMinutes(Number(value))}
+            data={WINDOWS.map(({ minutes: value, label }) => ({ value: String(value), label }))}
+          />
+        }
+      />
+      <StaleNotice read={read} />
+      {read.data === undefined ? (
+        read.isError ? (
+          <ErrorState error={read.error} what="the overview" onRetry={() => void read.refetch()} />
+        ) : (
+          <OverviewSkeleton />
+        )
+      ) : (
+        <>
+          <Verdict stats={read.data} />
+          <Tiles stats={read.data} />
+          <ChartPanels stats={read.data} />
+          <div className={classes['pair']}>
+            <ContendedPanel contended={read.data.contended} />
+            <RecentActs />
+          </div>
+        </>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,62 @@
+'use client';
+
+import { Skeleton, Text } from '@mantine/core';
+import Link from 'next/link';
+import { Panel } from '~/components/panel.tsx';
+import { RelativeTime } from '~/components/text/relative-time.tsx';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { routes } from '~/lib/routes.ts';
+import { useWhyNot } from '~/lib/session.tsx';
+import { actTarget } from '~/lib/act-target.ts';
+import classes from './overview.module.css';
+
+const ACTS_SHOWN = 8;
+
+/** What operators did lately, and why. */
+export function RecentActs() {
+  const whyNot = useWhyNot('operator');
+  const read = useLiveQuery(
+    'audit',
+    'list',
+    { limit: ACTS_SHOWN },
+    { enabled: whyNot === undefined },
+  );
+  return (
+    <Panel
+      title="Recent operator actions"
+      meta={
+        <Link href={routes.audit()} className={classes['more']}>
+          Audit
+        </Link>
+      }
+    >
+      {whyNot !== undefined ? (
+        <Text size="sm" c="dimmed">
+          {whyNot}
+        </Text>
+      ) : read.data === undefined ? (
+        <Skeleton height={120} />
+      ) : read.data.items.length === 0 ? (
+        <Text size="sm" c="dimmed">
+          No operator has done anything yet.
+        </Text>
+      ) : (
+        <ol className={classes['acts']}>
+          {read.data.items.map((act) => (
+            <li key={act.id}>
+              <span>
+                <strong>{act.action}</strong> <span className="mono">{actTarget(act)}</span>
+                {act.reason === null ? null : (
+                  <span className={classes['reason']}> “{act.reason}”</span>
+                )}
+              </span>
+              <span className={classes['who']}>
+                {act.actor} · <RelativeTime at={act.at} />
+              </span>
+            </li>
+          ))}
+        </ol>
+      )}
+    </Panel>
+  );
+}

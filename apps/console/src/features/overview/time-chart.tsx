@@ -1,0 +1,47 @@
+'use client';
+
+import { LineChart } from '@mantine/charts';
+import type { StatsOverview } from '@leasehold/api/contract';
+import { clockTime, duration } from '~/lib/format.ts';
+import type { ChartSpec } from './chart-series.ts';
+
+/** One chart. What it shows is in the tables too, for whoever cannot see it. */
+export function TimeChart({
+  chart,
+  stats,
+}: {
+  readonly chart: ChartSpec;
+  readonly stats: StatsOverview;
+}) {
+  return (
+    <div
+      role="img"
+      aria-label={`${chart.title}, in steps of ${duration(stats.stepMs)}. The tables say the same in numbers.`}
+    >
+      <LineChart
+        h={180}
+        data={stats.series.map((point) => ({ ...point, at: clockTime(point.at).slice(0, 5) }))}
+        dataKey="at"
+        series={chart.series.map(({ name, label, color, dash }) => ({
+          name,
+          label,
+          color,
+          ...(dash === undefined ? {} : { strokeDasharray: dash }),
+        }))}
+        withDots={false}
+        withLegend
+        curveType="linear"
+        strokeWidth={1.75}
+        connectNulls={false}
+        valueFormatter={chart.valueText}
+        tickLine="none"
+        gridAxis="y"
+        yAxisProps={{ width: 58, allowDecimals: false }}
+        xAxisProps={{ minTickGap: 48 }}
+        legendProps={{ position: 'bottom' }}
+        lineChartProps={{ accessibilityLayer: false }}
+        lineProps={{ isAnimationActive: false }}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,30 @@
+import type { StatsOverview } from '@leasehold/api/contract';
+import { IconAlertTriangle, IconCircleCheck } from '@tabler/icons-react';
+import Link from 'next/link';
+import { concernsOf } from './concerns.ts';
+import classes from './overview.module.css';
+
+/** One line: healthy, or what is not. */
+export function Verdict({ stats }: { readonly stats: StatsOverview }) {
+  const concerns = concernsOf(stats);
+  const isBad = concerns.some(({ tone }) => tone === 'bad');
+  const tone = concerns.length === 0 ? 'good' : isBad ? 'bad' : 'warn';
+  const VerdictIcon = tone === 'good' ? IconCircleCheck : IconAlertTriangle;
+  return (
+    <div className={classes['verdict']} data-tone={tone} role="status">
+      <VerdictIcon size={20} aria-hidden />
+      <strong>{concerns.length === 0 ? 'Healthy' : 'Look at this'}</strong>
+      {concerns.length === 0 ? (
+        <span>Drones are heard, the reaper keeps up, no renewal was refused.</span>
+      ) : (
+        <ul className={classes['concerns']}>
+          {concerns.map(({ text, href }) => (
+            <li key={text}>
+              <Link href={href}>{text}</Link>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}

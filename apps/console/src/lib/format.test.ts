@@ -1,0 +1,34 @@
+import { describe, expect, test } from 'vitest';
+import { ago, counted, duration, fullName } from './format.ts';
+
+describe('duration', () => {
+  test.each([
+    [-5, '0 ms'],
+    [840, '840 ms'],
+    [1_000, '1 s'],
+    [59_999, '59 s'],
+    [60_000, '1 min'],
+    [200_000, '3 min 20 s'],
+    [3_600_000, '1 h'],
+    [7_500_000, '2 h 5 min'],
+    [86_400_000 * 3 + 3_600_000 * 4, '3 d 4 h'],
+  ])('says %d ms as %s', (ms, text) => {
+    expect(duration(ms)).toBe(text);
+  });
+});
+
+test('what has just been is not "0 ms ago"', () => {
+  expect(ago(300)).toBe('just now');
+  expect(ago(2_000)).toBe('2 s ago');
+});
+
+test('one is one, and more are many', () => {
+  expect(counted(1, 'key')).toBe('1 key');
+  expect(counted(12_345, 'key')).toBe('12,345 keys');
+  expect(counted(2, 'expiry', 'expiries')).toBe('2 expiries');
+});
+
+test('the root namespace is not written', () => {
+  expect(fullName({ namespace: '', name: 'a' })).toBe('a');
+  expect(fullName({ namespace: 'rooms.eu', name: 'a/b' })).toBe('rooms.eu/a/b');
+});
