@@ -93,7 +93,7 @@ describe('leasehold up', () => {
       admin: string;
     };
     const input = encodeURIComponent(JSON.stringify({}));
-    const stream = await fetch(`${run.consoleUrl ?? ''}/trpc/events.follow?input=${input}`, {
+    const stream = await fetch(`${run.consoleUrl ?? ''}/trpc/events.watch?input=${input}`, {
       headers: { authorization: `Bearer ${admin}`, accept: 'text/event-stream' },
     });
     const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
