@@ -5,7 +5,9 @@ const root = import.meta.dirname;
 
 /** Libraries are read from their sources; the second list is for what Vitest loads as a server does. */
 const conditions = ['@leasehold/source', 'module', 'node'];
-const resolve = { conditions };
+/** Inside the console `~` is its sources. */
+const alias = { '~': `${root}/apps/console/src` };
+const resolve = { conditions, alias };
 const ssr = { resolve: { conditions } };
 
 /** Where tests are: beside the code they protect. */
