@@ -116,6 +116,7 @@ export type {
 export { heartbeatAgeMsMax } from './store/fleet/heartbeat-staleness.ts';
 export { acknowledgeAction, readOutboxes, type Outbox } from './store/fleet/outbox.ts';
 export { eventCursor } from './store/event-cursor.ts';
+export { listEvents, type EventListInput } from './store/event-list.ts';
 export type { EventFilter } from './store/event-filter.ts';
 export type { EventCulprit, EventLag } from './store/event-lag.ts';
 export { createEventStream, type EventHead, type EventStream } from './store/event-stream.ts';
@@ -164,3 +165,21 @@ export {
   type StatsCounts,
   type StatsStep,
 } from './store/stats/stats-buckets.ts';
+export {
+  abortBulk,
+  readBulk,
+  removeOldBulks,
+  startBulk,
+  type BulkOrder,
+  type BulkState,
+} from './store/bulk/bulk-requests.ts';
+export {
+  claimBulk,
+  finishBulk,
+  letGoOfBulk,
+  prolongBulk,
+  readOpenItems,
+  recordItems,
+  type ItemOutcome,
+  type OpenItem,
+} from './store/bulk/bulk-runs.ts';

@@ -90,6 +90,18 @@ export const ERROR_CODES = {
     text: 'There is no such bulk action.',
     doc: 'It was never started, or is older than events are kept.',
   },
+  'bulk.busy': {
+    http: 429,
+    retryable: true,
+    text: 'Too many bulk actions are running.',
+    doc: 'At most ten run at a time. Wait for one to end, or abort one.',
+  },
+  'bulk.unsupported': {
+    http: 409,
+    retryable: false,
+    text: 'This cannot be done to an environment.',
+    doc: 'Environments can be revoked; their renewal is neither blocked nor allowed. Told of one item of a bulk action.',
+  },
   'key.unheld': {
     http: 409,
     retryable: false,
