@@ -11,6 +11,7 @@ import type { Logger } from '@leasehold/service-kit';
 import type { ConsoleConfig } from './config.ts';
 import { noteSource } from './forwarded-for.ts';
 import { createPassThrough } from './pass-through.ts';
+import { notePath } from './page-path.ts';
 import { setCommonHeaders, setPageHeaders } from './security-headers.ts';
 
 /** What begins with these is the controller's. */
@@ -108,6 +109,7 @@ function listenerOf({
       pass(request, response);
     } else {
       setPageHeaders(request, response);
+      notePath(request);
       pages(request, response).catch((error: unknown) => {
         log.error({ err: error, path }, 'page failed');
         if (response.headersSent) response.destroy();
