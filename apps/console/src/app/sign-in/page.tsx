@@ -1,8 +1,37 @@
 import type { Metadata } from 'next';
+import { redirect } from 'next/navigation';
+import { readSignIn } from '~/features/sign-in/read-sign-in.ts';
+import { safePath } from '~/features/sign-in/safe-path.ts';
 import { SignInPage } from '~/features/sign-in/sign-in-page.tsx';
+import { providerErrorText } from '~/features/sign-in/sign-in-texts.ts';
+import { SignedInElsewhere } from '~/features/sign-in/signed-in-elsewhere.tsx';
 
 export const metadata: Metadata = { title: 'Sign in' };
 
-export default function Page() {
-  return <SignInPage />;
+type Params = Readonly<Record<string, string | string[] | undefined>>;
+
+/** Whoever is signed in already goes on, unless they have come to be told something. */
+export default async function Page({ searchParams }: { searchParams: Promise<Params> }) {
+  const params = await searchParams;
+  const next = safePath(one(params['next']));
+  const invitation = one(params['invitation']);
+  const providerError = providerErrorText(one(params['error']));
+  const { isSignedIn, options } = await readSignIn();
+  if (isSignedIn && invitation === undefined && providerError === undefined) {
+    if (one(params['window']) === '1') return <SignedInElsewhere />;
+    redirect(next);
+  }
+  return (
+    <SignInPage
+      options={options}
+      next={next}
+      invitation={invitation}
+      providerError={providerError}
+    />
+  );
+}
+
+function one(value: string | string[] | undefined): string | undefined {
+  const first = Array.isArray(value) ? value[0] : value;
+  return first === '' ? undefined : first;
 }

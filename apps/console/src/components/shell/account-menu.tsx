@@ -1,34 +1,58 @@
 'use client';
 
 import { ActionIcon, Menu, Text } from '@mantine/core';
-import { IconLogout, IconUserCircle } from '@tabler/icons-react';
+import { useDisclosure } from '@mantine/hooks';
+import { IconLogout, IconLogout2, IconPassword, IconUserCircle } from '@tabler/icons-react';
+import { ChangePasswordDialog } from '~/features/account/change-password-dialog.tsx';
+import { ROLE_LABELS, ROLE_TEXTS } from '~/features/account/role-texts.ts';
+import { SignOutEverywhereDialog } from '~/features/account/sign-out-everywhere-dialog.tsx';
 import { signOut } from '~/lib/auth.ts';
 import { useSession } from '~/lib/session.tsx';
 
-/** Who is signed in, and the way out. */
+/** Who is signed in, what they may do, and the ways out. */
 export function AccountMenu() {
-  const { actor, role } = useSession();
+  const { actor, role, person } = useSession();
+  const [isChanging, changing] = useDisclosure(false);
+  const [isEnding, ending] = useDisclosure(false);
   return (
-    <Menu position="bottom-end" width={220}>
-      <Menu.Target>
-        <ActionIcon size="md" aria-label={`Account of ${actor}`}>
-          <IconUserCircle size={18} />
-        </ActionIcon>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Label>
-          <Text size="sm" truncate>
-            {actor}
-          </Text>
-          <Text size="xs" c="dimmed">
-            role {role}
-          </Text>
-        </Menu.Label>
-        <Menu.Divider />
-        <Menu.Item leftSection={<IconLogout size={15} />} onClick={() => void signOut()}>
-          Sign out
-        </Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
+    <>
+      <Menu position="bottom-end" width={290}>
+        <Menu.Target>
+          <ActionIcon size="md" aria-label={`Account of ${actor}`}>
+            <IconUserCircle size={18} />
+          </ActionIcon>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <div style={{ padding: '0.4rem 0.75rem 0.5rem' }}>
+            <Text size="sm" fw={500} truncate>
+              {person?.name ?? actor}
+            </Text>
+            {person === null || person.name === person.email ? null : (
+              <Text size="xs" c="dimmed" truncate>
+                {person.email}
+              </Text>
+            )}
+            <Text size="xs" mt={6} fw={500}>
+              {ROLE_LABELS[role]}
+            </Text>
+            <Text size="xs" c="dimmed">
+              {ROLE_TEXTS[role]}
+            </Text>
+          </div>
+          <Menu.Divider />
+          <Menu.Item leftSection={<IconPassword size={15} />} onClick={changing.open}>
+            Change password
+          </Menu.Item>
+          <Menu.Item leftSection={<IconLogout2 size={15} />} onClick={ending.open}>
+            Sign out everywhere
+          </Menu.Item>
+          <Menu.Item leftSection={<IconLogout size={15} />} onClick={() => void signOut()}>
+            Sign out
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      <ChangePasswordDialog isOpen={isChanging} onClose={changing.close} />
+      <SignOutEverywhereDialog isOpen={isEnding} onClose={ending.close} />
+    </>
   );
 }

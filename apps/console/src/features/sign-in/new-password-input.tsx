@@ -1,0 +1,34 @@
+'use client';
+
+import { PasswordInput } from '@mantine/core';
+import { PASSWORD_LENGTH, passwordProblem } from './sign-in-texts.ts';
+
+/** A password that somebody chooses: the rule is said before, what is missing once they have typed. */
+export function NewPasswordInput({
+  label,
+  value,
+  onChange,
+  hasFocus = false,
+}: {
+  readonly label: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly hasFocus?: boolean;
+}) {
+  return (
+    <PasswordInput
+      size="sm"
+      label={label}
+      description={`${String(PASSWORD_LENGTH.min)} to ${String(PASSWORD_LENGTH.max)} characters. A few words together are easier to remember than signs.`}
+      autoComplete="new-password"
+      required
+      withAsterisk={false}
+      {...(hasFocus ? { 'data-autofocus': true, autoFocus: true } : {})}
+      value={value}
+      error={value === '' ? undefined : passwordProblem(value)}
+      onChange={(event) => {
+        onChange(event.currentTarget.value);
+      }}
+    />
+  );
+}
