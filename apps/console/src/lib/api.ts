@@ -7,7 +7,7 @@
  * use the same {@link query}.
  */
 import type { AppRouter } from '@leasehold/api';
-import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server';
+import type { inferRouterInputs } from '@trpc/server';
 import { queryOptions } from '@tanstack/react-query';
 import {
   createTRPCUntypedClient,
@@ -19,7 +19,16 @@ import {
 import type { ApiError } from './api-error.ts';
 
 export type Inputs = inferRouterInputs<AppRouter>;
-export type Outputs = inferRouterOutputs<AppRouter>;
+
+type Router = AppRouter['_def']['record'];
+/** As the procedures give them: everything that travels is JSON-safe, so nothing changes on the way. */
+export type Outputs = {
+  [G in keyof Router]: {
+    [P in keyof Router[G]]: Router[G][P] extends { _def: { $types: { output: infer Output } } }
+      ? Output
+      : never;
+  };
+};
 export type Group = keyof Inputs;
 export type Procedure<G extends Group> = keyof Inputs[G] & keyof Outputs[G] & string;
 

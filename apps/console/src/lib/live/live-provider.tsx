@@ -16,9 +16,9 @@ const REOPEN_MS = 2_000;
 
 /** The groups of procedures whose answers an event of a face may change. */
 const GROUPS: Record<string, readonly string[]> = {
-  key: ['keys', 'backends', 'drones', 'stats'],
-  lease: ['leases', 'stats'],
-  environment: ['environments', 'stats'],
+  key: ['keys', 'backends', 'drones', 'stats', 'events'],
+  lease: ['leases', 'stats', 'events'],
+  environment: ['environments', 'stats', 'events'],
 };
 
 /** Keeps every query below fresh while the page is looked at. */

@@ -1,0 +1,86 @@
+import type { EventView } from '@leasehold/keys-core/keys';
+import { ActionIcon, Tooltip } from '@mantine/core';
+import { IconListDetails } from '@tabler/icons-react';
+import type { ColumnDef } from '@tanstack/react-table';
+import Link from 'next/link';
+import { CopyableId } from '~/components/text/copyable-id.tsx';
+import { Mono } from '~/components/text/mono.tsx';
+import { LookBadge } from '~/components/text/phase-badge.tsx';
+import { absolute, clockTime, fullName } from '~/lib/format.ts';
+import { routeOf } from '~/lib/routes.ts';
+import { EVENT_LOOKS } from './event-looks.ts';
+
+/** The columns of events. `onShow` opens all of one. */
+export function eventColumns(onShow: (event: EventView) => void): ColumnDef<EventView>[] {
+  return [
+    {
+      id: 'at',
+      header: 'At (UTC)',
+      cell: ({ row: { original: event } }) => (
+        <Tooltip label={<span className="mono">{absolute(event.at)}</span>}>
+          <time dateTime={event.at} className="mono">
+            {clockTime(event.at)}
+          </time>
+        </Tooltip>
+      ),
+    },
+    {
+      id: 'kind',
+      header: 'Event',
+      cell: ({ row: { original: event } }) => <LookBadge look={EVENT_LOOKS[event.kind]} />,
+    },
+    {
+      id: 'resource',
+      header: 'Resource',
+      cell: ({ row: { original: event } }) => (
+        <Link href={routeOf(event.face, event)}>{fullName(event)}</Link>
+      ),
+    },
+    { id: 'face', header: 'Face', meta: { from: 'lg' }, cell: ({ row }) => row.original.face },
+    {
+      id: 'token',
+      header: 'Token',
+      meta: { from: 'md', align: 'end' },
+      cell: ({ row }) => <Mono>{row.original.fencingToken}</Mono>,
+    },
+    {
+      id: 'actor',
+      header: 'By',
+      meta: { from: 'sm' },
+      cell: ({ row }) => <Mono title={row.original.actor}>{row.original.actor}</Mono>,
+    },
+    {
+      id: 'reason',
+      header: 'Reason',
+      meta: { from: 'md' },
+      cell: ({ row: { original: event } }) => (
+        <span title={event.reason ?? ''}>{event.reason}</span>
+      ),
+    },
+    {
+      id: 'lease',
+      header: 'Lease',
+      meta: { from: 'lg' },
+      cell: ({ row: { original: event } }) => (
+        <CopyableId id={event.leaseId} label="lease id" isShort />
+      ),
+    },
+    {
+      id: 'more',
+      header: () => <span className="visually-hidden">Details</span>,
+      cell: ({ row: { original: event } }) => (
+        <Tooltip label="All of this event">
+          <ActionIcon
+            size="sm"
+            aria-label={`All of ${EVENT_LOOKS[event.kind].label} ${fullName(event)}`}
+            onClick={() => {
+              onShow(event);
+            }}
+          >
+            <IconListDetails size={15} />
+          </ActionIcon>
+        </Tooltip>
+      ),
+    },
+  ];
+}

@@ -1,0 +1,108 @@
+'use client';
+
+import type { EventView } from '@leasehold/keys-core/keys';
+import { EVENT_KINDS, FACES } from '@leasehold/keys-core';
+import { MultiSelect, Select } from '@mantine/core';
+import { parseAsArrayOf, parseAsString, useQueryStates } from 'nuqs';
+import { useMemo, useState } from 'react';
+import { PageHeader } from '~/components/page-header.tsx';
+import { SearchBox } from '~/components/search-box.tsx';
+import { EmptyState } from '~/components/states/empty-state.tsx';
+import { DataTable } from '~/components/table/data-table.tsx';
+import { fullName } from '~/lib/format.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { parseSearch } from '~/lib/search.ts';
+import { EventDialog } from './event-dialog.tsx';
+import { eventColumns } from './event-columns.tsx';
+import { EVENT_LOOKS } from './event-looks.ts';
+import { EVENT_FIELDS, eventListInput, eventProblems, faceOf, kindsOf } from './event-search.ts';
+import classes from './events.module.css';
+
+const EVERY_MS = 5_000;
+const FACE_LABELS = { key: 'Keys', lease: 'Leases', environment: 'Environments' } as const;
+
+/** What happened to anything that can be held, newest first, as it happens. */
+export function EventsPage() {
+  const [address, setAddress] = useQueryStates(
+    {
+      q: parseAsString.withDefault(''),
+      face: parseAsString,
+      kinds: parseAsArrayOf(parseAsString).withDefault([]),
+      after: parseAsString,
+    },
+    { history: 'push' },
+  );
+  const [shown, setShown] = useState<EventView | null>(null);
+  const columns = useMemo(() => eventColumns(setShown), []);
+  const search = useMemo(() => parseSearch(address.q, EVENT_FIELDS), [address.q]);
+  const face = faceOf(address.face);
+  const kinds = kindsOf(address.kinds);
+  const input = eventListInput({ search, face, kinds, after: address.after });
+  const read = useLiveQuery('events', 'list', input, { everyMs: EVERY_MS });
+  const isFiltered = address.q !== '' || face !== null || kinds.length > 0;
+  return (
+    <>
+      <PageHeader title="Events" />
+      <div className={classes['filters']}>
+        <SearchBox
+          label="Search events"
+          placeholder="Whole name, or namespace: lease:"
+          value={address.q}
+          problems={eventProblems(search)}
+          onChange={(q) => void setAddress({ q: q === '' ? null : q, after: null })}
+        />
+        <Select
+          aria-label="Face"
+          placeholder="All faces"
+          clearable
+          value={face}
+          data={FACES.map((value) => ({ value, label: FACE_LABELS[value] }))}
+          onChange={(value) => void setAddress({ face: value, after: null })}
+          w={150}
+        />
+        <MultiSelect
+          aria-label="Kinds"
+          placeholder={kinds.length === 0 ? 'All kinds' : ''}
+          size="xs"
+          clearable
+          value={kinds}
+          data={EVENT_KINDS.map((value) => ({ value, label: EVENT_LOOKS[value].label }))}
+          onChange={(values) =>
+            void setAddress({ kinds: values.length === 0 ? null : values, after: null })
+          }
+          className={classes['kinds'] ?? ''}
+        />
+      </div>
+      <DataTable
+        label="events"
+        columns={columns}
+        read={read}
+        rowId={(event) => event.id}
+        rowName={(event) => `${EVENT_LOOKS[event.kind].label} ${fullName(event)}`}
+        state={{
+          after: address.after,
+          setAfter: (after) => void setAddress({ after }),
+        }}
+        identity={JSON.stringify(input)}
+        empty={
+          isFiltered ? (
+            <EmptyState title="No event matches">
+              None that is kept, or none among those that were looked through: try the next page, or
+              leave a filter out.
+            </EmptyState>
+          ) : (
+            <EmptyState title="Nothing has happened yet">
+              Grants, releases, expiries and revocations appear here as they happen.
+            </EmptyState>
+          )
+        }
+      />
+      <EventDialog
+        event={shown}
+        onClose={() => {
+          setShown(null);
+        }}
+      />
+    </>
+  );
+}
