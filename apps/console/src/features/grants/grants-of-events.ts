@@ -1,0 +1,146 @@
+/** The grants of a resource, with how each went, out of its events. Pure. */
+import type { EventItem } from './event-item.ts';
+
+/** One holding of a resource, as its events tell it. */
+export interface PastGrant {
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  /** Null when the grant's beginning is on an older page. */
+  readonly holder: string | null;
+  readonly from: string | null;
+  /** Null while it lasts, or as far as is known. */
+  readonly to: string | null;
+  readonly end: GrantEnd | null;
+  /** It was taken from a holder whose time was over. */
+  readonly isTakeover: boolean;
+  /** What happened in between, oldest first: renewal blocked, allowed, a graceful revoke. */
+  readonly acts: readonly GrantAct[];
+}
+
+export interface GrantEnd {
+  readonly kind: 'released' | 'failed' | 'expired' | 'revoked' | 'removed';
+  readonly actor: string;
+  readonly reason: string | null;
+  /** Given away before its holder surely had stopped. */
+  readonly isAbandoned: boolean;
+}
+
+export interface GrantAct {
+  readonly kind: 'renewal_blocked' | 'renewal_allowed' | 'revoked';
+  readonly at: string;
+  readonly actor: string;
+  readonly reason: string | null;
+}
+
+/** A page of events, newest first, as grants, newest first. */
+export function grantsOfEvents(events: readonly EventItem[]): PastGrant[] {
+  const byLease = new Map<string, EventItem[]>();
+  for (const event of events) {
+    const known = byLease.get(event.leaseId);
+    if (known === undefined) byLease.set(event.leaseId, [event]);
+    else known.push(event);
+  }
+  return [...byLease.values()].map((newestFirst) => grantOf(newestFirst.toReversed()));
+}
+
+const NOTHING = { leaseId: '', fencingToken: '' };
+
+function grantOf(events: readonly EventItem[]): PastGrant {
+  const begun = events.find(({ kind }) => BEGINNINGS.includes(kind));
+  const ended = events.find(isEnd);
+  // A forced end raises the token; the grant's own is the one that it began with.
+  const { leaseId, fencingToken } = begun ?? events[0] ?? NOTHING;
+  return {
+    leaseId,
+    fencingToken,
+    holder: holderIn(begun?.detail),
+    from: begun?.at ?? null,
+    to: ended?.at ?? null,
+    end: ended === undefined ? null : endOf(ended, events.some(isAbandoned)),
+    isTakeover: begun?.kind === 'taken_over',
+    acts: events.flatMap(actOf),
+  };
+}
+
+const BEGINNINGS = ['granted', 'taken_over'];
+const ENDS = ['released', 'failed', 'expired', 'removed'];
+
+function isEnd({ kind, detail }: EventItem): boolean {
+  return ENDS.includes(kind) || (kind === 'revoked' && modeIn(detail) === 'force');
+}
+
+function endOf(event: EventItem, wasAbandoned: boolean): GrantEnd {
+  return {
+    kind: event.kind as GrantEnd['kind'],
+    actor: event.actor,
+    reason: event.reason,
+    isAbandoned: wasAbandoned,
+  };
+}
+
+const ACTS = ['renewal_blocked', 'renewal_allowed', 'revoked'];
+
+function actOf(event: EventItem): GrantAct[] {
+  const { kind, at, actor, reason } = event;
+  return ACTS.includes(kind) && !isEnd(event)
+    ? [{ kind: kind as GrantAct['kind'], at, actor, reason }]
+    : [];
+}
+
+function field(detail: unknown, name: string): unknown {
+  return typeof detail === 'object' && detail !== null
+    ? (detail as Record<string, unknown>)[name]
+    : undefined;
+}
+
+function holderIn(detail: unknown): string | null {
+  const holder = field(detail, 'holder');
+  return typeof holder === 'string' ? holder : null;
+}
+
+function modeIn(detail: unknown): unknown {
+  return field(detail, 'mode');
+}
+
+function isAbandoned({ kind, detail }: EventItem): boolean {
+  return kind === 'revoked' && field(detail, 'abandon') === true;
+}
+
+/** `released by drone:drone-1`, `expired`, `revoked by force by ada: moved`: how a grant ended. */
+export function endText(end: GrantEnd): string {
+  const by = end.actor === 'leasehold' || end.actor === '' ? '' : ` by ${end.actor}`;
+  const why = end.reason === null ? '' : `: ${end.reason}`;
+  const abandoned = end.isAbandoned ? ', abandoned' : '';
+  return `${END_WORDS[end.kind]}${by}${abandoned}${why}`;
+}
+
+const END_WORDS: Record<GrantEnd['kind'], string> = {
+  released: 'Released',
+  failed: 'Failed',
+  expired: 'Expired',
+  revoked: 'Revoked by force',
+  removed: 'Removed',
+};
+
+const ACT_WORDS: Record<GrantAct['kind'], string> = {
+  renewal_blocked: 'Renewal blocked',
+  renewal_allowed: 'Renewal allowed',
+  revoked: 'Revoked gracefully',
+};
+
+/** `Renewal blocked by ada: moved`. */
+export function actText({ kind, actor, reason }: GrantAct): string {
+  return `${ACT_WORDS[kind]} by ${actor}${reason === null ? '' : `: ${reason}`}`;
+}
+
+/** Where a grant lies between two moments, as shares from 0 to 1. */
+export function barOf(
+  grant: Pick<PastGrant, 'from' | 'to'>,
+  axis: { readonly fromMs: number; readonly toMs: number },
+): { readonly start: number; readonly length: number } {
+  const wholeMs = Math.max(1, axis.toMs - axis.fromMs);
+  const at = (iso: string | null, otherwise: number): number =>
+    iso === null ? otherwise : Math.min(1, Math.max(0, (Date.parse(iso) - axis.fromMs) / wholeMs));
+  const start = at(grant.from, 0);
+  return { start, length: Math.max(0, at(grant.to, 1) - start) };
+}
