@@ -5,11 +5,12 @@ import { parseAsString, useQueryState } from 'nuqs';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { DataTable } from '~/components/table/data-table.tsx';
 import { Mono } from '~/components/text/mono.tsx';
+import { LookBadge } from '~/components/text/phase-badge.tsx';
+import { EVENT_LOOKS } from '~/features/events/event-looks.ts';
 import { absolute } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import type { EventItem } from './event-item.ts';
-import { EventBadge } from './event-badge.tsx';
 import { GROUP_OF, type GrantFace } from './grant-view.ts';
 import { mapItems } from './map-items.ts';
 
@@ -56,7 +57,7 @@ const COLUMNS: ColumnDef<EventItem>[] = [
   {
     id: 'kind',
     header: 'What',
-    cell: ({ row: { original: event } }) => <EventBadge kind={event.kind} />,
+    cell: ({ row: { original: event } }) => <LookBadge look={EVENT_LOOKS[event.kind]} />,
   },
   {
     id: 'token',

@@ -1,0 +1,19 @@
+/** The address of a list as a file, with the filters that are in force. Pure. */
+export type ExportedList = 'keys' | 'leases' | 'environments' | 'reservations' | 'events' | 'audit';
+
+/** Which part of a list a page shows is no filter. */
+const NO_FILTERS = ['cursor', 'limit'];
+
+/** `/export/keys?format=csv&prefix=room-`. `input` is what the list's procedure is asked. */
+export function exportAddress(
+  list: ExportedList,
+  format: 'csv' | 'json',
+  input: Readonly<Record<string, unknown>>,
+): string {
+  const params = new URLSearchParams({ format });
+  for (const [field, value] of Object.entries(input)) {
+    if (value === undefined || value === null || NO_FILTERS.includes(field)) continue;
+    params.set(field, Array.isArray(value) ? value.join(',') : String(value));
+  }
+  return `/export/${list}?${params.toString()}`;
+}
