@@ -5,6 +5,7 @@ import {
   createReaper,
   dropOldDeclarations,
   removeOldBuckets,
+  removeOldBulks,
   removeOldFleetRows,
   removeOldLeaseRows,
   removeOldPeopleRows,
@@ -14,12 +15,14 @@ import {
 } from '@leasehold/keys-core/store';
 import type { Logger } from '@leasehold/service-kit';
 import type { Job } from './background.ts';
+import type { BulkRunner } from './bulk/bulk-runner.ts';
 import type { StatsCounter } from './stats/stats-counter.ts';
 
 const REAP_EVERY_MS = 1_000;
 const EPOCH_EVERY_MS = 5_000;
 const LAST_USES_EVERY_MS = 15_000;
 const STATISTICS_EVERY_MS = 2_000;
+const BULK_EVERY_MS = 2_000;
 const RETENTION_EVERY_MS = 60_000;
 
 /** The jobs of every controller: none needs a leader, each skips what another has locked. */
@@ -29,6 +32,7 @@ export function backgroundJobs(deps: {
   readonly sessions: SessionAuthority;
   readonly log: Logger;
   readonly stats: StatsCounter;
+  readonly bulk: BulkRunner;
   readonly retentionDays: number;
   readonly ladder: Ladder;
 }): Job[] {
@@ -55,6 +59,7 @@ export function backgroundJobs(deps: {
     { name: 'last uses', everyMs: LAST_USES_EVERY_MS, run: () => deps.tokens.flushLastUses() },
     { name: 'sessions seen', everyMs: LAST_USES_EVERY_MS, run: () => deps.sessions.flushSeen() },
     { name: 'statistics', everyMs: STATISTICS_EVERY_MS, run: () => deps.stats.flush(store) },
+    { name: 'bulk actions', everyMs: BULK_EVERY_MS, run: () => deps.bulk.runOnce() },
     { name: 'event counts', everyMs: STATISTICS_EVERY_MS, run: () => rollup.runOnce() },
     {
       name: 'retention',
@@ -68,6 +73,7 @@ export function backgroundJobs(deps: {
         };
         await removeOldFleetRows(store.prisma, deps.retentionDays, pass);
         await removeOldLeaseRows(store.prisma, deps.retentionDays, pass);
+        await removeOldBulks(store.prisma, deps.retentionDays, pass);
         await removeOldBuckets(store.prisma, pass);
         await removeOldPeopleRows(store.prisma, pass);
         await dropOldDeclarations(store.prisma, deps.retentionDays);

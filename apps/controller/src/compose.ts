@@ -27,7 +27,7 @@ import { createOpenConnections, type OpenConnections } from './access/open-conne
 import { createTokenService } from './access/token-service.ts';
 import { runInBackground } from './background.ts';
 import { backgroundJobs } from './background-jobs.ts';
-import { createBulkService } from './bulk/bulk-service.ts';
+import { createBulk, type Bulk } from './bulk/bulk-service.ts';
 import type { ControllerConfig } from './config.ts';
 import { checkDatabase } from './database-checks.ts';
 import { addEventGauges } from './events/event-gauges.ts';
@@ -129,6 +129,7 @@ interface Parts {
   readonly connections: OpenConnections;
   readonly revocations: RevocationWatch;
   readonly events: EventStream;
+  readonly bulk: Bulk;
   close(): Promise<void>;
 }
 
@@ -151,6 +152,7 @@ function createParts({ store, metrics, signIn, config, log }: Serving): Parts {
     },
   });
   const feed = createOutboxFeed(store, log);
+  const bulk = createBulk({ store, keys, ...faces, log });
   const tokens = createTokenAuthority(store);
   const connections = createOpenConnections(store, log);
   return {
@@ -164,8 +166,8 @@ function createParts({ store, metrics, signIn, config, log }: Serving): Parts {
         list: (input) => listAudit(store.prisma, input),
         write: (entry) => writeAudit(store.prisma, entry),
       },
-      events: createEventService(events, datacenter),
-      bulk: createBulkService({ store, keys, ...faces, log }),
+      events: createEventService(events, store),
+      bulk: bulk.service,
       people: createPeopleService(store),
       stats: createStatsService({ store, datacenter, heartbeatMs }),
       datacenter,
@@ -180,7 +182,9 @@ function createParts({ store, metrics, signIn, config, log }: Serving): Parts {
     connections,
     revocations,
     events,
+    bulk,
     async close() {
+      await bulk.runner.close();
       await events.close();
       feed.close();
       connections.close();
@@ -225,7 +229,14 @@ async function serve(serving: Serving): Promise<Controller> {
   });
   addAllGauges(serving, parts);
   const stopJobs = runInBackground(
-    backgroundJobs({ ...serving, tokens, sessions: signIn.authority, retentionDays, ladder }),
+    backgroundJobs({
+      bulk: parts.bulk.runner,
+      ...serving,
+      tokens,
+      sessions: signIn.authority,
+      retentionDays,
+      ladder,
+    }),
     log,
     () => store.ids.random(),
   );

@@ -1,16 +1,48 @@
-import type { ApiServices, BulkService } from '@leasehold/api';
+import type { BulkService } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
-import type { Store } from '@leasehold/keys-core/store';
-import type { Logger } from '@leasehold/service-kit';
+import { abortBulk, startBulk } from '@leasehold/keys-core/store';
+import {
+  bulkStopTopic,
+  bulkTopic,
+  createBulkRunner,
+  type BulkRunner,
+  type BulkRunnerDeps,
+} from './bulk-runner.ts';
+import { readProgress, watchProgress } from './bulk-watch.ts';
 
-export interface BulkDeps extends Pick<ApiServices, 'keys' | 'leases' | 'environments'> {
-  readonly store: Store;
-  readonly log: Logger;
+/** Bulk actions of a controller: what people ask for, and what carries it out. */
+export interface Bulk {
+  readonly service: BulkService;
+  readonly runner: BulkRunner;
 }
 
-export function createBulkService(_deps: BulkDeps): BulkService {
-  const notYet = (): never => {
-    throw new LeaseError('bulk.not_found');
+/** Records what is asked for, and carries it out; see `bulk-runner.ts`. */
+export function createBulk(deps: BulkRunnerDeps): Bulk {
+  const { store } = deps;
+  const runner = createBulkRunner(deps);
+  const service: BulkService = {
+    async start({ action, mode, reason, items }, caller, { source }) {
+      const order = {
+        ...caller,
+        ...{ bulkId: store.ids.uuid(), action, reason, source },
+        mode: action === 'revoke' ? (mode ?? 'graceful') : null,
+      };
+      const isStarted = await startBulk(store.prisma, { ...order, items }, runner.id);
+      if (!isStarted) throw new LeaseError('bulk.busy');
+      runner.run(order);
+      return { bulkId: order.bulkId };
+    },
+    async abort(bulkId, actor) {
+      const changed = await abortBulk(store.prisma, bulkId, actor);
+      if (changed === undefined) throw new LeaseError('bulk.not_found');
+      if (changed) {
+        store.hints.notify(bulkStopTopic(bulkId));
+        store.hints.notify(bulkTopic(bulkId));
+      }
+      return { changed };
+    },
+    get: (bulkId) => readProgress(store, bulkId),
+    watch: (bulkId, signal) => watchProgress(store, bulkId, signal),
   };
-  return { start: notYet, abort: notYet, get: notYet, watch: notYet };
+  return { service, runner };
 }

@@ -36,16 +36,24 @@ export interface BulkProgress {
   readonly total: number;
   /** Carried out, failed ones included. */
   readonly done: number;
+  readonly failedCount: number;
+  /** The first thousand, in the order of the items. */
   readonly failed: BulkFailure[];
 }
 
 export interface BulkService {
-  /** Answers once the request is recorded; it is then carried out even if this controller dies. */
+  /**
+   * Answers once the request is recorded; it is then carried out even if this controller dies.
+   * @throws {LeaseError} `bulk.busy` while too many are running.
+   */
   start(request: BulkRequest, caller: Caller, actor: Actor): Promise<{ bulkId: string }>;
-  /** What was done stays done. @throws {LeaseError} `bulk.not_found`. */
+  /** What was done stays done; acts that are under way are finished. @throws {LeaseError} `bulk.not_found`. */
   abort(bulkId: string, actor: Actor): Promise<{ changed: boolean }>;
   /** @throws {LeaseError} `bulk.not_found`. */
   get(bulkId: string): Promise<BulkProgress>;
-  /** Yields the progress now and whenever it changes; ends after `done` and `aborted`. */
+  /**
+   * Yields the progress now and whenever it changes; ends after `done` and `aborted`, once nothing of
+   * it is under way. @throws {LeaseError} `bulk.not_found`.
+   */
   watch(bulkId: string, signal: AbortSignal): AsyncIterable<BulkProgress>;
 }

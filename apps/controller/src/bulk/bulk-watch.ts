@@ -1,0 +1,60 @@
+import type { BulkProgress } from '@leasehold/api';
+import { LeaseError } from '@leasehold/keys-core';
+import { readBulk, type BulkState, type Store } from '@leasehold/keys-core/store';
+import { bulkTopic } from './bulk-runner.ts';
+
+/** How long progress goes unnoticed when its hint is lost. */
+const POLL_MS = 1_000;
+/** The shortest time between two looks: a page of a busy bulk action takes less. */
+const PAUSE_MS = 100;
+
+type Reading = Pick<Store, 'prisma' | 'hints' | 'clock'>;
+
+/** @throws {LeaseError} `bulk.not_found`. */
+export async function readProgress(
+  store: Pick<Store, 'prisma'>,
+  bulkId: string,
+): Promise<BulkProgress> {
+  return progressOf(await look(store, bulkId));
+}
+
+async function look(store: Pick<Store, 'prisma'>, bulkId: string): Promise<BulkState> {
+  const state = await readBulk(store.prisma, bulkId);
+  if (state === undefined) throw new LeaseError('bulk.not_found');
+  return state;
+}
+
+/**
+ * Yields the progress now and whenever it has changed; ends once it is over and no act of it is under
+ * way, or when the signal aborts. @throws {LeaseError} `bulk.not_found`.
+ */
+export async function* watchProgress(
+  store: Reading,
+  bulkId: string,
+  signal: AbortSignal,
+): AsyncGenerator<BulkProgress> {
+  let told: string | undefined;
+  while (!signal.aborted) {
+    // Waiting begins before the look, so that no hint in between is missed.
+    const changed = store.hints.next(bulkTopic(bulkId), store.clock.nowMs() + POLL_MS, signal);
+    const state = await look(store, bulkId);
+    const progress = progressOf(state);
+    const isOver = (state.state === 'done' || state.state === 'aborted') && !state.isAtWork;
+    const said = [state.state, state.done, state.failedCount].join();
+    if (said !== told) yield progress;
+    told = said;
+    if (isOver) return;
+    await changed;
+    await pause(store);
+  }
+}
+
+function progressOf({ isAtWork: _isAtWork, ...progress }: BulkState): BulkProgress {
+  return progress;
+}
+
+function pause({ clock }: Pick<Store, 'clock'>): Promise<void> {
+  return new Promise((resolve) => {
+    clock.at(clock.nowMs() + PAUSE_MS, resolve);
+  });
+}
