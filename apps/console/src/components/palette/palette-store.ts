@@ -1,8 +1,8 @@
-import { createSpotlight } from '@mantine/spotlight';
+import { createSignal } from '~/lib/signal.ts';
 
-/** The command palette's switch. */
-export const [paletteStore, palette] = createSpotlight();
+/** How often the palette has been asked for: it is loaded when it is asked for first. */
+export const paletteRequests = createSignal(0);
 
 export function openPalette(): void {
-  palette.open();
+  paletteRequests.set(paletteRequests.get() + 1);
 }

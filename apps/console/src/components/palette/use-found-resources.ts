@@ -1,0 +1,55 @@
+'use client';
+
+import { useQuery } from '@tanstack/react-query';
+import { PHASE_LOOKS } from '~/components/text/phase-badge.tsx';
+import { query, type Outputs } from '~/lib/api.ts';
+import { fullName } from '~/lib/format.ts';
+import { routeOf } from '~/lib/routes.ts';
+
+export interface FoundResource {
+  readonly id: string;
+  readonly label: string;
+  readonly description: string;
+  readonly href: string;
+}
+
+/** Of each face. */
+const FOUND_MAX = 5;
+
+type Listed = Pick<
+  Outputs['keys']['list']['items'][number],
+  'leaseId' | 'namespace' | 'name' | 'phase' | 'holder'
+>;
+
+/** Resources of every face whose name begins with the text. */
+export function useFoundResources(text: string): {
+  readonly resources: readonly FoundResource[];
+  readonly isSearching: boolean;
+} {
+  const input = { prefix: text, limit: FOUND_MAX };
+  const options = { enabled: text !== '', placeholderData: undefined };
+  const keys = useQuery({ ...query('keys', 'list', input), ...options });
+  const leases = useQuery({ ...query('leases', 'list', input), ...options });
+  const environments = useQuery({ ...query('environments', 'list', input), ...options });
+  return {
+    isSearching: keys.isFetching || leases.isFetching || environments.isFetching,
+    resources: [
+      ...foundOf('key', 'Key', keys.data?.items),
+      ...foundOf('lease', 'Lease', leases.data?.items),
+      ...foundOf('environment', 'Environment', environments.data?.items),
+    ],
+  };
+}
+
+function foundOf(face: string, word: string, items: readonly Listed[] = []): FoundResource[] {
+  return items.map((item) => {
+    const look = PHASE_LOOKS[item.phase];
+    const by = item.phase === 'free' ? '' : ` by ${item.holder}`;
+    return {
+      id: `${face} ${item.leaseId}`,
+      label: fullName(item),
+      description: `${word}, ${look.label.toLowerCase()}${by}`,
+      href: routeOf(face, item),
+    };
+  });
+}
