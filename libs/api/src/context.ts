@@ -12,6 +12,7 @@ import type {
   DroneView,
   EventFilter,
   EventHead,
+  EventListInput,
   NamespaceLimits,
   SessionRef,
   SessionRequest,
@@ -107,6 +108,8 @@ export interface AuditService {
 export interface EventService {
   /** Where the stream begins and ends now. */
   head(): Promise<EventHead>;
+  /** @throws {LeaseError} `events.compacted`, `events.other_epoch`, `request.invalid`. */
+  list(input: EventListInput, limits: NamespaceLimits): Promise<Page<EventView>>;
   /**
    * Every event after `afterId` that passes the filter, in order, each once, until the signal aborts;
    * without `afterId`, those that begin once this has answered.

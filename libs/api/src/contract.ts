@@ -29,7 +29,7 @@ export {
   grantRefSchema,
   segmentsSchema,
 } from './contract/common.ts';
-export { eventWatchInputSchema } from './contract/events.ts';
+export { eventListInputSchema, eventWatchInputSchema } from './contract/events.ts';
 export {
   droneIdInputSchema,
   droneListInputSchema,

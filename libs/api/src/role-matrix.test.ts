@@ -61,6 +61,7 @@ const CONTRACT: Record<string, Role> = {
   'tokens.revoke': 'admin',
   'events.watch': 'viewer',
   'events.head': 'viewer',
+  'events.list': 'viewer',
   'audit.list': 'operator',
   'bulk.start': 'operator',
   'bulk.abort': 'operator',

@@ -1,11 +1,24 @@
 import type { EventService } from '@leasehold/api';
 import type { EventView } from '@leasehold/keys-core/keys';
-import type { EventRow, EventStream } from '@leasehold/keys-core/store';
+import {
+  listEvents,
+  type EventRow,
+  type EventStream,
+  type Store,
+} from '@leasehold/keys-core/store';
 
-/** The event stream of this controller, as it travels. */
-export function createEventService(stream: EventStream, datacenter: string): EventService {
+/** The event stream of this controller, and its past, as they travel. */
+export function createEventService(
+  stream: EventStream,
+  store: Pick<Store, 'prisma' | 'datacenter'>,
+): EventService {
+  const { datacenter } = store;
   return {
     head: () => stream.head(),
+    async list(input, limits) {
+      const { items, nextCursor } = await listEvents(store.prisma, input, limits);
+      return { items: items.map((event) => viewOf(event, datacenter)), nextCursor };
+    },
     watch: async (request, signal) => views(await stream.open(request, signal), datacenter),
   };
 }
@@ -14,7 +27,9 @@ async function* views(
   events: AsyncIterable<EventRow>,
   datacenter: string,
 ): AsyncGenerator<EventView, void> {
-  for await (const event of events) {
-    yield { ...event, at: new Date(event.at).toISOString(), datacenter };
-  }
+  for await (const event of events) yield viewOf(event, datacenter);
+}
+
+function viewOf(event: EventRow, datacenter: string): EventView {
+  return { ...event, at: new Date(event.at).toISOString(), datacenter };
 }

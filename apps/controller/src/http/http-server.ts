@@ -1,5 +1,6 @@
 import { LIMITS } from '@leasehold/keys-core';
 import { fastify, type FastifyInstance } from 'fastify';
+import { mountExport, type ExportDeps } from '../export/export-routes.ts';
 import { installErrorReplies } from './error-replies.ts';
 import { mountSignIn, type SignInDeps } from '../sign-in/sign-in-routes.ts';
 import { mountHealth, type HealthRoutesDeps } from './health-routes.ts';
@@ -13,7 +14,7 @@ const REQUEST_MS_MAX = 30_000;
 
 /** The HTTP server of a controller, not yet listening. */
 export async function createHttpServer(
-  deps: TrpcRoutesDeps & HealthRoutesDeps & SignInDeps,
+  deps: TrpcRoutesDeps & HealthRoutesDeps & SignInDeps & ExportDeps,
 ): Promise<FastifyInstance> {
   const server = fastify({
     requestTimeout: REQUEST_MS_MAX,
@@ -25,6 +26,7 @@ export async function createHttpServer(
   installErrorReplies(server, deps.log);
   await mountTrpc(server, deps);
   await mountSignIn(server, deps);
+  mountExport(server, deps);
   mountHealth(server, deps);
   return server;
 }

@@ -80,9 +80,10 @@ export const datacenterSchema = z
 /** A reading of a holder's own clock. */
 export const localTimeMsSchema = z.number().nonnegative();
 /** An instant as the wire has it: ISO-8601 in UTC. */
-export const instantSchema = z.iso.datetime({
-  error: 'must be an ISO-8601 instant in UTC, such as 2030-01-31T12:00:00Z',
-});
+export const instantSchema = z.iso
+  .datetime({ error: 'must be an ISO-8601 instant in UTC, such as 2030-01-31T12:00:00Z' })
+  // The year 0 is one that the database has not.
+  .refine((text) => !text.startsWith('0000'), 'must be an instant after the year 0');
 /** Where the next page of a list begins, as the list answered it. */
 export const cursorSchema = textSchema({ bytesMin: 1, bytesMax: 2_048 });
 /** The name of an environment variable. */

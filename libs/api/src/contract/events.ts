@@ -1,6 +1,14 @@
 import { z } from 'zod';
 import { EVENT_KINDS, FACES } from '@leasehold/keys-core';
-import { nameSchema, namespaceSchema, textSchema } from './common.ts';
+import {
+  cursorSchema,
+  instantSchema,
+  leaseIdSchema,
+  limitSchema,
+  nameSchema,
+  namespaceSchema,
+  textSchema,
+} from './common.ts';
 
 const eventIdSchema = textSchema({ bytesMin: 1, bytesMax: 64 });
 
@@ -15,5 +23,26 @@ export const eventWatchInputSchema = z
     namespace: namespaceSchema.optional(),
     name: nameSchema.optional(),
     kinds: z.array(z.enum(EVENT_KINDS)).max(EVENT_KINDS.length).optional(),
+  })
+  .prefault({});
+
+export const eventListInputSchema = z
+  .strictObject({
+    face: z.enum(FACES).optional(),
+    /** This one and its children. */
+    namespace: namespaceSchema.optional(),
+    name: nameSchema.optional(),
+    kinds: z.array(z.enum(EVENT_KINDS)).max(EVENT_KINDS.length).optional(),
+    leaseId: leaseIdSchema.optional(),
+    /** Only what came after the event with this id. */
+    afterId: eventIdSchema.optional(),
+    /** Inclusive. */
+    from: instantSchema.optional(),
+    /** Exclusive. */
+    to: instantSchema.optional(),
+    /** Newest first unless said. */
+    direction: z.enum(['asc', 'desc']).optional(),
+    cursor: cursorSchema.optional(),
+    limit: limitSchema,
   })
   .prefault({});

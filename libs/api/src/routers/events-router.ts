@@ -1,13 +1,18 @@
 import { tracked, type TrackedEnvelope } from '@trpc/server';
 import type { EventView } from '@leasehold/keys-core/keys';
 import type { CallerConnection } from '../context.ts';
-import { eventWatchInputSchema } from '../contract/events.ts';
+import { eventListInputSchema, eventWatchInputSchema } from '../contract/events.ts';
 import { router, viewerProcedure } from '../trpc.ts';
 
 /** What happened to anything that can be held, in order. */
 export const eventsRouter = router({
   /** Where the stream begins and ends now: who watches from `lastId` misses nothing from here on. */
   head: viewerProcedure.query(({ ctx }) => ctx.services.events.head()),
+
+  /** What happened, page by page. A page may hold fewer than were asked for, even none, and go on. */
+  list: viewerProcedure
+    .input(eventListInputSchema)
+    .query(({ ctx, input }) => ctx.services.events.list(input, ctx.access.namespaces)),
 
   watch: viewerProcedure
     .input(eventWatchInputSchema)

@@ -1,0 +1,79 @@
+import {
+  auditListInputSchema,
+  environmentListInputSchema,
+  eventListInputSchema,
+  keyListInputSchema,
+  leaseListInputSchema,
+} from '@leasehold/api/contract';
+import type { appRouter } from '@leasehold/api';
+import type { z } from 'zod';
+
+/** The API as one caller may use it, without a wire in between. */
+export type ApiCaller = ReturnType<typeof appRouter.createCaller>;
+
+type Item = Readonly<Record<string, unknown>>;
+
+/** One page of a list, and where the next one begins. */
+export interface ExportPage {
+  readonly items: readonly object[];
+  readonly nextCursor: string | null;
+}
+
+/** A list that can be exported: what may be asked of it, how it is read, and its columns as CSV. */
+export interface ExportList {
+  readonly inputSchema: z.ZodType;
+  /** Reads a page as the list's own procedure does: with its checks, its limits and its role. */
+  readonly readPage: (api: ApiCaller, input: Item) => Promise<ExportPage>;
+  /** Names of fields; a dot goes into one. */
+  readonly columns: readonly string[];
+  /** The order that is exported where none is asked for. */
+  readonly defaults?: Item;
+}
+
+const GRANT_COLUMNS = [
+  ...['phase', 'leaseId', 'fencingToken', 'holder'],
+  ...['grantedAt', 'renewedAt', 'expiresAt', 'remainingMs', 'renewable'],
+  ...['ladder.renewAfterMs', 'ladder.softAfterMs', 'ladder.hardAfterMs', 'ladder.ttlMs'],
+  ...['stopsBy', 'endReason', 'releasedAt', 'waiters', 'datacenter', 'asOf'],
+];
+
+const LEASE_COLUMNS = ['namespace', 'name', 'action', ...GRANT_COLUMNS, 'comment', 'metadata'];
+
+/** Each list by its name in the address. */
+export const EXPORT_LISTS: Readonly<Record<string, ExportList>> = {
+  keys: {
+    inputSchema: keyListInputSchema,
+    readPage: (api, input) => api.keys.list(input),
+    columns: [
+      ...['namespace', 'name', 'tag', ...GRANT_COLUMNS],
+      ...['droneId', 'backendId', 'backendStatus'],
+    ],
+  },
+  leases: {
+    inputSchema: leaseListInputSchema,
+    readPage: (api, input) => api.leases.list(input),
+    columns: LEASE_COLUMNS,
+  },
+  environments: {
+    inputSchema: environmentListInputSchema,
+    readPage: (api, input) => api.environments.list(input),
+    columns: LEASE_COLUMNS,
+  },
+  events: {
+    inputSchema: eventListInputSchema,
+    readPage: (api, input) => api.events.list(input),
+    columns: [
+      ...['id', 'at', 'face', 'namespace', 'name', 'leaseId', 'fencingToken', 'kind'],
+      ...['actor', 'reason', 'detail', 'datacenter'],
+    ],
+    defaults: { direction: 'asc' },
+  },
+  audit: {
+    inputSchema: auditListInputSchema,
+    readPage: (api, input) => api.audit.list(input),
+    columns: [
+      ...['id', 'at', 'actor', 'role', 'action', 'resource'],
+      ...['reason', 'source', 'detail'],
+    ],
+  },
+};

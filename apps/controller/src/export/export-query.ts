@@ -1,0 +1,47 @@
+import { LIMITS, LeaseError } from '@leasehold/keys-core';
+import type { ExportList } from './export-lists.ts';
+
+export type ExportFormat = 'json' | 'csv';
+
+/** What an address asks for. */
+export interface ExportRequest {
+  readonly format: ExportFormat;
+  /** The input of the list's procedure, without a cursor. */
+  readonly input: Readonly<Record<string, unknown>>;
+}
+
+/** Texts of an address that stand for something else than a text. */
+const WORDS: Readonly<Record<string, unknown>> = { true: true, false: false };
+const BOOLEANS = ['includeChildren'];
+const LISTS = ['kinds'];
+
+/**
+ * Reads the query of an address: `format`, and the filters of the list. Which page is the export's own
+ * affair, and not to be asked for.
+ * @throws {LeaseError} `request.invalid` for `format`; {ZodError} that names any other field.
+ */
+export function readExportQuery(list: ExportList, query: unknown): ExportRequest {
+  const { format, ...filters } = query as Record<string, string | string[]>;
+  if (format !== undefined && format !== 'json' && format !== 'csv') {
+    throw invalid('format', 'must be "json" or "csv"');
+  }
+  for (const field of ['cursor', 'limit']) {
+    if (field in filters) throw invalid(field, 'is not a filter: an export has no pages');
+  }
+  const wanted = Object.fromEntries(
+    Object.entries(filters).map(([field, text]) => [field, valueOf(field, text)]),
+  );
+  const input = { ...list.defaults, ...wanted, limit: LIMITS.pageSizeMax };
+  // As the procedure will, but before anything is answered, and for every field at once.
+  list.inputSchema.parse(input);
+  return { format: format ?? 'json', input };
+}
+
+function valueOf(field: string, text: string | string[]): unknown {
+  if (LISTS.includes(field)) return Array.isArray(text) ? text : text.split(',');
+  return BOOLEANS.includes(field) && typeof text === 'string' ? (WORDS[text] ?? text) : text;
+}
+
+function invalid(field: string, problem: string): LeaseError {
+  return new LeaseError('request.invalid', `${field}: ${problem}`, { details: { field } });
+}

@@ -1,0 +1,165 @@
+/**
+ * `GET /export/<list>?format=json|csv&…`: a whole list as a file, with the filters and the access of
+ * the list itself. It is read page by page, as fast as the client takes it, and never in memory as a
+ * whole. Rows that are granted, renewed or released meanwhile are shown as they were when their page
+ * was read.
+ *
+ * Once the first bytes are sent there is no status left to say that something failed. Then the
+ * connection is cut off, so that nobody takes half a file for a whole one: a file is whole when the
+ * answer ended by itself.
+ */
+import { Readable } from 'node:stream';
+import { appRouter, describeError, type ApiContext } from '@leasehold/api';
+import { LeaseError } from '@leasehold/keys-core';
+import type { Logger } from '@leasehold/service-kit';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { OpenConnections } from '../access/open-connections.ts';
+import type { RateLimit } from '../http/rate-limit.ts';
+import {
+  countRequest,
+  httpCaller,
+  requestContext,
+  type ContextDeps,
+} from '../http/request-context.ts';
+import { EXPORT_LISTS, type ExportList, type ExportPage } from './export-lists.ts';
+import { readExportQuery, type ExportRequest } from './export-query.ts';
+import { createExportText, type ExportText } from './export-text.ts';
+
+/** Rows of one export. Who wants more asks for parts, such as a namespace or a month. */
+const ROWS_MAX = 1_000_000;
+/** Each holds a page in memory, and keeps asking the database. */
+const EXPORTS_MAX = 8;
+/** For how long a client may take nothing, before its place is another's. */
+const STALL_MS = 60_000;
+const BUFFERED_BYTES_MAX = 64 * 1_024;
+
+export interface ExportDeps extends ContextDeps {
+  readonly connections: OpenConnections;
+  readonly rateLimit: RateLimit;
+  readonly log: Logger;
+  /** {@link ROWS_MAX} unless a test says otherwise. */
+  readonly exportRowsMax?: number | undefined;
+}
+
+/** Mounts the exports of all lists. See the top of this file. */
+export function mountExport(server: FastifyInstance, deps: ExportDeps): void {
+  let openCount = 0;
+  server.get<{ Params: { list: string } }>(
+    '/export/:list',
+    { exposeHeadRoute: false },
+    async (request, reply) => {
+      countRequest(deps, request.raw);
+      const list = EXPORT_LISTS[request.params.list];
+      if (list === undefined) throw new LeaseError('request.not_found');
+      if (openCount >= EXPORTS_MAX) throw new LeaseError('request.rate_limited');
+      openCount += 1;
+      const gone = new AbortController();
+      reply.raw.once('close', () => {
+        openCount -= 1;
+        gone.abort();
+      });
+      const context = await requestContext(deps, request.raw, {
+        isCookieTaken: true,
+        life: httpCaller(request.raw, gone.signal),
+      });
+      return send(deps, { list, name: request.params.list, context, request, reply });
+    },
+  );
+}
+
+interface Exported {
+  readonly list: ExportList;
+  readonly name: string;
+  readonly context: ApiContext;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}
+
+async function send(deps: ExportDeps, exported: Exported): Promise<FastifyReply> {
+  const { list, name, context, request, reply } = exported;
+  // Who may not ask is told that, and not what is wrong with the question.
+  if (context.access === undefined) throw new LeaseError('auth.required');
+  const asked = readExportQuery(list, request.query);
+  const pages = pagesOf(list, asked, context);
+  // Before anything is sent: what is refused is refused with a status.
+  const first = await pages.next();
+  const { format } = asked;
+  const text = createExportText(format, list.columns);
+  const stream = streamOf(deps, textOf(first, pages, text, deps.exportRowsMax ?? ROWS_MAX), {
+    list: name,
+    actor: context.access.name,
+  });
+  reply.raw.once('close', () => stream.destroy());
+  const forget = deps.connections.add(context.access, () => stream.destroy());
+  reply.raw.once('close', forget);
+  const at = (await context.services.now()).slice(0, 19).replaceAll(':', '-');
+  return reply
+    .type(text.contentType)
+    .header('content-disposition', `attachment; filename="leasehold-${name}-${at}Z.${format}"`)
+    .header('cache-control', 'no-store')
+    .header('x-content-type-options', 'nosniff')
+    .send(stream);
+}
+
+async function* pagesOf(
+  list: ExportList,
+  { input }: ExportRequest,
+  context: ApiContext,
+): AsyncGenerator<readonly object[], undefined> {
+  const api = appRouter.createCaller(context);
+  let cursor: string | undefined;
+  do {
+    const page: ExportPage = await list.readPage(api, { ...input, cursor });
+    yield page.items;
+    cursor = page.nextCursor ?? undefined;
+  } while (cursor !== undefined);
+}
+
+async function* textOf(
+  first: IteratorResult<readonly object[], undefined>,
+  pages: AsyncGenerator<readonly object[], undefined>,
+  text: ExportText,
+  rowsMax: number,
+): AsyncGenerator<string, void> {
+  let rowCount = 0;
+  yield text.begin;
+  for (let page = first; page.done !== true; page = await pages.next()) {
+    rowCount += page.value.length;
+    if (rowCount > rowsMax) {
+      throw new LeaseError('request.too_large', `An export has ${String(rowsMax)} rows at most.`);
+    }
+    yield text.page(page.value);
+  }
+  yield text.end;
+}
+
+/** A stream that is read from as it is taken, and that ends when nobody takes anything any more. */
+function streamOf(
+  { log }: ExportDeps,
+  pieces: AsyncGenerator<string, void>,
+  what: { readonly list: string; readonly actor: string },
+): Readable {
+  let stall: NodeJS.Timeout | undefined;
+  async function* watched(): AsyncGenerator<string, void> {
+    for await (const piece of pieces) {
+      stall = setTimeout(() => {
+        stream.destroy(new LeaseError('request.deadline', 'The export was not taken.'));
+      }, STALL_MS);
+      // An empty piece would be taken for nothing, and asked for again.
+      if (piece !== '') yield piece;
+      clearTimeout(stall);
+    }
+  }
+  const stream = Readable.from(watched(), {
+    objectMode: false,
+    highWaterMark: BUFFERED_BYTES_MAX,
+  });
+  stream.on('error', (error) => {
+    const { incidentId, leaseholdCode } = describeError(error);
+    log.warn({ ...what, incidentId, leaseholdCode, err: error }, 'an export was cut off');
+  });
+  stream.once('close', () => {
+    clearTimeout(stall);
+  });
+  return stream;
+}
