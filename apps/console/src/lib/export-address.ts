@@ -13,7 +13,12 @@ export function exportAddress(
   const params = new URLSearchParams({ format });
   for (const [field, value] of Object.entries(input)) {
     if (value === undefined || value === null || NO_FILTERS.includes(field)) continue;
-    params.set(field, Array.isArray(value) ? value.join(',') : String(value));
+    params.set(field, textOf(value));
   }
   return `/export/${list}?${params.toString()}`;
+}
+
+function textOf(value: unknown): string {
+  if (Array.isArray(value)) return value.join(',');
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }

@@ -27,8 +27,6 @@ export function createQueryClient(api: ApiClient, onSignedOut: () => void): Quer
         retry: (count, error) =>
           count < RETRIES_MAX && error instanceof ApiError && error.isRetryable,
         refetchOnWindowFocus: true,
-        // What was seen stays in sight while the next page, or the same once more, is on its way.
-        placeholderData: (previous: unknown) => previous,
       },
       mutations: { retry: false },
     },

@@ -27,7 +27,7 @@ export function useFoundResources(text: string): {
   readonly isSearching: boolean;
 } {
   const input = { prefix: text, limit: FOUND_MAX };
-  const options = { enabled: text !== '', placeholderData: undefined };
+  const options = { enabled: text !== '' };
   const keys = useQuery({ ...query('keys', 'list', input), ...options });
   const leases = useQuery({ ...query('leases', 'list', input), ...options });
   const environments = useQuery({ ...query('environments', 'list', input), ...options });

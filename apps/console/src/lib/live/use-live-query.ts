@@ -1,10 +1,12 @@
 'use client';
 
-import { useQuery, type UseQueryResult } from '@tanstack/react-query';
+import { keepPreviousData, useQuery, type UseQueryResult } from '@tanstack/react-query';
 import { query, type Group, type Inputs, type Outputs, type Procedure } from '../api.ts';
 import type { ApiError } from '../api-error.ts';
 import { useSignal } from '../use-signal.ts';
 import { pause, stream } from './live-state.ts';
+
+const LISTS: ReadonlySet<string> = new Set(['list', 'contention', 'declared']);
 
 /** Without the stream lists are read this often at least. */
 const POLL_MS = 2_000;
@@ -29,5 +31,8 @@ export function useLiveQuery<G extends Group, P extends Procedure<G>>(
     ...query(group, procedure, input),
     enabled,
     refetchInterval: isPaused ? false : intervalMs,
+    // The rows of a list stay in sight, pale, until those of the next page are there. Anything else
+    // is of one thing, and must never be shown for another.
+    ...(LISTS.has(procedure) ? { placeholderData: keepPreviousData } : {}),
   });
 }
