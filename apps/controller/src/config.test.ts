@@ -24,6 +24,12 @@ describe('configuration', () => {
       environmentLeaseMs: 60_000,
       retentionDays: 30,
       logLevel: 'info',
+      signIn: {
+        consoleOrigin: 'http://localhost:4601',
+        authSecret: null,
+        oidc: null,
+        trustedProxies: ['127.0.0.1/32', '::1/128'],
+      },
     });
   });
 
@@ -54,12 +60,41 @@ describe('configuration', () => {
       LEASEHOLD_ENVIRONMENT_LEASE_MS: '999',
       LEASEHOLD_EVENT_RETENTION_DAYS: '0',
       LEASEHOLD_LOG_LEVEL: 'loud',
+      LEASEHOLD_CONSOLE_ORIGIN: 'https://console.example.com/path',
+      LEASEHOLD_AUTH_SECRET: 'hunter2',
+      LEASEHOLD_TRUSTED_PROXIES: '10.0.0.0/8,everybody',
     };
 
     const problems = problemsOf(environment);
 
     expect(problems.map((problem) => problem.split(':')[0])).toEqual(Object.keys(environment));
     expect(problems.join()).not.toContain('hunter2');
+  });
+
+  test('an identity provider is configured as a whole or not at all', () => {
+    const oidc = {
+      LEASEHOLD_OIDC_ISSUER: 'https://id.example.com/',
+      LEASEHOLD_OIDC_CLIENT_ID: 'leasehold',
+      LEASEHOLD_OIDC_CLIENT_SECRET: 'hunter2',
+    };
+
+    expect(readConfig(oidc).signIn.oidc).toEqual({
+      issuer: 'https://id.example.com',
+      clientId: 'leasehold',
+      clientSecret: 'hunter2',
+      name: 'single sign-on',
+    });
+    expect(problemsOf({ LEASEHOLD_OIDC_ISSUER: 'https://id.example.com' })).toEqual([
+      expect.stringMatching(/^LEASEHOLD_OIDC_CLIENT_ID: must be set/u),
+      expect.stringMatching(/^LEASEHOLD_OIDC_CLIENT_SECRET: must be set/u),
+    ]);
+  });
+
+  test('proxies are a list of addresses and networks', () => {
+    const trusted = (text: string): readonly string[] =>
+      readConfig({ LEASEHOLD_TRUSTED_PROXIES: text }).signIn.trustedProxies;
+
+    expect(trusted('10.0.0.0/8, ::1')).toEqual(['10.0.0.0/8', '::1']);
   });
 
   test('a ladder that keeps no promise is refused with each of its problems', () => {

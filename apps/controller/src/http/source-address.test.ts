@@ -1,0 +1,38 @@
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { createSourceAddress, isTrustedProxy } from './source-address.ts';
+
+/** Where a request is from whose peer has this address, and which says it comes from there. */
+function sourceOf(trusted: string[], peer: string, forwardedFor?: string): string | null {
+  const request = new IncomingMessage(new Socket());
+  Object.defineProperty(request.socket, 'remoteAddress', { value: peer });
+  if (forwardedFor !== undefined) request.headers['x-forwarded-for'] = forwardedFor;
+  return createSourceAddress(trusted)(request);
+}
+
+test('whoever connects directly is where they are, whatever they say', () => {
+  expect(sourceOf(['127.0.0.1/32'], '192.0.2.7', '198.51.100.1')).toBe('192.0.2.7');
+  expect(sourceOf([], '127.0.0.1', '198.51.100.1')).toBe('127.0.0.1');
+});
+
+test('a trusted proxy is believed, also where its address is shown as IPv6', () => {
+  const trusted = ['127.0.0.1/32', '::1/128'];
+
+  for (const peer of ['127.0.0.1', '::1', '::ffff:127.0.0.1']) {
+    expect(sourceOf(trusted, peer, '198.51.100.1')).toBe('198.51.100.1');
+    expect(sourceOf(trusted, peer, '2001:db8::1')).toBe('2001:db8::1');
+  }
+});
+
+test('of several the last that no trusted proxy wrote counts: what came before may be made up', () => {
+  const trusted = ['127.0.0.1/32', '10.0.0.0/8'];
+
+  expect(sourceOf(trusted, '127.0.0.1', '1.1.1.1, 198.51.100.1, 10.1.2.3')).toBe('198.51.100.1');
+});
+
+test('networks and addresses may be trusted, and nothing else', () => {
+  const texts = ['10.0.0.0/8', '::1', 'loopback', '10.0.0.0/33', 'example.com', '', '10.0.0'];
+
+  expect(texts.filter(isTrustedProxy)).toEqual(['10.0.0.0/8', '::1']);
+});

@@ -1,0 +1,197 @@
+import { createTestDatabase, waitUntil } from '@leasehold/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  createTestBrowser,
+  joinedPerson,
+  PASSWORD,
+  signedInAdmin,
+  type TestBrowser,
+} from '../testing/test-browser.ts';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+
+/** An event stream that is open; `ended` once the controller has ended it. */
+async function anOpenStream(browser: TestBrowser): Promise<{ readonly ended: () => boolean }> {
+  const stopping = new AbortController();
+  onTestFinished(() => {
+    stopping.abort();
+  });
+  const response = await browser.openStream(stopping.signal);
+  expect(response.status).toBe(200);
+  let isEnded = false;
+  const read = async (): Promise<void> => {
+    const reader = response.body?.getReader();
+    try {
+      while ((await reader?.read())?.done === false);
+    } catch {
+      // Cut off: that is an end too.
+    }
+    isEnded = true;
+  };
+  void read();
+  return { ended: () => isEnded };
+}
+
+/** Two controllers on one database and with one secret, as behind one console. */
+async function twoControllers(): Promise<[TestController, TestController]> {
+  const database = await createTestDatabase();
+  const options = {
+    databaseUrl: database.url,
+    signIn: { authSecret: 'of both controllers: 0123456789abcdef' },
+  };
+  const controllers = [await startTestController(options), await startTestController(options)];
+  onTestFinished(() => database.drop());
+  return controllers as [TestController, TestController];
+}
+
+/** The same browser, at another controller. */
+function moved(browser: TestBrowser, to: TestController): TestBrowser {
+  const other = createTestBrowser(to);
+  for (const [name, value] of browser.cookies) other.cookies.set(name, value);
+  return other;
+}
+
+describe('an open stream ends', () => {
+  test('when its person signs out, and the session is over at once', async () => {
+    const on = await startTestController();
+    const browser = await signedInAdmin(on);
+    const kept = moved(browser, on);
+    const stream = await anOpenStream(browser);
+
+    const answer = await browser.request('/api/auth/sign-out', { method: 'POST' });
+
+    expect(answer.status).toBe(200);
+    expect(browser.cookies.size).toBe(0);
+    expect(await kept.query('session.get')).toBe('auth.required');
+    await waitUntil(stream.ended);
+  });
+
+  test('when their role is another; the next call has the new one', async () => {
+    const on = await startTestController();
+    const admin = await signedInAdmin(on);
+    const person = await joinedPerson(on, admin, { email: 'bob@example.com', role: 'operator' });
+    const stream = await anOpenStream(person);
+    const untouched = await anOpenStream(admin);
+
+    await admin.mutate('people.setRole', { personId: person.personId, role: 'viewer' });
+
+    expect(await person.query('session.get')).toMatchObject({ role: 'viewer' });
+    expect(
+      await person.mutate('keys.revoke', {
+        namespace: ['a'],
+        name: 'k',
+        mode: 'graceful',
+        reason: 'x',
+      }),
+    ).toBe('auth.forbidden');
+    await waitUntil(stream.ended);
+    expect(untouched.ended()).toBe(false);
+  });
+
+  test('when they are disabled, and enabling them brings no session back', async () => {
+    const on = await startTestController();
+    const admin = await signedInAdmin(on);
+    const person = await joinedPerson(on, admin, { email: 'bob@example.com', role: 'viewer' });
+    const stream = await anOpenStream(person);
+
+    await admin.mutate('people.disable', { personId: person.personId });
+
+    expect(await person.query('session.get')).toBe('auth.required');
+    await waitUntil(stream.ended);
+    expect(await createTestBrowser(on).signIn('bob@example.com', PASSWORD)).toMatchObject({
+      status: 401,
+      body: { code: 'INVALID_EMAIL_OR_PASSWORD' },
+    });
+    await admin.mutate('people.enable', { personId: person.personId });
+    expect(await person.query('session.get')).toBe('auth.required');
+    expect(await person.signIn('bob@example.com', PASSWORD)).toMatchObject({ status: 200 });
+  });
+
+  test('when the session has run out', async () => {
+    const on = await startTestController();
+    const browser = await signedInAdmin(on);
+    const stream = await anOpenStream(browser);
+
+    await on.controller.store.prisma.$queryRaw`
+      update person_session set expires_at = clock_timestamp() - interval '1 second'
+      returning id::text`;
+
+    await waitUntil(stream.ended);
+    await waitUntil(async () => (await browser.query('session.get')) === 'auth.required');
+  });
+
+  test('on every controller, whichever was told', async () => {
+    const [first, second] = await twoControllers();
+    const admin = await signedInAdmin(first);
+    const person = await joinedPerson(first, admin, { email: 'bob@example.com', role: 'viewer' });
+    const there = moved(person, second);
+    expect(await there.query('session.get')).toMatchObject({ role: 'viewer' });
+    const stream = await anOpenStream(there);
+
+    await admin.mutate('people.signOutEverywhere', { personId: person.personId });
+
+    await waitUntil(stream.ended);
+    await waitUntil(async () => (await there.query('session.get')) === 'auth.required', {
+      timeoutMs: 1_000,
+    });
+  });
+});
+
+describe('a session', () => {
+  test('that nobody used for a week is over', async () => {
+    const on = await startTestController();
+    const idle = await signedInAdmin(on);
+    expect(await idle.query('session.get')).toMatchObject({ role: 'admin' });
+
+    await on.controller.store.prisma.$queryRaw`
+      update person_session set seen_at = clock_timestamp() - interval '7 days'
+      returning id::text`;
+
+    const answer = await waitUntil(async () => {
+      const session = await idle.query('session.get');
+      return typeof session === 'string' && session;
+    });
+    expect(answer).toBe('auth.required');
+  });
+
+  test('ends with all others of its person, and the audit says so', async () => {
+    const on = await startTestController();
+    const here = await signedInAdmin(on);
+    const there = createTestBrowser(on);
+    await there.signIn('ada@example.com', PASSWORD);
+
+    const answer = await here.request('/api/auth/revoke-sessions', { method: 'POST' });
+
+    expect(answer.status).toBe(200);
+    expect(await there.query('session.get')).toBe('auth.required');
+    await here.signIn('ada@example.com', PASSWORD);
+    expect(await here.query('audit.list', { action: 'people.signOutEverywhere' })).toMatchObject({
+      items: [{ actor: 'ada@example.com', source: '127.0.0.1', detail: { endedCount: 2 } }],
+    });
+  });
+});
+
+describe('a changed password', () => {
+  test('ends every other session, and the old one opens nothing any more', async () => {
+    const on = await startTestController();
+    const here = await signedInAdmin(on);
+    const there = createTestBrowser(on);
+    await there.signIn('ada@example.com', PASSWORD);
+    const change = (body: Record<string, string>): Promise<{ status: number }> =>
+      here.request('/api/auth/change-password', { body });
+
+    const wrong = await change({
+      currentPassword: 'not the password',
+      newPassword: 'a new password',
+    });
+    const short = await change({ currentPassword: PASSWORD, newPassword: 'short' });
+    const right = await change({ currentPassword: PASSWORD, newPassword: 'a new password' });
+
+    expect(wrong).toMatchObject({ status: 400, body: { code: 'INVALID_PASSWORD' } });
+    expect(short).toMatchObject({ status: 400, body: { code: 'request.invalid' } });
+    expect(right.status).toBe(200);
+    expect(await here.query('session.get')).toMatchObject({ actor: 'ada@example.com' });
+    expect(await there.query('session.get')).toBe('auth.required');
+    expect((await there.signIn('ada@example.com', PASSWORD)).status).toBe(401);
+    expect((await there.signIn('ada@example.com', 'a new password')).status).toBe(200);
+  });
+});

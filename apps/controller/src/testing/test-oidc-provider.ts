@@ -1,0 +1,111 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Provider } from 'oidc-provider';
+import { onTestFinished } from 'vitest';
+import type { OidcConfig } from '../sign-in/sign-in-config.ts';
+
+/** Somebody whom the provider knows, by the name that they sign in there with. */
+export interface OidcPerson {
+  readonly email: string;
+  readonly isVerified: boolean;
+}
+
+/** An identity provider that answers, and a browser's way through it. */
+export interface TestOidcProvider {
+  readonly config: OidcConfig;
+  /**
+   * Does what a person does there, from the address that the console was given to the one that the
+   * provider sends back to.
+   */
+  signIn(url: string, login: string): Promise<URL>;
+}
+
+/** Starts one on a free port; it ends with the test. */
+export async function startTestOidcProvider(options: {
+  readonly consoleOrigin: string;
+  readonly people: Readonly<Record<string, OidcPerson>>;
+}): Promise<TestOidcProvider> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    server.close();
+    await once(server, 'close');
+  });
+  const issuer = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+  const [clientId, clientSecret] = ['leasehold', 'a secret of the client'];
+  const provider = new Provider(issuer, {
+    clients: [
+      {
+        client_id: clientId,
+        client_secret: clientSecret,
+        redirect_uris: [`${options.consoleOrigin}/api/auth/callback/oidc`],
+      },
+    ],
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
+    cookies: { keys: ['a key of the test'] },
+    findAccount: (_ctx, sub) => {
+      const person = options.people[sub];
+      if (person === undefined) return undefined;
+      return {
+        accountId: sub,
+        claims: () => ({
+          sub,
+          name: sub,
+          email: person.email,
+          email_verified: person.isVerified,
+        }),
+      };
+    },
+  });
+  const answer = provider.callback();
+  server.on('request', (request, response) => void answer(request, response));
+  return {
+    config: { issuer, clientId, clientSecret, name: 'Test provider' },
+    signIn: (url, login) => walk(new URL(url), { issuer, login }),
+  };
+}
+
+const STEPS_MAX = 20;
+
+/** Follows redirects and fills in forms until the way leads out of the provider. */
+async function walk(
+  start: URL,
+  { issuer, login }: { readonly issuer: string; readonly login: string },
+): Promise<URL> {
+  const cookies = new Map<string, string>();
+  let url = start;
+  let form: URLSearchParams | undefined;
+  for (let step = 0; step < STEPS_MAX; step += 1) {
+    if (url.origin !== issuer) return url;
+    const response = await fetch(url, {
+      redirect: 'manual',
+      headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') },
+      ...(form === undefined ? {} : { method: 'POST', body: form }),
+    });
+    for (const line of response.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/u.exec(line) ?? [];
+      cookies.set(name, value);
+    }
+    const location = response.headers.get('location');
+    const page = await response.text();
+    form = undefined;
+    if (location === null) form = filledIn(page, login);
+    url = new URL(location ?? actionOf(page), url);
+  }
+  throw new Error('the identity provider goes round in circles');
+}
+
+function actionOf(page: string): string {
+  const action = /action="([^"]+)"/u.exec(page)?.[1];
+  if (action === undefined) throw new Error(`there is no form: ${page}`);
+  return action;
+}
+
+/** The form that asks who it is, or the one that asks whether the console may know. */
+function filledIn(page: string, login: string): URLSearchParams {
+  const prompt = /name="prompt" value="(\w+)"/u.exec(page)?.[1] ?? '';
+  return new URLSearchParams({ prompt, login, password: 'any' });
+}
