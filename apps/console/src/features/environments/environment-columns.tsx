@@ -1,0 +1,80 @@
+import type { LeaseItem } from '../leases/lease-item.ts';
+import type { ColumnDef } from '@tanstack/react-table';
+import { Mono } from '~/components/text/mono.tsx';
+import { PhaseBadge } from '~/components/text/phase-badge.tsx';
+import { RelativeTime } from '~/components/text/relative-time.tsx';
+import { Remaining } from '~/components/text/remaining.tsx';
+import { routes } from '~/lib/routes.ts';
+import { HolderCell, NameCell, isTaken } from '../leases/lease-columns.tsx';
+import { endedAt } from './last-use.ts';
+import classes from '../leases/leases.module.css';
+
+/** What is of the past is pale: of a free environment, who had it last and what for. */
+const tone = (environment: LeaseItem): string | undefined =>
+  isTaken(environment) ? undefined : classes['quiet'];
+
+export const ENVIRONMENT_COLUMNS: ColumnDef<LeaseItem>[] = [
+  {
+    id: 'name',
+    header: 'Environment',
+    meta: { sort: 'name' },
+    cell: ({ row: { original: environment } }) => (
+      <NameCell resource={environment} href={routes.environment(environment)} />
+    ),
+  },
+  {
+    id: 'namespace',
+    header: 'Namespace',
+    meta: { from: 'md' },
+    cell: ({ row: { original: environment } }) => (
+      <bdi title={environment.namespace}>{environment.namespace || '–'}</bdi>
+    ),
+  },
+  {
+    id: 'phase',
+    header: 'State',
+    cell: ({ row: { original: environment } }) => <PhaseBadge phase={environment.phase} />,
+  },
+  {
+    id: 'holder',
+    header: 'By whom',
+    meta: { from: 'sm' },
+    cell: ({ row: { original: environment } }) => <HolderCell lease={environment} />,
+  },
+  {
+    id: 'action',
+    header: 'For',
+    cell: ({ row: { original: environment } }) => (
+      <span className={tone(environment)}>
+        <Mono>
+          <bdi>{environment.action ?? '–'}</bdi>
+        </Mono>
+      </span>
+    ),
+  },
+  {
+    id: 'since',
+    header: 'Since',
+    meta: { sort: 'grantedAt', from: 'sm' },
+    cell: ({ row: { original: environment } }) => {
+      const at = isTaken(environment) ? environment.grantedAt : endedAt(environment);
+      return at === null ? '–' : <RelativeTime at={at} asOf={environment.asOf} />;
+    },
+  },
+  {
+    id: 'remaining',
+    header: 'Remaining',
+    meta: { sort: 'expiresAt', from: 'md' },
+    cell: ({ row: { original: environment } }) => <Remaining {...environment} />,
+  },
+  {
+    id: 'comment',
+    header: 'Comment',
+    meta: { from: 'lg' },
+    cell: ({ row: { original: environment } }) => (
+      <bdi title={environment.comment ?? ''} className={tone(environment)}>
+        {environment.comment ?? '–'}
+      </bdi>
+    ),
+  },
+];

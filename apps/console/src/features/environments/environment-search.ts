@@ -1,0 +1,14 @@
+import type { Inputs } from '~/lib/api.ts';
+import type { ListState } from '~/lib/use-list-state.ts';
+import { leaseListInput, type LeaseSort } from '../leases/lease-search.ts';
+
+/** What the search of environments knows beside names. */
+export const ENVIRONMENT_FIELDS = ['holder', 'phase', 'action', 'namespace'] as const;
+
+/** What is asked of `environments.list` for what the address says. */
+export function environmentListInput(
+  state: Pick<ListState<LeaseSort>, 'search' | 'sort' | 'direction' | 'after'>,
+): NonNullable<Inputs['environments']['list']> {
+  const { action } = state.search.fields;
+  return { ...leaseListInput(state), ...(action === undefined ? {} : { action }) };
+}

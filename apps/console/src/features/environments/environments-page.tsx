@@ -1,0 +1,59 @@
+'use client';
+
+import type { LeaseItem } from '../leases/lease-item.ts';
+import { Code } from '@mantine/core';
+import { PageHeader } from '~/components/page-header.tsx';
+import { SearchBox } from '~/components/search-box.tsx';
+import { EmptyState } from '~/components/states/empty-state.tsx';
+import { DataTable } from '~/components/table/data-table.tsx';
+import { useSelection } from '~/components/table/use-selection.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { useListState } from '~/lib/use-list-state.ts';
+import { LEASE_SORTS } from '../leases/lease-search.ts';
+import { ENVIRONMENT_COLUMNS } from './environment-columns.tsx';
+import { ENVIRONMENT_FIELDS, environmentListInput } from './environment-search.ts';
+import classes from '../leases/leases.module.css';
+
+/** Every environment: free or held, by whom, for which action, since when. */
+export function EnvironmentsPage() {
+  const state = useListState({ fields: ENVIRONMENT_FIELDS, sorts: LEASE_SORTS });
+  const selection = useSelection<LeaseItem>();
+  const input = environmentListInput(state);
+  const read = useLiveQuery('environments', 'list', input);
+  return (
+    <>
+      <PageHeader title="Environments" />
+      <div className={classes['panel']}>
+        <div className={classes['bar']}>
+          <SearchBox
+            label="Search environments"
+            placeholder="Name, or holder: phase: action: namespace:"
+            value={state.q}
+            problems={state.search.problems}
+            onChange={state.setQ}
+          />
+        </div>
+        <DataTable
+          label="environments"
+          columns={ENVIRONMENT_COLUMNS}
+          read={read}
+          rowId={(environment) => environment.leaseId}
+          rowName={(environment) => environment.name}
+          state={state}
+          identity={JSON.stringify(input)}
+          selection={selection}
+          empty={<NoEnvironments />}
+        />
+      </div>
+    </>
+  );
+}
+
+function NoEnvironments() {
+  return (
+    <EmptyState title="No environments">
+      An environment appears when somebody first asks for it: <Code>withEnvironmentLease(…)</Code>{' '}
+      of <Code>@leasehold/client</Code>.
+    </EmptyState>
+  );
+}

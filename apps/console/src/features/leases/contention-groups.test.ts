@@ -1,0 +1,30 @@
+import type { ContentionView } from '@leasehold/keys-core/leases';
+import { expect, test } from 'vitest';
+import { linesOf } from './contention-groups.ts';
+
+const waiting = (name: string, waiter: string, place: number): ContentionView => ({
+  face: 'lease',
+  namespace: 'n',
+  name,
+  waiter,
+  since: '2026-11-21T12:00:00.000Z',
+  waitedMs: 1,
+  place,
+  holder: `${name}-holder`,
+  heldSince: null,
+  remainingMs: 1,
+});
+
+test('waiters stand in the line of their resource; the longest wait comes first', () => {
+  const lines = linesOf([waiting('b', 'w1', 1), waiting('a', 'w2', 1), waiting('b', 'w3', 2)]);
+
+  expect(lines.map(({ name, waiters }) => [name, waiters.map(({ waiter }) => waiter)])).toEqual([
+    ['b', ['w1', 'w3']],
+    ['a', ['w2']],
+  ]);
+  expect(lines[0]).toMatchObject({ holder: 'b-holder', before: 0 });
+});
+
+test('a line that began on the page before says how many stand before it', () => {
+  expect(linesOf([waiting('b', 'w', 201)])).toMatchObject([{ before: 200 }]);
+});

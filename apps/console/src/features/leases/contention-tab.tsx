@@ -1,0 +1,104 @@
+'use client';
+
+import { Button } from '@mantine/core';
+import { useState } from 'react';
+import { SearchBox } from '~/components/search-box.tsx';
+import { EmptyState } from '~/components/states/empty-state.tsx';
+import { ErrorState } from '~/components/states/error-state.tsx';
+import { StaleNotice } from '~/components/states/stale-notice.tsx';
+import { UnreachableNotice } from '~/components/states/unreachable-notice.tsx';
+import { TableFooter } from '~/components/table/table-footer.tsx';
+import { useHeldRows } from '~/components/table/use-held-rows.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { useListState, type ListState } from '~/lib/use-list-state.ts';
+import { counted } from '~/lib/format.ts';
+import { linesOf, type Line } from './contention-groups.ts';
+import { ContentionTable } from './contention-table.tsx';
+import classes from './leases.module.css';
+
+const PAGE_ROWS = 200;
+/** Waiters come and go without events. */
+const EVERY_MS = 1_500;
+
+/** Who waits for whom, whoever has waited longest first. */
+export function ContentionTab() {
+  const state = useListState({ fields: ['namespace'], sorts: ['since'] });
+  const { fields, name, prefix } = state.search;
+  const namespace = (fields['namespace'] ?? name ?? prefix ?? '').replace(/\.+$/u, '');
+  return (
+    <>
+      <div className={classes['bar']}>
+        <SearchBox
+          label="Search by namespace"
+          placeholder="Namespace, children included"
+          value={state.q}
+          problems={state.search.problems}
+          onChange={state.setQ}
+        />
+      </div>
+      <Lines namespace={namespace} state={state} />
+    </>
+  );
+}
+
+function Lines({
+  namespace,
+  state,
+}: {
+  readonly namespace: string;
+  readonly state: ListState<'since'>;
+}) {
+  const input = {
+    limit: PAGE_ROWS,
+    ...(namespace === '' ? {} : { namespace }),
+    ...(state.after === null ? {} : { cursor: state.after }),
+  };
+  const identity = JSON.stringify(input);
+  const read = useLiveQuery('leases', 'contention', input, { everyMs: EVERY_MS });
+  const [isTouched, setTouched] = useState(false);
+  const newest = linesOf(read.data?.items ?? []);
+  const held = useHeldRows<Line>(newest, { identity, isHeld: isTouched, rowId: ({ id }) => id });
+  const table = {
+    lines: held.rows,
+    asOf: read.data?.asOf,
+    isLoading: read.data === undefined,
+    onTouched: setTouched,
+  };
+  if (read.data === undefined && read.isError) {
+    return <ErrorState error={read.error} what="who waits" onRetry={() => void read.refetch()} />;
+  }
+  return (
+    <>
+      <StaleNotice read={read} />
+      <UnreachableNotice unreachable={read.data?.unreachable} />
+      <Changes count={held.changeCount} onShow={held.showAll} />
+      <ContentionTable {...table} empty={<NobodyWaits namespace={namespace} />} />
+      <TableFooter
+        read={read}
+        label="who waits"
+        state={state}
+        identity={identity}
+        rowCount={read.data?.items.length ?? 0}
+      />
+    </>
+  );
+}
+
+function Changes({ count, onShow }: { readonly count: number; readonly onShow: () => void }) {
+  if (count === 0) return null;
+  return (
+    <Button variant="light" size="compact-xs" className={classes['changes'] ?? ''} onClick={onShow}>
+      {counted(count, 'change')}: show
+    </Button>
+  );
+}
+
+function NobodyWaits({ namespace }: { readonly namespace: string }) {
+  return (
+    <EmptyState title="Nobody waits">
+      {namespace === ''
+        ? 'Every service that asked for a lease has it, or was refused at once.'
+        : `Nobody waits for a lease in ${namespace} or below it.`}
+    </EmptyState>
+  );
+}

@@ -1,0 +1,103 @@
+'use client';
+
+import type { LeaseDeclaration } from '@leasehold/keys-core/leases';
+import { Code } from '@mantine/core';
+import type { ColumnDef } from '@tanstack/react-table';
+import { parseAsString, useQueryState } from 'nuqs';
+import Link from 'next/link';
+import { EmptyState } from '~/components/states/empty-state.tsx';
+import { DataTable } from '~/components/table/data-table.tsx';
+import { RelativeTime } from '~/components/text/relative-time.tsx';
+import { count, duration } from '~/lib/format.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { routes } from '~/lib/routes.ts';
+import { fieldSearch } from './lease-search.ts';
+import classes from './leases.module.css';
+
+const PAGE_ROWS = 100;
+
+/** The kinds of leases that services have declared, with what of each is held and waited for now. */
+export function DeclaredTab() {
+  const [after, setAfter] = useQueryState('after', parseAsString.withOptions({ history: 'push' }));
+  const input = { limit: PAGE_ROWS, ...(after === null ? {} : { cursor: after }) };
+  const read = useLiveQuery('leases', 'declared', input);
+  return (
+    <DataTable
+      label="declared leases"
+      columns={COLUMNS}
+      read={read}
+      rowId={({ namespace }) => namespace}
+      rowName={({ namespace }) => namespace}
+      state={{ after, setAfter: (next) => void setAfter(next) }}
+      identity={JSON.stringify(input)}
+      empty={
+        <EmptyState title="Nothing is declared">
+          Services say which leases they use as they start: <Code>leases.declare(…)</Code> of{' '}
+          <Code>@leasehold/client</Code>.
+        </EmptyState>
+      }
+    />
+  );
+}
+
+const COLUMNS: ColumnDef<LeaseDeclaration>[] = [
+  {
+    id: 'namespace',
+    header: 'Namespace',
+    cell: ({ row: { original: one } }) => (
+      <>
+        <Link
+          href={routes.leases({ q: fieldSearch('namespace', one.namespace) })}
+          title={one.namespace}
+        >
+          <bdi>{one.namespace || 'the root'}</bdi>
+        </Link>
+        <bdi className={classes['under']}>{one.declaredBy}</bdi>
+      </>
+    ),
+  },
+  {
+    id: 'service',
+    header: 'Service',
+    meta: { from: 'md' },
+    cell: ({ row: { original: one } }) => <bdi title={one.declaredBy}>{one.declaredBy}</bdi>,
+  },
+  {
+    id: 'description',
+    header: 'Description',
+    meta: { from: 'md' },
+    cell: ({ row: { original: one } }) => (
+      <bdi title={one.description ?? ''}>{one.description ?? '–'}</bdi>
+    ),
+  },
+  {
+    id: 'ttl',
+    header: 'TTL',
+    meta: { align: 'end', from: 'sm' },
+    cell: ({ row: { original: one } }) => duration(one.ttlMs),
+  },
+  {
+    id: 'held',
+    header: 'Held',
+    meta: { align: 'end' },
+    cell: ({ row: { original: one } }) => (
+      <span className={one.held > 0 ? undefined : classes['quiet']}>{count(one.held)}</span>
+    ),
+  },
+  {
+    id: 'waiting',
+    header: 'Waiting',
+    meta: { align: 'end' },
+    cell: ({ row: { original: one } }) => (
+      <span className={one.waiting > 0 ? classes['waiting'] : classes['quiet']}>
+        {count(one.waiting)}
+      </span>
+    ),
+  },
+  {
+    id: 'declaredAt',
+    header: 'Declared',
+    meta: { from: 'lg' },
+    cell: ({ row: { original: one } }) => <RelativeTime at={one.declaredAt} />,
+  },
+];

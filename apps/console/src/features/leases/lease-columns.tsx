@@ -1,0 +1,119 @@
+import type { LeaseItem } from './lease-item.ts';
+import type { ColumnDef } from '@tanstack/react-table';
+import Link from 'next/link';
+import { Mono } from '~/components/text/mono.tsx';
+import { PhaseBadge } from '~/components/text/phase-badge.tsx';
+import { RelativeTime } from '~/components/text/relative-time.tsx';
+import { Remaining } from '~/components/text/remaining.tsx';
+import { count, fullName } from '~/lib/format.ts';
+import { routes } from '~/lib/routes.ts';
+import classes from './leases.module.css';
+
+/** Whether somebody holds it: what a row says of its holder is of the past otherwise. */
+export function isTaken({ phase }: Pick<LeaseItem, 'phase'>): boolean {
+  return phase === 'held' || phase === 'expiring';
+}
+
+/** A name as it is, in its own direction; where there is no column of namespaces, with its own. */
+export function NameCell({
+  resource,
+  href,
+}: {
+  readonly resource: { readonly namespace: string; readonly name: string };
+  readonly href: string;
+}) {
+  return (
+    <>
+      <Link href={href} title={fullName(resource)}>
+        <bdi>{resource.name}</bdi>
+      </Link>
+      {resource.namespace === '' ? null : (
+        <bdi className={classes['under']}>{resource.namespace}</bdi>
+      )}
+    </>
+  );
+}
+
+/** Who holds it; of what is free, who had it last, and said so. */
+export function HolderCell({ lease }: { readonly lease: LeaseItem }) {
+  if (isTaken(lease)) {
+    return (
+      <Mono title={lease.holder}>
+        <bdi>{lease.holder}</bdi>
+      </Mono>
+    );
+  }
+  return (
+    <span className={classes['quiet']} title={`Last held by ${lease.holder}`}>
+      last <bdi className="mono">{lease.holder}</bdi>
+    </span>
+  );
+}
+
+export const LEASE_COLUMNS: ColumnDef<LeaseItem>[] = [
+  {
+    id: 'name',
+    header: 'Lease',
+    meta: { sort: 'name' },
+    cell: ({ row: { original: lease } }) => (
+      <NameCell resource={lease} href={routes.lease(lease)} />
+    ),
+  },
+  {
+    id: 'namespace',
+    header: 'Namespace',
+    meta: { from: 'md' },
+    cell: ({ row: { original: lease } }) => (
+      <bdi title={lease.namespace}>{lease.namespace || '–'}</bdi>
+    ),
+  },
+  {
+    id: 'phase',
+    header: 'Phase',
+    cell: ({ row: { original: lease } }) => <PhaseBadge phase={lease.phase} />,
+  },
+  {
+    id: 'holder',
+    header: 'Holder',
+    meta: { from: 'sm' },
+    cell: ({ row: { original: lease } }) => <HolderCell lease={lease} />,
+  },
+  {
+    id: 'comment',
+    header: 'Comment',
+    meta: { from: 'lg' },
+    cell: ({ row: { original: lease } }) => (
+      <bdi title={lease.comment ?? ''} className={isTaken(lease) ? undefined : classes['quiet']}>
+        {lease.comment ?? '–'}
+      </bdi>
+    ),
+  },
+  {
+    id: 'remaining',
+    header: 'Remaining',
+    meta: { sort: 'expiresAt' },
+    cell: ({ row: { original: lease } }) => <Remaining {...lease} />,
+  },
+  {
+    id: 'waiters',
+    header: 'Waiting',
+    meta: { from: 'sm', align: 'end' },
+    cell: ({ row: { original: lease } }) => (
+      <span className={lease.waiters > 0 ? classes['waiting'] : classes['quiet']}>
+        {count(lease.waiters)}
+      </span>
+    ),
+  },
+  {
+    id: 'token',
+    header: 'Token',
+    meta: { from: 'lg', align: 'end' },
+    cell: ({ row: { original: lease } }) => <Mono>{lease.fencingToken}</Mono>,
+  },
+  {
+    id: 'grantedAt',
+    header: 'Granted',
+    meta: { sort: 'grantedAt', from: 'md' },
+    cell: ({ row: { original: lease } }) => <RelativeTime at={lease.grantedAt} asOf={lease.asOf} />,
+  },
+];

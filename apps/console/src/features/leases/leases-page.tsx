@@ -1,0 +1,55 @@
+'use client';
+
+import { Tabs } from '@mantine/core';
+import { PageHeader } from '~/components/page-header.tsx';
+import { ContentionTab } from './contention-tab.tsx';
+import { DeclaredTab } from './declared-tab.tsx';
+import { LeaseList } from './lease-list.tsx';
+import { TreeTab } from './tree-tab.tsx';
+import { LEASE_TABS, useLeasesTab, type LeasesTab } from './use-leases-tab.ts';
+import classes from './leases.module.css';
+
+const LABELS: Record<LeasesTab, string> = {
+  list: 'List',
+  tree: 'Namespaces',
+  contention: 'Contention',
+  declared: 'Declared',
+};
+
+/** The leases of services: one by one, by namespace, by who waits for whom, by who declared them. */
+export function LeasesPage() {
+  const { tab, setTab } = useLeasesTab();
+  return (
+    <>
+      <PageHeader title="Leases" />
+      <Tabs
+        value={tab}
+        keepMounted={false}
+        onChange={(next) => {
+          const known = LEASE_TABS.find((one) => one === next);
+          if (known !== undefined) setTab(known);
+        }}
+      >
+        <Tabs.List aria-label="Views of leases">
+          {LEASE_TABS.map((one) => (
+            <Tabs.Tab key={one} value={one}>
+              {LABELS[one]}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        <Tabs.Panel value="list" className={classes['panel'] ?? ''}>
+          <LeaseList />
+        </Tabs.Panel>
+        <Tabs.Panel value="tree" className={classes['panel'] ?? ''}>
+          <TreeTab />
+        </Tabs.Panel>
+        <Tabs.Panel value="contention" className={classes['panel'] ?? ''}>
+          <ContentionTab />
+        </Tabs.Panel>
+        <Tabs.Panel value="declared" className={classes['panel'] ?? ''}>
+          <DeclaredTab />
+        </Tabs.Panel>
+      </Tabs>
+    </>
+  );
+}

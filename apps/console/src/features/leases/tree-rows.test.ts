@@ -1,0 +1,92 @@
+import type { LeaseTreeNode } from '@leasehold/keys-core/leases';
+import { describe, expect, test } from 'vitest';
+import { matching, rowsOf, stepOf, treeOf, type TreeRow } from './tree-rows.ts';
+
+const nodes = (...names: string[]): LeaseTreeNode[] =>
+  names.map((namespace) => ({ namespace, held: 1, expiring: 0, expired: 0, free: 0, waiters: 0 }));
+
+// In the order of bytes, as the database answers: "-" comes before ".".
+const SOME = nodes('', 'a', 'a-b', 'a-b.c', 'a.b', 'a.b.c', 'z');
+const CLOSED = { toggled: new Set<string>(), isAllOpen: false };
+const rowsOfSome = (toggled: string[] = []): TreeRow[] =>
+  rowsOf(treeOf(SOME), SOME.length, { toggled: new Set(toggled), isAllOpen: false });
+const names = (rows: readonly TreeRow[]): string[] => rows.map(({ node }) => node.namespace);
+
+describe('the tree of namespaces', () => {
+  test('puts each namespace below its parent, whatever comes between them in the order', () => {
+    const [root] = treeOf(SOME);
+
+    expect(root?.children.map(({ label }) => label)).toEqual(['a', 'a-b', 'z']);
+    expect(root?.children[0]?.children[0]).toMatchObject({ namespace: 'a.b', label: 'b' });
+    expect(root?.children[1]?.children[0]).toMatchObject({ namespace: 'a-b.c', label: 'c' });
+  });
+
+  test('begins with the namespace that was asked for, under its whole name', () => {
+    expect(treeOf(nodes('a.b', 'a.b.c'))).toMatchObject([
+      { label: 'a.b', children: [{ label: 'c' }] },
+    ]);
+  });
+
+  test('of a caller who may see parts alone, each part is a root', () => {
+    expect(treeOf(nodes('a.b', 'z')).map(({ label }) => label)).toEqual(['a.b', 'z']);
+  });
+
+  test('a few are all open; of many only the first level, until somebody opens more', () => {
+    const many = nodes('', ...Array.from({ length: 50 }, (_, n) => `n${String(n + 10)}`), 'n59.x');
+
+    expect(names(rowsOfSome())).toEqual(['', 'a', 'a.b', 'a.b.c', 'a-b', 'a-b.c', 'z']);
+    expect(names(rowsOf(treeOf(many), many.length, CLOSED))).not.toContain('n59.x');
+    expect(rowsOf(treeOf(many), many.length, CLOSED)).toHaveLength(51);
+  });
+
+  test('what somebody closed is closed, and says its place among its siblings', () => {
+    const rows = rowsOfSome(['a']);
+
+    expect(names(rows)).toEqual(['', 'a', 'a-b', 'a-b.c', 'z']);
+    expect(rows[1]).toMatchObject({ level: 2, place: 1, siblingCount: 3, isOpen: false });
+  });
+
+  test('a search keeps what holds the text and the way to it', () => {
+    const found = matching(SOME, 'A.B').map(({ namespace }) => namespace);
+
+    expect(found).toEqual(['', 'a', 'a.b', 'a.b.c']);
+    expect(matching(SOME, 'nothing')).toEqual([]);
+  });
+
+  test('ten thousand namespaces are laid out at once', () => {
+    const many = nodes(
+      '',
+      ...Array.from({ length: 10_000 }, (_, n) => `n${String(n).padStart(5, '0')}`),
+    );
+
+    expect(rowsOf(treeOf(many), many.length, CLOSED)).toHaveLength(10_001);
+  });
+});
+
+describe('a step in the tree', () => {
+  const rows = rowsOfSome();
+  const at = (name: string): number => names(rows).indexOf(name);
+
+  test('goes up and down the rows in sight, and stays at the ends', () => {
+    expect(stepOf(rows, 0, 'ArrowUp')).toEqual({ to: 0 });
+    expect(stepOf(rows, 0, 'ArrowDown')).toEqual({ to: 1 });
+    expect(stepOf(rows, rows.length - 1, 'ArrowDown')).toEqual({ to: rows.length - 1 });
+    expect(stepOf(rows, 3, 'Home')).toEqual({ to: 0 });
+    expect(stepOf(rows, 3, 'End')).toEqual({ to: rows.length - 1 });
+  });
+
+  test('to the right opens, then goes in; to the left closes, then goes out', () => {
+    const closed = rowsOfSome(['a']);
+
+    expect(stepOf(closed, 1, 'ArrowRight')).toEqual({ toggle: 'a' });
+    expect(stepOf(rows, at('a'), 'ArrowRight')).toEqual({ to: at('a.b') });
+    expect(stepOf(rows, at('z'), 'ArrowRight')).toBeNull();
+    expect(stepOf(rows, at('a'), 'ArrowLeft')).toEqual({ toggle: 'a' });
+    expect(stepOf(rows, at('a.b.c'), 'ArrowLeft')).toEqual({ to: at('a.b') });
+  });
+
+  test('other keys are not the tree’s', () => {
+    expect(stepOf(rows, 0, 'j')).toBeNull();
+    expect(stepOf(rows, 99, 'ArrowDown')).toBeNull();
+  });
+});

@@ -1,0 +1,107 @@
+'use client';
+
+import { Anchor, Button } from '@mantine/core';
+import { parseAsString, useQueryStates } from 'nuqs';
+import { SearchBox } from '~/components/search-box.tsx';
+import { DataAge } from '~/components/states/data-age.tsx';
+import { EmptyState } from '~/components/states/empty-state.tsx';
+import { ErrorState } from '~/components/states/error-state.tsx';
+import { Notice } from '~/components/states/notice.tsx';
+import { StaleNotice } from '~/components/states/stale-notice.tsx';
+import type { Outputs } from '~/lib/api.ts';
+import { count, counted } from '~/lib/format.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { matching } from './tree-rows.ts';
+import { LoadingTree, NamespaceTree } from './namespace-tree.tsx';
+import classes from './leases.module.css';
+
+/** The namespaces with what lies in each and below it. */
+export function TreeTab() {
+  const [{ q, within }, setState] = useQueryStates(
+    { q: parseAsString.withDefault(''), within: parseAsString.withDefault('') },
+    { history: 'push' },
+  );
+  const setQ = (next: string): void => void setState({ q: next === '' ? null : next });
+  const setWithin = (next: string): void =>
+    void setState({ within: next === '' ? null : next, q: null });
+  const read = useLiveQuery('leases', 'tree', within === '' ? {} : { namespace: within });
+  return (
+    <>
+      <div className={classes['bar']}>
+        <SearchBox
+          label="Find a namespace"
+          placeholder="A part of its name"
+          value={q}
+          onChange={setQ}
+        />
+        {within === '' ? null : (
+          <Button
+            variant="default"
+            onClick={() => {
+              setWithin('');
+            }}
+          >
+            Show all namespaces
+          </Button>
+        )}
+      </div>
+      {read.data === undefined && read.isError ? (
+        <ErrorState error={read.error} what="the namespaces" onRetry={() => void read.refetch()} />
+      ) : (
+        <>
+          <StaleNotice read={read} />
+          <Tree tree={read.data} q={q} onWithin={setWithin} />
+          <DataAge read={read} asOf={read.data?.asOf} />
+        </>
+      )}
+    </>
+  );
+}
+
+function Tree({
+  tree,
+  q,
+  onWithin,
+}: {
+  readonly tree: Outputs['leases']['tree'] | undefined;
+  readonly q: string;
+  readonly onWithin: (namespace: string) => void;
+}) {
+  if (tree === undefined) return <LoadingTree />;
+  const items = q === '' ? tree.items : matching(tree.items, q);
+  return (
+    <>
+      {tree.isComplete ? null : (
+        <Notice
+          tone="warn"
+          action={
+            q === '' ? undefined : (
+              <Anchor
+                component="button"
+                type="button"
+                size="sm"
+                onClick={() => {
+                  onWithin(q);
+                }}
+              >
+                Read what lies in {q}
+              </Anchor>
+            )
+          }
+        >
+          There are more namespaces than one tree shows: these are the first{' '}
+          {count(tree.items.length)}. For a part of the others, type its whole name above.
+        </Notice>
+      )}
+      {items.length > 0 ? (
+        <NamespaceTree items={items} isAllOpen={q !== ''} />
+      ) : (
+        <EmptyState title={q === '' ? 'No namespaces' : 'No namespace has that in its name'}>
+          {q === ''
+            ? 'Namespaces appear with the first lease in them.'
+            : `${counted(tree.items.length, 'namespace')} were looked through.`}
+        </EmptyState>
+      )}
+    </>
+  );
+}

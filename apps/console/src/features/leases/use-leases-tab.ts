@@ -1,0 +1,32 @@
+'use client';
+
+import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
+
+export const LEASE_TABS = ['list', 'tree', 'contention', 'declared'] as const;
+export type LeasesTab = (typeof LEASE_TABS)[number];
+
+/** Which view of the leases is shown; what another one was filtered and sorted by is left behind. */
+export function useLeasesTab(): {
+  readonly tab: LeasesTab;
+  readonly setTab: (tab: LeasesTab) => void;
+  /** The list of what a search finds. */
+  readonly showList: (q: string) => void;
+} {
+  const [{ tab }, setState] = useQueryStates(
+    {
+      tab: parseAsStringLiteral(LEASE_TABS).withDefault('list'),
+      q: parseAsString,
+      sort: parseAsString,
+      dir: parseAsString,
+      after: parseAsString,
+      within: parseAsString,
+    },
+    { history: 'push' },
+  );
+  const leave = { q: null, sort: null, dir: null, after: null, within: null };
+  return {
+    tab,
+    setTab: (next) => void setState({ ...leave, tab: next }),
+    showList: (q) => void setState({ ...leave, tab: 'list', q: q === '' ? null : q }),
+  };
+}

@@ -1,0 +1,17 @@
+'use client';
+
+import { Tooltip } from '@mantine/core';
+import { absolute, duration } from '~/lib/format.ts';
+import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+
+/** How long something has lasted since then, once a second; since when exactly, on hover and focus. */
+export function Waited({ since, asOf }: { readonly since: string; readonly asOf: string }) {
+  const nowMs = useDatabaseNow() ?? Date.parse(asOf);
+  return (
+    <Tooltip label={<span className="mono">since {absolute(since)}</span>}>
+      <time dateTime={since} tabIndex={0}>
+        {duration(nowMs - Date.parse(since))}
+      </time>
+    </Tooltip>
+  );
+}
