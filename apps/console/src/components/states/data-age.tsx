@@ -18,12 +18,19 @@ export function DataAge({
   readonly asOf: string | undefined;
 }) {
   const { ageMs, isStale } = useFreshness(read);
-  if (asOf === undefined) return null;
+  if (read.dataUpdatedAt === 0) return null;
+  const age = (
+    <span
+      className={classes['age']}
+      data-stale={isStale || undefined}
+      {...(asOf === undefined ? {} : { tabIndex: 0 })}
+    >
+      {isStale ? 'stale: ' : ''}as of {ago(ageMs)}
+    </span>
+  );
+  // Lists whose answer does not carry the database's time have an age all the same.
+  if (asOf === undefined) return age;
   return (
-    <Tooltip label={<span className="mono">database time {absolute(asOf)}</span>}>
-      <span className={classes['age']} data-stale={isStale || undefined} tabIndex={0}>
-        {isStale ? 'stale: ' : ''}as of {ago(ageMs)}
-      </span>
-    </Tooltip>
+    <Tooltip label={<span className="mono">database time {absolute(asOf)}</span>}>{age}</Tooltip>
   );
 }

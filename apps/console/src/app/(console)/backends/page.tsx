@@ -1,0 +1,8 @@
+import type { Metadata } from 'next';
+import { BackendsPage } from '~/features/backends/backends-page.tsx';
+
+export const metadata: Metadata = { title: 'Backends' };
+
+export default function Page() {
+  return <BackendsPage />;
+}

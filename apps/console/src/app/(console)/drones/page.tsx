@@ -1,0 +1,8 @@
+import type { Metadata } from 'next';
+import { DronesPage } from '~/features/drones/drones-page.tsx';
+
+export const metadata: Metadata = { title: 'Drones' };
+
+export default function Page() {
+  return <DronesPage />;
+}

@@ -1,0 +1,78 @@
+'use client';
+
+import type { ColumnDef } from '@tanstack/react-table';
+import Link from 'next/link';
+import { Mono } from '~/components/text/mono.tsx';
+import { BACKEND_LOOKS, LookBadge } from '~/components/text/phase-badge.tsx';
+import { RelativeTime } from '~/components/text/relative-time.tsx';
+import { routes } from '~/lib/routes.ts';
+import { endOf } from './backend-end.ts';
+import type { Backend } from './backend-texts.ts';
+
+/** `isOfDrone`: on the page of a drone, which need not be said once more. */
+export function backendColumns({ isOfDrone = false } = {}): ColumnDef<Backend>[] {
+  return [
+    {
+      id: 'backend',
+      header: 'Backend',
+      cell: ({ row: { original: backend } }) => (
+        <Link href={routes.backend(backend.backendId)}>
+          <Mono>{backend.backendId}</Mono>
+        </Link>
+      ),
+    },
+    {
+      id: 'status',
+      header: 'Status',
+      cell: ({ row: { original: backend } }) => <LookBadge look={BACKEND_LOOKS[backend.status]} />,
+    },
+    {
+      id: 'key',
+      header: 'Key',
+      meta: { from: 'sm' },
+      cell: ({ row: { original: backend } }) => (
+        <Link href={routes.key(backend.key)}>{backend.key.name}</Link>
+      ),
+    },
+    {
+      id: 'namespace',
+      header: 'Namespace',
+      meta: { from: 'lg' },
+      cell: ({ row }) => row.original.key.namespace,
+    },
+    {
+      id: 'program',
+      header: 'Program',
+      meta: { from: 'md' },
+      cell: ({ row }) => row.original.program,
+    },
+    ...(isOfDrone ? [] : [DRONE]),
+    {
+      id: 'token',
+      header: 'Token',
+      meta: { from: 'lg', align: 'end' },
+      cell: ({ row }) => <Mono>{row.original.fencingToken}</Mono>,
+    },
+    {
+      id: 'end',
+      header: 'Ended because',
+      meta: { from: 'md' },
+      cell: ({ row }) => endOf(row.original) ?? '–',
+    },
+    {
+      id: 'createdAt',
+      header: 'Started',
+      meta: { from: 'sm' },
+      cell: ({ row }) => <RelativeTime at={row.original.createdAt} />,
+    },
+  ];
+}
+
+const DRONE: ColumnDef<Backend> = {
+  id: 'drone',
+  header: 'Drone',
+  meta: { from: 'md' },
+  cell: ({ row: { original: backend } }) => (
+    <Link href={routes.drone(backend.droneId)}>{backend.droneId}</Link>
+  ),
+};

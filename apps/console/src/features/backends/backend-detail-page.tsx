@@ -1,0 +1,182 @@
+'use client';
+
+import { Skeleton, Stack, Text } from '@mantine/core';
+import Link from 'next/link';
+import { useState } from 'react';
+import { Facts } from '~/components/facts.tsx';
+import { GuardedButton } from '~/components/guarded-button.tsx';
+import { PageHeader } from '~/components/page-header.tsx';
+import { Panel } from '~/components/panel.tsx';
+import { DataAge } from '~/components/states/data-age.tsx';
+import { EmptyState } from '~/components/states/empty-state.tsx';
+import { ErrorState } from '~/components/states/error-state.tsx';
+import { StaleNotice } from '~/components/states/stale-notice.tsx';
+import { CopyableId } from '~/components/text/copyable-id.tsx';
+import { Mono } from '~/components/text/mono.tsx';
+import { BACKEND_LOOKS, LookBadge } from '~/components/text/phase-badge.tsx';
+import { RelativeTime } from '~/components/text/relative-time.tsx';
+import { duration, fullName } from '~/lib/format.ts';
+import { routes } from '~/lib/routes.ts';
+import { useWhyNot } from '~/lib/session.tsx';
+import { endOf } from './backend-end.ts';
+import { terminateProblem, type BackendWithStates } from './backend-texts.ts';
+import classes from './backend-detail-page.module.css';
+import { StateTimeline } from './state-timeline.tsx';
+import { TerminateDialog } from './terminate-dialog.tsx';
+import { useBackend } from './use-backend.ts';
+
+const SECOND_MS = 1_000;
+
+/** One process of one program: what became of it, and what it runs under. */
+export function BackendDetailPage({ backendId }: { readonly backendId: string }) {
+  const read = useBackend(backendId);
+  const { data: backend, error } = read;
+  const header = {
+    title: <span className="mono">{backendId}</span>,
+    eyebrow: <Link href={routes.backends()}>Backends</Link>,
+  };
+  if (backend === undefined) {
+    return (
+      <>
+        <PageHeader {...header} />
+        {error === null ? (
+          <Skeleton height={220} aria-busy="true" />
+        ) : error.code === 'backend.not_found' ? (
+          <EmptyState title="No such backend">
+            None of this id was ever started here, or it ended so long ago that it was forgotten.
+          </EmptyState>
+        ) : (
+          <ErrorState error={error} what="the backend" onRetry={() => void read.refetch()} />
+        )}
+      </>
+    );
+  }
+  return (
+    <>
+      <PageHeader
+        {...header}
+        meta={
+          <>
+            <LookBadge look={BACKEND_LOOKS[backend.status]} />
+            <DataAge read={read} asOf={undefined} />
+          </>
+        }
+        actions={<StopButton backend={backend} />}
+      />
+      <Stack gap="sm">
+        <StaleNotice read={read} />
+        <div className={classes['pair']}>
+          <Panel title="States">
+            <StateTimeline states={backend.states} />
+          </Panel>
+          <Stack gap="sm">
+            <Panel title="Runs under">
+              <KeyFacts backend={backend} />
+            </Panel>
+            <Panel title="Facts">
+              <ProcessFacts backend={backend} />
+            </Panel>
+            <Panel title="Logs">
+              <Logs backend={backend} />
+            </Panel>
+          </Stack>
+        </div>
+      </Stack>
+    </>
+  );
+}
+
+function StopButton({ backend }: { readonly backend: BackendWithStates }) {
+  const [isOpen, setOpen] = useState(false);
+  const roleWhyNot = useWhyNot('operator');
+  return (
+    <>
+      <GuardedButton
+        variant="default"
+        whyNot={roleWhyNot ?? terminateProblem(backend.status)}
+        onClick={() => {
+          setOpen(true);
+        }}
+      >
+        Stop
+      </GuardedButton>
+      <TerminateDialog
+        backend={backend}
+        isOpen={isOpen}
+        onClose={() => {
+          setOpen(false);
+        }}
+      />
+    </>
+  );
+}
+
+function KeyFacts({ backend }: { readonly backend: BackendWithStates }) {
+  return (
+    <Facts
+      items={[
+        [
+          'Key',
+          <Link key="key" href={routes.key(backend.key)}>
+            {fullName(backend.key)}
+          </Link>,
+        ],
+        ['Tag', backend.key.tag === '' ? null : <Mono key="tag">{backend.key.tag}</Mono>],
+        ['Token', <Mono key="token">{backend.fencingToken}</Mono>],
+        ['Lease', <CopyableId key="lease" id={backend.leaseId} label="lease id" isShort />],
+      ]}
+    />
+  );
+}
+
+function ProcessFacts({ backend }: { readonly backend: BackendWithStates }) {
+  const { lifetimeLimitSeconds, address } = backend;
+  const end = endOf(backend);
+  return (
+    <Facts
+      items={[
+        ['Program', <Mono key="program">{backend.program}</Mono>],
+        [
+          'Drone',
+          <Link key="drone" href={routes.drone(backend.droneId)}>
+            {backend.droneId}
+          </Link>,
+        ],
+        ['Datacenter', backend.datacenter],
+        [
+          'Address',
+          address === null ? 'none yet' : <CopyableId key="a" id={address} label="address" />,
+        ],
+        ['Started', <RelativeTime key="started" at={backend.createdAt} />],
+        [
+          'Lifetime',
+          lifetimeLimitSeconds === null
+            ? 'not limited'
+            : `at most ${duration(lifetimeLimitSeconds * SECOND_MS)}`,
+        ],
+        ['Ends because', end ?? null],
+        ['Exit code', backend.exitCode === null ? null : <Mono key="x">{backend.exitCode}</Mono>],
+      ]}
+    />
+  );
+}
+
+/** Output never leaves the drone's machine: a page can only say where it is. */
+function Logs({ backend: { logs, droneId } }: { readonly backend: BackendWithStates }) {
+  if (logs === null) {
+    return (
+      <Text size="sm" c="dimmed">
+        The drone does not say where the output goes.
+      </Text>
+    );
+  }
+  return (
+    <Stack gap={6}>
+      <Text size="sm" c="dimmed">
+        Files on the machine of {droneId}; older ones beside them end in .1 and .2.
+      </Text>
+      <CopyableId id={logs.stdout} label="path of the standard output" />
+      <CopyableId id={logs.stderr} label="path of the standard error" />
+    </Stack>
+  );
+}

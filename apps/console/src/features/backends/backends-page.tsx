@@ -1,0 +1,89 @@
+'use client';
+
+import { BACKEND_STATUSES } from '@leasehold/keys-core';
+import { SegmentedControl, Select } from '@mantine/core';
+import { parseAsBoolean, parseAsString, useQueryStates } from 'nuqs';
+import { useMemo } from 'react';
+import { FilterRow } from '~/components/filter-row.tsx';
+import { PageHeader } from '~/components/page-header.tsx';
+import { SearchBox } from '~/components/search-box.tsx';
+import { EmptyState } from '~/components/states/empty-state.tsx';
+import { DataTable } from '~/components/table/data-table.tsx';
+import { BACKEND_LOOKS } from '~/components/text/phase-badge.tsx';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { parseSearch } from '~/lib/search.ts';
+import { backendColumns } from './backend-columns.tsx';
+import { BACKEND_FIELDS, backendListInput, statusOf } from './backend-search.ts';
+
+/** States of backends make no events of their own. */
+const EVERY_MS = 3_000;
+const COLUMNS = backendColumns();
+
+/** What runs, where, under which key; newest first. */
+export function BackendsPage() {
+  const [address, setAddress] = useQueryStates(
+    {
+      q: parseAsString.withDefault(''),
+      status: parseAsString,
+      live: parseAsBoolean.withDefault(false),
+      after: parseAsString,
+    },
+    { history: 'push' },
+  );
+  const search = useMemo(() => parseSearch(address.q, BACKEND_FIELDS), [address.q]);
+  const input = backendListInput({ ...address, search });
+  const read = useLiveQuery('backends', 'list', input, { everyMs: EVERY_MS });
+  const isFiltered = address.q !== '' || address.status !== null || address.live;
+  return (
+    <>
+      <PageHeader title="Backends" />
+      <FilterRow>
+        <SearchBox
+          label="Search backends"
+          placeholder="Whole name of a key, or drone: program: namespace:"
+          value={address.q}
+          problems={search.problems}
+          onChange={(q) => void setAddress({ q: q === '' ? null : q, after: null })}
+        />
+        <Select
+          aria-label="Status"
+          placeholder="Any status"
+          clearable
+          value={statusOf(address.status)}
+          data={BACKEND_STATUSES.map((value) => ({ value, label: BACKEND_LOOKS[value].label }))}
+          onChange={(status) => void setAddress({ status, after: null })}
+          w={165}
+        />
+        <SegmentedControl
+          aria-label="Which backends"
+          value={address.live ? 'running' : 'all'}
+          data={[
+            { value: 'all', label: 'All' },
+            { value: 'running', label: 'Running' },
+          ]}
+          onChange={(value) => void setAddress({ live: value === 'running' || null, after: null })}
+        />
+      </FilterRow>
+      <DataTable
+        label="backends"
+        columns={COLUMNS}
+        read={read}
+        rowId={(backend) => backend.backendId}
+        rowName={(backend) => backend.backendId}
+        state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
+        identity={JSON.stringify(input)}
+        empty={
+          isFiltered ? (
+            <EmptyState title="No backend matches">
+              Leave a filter out to see the others.
+            </EmptyState>
+          ) : (
+            <EmptyState title="No backends">
+              A backend is started when somebody connects to a key that nobody holds.
+            </EmptyState>
+          )
+        }
+      />
+    </>
+  );
+}

@@ -1,0 +1,146 @@
+'use client';
+
+import { Skeleton, Stack } from '@mantine/core';
+import Link from 'next/link';
+import { useState } from 'react';
+import { Facts } from '~/components/facts.tsx';
+import { GuardedButton } from '~/components/guarded-button.tsx';
+import { PageHeader } from '~/components/page-header.tsx';
+import { Panel } from '~/components/panel.tsx';
+import { DataAge } from '~/components/states/data-age.tsx';
+import { EmptyState } from '~/components/states/empty-state.tsx';
+import { ErrorState } from '~/components/states/error-state.tsx';
+import { Notice } from '~/components/states/notice.tsx';
+import { StaleNotice } from '~/components/states/stale-notice.tsx';
+import { CopyableId } from '~/components/text/copyable-id.tsx';
+import { Mono } from '~/components/text/mono.tsx';
+import { DRONE_LOOKS, LookBadge } from '~/components/text/phase-badge.tsx';
+import { RelativeTime } from '~/components/text/relative-time.tsx';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { routes } from '~/lib/routes.ts';
+import { DroneActDialog, type DroneActRequest } from './drone-act-dialog.tsx';
+import { DroneTabs } from './drone-tabs.tsx';
+import { droneNotice, roundTrip, type Drone } from './drone-texts.ts';
+import { Heartbeat } from './heartbeat.tsx';
+import { LoadBar } from './load-bar.tsx';
+import { ProgramsPanel } from './programs-panel.tsx';
+import { DRONE_ACTS, useDroneWhyNot } from './use-drone-acts.ts';
+
+/** Heartbeats make no events. */
+const EVERY_MS = 2_000;
+
+/** One machine: whether it is heard, what it can run, and what it runs. */
+export function DroneDetailPage({ droneId }: { readonly droneId: string }) {
+  const read = useLiveQuery('drones', 'get', { droneId }, { everyMs: EVERY_MS });
+  const { data: drone, error } = read;
+  const header = {
+    title: droneId,
+    eyebrow: <Link href={routes.drones()}>Drones</Link>,
+  };
+  if (drone === undefined && error !== null) {
+    return (
+      <>
+        <PageHeader {...header} />
+        {error.code === 'drone.not_found' ? (
+          <EmptyState title="No such drone">
+            No drone of this id has ever registered in this datacenter.
+          </EmptyState>
+        ) : (
+          <ErrorState error={error} what="the drone" onRetry={() => void read.refetch()} />
+        )}
+      </>
+    );
+  }
+  if (drone === undefined) {
+    return (
+      <>
+        <PageHeader {...header} />
+        <Skeleton height={150} aria-busy="true" />
+      </>
+    );
+  }
+  const notice = droneNotice(drone);
+  return (
+    <>
+      <PageHeader
+        {...header}
+        meta={
+          <>
+            <LookBadge look={DRONE_LOOKS[drone.status]} />
+            <DataAge read={read} asOf={drone.asOf} />
+          </>
+        }
+        actions={<DroneButtons drone={drone} />}
+      />
+      <Stack gap="sm">
+        <StaleNotice read={read} />
+        {notice === undefined ? null : <Notice tone={notice.tone}>{notice.text}</Notice>}
+        <Panel title="Facts">
+          <DroneFacts drone={drone} />
+        </Panel>
+        <ProgramsPanel programs={drone.programs} />
+        <DroneTabs droneId={droneId} />
+      </Stack>
+    </>
+  );
+}
+
+function DroneFacts({ drone }: { readonly drone: Drone }) {
+  return (
+    <Facts
+      items={[
+        ['Backends', <LoadBar key="load" {...drone} />],
+        ['Last heartbeat', <Heartbeat key="heartbeat" drone={drone} />],
+        [
+          'Heartbeat round trip',
+          drone.roundTripMs === null ? (
+            'not measured yet'
+          ) : (
+            <Mono key="trip">{roundTrip(drone.roundTripMs)}</Mono>
+          ),
+        ],
+        ['Datacenter', drone.datacenter],
+        ['Version', <Mono key="version">{drone.version}</Mono>],
+        ['Registered', <RelativeTime key="registered" at={drone.registeredAt} asOf={drone.asOf} />],
+        [
+          'Session',
+          `${String(drone.session)}, ${drone.isConnected ? 'connected' : 'not connected'}`,
+        ],
+        ['Clock', <CopyableId key="clock" id={drone.clockId} label="clock id" isShort />],
+        [
+          'Marked lost',
+          drone.lostAt === null ? null : (
+            <RelativeTime key="lost" at={drone.lostAt} asOf={drone.asOf} />
+          ),
+        ],
+      ]}
+    />
+  );
+}
+
+function DroneButtons({ drone }: { readonly drone: Drone }) {
+  const [request, setRequest] = useState<DroneActRequest | null>(null);
+  const whyNot = useDroneWhyNot();
+  return (
+    <>
+      {DRONE_ACTS.map(({ act, label }) => (
+        <GuardedButton
+          key={act}
+          variant="default"
+          whyNot={whyNot(act, drone)}
+          onClick={() => {
+            setRequest({ act, drone });
+          }}
+        >
+          {label}
+        </GuardedButton>
+      ))}
+      <DroneActDialog
+        request={request}
+        onClose={() => {
+          setRequest(null);
+        }}
+      />
+    </>
+  );
+}

@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest';
+import { actProblem, droneNotice, roundTrip } from './drone-texts.ts';
+
+const READY = { draining: false, lostAt: null };
+const DRAINING = { draining: true, lostAt: null };
+const LOST = { draining: true, lostAt: '2026-11-21T10:00:00.000Z' };
+
+describe('actProblem', () => {
+  test('offers each act where it changes something', () => {
+    expect(actProblem('drain', READY)).toBeUndefined();
+    expect(actProblem('undrain', DRAINING)).toBeUndefined();
+    expect(actProblem('undrain', LOST)).toBeUndefined();
+    expect(actProblem('markLost', READY)).toBeUndefined();
+    expect(actProblem('markLost', DRAINING)).toBeUndefined();
+  });
+
+  test('says why an act would change nothing', () => {
+    expect(actProblem('drain', DRAINING)).toContain('already');
+    expect(actProblem('drain', LOST)).toContain('lost');
+    expect(actProblem('undrain', READY)).toContain('not being drained');
+    expect(actProblem('markLost', LOST)).toContain('already');
+  });
+});
+
+describe('droneNotice', () => {
+  const at = { backendCount: 2, draining: true, heartbeatAgeMs: 240_000 };
+
+  test('is silent about a drone that is well', () => {
+    expect(droneNotice({ ...at, status: 'ready', draining: false })).toBeUndefined();
+  });
+
+  test('says how many backends a drained drone still has', () => {
+    expect(droneNotice({ ...at, status: 'draining' })?.text).toContain('2 backends still there');
+    expect(droneNotice({ ...at, status: 'draining', backendCount: 0 })?.text).toContain('none');
+  });
+
+  test('says for how long nothing was heard', () => {
+    expect(droneNotice({ ...at, status: 'unreachable' })?.text).toContain('for 4 min');
+    expect(droneNotice({ ...at, status: 'unreachable', heartbeatAgeMs: null })?.text).toContain(
+      'since it registered',
+    );
+  });
+});
+
+describe('roundTrip', () => {
+  test('tells short trips apart', () => {
+    expect(roundTrip(1.42)).toBe('1.4 ms');
+    expect(roundTrip(35.2)).toBe('35 ms');
+    expect(roundTrip(1_200)).toBe('1 s');
+  });
+});

@@ -1,0 +1,96 @@
+'use client';
+
+import { DRONE_STATUSES } from '@leasehold/keys-core';
+import { Select } from '@mantine/core';
+import { parseAsString, useQueryStates } from 'nuqs';
+import { useMemo, useState } from 'react';
+import { FilterRow } from '~/components/filter-row.tsx';
+import { PageHeader } from '~/components/page-header.tsx';
+import { EmptyState } from '~/components/states/empty-state.tsx';
+import { DataTable } from '~/components/table/data-table.tsx';
+import { DRONE_LOOKS } from '~/components/text/phase-badge.tsx';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { DroneActDialog, type DroneActRequest } from './drone-act-dialog.tsx';
+import { droneColumns } from './drone-columns.tsx';
+import { droneListInput, statusOf } from './drone-search.ts';
+import type { Drone } from './drone-texts.ts';
+
+/** Heartbeats make no events. */
+const EVERY_MS = 2_000;
+
+/** The machines that run backends: how full they are, and whether they are heard. */
+export function DronesPage() {
+  const [address, setAddress] = useQueryStates(
+    { status: parseAsString, program: parseAsString, after: parseAsString },
+    { history: 'push' },
+  );
+  const [request, setRequest] = useState<DroneActRequest | null>(null);
+  const columns = useMemo(
+    () =>
+      droneColumns((act, drone) => {
+        setRequest({ act, drone });
+      }),
+    [],
+  );
+  const input = droneListInput(address);
+  const read = useLiveQuery('drones', 'list', input, { everyMs: EVERY_MS });
+  const items = read.data?.items;
+  const isFiltered = address.status !== null || address.program !== null;
+  return (
+    <>
+      <PageHeader title="Drones" />
+      <FilterRow>
+        <Select
+          aria-label="Status"
+          placeholder="Any status"
+          clearable
+          value={statusOf(address.status)}
+          data={DRONE_STATUSES.map((value) => ({ value, label: DRONE_LOOKS[value].label }))}
+          onChange={(status) => void setAddress({ status, after: null })}
+          w={150}
+        />
+        <Select
+          aria-label="Program"
+          placeholder="Any program"
+          clearable
+          searchable
+          value={address.program}
+          data={programsOf(items, address.program)}
+          onChange={(program) => void setAddress({ program, after: null })}
+          w={190}
+        />
+      </FilterRow>
+      <DataTable
+        label="drones"
+        columns={columns}
+        read={read}
+        rowId={(drone) => drone.droneId}
+        rowName={(drone) => drone.droneId}
+        state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
+        identity={JSON.stringify(input)}
+        empty={
+          isFiltered ? (
+            <EmptyState title="No drone matches">Leave a filter out to see the others.</EmptyState>
+          ) : (
+            <EmptyState title="No drones">
+              A drone appears here once its agent has reached a controller. Until then there is
+              nothing that backends could run on.
+            </EmptyState>
+          )
+        }
+      />
+      <DroneActDialog
+        request={request}
+        onClose={() => {
+          setRequest(null);
+        }}
+      />
+    </>
+  );
+}
+
+/** The programs that can be chosen: those in sight, and the chosen one. */
+function programsOf(drones: readonly Drone[] | undefined, chosen: string | null): string[] {
+  const names = (drones ?? []).flatMap(({ programs }) => programs.map(({ name }) => name));
+  return [...new Set(chosen === null ? names : [chosen, ...names])].sort();
+}
