@@ -39,8 +39,7 @@ const GRANT_COLUMNS = [
 
 const LEASE_COLUMNS = ['namespace', 'name', 'action', ...GRANT_COLUMNS, 'comment', 'metadata'];
 
-/** Each list by its name in the address. */
-export const EXPORT_LISTS: Readonly<Record<string, ExportList>> = {
+const EXPORT_LISTS: Readonly<Record<string, ExportList>> = {
   keys: {
     inputSchema: keyListInputSchema,
     readPage: (api, input) => api.keys.list(input),
@@ -77,3 +76,8 @@ export const EXPORT_LISTS: Readonly<Record<string, ExportList>> = {
     ],
   },
 };
+
+/** The list of this name in an address; undefined for any other. */
+export function exportListOf(name: string): ExportList | undefined {
+  return Object.hasOwn(EXPORT_LISTS, name) ? EXPORT_LISTS[name] : undefined;
+}

@@ -9,7 +9,7 @@
  * answer ended by itself.
  */
 import { Readable } from 'node:stream';
-import { appRouter, describeError, type ApiContext } from '@leasehold/api';
+import { describeError, type ApiContext } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
 import type { Logger } from '@leasehold/service-kit';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -21,12 +21,11 @@ import {
   requestContext,
   type ContextDeps,
 } from '../http/request-context.ts';
-import { EXPORT_LISTS, type ExportList, type ExportPage } from './export-lists.ts';
-import { readExportQuery, type ExportRequest } from './export-query.ts';
-import { createExportText, type ExportText } from './export-text.ts';
+import { exportListOf, type ExportList } from './export-lists.ts';
+import { readExportQuery } from './export-query.ts';
+import { pagesOf, textOf } from './export-pieces.ts';
+import { createExportText } from './export-text.ts';
 
-/** Rows of one export. Who wants more asks for parts, such as a namespace or a month. */
-const ROWS_MAX = 1_000_000;
 /** Each holds a page in memory, and keeps asking the database. */
 const EXPORTS_MAX = 8;
 /** For how long a client may take nothing, before its place is another's. */
@@ -37,8 +36,6 @@ export interface ExportDeps extends ContextDeps {
   readonly connections: OpenConnections;
   readonly rateLimit: RateLimit;
   readonly log: Logger;
-  /** {@link ROWS_MAX} unless a test says otherwise. */
-  readonly exportRowsMax?: number | undefined;
 }
 
 /** Mounts the exports of all lists. See the top of this file. */
@@ -49,7 +46,7 @@ export function mountExport(server: FastifyInstance, deps: ExportDeps): void {
     { exposeHeadRoute: false },
     async (request, reply) => {
       countRequest(deps, request.raw);
-      const list = EXPORT_LISTS[request.params.list];
+      const list = exportListOf(request.params.list);
       if (list === undefined) throw new LeaseError('request.not_found');
       if (openCount >= EXPORTS_MAX) throw new LeaseError('request.rate_limited');
       openCount += 1;
@@ -85,7 +82,7 @@ async function send(deps: ExportDeps, exported: Exported): Promise<FastifyReply>
   const first = await pages.next();
   const { format } = asked;
   const text = createExportText(format, list.columns);
-  const stream = streamOf(deps, textOf(first, pages, text, deps.exportRowsMax ?? ROWS_MAX), {
+  const stream = streamOf(deps, textOf(first, pages, text), {
     list: name,
     actor: context.access.name,
   });
@@ -99,38 +96,6 @@ async function send(deps: ExportDeps, exported: Exported): Promise<FastifyReply>
     .header('cache-control', 'no-store')
     .header('x-content-type-options', 'nosniff')
     .send(stream);
-}
-
-async function* pagesOf(
-  list: ExportList,
-  { input }: ExportRequest,
-  context: ApiContext,
-): AsyncGenerator<readonly object[], undefined> {
-  const api = appRouter.createCaller(context);
-  let cursor: string | undefined;
-  do {
-    const page: ExportPage = await list.readPage(api, { ...input, cursor });
-    yield page.items;
-    cursor = page.nextCursor ?? undefined;
-  } while (cursor !== undefined);
-}
-
-async function* textOf(
-  first: IteratorResult<readonly object[], undefined>,
-  pages: AsyncGenerator<readonly object[], undefined>,
-  text: ExportText,
-  rowsMax: number,
-): AsyncGenerator<string, void> {
-  let rowCount = 0;
-  yield text.begin;
-  for (let page = first; page.done !== true; page = await pages.next()) {
-    rowCount += page.value.length;
-    if (rowCount > rowsMax) {
-      throw new LeaseError('request.too_large', `An export has ${String(rowsMax)} rows at most.`);
-    }
-    yield text.page(page.value);
-  }
-  yield text.end;
 }
 
 /** A stream that is read from as it is taken, and that ends when nobody takes anything any more. */

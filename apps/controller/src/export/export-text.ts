@@ -36,7 +36,8 @@ function jsonText(): ExportText {
   };
 }
 
-const CSV = { record_delimiter: '\r\n', escape_formulas: true } as const;
+/** The library quotes what holds the whole of the delimiter; half of it ends a line for many readers. */
+const CSV = { record_delimiter: '\r\n', quoted_match: /[\r\n]/u, escape_formulas: true } as const;
 
 function csvText(columns: readonly string[]): ExportText {
   const paths = columns.map((column) => column.split('.'));
