@@ -46,7 +46,10 @@ export function ChartPanels({ stats }: { readonly stats: StatsOverview }) {
             meta={<span className={classes['total']}>{totalText(chart, stats)}</span>}
           >
             {view === 'charts' ? (
-              <TimeChart chart={chart} stats={stats} />
+              <>
+                <TimeChart chart={chart} stats={stats} />
+                <Legend chart={chart} />
+              </>
             ) : (
               <ChartTable chart={chart} stats={stats} />
             )}
@@ -54,6 +57,22 @@ export function ChartPanels({ stats }: { readonly stats: StatsOverview }) {
         ))}
       </div>
     </section>
+  );
+}
+
+/** The lines as they are drawn, so that they can be told apart without their colours. */
+function Legend({ chart }: { readonly chart: ChartSpec }) {
+  return (
+    <ul className={classes['legend']}>
+      {chart.series.map(({ name, label, color, dash }) => (
+        <li key={name}>
+          <svg width="22" height="6" aria-hidden>
+            <path d="M0 3h22" stroke={color} strokeWidth="2" strokeDasharray={dash ?? 'none'} />
+          </svg>
+          {label}
+        </li>
+      ))}
+    </ul>
   );
 }
 

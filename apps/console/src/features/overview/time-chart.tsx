@@ -29,17 +29,15 @@ export function TimeChart({
           ...(dash === undefined ? {} : { strokeDasharray: dash }),
         }))}
         withDots={false}
-        withLegend
         curveType="linear"
         strokeWidth={1.75}
         connectNulls={false}
         valueFormatter={chart.valueText}
         tickLine="none"
-        gridAxis="y"
-        yAxisProps={{ width: 58, allowDecimals: false }}
+        gridAxis="x"
+        yAxisProps={{ width: 52, allowDecimals: false, tickCount: 4, interval: 0 }}
         xAxisProps={{ minTickGap: 48 }}
-        legendProps={{ position: 'bottom' }}
-        lineChartProps={{ accessibilityLayer: false }}
+        lineChartProps={{ accessibilityLayer: false, margin: { top: 6, right: 8 } }}
         lineProps={{ isAnimationActive: false }}
       />
     </div>
