@@ -2,6 +2,7 @@
 
 import type { SessionView } from '@leasehold/api/contract';
 import type { ReactNode } from 'react';
+import { RevokeBanners } from '~/features/grants/revoke-banner.tsx';
 import { LiveProvider } from '~/lib/live/live-provider.tsx';
 import { SessionProvider } from '~/lib/session.tsx';
 import { Palette } from './palette/palette.tsx';
@@ -20,7 +21,10 @@ export function ConsoleFrame({
   return (
     <SessionProvider session={session}>
       <LiveProvider>
-        <Shell>{children}</Shell>
+        <Shell>
+          <RevokeBanners />
+          {children}
+        </Shell>
         <Palette />
         <ShortcutsHelp />
         <SignedOutDialog />

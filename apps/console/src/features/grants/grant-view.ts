@@ -36,7 +36,7 @@ export interface GrantView {
 
 /** Whether there is a grant that an operator can still act on. */
 export function isInForce(grant: Pick<GrantView, 'endReason' | 'releasedAt' | 'phase'>): boolean {
-  return grant.endReason === null && grant.releasedAt === null && grant.phase !== 'free';
+  return grant.endReason === null && grant.releasedAt === null && grant.phase !== 'expired';
 }
 
 /** Why a grant cannot be revoked, or its renewal changed; undefined when it can. */
@@ -44,5 +44,8 @@ export function whyNotActable(
   face: GrantFace,
   grant: Pick<GrantView, 'endReason' | 'releasedAt' | 'phase'>,
 ): string | undefined {
-  return isInForce(grant) ? undefined : `Nobody holds this ${face}.`;
+  if (isInForce(grant)) return undefined;
+  return grant.phase === 'expiring'
+    ? 'It was ended by force before, and is held back until its backend is known to be gone.'
+    : `Nobody holds this ${face}.`;
 }
