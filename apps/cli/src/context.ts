@@ -2,6 +2,8 @@
 export interface CliContext {
   readonly stdout: (text: string) => void;
   readonly stderr: (text: string) => void;
+  /** Everything that comes on the standard input, to its end. */
+  readonly readStdin: () => Promise<string>;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Whether people read the output as it comes: it may then use colours. */
   readonly isTerminal: boolean;

@@ -1,3 +1,4 @@
+import { text } from 'node:stream/consumers';
 import { processEnvironment } from './config.ts';
 import { EXIT_CODES } from './exit-codes.ts';
 import { runCli } from './run-cli.ts';
@@ -67,6 +68,7 @@ for (const stream of [process.stdout, process.stderr]) {
 const exitCode = await runCli(process.argv.slice(2), {
   stdout: (text) => process.stdout.write(text),
   stderr: (text) => process.stderr.write(text),
+  readStdin: () => text(process.stdin),
   environment: processEnvironment(),
   isTerminal: process.stdout.isTTY,
   signal: takeSignal,

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import type { Cli } from './cli.ts';
+import { addAdminCreate } from './commands/admin/create.ts';
 import { addAuditLs } from './commands/audit/ls.ts';
 import { addBackendsLs } from './commands/backends/ls.ts';
 import { addBackendsShow } from './commands/backends/show.ts';
@@ -108,6 +109,7 @@ const GROUPS: readonly (readonly [
     'Look at drones, and take them out of use',
     [addDronesLs, addDronesShow, addDronesDrain, addDronesUndrain, addDronesMarkLost],
   ],
+  ['admin', 'Let administrators in to the console', [addAdminCreate]],
   ['tokens', 'Make and end API tokens', [addTokensCreate, addTokensLs, addTokensRevoke]],
   ['events', 'Follow what happens', [addEventsTail]],
   ['audit', 'Look at what operators did', [addAuditLs]],

@@ -1,0 +1,69 @@
+import { InvalidArgumentError, type Command } from 'commander';
+import type { Cli } from '../../cli.ts';
+import { usageFailure } from '../../failure.ts';
+import { readRunFile } from '../../home.ts';
+import type { MadeAdmin } from './make-admin.ts';
+
+const EMAIL_LENGTH_MAX = 254;
+const NAME_LENGTH_MAX = 255;
+
+interface AdminCreateOptions {
+  readonly email: string;
+  readonly name?: string;
+  readonly passwordStdin?: true;
+}
+
+const HELP = `
+It needs the database, DATABASE_URL or that of the \`leasehold up\` of this home, and no controller: it
+is the way in when nobody can sign in any more. A person who exists becomes an administrator again,
+is enabled and unlocked, gets the new password, and is signed out everywhere.`;
+
+/** `leasehold admin create`: somebody who can sign in to the console and administer. */
+export function addAdminCreate(cli: Cli, parent: Command): void {
+  cli
+    .leaf(parent, 'create', 'Make an administrator of the console, or let one in again')
+    .requiredOption('--email <email>', 'with which they sign in', emailOf)
+    .option('--name <name>', 'what they are called', nameOf)
+    .option('--password-stdin', 'read the password from the standard input; else one is made')
+    .addHelpText('after', HELP)
+    .action(async ({ email, name, passwordStdin }: AdminCreateOptions) => {
+      const databaseUrl = databaseUrlOf(cli);
+      const password =
+        passwordStdin === true ? (await cli.context.readStdin()).replace(/\r?\n$/u, '') : undefined;
+      const { makeAdminOn } = await import('./make-admin.ts');
+      const made = await makeAdminOn(databaseUrl, { email, name, password });
+      cli.show(made, () => sentences(made));
+    });
+}
+
+function sentences(shown: MadeAdmin): string {
+  const what = shown.isNew ? 'is an administrator now' : 'is an administrator, as before or again';
+  return shown.password === undefined
+    ? `${shown.email} ${what}.`
+    : `${shown.password}\n\n${shown.email} ${what}. This is the only time that the password is shown.`;
+}
+
+/** @throws {CliFailure} when nobody said where the database is. */
+function databaseUrlOf(cli: Cli): string {
+  const config = cli.config();
+  const databaseUrl = config.databaseUrl ?? readRunFile(config.home)?.databaseUrl;
+  if (databaseUrl !== undefined) return databaseUrl;
+  throw usageFailure(
+    'DATABASE_URL is not set.',
+    `Nothing runs in ${config.home} either; \`leasehold up\` makes an administrator by itself.`,
+  );
+}
+
+function emailOf(text: string): string {
+  if (text.length > EMAIL_LENGTH_MAX || !/^[^\s@]+@[^\s@]+$/u.test(text)) {
+    throw new InvalidArgumentError('It must be an e-mail address.');
+  }
+  return text.toLowerCase();
+}
+
+function nameOf(text: string): string {
+  if (text.trim() === '' || text.length > NAME_LENGTH_MAX) {
+    throw new InvalidArgumentError(`It must have 1 to ${String(NAME_LENGTH_MAX)} characters.`);
+  }
+  return text;
+}
