@@ -36,6 +36,9 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
     getCoreRowModel: getCoreRowModel(),
     getRowId: rowId,
     manualSorting: true,
+    // Pages are the API's. Without this the table goes to "its" first page whenever it gets an array
+    // that is not the one before, which renders again, with a new array of held rows, for ever.
+    manualPagination: true,
   });
   const rows = table.getRowModel().rows;
   useRowKeys(body, rows, selection);
