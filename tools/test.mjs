@@ -1,13 +1,17 @@
 /**
  * `npm test`: everything that must pass, from a fresh clone. Installs what is missing, lints, checks
- * types, builds, runs every test, and ends with one line: how many passed and failed. A check that
- * fails counts as one. Arguments go to Vitest: `npm test -- libs/keys-core -t grant`.
+ * types, builds, runs every test, those in a real browser too, and ends with one line: how many
+ * passed and failed. A check that fails counts as one. Arguments go to Vitest, and then there are no
+ * tests in a browser: `npm test -- libs/keys-core -t grant`.
  */
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { runBrowserTests } from './browser-tests.mjs';
+import { FOLDERS, WHOLE, writeWhole } from './whole.mjs';
 import { generate, install, root, runInstalled, runNx } from './workspace.mjs';
 
-const results = path.join(root, '.test-results', 'vitest.json');
+const results = path.join(root, '.test-results');
+const wanted = process.argv.slice(2);
 
 /** Without these there is nothing that could be tested. */
 const PREPARATIONS = [
@@ -17,34 +21,68 @@ const PREPARATIONS = [
   { name: 'project graph', work: () => runNx(['show', 'projects'], { quiet: true }) },
 ];
 
-const CHECKS = ['lint', 'typecheck', 'build'];
-
 for (const { name, work } of PREPARATIONS) {
-  if ((await work()) !== 0) end({ passed: 0, failed: 1, reasons: [name] });
+  if ((await work()) !== 0) end([{ passed: 0, failed: 1, reason: name }]);
 }
+await rm(results, { recursive: true, force: true });
+await mkdir(results, { recursive: true });
+const own = await writeWhole();
 
-const reasons = [];
-for (const check of CHECKS) {
-  console.log(`\n${check} …`);
-  if ((await runNx(['run-many', '-t', check, '--outputStyle=static'])) !== 0) reasons.push(check);
-}
+// One process each at a time, beside each other. They take about as long.
+console.log('\nlint, beside types, build and the tests that need nothing else …');
+const checks = await Promise.all([
+  inTurn([
+    () => check('lint', ['eslint', '-c', 'tools/eslint.whole.mjs', '--max-warnings=0', ...FOLDERS]),
+  ]),
+  inTurn([
+    ...[WHOLE, ...own].map(
+      (project) => () => check(`types of ${project}`, ['tsc', '--noEmit', '-p', project]),
+    ),
+    build,
+    ...(wanted.length === 0 ? [() => vitest('unit', ['--project=unit'], { atOnce: true })] : []),
+  ]),
+]);
 
 console.log('\ntests …');
-await rm(results, { force: true });
-await mkdir(path.dirname(results), { recursive: true });
-const exitCode = await runInstalled('.bin/vitest', [
-  'run',
-  '--reporter=default',
-  '--reporter=json',
-  `--outputFile.json=${results}`,
-  ...process.argv.slice(2),
-]);
-const { passed, failed } = await counted();
-if (exitCode !== 0 && failed === 0) reasons.push('errors outside of tests');
-end({ passed, failed: failed + reasons.length, reasons });
+const tests =
+  wanted.length === 0
+    ? [await vitest('others', ['--project=!unit']), await browserTests()]
+    : [await vitest('wanted', wanted)];
+end([...checks.flat(), ...tests]);
 
-async function counted() {
-  const text = await readFile(results, 'utf8').catch(() => undefined);
+async function inTurn(steps) {
+  const outcomes = [];
+  for (const step of steps) outcomes.push(await step());
+  return outcomes;
+}
+
+async function check(name, [program, ...args]) {
+  return outcomeOf(name, await runInstalled(`.bin/${program}`, args, { atOnce: true }));
+}
+
+async function build() {
+  const args = ['run-many', '-t', 'build', '--outputStyle=static'];
+  return outcomeOf('build', await runNx(args, { atOnce: true }));
+}
+
+function outcomeOf(name, exitCode) {
+  return exitCode === 0 ? { passed: 0, failed: 0 } : { passed: 0, failed: 1, reason: name };
+}
+
+async function vitest(name, args, options) {
+  const file = path.join(results, `vitest-${name}.json`);
+  const exitCode = await runInstalled(
+    '.bin/vitest',
+    ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${file}`, ...args],
+    options,
+  );
+  const { passed, failed } = await counted(file);
+  if (exitCode === 0 || failed > 0) return { passed, failed };
+  return { passed, failed: 1, reason: 'errors outside of tests' };
+}
+
+async function counted(file) {
+  const text = await readFile(file, 'utf8').catch(() => undefined);
   if (text === undefined) return { passed: 0, failed: 1 };
   const report = JSON.parse(text);
   // A file that could not be loaded has no tests, and has failed all the same.
@@ -54,8 +92,15 @@ async function counted() {
   return { passed: report.numPassedTests, failed: report.numFailedTests + unloaded.length };
 }
 
-function end({ passed, failed, reasons: failures }) {
-  for (const reason of failures) console.log(`failed: ${reason}`);
-  console.log(`\n${passed} passed, ${failed} failed`);
+function browserTests() {
+  console.log('\ntests in a browser …');
+  return runBrowserTests();
+}
+
+function end(outcomes) {
+  const sum = (field) => outcomes.reduce((total, outcome) => total + outcome[field], 0);
+  for (const { reason } of outcomes) if (reason !== undefined) console.log(`failed: ${reason}`);
+  const failed = sum('failed');
+  console.log(`\n${sum('passed')} passed, ${failed} failed`);
   process.exit(failed === 0 ? 0 : 1);
 }

@@ -14,14 +14,21 @@ export const root = fileURLToPath(new URL('..', import.meta.url));
 /** nx without its background process and its full-screen view: these are for people at work. */
 const NX_ENVIRONMENT = { NX_DAEMON: 'false', NX_TUI: 'false', NX_NO_CLOUD: 'true' };
 
-/** Runs a command to its end, its output shown. @returns its exit code; a signal counts as 1. */
-export async function run(command, args, { env = {}, quiet = false } = {}) {
+/**
+ * Runs a command to its end, its output shown: as it comes, or, for what runs beside something else,
+ * `atOnce` when it has ended. @returns its exit code; a signal counts as 1.
+ */
+export async function run(command, args, { env = {}, quiet = false, atOnce = false } = {}) {
+  const output = atOnce ? 'pipe' : 'inherit';
   const child = spawn(command, args, {
     cwd: root,
     env: { ...process.env, ...env },
-    stdio: ['ignore', quiet ? 'ignore' : 'inherit', 'inherit'],
+    stdio: ['ignore', quiet ? 'ignore' : output, output],
   });
-  const [code] = await once(child, 'exit');
+  const said = [];
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (data) => said.push(data));
+  const [code] = await once(child, 'close');
+  if (said.length > 0) process.stdout.write(Buffer.concat(said));
   return code ?? 1;
 }
 
