@@ -163,7 +163,7 @@ function createParts({ store, metrics, signIn, config, log }: Serving): Parts {
       fleet: createFleetService({ store, keys, feed, heartbeatMs }),
       tokens: createTokenService(store),
       audit: {
-        list: (input) => listAudit(store.prisma, input),
+        list: (input) => listAudit(store.reads, input),
         write: (entry) => writeAudit(store.prisma, entry),
       },
       events: createEventService(events, store),

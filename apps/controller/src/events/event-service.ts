@@ -10,13 +10,13 @@ import {
 /** The event stream of this controller, and its past, as they travel. */
 export function createEventService(
   stream: EventStream,
-  store: Pick<Store, 'prisma' | 'datacenter'>,
+  store: Pick<Store, 'reads' | 'datacenter'>,
 ): EventService {
   const { datacenter } = store;
   return {
     head: () => stream.head(),
     async list(input, limits) {
-      const { items, nextCursor } = await listEvents(store.prisma, input, limits);
+      const { items, nextCursor } = await listEvents(store.reads, input, limits);
       return { items: items.map((event) => viewOf(event, datacenter)), nextCursor };
     },
     watch: async (request, signal) => views(await stream.open(request, signal), datacenter),

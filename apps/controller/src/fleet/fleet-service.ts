@@ -63,7 +63,7 @@ export function createFleetService(deps: FleetServiceDeps): FleetService {
     },
     undrain: (act, actor) => changeDraining(store, false, act, actor),
     markLost: (act, actor) => markLost(deps, act, actor),
-    listBackends: (input, limits) => listBackends(store.prisma, input, limits),
+    listBackends: (input, limits) => listBackends(store.reads, input, limits),
     async getBackend(backendId, limits) {
       const backend = await getBackend(store.prisma, backendId, limits);
       return { ...backend, states: await readBackendStates(store.prisma, backendId, '0') };

@@ -41,6 +41,11 @@ export interface Store {
   /** Connections for grants that meet a locked row, so that they wait where they delay nobody. */
   readonly slowLane: PrismaClient;
   /**
+   * Connections for lists, which people ask for and which may read a whole table: few, so that nobody's
+   * looking takes more of the database than that, and with the time that a table of millions takes.
+   */
+  readonly reads: PrismaClient;
+  /**
    * Connections for transactions in which other people's code runs: hooks, fenced transactions and
    * callbacks. However long that takes, nothing of Leasehold's own waits for one of them.
    */
@@ -66,6 +71,9 @@ const CONNECTIONS_MAX = 10;
 const TRANSITION_CONNECTIONS_MAX = 8;
 const RENEWAL_CONNECTIONS_MAX = 3;
 const SLOW_LANE_CONNECTIONS_MAX = 2;
+const READ_CONNECTIONS_MAX = 4;
+/** A page of a million rows takes under a second where nothing else runs. */
+const READ_TIMEOUT_MS = 10_000;
 const GUEST_CONNECTIONS_MAX = 10;
 /** The longest that a statement of a guest may take: as long as a fenced transaction may. */
 const GUEST_TIMEOUT_MS = 10_000;
@@ -104,6 +112,7 @@ export function openStore(options: StoreOptions): Store {
     prepared,
   );
   const slowLane = client(SLOW_LANE_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS);
+  const reads = client(READ_CONNECTIONS_MAX, READ_TIMEOUT_MS);
   const guests = client(GUEST_CONNECTIONS_MAX, GUEST_TIMEOUT_MS);
   const hints = openHints({
     databaseUrl: options.databaseUrl,
@@ -116,6 +125,7 @@ export function openStore(options: StoreOptions): Store {
     transitions,
     renewals,
     slowLane,
+    reads,
     guests,
     hints,
     clockWatch: createClockWatch({
@@ -136,7 +146,7 @@ export function openStore(options: StoreOptions): Store {
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     async close() {
       await hints.close();
-      const clients = [prisma, transitions, renewals, slowLane, guests];
+      const clients = [prisma, transitions, renewals, slowLane, reads, guests];
       await Promise.all(clients.map((one) => one.$disconnect()));
     },
   };

@@ -33,7 +33,7 @@ export async function listKeyPage(
   const direction = input.direction ?? 'asc';
   const after = input.cursor === undefined ? null : placeFrom(input.cursor, by);
   const rows = await listKeys(
-    store.prisma,
+    store.reads,
     { ...input, includeChildren: input.includeChildren ?? false, namespaces: caller.namespaces },
     { by, direction, after, limit: input.limit + 1 },
   );

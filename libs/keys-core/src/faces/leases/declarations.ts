@@ -43,7 +43,7 @@ export async function declarationPage(
   caller: Caller,
 ): Promise<DatedPage<LeaseDeclaration>> {
   const [after = null] = input.cursor === undefined ? [] : decodeCursor(input.cursor, 1);
-  const rows = await readDeclarations(store.prisma, {
+  const rows = await readDeclarations(store.reads, {
     namespaces: caller.namespaces,
     after,
     limit: input.limit + 1,

@@ -45,7 +45,7 @@ export async function listLeasePage(
 ): Promise<LeasePage> {
   const by = input.sort ?? 'name';
   const rows = await listLeases(
-    reader.store.prisma,
+    reader.store.reads,
     reader.face,
     {
       ...input,
@@ -103,7 +103,7 @@ export async function leaseTree(
   input: { readonly namespace?: string | undefined },
   caller: Caller,
 ): Promise<LeaseTree> {
-  const nodes = await countByNamespace(store.prisma, face, {
+  const nodes = await countByNamespace(store.reads, face, {
     namespace: input.namespace ?? '',
     namespaces: caller.namespaces,
     limit: TREE_NODES_MAX + 1,
@@ -121,7 +121,7 @@ export async function contentionPage(
   input: PageInput & { readonly namespace?: string | undefined },
   caller: Caller,
 ): Promise<DatedPage<ContentionView>> {
-  const rows = await readContention(store.prisma, face, {
+  const rows = await readContention(store.reads, face, {
     namespace: input.namespace ?? '',
     namespaces: caller.namespaces,
     afterId: idFrom(input.cursor),
