@@ -1,0 +1,382 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { BulkProgress } from '@leasehold/api';
+import { removeOldBulks } from '@leasehold/keys-core/store';
+import { waitUntil } from '@leasehold/testing';
+import {
+  acquireLeases,
+  bulkProgress,
+  bulkProgressWhen,
+  countAudit,
+  countEvents,
+  startBulkAction,
+} from '../testing/bulk.ts';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+import { startTestDrone } from '../testing/test-drone.ts';
+import { input, mutate, query } from '../testing/wire.ts';
+import { acquireLease, refOf, type WireLease } from '../testing/wire-leases.ts';
+
+describe('a bulk action', () => {
+  test('revokes a thousand grants, and none of those that ended or were granted anew', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+    const operator = await on.token('operator');
+    const refs = await acquireLeases(on, secret, 1_000);
+    const [ended, regranted, ...rest] = refs;
+    for (const ref of [ended, regranted]) {
+      await mutate(on, 'leases.release', { secret, input: ref });
+    }
+    const next = await acquireLease(on, secret, { key: 'k1' });
+    const otherToken = { leaseId: rest[0]?.leaseId, fencingToken: '1' };
+    const neverThere = { leaseId: randomUUID(), fencingToken: '1' };
+    const items = [ended, regranted, otherToken, neverThere, ...rest.slice(1)];
+
+    const bulkId = await startBulkAction(on, operator.secret, {
+      ...{ action: 'revoke', mode: 'force', reason: 'the region is on fire', items },
+    });
+    const seen = await bulkProgressWhen(on, bulkId);
+
+    expect(seen).toMatchObject({
+      ...{ bulkId, action: 'revoke', mode: 'force', reason: 'the region is on fire' },
+      ...{ actor: 'test operator', state: 'done', total: 1_001, done: 1_001, failedCount: 4 },
+    });
+    expect(seen.failed).toEqual(
+      items.slice(0, 4).map((item) => ({ leaseId: item?.leaseId, code: 'gone' })),
+    );
+    expect(await countEvents(on, 'revoked')).toEqual({ events: 997, grants: 997 });
+    expect(await countAudit(on, 'leases.revoke')).toEqual({ entries: 997, resources: 997 });
+    const left = await on.controller.store.prisma.$queryRaw<{ id: string }[]>`
+      select lease_id as id from lease where end_reason is null order by name`;
+    expect(left.map(({ id }) => id).sort()).toEqual([next.leaseId, rest[0]?.leaseId].sort());
+  });
+
+  test('is in the audit as it was started, and each act as if it had been done alone', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+    const operator = await on.token('operator');
+    const [ref] = await acquireLeases(on, secret, 1);
+    const bulkId = await startBulkAction(on, operator.secret, {
+      ...{ action: 'revoke', reason: 'why not', items: [ref] },
+    });
+    await bulkProgressWhen(on, bulkId);
+
+    const list = await query(on, 'audit.list', { secret: operator.secret, input: {} });
+
+    const { items } = list as { items: Record<string, unknown>[] };
+    expect(items).toMatchObject([
+      {
+        ...{ action: 'leases.revoke', actor: 'test operator', role: 'operator', reason: 'why not' },
+        resource: `lease:${ref?.leaseId ?? ''}`,
+        source: '127.0.0.1',
+        detail: { mode: 'graceful', face: 'lease', namespace: 'test', name: 'k0', bulkId },
+      },
+      {
+        ...{ action: 'bulk.start', resource: `bulk:${bulkId}`, reason: 'why not' },
+        detail: { action: 'revoke', mode: 'graceful', total: 1 },
+      },
+    ]);
+  });
+
+  test('blocks and allows renewal; what is so already is done, and changes nothing', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+    const operator = await on.token('operator');
+    const items = await acquireLeases(on, secret, 3);
+    await mutate(on, 'leases.blockRenewal', {
+      secret: operator.secret,
+      input: { leaseId: items[0]?.leaseId, reason: 'before' },
+    });
+
+    const blocking = await startBulkAction(on, operator.secret, { action: 'blockRenewal', items });
+    const blocked = await bulkProgressWhen(on, blocking);
+    const renewed = await mutate(on, 'leases.heartbeat', {
+      secret,
+      input: { localTimeMs: 1, renewals: items },
+    });
+    const allowing = await startBulkAction(on, operator.secret, { action: 'allowRenewal', items });
+    const allowed = await bulkProgressWhen(on, allowing);
+
+    expect(blocked).toMatchObject({ done: 3, failedCount: 0, mode: null });
+    expect(allowed).toMatchObject({ done: 3, failedCount: 0 });
+    expect((renewed as { results: unknown[] }).results).toMatchObject(
+      items.map(() => ({ outcome: 'refused', reason: 'renewal_blocked' })),
+    );
+    expect(await countEvents(on, 'renewal_blocked')).toEqual({ events: 3, grants: 3 });
+    expect(await countAudit(on, 'leases.blockRenewal')).toEqual({ entries: 3, resources: 3 });
+    expect(await countAudit(on, 'leases.allowRenewal')).toEqual({ entries: 3, resources: 3 });
+  });
+
+  test('acts on keys and environments by their own faces; an environment is revoked or nothing', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+    const operator = await on.token('operator');
+    const drone = await startTestDrone(on);
+    const key = (await mutate(on, 'keys.connect', {
+      secret,
+      input: { key: { name: 'k' }, spawn: { program: 'room' } },
+    })) as WireLease;
+    const { lease: environment } = (await mutate(on, 'environments.tryAcquire', {
+      secret,
+      input: { environment: 'prod', action: 'deploy', holder: 'h', localTimeMs: 1 },
+    })) as { lease: WireLease };
+    const items = [refOf(key), refOf(environment)];
+
+    const blocking = await startBulkAction(on, operator.secret, { action: 'blockRenewal', items });
+    const blocked = await bulkProgressWhen(on, blocking);
+    const revoking = await startBulkAction(on, operator.secret, { action: 'revoke', items });
+    const revoked = await bulkProgressWhen(on, revoking);
+
+    expect(blocked.failed).toEqual([{ leaseId: environment.leaseId, code: 'bulk.unsupported' }]);
+    expect(revoked).toMatchObject({ done: 2, failedCount: 0 });
+    await waitUntil(() => drone.messages.some(({ kind }) => kind === 'terminate'));
+    expect(await countAudit(on, 'keys.revoke')).toEqual({ entries: 1, resources: 1 });
+    expect(await countAudit(on, 'environments.revoke')).toEqual({ entries: 1, resources: 1 });
+  });
+
+  test('that is aborted in the middle does nothing more, and says what was done', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+    const operator = await on.token('operator');
+    const items = await acquireLeases(on, secret, 1_000);
+    const bulkId = await startBulkAction(on, operator.secret, { action: 'revoke', items });
+    await bulkProgressWhen(on, bulkId, ({ done }) => done > 0);
+
+    const answer = await mutate(on, 'bulk.abort', { secret: operator.secret, input: { bulkId } });
+    const told = await progressOverWebSocket(on, bulkId);
+    const again = await mutate(on, 'bulk.abort', { secret: operator.secret, input: { bulkId } });
+
+    const last = told.at(-1);
+    expect(answer).toEqual({ changed: true });
+    expect(again).toEqual({ changed: false });
+    expect(last?.state).toBe('aborted');
+    expect(last?.done).toBeGreaterThan(0);
+    expect(last?.done).toBeLessThan(1_000);
+    expect(await countEvents(on, 'revoked')).toEqual({ events: last?.done, grants: last?.done });
+    expect(await bulkProgress(on, bulkId)).toEqual(last);
+    expect(await countAudit(on, 'bulk.abort')).toEqual({ entries: 1, resources: 1 });
+  });
+
+  test('whose controller dies is taken over: every grant is revoked once, audited once', async () => {
+    const on = await startTestController();
+    const heir = await startTestController({ databaseUrl: on.databaseUrl });
+    const { secret } = await on.token('client');
+    const operator = await on.token('operator');
+    const items = await acquireLeases(on, secret, 400);
+    const bulkId = await startBulkAction(on, operator.secret, {
+      ...{ action: 'revoke', mode: 'force', items },
+    });
+    await bulkProgressWhen(heir, bulkId, ({ done }) => done > 0);
+
+    // It is cut off from the database in the middle of a page, and lets go of nothing.
+    await on.controller.store.close();
+    const { prisma } = heir.controller.store;
+    await prisma.$queryRaw`
+      update bulk set runner_until = clock_timestamp() where id = ${bulkId}::uuid returning id`;
+    const seen = await bulkProgressWhen(heir, bulkId);
+
+    expect(seen).toMatchObject({ done: 400, failedCount: 0 });
+    expect(await countEvents(heir, 'revoked')).toEqual({ events: 400, grants: 400 });
+    expect(await countAudit(heir, 'leases.revoke')).toEqual({ entries: 400, resources: 400 });
+  });
+
+  test('whose controller stops in order goes on at another one at once', async () => {
+    const on = await startTestController();
+    const heir = await startTestController({ databaseUrl: on.databaseUrl });
+    const { secret } = await on.token('client');
+    const operator = await on.token('operator');
+    const items = await acquireLeases(on, secret, 400);
+    const bulkId = await startBulkAction(on, operator.secret, { action: 'revoke', items });
+    await bulkProgressWhen(heir, bulkId, ({ done }) => done > 0);
+
+    await on.controller.close();
+    const seen = await bulkProgressWhen(heir, bulkId);
+
+    expect(seen).toMatchObject({ done: 400, failedCount: 0 });
+    expect(await countEvents(heir, 'revoked')).toEqual({ events: 400, grants: 400 });
+  });
+
+  test('that nobody carries out is shown as interrupted, until somebody does', async () => {
+    const on = await startTestController();
+    const { prisma } = on.controller.store;
+    const bulkId = randomUUID();
+    await prisma.$queryRaw`
+      with made as (
+        insert into bulk (id, action, reason, actor, principal, role, total, runner, runner_until)
+        values (${bulkId}::uuid, 'allowRenewal', 'r', 'a', 'p', 'operator', 1, gen_random_uuid(),
+          clock_timestamp() - interval '1 second')
+        returning id
+      )
+      insert into bulk_item (bulk_id, place, lease_id, fencing_token)
+      select id, 1, gen_random_uuid(), 1 from made returning place`;
+
+    const first = await bulkProgress(on, bulkId);
+    const last = await bulkProgressWhen(on, bulkId);
+
+    expect(['interrupted', 'running']).toContain(first.state);
+    expect(last.failed).toMatchObject([{ code: 'gone' }]);
+  });
+
+  test.each([
+    ['WebSocket', progressOverWebSocket],
+    ['server-sent events', progressOverSse],
+  ] as const)(
+    'is watched over %s: from now to its end, never backwards, and then the stream ends',
+    async (_transport, watch) => {
+      const on = await startTestController();
+      const { secret } = await on.token('client');
+      const operator = await on.token('operator');
+      const items = await acquireLeases(on, secret, 600);
+
+      const bulkId = await startBulkAction(on, operator.secret, { action: 'revoke', items });
+      const told = await watch(on, bulkId);
+
+      const done = told.map((progress) => progress.done);
+      expect(done).toEqual([...done].sort((a, b) => a - b));
+      expect(told.length).toBeGreaterThan(2);
+      expect(told.at(-1)).toMatchObject({ state: 'done', done: 600, failedCount: 0 });
+    },
+  );
+
+  test('is refused to who may not, on nothing, and on what is named twice', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+    const operator = await on.token('operator');
+    const limited = await on.token('operator', { namespaces: ['test'] });
+    const lease = await acquireLease(on, secret);
+    const items = [refOf(lease)];
+    const start = (by: string, input: object): Promise<string> => startBulkAction(on, by, input);
+
+    expect(await start(secret, { action: 'revoke', items })).toBe('auth.forbidden');
+    expect(await start(limited.secret, { action: 'revoke', items })).toBe('auth.forbidden');
+    expect(await start(operator.secret, { action: 'revoke', items: [] })).toBe('request.invalid');
+    expect(await start(operator.secret, { action: 'revoke', items: [...items, ...items] })).toBe(
+      'request.invalid',
+    );
+    expect(await start(operator.secret, { action: 'revoke', items, reason: '' })).toBe(
+      'request.invalid',
+    );
+    const unknown = { secret: operator.secret, input: { bulkId: randomUUID() } };
+    expect(await mutate(on, 'bulk.abort', unknown)).toBe('bulk.not_found');
+    expect(await query(on, 'bulk.get', unknown)).toBe('bulk.not_found');
+    expect(await countEvents(on, 'revoked')).toEqual({ events: 0, grants: 0 });
+  });
+
+  test('is refused while ten are running', async () => {
+    const on = await startTestController();
+    const operator = await on.token('operator');
+    const { secret } = await on.token('client');
+    const items = [refOf(await acquireLease(on, secret))];
+    await on.controller.store.prisma.$queryRaw`
+      insert into bulk (id, action, reason, actor, principal, role, total, runner, runner_until)
+      select gen_random_uuid(), 'allowRenewal', 'r', 'a', 'p', 'operator', 1, gen_random_uuid(),
+        clock_timestamp() + interval '1 minute'
+      from generate_series(1, 10) returning id`;
+
+    const refused = await startBulkAction(on, operator.secret, { action: 'revoke', items });
+    await on.controller.store.prisma.$queryRaw`update bulk set state = 'aborted' returning id`;
+    const bulkId = await startBulkAction(on, operator.secret, { action: 'revoke', items });
+
+    expect(refused).toBe('bulk.busy');
+    expect(await bulkProgressWhen(on, bulkId)).toMatchObject({ done: 1, failedCount: 0 });
+  });
+
+  test('whose controller died between an act and its record takes the act for its own, once', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+    const operator = await on.token('operator');
+    const [own, foreign] = await acquireLeases(on, secret, 2);
+    const { prisma } = on.controller.store;
+    const bulkId = randomUUID();
+    await prisma.$queryRaw`
+      with made as (
+        insert into bulk (id, action, mode, reason, actor, principal, role, total, runner, runner_until)
+        values (${bulkId}::uuid, 'revoke', 'force', 'fire', 'test operator', 'p', 'operator', 2,
+          gen_random_uuid(), clock_timestamp() + interval '1 minute')
+        returning id
+      )
+      insert into bulk_item (bulk_id, place, lease_id, fencing_token)
+      select m.id, i.place, i.lease_id::uuid, i.token::bigint
+      from made m, (values
+        (1, ${own?.leaseId ?? ''}, ${own?.fencingToken ?? ''}),
+        (2, ${foreign?.leaseId ?? ''}, ${foreign?.fencingToken ?? ''})
+      ) i (place, lease_id, token)
+      returning place`;
+    const revoke = (ref: typeof own, reason: string): Promise<unknown> =>
+      mutate(on, 'leases.revoke', {
+        secret: operator.secret,
+        input: { leaseId: ref?.leaseId, mode: 'force', reason },
+      });
+    await revoke(own, 'fire');
+    await revoke(foreign, 'something else');
+    // The first is even held by somebody else by now.
+    await acquireLease(on, secret, { key: 'k0' });
+
+    await prisma.$queryRaw`update bulk set runner_until = clock_timestamp() returning id`;
+    const seen = await bulkProgressWhen(on, bulkId);
+
+    expect(seen.failed).toEqual([{ leaseId: foreign?.leaseId, code: 'gone' }]);
+    expect(await countEvents(on, 'revoked')).toEqual({ events: 2, grants: 2 });
+    const audited = await prisma.$queryRaw<{ resource: string }[]>`
+      select resource from audit where detail ->> 'bulkId' = ${bulkId}`;
+    expect(audited).toEqual([{ resource: `lease:${own?.leaseId ?? ''}` }]);
+  });
+
+  test('is kept as long as events are, with its items, and removed then', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('client');
+    const operator = await on.token('operator');
+    const items = await acquireLeases(on, secret, 2);
+    const bulkId = await startBulkAction(on, operator.secret, { action: 'revoke', items });
+    await bulkProgressWhen(on, bulkId);
+    const { prisma, clock } = on.controller.store;
+    const pass = {
+      clock,
+      onFailure: (_kind: string, error: unknown) => {
+        throw error;
+      },
+    };
+
+    await removeOldBulks(prisma, 30, pass);
+    const before = await bulkProgress(on, bulkId);
+    await prisma.$queryRaw`update bulk set ended_at = ended_at - interval '31 days' returning id`;
+    await removeOldBulks(prisma, 30, pass);
+
+    expect(before.state).toBe('done');
+    expect(await bulkProgress(on, bulkId)).toBe('bulk.not_found');
+    expect(await prisma.$queryRaw`select place from bulk_item`).toEqual([]);
+  });
+});
+
+/** Everything that a watcher is told, until the stream ends. */
+async function progressOverWebSocket(on: TestController, bulkId: string): Promise<BulkProgress[]> {
+  const api = await on.client('viewer', 'ws');
+  return new Promise((resolve, reject) => {
+    const told: BulkProgress[] = [];
+    const subscription = api.bulk.watch.subscribe(
+      { bulkId },
+      {
+        onData: (progress) => told.push(progress),
+        onError: reject,
+        onComplete: () => {
+          resolve(told);
+        },
+      },
+    );
+    onTestFinished(() => {
+      subscription.unsubscribe();
+    });
+  });
+}
+
+/** The same as a browser hears it. */
+async function progressOverSse(on: TestController, bulkId: string): Promise<BulkProgress[]> {
+  const { secret } = await on.token('viewer');
+  const response = await fetch(`${on.url}/trpc/bulk.watch${input({ bulkId })}`, {
+    headers: { authorization: `Bearer ${secret}`, accept: 'text/event-stream' },
+  });
+  const messages = (await response.text()).split('\n\n').filter((text) => !text.includes('event:'));
+  return messages.flatMap((text) => {
+    const [, data] = /^data: (.*)$/mu.exec(text) ?? [];
+    return data === undefined ? [] : [JSON.parse(data) as BulkProgress];
+  });
+}
