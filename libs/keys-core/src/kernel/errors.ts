@@ -40,7 +40,7 @@ export const ERROR_CODES = {
     http: 503,
     retryable: true,
     text: 'No controller can be reached.',
-    doc: 'Thrown by the client library when no connection came about: nothing was sent. Check the address, and `leasehold doctor`.',
+    doc: 'Thrown by the client library, and answered by the console, when no connection came about: nothing was sent. Check the address, and `leasehold doctor`.',
   },
   'request.not_found': {
     http: 404,
