@@ -62,6 +62,7 @@ export const cssVariablesResolver: CSSVariablesResolver = () => ({
   light: {
     '--mantine-color-body': '#fbfaf7',
     '--mantine-color-dimmed': '#5b6470',
+    '--mantine-color-placeholder': '#6b7480',
     '--surface': '#ffffff',
     '--surface-sunken': '#f3f1ec',
     '--line': '#e2ded5',
@@ -85,6 +86,7 @@ export const cssVariablesResolver: CSSVariablesResolver = () => ({
     '--mantine-color-body': '#0f1418',
     '--mantine-color-text': '#dde2e6',
     '--mantine-color-dimmed': '#96a1ad',
+    '--mantine-color-placeholder': '#8792a0',
     '--surface': '#151b21',
     '--surface-sunken': '#0b0f13',
     '--line': '#263039',

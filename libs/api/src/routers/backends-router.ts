@@ -6,6 +6,7 @@ import {
   backendTerminateInputSchema,
 } from '../contract/backends.ts';
 import { reportInputSchema } from '../contract/fleet.ts';
+import { asOf } from './as-of.ts';
 import { droneProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
 
 /** Backends: what operators see and stop, and what drones report. */
@@ -13,12 +14,16 @@ export const backendsRouter = router({
   get: viewerProcedure
     .input(backendIdInputSchema)
     .query(({ ctx, input }) =>
-      ctx.services.fleet.getBackend(input.backendId, ctx.access.namespaces),
+      asOf(ctx.services, () =>
+        ctx.services.fleet.getBackend(input.backendId, ctx.access.namespaces),
+      ),
     ),
 
   list: viewerProcedure
     .input(backendListInputSchema)
-    .query(({ ctx, input }) => ctx.services.fleet.listBackends(input, ctx.access.namespaces)),
+    .query(({ ctx, input }) =>
+      asOf(ctx.services, () => ctx.services.fleet.listBackends(input, ctx.access.namespaces)),
+    ),
 
   watch: viewerProcedure.input(backendIdInputSchema).subscription(async function* ({
     ctx,

@@ -5,17 +5,20 @@ import {
   droneListInputSchema,
 } from '../contract/drones.ts';
 import { ackInputSchema, heartbeatInputSchema, sessionInputSchema } from '../contract/fleet.ts';
+import { asOf } from './as-of.ts';
 import { droneProcedure, fleetOperatorProcedure, router, viewerProcedure } from '../trpc.ts';
 
 /** Drones: what operators see and say of them, and their own side of a session. */
 export const dronesRouter = router({
   list: viewerProcedure
     .input(droneListInputSchema)
-    .query(({ ctx, input }) => ctx.services.fleet.listDrones(input)),
+    .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.fleet.listDrones(input))),
 
   get: viewerProcedure
     .input(droneIdInputSchema)
-    .query(({ ctx, input }) => ctx.services.fleet.getDrone(input.droneId)),
+    .query(({ ctx, input }) =>
+      asOf(ctx.services, () => ctx.services.fleet.getDrone(input.droneId)),
+    ),
 
   drain: fleetOperatorProcedure
     .input(droneActInputSchema)

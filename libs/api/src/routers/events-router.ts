@@ -2,6 +2,7 @@ import { tracked, type TrackedEnvelope } from '@trpc/server';
 import type { EventView } from '@leasehold/keys-core/keys';
 import type { CallerConnection } from '../context.ts';
 import { eventListInputSchema, eventWatchInputSchema } from '../contract/events.ts';
+import { asOf } from './as-of.ts';
 import { router, viewerProcedure } from '../trpc.ts';
 
 /** What happened to anything that can be held, in order. */
@@ -12,7 +13,9 @@ export const eventsRouter = router({
   /** What happened, page by page. A page may hold fewer than were asked for, even none, and go on. */
   list: viewerProcedure
     .input(eventListInputSchema)
-    .query(({ ctx, input }) => ctx.services.events.list(input, ctx.access.namespaces)),
+    .query(({ ctx, input }) =>
+      asOf(ctx.services, () => ctx.services.events.list(input, ctx.access.namespaces)),
+    ),
 
   watch: viewerProcedure
     .input(eventWatchInputSchema)

@@ -5,13 +5,14 @@ import {
   personInviteInputSchema,
   personSetRoleInputSchema,
 } from '../contract/people.ts';
+import { asOf } from './as-of.ts';
 import { adminProcedure, router } from '../trpc.ts';
 
 /** Who may sign in to the console, and as what. */
 export const peopleRouter = router({
   list: adminProcedure
     .input(peopleListInputSchema)
-    .query(({ ctx, input }) => ctx.services.people.list(input)),
+    .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.people.list(input))),
 
   invite: adminProcedure
     .input(personInviteInputSchema)

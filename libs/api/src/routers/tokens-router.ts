@@ -4,6 +4,7 @@ import {
   tokenListInputSchema,
   tokenRevokeInputSchema,
 } from '../contract/tokens.ts';
+import { asOf } from './as-of.ts';
 import { adminProcedure, router } from '../trpc.ts';
 
 /** API tokens. A secret is shown once, in the answer of `create`. */
@@ -14,7 +15,7 @@ export const tokensRouter = router({
 
   list: adminProcedure
     .input(tokenListInputSchema)
-    .query(({ ctx, input }) => ctx.services.tokens.list(input)),
+    .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.tokens.list(input))),
 
   revoke: adminProcedure
     .input(tokenRevokeInputSchema)
