@@ -16,9 +16,7 @@ export const dronesRouter = router({
 
   get: viewerProcedure
     .input(droneIdInputSchema)
-    .query(({ ctx, input }) =>
-      asOf(ctx.services, () => ctx.services.fleet.getDrone(input.droneId)),
-    ),
+    .query(({ ctx, input }) => ctx.services.fleet.getDrone(input.droneId)),
 
   drain: fleetOperatorProcedure
     .input(droneActInputSchema)
