@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import type { Cli } from './cli.ts';
 import { addAdminCreate } from './commands/admin/create.ts';
+import { addAuditExport } from './commands/audit/export.ts';
 import { addAuditLs } from './commands/audit/ls.ts';
 import { addBackendsLs } from './commands/backends/ls.ts';
 import { addBackendsShow } from './commands/backends/show.ts';
@@ -112,7 +113,7 @@ const GROUPS: readonly (readonly [
   ['admin', 'Let administrators in to the console', [addAdminCreate]],
   ['tokens', 'Make and end API tokens', [addTokensCreate, addTokensLs, addTokensRevoke]],
   ['events', 'Follow what happens', [addEventsTail]],
-  ['audit', 'Look at what operators did', [addAuditLs]],
+  ['audit', 'Look at what operators did', [addAuditLs, addAuditExport]],
   ['config', 'Look at the configuration', [addConfigPrint]],
 ];
 
