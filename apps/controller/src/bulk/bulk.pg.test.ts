@@ -115,6 +115,9 @@ describe('a bulk action', () => {
       secret,
       input: { key: { name: 'k' }, spawn: { program: 'room' } },
     })) as WireLease;
+    // Until a spawn is acknowledged, what follows for its backend is not sent.
+    const spawn = await waitUntil(() => drone.messages.find(({ kind }) => kind === 'spawn'));
+    await drone.ack('actionId' in spawn ? spawn.actionId : '');
     const { lease: environment } = (await mutate(on, 'environments.tryAcquire', {
       secret,
       input: { environment: 'prod', action: 'deploy', holder: 'h', localTimeMs: 1 },
