@@ -1,6 +1,6 @@
 'use client';
 
-import Link from 'next/link';
+import { Link } from '~/components/link.tsx';
 import { usePathname } from 'next/navigation';
 import { useSession } from '~/lib/session.tsx';
 import { isWithin, NAV_GROUPS } from './nav-items.ts';
@@ -25,7 +25,6 @@ export function Nav({ onNavigate }: { readonly onNavigate?: () => void }) {
                 href={item.href}
                 className={classes['link']}
                 aria-current={isHere ? 'page' : undefined}
-                prefetch={false}
                 {...(onNavigate === undefined ? {} : { onClick: onNavigate })}
               >
                 <item.icon size={16} stroke={1.7} aria-hidden />

@@ -1,7 +1,7 @@
 'use client';
 
 import { Skeleton, Stack, Text } from '@mantine/core';
-import Link from 'next/link';
+import { Link } from '~/components/link.tsx';
 import { useState } from 'react';
 import { Facts } from '~/components/facts.tsx';
 import { GuardedButton } from '~/components/guarded-button.tsx';

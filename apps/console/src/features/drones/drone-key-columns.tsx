@@ -2,7 +2,7 @@
 
 import type { KeyView } from '@leasehold/keys-core/keys';
 import type { ColumnDef } from '@tanstack/react-table';
-import Link from 'next/link';
+import { Link } from '~/components/link.tsx';
 import { Mono } from '~/components/text/mono.tsx';
 import { PhaseBadge } from '~/components/text/phase-badge.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';

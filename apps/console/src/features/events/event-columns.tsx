@@ -2,7 +2,7 @@ import type { EventView } from '@leasehold/keys-core/keys';
 import { ActionIcon, Tooltip } from '@mantine/core';
 import { IconListDetails } from '@tabler/icons-react';
 import type { ColumnDef } from '@tanstack/react-table';
-import Link from 'next/link';
+import { Link } from '~/components/link.tsx';
 import { CopyableId } from '~/components/text/copyable-id.tsx';
 import { Mono } from '~/components/text/mono.tsx';
 import { LookBadge } from '~/components/text/phase-badge.tsx';

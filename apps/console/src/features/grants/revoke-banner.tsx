@@ -3,7 +3,7 @@
 import { CloseButton } from '@mantine/core';
 import { IconCircleCheck, IconCircleDashed } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import Link from 'next/link';
+import { Link } from '~/components/link.tsx';
 import { useEffect } from 'react';
 import { query } from '~/lib/api.ts';
 import { clockTime, fullName } from '~/lib/format.ts';

@@ -4,7 +4,7 @@ import type { LeaseDeclaration } from '@leasehold/keys-core/leases';
 import { Code } from '@mantine/core';
 import type { ColumnDef } from '@tanstack/react-table';
 import { parseAsString, useQueryState } from 'nuqs';
-import Link from 'next/link';
+import { Link } from '~/components/link.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { DataTable } from '~/components/table/data-table.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';

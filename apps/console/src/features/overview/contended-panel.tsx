@@ -1,6 +1,6 @@
 import type { ContendedResource } from '@leasehold/api/contract';
 import { Table, Text } from '@mantine/core';
-import Link from 'next/link';
+import { Link } from '~/components/link.tsx';
 import { Panel } from '~/components/panel.tsx';
 import { Mono } from '~/components/text/mono.tsx';
 import { count, duration, fullName } from '~/lib/format.ts';

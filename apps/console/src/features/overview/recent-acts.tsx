@@ -1,7 +1,7 @@
 'use client';
 
 import { Skeleton, Text } from '@mantine/core';
-import Link from 'next/link';
+import { Link } from '~/components/link.tsx';
 import { Panel } from '~/components/panel.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';

@@ -1,5 +1,5 @@
 import type { StatsOverview } from '@leasehold/api/contract';
-import Link from 'next/link';
+import { Link } from '~/components/link.tsx';
 import type { ReactNode } from 'react';
 import type { Tone } from '~/components/text/phase-badge.tsx';
 import { count, counted, duration } from '~/lib/format.ts';

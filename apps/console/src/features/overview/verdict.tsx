@@ -1,6 +1,6 @@
 import type { StatsOverview } from '@leasehold/api/contract';
 import { IconAlertTriangle, IconCircleCheck } from '@tabler/icons-react';
-import Link from 'next/link';
+import { Link } from '~/components/link.tsx';
 import { concernsOf } from './concerns.ts';
 import classes from './overview.module.css';
 
