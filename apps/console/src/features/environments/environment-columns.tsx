@@ -5,7 +5,7 @@ import { PhaseBadge } from '~/components/text/phase-badge.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
 import { Remaining } from '~/components/text/remaining.tsx';
 import { routes } from '~/lib/routes.ts';
-import { HolderCell, NameCell, isTaken } from '../leases/lease-columns.tsx';
+import { CommentCell, HolderCell, NameCell, isTaken } from '../leases/lease-columns.tsx';
 import { endedAt } from './last-use.ts';
 import classes from '../leases/leases.module.css';
 
@@ -71,10 +71,6 @@ export const ENVIRONMENT_COLUMNS: ColumnDef<LeaseItem>[] = [
     id: 'comment',
     header: 'Comment',
     meta: { from: 'lg' },
-    cell: ({ row: { original: environment } }) => (
-      <bdi title={environment.comment ?? ''} className={tone(environment)}>
-        {environment.comment ?? '–'}
-      </bdi>
-    ),
+    cell: ({ row: { original: environment } }) => <CommentCell lease={environment} />,
   },
 ];

@@ -2,6 +2,7 @@
 
 import type { LeaseItem } from '../leases/lease-item.ts';
 import { Code } from '@mantine/core';
+import { ExportMenu } from '~/components/export-menu.tsx';
 import { PageHeader } from '~/components/page-header.tsx';
 import { SearchBox } from '~/components/search-box.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
@@ -10,6 +11,8 @@ import { useSelection } from '~/components/table/use-selection.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { useListState } from '~/lib/use-list-state.ts';
 import { LEASE_SORTS } from '../leases/lease-search.ts';
+import { NothingFound } from '../leases/nothing-found.tsx';
+import { PhaseFilter } from '../leases/phase-filter.tsx';
 import { ENVIRONMENT_COLUMNS } from './environment-columns.tsx';
 import { ENVIRONMENT_FIELDS, environmentListInput } from './environment-search.ts';
 import classes from '../leases/leases.module.css';
@@ -23,7 +26,7 @@ export function EnvironmentsPage() {
   return (
     <>
       <PageHeader title="Environments" />
-      <div className={classes['panel']}>
+      <div className={classes['list']}>
         <div className={classes['bar']}>
           <SearchBox
             label="Search environments"
@@ -32,6 +35,10 @@ export function EnvironmentsPage() {
             problems={state.search.problems}
             onChange={state.setQ}
           />
+          <PhaseFilter label="State" state={state} />
+          <span className={classes['end']}>
+            <ExportMenu list="environments" input={input} />
+          </span>
         </div>
         <DataTable
           label="environments"
@@ -42,7 +49,11 @@ export function EnvironmentsPage() {
           state={state}
           identity={JSON.stringify(input)}
           selection={selection}
-          empty={<NoEnvironments />}
+          empty={
+            <NothingFound what="environments" state={state}>
+              <NoEnvironments />
+            </NothingFound>
+          }
         />
       </div>
     </>

@@ -1,6 +1,6 @@
 'use client';
 
-import Link from 'next/link';
+import { Link } from '~/components/link.tsx';
 import type { ReactNode } from 'react';
 import { LoadingRows } from '~/components/table/table-rows.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
@@ -51,7 +51,9 @@ export function ContentionTable({
               Place
             </th>
             <th scope="col">Who waits</th>
-            <th scope="col">Waiting</th>
+            <th scope="col" data-align="end">
+              Waiting
+            </th>
           </tr>
         </thead>
         {isLoading ? (
@@ -98,7 +100,7 @@ function LineRows({ line, asOf }: { readonly line: Line; readonly asOf: string }
               <bdi>{waiter.waiter}</bdi>
             </Link>
           </td>
-          <td>
+          <td data-align="end">
             <Waited since={waiter.since} asOf={asOf} />
           </td>
         </tr>

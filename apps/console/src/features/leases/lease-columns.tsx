@@ -1,6 +1,6 @@
 import type { LeaseItem } from './lease-item.ts';
 import type { ColumnDef } from '@tanstack/react-table';
-import Link from 'next/link';
+import { Link } from '~/components/link.tsx';
 import { Mono } from '~/components/text/mono.tsx';
 import { PhaseBadge } from '~/components/text/phase-badge.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
@@ -24,7 +24,7 @@ export function NameCell({
 }) {
   return (
     <>
-      <Link href={href} title={fullName(resource)}>
+      <Link href={href} title={fullName(resource)} className={classes['name'] ?? ''}>
         <bdi>{resource.name}</bdi>
       </Link>
       {resource.namespace === '' ? null : (
@@ -38,14 +38,27 @@ export function NameCell({
 export function HolderCell({ lease }: { readonly lease: LeaseItem }) {
   if (isTaken(lease)) {
     return (
-      <Mono title={lease.holder}>
-        <bdi>{lease.holder}</bdi>
-      </Mono>
+      <span className={classes['holder']} title={lease.holder}>
+        <bdi className="mono">{lease.holder}</bdi>
+      </span>
     );
   }
   return (
-    <span className={classes['quiet']} title={`Last held by ${lease.holder}`}>
+    <span
+      className={`${classes['holder'] ?? ''} ${classes['quiet'] ?? ''}`}
+      title={`Last held by ${lease.holder}`}
+    >
       last <bdi className="mono">{lease.holder}</bdi>
+    </span>
+  );
+}
+
+/** What its holder says of it; of what is free, pale. */
+export function CommentCell({ lease }: { readonly lease: LeaseItem }) {
+  const tone = isTaken(lease) ? '' : (classes['quiet'] ?? '');
+  return (
+    <span className={`${classes['comment'] ?? ''} ${tone}`} title={lease.comment ?? ''}>
+      <bdi>{lease.comment ?? '–'}</bdi>
     </span>
   );
 }
@@ -82,11 +95,7 @@ export const LEASE_COLUMNS: ColumnDef<LeaseItem>[] = [
     id: 'comment',
     header: 'Comment',
     meta: { from: 'lg' },
-    cell: ({ row: { original: lease } }) => (
-      <bdi title={lease.comment ?? ''} className={isTaken(lease) ? undefined : classes['quiet']}>
-        {lease.comment ?? '–'}
-      </bdi>
-    ),
+    cell: ({ row: { original: lease } }) => <CommentCell lease={lease} />,
   },
   {
     id: 'remaining',

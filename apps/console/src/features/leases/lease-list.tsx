@@ -1,7 +1,7 @@
 'use client';
 
-import type { LeaseItem } from './lease-item.ts';
 import { Code } from '@mantine/core';
+import { ExportMenu } from '~/components/export-menu.tsx';
 import { SearchBox } from '~/components/search-box.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { DataTable } from '~/components/table/data-table.tsx';
@@ -9,7 +9,10 @@ import { useSelection } from '~/components/table/use-selection.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { useListState } from '~/lib/use-list-state.ts';
 import { LEASE_COLUMNS } from './lease-columns.tsx';
+import type { LeaseItem } from './lease-item.ts';
 import { LEASE_FIELDS, LEASE_SORTS, leaseListInput } from './lease-search.ts';
+import { NothingFound } from './nothing-found.tsx';
+import { PhaseFilter } from './phase-filter.tsx';
 import classes from './leases.module.css';
 
 /** Every lease: who holds it, why, for how long, who waits. */
@@ -19,7 +22,7 @@ export function LeaseList() {
   const input = leaseListInput(state);
   const read = useLiveQuery('leases', 'list', input);
   return (
-    <>
+    <div className={classes['list']}>
       <div className={classes['bar']}>
         <SearchBox
           label="Search leases"
@@ -28,6 +31,10 @@ export function LeaseList() {
           problems={state.search.problems}
           onChange={state.setQ}
         />
+        <PhaseFilter label="Phase" state={state} />
+        <span className={classes['end']}>
+          <ExportMenu list="leases" input={input} />
+        </span>
       </div>
       <DataTable
         label="leases"
@@ -38,17 +45,15 @@ export function LeaseList() {
         state={state}
         identity={JSON.stringify(input)}
         selection={selection}
-        empty={<NoLeases />}
+        empty={
+          <NothingFound what="leases" state={state}>
+            <EmptyState title="No leases">
+              No service has acquired one yet. In a service: <Code>leases.acquire(…)</Code> of{' '}
+              <Code>@leasehold/client</Code>.
+            </EmptyState>
+          </NothingFound>
+        }
       />
-    </>
-  );
-}
-
-function NoLeases() {
-  return (
-    <EmptyState title="No leases">
-      No service has acquired one yet. In a service: <Code>leases.acquire(…)</Code> of{' '}
-      <Code>@leasehold/client</Code>.
-    </EmptyState>
+    </div>
   );
 }

@@ -1,5 +1,6 @@
 import { PHASES, type Phase } from '@leasehold/keys-core';
 import type { Inputs } from '~/lib/api.ts';
+import type { Search } from '~/lib/search.ts';
 import type { ListState } from '~/lib/use-list-state.ts';
 
 /** What the search of leases knows beside names. */
@@ -31,10 +32,25 @@ export function leaseListInput(
   };
 }
 
+export type LeaseField = (typeof LEASE_FIELDS)[number] | 'action';
+
 /** The search by one field: `namespace:billing.payouts`. */
-export function fieldSearch(
-  field: (typeof LEASE_FIELDS)[number] | 'action',
-  value: string,
-): string {
-  return /[\s"]/u.test(value) ? `${field}:"${value}"` : `${field}:${value}`;
+export function fieldSearch(field: LeaseField, value: string): string {
+  return `${field}:${word(value)}`;
+}
+
+/** The text of a search with one of its fields set anew; `null` leaves it out. */
+export function withField(search: Search, field: LeaseField, value: string | null): string {
+  const { name, prefix } = search;
+  const others = Object.entries(search.fields).filter(([other]) => other !== field);
+  const fields = value === null ? others : [...others, [field, value] as const];
+  return [
+    ...(name === undefined ? [] : [`"${name}"`]),
+    ...(prefix === undefined ? [] : [prefix]),
+    ...fields.map(([known, text]) => `${known}:${word(text)}`),
+  ].join(' ');
+}
+
+function word(text: string): string {
+  return /[\s"]/u.test(text) ? `"${text}"` : text;
 }

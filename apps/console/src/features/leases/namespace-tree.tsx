@@ -3,7 +3,7 @@
 import { Skeleton } from '@mantine/core';
 import { IconChevronRight } from '@tabler/icons-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import Link from 'next/link';
+import { Link } from '~/components/link.tsx';
 import { useId, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import type { LeaseTreeNode } from '@leasehold/keys-core/leases';
 import { count } from '~/lib/format.ts';
@@ -83,14 +83,6 @@ export function NamespaceTree({
   };
   return (
     <div className={classes['box']}>
-      <div className={classes['head']} aria-hidden>
-        <span>Namespace</span>
-        {COUNTS.map(({ of, label }) => (
-          <span key={of} data-count={of}>
-            {label}
-          </span>
-        ))}
-      </div>
       <div
         ref={scroller}
         className={classes['scroll']}
@@ -100,6 +92,7 @@ export function NamespaceTree({
         tabIndex={0}
         onKeyDown={onKeyDown}
       >
+        <TreeHead />
         <div
           role="presentation"
           className={classes['whole']}
@@ -121,6 +114,19 @@ export function NamespaceTree({
           })}
         </div>
       </div>
+    </div>
+  );
+}
+
+function TreeHead() {
+  return (
+    <div className={classes['head']} aria-hidden>
+      <span>Namespace</span>
+      {COUNTS.map(({ of, label }) => (
+        <span key={of} data-count={of}>
+          {label}
+        </span>
+      ))}
     </div>
   );
 }

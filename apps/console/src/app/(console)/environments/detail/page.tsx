@@ -1,0 +1,11 @@
+import type { Metadata } from 'next';
+import { EnvironmentDetailPage } from '~/features/environments/environment-detail-page.tsx';
+import { resourceOf, type ResourceParams } from '~/features/leases/resource-params.ts';
+
+export async function generateMetadata({ searchParams }: ResourceParams): Promise<Metadata> {
+  return { title: resourceOf(await searchParams).name };
+}
+
+export default async function Page({ searchParams }: ResourceParams) {
+  return <EnvironmentDetailPage resource={resourceOf(await searchParams)} />;
+}

@@ -1,0 +1,61 @@
+'use client';
+
+import { Tabs } from '@mantine/core';
+import { JsonView } from '~/components/json-view.tsx';
+import { Panel } from '~/components/panel.tsx';
+import { routes, type ResourceRef } from '~/lib/routes.ts';
+import { EventsPanel } from '../grants/events-panel.tsx';
+import { DetailFrame } from '../leases/detail-frame.tsx';
+import { Metadata } from '../leases/lease-detail-page.tsx';
+import { isTaken } from '../leases/lease-columns.tsx';
+import type { LeaseItem } from '../leases/lease-item.ts';
+import { useTab } from '../leases/use-tab.ts';
+import { EnvironmentFacts } from './environment-facts.tsx';
+import { UseHistory } from './use-history.tsx';
+
+const TABS = ['history', 'events', 'metadata', 'raw'] as const;
+
+/** One environment: who uses it and what for, or who did last; and everybody before. */
+export function EnvironmentDetailPage({ resource }: { readonly resource: ResourceRef }) {
+  return (
+    <DetailFrame
+      face="environment"
+      resource={resource}
+      list={{ label: 'Environments', href: routes.environments() }}
+      facts={(environment) => (
+        <Panel title={isTaken(environment) ? 'In use' : 'Last use'}>
+          <EnvironmentFacts environment={environment} />
+        </Panel>
+      )}
+    >
+      {(environment) => <EnvironmentTabs environment={environment} />}
+    </DetailFrame>
+  );
+}
+
+function EnvironmentTabs({ environment }: { readonly environment: LeaseItem }) {
+  const [tab, setTab] = useTab(TABS);
+  const about = { resource: environment, asOf: environment.asOf } as const;
+  return (
+    <Tabs value={tab} keepMounted={false} onChange={setTab}>
+      <Tabs.List mb="sm" aria-label="About this environment">
+        <Tabs.Tab value="history">History</Tabs.Tab>
+        <Tabs.Tab value="events">Events</Tabs.Tab>
+        <Tabs.Tab value="metadata">Metadata</Tabs.Tab>
+        <Tabs.Tab value="raw">Raw</Tabs.Tab>
+      </Tabs.List>
+      <Tabs.Panel value="history">
+        <UseHistory {...about} />
+      </Tabs.Panel>
+      <Tabs.Panel value="events">
+        <EventsPanel face="environment" {...about} />
+      </Tabs.Panel>
+      <Tabs.Panel value="metadata">
+        <Metadata of={environment} />
+      </Tabs.Panel>
+      <Tabs.Panel value="raw">
+        <JsonView value={environment} label={`${environment.name} as JSON`} />
+      </Tabs.Panel>
+    </Tabs>
+  );
+}

@@ -1,0 +1,66 @@
+import { Link } from '~/components/link.tsx';
+import { Facts } from '~/components/facts.tsx';
+import { RelativeTime } from '~/components/text/relative-time.tsx';
+import { routes } from '~/lib/routes.ts';
+import { isTaken } from '../leases/lease-columns.tsx';
+import { grantFacts } from '../leases/lease-facts.tsx';
+import type { LeaseItem } from '../leases/lease-item.ts';
+import { fieldSearch } from '../leases/lease-search.ts';
+import { endedAt } from './last-use.ts';
+import classes from '../leases/facts.module.css';
+
+/** Who uses an environment, for what and why; of a free one who did last, and until when. */
+export function EnvironmentFacts({ environment }: { readonly environment: LeaseItem }) {
+  const isHeld = isTaken(environment);
+  const { action, comment, namespace, holder } = environment;
+  return (
+    <Facts
+      items={[
+        [
+          isHeld ? 'Held by' : 'Last held by',
+          <Link
+            key="holder"
+            className={classes['link'] ?? ''}
+            href={routes.environments({ q: fieldSearch('holder', holder) })}
+          >
+            <bdi className="mono">{holder}</bdi>
+          </Link>,
+        ],
+        [
+          'For',
+          action === null ? null : (
+            <bdi key="for" className="mono">
+              {action}
+            </bdi>
+          ),
+        ],
+        ['Comment', comment === null ? null : <bdi key="comment">{comment}</bdi>],
+        ...(isHeld ? [] : [['Until', <Until key="until" environment={environment} />] as const]),
+        [
+          'Namespace',
+          namespace === '' ? null : (
+            <Link
+              key="namespace"
+              className={classes['link'] ?? ''}
+              href={routes.environments({ q: fieldSearch('namespace', namespace) })}
+            >
+              <bdi>{namespace}</bdi>
+            </Link>
+          ),
+        ],
+        ...grantFacts(environment),
+      ]}
+    />
+  );
+}
+
+function Until({ environment }: { readonly environment: LeaseItem }) {
+  const at = endedAt(environment);
+  if (at === null) return 'it was revoked by force';
+  return (
+    <>
+      <RelativeTime at={at} asOf={environment.asOf} />
+      {environment.endReason === 'released' ? ', released' : ', expired'}
+    </>
+  );
+}

@@ -1,0 +1,119 @@
+'use client';
+
+import type { ColumnDef } from '@tanstack/react-table';
+import { parseAsString, useQueryState } from 'nuqs';
+import { EmptyState } from '~/components/states/empty-state.tsx';
+import { DataTable } from '~/components/table/data-table.tsx';
+import { Mono } from '~/components/text/mono.tsx';
+import { RelativeTime } from '~/components/text/relative-time.tsx';
+import { duration } from '~/lib/format.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import type { ResourceRef } from '~/lib/routes.ts';
+import { actText, endText } from '../grants/grants-of-events.ts';
+import { mapItems } from '../grants/map-items.ts';
+import { Waited } from '../leases/waited.tsx';
+import { usesOfEvents, type PastUse } from './uses-of-events.ts';
+
+const EVENTS_PER_PAGE = 100;
+
+type UseRow = PastUse & { readonly asOf: string };
+
+/** Who used an environment, for what, from when, for how long, and how it ended; newest first. */
+export function UseHistory({
+  resource,
+  asOf,
+}: {
+  readonly resource: ResourceRef;
+  readonly asOf: string;
+}) {
+  const [after, setAfter] = useQueryState('after', parseAsString.withOptions({ history: 'push' }));
+  const input = {
+    namespace: resource.namespace,
+    name: resource.name,
+    limit: EVENTS_PER_PAGE,
+    ...(after === null ? {} : { cursor: after }),
+  };
+  const read = useLiveQuery('environments', 'history', input);
+  const rows = usesOfEvents(read.data?.items ?? []).map((use) => ({ ...use, asOf }));
+  return (
+    <DataTable
+      label="uses"
+      columns={COLUMNS}
+      read={mapItems(read, rows, asOf)}
+      rowId={(use) => use.leaseId}
+      rowName={(use) => `the use with token ${use.fencingToken}`}
+      state={{ after, setAfter: (next) => void setAfter(next) }}
+      identity={JSON.stringify(input)}
+      empty={
+        <EmptyState title="No history">Nothing of its past is kept: events are pruned.</EmptyState>
+      }
+    />
+  );
+}
+
+const COLUMNS: ColumnDef<UseRow>[] = [
+  {
+    id: 'from',
+    header: 'From',
+    cell: ({ row: { original: use } }) =>
+      use.from === null ? 'before' : <RelativeTime at={use.from} asOf={use.asOf} />,
+  },
+  {
+    id: 'lasted',
+    header: 'Lasted',
+    meta: { from: 'sm' },
+    cell: ({ row: { original: use } }) => <Lasted use={use} />,
+  },
+  {
+    id: 'holder',
+    header: 'By whom',
+    cell: ({ row: { original: use } }) =>
+      use.holder === null ? (
+        '–'
+      ) : (
+        <Mono title={use.holder}>
+          <bdi>{use.holder}</bdi>
+        </Mono>
+      ),
+  },
+  {
+    id: 'action',
+    header: 'For',
+    cell: ({ row: { original: use } }) =>
+      use.action === null ? (
+        '–'
+      ) : (
+        <Mono>
+          <bdi>{use.action}</bdi>
+        </Mono>
+      ),
+  },
+  {
+    id: 'comment',
+    header: 'Comment',
+    meta: { from: 'md' },
+    cell: ({ row: { original: use } }) => <bdi title={use.comment ?? ''}>{use.comment ?? '–'}</bdi>,
+  },
+  {
+    id: 'end',
+    header: 'How it ended',
+    cell: ({ row: { original: use } }) => {
+      const text = [...use.acts.map(actText), use.end === null ? 'Lasts' : endText(use.end)].join(
+        ' · ',
+      );
+      return <span title={text}>{text}</span>;
+    },
+  },
+  {
+    id: 'token',
+    header: 'Token',
+    meta: { from: 'lg', align: 'end' },
+    cell: ({ row: { original: use } }) => <Mono>{use.fencingToken}</Mono>,
+  },
+];
+
+function Lasted({ use }: { readonly use: UseRow }) {
+  if (use.from === null) return '–';
+  if (use.to === null) return <Waited since={use.from} asOf={use.asOf} />;
+  return duration(Date.parse(use.to) - Date.parse(use.from));
+}

@@ -1,0 +1,113 @@
+'use client';
+
+import { Skeleton, Stack } from '@mantine/core';
+import { Link } from '~/components/link.tsx';
+import type { ReactNode } from 'react';
+import { PageHeader } from '~/components/page-header.tsx';
+import { Panel } from '~/components/panel.tsx';
+import { DataAge } from '~/components/states/data-age.tsx';
+import { EmptyState } from '~/components/states/empty-state.tsx';
+import { ErrorState } from '~/components/states/error-state.tsx';
+import { StaleNotice } from '~/components/states/stale-notice.tsx';
+import { PhaseBadge } from '~/components/text/phase-badge.tsx';
+import { useFreshness } from '~/lib/live/use-freshness.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import type { ResourceRef } from '~/lib/routes.ts';
+import { DeadlineLadder } from '../grants/deadline-ladder.tsx';
+import { GrantActions } from '../grants/grant-actions.tsx';
+import { GROUP_OF } from '../grants/grant-view.ts';
+import type { LeaseItem } from './lease-item.ts';
+
+/** Renewals make no events. */
+const EVERY_MS = 2_000;
+
+export interface DetailFrameProps {
+  readonly face: 'lease' | 'environment';
+  readonly resource: ResourceRef;
+  /** The list that it belongs to. */
+  readonly list: { readonly label: string; readonly href: string };
+  /** What the page says beside the ladder: who, why, since when. */
+  readonly facts: (lease: LeaseItem) => ReactNode;
+  /** The tabs below. */
+  readonly children: (lease: LeaseItem) => ReactNode;
+}
+
+/** A lease or an environment: its state, what can be done about it, its facts and its deadlines. */
+export function DetailFrame({ face, resource, list, facts, children }: DetailFrameProps) {
+  const read = useLiveQuery(GROUP_OF[face], 'get', { ...resource }, { everyMs: EVERY_MS });
+  const { isStale } = useFreshness(read);
+  const lease = read.data;
+  const header = {
+    title: <bdi>{resource.name}</bdi>,
+    eyebrow: (
+      <>
+        <Link href={list.href}>{list.label}</Link>
+        {resource.namespace === '' ? null : (
+          <>
+            {' / '}
+            <bdi>{resource.namespace}</bdi>
+          </>
+        )}
+      </>
+    ),
+  };
+  if (lease === undefined || lease === null) {
+    return (
+      <>
+        <PageHeader {...header} />
+        <NotShown face={face} read={read} />
+      </>
+    );
+  }
+  return (
+    <>
+      <PageHeader
+        {...header}
+        meta={
+          <>
+            <PhaseBadge phase={lease.phase} />
+            <DataAge read={read} asOf={lease.asOf} />
+          </>
+        }
+        actions={<GrantActions face={face} grant={lease} />}
+      />
+      <Stack gap="sm">
+        <StaleNotice read={read} />
+        {facts(lease)}
+        <Panel title="Deadlines">
+          <DeadlineLadder face={face} grant={lease} isStale={isStale} />
+        </Panel>
+        {children(lease)}
+      </Stack>
+    </>
+  );
+}
+
+/** There is none; or nothing is known yet, or nothing can be. */
+function NotShown({
+  face,
+  read,
+}: {
+  readonly face: 'lease' | 'environment';
+  readonly read: ReturnType<typeof useLiveQuery<'leases', 'get'>>;
+}) {
+  if (read.data === null) {
+    return (
+      <EmptyState title={`No such ${face}`}>
+        Nobody has asked for {face === 'lease' ? 'a lease' : 'an environment'} of this name, or it
+        lies where you may not look.
+      </EmptyState>
+    );
+  }
+  if (read.isError) {
+    return (
+      <ErrorState error={read.error} what={`the ${face}`} onRetry={() => void read.refetch()} />
+    );
+  }
+  return (
+    <Stack gap="sm" aria-busy="true">
+      <Skeleton height={120} />
+      <Skeleton height={200} />
+    </Stack>
+  );
+}

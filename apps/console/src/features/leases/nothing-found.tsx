@@ -1,0 +1,38 @@
+'use client';
+
+import { Button } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { EmptyState } from '~/components/states/empty-state.tsx';
+import type { ListState } from '~/lib/use-list-state.ts';
+
+/** Nothing, because of the search; or nothing at all, which `children` explains. */
+export function NothingFound({
+  what,
+  state,
+  children,
+}: {
+  /** `leases` */
+  readonly what: string;
+  readonly state: Pick<ListState<string>, 'q' | 'setQ' | 'isFiltered'>;
+  readonly children: ReactNode;
+}) {
+  if (!state.isFiltered) return children;
+  return (
+    <EmptyState
+      title={`No ${what} match this search`}
+      action={
+        <Button
+          variant="default"
+          onClick={() => {
+            state.setQ('');
+          }}
+        >
+          Clear the search
+        </Button>
+      }
+    >
+      Names are found by how they begin; write <span className="mono">&quot;name&quot;</span> for
+      one whole name, and <span className="mono">field:value</span> for the rest.
+    </EmptyState>
+  );
+}

@@ -1,0 +1,29 @@
+'use client';
+
+import { PHASES } from '@leasehold/keys-core';
+import { FilterMenu } from '~/components/filter-menu.tsx';
+import { PHASE_LOOKS } from '~/components/text/phase-badge.tsx';
+import type { Search } from '~/lib/search.ts';
+import { withField } from './lease-search.ts';
+
+const OPTIONS = PHASES.map((value) => ({ value, label: PHASE_LOOKS[value].label }));
+
+/** The phase that a list is filtered by, as a menu over the search's `phase:`. */
+export function PhaseFilter({
+  label,
+  state,
+}: {
+  readonly label: string;
+  readonly state: { readonly search: Search; readonly setQ: (q: string) => void };
+}) {
+  return (
+    <FilterMenu
+      label={label}
+      value={state.search.fields['phase']}
+      options={OPTIONS}
+      onChange={(phase) => {
+        state.setQ(withField(state.search, 'phase', phase));
+      }}
+    />
+  );
+}

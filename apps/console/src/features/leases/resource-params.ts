@@ -1,0 +1,17 @@
+import type { ResourceRef } from '~/lib/routes.ts';
+
+type Param = string | string[] | undefined;
+
+/** What a detail page's address says. */
+export interface ResourceParams {
+  readonly searchParams: Promise<{ readonly namespace?: Param; readonly name?: Param }>;
+}
+
+/** The resource that an address names; one without a namespace lies in the root. */
+export function resourceOf(params: Awaited<ResourceParams['searchParams']>): ResourceRef {
+  return { namespace: first(params.namespace), name: first(params.name) };
+}
+
+function first(param: Param): string {
+  return (Array.isArray(param) ? param[0] : param) ?? '';
+}
