@@ -123,3 +123,23 @@ test('a list neither repeats nor skips what stays where it is, while others are 
     { numRuns: 60 },
   );
 });
+
+test('finds what is rare, however far from the beginning it is', async () => {
+  const { store } = await openKernel();
+  await store.prisma.$executeRaw`
+    insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms,
+      renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at, renewable)
+    select 'key', '', 'k' || lpad(i::text, 5, '0'), gen_random_uuid(), i, 'h', 'p', 60000, 20000, 50000,
+      50000, now(), now(), now() + interval '1 hour', i not in (3, 2400, 2999)
+    from generate_series(1, 3000) i`;
+  const filter: ResourceFilter = { includeChildren: true, namespaces: null, phase: 'expiring' };
+  const order = { by: 'name', direction: 'asc', after: null } as const;
+
+  const all = await listKeys(store.prisma, filter, { ...order, limit: 10 });
+  const first = await listKeys(store.prisma, filter, { ...order, limit: 1 });
+  const two = await listKeys(store.prisma, filter, { ...order, direction: 'desc', limit: 2 });
+
+  expect(all.map(({ name }) => name)).toEqual(['k00003', 'k02400', 'k02999']);
+  expect(first.map(({ name }) => name)).toEqual(['k00003']);
+  expect(two.map(({ name }) => name)).toEqual(['k02999', 'k02400']);
+});
