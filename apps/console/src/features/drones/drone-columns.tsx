@@ -1,7 +1,8 @@
 'use client';
 
+import { VisuallyHidden } from '@mantine/core';
 import type { ColumnDef } from '@tanstack/react-table';
-import Link from 'next/link';
+import { Link } from '~/components/link.tsx';
 import { DRONE_LOOKS, LookBadge } from '~/components/text/phase-badge.tsx';
 import { Mono } from '~/components/text/mono.tsx';
 import { routes } from '~/lib/routes.ts';
@@ -65,7 +66,7 @@ export function droneColumns(begin: (act: DroneAct, drone: Drone) => void): Colu
     },
     {
       id: 'acts',
-      header: () => <span aria-label="Actions" />,
+      header: () => <VisuallyHidden>Actions</VisuallyHidden>,
       meta: { align: 'end' },
       cell: ({ row: { original: drone } }) => <DroneMenu drone={drone} begin={begin} />,
     },

@@ -44,6 +44,7 @@ describe('droneNotice', () => {
 
 describe('roundTrip', () => {
   test('tells short trips apart', () => {
+    expect(roundTrip(0)).toBe('< 0.1 ms');
     expect(roundTrip(1.42)).toBe('1.4 ms');
     expect(roundTrip(35.2)).toBe('35 ms');
     expect(roundTrip(1_200)).toBe('1 s');

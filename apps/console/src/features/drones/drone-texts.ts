@@ -56,5 +56,6 @@ function silence(ageMs: number | null): string {
 
 /** `1.4 ms`, `35 ms`: short trips are told apart by tenths. */
 export function roundTrip(ms: number): string {
+  if (ms < 0.1) return '< 0.1 ms';
   return ms < 10 ? `${ms.toFixed(1)} ms` : duration(ms);
 }

@@ -43,8 +43,8 @@ export function SignInPage({ options, next, invitation, providerError }: SignInP
               <SignInForm onSignedIn={goOn} />
             </Ways>
             <Text size="xs" c="dimmed">
-              No account? An administrator invites you, on the page Access. Forgotten the password?
-              They can invite you anew.
+              No account, or no way in? Ask an administrator. One who is locked out runs{' '}
+              <span className="mono">leasehold admin create</span> on the server.
             </Text>
           </>
         ) : (

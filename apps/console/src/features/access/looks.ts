@@ -1,0 +1,32 @@
+import {
+  IconCircleCheck,
+  IconCircleX,
+  IconHourglass,
+  IconLock,
+  IconMail,
+  IconClockPause,
+  type Icon,
+} from '@tabler/icons-react';
+import type { Tone } from '~/components/text/phase-badge.tsx';
+import type { PersonState } from './person-state.ts';
+import type { TokenState } from './token-state.ts';
+
+interface Look {
+  readonly label: string;
+  readonly tone: Tone;
+  readonly icon: Icon;
+}
+
+export const TOKEN_LOOKS: Record<TokenState, Look> = {
+  active: { label: 'Active', tone: 'good', icon: IconCircleCheck },
+  ending: { label: 'Ends soon', tone: 'warn', icon: IconHourglass },
+  expired: { label: 'Expired', tone: 'calm', icon: IconClockPause },
+  revoked: { label: 'Revoked', tone: 'calm', icon: IconCircleX },
+};
+
+export const PERSON_LOOKS: Record<PersonState, Look> = {
+  active: { label: 'Active', tone: 'good', icon: IconCircleCheck },
+  invited: { label: 'Invited', tone: 'info', icon: IconMail },
+  locked: { label: 'Locked', tone: 'bad', icon: IconLock },
+  disabled: { label: 'Disabled', tone: 'calm', icon: IconCircleX },
+};

@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest';
+import {
+  actsFor,
+  isLastAdmin,
+  personActProblem,
+  personState,
+  roleChangeText,
+} from './person-state.ts';
+
+const NOW_MS = Date.parse('2026-11-21T12:00:00.000Z');
+
+function someone(
+  personId: string,
+  role: 'admin' | 'viewer',
+  status: 'active' | 'disabled' = 'active',
+) {
+  return { personId, role, status };
+}
+
+describe('personState', () => {
+  test('is locked until the lock-out ends, and no longer', () => {
+    const at = (lockedUntil: string | null) =>
+      personState({ status: 'active', lockedUntil }, NOW_MS);
+
+    expect(at('2026-11-21T12:00:00.001Z')).toBe('locked');
+    expect(at('2026-11-21T12:00:00.000Z')).toBe('active');
+    expect(at(null)).toBe('active');
+  });
+
+  test('who is disabled is disabled, locked or not', () => {
+    const lockedUntil = '2026-11-21T13:00:00.000Z';
+
+    expect(personState({ status: 'disabled', lockedUntil }, NOW_MS)).toBe('disabled');
+  });
+});
+
+describe('isLastAdmin', () => {
+  test('counts administrators who can sign in', () => {
+    const ada = someone('ada', 'admin');
+
+    expect(isLastAdmin(ada, [ada, someone('v', 'viewer')], true)).toBe(true);
+    expect(isLastAdmin(ada, [ada, someone('off', 'admin', 'disabled')], true)).toBe(true);
+    expect(isLastAdmin(ada, [ada, someone('bea', 'admin')], true)).toBe(false);
+    expect(isLastAdmin(someone('v', 'viewer'), [ada], true)).toBe(false);
+  });
+
+  test('says nothing of a list that goes on', () => {
+    const ada = someone('ada', 'admin');
+
+    expect(isLastAdmin(ada, [ada], false)).toBe(false);
+  });
+});
+
+describe('acts on people', () => {
+  const person = { personId: 'p', sessionCount: 1 };
+  const among = { meId: 'me', isLastAdmin: false, state: 'active' } as const;
+
+  test('offers what the state allows', () => {
+    expect(actsFor('disabled')).toEqual(['enable', 'setRole']);
+    expect(actsFor('invited')[0]).toBe('invite');
+    expect(actsFor('locked')[0]).toBe('unlock');
+    expect(actsFor('active')).not.toContain('unlock');
+  });
+
+  test('nobody takes the last administrator away, nor themselves', () => {
+    const last = { ...among, isLastAdmin: true };
+
+    expect(personActProblem('disable', person, last)).toContain('last administrator');
+    expect(personActProblem('setRole', person, last)).toContain('last administrator');
+    expect(personActProblem('disable', { ...person, personId: 'me' }, among)).toContain('you');
+    expect(personActProblem('disable', person, among)).toBeUndefined();
+  });
+
+  test('says that somebody has no session to end', () => {
+    expect(personActProblem('signOutEverywhere', { ...person, sessionCount: 0 }, among)).toContain(
+      'Not signed in',
+    );
+  });
+
+  test('tells an administrator what they give up', () => {
+    expect(roleChangeText('admin', 'viewer', true)).toContain('not see this page');
+    expect(roleChangeText('viewer', 'operator', false)).not.toContain('not see');
+  });
+});

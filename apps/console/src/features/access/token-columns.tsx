@@ -1,0 +1,107 @@
+'use client';
+
+import { VisuallyHidden } from '@mantine/core';
+import type { ColumnDef } from '@tanstack/react-table';
+import { Link } from '~/components/link.tsx';
+import { RowMenu } from '~/components/row-menu.tsx';
+import { Mono } from '~/components/text/mono.tsx';
+import { LookBadge } from '~/components/text/phase-badge.tsx';
+import { RelativeTime } from '~/components/text/relative-time.tsx';
+import { ROLE_LABELS } from '~/features/account/role-texts.ts';
+import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { routes } from '~/lib/routes.ts';
+import { TOKEN_LOOKS } from './looks.ts';
+import { revokeProblem, tokenState, type Token } from './token-state.ts';
+
+/** `begin` opens the dialog that revokes. */
+export function tokenColumns(begin: (token: Token) => void): ColumnDef<Token>[] {
+  return [
+    { id: 'name', header: 'Name', cell: ({ row }) => <strong>{row.original.name}</strong> },
+    {
+      id: 'state',
+      header: 'State',
+      cell: ({ row: { original: token } }) => <TokenBadge token={token} />,
+    },
+    {
+      id: 'role',
+      header: 'Role',
+      meta: { from: 'sm' },
+      cell: ({ row }) => ROLE_LABELS[row.original.role],
+    },
+    {
+      id: 'limits',
+      header: 'Limited to',
+      meta: { from: 'md' },
+      cell: ({ row: { original: token } }) => <Limits token={token} />,
+    },
+    {
+      id: 'lastUsed',
+      header: 'Last used',
+      meta: { from: 'sm' },
+      cell: ({ row: { original: token } }) =>
+        token.lastUsedAt === null ? 'never' : <RelativeTime at={token.lastUsedAt} />,
+    },
+    {
+      id: 'expires',
+      header: 'Expires',
+      meta: { from: 'md' },
+      cell: ({ row: { original: token } }) =>
+        token.expiresAt === null ? 'never' : <RelativeTime at={token.expiresAt} />,
+    },
+    {
+      id: 'created',
+      header: 'Created',
+      meta: { from: 'lg' },
+      cell: ({ row: { original: token } }) => (
+        <>
+          <RelativeTime at={token.createdAt} /> by {token.createdBy}
+        </>
+      ),
+    },
+    {
+      id: 'acts',
+      header: () => <VisuallyHidden>Actions</VisuallyHidden>,
+      meta: { align: 'end' },
+      cell: ({ row: { original: token } }) => <TokenMenu token={token} begin={begin} />,
+    },
+  ];
+}
+
+function useTokenState(token: Token) {
+  const nowMs = useDatabaseNow();
+  return tokenState(token, nowMs ?? Date.parse(token.createdAt));
+}
+
+function TokenBadge({ token }: { readonly token: Token }) {
+  return <LookBadge look={TOKEN_LOOKS[useTokenState(token)]} />;
+}
+
+function TokenMenu({
+  token,
+  begin,
+}: {
+  readonly token: Token;
+  readonly begin: (token: Token) => void;
+}) {
+  const state = useTokenState(token);
+  return (
+    <RowMenu
+      of={token.name}
+      acts={[
+        {
+          label: 'Revoke',
+          whyNot: revokeProblem(state),
+          isDangerous: true,
+          onClick: () => {
+            begin(token);
+          },
+        },
+      ]}
+    />
+  );
+}
+
+function Limits({ token: { namespaces, droneId } }: { readonly token: Token }) {
+  if (droneId !== null) return <Link href={routes.drone(droneId)}>{droneId}</Link>;
+  return namespaces === null ? 'nothing' : <Mono>{namespaces.join(', ')}</Mono>;
+}

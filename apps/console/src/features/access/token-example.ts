@@ -1,0 +1,18 @@
+import type { Role } from '@leasehold/keys-core';
+
+/** A command that shows that a token does what it is for. */
+export function exampleOf(
+  token: { readonly role: Role; readonly secret: string },
+  origin: string,
+): { readonly title: string; readonly command: string } {
+  if (token.role === 'drone') {
+    return {
+      title: 'Start the drone with it, where the controller is reached at its own address',
+      command: `LEASEHOLD_URL=${origin} \\\n  LEASEHOLD_TOKEN=${token.secret} \\\n  npx leasehold drone --config drone.json`,
+    };
+  }
+  return {
+    title: 'Try it: who am I?',
+    command: `curl -H 'authorization: Bearer ${token.secret}' \\\n  ${origin}/trpc/session.get`,
+  };
+}

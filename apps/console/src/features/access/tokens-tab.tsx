@@ -1,0 +1,57 @@
+'use client';
+
+import { Button } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { IconPlus } from '@tabler/icons-react';
+import { useMemo, useState } from 'react';
+import { FilterRow } from '~/components/filter-row.tsx';
+import { EmptyState } from '~/components/states/empty-state.tsx';
+import { DataTable } from '~/components/table/data-table.tsx';
+import type { TableState } from '~/components/table/table-types.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { RevokeTokenDialog } from './revoke-token-dialog.tsx';
+import { tokenColumns } from './token-columns.tsx';
+import { TokenDialog } from './token-dialog.tsx';
+import type { Token } from './token-state.ts';
+
+const PAGE_ROWS = 100;
+
+/** With what services, scripts and drones come in. */
+export function TokensTab({ state }: { readonly state: TableState }) {
+  const [isMaking, making] = useDisclosure(false);
+  const [revoked, setRevoked] = useState<Token | null>(null);
+  const columns = useMemo(() => tokenColumns(setRevoked), []);
+  const input = { limit: PAGE_ROWS, ...(state.after === null ? {} : { cursor: state.after }) };
+  const read = useLiveQuery('tokens', 'list', input);
+  const create = (
+    <Button leftSection={<IconPlus size={14} aria-hidden />} onClick={making.open}>
+      New token
+    </Button>
+  );
+  return (
+    <>
+      <FilterRow>{create}</FilterRow>
+      <DataTable
+        label="API tokens"
+        columns={columns}
+        read={read}
+        rowId={(token) => token.tokenId}
+        rowName={(token) => token.name}
+        state={state}
+        identity={JSON.stringify(input)}
+        empty={
+          <EmptyState title="No API tokens">
+            A service, a script or a drone needs one to speak to Leasehold.
+          </EmptyState>
+        }
+      />
+      <TokenDialog isOpen={isMaking} onClose={making.close} />
+      <RevokeTokenDialog
+        token={revoked}
+        onClose={() => {
+          setRevoked(null);
+        }}
+      />
+    </>
+  );
+}
