@@ -49,3 +49,10 @@ export function whyNotActable(
     ? 'It was ended by force before, and is held back until its backend is known to be gone.'
     : `Nobody holds this ${face}.`;
 }
+
+/** What one and many of them are called. */
+export const FACE_WORDS: Record<GrantFace, readonly [one: string, many: string]> = {
+  key: ['key', 'keys'],
+  lease: ['lease', 'leases'],
+  environment: ['environment', 'environments'],
+};

@@ -110,7 +110,7 @@ function leaseStages(revoke: FollowedRevoke, observed: Observed, isTimeOver: boo
 
 function hasEnded({ leaseId }: FollowedRevoke, { grant }: Observed): boolean {
   if (grant === undefined) return false;
-  if (grant === null || grant.leaseId !== leaseId) return true;
+  if (grant?.leaseId !== leaseId) return true;
   return grant.endReason !== null || grant.releasedAt !== null || grant.phase === 'expired';
 }
 

@@ -1,93 +1,123 @@
 'use client';
 
-import type { KeyView } from '@leasehold/keys-core/keys';
-import type { ColumnDef } from '@tanstack/react-table';
-import Link from 'next/link';
+import { Button, Code } from '@mantine/core';
+import { PHASES } from '@leasehold/keys-core';
+import { ExportMenu } from '~/components/export-menu.tsx';
+import { FilterMenu } from '~/components/filter-menu.tsx';
 import { PageHeader } from '~/components/page-header.tsx';
 import { SearchBox } from '~/components/search-box.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { DataTable } from '~/components/table/data-table.tsx';
 import { useSelection } from '~/components/table/use-selection.ts';
-import { Mono } from '~/components/text/mono.tsx';
-import { PhaseBadge } from '~/components/text/phase-badge.tsx';
-import { RelativeTime } from '~/components/text/relative-time.tsx';
-import { Remaining } from '~/components/text/remaining.tsx';
+import { PHASE_LOOKS } from '~/components/text/phase-badge.tsx';
+import { BulkBar } from '~/features/grants/bulk-bar.tsx';
+import { BulkPanel } from '~/features/grants/bulk-panel.tsx';
+import { fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { routes } from '~/lib/routes.ts';
-import { useListState } from '~/lib/use-list-state.ts';
-import { KEY_FIELDS, keyListInput } from './key-search.ts';
+import { withField } from '~/lib/search-text.ts';
+import { useListState, type ListState } from '~/lib/use-list-state.ts';
+import { KEY_COLUMNS, type KeyItem } from './key-columns.tsx';
+import {
+  KEY_FIELDS,
+  KEY_SORTS,
+  keyListInput,
+  keySearchProblems,
+  type KeySort,
+} from './key-search.ts';
+import classes from './keys.module.css';
 
 /** Every key: who holds it, for how long, with which token. */
 export function KeysPage() {
-  const state = useListState({ fields: KEY_FIELDS, sorts: ['name', 'grantedAt', 'expiresAt'] });
-  const selection = useSelection<KeyView>();
+  const state = useListState({ fields: KEY_FIELDS, sorts: KEY_SORTS });
+  const selection = useSelection<KeyItem>();
+  const problems = keySearchProblems(state.search);
   const input = keyListInput(state);
-  const read = useLiveQuery('keys', 'list', input);
+  const read = useLiveQuery('keys', 'list', input, { enabled: problems.length === 0 });
   return (
     <>
-      <PageHeader title="Keys" />
-      <SearchBox
-        label="Search keys"
-        placeholder="Name, or holder: phase: tag: drone: namespace:"
-        value={state.q}
-        problems={state.search.problems}
-        onChange={state.setQ}
-      />
+      <PageHeader title="Keys" actions={<ExportMenu list="keys" input={input} />} />
+      <BulkPanel face="key" />
+      <div className={classes['tools']}>
+        <SearchBox
+          label="Search keys"
+          placeholder="Name, or holder: phase: tag: drone: namespace:"
+          value={state.q}
+          problems={problems}
+          onChange={state.setQ}
+        />
+        <KeyFilters state={state} />
+      </div>
       <DataTable
         label="keys"
-        columns={COLUMNS}
+        columns={KEY_COLUMNS}
         read={read}
         rowId={(key) => key.leaseId}
-        rowName={(key) => key.name}
+        rowName={fullName}
         state={state}
         identity={JSON.stringify(input)}
         selection={selection}
-        empty={<EmptyState title="No keys">Nothing has asked for a key yet.</EmptyState>}
+        empty={<NoKeys state={state} />}
+      />
+      <BulkBar face="key" selection={selection} />
+    </>
+  );
+}
+
+/** The fields of the search that have few values, as menus. They are kept in the search itself. */
+function KeyFilters({ state }: { readonly state: ListState<KeySort> }) {
+  const drones = useLiveQuery('drones', 'list', { limit: 100 }, { everyMs: 30_000 });
+  const { phase, drone } = state.search.fields;
+  const set = (field: string) => (value: string | null) => {
+    state.setQ(withField(state.q, field, value));
+  };
+  return (
+    <>
+      <FilterMenu
+        label="Phase"
+        value={phase}
+        options={PHASES.map((value) => ({ value, label: PHASE_LOOKS[value].label }))}
+        onChange={set('phase')}
+      />
+      <FilterMenu
+        label="Drone"
+        value={drone}
+        options={(drones.data?.items ?? []).map(({ droneId }) => ({
+          value: droneId,
+          label: droneId,
+        }))}
+        onChange={set('drone')}
       />
     </>
   );
 }
 
-const COLUMNS: ColumnDef<KeyView>[] = [
-  {
-    id: 'name',
-    header: 'Key',
-    meta: { sort: 'name' },
-    cell: ({ row: { original: key } }) => <Link href={routes.key(key)}>{key.name}</Link>,
-  },
-  {
-    id: 'namespace',
-    header: 'Namespace',
-    meta: { from: 'md' },
-    cell: ({ row }) => row.original.namespace,
-  },
-  {
-    id: 'phase',
-    header: 'Phase',
-    cell: ({ row: { original: key } }) => <PhaseBadge phase={key.phase} />,
-  },
-  {
-    id: 'holder',
-    header: 'Holder',
-    meta: { from: 'sm' },
-    cell: ({ row: { original: key } }) => <Mono>{key.holder}</Mono>,
-  },
-  {
-    id: 'remaining',
-    header: 'Remaining',
-    meta: { sort: 'expiresAt' },
-    cell: ({ row: { original: key } }) => <Remaining {...key} />,
-  },
-  {
-    id: 'token',
-    header: 'Token',
-    meta: { from: 'lg', align: 'end' },
-    cell: ({ row: { original: key } }) => <Mono>{key.fencingToken}</Mono>,
-  },
-  {
-    id: 'grantedAt',
-    header: 'Granted',
-    meta: { sort: 'grantedAt', from: 'md' },
-    cell: ({ row: { original: key } }) => <RelativeTime at={key.grantedAt} asOf={key.asOf} />,
-  },
-];
+function NoKeys({ state }: { readonly state: ListState<KeySort> }) {
+  if (state.isFiltered || state.after !== null) {
+    return (
+      <EmptyState
+        title="No key is like this"
+        action={
+          <Button
+            variant="default"
+            onClick={() => {
+              state.setQ('');
+            }}
+          >
+            Clear the search
+          </Button>
+        }
+      >
+        Nothing that exists now matches the search. A bare word is the beginning of a name; in
+        quotes it is a whole name.
+      </EmptyState>
+    );
+  }
+  return (
+    <EmptyState title="No keys">
+      <p>Nobody has asked for a key yet. The first one, from a shell:</p>
+      <Code block className={classes['command'] ?? ''}>
+        npx leasehold connect room-1 --namespace rooms --program room
+      </Code>
+    </EmptyState>
+  );
+}

@@ -1,0 +1,76 @@
+'use client';
+
+import { Button, Group } from '@mantine/core';
+import { LIMITS } from '@leasehold/keys-core';
+import { useState } from 'react';
+import { GuardedButton } from '~/components/guarded-button.tsx';
+import type { Selection } from '~/components/table/use-selection.ts';
+import { count, counted } from '~/lib/format.ts';
+import { useWhyNot } from '~/lib/session.tsx';
+import { BulkDialog } from './bulk-dialog.tsx';
+import type { BulkAction } from './bulk-texts.ts';
+import { FACE_WORDS, type GrantFace, type GrantView } from './grant-view.ts';
+import { useBulkId } from './use-bulk.ts';
+import classes from './bulk.module.css';
+
+/** What can be done to the chosen rows; stands at the foot of the page while there are any. */
+export function BulkBar({
+  face,
+  selection,
+}: {
+  readonly face: GrantFace;
+  readonly selection: Selection<GrantView>;
+}) {
+  const [action, setAction] = useState<BulkAction | null>(null);
+  const [, setBulkId] = useBulkId();
+  const roleWhyNot = useWhyNot('operator');
+  if (selection.count === 0) return null;
+  const max = LIMITS.bulkItemsMax;
+  const whyNot =
+    roleWhyNot ?? (selection.count > max ? `At most ${count(max)} at a time.` : undefined);
+  const actions: readonly (readonly [BulkAction, string])[] =
+    face === 'environment'
+      ? [['revoke', 'Revoke']]
+      : [
+          ['revoke', 'Revoke'],
+          ['blockRenewal', 'Block renewal'],
+          ['allowRenewal', 'Allow renewal'],
+        ];
+  return (
+    <div className={classes['bar']} role="region" aria-label="Selection">
+      <span className={classes['chosen']} role="status">
+        {`${counted(selection.count, ...FACE_WORDS[face])} selected`}
+      </span>
+      <Group gap="xs">
+        {actions.map(([name, label]) => (
+          <GuardedButton
+            key={name}
+            {...(name === 'revoke' ? { color: 'red.8' } : { variant: 'default' })}
+            whyNot={whyNot}
+            onClick={() => {
+              setAction(name);
+            }}
+          >
+            {label}
+          </GuardedButton>
+        ))}
+        <Button variant="subtle" onClick={() => selection.clear()}>
+          Clear
+        </Button>
+      </Group>
+      <BulkDialog
+        face={face}
+        action={action}
+        items={selection.items}
+        onClose={() => {
+          setAction(null);
+        }}
+        onStarted={(bulkId) => {
+          setAction(null);
+          selection.clear();
+          setBulkId(bulkId);
+        }}
+      />
+    </div>
+  );
+}

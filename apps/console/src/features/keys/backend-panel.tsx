@@ -1,0 +1,55 @@
+'use client';
+
+import { Link } from '~/components/link.tsx';
+import { Facts } from '~/components/facts.tsx';
+import { Panel } from '~/components/panel.tsx';
+import { CopyableId } from '~/components/text/copyable-id.tsx';
+import { BACKEND_LOOKS, LookBadge } from '~/components/text/phase-badge.tsx';
+import { clockTime } from '~/lib/format.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { routes } from '~/lib/routes.ts';
+import classes from './keys.module.css';
+
+const EVERY_MS = 1_500;
+/** The newest of them; all are on the backend's own page. */
+const STATES_MAX = 8;
+
+/** What runs for the key: its state, its address, and what it went through. */
+export function BackendPanel({ backendId }: { readonly backendId: string }) {
+  const read = useLiveQuery('backends', 'get', { backendId }, { everyMs: EVERY_MS });
+  const backend = read.data;
+  if (backend === undefined) return null;
+  return (
+    <Panel title="Backend" meta={<LookBadge look={BACKEND_LOOKS[backend.status]} />}>
+      <Facts
+        items={[
+          [
+            'Backend',
+            <Link key="id" href={routes.backend(backendId)} className="mono">
+              {backendId}
+            </Link>,
+          ],
+          ['Program', backend.program],
+          [
+            'Address',
+            backend.address === null ? null : (
+              <CopyableId key="address" id={backend.address} label="address" />
+            ),
+          ],
+          ['Reason', backend.reason],
+          ['Exit code', backend.exitCode],
+        ]}
+      />
+      <ol className={classes['states']} aria-label="States, oldest first">
+        {backend.states.slice(-STATES_MAX).map((state) => (
+          <li key={state.id}>
+            <LookBadge look={BACKEND_LOOKS[state.status]} />
+            <time dateTime={state.at} className="mono">
+              {clockTime(state.at)}
+            </time>
+          </li>
+        ))}
+      </ol>
+    </Panel>
+  );
+}

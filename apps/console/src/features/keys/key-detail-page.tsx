@@ -1,0 +1,162 @@
+'use client';
+
+import { Tabs } from '@mantine/core';
+import { Link } from '~/components/link.tsx';
+import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
+import { JsonView } from '~/components/json-view.tsx';
+import { PageHeader } from '~/components/page-header.tsx';
+import { Panel } from '~/components/panel.tsx';
+import { DataAge } from '~/components/states/data-age.tsx';
+import { EmptyState } from '~/components/states/empty-state.tsx';
+import { ErrorState } from '~/components/states/error-state.tsx';
+import { StaleNotice } from '~/components/states/stale-notice.tsx';
+import { PhaseBadge } from '~/components/text/phase-badge.tsx';
+import { DeadlineLadder } from '~/features/grants/deadline-ladder.tsx';
+import { DetailSkeleton } from '~/features/grants/detail-skeleton.tsx';
+import { EventsPanel } from '~/features/grants/events-panel.tsx';
+import { GrantActions } from '~/features/grants/grant-actions.tsx';
+import { GrantTimeline } from '~/features/grants/grant-timeline.tsx';
+import { WaitersPanel } from '~/features/grants/waiters-panel.tsx';
+import { count, fullName } from '~/lib/format.ts';
+import { useFreshness } from '~/lib/live/use-freshness.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { routes, type ResourceRef } from '~/lib/routes.ts';
+import { fieldText } from '~/lib/search-text.ts';
+import { BackendPanel } from './backend-panel.tsx';
+import type { KeyItem } from './key-columns.tsx';
+import { KeyFacts } from './key-facts.tsx';
+import classes from './keys.module.css';
+
+/** Renewals have no events: a key that is looked at is read this often. */
+const EVERY_MS = 1_500;
+
+/** Which key, of the address. */
+export function KeyDetailPage() {
+  const [{ namespace, name }] = useQueryStates({
+    namespace: parseAsString.withDefault(''),
+    name: parseAsString.withDefault(''),
+  });
+  return <KeyDetail key={`${namespace}/${name}`} resource={{ namespace, name }} />;
+}
+
+/** One key: who holds it and why, its deadlines, its past, and what can be done. */
+function KeyDetail({ resource }: { readonly resource: ResourceRef }) {
+  const read = useLiveQuery('keys', 'get', { ...resource }, { everyMs: EVERY_MS });
+  const { isStale } = useFreshness(read);
+  const key = read.data ?? undefined;
+  const isRead = read.data !== undefined;
+  return (
+    <>
+      <PageHeader
+        eyebrow={<Eyebrow namespace={resource.namespace} />}
+        title={<bdi>{resource.name === '' ? 'Key' : resource.name}</bdi>}
+        meta={
+          key && (
+            <>
+              <PhaseBadge phase={key.phase} />
+              <DataAge read={read} asOf={key.asOf} />
+            </>
+          )
+        }
+        actions={key && <GrantActions face="key" grant={key} />}
+      />
+      {!isRead && read.isError ? (
+        <ErrorState error={read.error} what="the key" onRetry={() => void read.refetch()} />
+      ) : null}
+      {!isRead && !read.isError ? <DetailSkeleton /> : null}
+      {read.data === null ? <NoKey resource={resource} /> : null}
+      {key === undefined ? null : (
+        <>
+          <StaleNotice read={read} />
+          <KeyBody item={key} isStale={isStale} />
+        </>
+      )}
+    </>
+  );
+}
+
+function KeyBody({ item, isStale }: { readonly item: KeyItem; readonly isStale: boolean }) {
+  return (
+    <>
+      <div className={classes['columns']}>
+        <Panel title="Deadlines">
+          <DeadlineLadder face="key" grant={item} isStale={isStale} />
+        </Panel>
+        <div className={classes['stack']}>
+          <Panel title="Holder">
+            <KeyFacts item={item} />
+          </Panel>
+          {item.backendId === null ? null : <BackendPanel backendId={item.backendId} />}
+        </div>
+      </div>
+      <KeyTabs item={item} />
+    </>
+  );
+}
+
+function Eyebrow({ namespace }: { readonly namespace: string }) {
+  return (
+    <>
+      <Link href={routes.keys()}>Keys</Link>
+      {namespace === '' ? null : (
+        <>
+          {' / '}
+          <Link href={routes.keys({ q: fieldText('namespace', namespace) })}>
+            <bdi>{namespace}</bdi>
+          </Link>
+        </>
+      )}
+    </>
+  );
+}
+
+function NoKey({ resource }: { readonly resource: ResourceRef }) {
+  return (
+    <EmptyState title="No such key">
+      Nobody has asked for <span className="mono">{fullName(resource)}</span>, or it was forgotten
+      since. It is there as soon as somebody connects to it.
+    </EmptyState>
+  );
+}
+
+const TABS = ['history', 'waiters', 'events', 'raw'] as const;
+
+function KeyTabs({ item }: { readonly item: KeyItem }) {
+  // The place in a list belongs to its tab.
+  const [{ tab }, setState] = useQueryStates(
+    {
+      tab: parseAsStringLiteral(TABS).withDefault('history'),
+      after: parseAsString,
+    },
+    { history: 'push' },
+  );
+  const about = { resource: item, asOf: item.asOf };
+  return (
+    <Tabs
+      value={tab}
+      keepMounted={false}
+      onChange={(next) =>
+        void setState({ tab: TABS.find((known) => known === next) ?? null, after: null })
+      }
+    >
+      <Tabs.List mb="sm" aria-label="About this key">
+        <Tabs.Tab value="history">Grants</Tabs.Tab>
+        <Tabs.Tab value="waiters">{`Waiters (${count(item.waiters)})`}</Tabs.Tab>
+        <Tabs.Tab value="events">Events</Tabs.Tab>
+        <Tabs.Tab value="raw">Raw</Tabs.Tab>
+      </Tabs.List>
+      <Tabs.Panel value="history">
+        <GrantTimeline face="key" {...about} />
+      </Tabs.Panel>
+      <Tabs.Panel value="waiters">
+        <WaitersPanel face="key" {...about} />
+      </Tabs.Panel>
+      <Tabs.Panel value="events">
+        <EventsPanel face="key" {...about} />
+      </Tabs.Panel>
+      <Tabs.Panel value="raw">
+        <JsonView value={item} label="The key as the API answers it" />
+      </Tabs.Panel>
+    </Tabs>
+  );
+}

@@ -1,0 +1,46 @@
+'use client';
+
+import { Link } from '~/components/link.tsx';
+import { Facts } from '~/components/facts.tsx';
+import { CopyableId } from '~/components/text/copyable-id.tsx';
+import { Mono } from '~/components/text/mono.tsx';
+import { RelativeTime } from '~/components/text/relative-time.tsx';
+import { isInForce } from '~/features/grants/grant-view.ts';
+import { routes } from '~/lib/routes.ts';
+import type { KeyItem } from './key-columns.tsx';
+
+/** Who holds a key, since when and with which token; of a free one, who had it last. */
+export function KeyFacts({ item }: { readonly item: KeyItem }) {
+  const { droneId, holder, grantedAt, renewedAt, releasedAt, stopsBy, asOf } = item;
+  const isHeld = isInForce(item);
+  const by =
+    droneId === null ? (
+      <Mono>{holder}</Mono>
+    ) : (
+      <Link href={routes.drone(droneId)} className="mono">
+        {droneId}
+      </Link>
+    );
+  return (
+    <Facts
+      items={[
+        [isHeld ? 'Held by drone' : 'Last held by', by],
+        ['Fencing token', <CopyableId key="token" id={item.fencingToken} label="fencing token" />],
+        ['Granted', <RelativeTime key="granted" at={grantedAt} asOf={asOf} />],
+        ['Renewed', <RelativeTime key="renewed" at={renewedAt} asOf={asOf} />],
+        [
+          'Released',
+          releasedAt === null ? null : <RelativeTime key="released" at={releasedAt} asOf={asOf} />,
+        ],
+        [
+          'Held back until',
+          stopsBy === null ? null : <RelativeTime key="stops" at={stopsBy} asOf={asOf} />,
+        ],
+        ['Ended by', isHeld ? null : item.endReason],
+        ['Tag', item.tag === '' ? null : <Mono>{item.tag}</Mono>],
+        ['Datacenter', <Mono key="datacenter">{item.datacenter}</Mono>],
+        ['Lease id', <CopyableId key="lease" id={item.leaseId} label="lease id" isShort />],
+      ]}
+    />
+  );
+}
