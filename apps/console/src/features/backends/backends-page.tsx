@@ -1,9 +1,10 @@
 'use client';
 
 import { BACKEND_STATUSES } from '@leasehold/keys-core';
-import { SegmentedControl, Select } from '@mantine/core';
+import { SegmentedControl } from '@mantine/core';
 import { parseAsBoolean, parseAsString, useQueryStates } from 'nuqs';
 import { useMemo } from 'react';
+import { FilterMenu } from '~/components/filter-menu.tsx';
 import { FilterRow } from '~/components/filter-row.tsx';
 import { PageHeader } from '~/components/page-header.tsx';
 import { SearchBox } from '~/components/search-box.tsx';
@@ -18,6 +19,10 @@ import { BACKEND_FIELDS, backendListInput, statusOf } from './backend-search.ts'
 /** States of backends make no events of their own. */
 const EVERY_MS = 3_000;
 const COLUMNS = backendColumns();
+const STATUS_OPTIONS = BACKEND_STATUSES.map((value) => ({
+  value,
+  label: BACKEND_LOOKS[value].label,
+}));
 
 /** What runs, where, under which key; newest first. */
 export function BackendsPage() {
@@ -45,14 +50,11 @@ export function BackendsPage() {
           problems={search.problems}
           onChange={(q) => void setAddress({ q: q === '' ? null : q, after: null })}
         />
-        <Select
-          aria-label="Status"
-          placeholder="Any status"
-          clearable
-          value={statusOf(address.status)}
-          data={BACKEND_STATUSES.map((value) => ({ value, label: BACKEND_LOOKS[value].label }))}
+        <FilterMenu
+          label="Status"
+          value={statusOf(address.status) ?? undefined}
+          options={STATUS_OPTIONS}
           onChange={(status) => void setAddress({ status, after: null })}
-          w={165}
         />
         <SegmentedControl
           aria-label="Which backends"

@@ -1,9 +1,9 @@
 'use client';
 
 import { DRONE_STATUSES } from '@leasehold/keys-core';
-import { Select } from '@mantine/core';
 import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
+import { FilterMenu } from '~/components/filter-menu.tsx';
 import { FilterRow } from '~/components/filter-row.tsx';
 import { PageHeader } from '~/components/page-header.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
@@ -17,6 +17,8 @@ import type { Drone } from './drone-texts.ts';
 
 /** Heartbeats make no events. */
 const EVERY_MS = 2_000;
+
+const STATUS_OPTIONS = DRONE_STATUSES.map((value) => ({ value, label: DRONE_LOOKS[value].label }));
 
 /** The machines that run backends: how full they are, and whether they are heard. */
 export function DronesPage() {
@@ -40,24 +42,17 @@ export function DronesPage() {
     <>
       <PageHeader title="Drones" />
       <FilterRow>
-        <Select
-          aria-label="Status"
-          placeholder="Any status"
-          clearable
-          value={statusOf(address.status)}
-          data={DRONE_STATUSES.map((value) => ({ value, label: DRONE_LOOKS[value].label }))}
+        <FilterMenu
+          label="Status"
+          value={statusOf(address.status) ?? undefined}
+          options={STATUS_OPTIONS}
           onChange={(status) => void setAddress({ status, after: null })}
-          w={150}
         />
-        <Select
-          aria-label="Program"
-          placeholder="Any program"
-          clearable
-          searchable
-          value={address.program}
-          data={programsOf(items, address.program)}
+        <FilterMenu
+          label="Program"
+          value={address.program ?? undefined}
+          options={programsOf(items, address.program).map((value) => ({ value, label: value }))}
           onChange={(program) => void setAddress({ program, after: null })}
-          w={190}
         />
       </FilterRow>
       <DataTable

@@ -1,0 +1,60 @@
+'use client';
+
+import { Modal, Stack } from '@mantine/core';
+import { Link } from '~/components/link.tsx';
+import { useEffect } from 'react';
+import { Facts } from '~/components/facts.tsx';
+import { JsonView } from '~/components/json-view.tsx';
+import { Mono } from '~/components/text/mono.tsx';
+import { ROLE_LABELS } from '~/features/account/role-texts.ts';
+import { ROLES } from '@leasehold/keys-core';
+import { absolute } from '~/lib/format.ts';
+import { pause } from '~/lib/live/live-state.ts';
+import { routes } from '~/lib/routes.ts';
+import { Target } from './audit-columns.tsx';
+import type { AuditEntry } from './audit-target.ts';
+
+/** Everything that one entry says, and the way to what else the same person did. */
+export function AuditDialog({
+  entry,
+  onClose,
+}: {
+  readonly entry: AuditEntry | null;
+  readonly onClose: () => void;
+}) {
+  const isOpen = entry !== null;
+  useEffect(() => (isOpen ? pause.hold() : undefined), [isOpen]);
+  return (
+    <Modal opened={isOpen} onClose={onClose} size="lg" title={entry?.action ?? ''}>
+      {entry === null ? null : (
+        <Stack gap="md">
+          <Facts
+            items={[
+              ['When', <Mono key="at">{absolute(entry.at)}</Mono>],
+              ['On', <Target key="on" entry={entry} />],
+              ['Who', `${entry.actor} (${roleLabel(entry.role)})`],
+              ['From where', <Mono key="source">{entry.source ?? 'not known'}</Mono>],
+              ['Why', entry.reason ?? 'No reason was given.'],
+              [
+                'More',
+                <Link
+                  key="more"
+                  href={routes.audit({ q: `actor:"${entry.actor}"` })}
+                  onClick={onClose}
+                >
+                  Everything by this actor
+                </Link>,
+              ],
+            ]}
+          />
+          <JsonView value={entry} label="The entry as the API gives it" />
+        </Stack>
+      )}
+    </Modal>
+  );
+}
+
+function roleLabel(role: string): string {
+  const known = ROLES.find((one) => one === role);
+  return known === undefined ? role : ROLE_LABELS[known].toLowerCase();
+}

@@ -1,0 +1,108 @@
+'use client';
+
+import { parseAsString, useQueryStates } from 'nuqs';
+import { useMemo, useState } from 'react';
+import { ExportMenu } from '~/components/export-menu.tsx';
+import { FilterMenu } from '~/components/filter-menu.tsx';
+import { FilterRow } from '~/components/filter-row.tsx';
+import { PageHeader } from '~/components/page-header.tsx';
+import { SearchBox } from '~/components/search-box.tsx';
+import { EmptyState } from '~/components/states/empty-state.tsx';
+import { NotAllowed } from '~/components/states/not-allowed.tsx';
+import { DataTable } from '~/components/table/data-table.tsx';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { parseSearch } from '~/lib/search.ts';
+import { useWhyNot } from '~/lib/session.tsx';
+import { auditColumns } from './audit-columns.tsx';
+import { AuditDialog } from './audit-dialog.tsx';
+import { AUDIT_ACTIONS, AUDIT_FIELDS, auditListInput, instantOf } from './audit-search.ts';
+import type { AuditEntry } from './audit-target.ts';
+import { SpanFilter } from './span-filter.tsx';
+
+/** The audit makes no events. */
+const EVERY_MS = 5_000;
+const ACTION_OPTIONS = AUDIT_ACTIONS.map((value) => ({ value, label: value }));
+
+/** Who did what to what, why, from where, and when. */
+export function AuditPage() {
+  const whyNot = useWhyNot('operator');
+  if (whyNot === undefined) return <Audit />;
+  return (
+    <>
+      <PageHeader title="Audit" />
+      <NotAllowed whyNot={whyNot}>
+        Here operators and administrators read who did what, and why.
+      </NotAllowed>
+    </>
+  );
+}
+
+function Audit() {
+  const [address, setAddress] = useQueryStates(
+    {
+      q: parseAsString.withDefault(''),
+      action: parseAsString,
+      from: parseAsString,
+      to: parseAsString,
+      after: parseAsString,
+    },
+    { history: 'push' },
+  );
+  const [shown, setShown] = useState<AuditEntry | null>(null);
+  const columns = useMemo(() => auditColumns(setShown), []);
+  const search = useMemo(() => parseSearch(address.q, AUDIT_FIELDS), [address.q]);
+  const input = auditListInput({ ...address, search });
+  const read = useLiveQuery('audit', 'list', input, { everyMs: EVERY_MS });
+  const span = { from: instantOf(address.from), to: instantOf(address.to) };
+  const isFiltered = Object.keys(input).some((field) => field !== 'limit' && field !== 'cursor');
+  return (
+    <>
+      <PageHeader title="Audit" actions={<ExportMenu list="audit" input={input} />} />
+      <FilterRow>
+        <SearchBox
+          label="Search the audit"
+          placeholder="Name or id of what it was done to, or actor:"
+          value={address.q}
+          problems={search.problems}
+          onChange={(q) => void setAddress({ q: q === '' ? null : q, after: null })}
+        />
+        <FilterMenu
+          label="Action"
+          value={address.action ?? undefined}
+          options={ACTION_OPTIONS}
+          onChange={(action) => void setAddress({ action, after: null })}
+        />
+        <SpanFilter
+          span={span}
+          onChange={({ from, to }) => void setAddress({ from, to, after: null })}
+        />
+      </FilterRow>
+      <DataTable
+        label="audit"
+        columns={columns}
+        read={read}
+        rowId={(entry) => entry.id}
+        rowName={(entry) => `${entry.action} ${entry.resource}`}
+        state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
+        identity={JSON.stringify(input)}
+        empty={
+          isFiltered ? (
+            <EmptyState title="No entry matches">
+              Actors and what an act was done to are matched whole. Leave a filter out to see more.
+            </EmptyState>
+          ) : (
+            <EmptyState title="Nobody has done anything yet">
+              What operators and administrators do is written down here, with their reasons.
+            </EmptyState>
+          )
+        }
+      />
+      <AuditDialog
+        entry={shown}
+        onClose={() => {
+          setShown(null);
+        }}
+      />
+    </>
+  );
+}

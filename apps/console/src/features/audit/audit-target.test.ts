@@ -1,0 +1,37 @@
+import { describe, expect, test } from 'vitest';
+import { auditTarget, modeOf } from './audit-target.ts';
+
+describe('auditTarget', () => {
+  test('a grant is called by the name of what it was of, and leads there', () => {
+    const detail = { mode: 'force', face: 'key', namespace: 'rooms.eu', name: 'a&b' };
+
+    expect(auditTarget({ resource: 'lease:0190', detail })).toEqual({
+      kind: 'key',
+      label: 'rooms.eu/a&b',
+      href: '/keys/detail?namespace=rooms.eu&name=a%26b',
+    });
+    expect(modeOf({ detail })).toBe('force');
+  });
+
+  test('drones, backends, tokens and people have pages', () => {
+    expect(auditTarget({ resource: 'drone:d-1' }).href).toBe('/drones/detail?id=d-1');
+    expect(auditTarget({ resource: 'backend:b-1' }).href).toBe('/backends/detail?id=b-1');
+    expect(auditTarget({ resource: 'token:t', detail: { name: 'ci' } })).toMatchObject({
+      label: 'ci',
+      href: '/access',
+    });
+    expect(auditTarget({ resource: 'person:p', detail: { email: 'a@b.example' } })).toMatchObject({
+      label: 'a@b.example',
+      href: '/access?tab=people',
+    });
+  });
+
+  test('what nobody knows is shown as it is', () => {
+    expect(auditTarget({ resource: 'lease:0190', detail: null })).toEqual({
+      kind: 'lease',
+      label: '0190',
+      href: null,
+    });
+    expect(auditTarget({ resource: 'everything' }).label).toBe('everything');
+  });
+});

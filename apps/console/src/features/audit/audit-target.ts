@@ -1,0 +1,62 @@
+import type { Outputs } from '~/lib/api.ts';
+import { fullName } from '~/lib/format.ts';
+import { routeOf, routes } from '~/lib/routes.ts';
+
+export type AuditEntry = Outputs['audit']['list']['items'][number];
+
+/** What an act was done to: what it is, what people call it, and the page of it, where there is one. */
+export interface AuditTarget {
+  readonly kind: string;
+  readonly label: string;
+  readonly href: string | null;
+}
+
+/** Pure. */
+export function auditTarget(entry: Pick<AuditEntry, 'resource'> & { readonly detail?: unknown }) {
+  const { resource } = entry;
+  const detail = detailOf(entry);
+  const colon = resource.indexOf(':');
+  const kind = colon === -1 ? 'other' : resource.slice(0, colon);
+  const id = colon === -1 ? resource : resource.slice(colon + 1);
+  return targetOf({ kind, id, detail });
+}
+
+function targetOf({
+  kind,
+  id,
+  detail,
+}: {
+  readonly kind: string;
+  readonly id: string;
+  readonly detail: Readonly<Record<string, unknown>>;
+}): AuditTarget {
+  const { face, namespace, name, email } = detail;
+  if (typeof face === 'string' && typeof namespace === 'string' && typeof name === 'string') {
+    const ref = { namespace, name };
+    return { kind: face, label: fullName(ref), href: routeOf(face, ref) };
+  }
+  if (kind === 'drone') return { kind, label: id, href: routes.drone(id) };
+  if (kind === 'backend') return { kind, label: id, href: routes.backend(id) };
+  if (kind === 'token') {
+    return { kind, label: typeof name === 'string' ? name : id, href: routes.access() };
+  }
+  if (kind === 'person') {
+    const label = typeof email === 'string' ? email : id;
+    return { kind, label, href: routes.access({ tab: 'people' }) };
+  }
+  return { kind, label: id, href: null };
+}
+
+/** What an entry says besides, as fields. */
+export function detailOf(entry: { readonly detail?: unknown }): Readonly<Record<string, unknown>> {
+  const { detail } = entry;
+  return typeof detail === 'object' && detail !== null
+    ? (detail as Readonly<Record<string, unknown>>)
+    : {};
+}
+
+/** How it was done, where an act can be done in more than one way: `force`. */
+export function modeOf(entry: { readonly detail?: unknown }): string | undefined {
+  const { mode } = detailOf(entry);
+  return typeof mode === 'string' ? mode : undefined;
+}
