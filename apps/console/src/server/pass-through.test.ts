@@ -45,11 +45,14 @@ function urlOf(server: Server): URL {
   return new URL(`http://127.0.0.1:${String((server.address() as AddressInfo).port)}`);
 }
 
-async function startConsole(controllerUrl: URL, origin = 'http://localhost:4601'): Promise<string> {
+async function startConsole(
+  controllerUrl: URL,
+  { origin = 'http://localhost:4601', answerTimeoutMs = 500 } = {},
+): Promise<string> {
   const server = await startConsoleServer({
     config: { host: '127.0.0.1', port: 0, controllerUrl, origin },
     log: createLogger({ name: 'console', level: 'silent' }),
-    answerTimeoutMs: 500,
+    answerTimeoutMs,
     pages: (request, response) => {
       response.end(`page, policy ${String(request.headers['content-security-policy'])}`);
       return Promise.resolve();
@@ -158,6 +161,19 @@ test('each event reaches the reader when it happens', async () => {
   await reader?.cancel();
 });
 
+test('who does not wait for an answer ends the call at the controller', async () => {
+  const upstream = await startUpstream(() => undefined);
+  const url = await startConsole(upstream.url, { answerTimeoutMs: 60_000 });
+  const gone = new AbortController();
+
+  const answer = fetch(`${url}/trpc/keys.list`, { signal: gone.signal });
+  await expect.poll(() => upstream.asked.length).toBe(1);
+  gone.abort();
+
+  await expect(answer).rejects.toThrow();
+  await expect.poll(() => upstream.asked[0]?.isOver).toBe(true);
+});
+
 test('who goes away ends the request at the controller', async () => {
   const upstream = await startUpstream((_request, response) => response.flushHeaders());
   const url = await startConsole(upstream.url);
@@ -243,17 +259,25 @@ test('a request for another protocol is passed on without it', async () => {
   const url = await startConsole(upstream.url);
 
   const request = send(`${url}/trpc`, {
-    headers: { connection: 'Upgrade, X-Mine', upgrade: 'websocket', 'x-mine': '1' },
+    headers: {
+      connection: 'Upgrade, X-Mine',
+      upgrade: 'websocket',
+      'x-mine': '1',
+      'proxy-authorization': 'Basic eA==',
+    },
   }).end();
   const [answer] = (await once(request, 'response')) as [{ statusCode: number }];
 
   expect(answer.statusCode).toBe(200);
   expect(upstream.asked[0]?.headers).not.toHaveProperty('upgrade');
+  expect(upstream.asked[0]?.headers).not.toHaveProperty('proxy-authorization');
   expect(upstream.asked[0]?.headers).not.toHaveProperty('x-mine');
 });
 
 test('each page has a policy of its own, that Next is told too', async () => {
-  const url = await startConsole(new URL('http://127.0.0.1:9'), 'https://console.example');
+  const url = await startConsole(new URL('http://127.0.0.1:9'), {
+    origin: 'https://console.example',
+  });
 
   const [first, second] = [await fetch(`${url}/`), await fetch(`${url}/`)];
   const policy = first.headers.get('content-security-policy') ?? '';
@@ -272,11 +296,12 @@ test('each page has a policy of its own, that Next is told too', async () => {
 });
 
 test('the end of the console ends its streams and lets a call finish', async () => {
+  let finish = (): unknown => undefined;
   const upstream = await startUpstream((request, response) => {
     if (request.url === '/trpc/stream') {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
     } else {
-      setTimeout(() => response.end('late'), 100);
+      finish = () => response.end('late');
     }
   });
   const server = await startConsoleServer({
@@ -296,6 +321,7 @@ test('the end of the console ends its streams and lets a call finish', async () 
   const closed = server.close();
 
   await expect(stream.text()).rejects.toThrow();
+  finish();
   expect(await (await call).text()).toBe('late');
   await closed;
 });
