@@ -5,7 +5,7 @@ import { routes } from '~/lib/routes.ts';
 import { isTaken } from '../leases/lease-columns.tsx';
 import { grantFacts } from '../leases/lease-facts.tsx';
 import type { LeaseItem } from '../leases/lease-item.ts';
-import { fieldSearch } from '../leases/lease-search.ts';
+import { fieldText } from '~/lib/search-text.ts';
 import { endedAt } from './last-use.ts';
 import classes from '../leases/facts.module.css';
 
@@ -21,7 +21,7 @@ export function EnvironmentFacts({ environment }: { readonly environment: LeaseI
           <Link
             key="holder"
             className={classes['link'] ?? ''}
-            href={routes.environments({ q: fieldSearch('holder', holder) })}
+            href={routes.environments({ q: fieldText('holder', holder) })}
           >
             <bdi className="mono">{holder}</bdi>
           </Link>,
@@ -42,7 +42,7 @@ export function EnvironmentFacts({ environment }: { readonly environment: LeaseI
             <Link
               key="namespace"
               className={classes['link'] ?? ''}
-              href={routes.environments({ q: fieldSearch('namespace', namespace) })}
+              href={routes.environments({ q: fieldText('namespace', namespace) })}
             >
               <bdi>{namespace}</bdi>
             </Link>

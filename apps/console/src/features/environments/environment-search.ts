@@ -3,7 +3,7 @@ import type { ListState } from '~/lib/use-list-state.ts';
 import { leaseListInput, type LeaseSort } from '../leases/lease-search.ts';
 
 /** What the search of environments knows beside names. */
-export const ENVIRONMENT_FIELDS = ['holder', 'phase', 'action', 'namespace'] as const;
+export const ENVIRONMENT_FIELDS = ['holder', 'phase', 'action', 'namespace', 'lease'] as const;
 
 /** What is asked of `environments.list` for what the address says. */
 export function environmentListInput(

@@ -8,9 +8,12 @@ import { SearchBox } from '~/components/search-box.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { DataTable } from '~/components/table/data-table.tsx';
 import { useSelection } from '~/components/table/use-selection.ts';
+import { BulkBar } from '~/features/grants/bulk-bar.tsx';
+import { BulkPanel } from '~/features/grants/bulk-panel.tsx';
+import { fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { useListState } from '~/lib/use-list-state.ts';
-import { LEASE_SORTS } from '../leases/lease-search.ts';
+import { LEASE_SORTS, leaseSearchProblems } from '../leases/lease-search.ts';
 import { NothingFound } from '../leases/nothing-found.tsx';
 import { PhaseFilter } from '../leases/phase-filter.tsx';
 import { ENVIRONMENT_COLUMNS } from './environment-columns.tsx';
@@ -22,17 +25,19 @@ export function EnvironmentsPage() {
   const state = useListState({ fields: ENVIRONMENT_FIELDS, sorts: LEASE_SORTS });
   const selection = useSelection<LeaseItem>();
   const input = environmentListInput(state);
-  const read = useLiveQuery('environments', 'list', input);
+  const problems = leaseSearchProblems(state.search);
+  const read = useLiveQuery('environments', 'list', input, { enabled: problems.length === 0 });
   return (
     <>
       <PageHeader title="Environments" />
       <div className={classes['list']}>
+        <BulkPanel face="environment" />
         <div className={classes['bar']}>
           <SearchBox
             label="Search environments"
             placeholder="Name, or holder: phase: action: namespace:"
             value={state.q}
-            problems={state.search.problems}
+            problems={problems}
             onChange={state.setQ}
           />
           <PhaseFilter label="State" state={state} />
@@ -45,7 +50,7 @@ export function EnvironmentsPage() {
           columns={ENVIRONMENT_COLUMNS}
           read={read}
           rowId={(environment) => environment.leaseId}
-          rowName={(environment) => environment.name}
+          rowName={fullName}
           state={state}
           identity={JSON.stringify(input)}
           selection={selection}
@@ -55,6 +60,7 @@ export function EnvironmentsPage() {
             </NothingFound>
           }
         />
+        <BulkBar face="environment" selection={selection} />
       </div>
     </>
   );

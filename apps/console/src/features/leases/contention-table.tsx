@@ -8,7 +8,7 @@ import { counted } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import tableClasses from '~/components/table/data-table.module.css';
 import type { Line } from './contention-groups.ts';
-import { fieldSearch } from './lease-search.ts';
+import { fieldText } from '~/lib/search-text.ts';
 import { Waited } from './waited.tsx';
 import classes from './contention-table.module.css';
 
@@ -93,7 +93,7 @@ function LineRows({ line, asOf }: { readonly line: Line; readonly asOf: string }
           <td className={classes['place']}>{waiter.place}</td>
           <td>
             <Link
-              href={routes.leases({ q: fieldSearch('holder', waiter.waiter) })}
+              href={routes.leases({ q: fieldText('holder', waiter.waiter) })}
               title={`What ${waiter.waiter} holds itself`}
               className="mono"
             >
@@ -117,7 +117,7 @@ function Holder({ line, asOf }: { readonly line: Line; readonly asOf: string }) 
     <span className={classes['holder']}>
       held by{' '}
       <Link
-        href={routes.leases({ q: fieldSearch('holder', line.holder) })}
+        href={routes.leases({ q: fieldText('holder', line.holder) })}
         title={`What ${line.holder} holds`}
         className="mono"
       >

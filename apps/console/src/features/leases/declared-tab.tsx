@@ -11,7 +11,7 @@ import { RelativeTime } from '~/components/text/relative-time.tsx';
 import { count, duration } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
-import { fieldSearch } from './lease-search.ts';
+import { fieldText } from '~/lib/search-text.ts';
 import classes from './leases.module.css';
 
 const PAGE_ROWS = 100;
@@ -47,7 +47,7 @@ const COLUMNS: ColumnDef<LeaseDeclaration>[] = [
     cell: ({ row: { original: one } }) => (
       <>
         <Link
-          href={routes.leases({ q: fieldSearch('namespace', one.namespace) })}
+          href={routes.leases({ q: fieldText('namespace', one.namespace) })}
           title={one.namespace}
         >
           <bdi>{one.namespace || 'the root'}</bdi>

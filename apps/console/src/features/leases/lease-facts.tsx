@@ -6,7 +6,7 @@ import { duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { isTaken } from './lease-columns.tsx';
 import type { LeaseItem } from './lease-item.ts';
-import { fieldSearch } from './lease-search.ts';
+import { fieldText } from '~/lib/search-text.ts';
 import classes from './facts.module.css';
 
 /** Who holds a lease and why; of one that is free, who had it last. */
@@ -20,7 +20,7 @@ export function LeaseFacts({ lease }: { readonly lease: LeaseItem }) {
           <Link
             key="holder"
             className={classes['link'] ?? ''}
-            href={routes.leases({ q: fieldSearch('holder', lease.holder) })}
+            href={routes.leases({ q: fieldText('holder', lease.holder) })}
           >
             <bdi className="mono">{lease.holder}</bdi>
           </Link>,
@@ -32,7 +32,7 @@ export function LeaseFacts({ lease }: { readonly lease: LeaseItem }) {
             <Link
               key="namespace"
               className={classes['link'] ?? ''}
-              href={routes.leases({ q: fieldSearch('namespace', lease.namespace) })}
+              href={routes.leases({ q: fieldText('namespace', lease.namespace) })}
             >
               <bdi>{lease.namespace}</bdi>
             </Link>

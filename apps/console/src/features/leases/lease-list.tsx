@@ -6,11 +6,14 @@ import { SearchBox } from '~/components/search-box.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { DataTable } from '~/components/table/data-table.tsx';
 import { useSelection } from '~/components/table/use-selection.ts';
+import { BulkBar } from '~/features/grants/bulk-bar.tsx';
+import { BulkPanel } from '~/features/grants/bulk-panel.tsx';
+import { fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { useListState } from '~/lib/use-list-state.ts';
 import { LEASE_COLUMNS } from './lease-columns.tsx';
 import type { LeaseItem } from './lease-item.ts';
-import { LEASE_FIELDS, LEASE_SORTS, leaseListInput } from './lease-search.ts';
+import { LEASE_FIELDS, LEASE_SORTS, leaseListInput, leaseSearchProblems } from './lease-search.ts';
 import { NothingFound } from './nothing-found.tsx';
 import { PhaseFilter } from './phase-filter.tsx';
 import classes from './leases.module.css';
@@ -20,15 +23,17 @@ export function LeaseList() {
   const state = useListState({ fields: LEASE_FIELDS, sorts: LEASE_SORTS });
   const selection = useSelection<LeaseItem>();
   const input = leaseListInput(state);
-  const read = useLiveQuery('leases', 'list', input);
+  const problems = leaseSearchProblems(state.search);
+  const read = useLiveQuery('leases', 'list', input, { enabled: problems.length === 0 });
   return (
     <div className={classes['list']}>
+      <BulkPanel face="lease" />
       <div className={classes['bar']}>
         <SearchBox
           label="Search leases"
           placeholder="Name, or holder: phase: namespace:"
           value={state.q}
-          problems={state.search.problems}
+          problems={problems}
           onChange={state.setQ}
         />
         <PhaseFilter label="Phase" state={state} />
@@ -41,7 +46,7 @@ export function LeaseList() {
         columns={LEASE_COLUMNS}
         read={read}
         rowId={(lease) => lease.leaseId}
-        rowName={(lease) => lease.name}
+        rowName={fullName}
         state={state}
         identity={JSON.stringify(input)}
         selection={selection}
@@ -54,6 +59,7 @@ export function LeaseList() {
           </NothingFound>
         }
       />
+      <BulkBar face="lease" selection={selection} />
     </div>
   );
 }

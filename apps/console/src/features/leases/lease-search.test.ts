@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseSearch } from '../../lib/search.ts';
-import { LEASE_FIELDS, fieldSearch, leaseListInput, withField } from './lease-search.ts';
+import { LEASE_FIELDS, leaseListInput, leaseSearchProblems } from './lease-search.ts';
 
 const search = (text: string) => parseSearch(text, LEASE_FIELDS);
 const asked = (text: string) =>
@@ -17,14 +17,12 @@ test('what the address says is what is asked for', () => {
   expect(asked('phase:nonsense')).not.toHaveProperty('phase');
 });
 
-test('a filter is set, changed and taken away, and the rest of the search stays', () => {
-  const q = '"two words" phase:held namespace:a';
-
-  expect(withField(search(q), 'phase', 'expired')).toBe('"two words" namespace:a phase:expired');
-  expect(withField(search(q), 'phase', null)).toBe('"two words" namespace:a');
-  expect(withField(search('room-'), 'holder', 'a b')).toBe('room- holder:"a b"');
-});
-
-test('a search by a field finds that value, spaces and all', () => {
-  expect(search(fieldSearch('holder', 'a worker')).fields).toEqual({ holder: 'a worker' });
+test('what no lease can be is said, and not asked for', () => {
+  expect(leaseSearchProblems(search('phase:nonsense lease:b39f'))).toEqual([
+    'phase: is one of free, held, expiring, expired',
+    'lease: is a whole lease id',
+  ]);
+  expect(
+    leaseSearchProblems(search('phase:held lease:b39f7a4a-0d2c-4a55-9f6a-6b8d7c1a2f30')),
+  ).toEqual([]);
 });

@@ -4,7 +4,7 @@ import type { Search } from '~/lib/search.ts';
 import type { ListState } from '~/lib/use-list-state.ts';
 
 /** What the search of leases knows beside names. */
-export const LEASE_FIELDS = ['holder', 'phase', 'namespace'] as const;
+export const LEASE_FIELDS = ['holder', 'phase', 'namespace', 'lease'] as const;
 
 export const LEASE_SORTS = ['name', 'grantedAt', 'expiresAt'] as const;
 export type LeaseSort = (typeof LEASE_SORTS)[number];
@@ -17,7 +17,7 @@ export function leaseListInput(
   state: Pick<ListState<LeaseSort>, 'search' | 'sort' | 'direction' | 'after'>,
 ): NonNullable<Inputs['leases']['list']> {
   const { name, prefix, fields } = state.search;
-  const { holder, namespace } = fields;
+  const { holder, namespace, lease } = fields;
   const phase = PHASES.find((known: Phase) => known === fields['phase']);
   return {
     limit: PAGE_ROWS,
@@ -28,29 +28,21 @@ export function leaseListInput(
     ...(prefix === undefined ? {} : { prefix }),
     ...(holder === undefined ? {} : { holder }),
     ...(namespace === undefined ? {} : { namespace }),
+    ...(lease === undefined ? {} : { leaseId: lease }),
     ...(phase === undefined ? {} : { phase }),
   };
 }
 
-export type LeaseField = (typeof LEASE_FIELDS)[number] | 'action';
-
-/** The search by one field: `namespace:billing.payouts`. */
-export function fieldSearch(field: LeaseField, value: string): string {
-  return `${field}:${word(value)}`;
-}
-
-/** The text of a search with one of its fields set anew; `null` leaves it out. */
-export function withField(search: Search, field: LeaseField, value: string | null): string {
-  const { name, prefix } = search;
-  const others = Object.entries(search.fields).filter(([other]) => other !== field);
-  const fields = value === null ? others : [...others, [field, value] as const];
+/** What the search asks for that no lease can have; nothing is asked then, and this says why. */
+export function leaseSearchProblems(search: Search): readonly string[] {
+  const { phase, lease } = search.fields;
   return [
-    ...(name === undefined ? [] : [`"${name}"`]),
-    ...(prefix === undefined ? [] : [prefix]),
-    ...fields.map(([known, text]) => `${known}:${word(text)}`),
-  ].join(' ');
+    ...search.problems,
+    ...(phase === undefined || PHASES.some((known) => known === phase)
+      ? []
+      : [`phase: is one of ${PHASES.join(', ')}`]),
+    ...(lease === undefined || UUID.test(lease) ? [] : ['lease: is a whole lease id']),
+  ];
 }
 
-function word(text: string): string {
-  return /[\s"]/u.test(text) ? `"${text}"` : text;
-}
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu;

@@ -9,7 +9,7 @@ import type { LeaseTreeNode } from '@leasehold/keys-core/leases';
 import { count } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { useSignal } from '~/lib/use-signal.ts';
-import { fieldSearch } from './lease-search.ts';
+import { fieldText } from '~/lib/search-text.ts';
 import { rowsOf, stepOf, treeOf, type TreeRow } from './tree-rows.ts';
 import { openings } from './tree-openings.ts';
 import classes from './namespace-tree.module.css';
@@ -190,9 +190,8 @@ function Row({
         </button>
         <Link
           tabIndex={-1}
-          href={routes.leases(namespace === '' ? {} : { q: fieldSearch('namespace', namespace) })}
+          href={routes.leases(namespace === '' ? {} : { q: fieldText('namespace', namespace) })}
           title={namespace}
-          prefetch={false}
         >
           <bdi>{node.label}</bdi>
         </Link>

@@ -4,7 +4,7 @@ import { PHASES } from '@leasehold/keys-core';
 import { FilterMenu } from '~/components/filter-menu.tsx';
 import { PHASE_LOOKS } from '~/components/text/phase-badge.tsx';
 import type { Search } from '~/lib/search.ts';
-import { withField } from './lease-search.ts';
+import { withField } from '~/lib/search-text.ts';
 
 const OPTIONS = PHASES.map((value) => ({ value, label: PHASE_LOOKS[value].label }));
 
@@ -14,7 +14,11 @@ export function PhaseFilter({
   state,
 }: {
   readonly label: string;
-  readonly state: { readonly search: Search; readonly setQ: (q: string) => void };
+  readonly state: {
+    readonly q: string;
+    readonly search: Search;
+    readonly setQ: (q: string) => void;
+  };
 }) {
   return (
     <FilterMenu
@@ -22,7 +26,7 @@ export function PhaseFilter({
       value={state.search.fields['phase']}
       options={OPTIONS}
       onChange={(phase) => {
-        state.setQ(withField(state.search, 'phase', phase));
+        state.setQ(withField(state.q, 'phase', phase));
       }}
     />
   );

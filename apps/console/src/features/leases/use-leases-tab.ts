@@ -9,8 +9,6 @@ export type LeasesTab = (typeof LEASE_TABS)[number];
 export function useLeasesTab(): {
   readonly tab: LeasesTab;
   readonly setTab: (tab: LeasesTab) => void;
-  /** The list of what a search finds. */
-  readonly showList: (q: string) => void;
 } {
   const [{ tab }, setState] = useQueryStates(
     {
@@ -20,13 +18,13 @@ export function useLeasesTab(): {
       dir: parseAsString,
       after: parseAsString,
       within: parseAsString,
+      bulk: parseAsString,
     },
     { history: 'push' },
   );
-  const leave = { q: null, sort: null, dir: null, after: null, within: null };
+  const leave = { q: null, sort: null, dir: null, after: null, within: null, bulk: null };
   return {
     tab,
     setTab: (next) => void setState({ ...leave, tab: next }),
-    showList: (q) => void setState({ ...leave, tab: 'list', q: q === '' ? null : q }),
   };
 }
