@@ -6,7 +6,7 @@
  * programs of their own. What is written is made from the projects' own `tsconfig.json` each time,
  * so that a new project is in it without a word.
  */
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { root } from './workspace.mjs';
 
@@ -30,7 +30,10 @@ export async function writeWhole() {
     exclude: ['../**/node_modules', '../**/dist'],
   };
   await mkdir(path.join(root, path.dirname(WHOLE)), { recursive: true });
-  await writeFile(path.join(root, WHOLE), `${JSON.stringify(whole, null, 2)}\n`);
+  // Moved into place: the compiler may read it at this moment.
+  const draft = path.join(root, `${WHOLE}.${process.pid}`);
+  await writeFile(draft, `${JSON.stringify(whole, null, 2)}\n`);
+  await rename(draft, path.join(root, WHOLE));
   return own.map(({ folder }) => folder);
 }
 
