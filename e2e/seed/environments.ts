@@ -158,7 +158,8 @@ function addUse(
 ): string {
   const by = { holder: of.use.by, principal: `token:${ACTOR}`, actor: ACTOR };
   const grant = grantOf(world, by, of.beganAgoMs);
-  noteGrant(world, subject, grant);
+  const { action, comment } = of.use;
+  noteGrant(world, subject, grant, { action, comment });
   if (of.endAgoMs !== null) {
     const isRevoked = world.chance.happens(0.15);
     noteEnding(world, subject, grant, {

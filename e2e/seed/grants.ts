@@ -41,13 +41,18 @@ export function grantOf(
 }
 
 /** Writes down that a grant was made. */
-export function noteGrant(world: World, subject: Subject, grant: Grant, kind = 'granted'): void {
+export function noteGrant(
+  world: World,
+  subject: Subject,
+  grant: Grant,
+  detail: Readonly<Record<string, unknown>> = {},
+): void {
   const { holder, principal } = grant;
   noteEvent(world, subject, grant, {
-    kind,
+    kind: 'granted',
     agoMs: grant.grantedAgoMs,
     actor: grant.actor,
-    detail: { holder, principal },
+    detail: { holder, principal, ...detail },
   });
 }
 

@@ -113,6 +113,23 @@ describe('environments on the wire', () => {
     expect(await tryAcquire({ environment })).toMatchObject({ outcome: 'granted' });
   });
 
+  test('the history says what each use was for and why, after others came', async () => {
+    const environment = randomUUID();
+    const lease = await acquired({ environment, action: 'deploy', comment: 'CHG-4471' });
+    await release(lease);
+    await acquired({ environment, action: 'reindex' });
+
+    const history = await query(on, 'environments.history', { secret, input: { environment } });
+
+    expect(history).toMatchObject({
+      items: [
+        { kind: 'granted', detail: { holder: 'host-1', action: 'reindex', comment: null } },
+        { kind: 'released' },
+        { kind: 'granted', detail: { holder: 'host-1', action: 'deploy', comment: 'CHG-4471' } },
+      ],
+    });
+  });
+
   test('C34 an operator revokes one: it is free at once; history and audit tell', async () => {
     const environment = randomUUID();
     const lease = await acquired({ environment });

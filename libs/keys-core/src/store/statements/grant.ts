@@ -245,6 +245,8 @@ const CONSEQUENCES = Prisma.sql`
           1, g.face, g.namespace, g.name, g.lease_id, g.fencing_token,
           case when g.previous_end in ('lapsed', 'expired') then 'taken_over' else 'granted' end,
           w.actor, jsonb_build_object('holder', w.holder, 'principal', w.principal)
+            -- Who used an environment is asked together with what for, long after.
+            || case when g.face = 'environment' then jsonb_build_object('action', w.tag, 'comment', w.comment) else '{}' end
         from granted g
         join wanted w on w.lease_id = g.lease_id
       ) f
