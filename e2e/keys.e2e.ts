@@ -51,8 +51,8 @@ test.describe('keys', () => {
     await page.getByRole('button', { name: 'Block renewal', exact: true }).click();
     await actWithReason(page, { reason: 'Runs an old image', label: 'Block renewal' });
 
-    await expect(page.getByText('Expiring', { exact: true }).first()).toBeVisible();
-    await expect(page.getByText('Free', { exact: true }).first()).toBeVisible();
+    const deadlines = page.getByRole('region', { name: 'Deadlines' });
+    await expect(deadlines).toContainText('Free: nobody holds this key.');
     await expect.poll(() => isAnswering(room)).toBe(false);
   });
 
