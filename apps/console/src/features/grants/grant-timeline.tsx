@@ -12,7 +12,7 @@ import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import { GROUP_OF, type GrantFace } from './grant-view.ts';
-import { actText, barOf, endText, grantsOfEvents, type PastGrant } from './grants-of-events.ts';
+import { barOf, grantsOfEvents, storyOf, type PastGrant } from './grants-of-events.ts';
 import { mapItems } from './map-items.ts';
 import classes from './grant-timeline.module.css';
 
@@ -45,7 +45,7 @@ export function GrantTimeline({
     ...(after === null ? {} : { cursor: after }),
   };
   const read = useLiveQuery(GROUP_OF[face], 'history', input);
-  const grants = grantsOfEvents(read.data?.items ?? []);
+  const grants = grantsOfEvents(read.data?.items ?? [], { isNewestPage: after === null });
   const axis = axisOf(grants, nowMs);
   const rows = grants.map((grant) => ({ ...grant, bar: barOf(grant, axis), asOf }));
   return (
@@ -71,7 +71,7 @@ function axisOf(
 ): { readonly fromMs: number; readonly toMs: number } {
   const known = grants.flatMap(({ from, to }) => [from, to]).flatMap((at) => at ?? []);
   const times = known.map((at) => Date.parse(at));
-  const isOpen = grants.some(({ to }) => to === null);
+  const isOpen = grants.some(({ isLasting }) => isLasting);
   return {
     fromMs: Math.min(nowMs, ...times),
     toMs: isOpen ? nowMs : Math.max(...times),
@@ -93,6 +93,7 @@ const COLUMNS: ColumnDef<TimelineRow>[] = [
   {
     id: 'holder',
     header: 'Holder',
+    meta: { from: 'sm' },
     cell: ({ row: { original: grant } }) =>
       grant.holder === null ? '–' : <Mono title={grant.holder}>{grant.holder}</Mono>,
   },
@@ -104,7 +105,7 @@ const COLUMNS: ColumnDef<TimelineRow>[] = [
       <span className={classes['axis']} aria-hidden>
         <span
           className={classes['bar']}
-          data-end={grant.end?.kind ?? 'open'}
+          data-end={endKind(grant)}
           style={{ left: percent(grant.bar.start), width: percent(grant.bar.length) }}
         />
       </span>
@@ -113,6 +114,7 @@ const COLUMNS: ColumnDef<TimelineRow>[] = [
   {
     id: 'from',
     header: 'From',
+    meta: { from: 'sm' },
     cell: ({ row: { original: grant } }) =>
       grant.from === null ? 'before' : <RelativeTime at={grant.from} asOf={grant.asOf} />,
   },
@@ -130,22 +132,20 @@ const COLUMNS: ColumnDef<TimelineRow>[] = [
 
 function HeldFor({ grant }: { readonly grant: TimelineRow }) {
   const nowMs = useDatabaseNow() ?? Date.parse(grant.asOf);
-  if (grant.from === null) return '–';
+  if (grant.from === null || (grant.to === null && !grant.isLasting)) return '–';
   const toMs = grant.to === null ? nowMs : Date.parse(grant.to);
   return <Mono>{duration(toMs - Date.parse(grant.from))}</Mono>;
 }
 
-/** One line: what happened meanwhile, then the end. */
 function HowItWent({ grant }: { readonly grant: TimelineRow }) {
-  const parts = [
-    ...(grant.isTakeover ? ['Taken over'] : []),
-    ...grant.acts.map(actText),
-    grant.end === null ? 'Lasts' : endText(grant.end),
-  ];
-  const text = parts.join(' · ');
+  const text = storyOf(grant);
   return (
-    <span className={classes['went']} data-end={grant.end?.kind ?? 'open'} title={text}>
+    <span className={classes['went']} data-end={endKind(grant)} title={text}>
       {text}
     </span>
   );
+}
+
+function endKind({ end, isLasting }: TimelineRow): string | undefined {
+  return isLasting ? 'lasts' : end?.kind;
 }

@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { EventItem } from './event-item.ts';
-import { actText, barOf, endText, grantsOfEvents } from './grants-of-events.ts';
+import {
+  actText,
+  barOf,
+  endText,
+  grantsOfEvents as grantsOf,
+  storyOf,
+} from './grants-of-events.ts';
 
 let nextId = 1;
 
@@ -23,6 +29,7 @@ function event(kind: EventItem['kind'], leaseId: string, changes: Partial<EventI
   } satisfies EventItem;
 }
 
+const grantsOfEvents = (events: EventItem[]) => grantsOf(events, { isNewestPage: true });
 const newestFirst = (...events: EventItem[]): EventItem[] => events.toReversed();
 
 describe('grantsOfEvents', () => {
@@ -67,6 +74,17 @@ describe('grantsOfEvents', () => {
       ['b', true],
       ['a', false],
     ]);
+  });
+
+  it('says that the newest grant lasts, and no other', () => {
+    const newer = event('granted', 'b');
+    const older = event('granted', 'a');
+    const [first, second] = grantsOfEvents([newer, older]);
+    expect([first?.isLasting, second?.isLasting]).toEqual([true, false]);
+    expect(second?.to).toBe(newer.at);
+    const [onLaterPage] = grantsOf([older], { isNewestPage: false });
+    expect(onLaterPage?.isLasting).toBe(false);
+    expect(onLaterPage && storyOf(onLaterPage)).toBe('Its end is on a newer page');
   });
 
   it('does not invent the beginning of a grant that lies on an older page', () => {

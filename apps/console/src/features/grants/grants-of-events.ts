@@ -11,6 +11,8 @@ export interface PastGrant {
   /** Null while it lasts, or as far as is known. */
   readonly to: string | null;
   readonly end: GrantEnd | null;
+  /** Nothing has ended it, and there is no newer grant. */
+  readonly isLasting: boolean;
   /** It was taken from a holder whose time was over. */
   readonly isTakeover: boolean;
   /** What happened in between, oldest first: renewal blocked, allowed, a graceful revoke. */
@@ -32,15 +34,26 @@ export interface GrantAct {
   readonly reason: string | null;
 }
 
-/** A page of events, newest first, as grants, newest first. */
-export function grantsOfEvents(events: readonly EventItem[]): PastGrant[] {
+/**
+ * A page of events, newest first, as grants, newest first. What ended a grant may lie on a newer
+ * page, or not be kept: then the next grant says by when it was over.
+ */
+export function grantsOfEvents(
+  events: readonly EventItem[],
+  { isNewestPage }: { readonly isNewestPage: boolean },
+): PastGrant[] {
   const byLease = new Map<string, EventItem[]>();
   for (const event of events) {
     const known = byLease.get(event.leaseId);
     if (known === undefined) byLease.set(event.leaseId, [event]);
     else known.push(event);
   }
-  return [...byLease.values()].map((newestFirst) => grantOf(newestFirst.toReversed()));
+  const grants = [...byLease.values()].map((newestFirst) => grantOf(newestFirst.toReversed()));
+  return grants.map((grant, index) => {
+    if (grant.end !== null) return grant;
+    const newer = grants[index - 1];
+    return { ...grant, to: newer?.from ?? null, isLasting: isNewestPage && newer === undefined };
+  });
 }
 
 const NOTHING = { leaseId: '', fencingToken: '' };
@@ -57,6 +70,7 @@ function grantOf(events: readonly EventItem[]): PastGrant {
     from: begun?.at ?? null,
     to: ended?.at ?? null,
     end: ended === undefined ? null : endOf(ended, events.some(isAbandoned)),
+    isLasting: false,
     isTakeover: begun?.kind === 'taken_over',
     acts: events.flatMap(actOf),
   };
@@ -112,6 +126,22 @@ export function endText(end: GrantEnd): string {
   const why = end.reason === null ? '' : `: ${end.reason}`;
   const abandoned = end.isAbandoned ? ', abandoned' : '';
   return `${END_WORDS[end.kind]}${by}${abandoned}${why}`;
+}
+
+/** Everything of a grant in one line: what happened meanwhile, then its end. */
+export function storyOf(grant: PastGrant): string {
+  const parts = [
+    ...(grant.isTakeover ? ['Taken over'] : []),
+    ...grant.acts.map(actText),
+    lastOf(grant),
+  ];
+  return parts.filter((part) => part !== '').join(' · ');
+}
+
+function lastOf({ end, isLasting, to }: PastGrant): string {
+  if (end !== null) return endText(end);
+  if (isLasting) return 'Lasts';
+  return to === null ? 'Its end is on a newer page' : 'Over';
 }
 
 const END_WORDS: Record<GrantEnd['kind'], string> = {

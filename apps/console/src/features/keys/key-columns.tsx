@@ -51,12 +51,6 @@ export const KEY_COLUMNS: ColumnDef<KeyItem>[] = [
     cell: ({ row: { original: key } }) => <HolderCell item={key} />,
   },
   {
-    id: 'backend',
-    header: 'Backend',
-    meta: { from: 'md' },
-    cell: ({ row: { original: key } }) => <BackendCell item={key} />,
-  },
-  {
     id: 'remaining',
     header: 'Remaining',
     meta: { sort: 'expiresAt' },
@@ -82,29 +76,31 @@ export const KEY_COLUMNS: ColumnDef<KeyItem>[] = [
   },
 ];
 
-/** The drone that holds it; of a key that is over, the one that had it last. */
+/** The drone that holds it and the state of what runs there; of a key that is over, who had it last. */
 function HolderCell({ item }: { readonly item: KeyItem }) {
-  if (!isInForce(item) && item.phase !== 'expiring') {
+  const { droneId, holder, backendId, backendStatus } = item;
+  const isOver = !isInForce(item) && item.phase !== 'expiring';
+  if (isOver && (backendStatus === null || backendStatus === 'terminated')) {
     return (
-      <span className={classes['quiet']} title={`Last held by ${item.holder}`}>
-        last <bdi className="mono">{item.holder}</bdi>
+      <span className={classes['quiet']} title={`Last held by ${holder}`}>
+        last <bdi className="mono">{holder}</bdi>
       </span>
     );
   }
-  if (item.droneId === null) return <Mono title={item.holder}>{item.holder}</Mono>;
   return (
-    <Link href={routes.drone(item.droneId)} className="mono">
-      {item.droneId}
-    </Link>
-  );
-}
-
-/** What runs for it, and in which state. */
-function BackendCell({ item: { backendId, backendStatus } }: { readonly item: KeyItem }) {
-  if (backendId === null || backendStatus === null) return '–';
-  return (
-    <Link href={routes.backend(backendId)} title={backendId} className={classes['backend'] ?? ''}>
-      <LookBadge look={BACKEND_LOOKS[backendStatus]} />
-    </Link>
+    <span className={classes['holder']}>
+      {droneId === null ? (
+        <Mono title={holder}>{holder}</Mono>
+      ) : (
+        <Link href={routes.drone(droneId)} className="mono">
+          {droneId}
+        </Link>
+      )}
+      {backendId === null || backendStatus === null ? null : (
+        <Link href={routes.backend(backendId)} title={`Backend ${backendId}`}>
+          <LookBadge look={BACKEND_LOOKS[backendStatus]} />
+        </Link>
+      )}
+    </span>
   );
 }

@@ -82,12 +82,10 @@ function KeyBody({ item, isStale }: { readonly item: KeyItem; readonly isStale: 
         <Panel title="Deadlines">
           <DeadlineLadder face="key" grant={item} isStale={isStale} />
         </Panel>
-        <div className={classes['stack']}>
-          <Panel title="Holder">
-            <KeyFacts item={item} />
-          </Panel>
-          {item.backendId === null ? null : <BackendPanel backendId={item.backendId} />}
-        </div>
+        <Panel title="Holder">
+          <KeyFacts item={item} />
+        </Panel>
+        {item.backendId === null ? null : <BackendPanel backendId={item.backendId} />}
       </div>
       <KeyTabs item={item} />
     </>
