@@ -1,5 +1,5 @@
 import { expect, test } from './fixtures/test.ts';
-import { untilLive } from './fixtures/grants.ts';
+import { actWithReason, untilLive } from './fixtures/grants.ts';
 
 test.describe('access', () => {
   test('a token is made, used by a program, revoked, and refused from then on', async ({
@@ -10,11 +10,18 @@ test.describe('access', () => {
     await page.goto('/access?tab=tokens');
     await untilLive(page);
     const name = `script-${String(Date.now())}`;
-    await page.getByRole('button', { name: /^(Create|New|Make)\b.*token/ }).click();
+    await page
+      .getByRole('button', { name: /token$/ })
+      .first()
+      .click();
     const dialog = page.getByRole('dialog');
-    await dialog.getByLabel(/^Name/).fill(name);
-    await dialog.getByRole('button', { name: /^Create/ }).click();
-    const secret = (await dialog.getByText(/^lh_/).first().innerText()).trim();
+    await dialog.getByRole('textbox', { name: 'Name', exact: true }).fill(name);
+    await dialog.getByRole('button', { name: 'Create token' }).click();
+    const shown = await dialog
+      .getByText(/^lh_[\w-]{20,}/)
+      .first()
+      .innerText();
+    const [secret = ''] = /lh_[\w-]+/.exec(shown) ?? [];
 
     const read = (): Promise<number> =>
       fetch(`${stack.controller().url}/trpc/keys.list`, {
@@ -22,19 +29,12 @@ test.describe('access', () => {
       }).then(({ status }) => status);
     expect(await read()).toBe(200);
 
-    await dialog
-      .getByRole('button', { name: /^(Done|Close)/ })
-      .last()
-      .click();
+    await dialog.getByRole('button', { name: 'I have stored it' }).click();
     await expect(page.getByText(secret)).toHaveCount(0);
     const row = page.getByRole('row').filter({ hasText: name });
-    await row.getByRole('button', { name: /Revoke/ }).click();
-    const revoking = page.getByRole('dialog');
-    const reason = revoking.getByLabel(/^Reason/);
-    if ((await reason.count()) > 0) await reason.fill('Not needed any more');
-    const typed = revoking.getByLabel(/^To go on, type/);
-    if ((await typed.count()) > 0) await typed.fill(name);
-    await revoking.getByRole('button', { name: /^Revoke/ }).click();
+    await row.getByRole('button', { name: `Actions for ${name}` }).click();
+    await page.getByRole('menuitem', { name: 'Revoke' }).click();
+    await actWithReason(page, { reason: 'Not needed any more', label: 'Revoke token' });
 
     await expect(row).toContainText('Revoked');
     await expect.poll(read).toBe(401);

@@ -22,6 +22,17 @@ const sortBy =
   async (page: Page): Promise<void> => {
     await page.getByRole('columnheader', { name: column }).getByRole('button').click();
   };
+const tab =
+  (name: string) =>
+  async (page: Page): Promise<void> => {
+    await page.getByRole('tab', { name, exact: true }).click();
+  };
+const choose =
+  (label: string, option: string) =>
+  async (page: Page): Promise<void> => {
+    await page.getByRole('combobox', { name: label }).click();
+    await page.getByRole('option', { name: option }).click();
+  };
 const next = async (page: Page): Promise<void> => {
   await page.getByRole('button', { name: 'Next', exact: true }).click();
 };
@@ -32,6 +43,15 @@ const JOURNEYS: readonly Journey[] = [
     path: '/keys',
     steps: [next, search('Search keys', 'namespace:boards.guest'), sortBy('Granted')],
   },
+  { page: 'leases', path: '/leases', steps: [tab('Contention'), tab('Namespaces'), tab('List')] },
+  {
+    page: 'environments',
+    path: '/environments',
+    steps: [search('Search environments', 'namespace:shop'), sortBy('Since')],
+  },
+  { page: 'drones', path: '/drones', steps: [choose('Status', 'Ready')] },
+  { page: 'a drone', path: '/drones/detail?id=drone-fra-3', steps: [tab('Keys'), tab('Backends')] },
+  { page: 'access', path: '/access', role: 'admin', steps: [tab('People'), tab('API tokens')] },
 ];
 
 test.describe('the address keeps what a page shows', () => {

@@ -169,7 +169,9 @@ export function addKeys(
   for (const kind of kinds) {
     for (const name of kind.names) {
       const able = drones.filter(({ programs }) => programs.includes(kind.program));
-      const made = addKey(world, { kind, name, drone: chance.pick(able), datacenter });
+      const well = able.filter(({ state }) => state === 'ready');
+      const drone = chance.pick(well.length > 0 && chance.happens(0.85) ? well : able);
+      const made = addKey(world, { kind, name, drone, datacenter });
       if (made.becomes === 'held') renewed.push(made.leaseId);
       if (made.becomes === 'blocked') blocked.push(made.leaseId);
       count += 1;
