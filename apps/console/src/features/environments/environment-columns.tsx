@@ -1,6 +1,5 @@
 import type { LeaseItem } from '../leases/lease-item.ts';
 import type { ColumnDef } from '@tanstack/react-table';
-import { Mono } from '~/components/text/mono.tsx';
 import { PhaseBadge } from '~/components/text/phase-badge.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
 import { Remaining } from '~/components/text/remaining.tsx';
@@ -10,8 +9,8 @@ import { endedAt } from './last-use.ts';
 import classes from '../leases/leases.module.css';
 
 /** What is of the past is pale: of a free environment, who had it last and what for. */
-const tone = (environment: LeaseItem): string | undefined =>
-  isTaken(environment) ? undefined : classes['quiet'];
+const tone = (environment: LeaseItem): string =>
+  isTaken(environment) ? '' : (classes['quiet'] ?? '');
 
 export const ENVIRONMENT_COLUMNS: ColumnDef<LeaseItem>[] = [
   {
@@ -45,10 +44,12 @@ export const ENVIRONMENT_COLUMNS: ColumnDef<LeaseItem>[] = [
     id: 'action',
     header: 'For',
     cell: ({ row: { original: environment } }) => (
-      <span className={tone(environment)}>
-        <Mono>
-          <bdi>{environment.action ?? '–'}</bdi>
-        </Mono>
+      <span
+        className={`${classes['action'] ?? ''} mono ${tone(environment)}`}
+        dir="auto"
+        title={environment.action ?? ''}
+      >
+        {environment.action ?? '–'}
       </span>
     ),
   },

@@ -34,7 +34,8 @@ export function UseHistory({
     ...(after === null ? {} : { cursor: after }),
   };
   const read = useLiveQuery('environments', 'history', input);
-  const rows = usesOfEvents(read.data?.items ?? []).map((use) => ({ ...use, asOf }));
+  const page = { isNewestPage: after === null };
+  const rows = usesOfEvents(read.data?.items ?? [], page).map((use) => ({ ...use, asOf }));
   return (
     <DataTable
       label="uses"

@@ -21,10 +21,10 @@ const event = (fields: Partial<EventItem>): EventItem => ({
 test('a use says what it was for and why, also after it has ended', () => {
   const detail = { holder: 'ci@1', principal: 'p', action: 'deploy', comment: 'CHG-1' };
 
-  const [use] = usesOfEvents([
-    event({ kind: 'released', at: '2026-11-21T12:05:00.000Z' }),
-    event({ detail }),
-  ]);
+  const [use] = usesOfEvents(
+    [event({ kind: 'released', at: '2026-11-21T12:05:00.000Z' }), event({ detail })],
+    { isNewestPage: true },
+  );
 
   expect(use).toMatchObject({
     holder: 'ci@1',
@@ -35,10 +35,13 @@ test('a use says what it was for and why, also after it has ended', () => {
 });
 
 test('what an event does not say is not made up', () => {
-  const uses = usesOfEvents([
-    event({ leaseId: 'b', detail: { holder: 'ci@2', action: '', comment: null } }),
-    event({ leaseId: 'c', kind: 'expired' }),
-  ]);
+  const uses = usesOfEvents(
+    [
+      event({ leaseId: 'b', detail: { holder: 'ci@2', action: '', comment: null } }),
+      event({ leaseId: 'c', kind: 'expired' }),
+    ],
+    { isNewestPage: true },
+  );
 
   expect(uses).toMatchObject([
     { holder: 'ci@2', action: null, comment: null },

@@ -10,12 +10,15 @@ export interface PastUse extends PastGrant {
 }
 
 /** A page of events, newest first, as uses, newest first. */
-export function usesOfEvents(events: readonly EventItem[]): PastUse[] {
+export function usesOfEvents(
+  events: readonly EventItem[],
+  page: { readonly isNewestPage: boolean },
+): PastUse[] {
   const details = new Map<string, unknown>();
   for (const { leaseId, kind, detail } of events) {
     if (kind === 'granted' || kind === 'taken_over') details.set(leaseId, detail);
   }
-  return grantsOfEvents(events).map((grant) => {
+  return grantsOfEvents(events, page).map((grant) => {
     const detail = details.get(grant.leaseId);
     return { ...grant, action: textIn(detail, 'action'), comment: textIn(detail, 'comment') };
   });

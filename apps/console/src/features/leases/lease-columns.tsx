@@ -24,8 +24,8 @@ export function NameCell({
 }) {
   return (
     <>
-      <Link href={href} title={fullName(resource)} className={classes['name'] ?? ''}>
-        <bdi>{resource.name}</bdi>
+      <Link href={href} title={fullName(resource)} dir="auto" className={classes['name'] ?? ''}>
+        {resource.name}
       </Link>
       {resource.namespace === '' ? null : (
         <bdi className={classes['under']}>{resource.namespace}</bdi>
@@ -38,8 +38,8 @@ export function NameCell({
 export function HolderCell({ lease }: { readonly lease: LeaseItem }) {
   if (isTaken(lease)) {
     return (
-      <span className={classes['holder']} title={lease.holder}>
-        <bdi className="mono">{lease.holder}</bdi>
+      <span className={`${classes['holder'] ?? ''} mono`} dir="auto" title={lease.holder}>
+        {lease.holder}
       </span>
     );
   }
@@ -57,8 +57,8 @@ export function HolderCell({ lease }: { readonly lease: LeaseItem }) {
 export function CommentCell({ lease }: { readonly lease: LeaseItem }) {
   const tone = isTaken(lease) ? '' : (classes['quiet'] ?? '');
   return (
-    <span className={`${classes['comment'] ?? ''} ${tone}`} title={lease.comment ?? ''}>
-      <bdi>{lease.comment ?? '–'}</bdi>
+    <span className={`${classes['comment'] ?? ''} ${tone}`} dir="auto" title={lease.comment ?? ''}>
+      {lease.comment ?? '–'}
     </span>
   );
 }

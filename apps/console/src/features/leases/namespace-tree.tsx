@@ -1,6 +1,6 @@
 'use client';
 
-import { Skeleton } from '@mantine/core';
+import { Skeleton, VisuallyHidden } from '@mantine/core';
 import { IconChevronRight } from '@tabler/icons-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { Link } from '~/components/link.tsx';
@@ -150,9 +150,6 @@ function Row({
   const { node, level } = row;
   const { namespace } = node;
   const hasChildren = node.children.length > 0;
-  const numbers = COUNTS.filter(({ of }) => node[of] > 0)
-    .map(({ of, label }) => `${count(node[of])} ${label.toLowerCase()}`)
-    .join(', ');
   return (
     <div
       id={id}
@@ -161,7 +158,6 @@ function Row({
       aria-posinset={row.place}
       aria-setsize={row.siblingCount}
       aria-selected={isActive}
-      aria-label={`${node.label}: ${numbers || 'nothing'}`}
       {...(hasChildren ? { 'aria-expanded': row.isOpen } : {})}
       className={classes['row']}
       data-active={isActive || undefined}
@@ -196,9 +192,15 @@ function Row({
           <bdi>{node.label}</bdi>
         </Link>
       </span>
-      {COUNTS.map(({ of }) => (
-        <span key={of} data-count={of} data-none={node[of] === 0 || undefined}>
+      {COUNTS.map(({ of, label }) => (
+        <span
+          key={of}
+          data-count={of}
+          data-none={node[of] === 0 || undefined}
+          aria-hidden={node[of] === 0}
+        >
           {count(node[of])}
+          <VisuallyHidden> {label.toLowerCase()}</VisuallyHidden>
         </span>
       ))}
     </div>
