@@ -34,7 +34,7 @@ export const theme = createTheme({
   primaryShade: { light: 7, dark: 4 },
   colors: { petrol, dark: ink },
   autoContrast: true,
-  luminanceThreshold: 0.35,
+  luminanceThreshold: 0.25,
   fontFamily: '"IBM Plex Sans", system-ui, sans-serif',
   fontFamilyMonospace: '"IBM Plex Mono", ui-monospace, monospace',
   headings: { fontFamily: '"IBM Plex Sans", system-ui, sans-serif', fontWeight: '600' },
@@ -52,7 +52,17 @@ export const theme = createTheme({
     Select: { defaultProps: { size: 'xs', allowDeselect: false } },
     SegmentedControl: { defaultProps: { size: 'xs' } },
     Tooltip: { defaultProps: { openDelay: 250, withArrow: true, multiline: true, maw: 320 } },
-    Modal: { defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.45 } } },
+    // Its place for the first focus is nothing that a menu may hold.
+    Menu: { defaultProps: { withInitialFocusPlaceholder: false } },
+    Modal: {
+      defaultProps: {
+        centered: true,
+        overlayProps: { backgroundOpacity: 0.45 },
+        closeButtonProps: { 'aria-label': 'Close' },
+      },
+    },
+    // A page has one banner, and it is not a dialog's.
+    ModalHeader: { defaultProps: { role: 'presentation' } },
   },
 });
 

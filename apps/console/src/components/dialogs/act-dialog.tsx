@@ -4,6 +4,8 @@ import { Button, Group, Modal, Stack, Text, Textarea, TextInput } from '@mantine
 import { useEffect, useState, type ReactNode } from 'react';
 import type { ApiError } from '~/lib/api-error.ts';
 import { pause } from '~/lib/live/live-state.ts';
+import { signedOut } from '~/lib/signed-out.ts';
+import { useSignal } from '~/lib/use-signal.ts';
 import { Notice } from '../states/notice.tsx';
 import { CopyableId } from '../text/copyable-id.tsx';
 
@@ -37,6 +39,7 @@ export function ActDialog(props: ActDialogProps) {
   const { isOpen, onClose, typed, act } = props;
   const [reason, setReason] = useState('');
   const [typedText, setTypedText] = useState('');
+  const isSignedOut = useSignal(signedOut);
   useEffect(() => {
     if (!isOpen) return undefined;
     setReason('');
@@ -50,7 +53,14 @@ export function ActDialog(props: ActDialogProps) {
   const isTyped = typed === undefined || typedText.trim() === typed.text;
   const mayAct = !isReasonMissing && !isReasonLong && isTyped && !act.isPending;
   return (
-    <Modal opened={isOpen} onClose={onClose} title={props.title} size="lg">
+    <Modal
+      opened={isOpen}
+      onClose={onClose}
+      title={props.title}
+      size="lg"
+      // Escape in the sign-in over it is not meant for what was typed here.
+      closeOnEscape={!isSignedOut}
+    >
       <form
         onSubmit={(event) => {
           event.preventDefault();

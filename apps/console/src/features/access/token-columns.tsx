@@ -30,7 +30,7 @@ export function tokenColumns(begin: (token: Token) => void): ColumnDef<Token>[] 
     },
     {
       id: 'limits',
-      header: 'Limited to',
+      header: 'Limits',
       meta: { from: 'md' },
       cell: ({ row: { original: token } }) => <Limits token={token} />,
     },
@@ -103,5 +103,5 @@ function TokenMenu({
 
 function Limits({ token: { namespaces, droneId } }: { readonly token: Token }) {
   if (droneId !== null) return <Link href={routes.drone(droneId)}>{droneId}</Link>;
-  return namespaces === null ? 'nothing' : <Mono>{namespaces.join(', ')}</Mono>;
+  return namespaces === null ? 'no limit' : <Mono>{namespaces.join(', ')}</Mono>;
 }

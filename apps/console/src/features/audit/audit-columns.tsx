@@ -37,7 +37,13 @@ export function auditColumns(show: (entry: AuditEntry) => void): ColumnDef<Audit
       header: 'Why',
       meta: { from: 'md' },
       cell: ({ row: { original: entry } }) =>
-        entry.reason === null ? '–' : <span title={entry.reason}>{entry.reason}</span>,
+        entry.reason === null ? (
+          '–'
+        ) : (
+          <span className={classes['reason']} title={entry.reason}>
+            {entry.reason}
+          </span>
+        ),
     },
     {
       id: 'actor',

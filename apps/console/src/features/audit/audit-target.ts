@@ -38,13 +38,20 @@ function targetOf({
   if (kind === 'drone') return { kind, label: id, href: routes.drone(id) };
   if (kind === 'backend') return { kind, label: id, href: routes.backend(id) };
   if (kind === 'token') {
-    return { kind, label: typeof name === 'string' ? name : id, href: routes.access() };
+    return { kind, label: typeof name === 'string' ? name : shortId(id), href: routes.access() };
   }
   if (kind === 'person') {
-    const label = typeof email === 'string' ? email : id;
+    const label = typeof email === 'string' ? email : shortId(id);
     return { kind, label, href: routes.access({ tab: 'people' }) };
   }
   return { kind, label: id, href: null };
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/u;
+
+/** The beginning of an id that nobody reads; the entry itself has all of it. */
+function shortId(id: string): string {
+  return UUID.test(id) ? id.slice(0, 8) : id;
 }
 
 /** What an entry says besides, as fields. */

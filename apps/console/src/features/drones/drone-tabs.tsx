@@ -51,6 +51,8 @@ export function DroneTabs({ droneId }: { readonly droneId: string }) {
 }
 
 const COLUMNS = backendColumns({ isOfDrone: true });
+/** Nothing that runs has an end. */
+const RUNNING_COLUMNS = COLUMNS.filter(({ id }) => id !== 'end');
 
 function Backends({ droneId }: { readonly droneId: string }) {
   const [{ show, after }, setAddress] = useTabState();
@@ -78,7 +80,7 @@ function Backends({ droneId }: { readonly droneId: string }) {
       </FilterRow>
       <DataTable
         label="backends of this drone"
-        columns={COLUMNS}
+        columns={show === 'running' ? RUNNING_COLUMNS : COLUMNS}
         read={read}
         rowId={(backend) => backend.backendId}
         rowName={(backend) => backend.backendId}

@@ -7,13 +7,13 @@ import type { Drone } from './drone-texts.ts';
 export function ProgramsPanel({ programs }: { readonly programs: Drone['programs'] }) {
   return (
     <Panel title="Programs" isFlush>
-      <div style={{ overflowX: 'auto' }} role="region" tabIndex={0} aria-label="Programs">
+      <div style={{ overflowX: 'auto' }} role="region" tabIndex={0} aria-label="What it can run">
         <Table horizontalSpacing="sm" verticalSpacing={6} fz="sm">
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Program</Table.Th>
-              <Table.Th>Arguments of a request</Table.Th>
-              <Table.Th>Variables of a request</Table.Th>
+              <Table.Th>Accepts arguments</Table.Th>
+              <Table.Th>Accepts variables</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
@@ -22,9 +22,9 @@ export function ProgramsPanel({ programs }: { readonly programs: Drone['programs
                 <Table.Td>
                   <Mono>{name}</Mono>
                 </Table.Td>
-                <Table.Td>{allowArgs ? 'accepted' : 'refused'}</Table.Td>
+                <Table.Td>{allowArgs ? 'yes' : 'no'}</Table.Td>
                 <Table.Td>
-                  {allowEnv.length === 0 ? 'none' : <Mono>{allowEnv.join(', ')}</Mono>}
+                  {allowEnv.length === 0 ? 'no' : <Mono>{allowEnv.join(', ')}</Mono>}
                 </Table.Td>
               </Table.Tr>
             ))}
