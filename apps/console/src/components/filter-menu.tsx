@@ -1,12 +1,15 @@
 'use client';
 
 import { Button, Menu } from '@mantine/core';
-import { IconCheck, IconChevronDown } from '@tabler/icons-react';
+import { IconChevronDown } from '@tabler/icons-react';
 
 export interface FilterOption {
   readonly value: string;
   readonly label: string;
 }
+
+/** The menu's own value for no filter: no field of a search can be empty. */
+const ANY = '';
 
 /** One field of a search as a menu; what it is set to is on its button. */
 export function FilterMenu({
@@ -24,7 +27,6 @@ export function FilterMenu({
 }) {
   const known = options.find((option) => option.value === value);
   const text = value === undefined ? label : `${label}: ${known?.label ?? value}`;
-  const all = [{ value: null, label: 'Any' }, ...options];
   return (
     <Menu position="bottom-start" withinPortal>
       <Menu.Target>
@@ -37,24 +39,18 @@ export function FilterMenu({
         </Button>
       </Menu.Target>
       <Menu.Dropdown mah={360} style={{ overflowY: 'auto' }}>
-        {all.map((option) => {
-          const isChosen = option.value === (value ?? null);
-          return (
-            <Menu.Item
-              key={option.label}
-              role="menuitemradio"
-              aria-checked={isChosen}
-              leftSection={
-                <IconCheck size={13} style={{ visibility: isChosen ? 'visible' : 'hidden' }} />
-              }
-              onClick={() => {
-                onChange(option.value);
-              }}
-            >
+        <Menu.RadioGroup
+          value={value ?? ANY}
+          onChange={(next) => {
+            onChange(next === ANY ? null : next);
+          }}
+        >
+          {[{ value: ANY, label: 'Any' }, ...options].map((option) => (
+            <Menu.RadioItem key={option.value} value={option.value} closeMenuOnClick>
               {option.label}
-            </Menu.Item>
-          );
-        })}
+            </Menu.RadioItem>
+          ))}
+        </Menu.RadioGroup>
       </Menu.Dropdown>
     </Menu>
   );

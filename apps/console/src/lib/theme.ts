@@ -31,10 +31,11 @@ const ink: MantineColorsTuple = [
 
 export const theme = createTheme({
   primaryColor: 'petrol',
-  primaryShade: { light: 7, dark: 4 },
+  // White on either keeps 4.5:1.
+  primaryShade: { light: 7, dark: 6 },
   colors: { petrol, dark: ink },
   autoContrast: true,
-  luminanceThreshold: 0.25,
+  luminanceThreshold: 0.35,
   fontFamily: '"IBM Plex Sans", system-ui, sans-serif',
   fontFamilyMonospace: '"IBM Plex Mono", ui-monospace, monospace',
   headings: { fontFamily: '"IBM Plex Sans", system-ui, sans-serif', fontWeight: '600' },
@@ -61,6 +62,10 @@ export const theme = createTheme({
         closeButtonProps: { 'aria-label': 'Close' },
       },
     },
+    Notification: {
+      defaultProps: { closeButtonProps: { 'aria-label': 'Close' } },
+      styles: { description: { color: 'var(--mantine-color-dimmed)' } },
+    },
     // A page has one banner, and it is not a dialog's.
     ModalHeader: { defaultProps: { role: 'presentation' } },
   },
@@ -72,6 +77,7 @@ export const cssVariablesResolver: CSSVariablesResolver = () => ({
   light: {
     '--mantine-color-body': '#fbfaf7',
     '--mantine-color-dimmed': '#5b6470',
+    '--mantine-color-error': '#a92a2a',
     '--mantine-color-placeholder': '#6b7480',
     '--surface': '#ffffff',
     '--surface-sunken': '#f3f1ec',
@@ -96,6 +102,7 @@ export const cssVariablesResolver: CSSVariablesResolver = () => ({
     '--mantine-color-body': '#0f1418',
     '--mantine-color-text': '#dde2e6',
     '--mantine-color-dimmed': '#96a1ad',
+    '--mantine-color-error': '#f28b82',
     '--mantine-color-placeholder': '#8792a0',
     '--surface': '#151b21',
     '--surface-sunken': '#0b0f13',

@@ -6,7 +6,7 @@ import { createSignal } from '../../lib/signal.ts';
 import type { FollowedRevoke } from './revoke-progress.ts';
 
 const STORED = 'leasehold.revokes';
-const KEPT_MAX = 5;
+const KEPT_MAX = 3;
 
 export const followed = createSignal<readonly FollowedRevoke[]>([]);
 

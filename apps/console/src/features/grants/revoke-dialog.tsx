@@ -131,9 +131,9 @@ function useRevoke(face: GrantFace) {
         reason,
         ...(isAbandoned ? { abandon: true } : {}),
       };
+      const requestedAtMs = databaseClock.nowMs() ?? Date.parse(grant.asOf);
       mutation.mutate(input, {
         onSuccess: (answer: RevokeAnswer) => {
-          const nowMs = databaseClock.nowMs() ?? Date.parse(grant.asOf);
           follow({
             face,
             namespace: grant.namespace,
@@ -144,7 +144,7 @@ function useRevoke(face: GrantFace) {
             backendId: grant.backendId ?? null,
             mode,
             outcome: answer.outcome,
-            requestedAt: new Date(nowMs).toISOString(),
+            requestedAt: new Date(requestedAtMs).toISOString(),
             stopsBy: answer.stopsBy,
           });
           onDone();
