@@ -8,7 +8,7 @@ import { SessionProvider } from '~/lib/session.tsx';
 import { Palette } from './palette/palette.tsx';
 import { Shell } from './shell/shell.tsx';
 import { ShortcutsHelp } from './shortcuts/shortcuts-help.tsx';
-import { SignedOutDialog } from './signed-out/signed-out-dialog.tsx';
+import { SignedOut } from './signed-out/signed-out.tsx';
 
 /** What all pages of somebody who is signed in have in common. */
 export function ConsoleFrame({
@@ -27,7 +27,7 @@ export function ConsoleFrame({
         </Shell>
         <Palette />
         <ShortcutsHelp />
-        <SignedOutDialog />
+        <SignedOut />
       </LiveProvider>
     </SessionProvider>
   );

@@ -3,11 +3,21 @@
 import { ActionIcon, Menu, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconLogout, IconLogout2, IconPassword, IconUserCircle } from '@tabler/icons-react';
-import { ChangePasswordDialog } from '~/features/account/change-password-dialog.tsx';
 import { ROLE_LABELS, ROLE_TEXTS } from '~/features/account/role-texts.ts';
-import { SignOutEverywhereDialog } from '~/features/account/sign-out-everywhere-dialog.tsx';
 import { signOut } from '~/lib/auth.ts';
 import { useSession } from '~/lib/session.tsx';
+import { lazyDialog } from '../dialogs/lazy-dialog.tsx';
+
+const ChangePasswordDialog = lazyDialog(() =>
+  import('~/features/account/change-password-dialog.tsx').then(
+    (module) => module.ChangePasswordDialog,
+  ),
+);
+const SignOutEverywhereDialog = lazyDialog(() =>
+  import('~/features/account/sign-out-everywhere-dialog.tsx').then(
+    (module) => module.SignOutEverywhereDialog,
+  ),
+);
 
 /** Who is signed in, what they may do, and the ways out. */
 export function AccountMenu() {

@@ -1,12 +1,14 @@
 'use client';
 
-import { Drawer } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { usePathname } from 'next/navigation';
 import { useEffect, type ReactNode } from 'react';
+import { lazyDialog } from '../dialogs/lazy-dialog.tsx';
 import { Header } from './header.tsx';
 import { Nav } from './nav.tsx';
 import classes from './shell.module.css';
+
+const NavDrawer = lazyDialog(() => import('./nav-drawer.tsx').then((module) => module.NavDrawer));
 
 /** The frame of every page: the way between pages on the left, what is true of all above. */
 export function Shell({ children }: { readonly children: ReactNode }) {
@@ -21,16 +23,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
       <div className={classes['side']}>
         <Nav />
       </div>
-      <Drawer
-        opened={isNavOpen}
-        onClose={close}
-        size="15rem"
-        padding={0}
-        withCloseButton={false}
-        aria-label="Pages"
-      >
-        <Nav onNavigate={close} />
-      </Drawer>
+      <NavDrawer isOpen={isNavOpen} onClose={close} />
       <div className={classes['main']}>
         <Header onOpenNav={open} />
         <main id="content" className={classes['content']} tabIndex={-1}>

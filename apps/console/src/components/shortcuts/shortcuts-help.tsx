@@ -1,62 +1,26 @@
 'use client';
 
-import { Kbd, Modal, Switch, Table, Text } from '@mantine/core';
 import { useEffect } from 'react';
 import { useSignal } from '~/lib/use-signal.ts';
+import { lazyDialog } from '../dialogs/lazy-dialog.tsx';
 import { isHelpOpen, openShortcutsHelp } from './shortcuts-store.ts';
-import {
-  areShortcutsOn,
-  readShortcutsWish,
-  setShortcutsOn,
-  shortcuts,
-  useShortcut,
-} from './use-shortcut.ts';
+import { readShortcutsWish, useShortcut } from './use-shortcut.ts';
 
-/** What the keyboard can do on this page, and the switch that turns it off. */
+const ShortcutsDialog = lazyDialog(() =>
+  import('./shortcuts-dialog.tsx').then((module) => module.ShortcutsDialog),
+);
+
+/** `?` from anywhere. */
 export function ShortcutsHelp() {
   const isOpen = useSignal(isHelpOpen);
-  const known = useSignal(shortcuts);
-  const isOn = useSignal(areShortcutsOn);
   useEffect(readShortcutsWish, []);
   useShortcut('?', 'Show this help', openShortcutsHelp);
-  const rows = [...new Map(known.map((entry) => [entry.key, entry])).values()];
   return (
-    <Modal
-      opened={isOpen}
+    <ShortcutsDialog
+      isOpen={isOpen}
       onClose={() => {
         isHelpOpen.set(false);
       }}
-      title="Keyboard shortcuts"
-    >
-      <Table>
-        <Table.Tbody>
-          <Table.Tr>
-            <Table.Td>
-              <Kbd>Ctrl</Kbd> <Kbd>K</Kbd>
-            </Table.Td>
-            <Table.Td>Open the command palette</Table.Td>
-          </Table.Tr>
-          {rows.map(({ key, help }) => (
-            <Table.Tr key={key}>
-              <Table.Td>
-                <Kbd>{key}</Kbd>
-              </Table.Td>
-              <Table.Td>{help}</Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-      <Switch
-        mt="md"
-        label="Single-key shortcuts"
-        checked={isOn}
-        onChange={(event) => {
-          setShortcutsOn(event.currentTarget.checked);
-        }}
-      />
-      <Text size="xs" c="dimmed" mt={4}>
-        They are off while you type. The command palette works either way.
-      </Text>
-    </Modal>
+    />
   );
 }

@@ -1,0 +1,26 @@
+'use client';
+
+import { Drawer } from '@mantine/core';
+import { Nav } from './nav.tsx';
+
+/** The way between pages, where the page is too narrow for it to stay. */
+export function NavDrawer({
+  isOpen,
+  onClose,
+}: {
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+}) {
+  return (
+    <Drawer
+      opened={isOpen}
+      onClose={onClose}
+      size="15rem"
+      padding={0}
+      withCloseButton={false}
+      aria-label="Pages"
+    >
+      <Nav onNavigate={onClose} />
+    </Drawer>
+  );
+}

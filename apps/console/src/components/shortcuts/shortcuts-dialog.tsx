@@ -1,0 +1,51 @@
+'use client';
+
+import { Kbd, Modal, Switch, Table, Text } from '@mantine/core';
+import { useSignal } from '~/lib/use-signal.ts';
+import { areShortcutsOn, setShortcutsOn, shortcuts } from './use-shortcut.ts';
+
+/** What the keyboard can do on this page, and the switch that turns it off. */
+export function ShortcutsDialog({
+  isOpen,
+  onClose,
+}: {
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+}) {
+  const known = useSignal(shortcuts);
+  const isOn = useSignal(areShortcutsOn);
+  const rows = [...new Map(known.map((entry) => [entry.key, entry])).values()];
+  return (
+    <Modal opened={isOpen} onClose={onClose} title="Keyboard shortcuts">
+      <Table>
+        <Table.Tbody>
+          <Table.Tr>
+            <Table.Td>
+              <Kbd>Ctrl</Kbd> <Kbd>K</Kbd>
+            </Table.Td>
+            <Table.Td>Open the command palette</Table.Td>
+          </Table.Tr>
+          {rows.map(({ key, help }) => (
+            <Table.Tr key={key}>
+              <Table.Td>
+                <Kbd>{key}</Kbd>
+              </Table.Td>
+              <Table.Td>{help}</Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+      <Switch
+        mt="md"
+        label="Single-key shortcuts"
+        checked={isOn}
+        onChange={(event) => {
+          setShortcutsOn(event.currentTarget.checked);
+        }}
+      />
+      <Text size="xs" c="dimmed" mt={4}>
+        They are off while you type. The command palette works either way.
+      </Text>
+    </Modal>
+  );
+}

@@ -1,0 +1,22 @@
+'use client';
+
+import { useEffect, useEffectEvent } from 'react';
+import { onSignIn } from '~/features/sign-in/session-channel.ts';
+import { signedOut } from '~/lib/signed-out.ts';
+import { useSignal } from '~/lib/use-signal.ts';
+import { lazyDialog } from '../dialogs/lazy-dialog.tsx';
+import { useGoOn } from './use-go-on.ts';
+
+const SignedOutDialog = lazyDialog(() =>
+  import('./signed-out-dialog.tsx').then((module) => module.SignedOutDialog),
+);
+
+/** Asks whoever has been signed out in the middle of something to sign in again, over the page. */
+export function SignedOut() {
+  const isSignedOut = useSignal(signedOut);
+  const goOn = useGoOn();
+  const onElsewhere = useEffectEvent(() => void goOn());
+  // A sign-in in another window or tab of this browser: its session is this page's too.
+  useEffect(() => onSignIn(onElsewhere), []);
+  return <SignedOutDialog isOpen={isSignedOut} goOn={goOn} />;
+}
