@@ -21,6 +21,7 @@ async function open(page: Page, shown: ConsolePage, seeded: Seeded): Promise<voi
 test.describe('accessible', () => {
   // One file, one worker: the pages before there is anything come first.
   test('every list without anything, in light and dark', async ({ pageAs }) => {
+    test.setTimeout(120_000);
     const page = await pageAs('admin', { reducedMotion: 'reduce' });
     const found: string[] = [];
     for (const shown of PAGES.filter((one) => one.isDetail !== true)) {
@@ -33,7 +34,7 @@ test.describe('accessible', () => {
   });
 
   test('every page in a working day, in light and dark', async ({ pageAs, seeded }) => {
-    test.setTimeout(90_000);
+    test.setTimeout(180_000);
     const page = await pageAs('admin', { reducedMotion: 'reduce' });
     const found: string[] = [];
     for (const shown of PAGES) {
