@@ -38,9 +38,14 @@ export function BulkBar({
         ];
   return (
     <div className={classes['bar']} role="region" aria-label="Selection">
-      <span className={classes['chosen']} role="status">
-        {`${counted(selection.count, ...FACE_WORDS[face])} selected`}
-      </span>
+      <Group gap={4}>
+        <span className={classes['chosen']} role="status">
+          {`${counted(selection.count, ...FACE_WORDS[face])} selected`}
+        </span>
+        <Button variant="subtle" size="compact-xs" onClick={() => selection.clear()}>
+          Clear
+        </Button>
+      </Group>
       <Group gap="xs">
         {actions.map(([name, label]) => (
           <GuardedButton
@@ -54,9 +59,6 @@ export function BulkBar({
             {label}
           </GuardedButton>
         ))}
-        <Button variant="subtle" onClick={() => selection.clear()}>
-          Clear
-        </Button>
       </Group>
       <BulkDialog
         face={face}
