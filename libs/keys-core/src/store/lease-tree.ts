@@ -14,8 +14,8 @@ export interface NamespaceCounts {
 }
 
 /**
- * Counts what lies in each namespace and below it, from `namespace` downwards, in the order of
- * names. What is counted, and what namespaces are shown, lies within the caller's limits.
+ * Counts what lies in each namespace and below it, from `namespace` downwards, those nearest to it
+ * first: what the limit cuts off lies deep, never a whole branch. What is counted, and what namespaces are shown, lies within the caller's limits.
  *
  * Reads each resource of the face once and adds up by namespace before it looks at ancestors.
  * Index: the primary key, for `namespace`; the root reads the face's whole part of the table.
@@ -60,6 +60,6 @@ export async function countByNamespace(
     ) n
     where ${withinLimits(namespaces, Prisma.sql`n.ancestor`)}
     group by n.ancestor
-    order by n.ancestor
+    order by cardinality(string_to_array(n.ancestor, '.')), n.ancestor
     limit ${limit}`;
 }

@@ -9,7 +9,7 @@ import { RelativeTime } from '~/components/text/relative-time.tsx';
 import { duration } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
-import { actText, endText } from '../grants/grants-of-events.ts';
+import { storyOf } from '../grants/grants-of-events.ts';
 import { mapItems } from '../grants/map-items.ts';
 import { Waited } from '../leases/waited.tsx';
 import { usesOfEvents, type PastUse } from './uses-of-events.ts';
@@ -99,9 +99,7 @@ const COLUMNS: ColumnDef<UseRow>[] = [
     id: 'end',
     header: 'How it ended',
     cell: ({ row: { original: use } }) => {
-      const text = [...use.acts.map(actText), use.end === null ? 'Lasts' : endText(use.end)].join(
-        ' · ',
-      );
+      const text = storyOf(use);
       return <span title={text}>{text}</span>;
     },
   },
@@ -114,7 +112,7 @@ const COLUMNS: ColumnDef<UseRow>[] = [
 ];
 
 function Lasted({ use }: { readonly use: UseRow }) {
-  if (use.from === null) return '–';
+  if (use.from === null || (use.to === null && !use.isLasting)) return '–';
   if (use.to === null) return <Waited since={use.from} asOf={use.asOf} />;
   return duration(Date.parse(use.to) - Date.parse(use.from));
 }

@@ -67,15 +67,15 @@ export function NamespaceTree({
     },
   });
   const onKeyDown = (event: KeyboardEvent<HTMLDivElement>): void => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (isChord(event)) return;
     if (event.key === 'Enter') {
       scroller.current?.querySelector<HTMLElement>('[data-active] a')?.click();
       return;
     }
     const step = stepOf(rows, activeAt, event.key);
-    if (step === null) return;
+    if (step === null || ('toggle' in step && isAllOpen)) return;
     event.preventDefault();
-    if ('toggle' in step) openings.toggle(step.toggle);
+    if ('toggle' in step) openings.open(step.toggle, step.isOpen);
     else {
       setActive(rows[step.to]?.node.namespace ?? '');
       virtualizer.scrollToIndex(step.to);
@@ -116,6 +116,11 @@ export function NamespaceTree({
       </div>
     </div>
   );
+}
+
+/** Keys that are the browser's, or somebody else's. */
+function isChord(event: KeyboardEvent): boolean {
+  return event.ctrlKey || event.metaKey || event.altKey;
 }
 
 function TreeHead() {
@@ -179,7 +184,7 @@ function Row({
           data-leaf={!hasChildren || undefined}
           disabled={!hasChildren || isFixed}
           onClick={() => {
-            openings.toggle(namespace);
+            openings.open(namespace, !row.isOpen);
           }}
         >
           <IconChevronRight size={14} aria-hidden />

@@ -5,24 +5,25 @@ const STORED = 'leasehold.namespaces';
 /** More than anybody opens by hand; what was toggled first is forgotten first. */
 const TOGGLED_MAX = 2_000;
 
-const toggled = createSignal<ReadonlySet<string>>(new Set());
+const toggled = createSignal<ReadonlyMap<string, boolean>>(new Map());
 let isRead = false;
 
 export const openings = {
   /** As a signal's. */
   subscribe: (listener: () => void) => toggled.subscribe(listener),
-  get: (): ReadonlySet<string> => {
+  get: (): ReadonlyMap<string, boolean> => {
     if (!isRead && typeof window !== 'undefined') {
       isRead = true;
-      toggled.set(new Set(stored()));
+      toggled.set(new Map(stored()));
     }
     return toggled.get();
   },
-  toggle(namespace: string): void {
-    const next = new Set(openings.get());
-    if (!next.delete(namespace)) next.add(namespace);
+  open(namespace: string, isOpen: boolean): void {
+    const next = new Map(openings.get());
+    next.delete(namespace);
+    next.set(namespace, isOpen);
     const kept = [...next].slice(-TOGGLED_MAX);
-    toggled.set(new Set(kept));
+    toggled.set(new Map(kept));
     try {
       window.sessionStorage.setItem(STORED, JSON.stringify(kept));
     } catch {
@@ -31,11 +32,15 @@ export const openings = {
   },
 };
 
-function stored(): string[] {
+function stored(): [string, boolean][] {
   try {
     const value: unknown = JSON.parse(window.sessionStorage.getItem(STORED) ?? '[]');
-    return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+    return Array.isArray(value) ? value.filter(isOpening) : [];
   } catch {
     return [];
   }
+}
+
+function isOpening(one: unknown): one is [string, boolean] {
+  return Array.isArray(one) && typeof one[0] === 'string' && typeof one[1] === 'boolean';
 }

@@ -7,9 +7,12 @@ const nodes = (...names: string[]): LeaseTreeNode[] =>
 
 // In the order of bytes, as the database answers: "-" comes before ".".
 const SOME = nodes('', 'a', 'a-b', 'a-b.c', 'a.b', 'a.b.c', 'z');
-const CLOSED = { toggled: new Set<string>(), isAllOpen: false };
-const rowsOfSome = (toggled: string[] = []): TreeRow[] =>
-  rowsOf(treeOf(SOME), SOME.length, { toggled: new Set(toggled), isAllOpen: false });
+const CLOSED = { toggled: new Map<string, boolean>(), isAllOpen: false };
+const rowsOfSome = (closed: string[] = []): TreeRow[] =>
+  rowsOf(treeOf(SOME), SOME.length, {
+    toggled: new Map(closed.map((name) => [name, false])),
+    isAllOpen: false,
+  });
 const names = (rows: readonly TreeRow[]): string[] => rows.map(({ node }) => node.namespace);
 
 describe('the tree of namespaces', () => {
@@ -46,6 +49,12 @@ describe('the tree of namespaces', () => {
     expect(rows[1]).toMatchObject({ level: 2, place: 1, siblingCount: 3, isOpen: false });
   });
 
+  test('while a search is shown all of it is, whatever was closed before', () => {
+    const toggled = new Map([['a', false]]);
+
+    expect(names(rowsOf(treeOf(SOME), SOME.length, { toggled, isAllOpen: true }))).toContain('a.b');
+  });
+
   test('a search keeps what holds the text and the way to it', () => {
     const found = matching(SOME, 'A.B').map(({ namespace }) => namespace);
 
@@ -78,10 +87,10 @@ describe('a step in the tree', () => {
   test('to the right opens, then goes in; to the left closes, then goes out', () => {
     const closed = rowsOfSome(['a']);
 
-    expect(stepOf(closed, 1, 'ArrowRight')).toEqual({ toggle: 'a' });
+    expect(stepOf(closed, 1, 'ArrowRight')).toEqual({ toggle: 'a', isOpen: true });
     expect(stepOf(rows, at('a'), 'ArrowRight')).toEqual({ to: at('a.b') });
     expect(stepOf(rows, at('z'), 'ArrowRight')).toBeNull();
-    expect(stepOf(rows, at('a'), 'ArrowLeft')).toEqual({ toggle: 'a' });
+    expect(stepOf(rows, at('a'), 'ArrowLeft')).toEqual({ toggle: 'a', isOpen: false });
     expect(stepOf(rows, at('a.b.c'), 'ArrowLeft')).toEqual({ to: at('a.b') });
   });
 

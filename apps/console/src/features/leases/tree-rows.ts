@@ -64,22 +64,23 @@ export function matching(items: readonly LeaseTreeNode[], text: string): LeaseTr
   return items.filter(({ namespace }) => kept.has(namespace));
 }
 
-/** Which namespaces are open. `toggled` are those that somebody opened or closed. */
+/** Which namespaces are open. */
 export interface Opening {
-  readonly toggled: ReadonlySet<string>;
+  /** Those that somebody opened or closed. */
+  readonly toggled: ReadonlyMap<string, boolean>;
   /** While a search is shown all of it is. */
   readonly isAllOpen: boolean;
 }
 
 /** The rows in sight, from top to bottom. */
 export function rowsOf(roots: readonly TreeNode[], count: number, opening: Opening): TreeRow[] {
-  const isOpenFrom = (level: number): boolean =>
-    opening.isAllOpen || count <= ALL_OPEN_MAX || level === 1;
+  const isOpenBefore = (level: number): boolean => count <= ALL_OPEN_MAX || level === 1;
   const rows: TreeRow[] = [];
   const add = (nodes: readonly TreeNode[], level: number, parent: string | null): void => {
     nodes.forEach((node, index) => {
       const isOpen =
-        node.children.length > 0 && isOpenFrom(level) !== opening.toggled.has(node.namespace);
+        node.children.length > 0 &&
+        (opening.isAllOpen || (opening.toggled.get(node.namespace) ?? isOpenBefore(level)));
       rows.push({
         node,
         level,
@@ -96,7 +97,8 @@ export function rowsOf(roots: readonly TreeNode[], count: number, opening: Openi
 }
 
 /** What a key of the keyboard does in the tree, after the pattern that the ARIA guide describes. */
-export type TreeStep = { readonly to: number } | { readonly toggle: string } | null;
+export type TreeStep =
+  { readonly to: number } | { readonly toggle: string; readonly isOpen: boolean } | null;
 
 export function stepOf(rows: readonly TreeRow[], at: number, key: string): TreeStep {
   const row = rows[at];
@@ -114,9 +116,9 @@ export function stepOf(rows: readonly TreeRow[], at: number, key: string): TreeS
       return { to: rows.length - 1 };
     case 'ArrowRight':
       if (!hasChildren) return null;
-      return isOpen ? { to: at + 1 } : { toggle: node.namespace };
+      return isOpen ? { to: at + 1 } : { toggle: node.namespace, isOpen: true };
     case 'ArrowLeft': {
-      if (isOpen) return { toggle: node.namespace };
+      if (isOpen) return { toggle: node.namespace, isOpen: false };
       const to = rows.findIndex((other) => other.node.namespace === parent);
       return to === -1 ? null : { to };
     }

@@ -89,8 +89,8 @@ function Tree({
             )
           }
         >
-          There are more namespaces than one tree shows: these are the first{' '}
-          {count(tree.items.length)}. For a part of the others, type its whole name above.
+          There are more namespaces than one tree shows: these are {count(tree.items.length)}, the
+          uppermost. For what lies deeper, type the whole name of a namespace above.
         </Notice>
       )}
       {items.length > 0 ? (

@@ -2,7 +2,7 @@ import { phaseOf } from '../../kernel/lease.ts';
 import { readContention, type Contender } from '../../store/contention.ts';
 import { listLeases, type ListedLease } from '../../store/lease-list.ts';
 import { cursorAfter, placeFrom, type LeaseOrder } from '../../store/lease-order.ts';
-import { countByNamespace } from '../../store/lease-tree.ts';
+import { countByNamespace, type NamespaceCounts } from '../../store/lease-tree.ts';
 import type { Store } from '../../store/open-store.ts';
 import { pageOf } from '../../store/page-cursor.ts';
 import { isoOf } from '../../store/rows.ts';
@@ -109,10 +109,14 @@ export async function leaseTree(
     limit: TREE_NODES_MAX + 1,
   });
   return {
-    items: nodes.slice(0, TREE_NODES_MAX),
+    items: nodes.slice(0, TREE_NODES_MAX).sort(byName),
     isComplete: nodes.length <= TREE_NODES_MAX,
     asOf: isoOf(await readClock(store)),
   };
+}
+
+function byName(a: NamespaceCounts, b: NamespaceCounts): number {
+  return a.namespace < b.namespace ? -1 : 1;
 }
 
 /** A page of who waits for whom. @throws {LeaseError} `request.invalid` for a foreign cursor. */
