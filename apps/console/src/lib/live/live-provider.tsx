@@ -29,11 +29,17 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
   return children;
 }
 
+/**
+ * Follows the stream while the tab is seen: a browser has six connections to one origin, and tabs that
+ * nobody looks at must not take them from the one that somebody does.
+ */
 function followEvents(queryClient: QueryClient): () => void {
   const changed = new Set<string>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let reopen: ReturnType<typeof setTimeout> | undefined;
   let isOver = false;
+  /** Something may have happened while nothing was heard. */
+  let isBehind = false;
   let subscription: { unsubscribe(): void } | undefined;
 
   const refresh = (): void => {
@@ -51,35 +57,58 @@ function followEvents(queryClient: QueryClient): () => void {
     timer ??= setTimeout(refresh, REFRESH_EVERY_MS);
   };
   const open = (): void => {
-    if (isOver) return;
+    clearTimeout(reopen);
+    if (isOver || document.hidden || subscription !== undefined) return;
     subscription = api.subscription('events.watch', undefined, {
       onConnectionStateChange(state) {
         if (state.state === 'pending') {
-          // What happened while nothing was heard is read anew.
-          if (stream.get() === 'lost') void queryClient.invalidateQueries();
+          if (isBehind) catchUp(queryClient);
+          isBehind = false;
           stream.set('open');
-        } else if (state.error !== null) stream.set('lost');
+        } else if (state.error !== null) {
+          isBehind = true;
+          stream.set('lost');
+        }
       },
       onData(data) {
         const event = (data as { data?: EventView }).data ?? (data as EventView);
         heard(event.face);
       },
       onError(error) {
+        isBehind = true;
         stream.set('lost');
         if (isSignedOut(toApiError(error))) signedOut.raise();
-        subscription?.unsubscribe();
-        clearTimeout(reopen);
+        close();
         reopen = setTimeout(open, REOPEN_MS);
       },
     });
   };
+  const close = (): void => {
+    subscription?.unsubscribe();
+    subscription = undefined;
+  };
+  const look = (): void => {
+    if (document.hidden) {
+      close();
+      isBehind = true;
+      stream.set('connecting');
+    } else open();
+  };
   open();
+  document.addEventListener('visibilitychange', look);
   return () => {
     isOver = true;
+    document.removeEventListener('visibilitychange', look);
     clearTimeout(timer);
     clearTimeout(reopen);
-    subscription?.unsubscribe();
+    close();
   };
+}
+
+/** Reads everything on the page anew; while it is paused, when it goes on. */
+function catchUp(queryClient: QueryClient): void {
+  if (pause.isPaused()) missed.set(missed.get() + 1);
+  else void queryClient.invalidateQueries();
 }
 
 /** What was missed during a pause is read when it ends. */
@@ -87,15 +116,15 @@ function useRefreshAfterPause(queryClient: QueryClient): void {
   const holds = useSignal(pause.holds);
   const isByHand = useSignal(pause.isPausedByHand);
   useEffect(() => {
-    const catchUp = (): void => {
+    const look = (): void => {
       if (document.hidden || pause.isPaused() || missed.get() === 0) return;
       missed.set(0);
-      void queryClient.invalidateQueries();
+      catchUp(queryClient);
     };
-    catchUp();
-    document.addEventListener('visibilitychange', catchUp);
+    look();
+    document.addEventListener('visibilitychange', look);
     return () => {
-      document.removeEventListener('visibilitychange', catchUp);
+      document.removeEventListener('visibilitychange', look);
     };
   }, [holds, isByHand, queryClient]);
 }
