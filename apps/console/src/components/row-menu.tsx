@@ -2,6 +2,7 @@
 
 import { ActionIcon, Menu } from '@mantine/core';
 import { IconDots } from '@tabler/icons-react';
+import classes from './row-menu.module.css';
 
 export interface RowAct {
   readonly label: string;
@@ -33,14 +34,19 @@ export function RowMenu({
             <Menu.Item
               key={label}
               onClick={onClick}
-              {...(isDangerous === true ? { style: { color: 'var(--tone-bad)' } } : {})}
+              className={isDangerous === true ? (classes['dangerous'] ?? '') : ''}
             >
               {label}
             </Menu.Item>
           ) : (
-            <Menu.Item key={label} aria-disabled closeMenuOnClick={false} style={DISABLED}>
+            <Menu.Item
+              key={label}
+              aria-disabled
+              closeMenuOnClick={false}
+              className={classes['disabled'] ?? ''}
+            >
               {label}
-              <span style={REASON}>{whyNot}</span>
+              <span className={classes['reason']}>{whyNot}</span>
             </Menu.Item>
           ),
         )}
@@ -48,6 +54,3 @@ export function RowMenu({
     </Menu>
   );
 }
-
-const DISABLED = { color: 'var(--mantine-color-dimmed)', cursor: 'not-allowed' } as const;
-const REASON = { display: 'block', fontSize: 'var(--mantine-font-size-xs)' } as const;

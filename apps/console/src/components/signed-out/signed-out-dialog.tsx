@@ -31,10 +31,24 @@ export function SignedOutDialog({
       zIndex={1_000}
       closeOnEscape={false}
       closeOnClickOutside={false}
+      onExitTransitionEnd={focusWhatIsBelow}
+      data-signed-out
     >
       {isOpen ? <SignInAgain goOn={goOn} /> : null}
     </Modal>
   );
+}
+
+/**
+ * Back into the dialog that was open before. Focus returns to it by itself, unless it was on a button
+ * that was busy, and so could not keep it.
+ */
+function focusWhatIsBelow(): void {
+  if (document.activeElement !== document.body) return;
+  const below = [...document.querySelectorAll('[role="dialog"]')].filter(
+    (dialog) => dialog.closest('[data-signed-out]') === null,
+  );
+  below.at(-1)?.querySelector<HTMLElement>('[data-autofocus], input, textarea, button')?.focus();
 }
 
 function SignInAgain({ goOn }: { readonly goOn: () => Promise<void> }) {

@@ -13,6 +13,6 @@ export function exampleOf(
   }
   return {
     title: 'Try it: who am I?',
-    command: `curl -H 'authorization: Bearer ${token.secret}' \\\n  ${origin}/trpc/session.get`,
+    command: `curl ${origin}/trpc/session.get \\\n  -H 'authorization: Bearer ${token.secret}'`,
   };
 }
