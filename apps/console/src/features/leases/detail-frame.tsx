@@ -1,6 +1,6 @@
 'use client';
 
-import { Skeleton, Stack } from '@mantine/core';
+import { Stack } from '@mantine/core';
 import { Link } from '~/components/link.tsx';
 import type { ReactNode } from 'react';
 import { PageHeader } from '~/components/page-header.tsx';
@@ -14,6 +14,7 @@ import { useFreshness } from '~/lib/live/use-freshness.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import { DeadlineLadder } from '../grants/deadline-ladder.tsx';
+import { DetailSkeleton } from '../grants/detail-skeleton.tsx';
 import { GrantActions } from '../grants/grant-actions.tsx';
 import { GROUP_OF } from '../grants/grant-view.ts';
 import type { LeaseItem } from './lease-item.ts';
@@ -104,10 +105,5 @@ function NotShown({
       <ErrorState error={read.error} what={`the ${face}`} onRetry={() => void read.refetch()} />
     );
   }
-  return (
-    <Stack gap="sm" aria-busy="true">
-      <Skeleton height={120} />
-      <Skeleton height={200} />
-    </Stack>
-  );
+  return <DetailSkeleton />;
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
+import { countByNamespace } from '../../store/lease-tree.ts';
 import { createReaper } from '../../store/reaper.ts';
 import { age, eventsOf } from '../../testing/kernel-fixture.ts';
 import { OPERATOR } from '../../testing/keys-fixture.ts';
@@ -164,6 +165,16 @@ describe('a list of leases', () => {
       expect(new Set(seen).size).toBe(seen.length);
     },
   );
+
+  test('a tree that is cut loses what lies deep, and no branch', async () => {
+    const on = await openOperatedLeases();
+    for (const namespace of ['a.b.c', 'a.d', 'z']) await acquired(on, { namespace });
+    const which = { namespace: '', namespaces: null, limit: 4 };
+
+    const nodes = await countByNamespace(on.store.prisma, 'lease', which);
+
+    expect(nodes.map(({ namespace }) => namespace)).toEqual(['', 'a', 'z', 'a.b']);
+  });
 
   test('the tree counts each namespace with its children, and shows a limited caller its part', async () => {
     const on = await openOperatedLeases();
