@@ -48,7 +48,13 @@ function focusWhatIsBelow(): void {
   const below = [...document.querySelectorAll('[role="dialog"]')].filter(
     (dialog) => dialog.closest('[data-signed-out]') === null,
   );
-  below.at(-1)?.querySelector<HTMLElement>('[data-autofocus], input, textarea, button')?.focus();
+  const dialog = below.at(-1);
+  for (const wanted of ['[data-autofocus]', 'input, textarea', 'button']) {
+    const found = dialog?.querySelector<HTMLElement>(wanted);
+    if (found == null) continue;
+    found.focus();
+    return;
+  }
 }
 
 function SignInAgain({ goOn }: { readonly goOn: () => Promise<void> }) {
