@@ -107,7 +107,7 @@ function Consequences() {
       </List.Item>
       <List.Item>
         The key is given back when the process has ended. Whoever asks for it next gets a new
-        backend: to keep it from starting again, block the key.
+        backend, with a larger token.
       </List.Item>
     </List>
   );
