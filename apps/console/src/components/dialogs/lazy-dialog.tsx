@@ -5,22 +5,29 @@ import { useEffect, useState, type ComponentType } from 'react';
 
 /**
  * A dialog whose code is loaded when it is opened for the first time: a page does not wait for what
- * most visits never open.
+ * most visits never open. `opener` is the property that opens it: by `true`, or by being not null.
  */
-export function lazyDialog<Props extends { readonly isOpen: boolean }>(
+export function lazyDialog<Opener extends string, Props extends Readonly<Record<Opener, unknown>>>(
+  opener: Opener,
   load: () => Promise<ComponentType<Props>>,
 ): ComponentType<Props> {
-  const Loaded = dynamic<Props>(async () => openedOnceThere(await load()), { ssr: false });
+  const Loaded = dynamic<Props>(async () => openedOnceThere(opener, await load()), { ssr: false });
   return function LazyDialog(props: Props) {
-    const [wasOpen, setWasOpen] = useState(props.isOpen);
-    if (props.isOpen && !wasOpen) setWasOpen(true);
+    const isOpen = isOpenBy(props[opener]);
+    const [wasOpen, setWasOpen] = useState(isOpen);
+    if (isOpen && !wasOpen) setWasOpen(true);
     // What has been open stays, so that it can close gently and give the focus back.
     return wasOpen ? <Loaded {...props} /> : null;
   };
 }
 
+function isOpenBy(value: unknown): boolean {
+  return value !== false && value !== null && value !== undefined;
+}
+
 /** Opens a dialog after it was there closed: only then does it know where the focus came from. */
-function openedOnceThere<Props extends { readonly isOpen: boolean }>(
+function openedOnceThere<Opener extends string, Props extends Readonly<Record<Opener, unknown>>>(
+  opener: Opener,
   Dialog: ComponentType<Props>,
 ): ComponentType<Props> {
   return function OpenedOnceThere(props: Props) {
@@ -28,6 +35,7 @@ function openedOnceThere<Props extends { readonly isOpen: boolean }>(
     useEffect(() => {
       setThere(true);
     }, []);
-    return <Dialog {...props} isOpen={props.isOpen && isThere} />;
+    const closed = typeof props[opener] === 'boolean' ? false : null;
+    return <Dialog {...props} {...(isThere ? {} : { [opener]: closed })} />;
   };
 }

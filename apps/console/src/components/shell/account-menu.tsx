@@ -8,12 +8,12 @@ import { signOut } from '~/lib/auth.ts';
 import { useSession } from '~/lib/session.tsx';
 import { lazyDialog } from '../dialogs/lazy-dialog.tsx';
 
-const ChangePasswordDialog = lazyDialog(() =>
+const ChangePasswordDialog = lazyDialog('isOpen', () =>
   import('~/features/account/change-password-dialog.tsx').then(
     (module) => module.ChangePasswordDialog,
   ),
 );
-const SignOutEverywhereDialog = lazyDialog(() =>
+const SignOutEverywhereDialog = lazyDialog('isOpen', () =>
   import('~/features/account/sign-out-everywhere-dialog.tsx').then(
     (module) => module.SignOutEverywhereDialog,
   ),

@@ -8,7 +8,9 @@ import { Header } from './header.tsx';
 import { Nav } from './nav.tsx';
 import classes from './shell.module.css';
 
-const NavDrawer = lazyDialog(() => import('./nav-drawer.tsx').then((module) => module.NavDrawer));
+const NavDrawer = lazyDialog('isOpen', () =>
+  import('./nav-drawer.tsx').then((module) => module.NavDrawer),
+);
 
 /** The frame of every page: the way between pages on the left, what is true of all above. */
 export function Shell({ children }: { readonly children: ReactNode }) {

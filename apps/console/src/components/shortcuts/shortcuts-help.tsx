@@ -6,7 +6,7 @@ import { lazyDialog } from '../dialogs/lazy-dialog.tsx';
 import { isHelpOpen, openShortcutsHelp } from './shortcuts-store.ts';
 import { readShortcutsWish, useShortcut } from './use-shortcut.ts';
 
-const ShortcutsDialog = lazyDialog(() =>
+const ShortcutsDialog = lazyDialog('isOpen', () =>
   import('./shortcuts-dialog.tsx').then((module) => module.ShortcutsDialog),
 );
 

@@ -7,7 +7,7 @@ import { useSignal } from '~/lib/use-signal.ts';
 import { lazyDialog } from '../dialogs/lazy-dialog.tsx';
 import { useGoOn } from './use-go-on.ts';
 
-const SignedOutDialog = lazyDialog(() =>
+const SignedOutDialog = lazyDialog('isOpen', () =>
   import('./signed-out-dialog.tsx').then((module) => module.SignedOutDialog),
 );
 

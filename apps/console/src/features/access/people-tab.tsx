@@ -3,15 +3,23 @@
 import { Button } from '@mantine/core';
 import { IconUserPlus } from '@tabler/icons-react';
 import { useMemo, useState } from 'react';
+import { lazyDialog } from '~/components/dialogs/lazy-dialog.tsx';
 import { FilterRow } from '~/components/filter-row.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { DataTable } from '~/components/table/data-table.tsx';
 import type { TableState } from '~/components/table/table-types.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { InviteDialog } from './invite-dialog.tsx';
-import { PersonActDialog, type PersonActRequest } from './person-act-dialog.tsx';
+import type { PersonActRequest } from './person-act-dialog.tsx';
 import { personColumns } from './person-columns.tsx';
 import type { Person } from './person-state.ts';
+
+const PersonActDialog = lazyDialog('request', () =>
+  import('./person-act-dialog.tsx').then((module) => module.PersonActDialog),
+);
+
+const InviteDialog = lazyDialog('invited', () =>
+  import('./invite-dialog.tsx').then((module) => module.InviteDialog),
+);
 
 const PAGE_ROWS = 100;
 

@@ -4,15 +4,22 @@ import { Button } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconPlus } from '@tabler/icons-react';
 import { useMemo, useState } from 'react';
+import { lazyDialog } from '~/components/dialogs/lazy-dialog.tsx';
 import { FilterRow } from '~/components/filter-row.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { DataTable } from '~/components/table/data-table.tsx';
 import type { TableState } from '~/components/table/table-types.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { RevokeTokenDialog } from './revoke-token-dialog.tsx';
 import { tokenColumns } from './token-columns.tsx';
-import { TokenDialog } from './token-dialog.tsx';
 import type { Token } from './token-state.ts';
+
+const TokenDialog = lazyDialog('isOpen', () =>
+  import('./token-dialog.tsx').then((module) => module.TokenDialog),
+);
+
+const RevokeTokenDialog = lazyDialog('token', () =>
+  import('./revoke-token-dialog.tsx').then((module) => module.RevokeTokenDialog),
+);
 
 const PAGE_ROWS = 100;
 

@@ -2,6 +2,7 @@
 
 import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
+import { lazyDialog } from '~/components/dialogs/lazy-dialog.tsx';
 import { ExportMenu } from '~/components/export-menu.tsx';
 import { FilterMenu } from '~/components/filter-menu.tsx';
 import { FilterRow } from '~/components/filter-row.tsx';
@@ -14,10 +15,13 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search.ts';
 import { useWhyNot } from '~/lib/session.tsx';
 import { auditColumns } from './audit-columns.tsx';
-import { AuditDialog } from './audit-dialog.tsx';
 import { AUDIT_ACTIONS, AUDIT_FIELDS, auditListInput, instantOf } from './audit-search.ts';
 import type { AuditEntry } from './audit-target.ts';
 import { SpanFilter } from './span-filter.tsx';
+
+const AuditDialog = lazyDialog('entry', () =>
+  import('./audit-dialog.tsx').then((module) => module.AuditDialog),
+);
 
 /** The audit makes no events. */
 const EVERY_MS = 5_000;

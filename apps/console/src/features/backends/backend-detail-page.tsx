@@ -1,6 +1,7 @@
 'use client';
 
 import { Skeleton, Stack, Text } from '@mantine/core';
+import { lazyDialog } from '~/components/dialogs/lazy-dialog.tsx';
 import { Link } from '~/components/link.tsx';
 import { useState } from 'react';
 import { Facts } from '~/components/facts.tsx';
@@ -22,8 +23,11 @@ import { endOf } from './backend-end.ts';
 import { terminateProblem, type BackendWithStates } from './backend-texts.ts';
 import classes from './backend-detail-page.module.css';
 import { StateTimeline } from './state-timeline.tsx';
-import { TerminateDialog } from './terminate-dialog.tsx';
 import { useBackend } from './use-backend.ts';
+
+const TerminateDialog = lazyDialog('isOpen', () =>
+  import('./terminate-dialog.tsx').then((module) => module.TerminateDialog),
+);
 
 const SECOND_MS = 1_000;
 

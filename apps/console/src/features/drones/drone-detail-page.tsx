@@ -1,6 +1,7 @@
 'use client';
 
 import { Skeleton, Stack } from '@mantine/core';
+import { lazyDialog } from '~/components/dialogs/lazy-dialog.tsx';
 import { Link } from '~/components/link.tsx';
 import { useState } from 'react';
 import { Facts } from '~/components/facts.tsx';
@@ -18,13 +19,17 @@ import { DRONE_LOOKS, LookBadge } from '~/components/text/phase-badge.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
-import { DroneActDialog, type DroneActRequest } from './drone-act-dialog.tsx';
+import type { DroneActRequest } from './drone-act-dialog.tsx';
 import { DroneTabs } from './drone-tabs.tsx';
 import { droneNotice, roundTrip, type Drone } from './drone-texts.ts';
 import { Heartbeat } from './heartbeat.tsx';
 import { LoadBar } from './load-bar.tsx';
 import { ProgramsPanel } from './programs-panel.tsx';
 import { DRONE_ACTS, useDroneWhyNot } from './use-drone-acts.ts';
+
+const DroneActDialog = lazyDialog('request', () =>
+  import('./drone-act-dialog.tsx').then((module) => module.DroneActDialog),
+);
 
 /** Heartbeats make no events. */
 const EVERY_MS = 2_000;

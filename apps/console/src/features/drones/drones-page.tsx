@@ -3,6 +3,7 @@
 import { DRONE_STATUSES } from '@leasehold/keys-core';
 import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
+import { lazyDialog } from '~/components/dialogs/lazy-dialog.tsx';
 import { FilterMenu } from '~/components/filter-menu.tsx';
 import { FilterRow } from '~/components/filter-row.tsx';
 import { PageHeader } from '~/components/page-header.tsx';
@@ -10,10 +11,14 @@ import { EmptyState } from '~/components/states/empty-state.tsx';
 import { DataTable } from '~/components/table/data-table.tsx';
 import { DRONE_LOOKS } from '~/components/text/phase-badge.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { DroneActDialog, type DroneActRequest } from './drone-act-dialog.tsx';
+import type { DroneActRequest } from './drone-act-dialog.tsx';
 import { droneColumns } from './drone-columns.tsx';
 import { droneListInput, statusOf } from './drone-search.ts';
 import type { Drone } from './drone-texts.ts';
+
+const DroneActDialog = lazyDialog('request', () =>
+  import('./drone-act-dialog.tsx').then((module) => module.DroneActDialog),
+);
 
 /** Heartbeats make no events. */
 const EVERY_MS = 2_000;

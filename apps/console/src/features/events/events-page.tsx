@@ -5,6 +5,7 @@ import { EVENT_KINDS, FACES } from '@leasehold/keys-core';
 import { MultiSelect, Select } from '@mantine/core';
 import { parseAsArrayOf, parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
+import { lazyDialog } from '~/components/dialogs/lazy-dialog.tsx';
 import { PageHeader } from '~/components/page-header.tsx';
 import { SearchBox } from '~/components/search-box.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
@@ -12,11 +13,14 @@ import { DataTable } from '~/components/table/data-table.tsx';
 import { fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search.ts';
-import { EventDialog } from './event-dialog.tsx';
 import { eventColumns } from './event-columns.tsx';
 import { EVENT_LOOKS } from './event-looks.ts';
 import { EVENT_FIELDS, eventListInput, eventProblems, faceOf, kindsOf } from './event-search.ts';
 import classes from './events.module.css';
+
+const EventDialog = lazyDialog('event', () =>
+  import('./event-dialog.tsx').then((module) => module.EventDialog),
+);
 
 const EVERY_MS = 5_000;
 const FACE_LABELS = { key: 'Keys', lease: 'Leases', environment: 'Environments' } as const;

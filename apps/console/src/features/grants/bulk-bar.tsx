@@ -3,15 +3,19 @@
 import { Button, Group } from '@mantine/core';
 import { LIMITS } from '@leasehold/keys-core';
 import { useState } from 'react';
+import { lazyDialog } from '~/components/dialogs/lazy-dialog.tsx';
 import { GuardedButton } from '~/components/guarded-button.tsx';
 import type { Selection } from '~/components/table/use-selection.ts';
 import { count, counted } from '~/lib/format.ts';
 import { useWhyNot } from '~/lib/session.tsx';
-import { BulkDialog } from './bulk-dialog.tsx';
 import type { BulkAction } from './bulk-texts.ts';
 import { FACE_WORDS, type GrantFace, type GrantView } from './grant-view.ts';
 import { useBulkId } from './use-bulk.ts';
 import classes from './bulk.module.css';
+
+const BulkDialog = lazyDialog('action', () =>
+  import('./bulk-dialog.tsx').then((module) => module.BulkDialog),
+);
 
 /** What can be done to the chosen rows; stands at the foot of the page while there are any. */
 export function BulkBar({

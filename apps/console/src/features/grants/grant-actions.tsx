@@ -2,11 +2,18 @@
 
 import { IconHandStop, IconLock, IconLockOpen } from '@tabler/icons-react';
 import { useState } from 'react';
+import { lazyDialog } from '~/components/dialogs/lazy-dialog.tsx';
 import { GuardedButton } from '~/components/guarded-button.tsx';
 import { useWhyNot } from '~/lib/session.tsx';
-import { BlockDialog } from './block-dialog.tsx';
 import { whyNotActable, type GrantFace, type GrantView } from './grant-view.ts';
-import { RevokeDialog } from './revoke-dialog.tsx';
+
+const BlockDialog = lazyDialog('isOpen', () =>
+  import('./block-dialog.tsx').then((module) => module.BlockDialog),
+);
+
+const RevokeDialog = lazyDialog('isOpen', () =>
+  import('./revoke-dialog.tsx').then((module) => module.RevokeDialog),
+);
 
 /** What can be done about a grant; disabled with the reason where it cannot. */
 export function GrantActions({
