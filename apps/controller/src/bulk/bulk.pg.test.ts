@@ -11,6 +11,7 @@ import {
   countEvents,
   startBulkAction,
 } from '../testing/bulk.ts';
+import { joinedPerson, signedInAdmin } from '../testing/test-browser.ts';
 import { startTestController, type TestController } from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { input, mutate, query } from '../testing/wire.ts';
@@ -159,6 +160,41 @@ describe('a bulk action', () => {
     expect(await countAudit(on, 'bulk.abort')).toEqual({ entries: 1, resources: 1 });
   });
 
+  test('of somebody who is disabled, or whose token is revoked, ends with the page under way', async () => {
+    const on = await startTestController();
+    const admin = await signedInAdmin(on);
+    const eve = await joinedPerson(on, admin, { email: 'eve@example.com', role: 'operator' });
+    const { secret } = await on.token('client');
+    const program = await on.token('operator');
+    const items = await acquireLeases(on, secret, 1_000);
+    const order = { action: 'revoke', mode: 'force', reason: 'evil' };
+
+    const { bulkId: first } = (await eve.mutate('bulk.start', {
+      ...order,
+      items: items.slice(0, 500),
+    })) as { bulkId: string };
+    const second = await startBulkAction(on, program.secret, {
+      ...order,
+      items: items.slice(500),
+    });
+    await admin.mutate('people.disable', { personId: eve.personId });
+    await admin.mutate('tokens.revoke', { tokenId: program.tokenId });
+    const atThatMoment = await Promise.all([bulkProgress(on, first), bulkProgress(on, second)]);
+
+    const isOver = ({ state }: BulkProgress): boolean => state !== 'running';
+    for (const [at, bulkId] of [first, second].entries()) {
+      const { state, done } = await bulkProgressWhen(on, bulkId, isOver);
+      expect(state).toBe('aborted');
+      expect(done).toBeLessThanOrEqual((atThatMoment[at]?.done ?? 0) + 50);
+    }
+    expect(await admin.query('audit.list', { action: 'bulk.abort' })).toMatchObject({
+      items: expect.arrayContaining([
+        expect.objectContaining({ resource: `bulk:${first}`, actor: 'controller' }),
+        expect.objectContaining({ resource: `bulk:${second}`, actor: 'controller' }),
+      ]) as [],
+    });
+  });
+
   test('whose controller dies is taken over: every grant is revoked once, audited once', async () => {
     const on = await startTestController();
     const heir = await startTestController({ databaseUrl: on.databaseUrl });
@@ -201,12 +237,13 @@ describe('a bulk action', () => {
   test('that nobody carries out is shown as interrupted, until somebody does', async () => {
     const on = await startTestController();
     const { prisma } = on.controller.store;
+    const { tokenId } = await on.token('operator');
     const bulkId = randomUUID();
     await prisma.$queryRaw`
       with made as (
         insert into bulk (id, action, reason, actor, principal, role, total, runner, runner_until)
-        values (${bulkId}::uuid, 'allowRenewal', 'r', 'a', 'p', 'operator', 1, gen_random_uuid(),
-          clock_timestamp() - interval '1 second')
+        values (${bulkId}::uuid, 'allowRenewal', 'r', 'a', ${tokenId}, 'operator', 1,
+          gen_random_uuid(), clock_timestamp() - interval '1 second')
         returning id
       )
       insert into bulk_item (bulk_id, place, lease_id, fencing_token)
@@ -293,8 +330,8 @@ describe('a bulk action', () => {
     await prisma.$queryRaw`
       with made as (
         insert into bulk (id, action, mode, reason, actor, principal, role, total, runner, runner_until)
-        values (${bulkId}::uuid, 'revoke', 'force', 'fire', 'test operator', 'p', 'operator', 2,
-          gen_random_uuid(), clock_timestamp() + interval '1 minute')
+        values (${bulkId}::uuid, 'revoke', 'force', 'fire', 'test operator', ${operator.tokenId},
+          'operator', 2, gen_random_uuid(), clock_timestamp() + interval '1 minute')
         returning id
       )
       insert into bulk_item (bulk_id, place, lease_id, fencing_token)

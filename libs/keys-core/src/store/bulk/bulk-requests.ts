@@ -41,7 +41,7 @@ export const BULK_FAILURES_SHOWN_MAX = 1_000;
 /** How long a controller has a bulk action without saying so again. */
 export const BULK_RUNNER_MS = 15_000;
 /** Bulk actions that are not over, at all controllers. */
-const RUNNING_BULKS_MAX = 10;
+export const RUNNING_BULKS_MAX = 10;
 /** Any number of its own: whoever starts a bulk action waits for others who do. */
 const START_LOCK = 4_600_001;
 

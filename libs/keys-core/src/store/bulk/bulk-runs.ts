@@ -1,6 +1,8 @@
 /**
  * The statements of a controller that carries out a bulk action.
  *
+ * It goes on only while whoever started it may still do it: that is looked at with every page.
+ *
  * It has claimed it for a while, and says so again with every page. One that dies is taken over after
  * that; one that was only slow may then act beside its successor, which does no harm: an act is on one
  * grant and the same twice, and each item is recorded once.
@@ -10,7 +12,8 @@
  * bulk action was started. It is recorded as done, and audited, then and only then.
  */
 import type { Face, Resource } from '../../kernel/resource.ts';
-import { BULK_RUNNER_MS, type BulkAction, type BulkOrder } from './bulk-requests.ts';
+import { RUNNING_BULKS_MAX, type BulkAction, type BulkOrder } from './bulk-requests.ts';
+import { judgedAndKept } from './bulk-starter.ts';
 import type { Sql } from '../rows.ts';
 
 /** The events that the acts leave. */
@@ -27,42 +30,66 @@ const PROCEDURES: Record<Face, string> = {
 };
 
 /**
- * Takes over the oldest bulk action that nobody carries out; undefined when there is none. Skips what
- * another controller is just taking; judges after it has locked. Index: `bulk_running_idx`.
+ * Takes over the oldest bulk action that nobody carries out; undefined when there is none. One whose
+ * starter may not do this any more is aborted on the way.
  */
 export async function claimBulk(
   sql: Sql,
   runner: string,
   exceptIds: readonly string[],
 ): Promise<BulkOrder | undefined> {
-  const rows = await sql.$queryRaw<BulkOrder[]>`
+  for (let tries = 0; tries < RUNNING_BULKS_MAX; tries += 1) {
+    const claimed = await tryClaim(sql, runner, exceptIds);
+    if (claimed === undefined) return undefined;
+    const { isAborted, ...order } = claimed;
+    if (!isAborted) return order;
+  }
+  return undefined;
+}
+
+/**
+ * Claims the oldest, or aborts it. **Locks** its row; skips what another controller is just taking,
+ * and judges after it has locked. Indexes: `bulk_running_idx`, and those of {@link judgedAndKept}. Zero rows:
+ * nobody waits for a controller.
+ */
+async function tryClaim(
+  sql: Sql,
+  runner: string,
+  exceptIds: readonly string[],
+): Promise<(BulkOrder & { readonly isAborted: boolean }) | undefined> {
+  const rows = await sql.$queryRaw<(BulkOrder & { isAborted: boolean })[]>`
     with found as materialized (
-      select b.id
+      select b.id, b.principal
       from bulk b
       where b.state = 'running' and b.runner_until <= clock_timestamp()
         and b.id <> all (${exceptIds}::uuid[])
       order by b.started_at
       limit 1
       for update of b skip locked
-    )
-    update bulk b
-    set runner = ${runner}::uuid,
-        runner_until = clock_timestamp() + ${BULK_RUNNER_MS} * interval '1 millisecond'
-    from found f
-    where b.id = f.id
-    returning b.id as "bulkId", b.action, b.mode, b.reason, b.actor, b.principal, b.role, b.source,
-      b.namespaces`;
+    ),
+    ${judgedAndKept(runner)}
+    select k.id as "bulkId", k.action, k.mode, k.reason, k.actor, k.principal, k.role, k.source,
+      k.namespaces, k.state = 'aborted' as "isAborted"
+    from kept k`;
   return rows[0];
 }
 
-/** Keeps a claim. @returns false when it was aborted, or another controller has it. */
+/**
+ * Keeps a claim, as long as whoever started it may do this: else it is aborted, and the audit says
+ * why. **Locks** its row. Indexes: the primary key, and those of {@link judgedAndKept}.
+ * @returns false when it was aborted, or another controller has it.
+ */
 export async function prolongBulk(sql: Sql, bulkId: string, runner: string): Promise<boolean> {
-  const rows = await sql.$queryRaw<{ id: string }[]>`
-    update bulk b
-    set runner_until = clock_timestamp() + ${BULK_RUNNER_MS} * interval '1 millisecond'
-    where b.id = ${bulkId}::uuid and b.runner = ${runner}::uuid and b.state = 'running'
-    returning b.id`;
-  return rows.length > 0;
+  const rows = await sql.$queryRaw<{ isKept: boolean }[]>`
+    with found as materialized (
+      select b.id, b.principal
+      from bulk b
+      where b.id = ${bulkId}::uuid and b.runner = ${runner}::uuid and b.state = 'running'
+      for update of b
+    ),
+    ${judgedAndKept(runner)}
+    select k.state = 'running' as "isKept" from kept k`;
+  return rows[0]?.isKept ?? false;
 }
 
 /** Lets another controller have it at once; says of one that is over that nobody is at work on it. */

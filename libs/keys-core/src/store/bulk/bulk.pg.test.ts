@@ -36,10 +36,19 @@ async function start(
   { store }: Kernel,
   items: readonly GrantRef[] = [ITEM],
 ): Promise<{ order: BulkOrder; runner: string }> {
-  const order = anOrder();
+  const order = anOrder({ principal: await aPrincipal(store) });
   const runner = randomUUID();
   expect(await startBulk(store.prisma, { ...order, items }, runner)).toBe(true);
   return { order, runner };
+}
+
+/** A person who may start bulk actions. */
+async function aPrincipal({ prisma }: Kernel['store']): Promise<string> {
+  const [person] = await prisma.$queryRaw<{ id: string }[]>`
+    insert into person (id, email, name, role, joined_at)
+    select i, i || '@example.com', 'Olga', 'operator', clock_timestamp() from gen_random_uuid() i
+    returning id::text`;
+  return `person:${person?.id ?? ''}`;
 }
 
 async function lapse({ store }: Kernel, bulkId: string): Promise<void> {
@@ -111,6 +120,44 @@ describe('bulk actions in the database', () => {
     expect(await prolongBulk(prisma, aborted.order.bulkId, aborted.runner)).toBe(false);
     expect((await claimBulk(prisma, randomUUID(), []))?.bulkId).toBe(order.bulkId);
     expect(await claimBulk(prisma, randomUUID(), [])).toBeUndefined();
+  });
+
+  test.each([
+    ['disabled', `update person set disabled_at = clock_timestamp()`],
+    ['role', `update person set role = 'client'`],
+    ['unknown', `delete from person`],
+  ])('one whose starter is %s goes on nowhere, and the audit says so', async (cause, change) => {
+    const kernel = await openKernel();
+    const { prisma } = kernel.store;
+    const kept = await start(kernel);
+    const claimed = await start(kernel);
+    await lapse(kernel, claimed.order.bulkId);
+
+    await prisma.$executeRawUnsafe(change);
+
+    expect(await prolongBulk(prisma, kept.order.bulkId, kept.runner)).toBe(false);
+    expect(await claimBulk(prisma, randomUUID(), [])).toBeUndefined();
+    for (const { order } of [kept, claimed]) {
+      expect((await readBulk(prisma, order.bulkId))?.state).toBe('aborted');
+    }
+    expect(
+      await prisma.$queryRaw`
+        select actor, detail from audit where action = 'bulk.abort' order by id`,
+    ).toMatchObject([
+      { actor: 'controller', detail: { cause, startedBy: 'olga', done: 0, total: 1 } },
+      { actor: 'controller', detail: { cause } },
+    ]);
+  });
+
+  test('one whose starter is gone does not keep another one from being claimed', async () => {
+    const kernel = await openKernel();
+    const { prisma } = kernel.store;
+    const first = await start(kernel);
+    await prisma.$executeRawUnsafe(`update person set disabled_at = clock_timestamp()`);
+    const second = await start(kernel);
+    for (const { order } of [first, second]) await lapse(kernel, order.bulkId);
+
+    expect((await claimBulk(prisma, randomUUID(), []))?.bulkId).toBe(second.order.bulkId);
   });
 
   test('an item is recorded once, counted once and audited once, whoever says it twice', async () => {
