@@ -8,6 +8,7 @@ test('without variables it is the console of a machine of one’s own', () => {
     port: 4_601,
     controllerUrl: new URL('http://127.0.0.1:4600'),
     origin: 'http://localhost:4601',
+    trustedProxies: [],
     logLevel: 'info',
   });
 });
@@ -22,11 +23,22 @@ test('the origin follows the port, unless it is said', () => {
   ).toBe('https://console.example.com');
 });
 
+test('proxies are a list of addresses and networks', () => {
+  const trusted = (text: string): readonly string[] =>
+    readConfig({ LEASEHOLD_TRUSTED_PROXIES: text }).trustedProxies;
+
+  expect(trusted('10.0.0.0/8, ::1')).toEqual(['10.0.0.0/8', '::1']);
+  for (const text of ['10.0.0.0/33', '0.0.0.0/0', '::1/129', 'loopback', '10.0.0', 'fe80::1%x']) {
+    expect(() => trusted(text)).toThrow('LEASEHOLD_TRUSTED_PROXIES: must be a list');
+  }
+});
+
 test('every bad value is reported at once, by its name and without its value', () => {
   const bad = {
     LEASEHOLD_CONSOLE_PORT: '99999',
     LEASEHOLD_URL: 'postgresql://secret@x',
     LEASEHOLD_CONSOLE_ORIGIN: 'https://console.example.com/path',
+    LEASEHOLD_TRUSTED_PROXIES: '10.0.0.0/8,everybody',
     LEASEHOLD_LOG_LEVEL: 'loud',
   };
 

@@ -6,6 +6,7 @@ import {
   type LogLevel,
 } from '@leasehold/service-kit';
 import { z } from 'zod';
+import { isTrustedProxy } from './forwarded-for.ts';
 
 /** What a console is started with; see the table of environment variables in the README. */
 export interface ConsoleConfig {
@@ -16,6 +17,8 @@ export interface ConsoleConfig {
   readonly controllerUrl: URL;
   /** What a browser calls this console by: cookies and sign-ins are of this origin. */
   readonly origin: string;
+  /** Addresses and networks whose `x-forwarded-for` is believed. */
+  readonly trustedProxies: readonly string[];
   readonly logLevel: LogLevel;
 }
 
@@ -30,6 +33,7 @@ export function setProductionMode(): void {
 }
 
 const PORT_MAX = 65_535;
+const PROXIES_MAX = 100;
 const PROTOCOLS = ['http:', 'https:'];
 
 function isUrl(text: string): boolean {
@@ -38,6 +42,13 @@ function isUrl(text: string): boolean {
 
 function isOrigin(text: string): boolean {
   return isUrl(text) && new URL(text).origin === text.toLowerCase();
+}
+
+function listOf(text: string): string[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
 }
 
 const environmentSchema = z.object({
@@ -57,6 +68,14 @@ const environmentSchema = z.object({
     .string()
     .refine(isOrigin, 'must be an origin, as in https://console.example.com: no path, no slash')
     .optional(),
+  LEASEHOLD_TRUSTED_PROXIES: z
+    .string()
+    .transform(listOf)
+    .refine(
+      (list) => list.length <= PROXIES_MAX && list.every(isTrustedProxy),
+      `must be a list of at most ${String(PROXIES_MAX)} addresses and networks, as in 10.0.0.0/8,::1`,
+    )
+    .default([]),
   LEASEHOLD_LOG_LEVEL: z
     .enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(', ')}` })
     .default('info'),
@@ -81,6 +100,7 @@ export function readConfig(environment: Environment): ConsoleConfig {
     port,
     controllerUrl: new URL(values.LEASEHOLD_URL),
     origin: (values.LEASEHOLD_CONSOLE_ORIGIN ?? `http://localhost:${String(port)}`).toLowerCase(),
+    trustedProxies: values.LEASEHOLD_TRUSTED_PROXIES,
     logLevel: values.LEASEHOLD_LOG_LEVEL,
   };
 }

@@ -9,7 +9,8 @@ import type { AddressInfo } from 'node:net';
 import { LeaseError } from '@leasehold/keys-core';
 import type { Logger } from '@leasehold/service-kit';
 import type { ConsoleConfig } from './config.ts';
-import { noteSource } from './forwarded-for.ts';
+import { cutOff } from './cut-off.ts';
+import { createNoteSource } from './forwarded-for.ts';
 import { createPassThrough } from './pass-through.ts';
 import { notePath } from './page-path.ts';
 import { setCommonHeaders, setPageHeaders } from './security-headers.ts';
@@ -80,11 +81,12 @@ export async function startConsoleServer(options: ConsoleServerOptions): Promise
       passThrough.endStreams();
       isClosing = true;
       closeIfQuiet();
-      const cutOff = setTimeout(() => {
+      const timer = setTimeout(() => {
+        for (const response of underWay) cutOff(response);
         server.closeAllConnections();
       }, FINISH_MS_MAX);
       await closed;
-      clearTimeout(cutOff);
+      clearTimeout(timer);
       passThrough.close();
     },
   };
@@ -98,6 +100,7 @@ function listenerOf({
 }: Pick<ConsoleServerOptions, 'config' | 'log' | 'pages'> & {
   pass: (request: IncomingMessage, response: ServerResponse) => void;
 }): RequestListener {
+  const noteSource = createNoteSource(config.trustedProxies);
   const isHttps = config.origin.startsWith('https:');
   return (request, response) => {
     setCommonHeaders(response, { isHttps });

@@ -4,35 +4,56 @@ import { ERROR_CODES, type ErrorCode } from '@leasehold/keys-core';
 
 /** JSON-RPC's number of an internal error: tRPC's clients read an error only when it has one. */
 const JSON_RPC_INTERNAL = -32_603;
+const JSON_RPC_INVALID = -32_600;
 
-/** The errors that the console answers itself. Their status is 503: the controller is not there. */
-type UnreachableCode = Extract<ErrorCode, 'request.unreachable' | 'request.outcome_unknown'>;
+/** An error that the console answers itself, as the controller would. */
+type OwnCode = Extract<
+  ErrorCode,
+  'request.unreachable' | 'request.outcome_unknown' | 'request.invalid'
+>;
 
-const MESSAGES: Record<UnreachableCode, string> = {
-  'request.unreachable': 'The console cannot reach the controller: nothing was sent.',
-  'request.outcome_unknown':
-    'The connection to the controller was lost before it answered; what it did is unknown.',
+const OWN_ERRORS: Record<OwnCode, { message: string; trpcCode: string; jsonRpc: number }> = {
+  'request.unreachable': {
+    message: 'The console cannot reach the controller: nothing was sent.',
+    trpcCode: 'SERVICE_UNAVAILABLE',
+    jsonRpc: JSON_RPC_INTERNAL,
+  },
+  'request.outcome_unknown': {
+    message:
+      'The connection to the controller was lost before it answered; what it did is unknown.',
+    trpcCode: 'SERVICE_UNAVAILABLE',
+    jsonRpc: JSON_RPC_INTERNAL,
+  },
+  'request.invalid': {
+    message: 'body: must be empty, with this method.',
+    trpcCode: 'BAD_REQUEST',
+    jsonRpc: JSON_RPC_INVALID,
+  },
 };
 
-/** Answers as the controller would answer an error. @returns the incident's id, for the log. */
-export function answerUnreachable(response: ServerResponse, code: UnreachableCode): string {
+/** Answers that the controller is not there. @returns the incident's id, for the log. */
+export function answerUnreachable(
+  response: ServerResponse,
+  code: Exclude<OwnCode, 'request.invalid'>,
+): string {
   const incidentId = randomUUID();
+  answer(response, code, incidentId);
+  return incidentId;
+}
+
+/** Refuses a request that has a body, and its connection too: what is left on it is not read. */
+export function refuseBody(response: ServerResponse): void {
+  response.setHeader('connection', 'close');
+  answer(response, 'request.invalid', null);
+}
+
+function answer(response: ServerResponse, code: OwnCode, incidentId: string | null): void {
+  const { message, trpcCode, jsonRpc } = OWN_ERRORS[code];
   const { http, retryable } = ERROR_CODES[code];
-  const body = {
-    error: {
-      message: MESSAGES[code],
-      code: JSON_RPC_INTERNAL,
-      data: {
-        code: 'SERVICE_UNAVAILABLE',
-        httpStatus: http,
-        leaseholdCode: code,
-        retryable,
-        incidentId,
-        details: {},
-      },
-    },
+  const data = {
+    ...{ code: trpcCode, httpStatus: http, leaseholdCode: code },
+    ...{ retryable, incidentId, details: {} },
   };
   response.writeHead(http, { 'content-type': 'application/json', 'cache-control': 'no-store' });
-  response.end(JSON.stringify(body));
-  return incidentId;
+  response.end(JSON.stringify({ error: { message, code: jsonRpc, data } }));
 }

@@ -47,10 +47,14 @@ function urlOf(server: Server): URL {
 
 async function startConsole(
   controllerUrl: URL,
-  { origin = 'http://localhost:4601', answerTimeoutMs = 500 } = {},
+  {
+    origin = 'http://localhost:4601',
+    answerTimeoutMs = 500,
+    trustedProxies = [] as readonly string[],
+  } = {},
 ): Promise<string> {
   const server = await startConsoleServer({
-    config: { host: '127.0.0.1', port: 0, controllerUrl, origin },
+    config: { host: '127.0.0.1', port: 0, controllerUrl, origin, trustedProxies },
     log: createLogger({ name: 'console', level: 'silent' }),
     answerTimeoutMs,
     pages: (request, response) => {
@@ -121,25 +125,38 @@ test.each(['//another.example/trpc', '/trpc/../metrics'])(
   },
 );
 
-test('the address of the caller is put behind what the request says of it', async () => {
+const SAYS_WHERE = {
+  'x-forwarded-for': '203.0.113.7',
+  forwarded: 'for=1.1.1.1',
+  'x-forwarded-host': 'h',
+};
+
+test('the controller is told the address of the socket, and nothing that the caller says of it', async () => {
   const upstream = await startUpstream((_request, response) => response.end());
   const url = await startConsole(upstream.url);
 
   await fetch(`${url}/trpc/a`);
-  await fetch(`${url}/trpc/a`, {
-    headers: {
-      'x-forwarded-for': '203.0.113.7',
-      forwarded: 'for=1.1.1.1',
-      'x-forwarded-host': 'h',
-    },
-  });
+  await fetch(`${url}/trpc/a`, { headers: SAYS_WHERE });
 
   expect(upstream.asked.map((asked) => asked.headers['x-forwarded-for'])).toEqual([
     '127.0.0.1',
-    '203.0.113.7, 127.0.0.1',
+    '127.0.0.1',
   ]);
   expect(upstream.asked[1]?.headers).not.toHaveProperty('forwarded');
   expect(upstream.asked[1]?.headers).not.toHaveProperty('x-forwarded-host');
+});
+
+test.each([
+  ['127.0.0.1/32', '203.0.113.7, 127.0.0.1'],
+  ['127.0.0.0/8', '203.0.113.7, 127.0.0.1'],
+  ['192.0.2.0/24', '127.0.0.1'],
+])('a proxy is believed when it is trusted: %s', async (trusted, chain) => {
+  const upstream = await startUpstream((_request, response) => response.end());
+  const url = await startConsole(upstream.url, { trustedProxies: [trusted] });
+
+  await fetch(`${url}/trpc/a`, { headers: SAYS_WHERE });
+
+  expect(upstream.asked[0]?.headers['x-forwarded-for']).toBe(chain);
 });
 
 test('each event reaches the reader when it happens', async () => {
@@ -235,24 +252,96 @@ test.each([
   });
 });
 
-test('a body of unknown length cannot be taken for a second request', async () => {
-  const upstream = await startUpstream((request, response) => {
-    request.once('end', () => response.end('ok'));
-  });
-  const url = new URL(await startConsole(upstream.url));
-  const hidden = 'GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n';
-
-  const socket = connect(Number(url.port), url.hostname);
+/** What one connection to the console answers until it ends, and why it ended if not in good order. */
+async function speak(consoleUrl: string, text: string): Promise<{ said: string; error?: string }> {
+  const { port, hostname } = new URL(consoleUrl);
+  const socket = connect(Number(port), hostname);
   onTestFinished(() => void socket.destroy());
-  socket.write(
-    'GET /trpc/a HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n' +
-      `${hidden.length.toString(16)}\r\n${hidden}\r\n0\r\n\r\n`,
-  );
-  const [answer] = (await once(socket, 'data')) as [Buffer];
+  socket.write(text);
+  let said = '';
+  try {
+    for await (const bytes of socket) said += String(bytes);
+    return { said };
+  } catch (error) {
+    return { said, error: (error as NodeJS.ErrnoException).code ?? String(error) };
+  }
+}
 
-  expect(answer.toString()).toContain('200 OK');
-  expect(upstream.asked).toMatchObject([{ url: '/trpc/a', body: hidden }]);
+const HIDDEN = 'GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n';
+const FRAMINGS = [
+  `content-length: ${String(HIDDEN.length)}\r\nconnection: close\r\n\r\n${HIDDEN}`,
+  `content-length: ${String(HIDDEN.length)}\r\nconnection: close, Content-Length\r\n\r\n${HIDDEN}`,
+  `transfer-encoding: chunked\r\nconnection: close, transfer-encoding\r\n\r\n` +
+    `${HIDDEN.length.toString(16)}\r\n${HIDDEN}\r\n0\r\n\r\n`,
+];
+
+test.each(FRAMINGS.flatMap((framing) => ['GET', 'DELETE', 'OPTIONS'].map((m) => [m, framing])))(
+  'a body where none belongs cannot be taken for a second request: %s, %j',
+  async (method, framing) => {
+    const upstream = await startUpstream((_request, response) => response.end('ok'));
+    const url = await startConsole(upstream.url);
+
+    const { said } = await speak(url, `${method} /trpc/a HTTP/1.1\r\nhost: x\r\n${framing}`);
+    await fetch(`${url}/trpc/next`);
+
+    expect(said).toMatch(/^HTTP\/1\.1 400 /u);
+    expect(said).toContain('"body: must be empty, with this method."');
+    expect(upstream.asked.map((asked) => asked.url)).toEqual(['/trpc/next']);
+  },
+);
+
+test.each(FRAMINGS)(
+  'a body is as long as it was, whatever Connection names: %j',
+  async (framing) => {
+    const upstream = await startUpstream((request, response) => {
+      request.once('end', () => response.end('ok'));
+    });
+    const url = await startConsole(upstream.url);
+
+    const { said } = await speak(url, `POST /trpc/a HTTP/1.1\r\nhost: x\r\n${framing}`);
+
+    expect(said).toContain('200 OK');
+    expect(upstream.asked).toMatchObject([{ url: '/trpc/a', body: HIDDEN }]);
+    const isChunked = framing.startsWith('transfer');
+    expect(upstream.asked[0]?.headers).toMatchObject(
+      isChunked ? { 'transfer-encoding': 'chunked' } : { 'content-length': String(HIDDEN.length) },
+    );
+  },
+);
+
+test('a request cannot take away who asks and from where by naming it in Connection', async () => {
+  const upstream = await startUpstream((_request, response) => response.end('ok'));
+  const url = await startConsole(upstream.url);
+  const told = { cookie: 's=1', authorization: 'Bearer t', origin: 'http://other.example' };
+  const all = { ...told, 'x-leasehold-csrf': 't', 'x-forwarded-for': '203.0.113.7' };
+  const lines = Object.entries(all).map((line) => line.join(': '));
+
+  await speak(
+    url,
+    ['GET /trpc/a HTTP/1.1', 'host: x', ...lines].join('\r\n') +
+      `\r\nconnection: close, Host, ${Object.keys(all).join(',')}\r\n\r\n`,
+  );
+
+  expect(upstream.asked).toMatchObject([
+    { headers: { ...told, 'x-leasehold-csrf': 't', 'x-forwarded-for': '127.0.0.1' } },
+  ]);
+  expect(upstream.asked[0]?.headers['host']).toBe(upstream.url.host);
 });
+
+test.each(['1.0', '1.1'])(
+  'half an answer over HTTP/%s resets the connection, so that none takes it for whole',
+  async (version) => {
+    const upstream = await startUpstream((_request, response) => {
+      response.write('half');
+      setImmediate(() => response.destroy());
+    });
+    const url = await startConsole(upstream.url);
+
+    const { error } = await speak(url, `GET /export/keys HTTP/${version}\r\nhost: x\r\n\r\n`);
+
+    expect(error).toBe('ECONNRESET');
+  },
+);
 
 test('a request for another protocol is passed on without it', async () => {
   const upstream = await startUpstream((_request, response) => response.end('plain'));
@@ -310,6 +399,7 @@ test('the end of the console ends its streams and lets a call finish', async () 
       port: 0,
       controllerUrl: upstream.url,
       origin: 'http://localhost:4601',
+      trustedProxies: [],
     },
     log: createLogger({ name: 'console', level: 'silent' }),
     pages: () => Promise.resolve(),

@@ -3,26 +3,14 @@
  * that events reach the browser when they happen. Who goes away ends the request at the controller
  * too.
  */
-import http, {
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type OutgoingHttpHeaders,
-  type ServerResponse,
-} from 'node:http';
+import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import { pipeline } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import type { Logger } from '@leasehold/service-kit';
-import { answerUnreachable } from './controller-failure.ts';
-
-/** Headers that are about one connection, and not about what is said over it. */
-const OF_THE_CONNECTION = new Set([
-  ...['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection'],
-  ...['te', 'trailer', 'transfer-encoding', 'upgrade', 'expect'],
-]);
-
-/** What a browser may not tell the controller about where it is; see {@link noteSource} for the rest. */
-const NOT_PASSED_ON = new Set(['host', 'forwarded', 'x-forwarded-host', 'x-forwarded-proto']);
+import { answerUnreachable, refuseBody } from './controller-failure.ts';
+import { cutOff } from './cut-off.ts';
+import { hasUselessBody, headersToReturn, headersToSend } from './passed-headers.ts';
 
 export interface PassThroughOptions {
   readonly controllerUrl: URL;
@@ -46,6 +34,10 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
   const streams = new Set<ServerResponse>();
 
   function handle(request: IncomingMessage, response: ServerResponse): void {
+    if (hasUselessBody(request)) {
+      refuseBody(response);
+      return;
+    }
     const upstream = send({
       ...urlToHttpOptions(controllerUrl),
       path: pathOf(request, controllerUrl),
@@ -92,7 +84,11 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       streams.add(response);
       response.once('close', () => streams.delete(response));
     }
-    // Half an answer is not to look like a whole one: when one end breaks, so does the other.
+    // Half an answer is not to look like a whole one: when one end breaks, so does the other. The
+    // pipeline would end the connection in good order, so this comes before it.
+    answer.once('error', () => {
+      cutOff(response);
+    });
     pipeline(answer, response, () => undefined);
   }
 
@@ -115,35 +111,12 @@ function pathOf(request: IncomingMessage, controllerUrl: URL): string {
   return `${controllerUrl.pathname.replace(/\/$/u, '')}${request.url ?? '/'}`;
 }
 
-function headersToSend(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
-  const passed = withoutConnection(headers, NOT_PASSED_ON);
-  // A body of unknown length stays one, whatever the method: else its bytes could pass for a request.
-  if (headers['transfer-encoding'] !== undefined) passed['transfer-encoding'] = 'chunked';
-  return passed;
-}
-
-function headersToReturn(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
-  return withoutConnection(headers, new Set());
-}
-
-function withoutConnection(
-  headers: IncomingHttpHeaders,
-  others: ReadonlySet<string>,
-): OutgoingHttpHeaders {
-  const named = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase());
-  return Object.fromEntries(
-    Object.entries(headers).filter(
-      ([name]) => !OF_THE_CONNECTION.has(name) && !others.has(name) && !named.includes(name),
-    ),
-  );
-}
-
 function fail(
   response: ServerResponse,
   { error, wasSent, log }: { error: Error; wasSent: boolean; log: Logger },
 ): void {
   if (response.headersSent) {
-    response.destroy();
+    cutOff(response);
     return;
   }
   const code = wasSent ? 'request.outcome_unknown' : 'request.unreachable';
