@@ -1,8 +1,9 @@
 'use client';
 
-import { Button, Menu } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
 import { exportAddress, type ExportedList } from '~/lib/export-address.ts';
+import { LazyMenu } from './lazy-menu.tsx';
 
 /** The whole of what the current query finds, as a file: the browser loads it beside the page. */
 export function ExportMenu({
@@ -17,25 +18,34 @@ export function ExportMenu({
 }) {
   const filters = input as Readonly<Record<string, unknown>>;
   return (
-    <Menu position="bottom-end" withinPortal>
-      <Menu.Target>
-        <Button variant="default" leftSection={<IconDownload size={14} />} disabled={isDisabled}>
+    <LazyMenu
+      position="bottom-end"
+      button={(props) => (
+        <Button
+          {...props}
+          variant="default"
+          leftSection={<IconDownload size={14} />}
+          disabled={isDisabled}
+        >
           Export
         </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Label>Everything that this search finds</Menu.Label>
-        {(['csv', 'json'] as const).map((format) => (
-          <Menu.Item
-            key={format}
-            component="a"
-            href={exportAddress(list, format, filters)}
-            download
-          >
-            {format.toUpperCase()}
-          </Menu.Item>
-        ))}
-      </Menu.Dropdown>
-    </Menu>
+      )}
+    >
+      {(menu) => (
+        <>
+          <menu.Label>Everything that this search finds</menu.Label>
+          {(['csv', 'json'] as const).map((format) => (
+            <menu.Item
+              key={format}
+              component="a"
+              href={exportAddress(list, format, filters)}
+              download
+            >
+              {format.toUpperCase()}
+            </menu.Item>
+          ))}
+        </>
+      )}
+    </LazyMenu>
   );
 }

@@ -1,7 +1,9 @@
 'use client';
 
-import { Button, Menu } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { IconChevronDown } from '@tabler/icons-react';
+import { LazyMenu } from './lazy-menu.tsx';
+import type { OpenerProps } from './use-opener.ts';
 
 export interface FilterOption {
   readonly value: string;
@@ -25,33 +27,82 @@ export function FilterMenu({
   /** `null` is any. */
   readonly onChange: (value: string | null) => void;
 }) {
-  const known = options.find((option) => option.value === value);
-  const text = value === undefined ? label : `${label}: ${known?.label ?? value}`;
+  const text = value === undefined ? label : `${label}: ${labelsOf(options, [value])[0] ?? value}`;
   return (
-    <Menu position="bottom-start" withinPortal>
-      <Menu.Target>
-        <Button
-          variant={value === undefined ? 'default' : 'light'}
-          rightSection={<IconChevronDown size={13} />}
-          maw="16rem"
-        >
-          {text}
-        </Button>
-      </Menu.Target>
-      <Menu.Dropdown mah={360} style={{ overflowY: 'auto' }}>
-        <Menu.RadioGroup
+    <LazyMenu position="bottom-start" button={filterButton(text, value !== undefined)}>
+      {(menu) => (
+        <menu.RadioGroup
           value={value ?? ANY}
           onChange={(next) => {
             onChange(next === ANY ? null : next);
           }}
         >
           {[{ value: ANY, label: 'Any' }, ...options].map((option) => (
-            <Menu.RadioItem key={option.value} value={option.value} closeMenuOnClick>
+            <menu.RadioItem key={option.value} value={option.value} closeMenuOnClick>
               {option.label}
-            </Menu.RadioItem>
+            </menu.RadioItem>
           ))}
-        </Menu.RadioGroup>
-      </Menu.Dropdown>
-    </Menu>
+        </menu.RadioGroup>
+      )}
+    </LazyMenu>
   );
+}
+
+/** One field of a search that may have several values. The menu stays open while they are chosen. */
+export function FilterManyMenu({
+  label,
+  values,
+  options,
+  onChange,
+}: {
+  /** What it filters by: `Kinds`. */
+  readonly label: string;
+  readonly values: readonly string[];
+  readonly options: readonly FilterOption[];
+  /** None is any. */
+  readonly onChange: (values: string[]) => void;
+}) {
+  const text = values.length === 0 ? label : `${label}: ${labelsOf(options, values).join(', ')}`;
+  return (
+    <LazyMenu position="bottom-start" button={filterButton(text, values.length > 0)}>
+      {(menu) => (
+        <>
+          <menu.CheckboxGroup value={[...values]} onChange={onChange}>
+            {options.map((option) => (
+              <menu.CheckboxItem key={option.value} value={option.value}>
+                {option.label}
+              </menu.CheckboxItem>
+            ))}
+          </menu.CheckboxGroup>
+          <menu.Divider />
+          <menu.Item
+            onClick={() => {
+              onChange([]);
+            }}
+          >
+            Any
+          </menu.Item>
+        </>
+      )}
+    </LazyMenu>
+  );
+}
+
+function labelsOf(options: readonly FilterOption[], values: readonly string[]): string[] {
+  return options.filter(({ value }) => values.includes(value)).map(({ label }) => label);
+}
+
+function filterButton(text: string, isSet: boolean) {
+  return function FilterButton(props: OpenerProps) {
+    return (
+      <Button
+        {...props}
+        variant={isSet ? 'light' : 'default'}
+        rightSection={<IconChevronDown size={13} />}
+        maw="16rem"
+      >
+        {text}
+      </Button>
+    );
+  };
 }

@@ -1,6 +1,7 @@
 'use client';
 
-import { Button, Tooltip, type ButtonProps } from '@mantine/core';
+import { Button, type ButtonProps } from '@mantine/core';
+import { Tip } from '~/components/tip.tsx';
 import { useId, type ReactNode } from 'react';
 
 export interface GuardedButtonProps extends ButtonProps {
@@ -21,21 +22,24 @@ export function GuardedButton({ whyNot, onClick, children, ...rest }: GuardedBut
     );
   }
   return (
-    <Tooltip label={whyNot}>
-      <Button
-        {...rest}
-        data-disabled
-        aria-disabled
-        aria-describedby={reasonId}
-        onClick={(event) => {
-          event.preventDefault();
-        }}
-      >
-        {children}
-        <span id={reasonId} hidden>
-          {whyNot}
-        </span>
-      </Button>
-    </Tooltip>
+    <>
+      <Tip label={whyNot} isDescribed>
+        <Button
+          {...rest}
+          data-disabled
+          aria-disabled
+          aria-describedby={reasonId}
+          onClick={(event) => {
+            event.preventDefault();
+          }}
+        >
+          {children}
+        </Button>
+      </Tip>
+      {/* Beside the button: what is in it would be a part of its name. */}
+      <span id={reasonId} hidden>
+        {whyNot}
+      </span>
+    </>
   );
 }

@@ -1,6 +1,6 @@
 'use client';
 
-import { CopyButton, Button, ScrollArea } from '@mantine/core';
+import { CopyButton, Button } from '@mantine/core';
 import classes from './json-view.module.css';
 
 /** A value as the API gave it. */
@@ -20,12 +20,9 @@ export function JsonView({ value, label }: { readonly value: unknown; readonly l
           </Button>
         )}
       </CopyButton>
-      <ScrollArea.Autosize
-        mah={520}
-        viewportProps={{ tabIndex: 0, 'aria-label': label, role: 'region' }}
-      >
+      <div className={classes['scroll']} tabIndex={0} role="region" aria-label={label}>
         <pre className={classes['text']}>{text}</pre>
-      </ScrollArea.Autosize>
+      </div>
     </div>
   );
 }

@@ -1,7 +1,8 @@
 'use client';
 
-import { ActionIcon, Menu } from '@mantine/core';
+import { ActionIcon } from '@mantine/core';
 import { IconDots } from '@tabler/icons-react';
+import { LazyMenu } from './lazy-menu.tsx';
 import classes from './row-menu.module.css';
 
 export interface RowAct {
@@ -22,24 +23,27 @@ export function RowMenu({
   readonly acts: readonly RowAct[];
 }) {
   return (
-    <Menu position="bottom-end" width={250}>
-      <Menu.Target>
-        <ActionIcon size="sm" aria-label={`Actions for ${of}`}>
+    <LazyMenu
+      position="bottom-end"
+      widthPx={250}
+      button={(props) => (
+        <ActionIcon {...props} size="sm" aria-label={`Actions for ${of}`}>
           <IconDots size={16} />
         </ActionIcon>
-      </Menu.Target>
-      <Menu.Dropdown>
-        {acts.map(({ label, whyNot, onClick, isDangerous }) =>
+      )}
+    >
+      {(menu) =>
+        acts.map(({ label, whyNot, onClick, isDangerous }) =>
           whyNot === undefined ? (
-            <Menu.Item
+            <menu.Item
               key={label}
               onClick={onClick}
               className={isDangerous === true ? (classes['dangerous'] ?? '') : ''}
             >
               {label}
-            </Menu.Item>
+            </menu.Item>
           ) : (
-            <Menu.Item
+            <menu.Item
               key={label}
               aria-disabled
               closeMenuOnClick={false}
@@ -47,10 +51,10 @@ export function RowMenu({
             >
               {label}
               <span className={classes['reason']}>{whyNot}</span>
-            </Menu.Item>
+            </menu.Item>
           ),
-        )}
-      </Menu.Dropdown>
-    </Menu>
+        )
+      }
+    </LazyMenu>
   );
 }

@@ -6,8 +6,7 @@ import type { ApiError } from '~/lib/api-error.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { signedOut } from '~/lib/signed-out.ts';
 import { useSignal } from '~/lib/use-signal.ts';
-import { Notice } from '../states/notice.tsx';
-import { CopyableId } from '../text/copyable-id.tsx';
+import { ActFailure } from './act-failure.tsx';
 
 /** Bytes of UTF-8, as the API bounds it. */
 const REASON_BYTES_MAX = 1_024;
@@ -119,21 +118,5 @@ export function ActDialog(props: ActDialogProps) {
         </Stack>
       </form>
     </Modal>
-  );
-}
-
-/** Why an act was refused, and the incident to look for. */
-export function ActFailure({ error }: { readonly error: ApiError | null }) {
-  if (error === null) return null;
-  return (
-    <Notice tone="bad">
-      {error.message} <span className="mono">({error.code})</span>
-      {error.incidentId === null ? null : (
-        <>
-          {' '}
-          Incident <CopyableId id={error.incidentId} label="incident id" />
-        </>
-      )}
-    </Notice>
   );
 }

@@ -1,12 +1,13 @@
 'use client';
 
-import { ActionIcon, Menu, Text } from '@mantine/core';
+import { ActionIcon, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconLogout, IconLogout2, IconPassword, IconUserCircle } from '@tabler/icons-react';
 import { ROLE_LABELS, ROLE_TEXTS } from '~/features/account/role-texts.ts';
 import { signOut } from '~/lib/auth.ts';
 import { useSession } from '~/lib/session.tsx';
 import { lazyDialog } from '../dialogs/lazy-dialog.tsx';
+import { LazyMenu } from '../lazy-menu.tsx';
 
 const ChangePasswordDialog = lazyDialog('isOpen', () =>
   import('~/features/account/change-password-dialog.tsx').then(
@@ -26,41 +27,46 @@ export function AccountMenu() {
   const [isEnding, ending] = useDisclosure(false);
   return (
     <>
-      <Menu position="bottom-end" width={290}>
-        <Menu.Target>
-          <ActionIcon size="md" aria-label={`Account of ${actor}`}>
+      <LazyMenu
+        position="bottom-end"
+        widthPx={290}
+        button={(props) => (
+          <ActionIcon {...props} size="md" aria-label={`Account of ${actor}`}>
             <IconUserCircle size={18} />
           </ActionIcon>
-        </Menu.Target>
-        <Menu.Dropdown>
-          <div style={{ padding: '0.4rem 0.75rem 0.5rem' }}>
-            <Text size="sm" fw={500} truncate>
-              {person?.name ?? actor}
-            </Text>
-            {person === null || person.name === person.email ? null : (
-              <Text size="xs" c="dimmed" truncate>
-                {person.email}
+        )}
+      >
+        {(menu) => (
+          <>
+            <div style={{ padding: '0.4rem 0.75rem 0.5rem' }}>
+              <Text size="sm" fw={500} truncate>
+                {person?.name ?? actor}
               </Text>
-            )}
-            <Text size="xs" mt={6} fw={500}>
-              {ROLE_LABELS[role]}
-            </Text>
-            <Text size="xs" c="dimmed">
-              {ROLE_TEXTS[role]}
-            </Text>
-          </div>
-          <Menu.Divider />
-          <Menu.Item leftSection={<IconPassword size={15} />} onClick={changing.open}>
-            Change password
-          </Menu.Item>
-          <Menu.Item leftSection={<IconLogout2 size={15} />} onClick={ending.open}>
-            Sign out everywhere
-          </Menu.Item>
-          <Menu.Item leftSection={<IconLogout size={15} />} onClick={() => void signOut()}>
-            Sign out
-          </Menu.Item>
-        </Menu.Dropdown>
-      </Menu>
+              {person === null || person.name === person.email ? null : (
+                <Text size="xs" c="dimmed" truncate>
+                  {person.email}
+                </Text>
+              )}
+              <Text size="xs" mt={6} fw={500}>
+                {ROLE_LABELS[role]}
+              </Text>
+              <Text size="xs" c="dimmed">
+                {ROLE_TEXTS[role]}
+              </Text>
+            </div>
+            <menu.Divider />
+            <menu.Item leftSection={<IconPassword size={15} />} onClick={changing.open}>
+              Change password
+            </menu.Item>
+            <menu.Item leftSection={<IconLogout2 size={15} />} onClick={ending.open}>
+              Sign out everywhere
+            </menu.Item>
+            <menu.Item leftSection={<IconLogout size={15} />} onClick={() => void signOut()}>
+              Sign out
+            </menu.Item>
+          </>
+        )}
+      </LazyMenu>
       <ChangePasswordDialog isOpen={isChanging} onClose={changing.close} />
       <SignOutEverywhereDialog isOpen={isEnding} onClose={ending.close} />
     </>

@@ -1,6 +1,7 @@
 'use client';
 
-import { ActionIcon, Tooltip } from '@mantine/core';
+import { ActionIcon } from '@mantine/core';
+import { Tip } from '~/components/tip.tsx';
 import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
 import { databaseClock } from '~/lib/database-clock.ts';
 import { duration } from '~/lib/format.ts';
@@ -30,7 +31,7 @@ export function LiveIndicator() {
   const { tone, label, text } = LOOKS[isPaused ? 'paused' : streamState];
   return (
     <span className={classes['live']}>
-      <Tooltip
+      <Tip
         label={
           skewMs === null
             ? text
@@ -42,8 +43,8 @@ export function LiveIndicator() {
           {label}
           {isPaused && missedCount > 0 ? ` · ${String(missedCount)}` : ''}
         </span>
-      </Tooltip>
-      <Tooltip label={isPaused ? 'Go on' : 'Pause changes and countdowns'}>
+      </Tip>
+      <Tip label={isPaused ? 'Go on' : 'Pause changes and countdowns'}>
         <ActionIcon
           size="md"
           aria-label={isPaused ? 'Go on with live changes' : 'Pause live changes'}
@@ -53,7 +54,7 @@ export function LiveIndicator() {
         >
           {isPaused ? <IconPlayerPlay size={16} /> : <IconPlayerPause size={16} />}
         </ActionIcon>
-      </Tooltip>
+      </Tip>
     </span>
   );
 }

@@ -1,7 +1,8 @@
 'use client';
 
-import { ActionIcon, Menu, useMantineColorScheme } from '@mantine/core';
+import { ActionIcon, useMantineColorScheme } from '@mantine/core';
 import { IconCheck, IconDeviceDesktop, IconMoon, IconSun } from '@tabler/icons-react';
+import { LazyMenu } from '../lazy-menu.tsx';
 
 const SCHEMES = [
   { value: 'light', label: 'Light', icon: IconSun },
@@ -13,15 +14,17 @@ const SCHEMES = [
 export function SchemeMenu() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   return (
-    <Menu position="bottom-end">
-      <Menu.Target>
-        <ActionIcon size="md" aria-label="Colours">
+    <LazyMenu
+      position="bottom-end"
+      button={(props) => (
+        <ActionIcon {...props} size="md" aria-label="Colours">
           <IconSun size={17} />
         </ActionIcon>
-      </Menu.Target>
-      <Menu.Dropdown>
-        {SCHEMES.map(({ value, label, icon: SchemeIcon }) => (
-          <Menu.Item
+      )}
+    >
+      {(menu) =>
+        SCHEMES.map(({ value, label, icon: SchemeIcon }) => (
+          <menu.Item
             key={value}
             leftSection={<SchemeIcon size={15} />}
             rightSection={
@@ -32,9 +35,9 @@ export function SchemeMenu() {
             }}
           >
             {label}
-          </Menu.Item>
-        ))}
-      </Menu.Dropdown>
-    </Menu>
+          </menu.Item>
+        ))
+      }
+    </LazyMenu>
   );
 }

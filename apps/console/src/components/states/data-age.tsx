@@ -1,6 +1,6 @@
 'use client';
 
-import { Tooltip } from '@mantine/core';
+import { Tip } from '~/components/tip.tsx';
 import { absolute, ago } from '~/lib/format.ts';
 import { useFreshness } from '~/lib/live/use-freshness.ts';
 import classes from './data-age.module.css';
@@ -30,7 +30,5 @@ export function DataAge({
   );
   // Lists whose answer does not carry the database's time have an age all the same.
   if (asOf === undefined) return age;
-  return (
-    <Tooltip label={<span className="mono">database time {absolute(asOf)}</span>}>{age}</Tooltip>
-  );
+  return <Tip label={<span className="mono">database time {absolute(asOf)}</span>}>{age}</Tip>;
 }

@@ -27,6 +27,7 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
   const body = useRef<HTMLTableSectionElement>(null);
   const held = useHeldRows(itemsOf(read), {
     identity: props.identity,
+    isStandIn: read.isPlaceholderData,
     isHeld: isTouched || isFocused || isAnySelected(selection),
     rowId,
   });
@@ -67,7 +68,10 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
         onBlur={() => setFocused(false)}
       >
         <Changes held={held} />
-        <table className={classes['table']} aria-busy={read.data === undefined}>
+        <table
+          className={classes['table']}
+          aria-busy={read.data === undefined || read.isPlaceholderData}
+        >
           <thead>
             {table.getHeaderGroups().map((group) => (
               <tr key={group.id}>

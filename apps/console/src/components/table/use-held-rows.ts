@@ -5,25 +5,29 @@ import { holdRows, type HeldRows } from './held-rows.ts';
 
 /**
  * The rows to show. `identity` says what is being listed: with another filter or page the newest
- * rows are shown at once.
+ * rows are shown at once. Until those are there, rows of the list before stand in, and none of them
+ * is held: whoever sorts by clicking a head points at the table.
  */
 export function useHeldRows<Row>(
   newest: readonly Row[],
   options: {
     readonly identity: string;
+    /** The rows are those of the list before. */
+    readonly isStandIn: boolean;
     readonly isHeld: boolean;
     readonly rowId: (row: Row) => string;
   },
 ): HeldRows<Row> & { readonly showAll: () => void } {
-  const shown = useRef<{ identity: string; rows: readonly Row[] }>({ identity: '', rows: [] });
+  const shown = useRef<{ identity: string | null; rows: readonly Row[] }>({ identity: null, rows: [] });
   const [, setShownCount] = useState(0);
-  const isHeld = options.isHeld && shown.current.identity === options.identity;
+  const identity = options.isStandIn ? null : options.identity;
+  const isHeld = options.isHeld && identity !== null && shown.current.identity === identity;
   const held = holdRows(shown.current.rows, newest, { isHeld, rowId: options.rowId });
-  shown.current = { identity: options.identity, rows: held.rows };
+  shown.current = { identity, rows: held.rows };
   return {
     ...held,
     showAll() {
-      shown.current = { identity: options.identity, rows: newest };
+      shown.current = { identity, rows: newest };
       setShownCount((times) => times + 1);
     },
   };

@@ -1,6 +1,7 @@
 'use client';
 
-import { ActionIcon, CopyButton, Group, Tooltip } from '@mantine/core';
+import { ActionIcon, CopyButton, Group } from '@mantine/core';
+import { Tip } from '~/components/tip.tsx';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
 import { Mono } from './mono.tsx';
 
@@ -22,11 +23,11 @@ export function CopyableId({
       <Mono title={id}>{isShort ? id.slice(0, SHORT_LENGTH) : id}</Mono>
       <CopyButton value={id}>
         {({ copied, copy }) => (
-          <Tooltip label={copied ? 'Copied' : `Copy the ${label}`}>
+          <Tip label={copied ? 'Copied' : `Copy the ${label}`}>
             <ActionIcon size="xs" onClick={copy} aria-label={`Copy the ${label}`}>
               {copied ? <IconCheck size={12} /> : <IconCopy size={12} />}
             </ActionIcon>
-          </Tooltip>
+          </Tip>
         )}
       </CopyButton>
     </Group>

@@ -1,6 +1,6 @@
 'use client';
 
-import { Tooltip } from '@mantine/core';
+import { Tip } from '~/components/tip.tsx';
 import { absolute, ago, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 
@@ -16,11 +16,11 @@ export function RelativeTime({
   const nowMs = useDatabaseNow() ?? (asOf === undefined ? null : Date.parse(asOf));
   const text = nowMs === null ? absolute(at) : words(Date.parse(at), nowMs);
   return (
-    <Tooltip label={<span className="mono">{absolute(at)}</span>}>
+    <Tip label={<span className="mono">{absolute(at)}</span>}>
       <time dateTime={at} tabIndex={0}>
         {text}
       </time>
-    </Tooltip>
+    </Tip>
   );
 }
 

@@ -1,12 +1,15 @@
 'use client';
 
 import { Tabs } from '@mantine/core';
+import dynamic from 'next/dynamic';
 import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
 import { PageHeader } from '~/components/page-header.tsx';
 import { NotAllowed } from '~/components/states/not-allowed.tsx';
 import { useWhyNot } from '~/lib/session.tsx';
-import { PeopleTab } from './people-tab.tsx';
 import { TokensTab } from './tokens-tab.tsx';
+
+// What no first visit shows is loaded with its tab.
+const PeopleTab = dynamic(() => import('./people-tab.tsx').then((module) => module.PeopleTab));
 
 const TABS = ['tokens', 'people'] as const;
 type Tab = (typeof TABS)[number];

@@ -3,7 +3,7 @@
 import { LADDER_ROLES, type LadderRole } from '@leasehold/keys-core';
 import { Button, Group, Modal, Select, Stack, Text, TextInput } from '@mantine/core';
 import { useEffect, useState } from 'react';
-import { ActFailure } from '~/components/dialogs/act-dialog.tsx';
+import { ActFailure } from '~/components/dialogs/act-failure.tsx';
 import { Notice } from '~/components/states/notice.tsx';
 import { ROLE_LABELS, ROLE_TEXTS } from '~/features/account/role-texts.ts';
 import type { Outputs } from '~/lib/api.ts';

@@ -3,7 +3,7 @@
 import { ROLES, type Role } from '@leasehold/keys-core';
 import { Autocomplete, Button, Group, Select, Stack, TagsInput, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { ActFailure } from '~/components/dialogs/act-dialog.tsx';
+import { ActFailure } from '~/components/dialogs/act-failure.tsx';
 import { ROLE_LABELS, ROLE_TEXTS } from '~/features/account/role-texts.ts';
 import type { Inputs, Outputs } from '~/lib/api.ts';
 import { absolute } from '~/lib/format.ts';

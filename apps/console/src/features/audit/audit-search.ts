@@ -23,6 +23,8 @@ export const AUDIT_ACTIONS = [
   'tokens.revoke',
   'people.invite',
   'people.acceptInvitation',
+  'people.resetPassword',
+  'people.acceptPasswordReset',
   'people.setRole',
   'people.disable',
   'people.enable',

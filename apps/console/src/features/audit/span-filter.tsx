@@ -1,18 +1,17 @@
 'use client';
 
-import { Button, Group, Popover, Stack, TextInput } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
+import { Button } from '@mantine/core';
 import { IconChevronDown } from '@tabler/icons-react';
-import { useState } from 'react';
-import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
-import { fromInput, spanText, toInput } from './audit-search.ts';
+import dynamic from 'next/dynamic';
+import { useOpener } from '~/components/use-opener.ts';
+import { spanText } from './audit-search.ts';
 
-const HOUR_MS = 3_600_000;
-const PRESETS = [
-  { label: 'Last hour', ms: HOUR_MS },
-  { label: 'Last 24 hours', ms: 24 * HOUR_MS },
-  { label: 'Last 7 days', ms: 7 * 24 * HOUR_MS },
-] as const;
+const SpanPopover = dynamic(
+  () => import('./span-popover.tsx').then((module) => module.SpanPopover),
+  {
+    ssr: false,
+  },
+);
 
 export interface Span {
   readonly from: string | null;
@@ -27,97 +26,18 @@ export function SpanFilter({
   readonly span: Span;
   readonly onChange: (span: Span) => void;
 }) {
-  const [isOpen, { toggle, close }] = useDisclosure(false);
+  const opener = useOpener('dialog');
   const isSet = span.from !== null || span.to !== null;
-  const choose = (next: Span): void => {
-    onChange(next);
-    close();
-  };
   return (
-    <Popover opened={isOpen} onChange={close} position="bottom-start" trapFocus returnFocus>
-      <Popover.Target>
-        <Button
-          variant={isSet ? 'light' : 'default'}
-          rightSection={<IconChevronDown size={13} />}
-          onClick={toggle}
-        >
-          {spanText(span.from, span.to)}
-        </Button>
-      </Popover.Target>
-      <Popover.Dropdown aria-label="Time shown">
-        {isOpen ? <SpanForm span={span} onChoose={choose} /> : null}
-      </Popover.Dropdown>
-    </Popover>
-  );
-}
-
-function SpanForm({
-  span,
-  onChoose,
-}: {
-  readonly span: Span;
-  readonly onChoose: (span: Span) => void;
-}) {
-  const [from, setFrom] = useState(toInput(span.from));
-  const [to, setTo] = useState(toInput(span.to));
-  const nowMs = useDatabaseNow();
-  const isBackwards = from !== '' && to !== '' && from >= to;
-  return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (!isBackwards) onChoose({ from: fromInput(from), to: fromInput(to) });
-      }}
-    >
-      <Stack gap="xs">
-        <Group gap={4}>
-          {PRESETS.map(({ label, ms }) => (
-            <Button
-              key={label}
-              size="compact-xs"
-              variant="default"
-              disabled={nowMs === null}
-              onClick={() => {
-                if (nowMs === null) return;
-                onChoose({ from: new Date(nowMs - ms).toISOString(), to: null });
-              }}
-            >
-              {label}
-            </Button>
-          ))}
-        </Group>
-        <TextInput
-          label="From (UTC)"
-          type="datetime-local"
-          value={from}
-          onChange={(event) => {
-            setFrom(event.currentTarget.value);
-          }}
-        />
-        <TextInput
-          label="To (UTC)"
-          description="Not itself included."
-          type="datetime-local"
-          value={to}
-          error={isBackwards ? 'Must be later than the beginning.' : undefined}
-          onChange={(event) => {
-            setTo(event.currentTarget.value);
-          }}
-        />
-        <Group justify="flex-end" gap="xs">
-          <Button
-            variant="default"
-            onClick={() => {
-              onChoose({ from: null, to: null });
-            }}
-          >
-            Any time
-          </Button>
-          <Button type="submit" disabled={isBackwards}>
-            Show
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <>
+      <Button
+        {...opener.props}
+        variant={isSet ? 'light' : 'default'}
+        rightSection={<IconChevronDown size={13} />}
+      >
+        {spanText(span.from, span.to)}
+      </Button>
+      {opener.isWanted ? <SpanPopover opener={opener} span={span} onChange={onChange} /> : null}
+    </>
   );
 }

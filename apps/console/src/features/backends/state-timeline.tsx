@@ -1,6 +1,6 @@
 'use client';
 
-import { Tooltip } from '@mantine/core';
+import { Tip } from '~/components/tip.tsx';
 import { Mono } from '~/components/text/mono.tsx';
 import { BACKEND_LOOKS } from '~/components/text/phase-badge.tsx';
 import { absolute, clockTime, duration } from '~/lib/format.ts';
@@ -32,11 +32,11 @@ function Step({ step: { state, durationMs, isPresent } }: { readonly step: State
       <div className={classes['what']}>
         <div className={classes['line']}>
           <strong>{label}</strong>
-          <Tooltip label={<span className="mono">{absolute(state.at)}</span>}>
+          <Tip label={<span className="mono">{absolute(state.at)}</span>}>
             <time className="mono" dateTime={state.at} tabIndex={0}>
               {clockTime(state.at)}
             </time>
-          </Tooltip>
+          </Tip>
           {durationMs === null ? null : (
             <span className={classes['duration']}>
               {isPresent ? `for ${duration(durationMs)} now` : `for ${duration(durationMs)}`}

@@ -1,6 +1,6 @@
 'use client';
 
-import { Tooltip } from '@mantine/core';
+import { Tip } from '~/components/tip.tsx';
 import { absolute, ago } from '~/lib/format.ts';
 import type { Drone } from './drone-texts.ts';
 
@@ -15,10 +15,10 @@ export function Heartbeat({
 }) {
   if (heartbeatAt === null || heartbeatAgeMs === null) return <span>none yet</span>;
   return (
-    <Tooltip label={<span className="mono">{absolute(heartbeatAt)}</span>}>
+    <Tip label={<span className="mono">{absolute(heartbeatAt)}</span>}>
       <time dateTime={heartbeatAt} tabIndex={0}>
         {ago(heartbeatAgeMs)}
       </time>
-    </Tooltip>
+    </Tip>
   );
 }

@@ -1,10 +1,9 @@
 'use client';
 
 import { Tabs } from '@mantine/core';
-import { JsonView } from '~/components/json-view.tsx';
+import dynamic from 'next/dynamic';
 import { Panel } from '~/components/panel.tsx';
 import { routes, type ResourceRef } from '~/lib/routes.ts';
-import { EventsPanel } from '../grants/events-panel.tsx';
 import { DetailFrame } from '../leases/detail-frame.tsx';
 import { Metadata } from '../leases/lease-detail-page.tsx';
 import { isTaken } from '../leases/lease-columns.tsx';
@@ -12,6 +11,14 @@ import type { LeaseItem } from '../leases/lease-item.ts';
 import { useTab } from '../leases/use-tab.ts';
 import { EnvironmentFacts } from './environment-facts.tsx';
 import { UseHistory } from './use-history.tsx';
+
+// What no first visit shows is loaded with its tab.
+const JsonView = dynamic(() =>
+  import('~/components/json-view.tsx').then((module) => module.JsonView),
+);
+const EventsPanel = dynamic(() =>
+  import('../grants/events-panel.tsx').then((module) => module.EventsPanel),
+);
 
 const TABS = ['history', 'events', 'metadata', 'raw'] as const;
 

@@ -1,5 +1,6 @@
 import type { EventView } from '@leasehold/keys-core/keys';
-import { ActionIcon, Tooltip } from '@mantine/core';
+import { ActionIcon } from '@mantine/core';
+import { Tip } from '~/components/tip.tsx';
 import { IconListDetails } from '@tabler/icons-react';
 import type { ColumnDef } from '@tanstack/react-table';
 import { Link } from '~/components/link.tsx';
@@ -17,11 +18,11 @@ export function eventColumns(onShow: (event: EventView) => void): ColumnDef<Even
       id: 'at',
       header: 'At (UTC)',
       cell: ({ row: { original: event } }) => (
-        <Tooltip label={<span className="mono">{absolute(event.at)}</span>}>
+        <Tip label={<span className="mono">{absolute(event.at)}</span>}>
           <time dateTime={event.at} className="mono">
             {clockTime(event.at)}
           </time>
-        </Tooltip>
+        </Tip>
       ),
     },
     {
@@ -69,7 +70,7 @@ export function eventColumns(onShow: (event: EventView) => void): ColumnDef<Even
       id: 'more',
       header: () => <span className="visually-hidden">Details</span>,
       cell: ({ row: { original: event } }) => (
-        <Tooltip label="All of this event">
+        <Tip label="All of this event">
           <ActionIcon
             size="sm"
             aria-label={`All of ${EVENT_LOOKS[event.kind].label} ${fullName(event)}`}
@@ -79,7 +80,7 @@ export function eventColumns(onShow: (event: EventView) => void): ColumnDef<Even
           >
             <IconListDetails size={15} />
           </ActionIcon>
-        </Tooltip>
+        </Tip>
       ),
     },
   ];

@@ -2,10 +2,11 @@
 
 import type { EventView } from '@leasehold/keys-core/keys';
 import { EVENT_KINDS, FACES } from '@leasehold/keys-core';
-import { MultiSelect, Select } from '@mantine/core';
 import { parseAsArrayOf, parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
 import { lazyDialog } from '~/components/dialogs/lazy-dialog.tsx';
+import { FilterManyMenu, FilterMenu } from '~/components/filter-menu.tsx';
+import { FilterRow } from '~/components/filter-row.tsx';
 import { PageHeader } from '~/components/page-header.tsx';
 import { SearchBox } from '~/components/search-box.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
@@ -16,7 +17,6 @@ import { parseSearch } from '~/lib/search.ts';
 import { eventColumns } from './event-columns.tsx';
 import { EVENT_LOOKS } from './event-looks.ts';
 import { EVENT_FIELDS, eventListInput, eventProblems, faceOf, kindsOf } from './event-search.ts';
-import classes from './events.module.css';
 
 const EventDialog = lazyDialog('event', () =>
   import('./event-dialog.tsx').then((module) => module.EventDialog),
@@ -24,6 +24,8 @@ const EventDialog = lazyDialog('event', () =>
 
 const EVERY_MS = 5_000;
 const FACE_LABELS = { key: 'Keys', lease: 'Leases', environment: 'Environments' } as const;
+const FACE_OPTIONS = FACES.map((value) => ({ value, label: FACE_LABELS[value] }));
+const KIND_OPTIONS = EVENT_KINDS.map((value) => ({ value, label: EVENT_LOOKS[value].label }));
 
 /** What happened to anything that can be held, newest first, as it happens. */
 export function EventsPage() {
@@ -47,7 +49,7 @@ export function EventsPage() {
   return (
     <>
       <PageHeader title="Events" />
-      <div className={classes['filters']}>
+      <FilterRow>
         <SearchBox
           label="Search events"
           placeholder="Whole name, or namespace: lease:"
@@ -55,28 +57,21 @@ export function EventsPage() {
           problems={eventProblems(search)}
           onChange={(q) => void setAddress({ q: q === '' ? null : q, after: null })}
         />
-        <Select
-          aria-label="Face"
-          placeholder="All faces"
-          clearable
-          value={face}
-          data={FACES.map((value) => ({ value, label: FACE_LABELS[value] }))}
+        <FilterMenu
+          label="Face"
+          value={face ?? undefined}
+          options={FACE_OPTIONS}
           onChange={(value) => void setAddress({ face: value, after: null })}
-          w={150}
         />
-        <MultiSelect
-          aria-label="Kinds"
-          placeholder={kinds.length === 0 ? 'All kinds' : ''}
-          size="xs"
-          clearable
-          value={kinds}
-          data={EVENT_KINDS.map((value) => ({ value, label: EVENT_LOOKS[value].label }))}
+        <FilterManyMenu
+          label="Kinds"
+          values={kinds}
+          options={KIND_OPTIONS}
           onChange={(values) =>
             void setAddress({ kinds: values.length === 0 ? null : values, after: null })
           }
-          className={classes['kinds'] ?? ''}
         />
-      </div>
+      </FilterRow>
       <DataTable
         label="events"
         columns={columns}

@@ -17,7 +17,7 @@ const BulkDialog = lazyDialog('action', () =>
   import('./bulk-dialog.tsx').then((module) => module.BulkDialog),
 );
 
-/** What can be done to the chosen rows; stands at the foot of the page while there are any. */
+/** What can be done to the chosen rows; stands at the foot of the page. */
 export function BulkBar({
   face,
   selection,
@@ -28,7 +28,6 @@ export function BulkBar({
   const [action, setAction] = useState<BulkAction | null>(null);
   const [, setBulkId] = useBulkId();
   const roleWhyNot = useWhyNot('operator');
-  if (selection.count === 0) return null;
   const max = LIMITS.bulkItemsMax;
   const whyNot =
     roleWhyNot ?? (selection.count > max ? `At most ${count(max)} at a time.` : undefined);

@@ -4,7 +4,7 @@ import { CloseButton, Progress } from '@mantine/core';
 import { Link } from '~/components/link.tsx';
 import { useState } from 'react';
 import { GuardedButton } from '~/components/guarded-button.tsx';
-import { ActFailure } from '~/components/dialogs/act-dialog.tsx';
+import { ActFailure } from '~/components/dialogs/act-failure.tsx';
 import { ErrorState } from '~/components/states/error-state.tsx';
 import type { Outputs } from '~/lib/api.ts';
 import { counted, fullName } from '~/lib/format.ts';
@@ -13,28 +13,13 @@ import { useWhyNot } from '~/lib/session.tsx';
 import { useApiMutation } from '~/lib/use-api-mutation.ts';
 import { bulkProgressText, bulkTitle, failureText } from './bulk-texts.ts';
 import type { GrantFace } from './grant-view.ts';
-import { isUnderWay, namesOfBulk, useBulkId, useBulkProgress } from './use-bulk.ts';
+import { isUnderWay, namesOfBulk, useBulkProgress } from './use-bulk.ts';
 import classes from './bulk.module.css';
 
 type BulkProgress = Outputs['bulk']['get'];
 
-/** The bulk action in the page's address: how far it is, what failed, and the way to end it. */
-export function BulkPanel({ face }: { readonly face: GrantFace }) {
-  const [bulkId, setBulkId] = useBulkId();
-  if (bulkId === null) return null;
-  return (
-    <OneBulk
-      key={bulkId}
-      face={face}
-      bulkId={bulkId}
-      onClose={() => {
-        setBulkId(null);
-      }}
-    />
-  );
-}
-
-function OneBulk({
+/** One bulk action: how far it is, what failed, and the way to end it. */
+export function BulkPanel({
   face,
   bulkId,
   onClose,

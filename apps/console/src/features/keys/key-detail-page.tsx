@@ -1,9 +1,9 @@
 'use client';
 
 import { Tabs } from '@mantine/core';
+import dynamic from 'next/dynamic';
 import { Link } from '~/components/link.tsx';
 import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
-import { JsonView } from '~/components/json-view.tsx';
 import { PageHeader } from '~/components/page-header.tsx';
 import { Panel } from '~/components/panel.tsx';
 import { DataAge } from '~/components/states/data-age.tsx';
@@ -13,10 +13,8 @@ import { StaleNotice } from '~/components/states/stale-notice.tsx';
 import { PhaseBadge } from '~/components/text/phase-badge.tsx';
 import { DeadlineLadder } from '~/features/grants/deadline-ladder.tsx';
 import { DetailSkeleton } from '~/features/grants/detail-skeleton.tsx';
-import { EventsPanel } from '~/features/grants/events-panel.tsx';
 import { GrantActions } from '~/features/grants/grant-actions.tsx';
 import { GrantTimeline } from '~/features/grants/grant-timeline.tsx';
-import { WaitersPanel } from '~/features/grants/waiters-panel.tsx';
 import { count, fullName } from '~/lib/format.ts';
 import { useFreshness } from '~/lib/live/use-freshness.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
@@ -26,6 +24,17 @@ import { BackendPanel } from './backend-panel.tsx';
 import type { KeyItem } from './key-columns.tsx';
 import { KeyFacts } from './key-facts.tsx';
 import classes from './keys.module.css';
+
+// What no first visit shows is loaded with its tab.
+const JsonView = dynamic(() =>
+  import('~/components/json-view.tsx').then((module) => module.JsonView),
+);
+const EventsPanel = dynamic(() =>
+  import('~/features/grants/events-panel.tsx').then((module) => module.EventsPanel),
+);
+const WaitersPanel = dynamic(() =>
+  import('~/features/grants/waiters-panel.tsx').then((module) => module.WaitersPanel),
+);
 
 /** Renewals have no events: a key that is looked at is read this often. */
 const EVERY_MS = 1_500;

@@ -1,18 +1,27 @@
 'use client';
 
 import { Tabs } from '@mantine/core';
-import { JsonView } from '~/components/json-view.tsx';
+import dynamic from 'next/dynamic';
 import { Panel } from '~/components/panel.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { count } from '~/lib/format.ts';
 import { routes, type ResourceRef } from '~/lib/routes.ts';
-import { EventsPanel } from '../grants/events-panel.tsx';
-import { GrantTimeline } from '../grants/grant-timeline.tsx';
 import { WaitersPanel } from '../grants/waiters-panel.tsx';
 import { DetailFrame } from './detail-frame.tsx';
 import { LeaseFacts } from './lease-facts.tsx';
 import type { LeaseItem } from './lease-item.ts';
 import { useTab } from './use-tab.ts';
+
+// What no first visit shows is loaded with its tab.
+const JsonView = dynamic(() =>
+  import('~/components/json-view.tsx').then((module) => module.JsonView),
+);
+const EventsPanel = dynamic(() =>
+  import('../grants/events-panel.tsx').then((module) => module.EventsPanel),
+);
+const GrantTimeline = dynamic(() =>
+  import('../grants/grant-timeline.tsx').then((module) => module.GrantTimeline),
+);
 
 const TABS = ['waiters', 'history', 'events', 'metadata', 'raw'] as const;
 

@@ -1,6 +1,6 @@
 'use client';
 
-import { Tooltip } from '@mantine/core';
+import { Tip } from '~/components/tip.tsx';
 import { absolute, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 
@@ -8,10 +8,10 @@ import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 export function Waited({ since, asOf }: { readonly since: string; readonly asOf: string }) {
   const nowMs = useDatabaseNow() ?? Date.parse(asOf);
   return (
-    <Tooltip label={<span className="mono">since {absolute(since)}</span>}>
+    <Tip label={<span className="mono">since {absolute(since)}</span>}>
       <time dateTime={since} tabIndex={0}>
         {duration(nowMs - Date.parse(since))}
       </time>
-    </Tooltip>
+    </Tip>
   );
 }

@@ -6,10 +6,11 @@ import dynamic from 'next/dynamic';
 import { parseAsStringLiteral, useQueryState } from 'nuqs';
 import { Panel } from '~/components/panel.tsx';
 import { count } from '~/lib/format.ts';
-import { ChartTable } from './chart-table.tsx';
 import { CHARTS, type ChartSpec } from './chart-series.ts';
 import { windowText } from './windows.ts';
 import classes from './overview.module.css';
+
+const ChartTable = dynamic(() => import('./chart-table.tsx').then((module) => module.ChartTable));
 
 // Charts are heavy, and nothing above them waits for them.
 const TimeChart = dynamic(() => import('./time-chart.tsx').then((module) => module.TimeChart), {

@@ -1,0 +1,36 @@
+'use client';
+
+import { Menu } from '@mantine/core';
+import type { ReactNode } from 'react';
+import type { MenuLooks, MenuParts } from './lazy-menu.tsx';
+import { OpenerAnchor, useOpenedOnceThere } from './opener-anchor.tsx';
+import type { Opener } from './use-opener.ts';
+
+/** What draws a {@link LazyMenu}: loaded by it alone, when one is wanted. */
+export function LoadedMenu({
+  opener,
+  position,
+  widthPx,
+  children,
+}: MenuLooks & {
+  readonly opener: Opener;
+  readonly children: (menu: MenuParts) => ReactNode;
+}) {
+  const isOpen = useOpenedOnceThere(opener);
+  return (
+    <Menu
+      id={opener.props.id}
+      opened={isOpen}
+      onChange={opener.setOpen}
+      position={position}
+      {...(widthPx === undefined ? {} : { width: widthPx })}
+    >
+      <Menu.Target>
+        <OpenerAnchor opener={opener} />
+      </Menu.Target>
+      <Menu.Dropdown mah={360} style={{ overflowY: 'auto' }}>
+        {children(Menu)}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

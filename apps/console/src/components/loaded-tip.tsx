@@ -1,0 +1,19 @@
+'use client';
+
+import { Tooltip } from '@mantine/core';
+import type { ReactNode } from 'react';
+
+/** What draws a {@link Tip}: loaded by it alone, when one is wanted. */
+export function LoadedTip({
+  id,
+  target,
+  isOpen,
+  label,
+}: {
+  readonly id: string;
+  readonly target: HTMLElement;
+  readonly isOpen: boolean;
+  readonly label: ReactNode;
+}) {
+  return <Tooltip id={id} target={target} opened={isOpen} label={label} />;
+}

@@ -1,0 +1,94 @@
+'use client';
+
+import dynamic from 'next/dynamic';
+import {
+  cloneElement,
+  useEffect,
+  useId,
+  useRef,
+  useState,
+  type FocusEvent,
+  type HTMLAttributes,
+  type KeyboardEvent,
+  type PointerEvent,
+  type ReactElement,
+  type ReactNode,
+} from 'react';
+
+const LoadedTip = dynamic(() => import('./loaded-tip.tsx').then((module) => module.LoadedTip), {
+  ssr: false,
+});
+
+/** So long a pointer rests before it is meant. */
+const OPEN_DELAY_MS = 250;
+
+type TipChild = ReactElement<HTMLAttributes<HTMLElement>>;
+
+/**
+ * Says more about its one child, which must be an element or pass handlers on to one: where the
+ * pointer rests on it, and at once where the keyboard gets to it. Escape closes it. What draws the
+ * tip is loaded when one is first wanted; the child is never mounted anew for it.
+ */
+export function Tip({
+  label,
+  children,
+  isDescribed = false,
+}: {
+  readonly label: ReactNode;
+  readonly children: TipChild;
+  /** The child's own description says the same. */
+  readonly isDescribed?: boolean;
+}) {
+  const id = useId();
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const [target, setTarget] = useState<HTMLElement | null>(null);
+  const [isOpen, setOpen] = useState(false);
+  useEffect(() => () => clearTimeout(timer.current), []);
+
+  const openAfter = (element: HTMLElement, delayMs: number): void => {
+    clearTimeout(timer.current);
+    setTarget(element);
+    timer.current = setTimeout(() => setOpen(true), delayMs);
+  };
+  const close = (): void => {
+    clearTimeout(timer.current);
+    setOpen(false);
+  };
+  const own = children.props;
+  return (
+    <>
+      {cloneElement(children, {
+        'aria-describedby': joined(
+          own['aria-describedby'],
+          isOpen && !isDescribed ? id : undefined,
+        ),
+        onPointerEnter: (event: PointerEvent<HTMLElement>) => {
+          own.onPointerEnter?.(event);
+          if (event.pointerType !== 'touch') openAfter(event.currentTarget, OPEN_DELAY_MS);
+        },
+        onPointerLeave: (event: PointerEvent<HTMLElement>) => {
+          own.onPointerLeave?.(event);
+          close();
+        },
+        onFocus: (event: FocusEvent<HTMLElement>) => {
+          own.onFocus?.(event);
+          if (event.target.matches(':focus-visible')) openAfter(event.currentTarget, 0);
+        },
+        onBlur: (event: FocusEvent<HTMLElement>) => {
+          own.onBlur?.(event);
+          close();
+        },
+        onKeyDown: (event: KeyboardEvent<HTMLElement>) => {
+          own.onKeyDown?.(event);
+          if (event.key === 'Escape') close();
+        },
+      })}
+      {target === null ? null : <LoadedTip id={id} target={target} isOpen={isOpen} label={label} />}
+    </>
+  );
+}
+
+function joined(...ids: readonly (string | undefined)[]): string | undefined {
+  const all = ids.filter((id) => id !== undefined).join(' ');
+  return all === '' ? undefined : all;
+}

@@ -1,0 +1,63 @@
+'use client';
+
+import { useId, useRef, useState, type KeyboardEvent, type RefObject } from 'react';
+
+/** What a button needs to open something below it. */
+export interface OpenerProps {
+  readonly ref: RefObject<HTMLButtonElement | null>;
+  readonly id: string;
+  readonly 'aria-haspopup': 'menu' | 'dialog';
+  readonly 'aria-expanded': boolean;
+  readonly 'aria-controls': string | undefined;
+  readonly onPointerEnter: () => void;
+  readonly onFocus: () => void;
+  readonly onClick: () => void;
+  readonly onKeyDown: (event: KeyboardEvent) => void;
+}
+
+/** A button, and what it opens, whose code need not be there yet. */
+export interface Opener {
+  readonly props: OpenerProps;
+  /** Somebody is near: from now on what is opened must be in the document, closed. */
+  readonly isWanted: boolean;
+  readonly isOpen: boolean;
+  readonly setOpen: (isOpen: boolean) => void;
+}
+
+/**
+ * The state of a button that opens something below it. The thing is wanted as soon as the pointer or
+ * the keyboard is at the button, so that it is mostly there when the button is used.
+ */
+export function useOpener(what: 'menu' | 'dialog'): Opener {
+  const id = useId();
+  const ref = useRef<HTMLButtonElement>(null);
+  const [isWanted, setWanted] = useState(false);
+  const [isOpen, setOpen] = useState(false);
+  const want = (): void => setWanted(true);
+  return {
+    isWanted,
+    isOpen,
+    setOpen,
+    props: {
+      ref,
+      id,
+      'aria-haspopup': what,
+      'aria-expanded': isOpen,
+      // As Mantine calls what a target of this id opens.
+      'aria-controls': isOpen ? `${id}-dropdown` : undefined,
+      onPointerEnter: want,
+      onFocus: want,
+      onClick() {
+        want();
+        setOpen(!isOpen);
+      },
+      onKeyDown(event) {
+        if (what !== 'menu' || event.key !== 'ArrowDown') return;
+        // The page would scroll.
+        event.preventDefault();
+        want();
+        setOpen(true);
+      },
+    },
+  };
+}

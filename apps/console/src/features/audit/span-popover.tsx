@@ -1,0 +1,45 @@
+'use client';
+
+import { Popover } from '@mantine/core';
+import { OpenerAnchor, useOpenedOnceThere } from '~/components/opener-anchor.tsx';
+import type { Opener } from '~/components/use-opener.ts';
+import type { Span } from './span-filter.tsx';
+import { SpanForm } from './span-form.tsx';
+
+/** What hangs below the button of a {@link SpanFilter}: loaded by it alone, when it is wanted. */
+export function SpanPopover({
+  opener,
+  span,
+  onChange,
+}: {
+  readonly opener: Opener;
+  readonly span: Span;
+  readonly onChange: (span: Span) => void;
+}) {
+  const isOpen = useOpenedOnceThere(opener);
+  return (
+    <Popover
+      id={opener.props.id}
+      opened={isOpen}
+      onChange={opener.setOpen}
+      position="bottom-start"
+      trapFocus
+      returnFocus
+    >
+      <Popover.Target>
+        <OpenerAnchor opener={opener} />
+      </Popover.Target>
+      <Popover.Dropdown aria-label="Time shown">
+        {isOpen ? (
+          <SpanForm
+            span={span}
+            onChoose={(next) => {
+              onChange(next);
+              opener.setOpen(false);
+            }}
+          />
+        ) : null}
+      </Popover.Dropdown>
+    </Popover>
+  );
+}
