@@ -32,10 +32,12 @@ export {
 } from './store/access/first-admin.ts';
 export {
   acceptInvitation,
+  type Accepted,
   INVITATION_DAYS,
   invitePerson,
   isInvitationOpen,
   newInvitationSecret,
+  openPasswordReset,
 } from './store/access/invitations.ts';
 export {
   hashPassword,
@@ -70,6 +72,8 @@ export {
   countSignInTry,
   forgetSignInFailures,
   type SignInTry,
+  takeBackSignInTry,
+  type TriedAt,
 } from './store/access/sign-in-failures.ts';
 export {
   createTokenAuthority,

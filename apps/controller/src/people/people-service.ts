@@ -1,4 +1,4 @@
-import type { Actor, PeopleService } from '@leasehold/api';
+import type { Actor, Invitation, PeopleService } from '@leasehold/api';
 import {
   changeRole,
   disablePerson,
@@ -8,6 +8,7 @@ import {
   invitePerson,
   listPeople,
   newInvitationSecret,
+  openPasswordReset,
   PEOPLE_TOPIC,
   readForRefusal,
   readPerson,
@@ -15,6 +16,8 @@ import {
   type AuditEntry,
   type Store,
 } from '@leasehold/keys-core/store';
+
+type Tx = Parameters<typeof writeAudit>[0];
 
 interface Act {
   readonly personId: string;
@@ -82,28 +85,39 @@ export function createPeopleService(store: Store): PeopleService {
       return { changed };
     },
 
+    async resetPassword(input, actor) {
+      const reset = await prisma.$transaction((tx) => resetPassword(tx, input, actor));
+      hints.notify(PEOPLE_TOPIC);
+      return reset;
+    },
+
     async signOutEverywhere(input, actor) {
-      const endedCount = await prisma.$transaction(async (tx) => {
-        const { email } = await readForRefusal(tx, input.personId);
-        const ended = await endSessionsOf(tx, input.personId);
-        await writeAudit(
-          tx,
-          entry('people.signOutEverywhere', input, actor, { email, endedCount: ended }),
-        );
-        return ended;
-      });
+      const endedCount = await prisma.$transaction((tx) => signOutEverywhere(tx, input, actor));
       hints.notify(PEOPLE_TOPIC);
       return { endedCount };
     },
   };
 }
 
+async function resetPassword(tx: Tx, act: Act, actor: Actor): Promise<Invitation> {
+  const secret = newInvitationSecret();
+  const { personId } = act;
+  const { email, expiresAt } = await openPasswordReset(tx, { personId, secret });
+  await writeAudit(tx, entry('people.resetPassword', act, actor, { email }));
+  const person = await readPerson(tx, personId);
+  return { person, expiresAt, path: `/sign-in?invitation=${secret}&reset=1` };
+}
+
+/** @returns how many sessions have ended. */
+async function signOutEverywhere(tx: Tx, act: Act, actor: Actor): Promise<number> {
+  const { email } = await readForRefusal(tx, act.personId);
+  const endedCount = await endSessionsOf(tx, act.personId);
+  await writeAudit(tx, entry('people.signOutEverywhere', act, actor, { email, endedCount }));
+  return endedCount;
+}
+
 /** @returns whether the person was disabled or locked out. */
-async function enable(
-  tx: Parameters<typeof writeAudit>[0],
-  act: Act,
-  actor: Actor,
-): Promise<boolean> {
+async function enable(tx: Tx, act: Act, actor: Actor): Promise<boolean> {
   const { changed: wasDisabled, email } = await enablePerson(tx, act.personId);
   const wasLocked = await forgetSignInFailures(tx, email);
   // A session that began while the person was being disabled is not to come back to life.

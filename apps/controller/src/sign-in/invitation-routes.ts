@@ -1,10 +1,14 @@
 import { personInviteInputSchema } from '@leasehold/api/contract';
 import {
   acceptInvitation,
+  endSessionsOf,
+  forgetSignInFailures,
   hashPassword,
   isInvitationOpen,
+  PEOPLE_TOPIC,
   setPassword,
   writeAudit,
+  type Accepted,
 } from '@leasehold/keys-core/store';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
@@ -25,13 +29,13 @@ function notOpen(): Refusal {
   return new Refusal(
     400,
     'INVALID_INVITATION',
-    'This invitation was used, replaced, or has expired. Ask for a new one.',
+    'This link was used, replaced, or has expired. Ask for a new one.',
   );
 }
 
-/** Taking an invitation up: it sets the password, and signs in. */
+/** Taking up the link of an invitation or of a password reset: it sets the password, and signs in. */
 export function mountInvitations(scope: FastifyInstance, parts: SignInParts): void {
-  const { prisma } = parts.store;
+  const { prisma, hints } = parts.store;
 
   scope.post('/accept-invitation', async (request, reply) => {
     parts.countTry(request);
@@ -44,18 +48,30 @@ export function mountInvitations(scope: FastifyInstance, parts: SignInParts): vo
         const person = await acceptInvitation(tx, { secret: invitation, name: name ?? null });
         if (person === undefined) throw notOpen();
         await setPassword(tx, person.personId, passwordHash);
+        const detail = person.isReset ? await endOldAccess(tx, person) : undefined;
         await writeAudit(tx, {
           actor: person.email,
           role: person.role,
-          action: 'people.acceptInvitation',
+          action: person.isReset ? 'people.acceptPasswordReset' : 'people.acceptInvitation',
           resource: `person:${person.personId}`,
           source: parts.sourceOf(request.raw),
+          detail,
         });
         return person.email;
       });
+      hints.notify(PEOPLE_TOPIC);
       return { email, ...(await openSession(parts, request, { email, password })) };
     });
     setCookies(reply, answer.cookies);
     return { email: answer.email };
   });
+}
+
+/** Whoever knew the old password is out, and the person is not kept out by failed tries. */
+async function endOldAccess(
+  tx: Parameters<typeof writeAudit>[0],
+  { personId, email }: Accepted,
+): Promise<Readonly<Record<string, unknown>>> {
+  const endedCount = await endSessionsOf(tx, personId);
+  return { endedCount, wasLocked: await forgetSignInFailures(tx, email) };
 }

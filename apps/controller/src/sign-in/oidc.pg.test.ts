@@ -69,7 +69,7 @@ describe('sign-in with an identity provider', () => {
     expect(answer).toMatchObject({ status: 302, location: '/keys?phase=held' });
     expect(await browser.query('session.get')).toMatchObject({
       role: 'operator',
-      person: { personId, email: 'bob@example.com' },
+      person: { personId, email: 'bob@example.com', signInMethods: ['oidc'] },
     });
     const again = createTestBrowser(stage.on);
     expect((await signIn(stage, again, 'bob')).location).toBe('/keys?phase=held');

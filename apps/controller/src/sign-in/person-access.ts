@@ -34,7 +34,7 @@ export function createPersonAccess(deps: {
     }
     const session = await authority.authenticate(token);
     if (session === undefined) return undefined;
-    const { sessionId, personId, email, name, role, expiresAt } = session;
+    const { sessionId, personId, email, name, role, signInMethods, expiresAt } = session;
     const csrfToken = cookies.csrfTokenOf(sessionId);
     return {
       principal: `person:${personId}`,
@@ -42,7 +42,7 @@ export function createPersonAccess(deps: {
       role,
       namespaces: null,
       droneId: null,
-      session: { sessionId, personId, email, name, csrfToken, expiresAt },
+      session: { sessionId, personId, email, name, signInMethods, csrfToken, expiresAt },
     };
   }
 

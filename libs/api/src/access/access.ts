@@ -7,6 +7,8 @@ export interface PersonSession {
   readonly personId: string;
   readonly email: string;
   readonly name: string;
+  /** How the person signs in. */
+  readonly signInMethods: readonly ('password' | 'oidc')[];
   /** What the session's mutations carry, so that no other site can make them. */
   readonly csrfToken: string;
   readonly expiresAt: string;

@@ -30,6 +30,10 @@ export const peopleRouter = router({
     .input(personActInputSchema)
     .mutation(({ ctx, input }) => ctx.services.people.enable(input, actorOf(ctx))),
 
+  resetPassword: adminProcedure
+    .input(personActInputSchema)
+    .mutation(({ ctx, input }) => ctx.services.people.resetPassword(input, actorOf(ctx))),
+
   signOutEverywhere: adminProcedure
     .input(personActInputSchema)
     .mutation(({ ctx, input }) => ctx.services.people.signOutEverywhere(input, actorOf(ctx))),

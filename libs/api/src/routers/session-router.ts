@@ -12,7 +12,12 @@ export const sessionRouter = router({
       person:
         session === undefined
           ? null
-          : { personId: session.personId, email: session.email, name: session.name },
+          : {
+              personId: session.personId,
+              email: session.email,
+              name: session.name,
+              signInMethods: session.signInMethods,
+            },
       csrfToken: session?.csrfToken ?? null,
       expiresAt: session?.expiresAt ?? null,
       datacenter: ctx.services.datacenter,

@@ -22,7 +22,7 @@ export interface PersonView {
 /** A person and the one-time path with which they set their password; shown once. */
 export interface Invitation {
   readonly person: PersonView;
-  /** Of the console: `/sign-in?invitation=…`. */
+  /** Of the console: `/sign-in?invitation=…`, and `&reset=1` when it is for a new password. */
   readonly path: string;
   readonly expiresAt: string;
 }
@@ -53,6 +53,15 @@ export interface PeopleService {
     input: { personId: string; reason?: string | undefined },
     actor: Actor,
   ): Promise<{ changed: boolean }>;
+  /**
+   * Makes a link with which somebody who has joined chooses a new password; one before it ends. The
+   * old password works until it is used. Then their sessions and a lock-out end.
+   * @throws {LeaseError} `person.not_found`, `person.not_joined`, `person.disabled`.
+   */
+  resetPassword(
+    input: { personId: string; reason?: string | undefined },
+    actor: Actor,
+  ): Promise<Invitation>;
   /** @throws {LeaseError} `person.not_found`. */
   signOutEverywhere(
     input: { personId: string; reason?: string | undefined },

@@ -11,6 +11,8 @@ export interface SessionView {
     readonly personId: string;
     readonly email: string;
     readonly name: string;
+    /** How the person signs in: who has no password cannot change one. */
+    readonly signInMethods: readonly ('password' | 'oidc')[];
   } | null;
   /** To be sent as the header `x-leasehold-csrf` with every mutation of this session; null for a token. */
   readonly csrfToken: string | null;

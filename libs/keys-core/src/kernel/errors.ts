@@ -76,7 +76,19 @@ export const ERROR_CODES = {
     http: 409,
     retryable: false,
     text: 'Somebody with this e-mail address has signed in already.',
-    doc: 'Change their role instead of inviting them.',
+    doc: 'Change their role instead of inviting them, or reset their password.',
+  },
+  'person.not_joined': {
+    http: 409,
+    retryable: false,
+    text: 'This person has not accepted their invitation yet.',
+    doc: 'There is no password to reset. Invite them again, which makes a new link.',
+  },
+  'person.disabled': {
+    http: 409,
+    retryable: false,
+    text: 'This person is disabled.',
+    doc: 'Enable them first, on the Access page of the console.',
   },
   'person.last_admin': {
     http: 409,

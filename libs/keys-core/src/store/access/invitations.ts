@@ -2,9 +2,12 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { LeaseError } from '../../kernel/errors.ts';
 import type { LadderRole } from '../../kernel/roles.ts';
 import type { Sql } from '../rows.ts';
+import { readForRefusal } from './people-changes.ts';
 
 /** For how long the link of an invitation can be used. */
 export const INVITATION_DAYS = 7;
+/** For how long the link with which somebody chooses a new password can be used. */
+export const PASSWORD_RESET_HOURS = 24;
 const SECRET_BYTES = 32;
 
 /** The secret of a one-time link: 32 random bytes. */
@@ -57,33 +60,73 @@ export async function invitePerson(
   return { personId: row.personId, expiresAt: row.expiresAt.toISOString() };
 }
 
-/** Whether a link can be used now. Index: `person_invitation_hash_key`. */
+/**
+ * Gives somebody who has joined a link with this secret, with which they choose a new password; a
+ * link before it ends. What they sign in with now goes on working until the link is used.
+ * Locks the person's row. Index: the primary key. Zero rows: not there, disabled, or not joined.
+ * @throws {LeaseError} `person.not_found`, `person.disabled`, `person.not_joined`.
+ */
+export async function openPasswordReset(
+  sql: Sql,
+  input: { readonly personId: string; readonly secret: string },
+): Promise<{ email: string; expiresAt: string }> {
+  const rows = await sql.$queryRaw<{ email: string; expiresAt: Date }[]>`
+    update person p
+    set invitation_hash = ${hashInvitation(input.secret)},
+      invitation_expires_at =
+        clock_timestamp() + ${PASSWORD_RESET_HOURS}::int * interval '1 hour',
+      updated_at = clock_timestamp()
+    where p.id = ${input.personId}::uuid and p.joined_at is not null and p.disabled_at is null
+    returning p.email, p.invitation_expires_at as "expiresAt"`;
+  const [row] = rows;
+  if (row !== undefined) return { email: row.email, expiresAt: row.expiresAt.toISOString() };
+  const { isDisabled } = await readForRefusal(sql, input.personId);
+  throw new LeaseError(isDisabled ? 'person.disabled' : 'person.not_joined');
+}
+
+/** Whether a link, of either kind, can be used now. Index: `person_invitation_hash_key`. */
 export async function isInvitationOpen(sql: Sql, secret: string): Promise<boolean> {
   const rows = await sql.$queryRaw<{ id: string }[]>`
     select p.id::text
     from person p
-    where p.invitation_hash = ${hashInvitation(secret)} and p.joined_at is null
-      and p.disabled_at is null and clock_timestamp() < p.invitation_expires_at`;
+    where p.invitation_hash = ${hashInvitation(secret)} and p.disabled_at is null
+      and clock_timestamp() < p.invitation_expires_at`;
   return rows.length > 0;
 }
 
+/** Who has taken a link up; `isReset`: they had joined before, and choose a new password. */
+export interface Accepted {
+  readonly personId: string;
+  readonly email: string;
+  readonly role: LadderRole;
+  readonly isReset: boolean;
+}
+
 /**
- * Takes an invitation up: once, however many try. Locks the person's row. Index:
- * `person_invitation_hash_key`. Zero rows: unknown, used, replaced, or too late.
+ * Takes a link up: once, however many try. The name is for those who join; it leaves that of others
+ * alone. Locks the person's row. Index: `person_invitation_hash_key`. Zero rows: unknown, used,
+ * replaced, too late, or of somebody disabled.
  */
 export async function acceptInvitation(
   sql: Sql,
   input: { readonly secret: string; readonly name: string | null },
-): Promise<{ personId: string; email: string; role: LadderRole } | undefined> {
-  const rows = await sql.$queryRaw<{ personId: string; email: string; role: LadderRole }[]>`
+): Promise<Accepted | undefined> {
+  const rows = await sql.$queryRaw<Accepted[]>`
+    with known as materialized (
+      select k.id, k.joined_at is not null as is_reset
+      from person k
+      where k.invitation_hash = ${hashInvitation(input.secret)} and k.disabled_at is null
+        and clock_timestamp() < k.invitation_expires_at
+      for update
+    )
     update person p
-    set joined_at = clock_timestamp(),
-      name = coalesce(${input.name}, p.name),
+    set joined_at = coalesce(p.joined_at, clock_timestamp()),
+      name = case when known.is_reset then p.name else coalesce(${input.name}, p.name) end,
       invitation_hash = null,
       invitation_expires_at = null,
       updated_at = clock_timestamp()
-    where p.invitation_hash = ${hashInvitation(input.secret)} and p.joined_at is null
-      and p.disabled_at is null and clock_timestamp() < p.invitation_expires_at
-    returning p.id::text as "personId", p.email, p.role`;
+    from known
+    where p.id = known.id
+    returning p.id::text as "personId", p.email, p.role, known.is_reset as "isReset"`;
   return rows[0];
 }

@@ -57,8 +57,8 @@ export async function changeRole(
 }
 
 /**
- * Bars a person from signing in. `changed` is false when they were barred before. Locks as
- * {@link changeRole} does.
+ * Bars a person from signing in, and ends a link of theirs: it shall not open anything once they are
+ * enabled again. `changed` is false when they were barred before. Locks as {@link changeRole} does.
  * @throws {LeaseError} `person.not_found`, `person.last_admin`.
  */
 export async function disablePerson(
@@ -68,7 +68,10 @@ export async function disablePerson(
   const rows = await sql.$queryRaw<{ email: string }[]>`
     with ${ADMINS}
     update person p
-    set disabled_at = clock_timestamp(), updated_at = clock_timestamp()
+    set disabled_at = clock_timestamp(),
+      invitation_hash = null,
+      invitation_expires_at = null,
+      updated_at = clock_timestamp()
     where p.id = ${personId}::uuid and p.disabled_at is null and ${IS_NOT_THE_LAST}
     returning p.email`;
   const [changed] = rows;
@@ -112,8 +115,9 @@ export async function readForRefusal(
 }
 
 /**
- * Whether a person may begin a session; writes down that they did. Whoever has a way to sign in
- * needs no invitation any more. Locks the person's row; zero rows: disabled, or not there.
+ * Whether a person may begin a session; writes down that they did. Whoever joins with it needs no
+ * invitation any more. The link of a password reset stays: else whoever knows the old password could
+ * end it by signing in. Locks the person's row; zero rows: disabled, or not there.
  */
 export async function recordSignIn(
   sql: Sql,
@@ -123,8 +127,8 @@ export async function recordSignIn(
     update person p
     set last_sign_in_at = clock_timestamp(),
       joined_at = coalesce(p.joined_at, clock_timestamp()),
-      invitation_hash = null,
-      invitation_expires_at = null
+      invitation_hash = case when p.joined_at is not null then p.invitation_hash end,
+      invitation_expires_at = case when p.joined_at is not null then p.invitation_expires_at end
     where p.id = ${personId}::uuid and p.disabled_at is null
     returning p.email, p.role`;
   return rows[0];

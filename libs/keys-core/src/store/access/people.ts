@@ -4,6 +4,7 @@ import { decodeCursor, invalidCursor, pageOf } from '../page-cursor.ts';
 import { isPageInstant } from '../page-instant.ts';
 import type { Sql } from '../rows.ts';
 import { SESSION_IDLE_DAYS } from './person-sessions.ts';
+import { SIGN_IN_METHODS, type SignInMethod } from './sign-in-methods.ts';
 
 /** What the table says of a person, for those who administer. */
 export interface PersonRow {
@@ -12,7 +13,7 @@ export interface PersonRow {
   readonly name: string;
   readonly role: LadderRole;
   readonly status: 'invited' | 'active' | 'disabled';
-  readonly signInMethods: ('password' | 'oidc')[];
+  readonly signInMethods: SignInMethod[];
   readonly lockedUntil: string | null;
   readonly createdAt: string;
   readonly lastSignInAt: string | null;
@@ -60,14 +61,9 @@ async function readPeople(
       case when p.disabled_at is not null then 'disabled'
         when p.joined_at is null then 'invited'
         else 'active' end as status,
-      array(
-        select distinct case a.provider_id when 'credential' then 'password' else a.provider_id end
-        from person_account a
-        where a.person_id = p.id
-        order by 1
-      ) as "signInMethods",
+      ${SIGN_IN_METHODS} as "signInMethods",
       (
-        select f.locked_until
+        select max(f.locked_until)
         from sign_in_failure f
         where f.email_hash = encode(sha256(convert_to(p.email, 'UTF8')), 'hex') collate "C"
           and clock_timestamp() < f.locked_until

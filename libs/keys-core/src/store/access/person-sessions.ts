@@ -1,5 +1,6 @@
 import type { LadderRole } from '../../kernel/roles.ts';
 import type { Sql } from '../rows.ts';
+import { SIGN_IN_METHODS, type SignInMethod } from './sign-in-methods.ts';
 
 /** A session that is not used for so long ends. */
 export const SESSION_IDLE_DAYS = 7;
@@ -13,13 +14,15 @@ export interface SessionAccess {
   readonly email: string;
   readonly name: string;
   readonly role: LadderRole;
+  readonly signInMethods: SignInMethod[];
   /** When it ends unless it is used: the earlier of its two ends. */
   readonly expiresAt: string;
 }
 
 /**
  * The session with this token, if it is in force by the database's clock: neither idle for too long
- * nor too old, of a person who is not disabled. Index: `person_session_token_key`. Zero rows: none is.
+ * nor too old, of a person who is not disabled. Indexes: `person_session_token_key`,
+ * `person_account_person_id_idx`. Zero rows: none is.
  */
 export async function findPersonSession(
   sql: Sql,
@@ -27,6 +30,7 @@ export async function findPersonSession(
 ): Promise<SessionAccess | undefined> {
   const rows = await sql.$queryRaw<(Omit<SessionAccess, 'expiresAt'> & { expiresAt: Date })[]>`
     select s.id::text as "sessionId", p.id::text as "personId", p.email, p.name, p.role,
+      ${SIGN_IN_METHODS} as "signInMethods",
       least(s.expires_at, s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day') as "expiresAt"
     from person_session s
     join person p on p.id = s.person_id

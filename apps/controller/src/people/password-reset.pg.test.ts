@@ -1,0 +1,170 @@
+import { describe, expect, test } from 'vitest';
+import {
+  createTestBrowser,
+  joinedPerson,
+  PASSWORD,
+  signedInAdmin,
+  type BrowserAnswer,
+  type TestBrowser,
+} from '../testing/test-browser.ts';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+
+const NEW_PASSWORD = 'staple battery horse';
+
+interface Stage {
+  readonly on: TestController;
+  readonly admin: TestBrowser;
+  readonly bob: TestBrowser & { readonly personId: string };
+  /** Makes a link for Bob, and gives its secret. */
+  readonly reset: () => Promise<string>;
+  /** Uses a link in a browser that has never been here. */
+  readonly accept: (secret: string, name?: string) => Promise<BrowserAnswer>;
+  readonly statusOf: (password: string) => Promise<number>;
+}
+
+async function aStage(): Promise<Stage> {
+  const on = await startTestController();
+  const admin = await signedInAdmin(on);
+  const bob = await joinedPerson(on, admin, { email: 'bob@example.com', role: 'operator' });
+  return {
+    on,
+    admin,
+    bob,
+    async reset() {
+      const made = await admin.mutate('people.resetPassword', { personId: bob.personId });
+      const { path } = made as { path: string };
+      return new URL(path, on.url).searchParams.get('invitation') ?? '';
+    },
+    accept: (secret, name) =>
+      createTestBrowser(on).request('/api/auth/accept-invitation', {
+        body: {
+          invitation: secret,
+          password: NEW_PASSWORD,
+          ...(name === undefined ? {} : { name }),
+        },
+      }),
+    async statusOf(password) {
+      const answer = await createTestBrowser(on).signIn('bob@example.com', password);
+      return answer.status;
+    },
+  };
+}
+
+describe('the link of a password reset', () => {
+  test('is for a day, and says to the console what it is for', async () => {
+    const { admin, bob } = await aStage();
+
+    const made = (await admin.mutate('people.resetPassword', { personId: bob.personId })) as {
+      expiresAt: string;
+    };
+
+    expect(made).toMatchObject({
+      path: expect.stringMatching(/^\/sign-in\?invitation=[\w-]{43}&reset=1$/u) as string,
+      person: { personId: bob.personId, email: 'bob@example.com', status: 'active' },
+    });
+    const leftMs = Date.parse(made.expiresAt) - Date.now();
+    expect(leftMs).toBeGreaterThan(23.9 * 3_600_000);
+    expect(leftMs).toBeLessThanOrEqual(24 * 3_600_000 + 1_000);
+  });
+
+  test('sets a new password once, and changes nothing until then', async () => {
+    const { bob, admin, reset, accept, statusOf } = await aStage();
+    const secret = await reset();
+    expect(await statusOf(PASSWORD)).toBe(200);
+    expect(await bob.query('session.get')).toMatchObject({ role: 'operator' });
+
+    const answers = await Promise.all([accept(secret, 'Mallory'), accept(secret), accept(secret)]);
+
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400]);
+    expect([await statusOf(PASSWORD), await statusOf(NEW_PASSWORD)]).toEqual([401, 200]);
+    expect(await admin.query('people.list')).toMatchObject({
+      items: [{ name: 'bob@example.com', role: 'operator', signInMethods: ['password'] }, {}],
+    });
+  });
+
+  test('ends the sessions of its person and their lock-out when it is used', async () => {
+    const { on, bob, reset, accept } = await aStage();
+    await on.controller.store.prisma.$queryRaw`
+      insert into sign_in_failure (email_hash, failure_count, failed_at, locked_until)
+      values (
+        encode(sha256('bob@example.com'), 'hex'), 10, clock_timestamp(),
+        clock_timestamp() + interval '15 minutes'
+      )
+      returning email_hash`;
+    const secret = await reset();
+    const locked = await createTestBrowser(on).signIn('bob@example.com', PASSWORD);
+    expect(locked.status).toBe(429);
+
+    expect((await accept(secret)).status).toBe(200);
+
+    expect(await bob.query('session.get')).toBe('auth.required');
+    const later = await createTestBrowser(on).signIn('bob@example.com', NEW_PASSWORD);
+    expect(later.status).toBe(200);
+  });
+
+  test('is not ended by whoever knows the old password', async () => {
+    const { reset, accept, statusOf } = await aStage();
+    const secret = await reset();
+
+    expect(await statusOf(PASSWORD)).toBe(200);
+
+    expect((await accept(secret)).status).toBe(200);
+  });
+
+  test('ends with a newer one, after its time, and for good when its person is disabled', async () => {
+    const { on, admin, bob, reset, accept } = await aStage();
+    const { personId } = bob;
+    const replaced = await reset();
+    const expired = await reset();
+    expect((await accept(replaced)).body['code']).toBe('INVALID_INVITATION');
+
+    await on.controller.store.prisma.$queryRaw`
+      update person set invitation_expires_at = clock_timestamp() where id = ${personId}::uuid
+      returning id::text`;
+    expect((await accept(expired)).body['code']).toBe('INVALID_INVITATION');
+
+    const taken = await reset();
+    await admin.mutate('people.disable', { personId });
+    expect((await accept(taken)).body['code']).toBe('INVALID_INVITATION');
+    await admin.mutate('people.enable', { personId });
+    expect((await accept(taken)).body['code']).toBe('INVALID_INVITATION');
+  });
+
+  test('is refused for who is disabled, has not joined, or is not there', async () => {
+    const { admin, bob } = await aStage();
+    const reset = (personId: string): Promise<unknown> =>
+      admin.mutate('people.resetPassword', { personId });
+    const invited = (await admin.mutate('people.invite', {
+      email: 'eve@example.com',
+      role: 'viewer',
+    })) as { person: { personId: string } };
+    await admin.mutate('people.disable', { personId: bob.personId });
+
+    expect(await reset(bob.personId)).toBe('person.disabled');
+    expect(await reset(invited.person.personId)).toBe('person.not_joined');
+    expect(await reset('00000000-0000-4000-8000-000000000000')).toBe('person.not_found');
+  });
+
+  test('is in the audit as it is made and as it is used, and its secret nowhere', async () => {
+    const { on, admin, bob, reset, accept } = await aStage();
+    const secret = await reset();
+    await accept(secret);
+
+    const { items } = (await admin.query('audit.list', {
+      resource: `person:${bob.personId}`,
+    })) as { items: { action: string; actor: string; detail: unknown }[] };
+    expect(items.slice(0, 3)).toMatchObject([
+      { action: 'people.signIn', actor: 'bob@example.com' },
+      {
+        action: 'people.acceptPasswordReset',
+        actor: 'bob@example.com',
+        detail: { endedCount: 1, wasLocked: false },
+      },
+      { action: 'people.resetPassword', actor: 'ada@example.com' },
+    ]);
+    expect(JSON.stringify(items)).not.toContain(secret);
+    const kept = await on.controller.store.prisma.$queryRaw<unknown[]>`
+      select p.email from person p where p::text like ${`%${secret}%`}`;
+    expect(kept).toEqual([]);
+  });
+});
