@@ -18,7 +18,10 @@ export function useHeldRows<Row>(
     readonly rowId: (row: Row) => string;
   },
 ): HeldRows<Row> & { readonly showAll: () => void } {
-  const shown = useRef<{ identity: string | null; rows: readonly Row[] }>({ identity: null, rows: [] });
+  const shown = useRef<{ identity: string | null; rows: readonly Row[] }>({
+    identity: null,
+    rows: [],
+  });
   const [, setShownCount] = useState(0);
   const identity = options.isStandIn ? null : options.identity;
   const isHeld = options.isHeld && identity !== null && shown.current.identity === identity;

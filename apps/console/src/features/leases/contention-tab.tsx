@@ -57,7 +57,12 @@ function Lines({
   const read = useLiveQuery('leases', 'contention', input, { everyMs: EVERY_MS });
   const [isTouched, setTouched] = useState(false);
   const newest = linesOf(read.data?.items ?? []);
-  const held = useHeldRows<Line>(newest, { identity, isHeld: isTouched, rowId: ({ id }) => id });
+  const held = useHeldRows<Line>(newest, {
+    identity,
+    isStandIn: read.isPlaceholderData,
+    isHeld: isTouched,
+    rowId: ({ id }) => id,
+  });
   const table = {
     lines: held.rows,
     asOf: read.data?.asOf,
