@@ -17,11 +17,12 @@ const FAILURES_MAX = 10;
 /** As if all but the last of the failures had come already. */
 async function lockWithOneFailure(on: TestController, email: string): Promise<BrowserAnswer> {
   await on.controller.store.prisma.$queryRaw`
-    insert into sign_in_failure (email_hash, failure_count, failed_at)
+    insert into sign_in_failure (email_hash, source, failure_count, failed_at)
     values (
-      encode(sha256(convert_to(${email}, 'UTF8')), 'hex'), ${FAILURES_MAX - 1}, clock_timestamp()
+      encode(sha256(convert_to(${email}, 'UTF8')), 'hex'), '127.0.0.1', ${FAILURES_MAX - 1},
+      clock_timestamp()
     )
-    on conflict (email_hash) do update
+    on conflict (email_hash, source) do update
     set failure_count = excluded.failure_count, locked_until = null, failed_at = excluded.failed_at
     returning email_hash`;
   return createTestBrowser(on).signIn(email, 'a wrong password');
@@ -103,8 +104,8 @@ describe('an address that fails ten times in a row', () => {
     const on = await startTestController();
     await makeAdmin(on.controller.store, { email: 'ada@example.com', password: PASSWORD });
     await on.controller.store.prisma.$queryRaw`
-      insert into sign_in_failure (email_hash, failure_count, failed_at)
-      values (encode(sha256('ada@example.com'), 'hex'), 9, clock_timestamp())
+      insert into sign_in_failure (email_hash, source, failure_count, failed_at)
+      values (encode(sha256('ada@example.com'), 'hex'), '127.0.0.1', 9, clock_timestamp())
       returning email_hash`;
 
     expect((await signIn(on, 'ada@example.com')).status).toBe(200);
@@ -113,6 +114,91 @@ describe('an address that fails ten times in a row', () => {
     expect((await browser.signIn('ada@example.com', 'wrong')).status).toBe(401);
     expect((await browser.signIn('ada@example.com', PASSWORD)).status).toBe(200);
   });
+});
+
+describe('strangers who know an address', () => {
+  const from = (address: string): Record<string, string> => ({ 'x-forwarded-for': address });
+  const signInFrom = (on: TestController, address: string, password: string) =>
+    createTestBrowser(on).request('/api/auth/sign-in/email', {
+      body: { email: 'ada@example.com', password },
+      headers: from(address),
+    });
+
+  test('lock it for themselves, and keep nobody out who comes from elsewhere', async () => {
+    const on = await startTestController();
+    const ada = await signedInAdmin(on);
+    await on.controller.store.prisma.$queryRaw`
+      insert into sign_in_failure (email_hash, source, failure_count, failed_at)
+      values (encode(sha256('ada@example.com'), 'hex'), '192.0.2.1', 9, clock_timestamp())
+      returning email_hash`;
+
+    const wrong = await signInFrom(on, '192.0.2.1', 'wrong');
+    const locked = await signInFrom(on, '192.0.2.1', PASSWORD);
+    const elsewhere = await signInFrom(on, '192.0.2.2', PASSWORD);
+    const changed = await ada.request('/api/auth/change-password', {
+      body: { currentPassword: PASSWORD, newPassword: 'another long password' },
+      headers: from('192.0.2.1'),
+    });
+
+    expect([wrong, locked, elsewhere, changed].map(({ status }) => status)).toEqual([
+      401, 429, 200, 200,
+    ]);
+  });
+
+  test('lock it everywhere once they try from many places, but for who is signed in', async () => {
+    const on = await startTestController();
+    const ada = await signedInAdmin(on);
+    await on.controller.store.prisma.$queryRaw`
+      insert into sign_in_failure (email_hash, failure_count, failed_at)
+      values (encode(sha256('ada@example.com'), 'hex'), 99, clock_timestamp())
+      on conflict (email_hash, source) do update set failure_count = 99
+      returning email_hash`;
+
+    const last = await signInFrom(on, '192.0.2.1', 'wrong');
+    const elsewhere = await signInFrom(on, '192.0.2.2', PASSWORD);
+    const changed = await ada.request('/api/auth/change-password', {
+      body: { currentPassword: PASSWORD, newPassword: 'another long password' },
+    });
+    await ada.mutate('people.enable', { personId: ada.personId });
+    const enabled = await signInFrom(on, '192.0.2.2', 'another long password');
+
+    expect([last, elsewhere, changed, enabled].map(({ status }) => status)).toEqual([
+      401, 429, 200, 200,
+    ]);
+  });
+
+  test('guess no more for somebody who signs in meanwhile', async () => {
+    const on = await startTestController();
+    await makeAdmin(on.controller.store, { email: 'ada@example.com', password: PASSWORD });
+    for (const address of ['192.0.2.1', '192.0.2.2']) await signInFrom(on, address, 'wrong');
+
+    await signInFrom(on, '192.0.2.3', PASSWORD);
+
+    const counts = await on.controller.store.prisma.$queryRaw`
+      select f.source, f.failure_count as "count" from sign_in_failure f order by f.source`;
+    expect(counts).toEqual([
+      { source: '', count: 2 },
+      { source: '192.0.2.1', count: 1 },
+      { source: '192.0.2.2', count: 1 },
+    ]);
+  });
+});
+
+test('a signed-in person has ten tries to name their password', async () => {
+  const on = await startTestController();
+  const ada = await signedInAdmin(on);
+  const change = (currentPassword: string): Promise<BrowserAnswer> =>
+    ada.request('/api/auth/change-password', {
+      body: { currentPassword, newPassword: 'another long password' },
+    });
+  await on.controller.store.prisma.$queryRaw`
+    insert into sign_in_failure (email_hash, source, failure_count, failed_at)
+    values (encode(sha256('ada@example.com'), 'hex'), 'change-password', 9, clock_timestamp())
+    returning email_hash`;
+
+  expect((await change('wrong')).status).toBe(400);
+  expect((await change(PASSWORD)).body['code']).toBe('ACCOUNT_LOCKED');
+  expect((await signIn(on, 'ada@example.com')).status).toBe(200);
 });
 
 test('one address may try so many passwords a second, whoever it says it is', async () => {

@@ -52,7 +52,7 @@ export function mountPasswords(scope: FastifyInstance, parts: SignInParts): void
     if (access?.session === undefined) throw new LeaseError('auth.required');
     const { personId, sessionId, email } = access.session;
     const { currentPassword, newPassword } = checkedBody(changeSchema, request.body);
-    await withLockOut(parts, { email, request }, async () => {
+    await withLockOut(parts, { email, request, isChange: true }, async () => {
       const { prisma, hints } = parts.store;
       const knownHash = await readPasswordHash(prisma, personId);
       const isRight = knownHash !== undefined && (await verifyPassword(knownHash, currentPassword));

@@ -1,4 +1,4 @@
-import { countSignInTry, forgetSignInFailures } from '@leasehold/keys-core/store';
+import { countSignInTry, takeBackSignInTry, type TriedAt } from '@leasehold/keys-core/store';
 import type { FastifyRequest } from 'fastify';
 import { callAuth, type AuthAnswer } from './auth-calls.ts';
 import { auditLockOut } from './lock-out-audit.ts';
@@ -15,19 +15,29 @@ export function wrongPassword(): Refusal {
 }
 
 /**
- * Runs `tryIt`, which looks at a password, unless the address is locked; a failure counts towards
- * its lock-out, and a success ends the count.
+ * Runs `tryIt`, which looks at a password, unless the address is locked, for this source or
+ * everywhere; a failure counts towards its lock-outs, and a success takes its count back. Whoever
+ * changes their password has a count of their own.
  * @throws {Refusal} 429 `ACCOUNT_LOCKED`, or what `tryIt` throws.
  */
 export async function withLockOut<Answer>(
   parts: SignInParts,
-  at: { readonly email: string; readonly request: FastifyRequest },
+  at: {
+    readonly email: string;
+    readonly request: FastifyRequest;
+    readonly isChange?: boolean;
+  },
   tryIt: () => Promise<Answer>,
 ): Promise<Answer> {
   const { prisma } = parts.store;
   const { email, request } = at;
+  const source = parts.sourceOf(request.raw);
+  const triedAt: TriedAt = {
+    email,
+    from: at.isChange === true ? 'change-password' : { address: source },
+  };
   return parts.atGate(async () => {
-    const counted = await countSignInTry(prisma, email);
+    const counted = await countSignInTry(prisma, triedAt);
     if (counted.outcome === 'locked') {
       const { lockedUntil } = counted;
       throw new Refusal(429, 'ACCOUNT_LOCKED', 'Too many failed sign-ins. Try again later.', {
@@ -36,11 +46,11 @@ export async function withLockOut<Answer>(
     }
     try {
       const answer = await tryIt();
-      await forgetSignInFailures(prisma, email);
+      await takeBackSignInTry(prisma, triedAt);
       return answer;
     } catch (error) {
       if (error instanceof Refusal && counted.isLast) {
-        await auditLockOut(prisma, { email, source: parts.sourceOf(request.raw) });
+        await auditLockOut(prisma, { email, source });
       }
       throw error;
     }

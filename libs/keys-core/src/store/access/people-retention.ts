@@ -33,14 +33,16 @@ async function removeEndedSessions(sql: Sql): Promise<number> {
 async function removeOldFailures(sql: Sql): Promise<number> {
   const rows = await sql.$queryRaw<{ removed: number }[]>`
     with old as (
-      select f.email_hash from sign_in_failure f
+      select f.email_hash, f.source from sign_in_failure f
       where f.failed_at < clock_timestamp() - ${FAILURES_KEPT_MINUTES}::int * interval '1 minute'
       order by f.failed_at
       limit ${ROWS_PER_STATEMENT_MAX}
       for update skip locked
     ),
     gone as (
-      delete from sign_in_failure f using old where f.email_hash = old.email_hash
+      delete from sign_in_failure f
+      using old
+      where f.email_hash = old.email_hash and f.source = old.source
       returning f.email_hash
     )
     select count(*)::int as removed from gone`;

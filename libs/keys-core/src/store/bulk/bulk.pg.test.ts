@@ -3,6 +3,7 @@ import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { GrantRef } from '../../kernel/outcomes.ts';
 import { explaining } from '../../testing/explaining.ts';
+import { Prisma } from '../generated/client.ts';
 import { granted, openKernel, type Kernel } from '../../testing/kernel-fixture.ts';
 import { abortBulk, readBulk, startBulk, type BulkOrder } from './bulk-requests.ts';
 import {
@@ -123,17 +124,17 @@ describe('bulk actions in the database', () => {
   });
 
   test.each([
-    ['disabled', `update person set disabled_at = clock_timestamp()`],
-    ['role', `update person set role = 'client'`],
-    ['unknown', `delete from person`],
-  ])('one whose starter is %s goes on nowhere, and the audit says so', async (cause, change) => {
+    ['disabled', Prisma.sql`update person set disabled_at = clock_timestamp()`],
+    ['role', Prisma.sql`update person set role = 'client'`],
+    ['unknown', Prisma.sql`delete from person`],
+  ])('one that %s ends goes on nowhere, and the audit says so', async (cause, change) => {
     const kernel = await openKernel();
     const { prisma } = kernel.store;
     const kept = await start(kernel);
     const claimed = await start(kernel);
     await lapse(kernel, claimed.order.bulkId);
 
-    await prisma.$executeRawUnsafe(change);
+    await prisma.$executeRaw(change);
 
     expect(await prolongBulk(prisma, kept.order.bulkId, kept.runner)).toBe(false);
     expect(await claimBulk(prisma, randomUUID(), [])).toBeUndefined();
@@ -153,7 +154,7 @@ describe('bulk actions in the database', () => {
     const kernel = await openKernel();
     const { prisma } = kernel.store;
     const first = await start(kernel);
-    await prisma.$executeRawUnsafe(`update person set disabled_at = clock_timestamp()`);
+    await prisma.$executeRaw`update person set disabled_at = clock_timestamp()`;
     const second = await start(kernel);
     for (const { order } of [first, second]) await lapse(kernel, order.bulkId);
 
