@@ -14,7 +14,11 @@ test('an address that opens too many WebSockets is refused before the upgrade', 
   const log = createLogger({ name: 'controller', level: 'silent' });
   installErrorReplies(server, log);
   const rateLimit = createRateLimit({ nowMs: () => 0 }, 100, 1);
-  await mountTrpc(server, { log, rateLimit } as TrpcRoutesDeps);
+  await mountTrpc(server, {
+    log,
+    rateLimit,
+    sourceOf: () => '127.0.0.1',
+  } as unknown as TrpcRoutesDeps);
   const url = await server.listen({ host: '127.0.0.1', port: 0 });
   const open = (): WebSocket =>
     new WebSocket(`${url.replace('http', 'ws')}/trpc?connectionParams=1`);
