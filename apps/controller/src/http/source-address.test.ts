@@ -31,6 +31,19 @@ test('of several the last that no trusted proxy wrote counts: what came before m
   expect(sourceOf(trusted, '127.0.0.1', '1.1.1.1, 198.51.100.1, 10.1.2.3')).toBe('198.51.100.1');
 });
 
+test.each([
+  ['unknown', '127.0.0.1'],
+  ['198.51.100.1, _hidden, 10.1.2.3', '10.1.2.3'],
+  ['198.51.100.1, , 10.1.2.3', '10.1.2.3'],
+  ['198.51.100.1:1234', '127.0.0.1'],
+  ['"[2001:db8::1]:80"', '127.0.0.1'],
+  ['fe80::1%made-up', '127.0.0.1'],
+  ['', '127.0.0.1'],
+  ['evil text, 198.51.100.1', '198.51.100.1'],
+])('what is no address is nobody’s: %s', (said, source) => {
+  expect(sourceOf(['127.0.0.1/32', '10.0.0.0/8'], '127.0.0.1', said)).toBe(source);
+});
+
 test('networks and addresses may be trusted, and nothing else', () => {
   const texts = ['10.0.0.0/8', '::1', 'loopback', '10.0.0.0/33', 'example.com', '', '10.0.0'];
 

@@ -20,15 +20,31 @@ export function isTrustedProxy(text: string): boolean {
 /**
  * Tells where requests come from. What `x-forwarded-for` says counts as long as a trusted proxy says
  * it: it is read from its end, and the first address that is not a trusted proxy is the caller's.
- * Whoever connects directly can write what they like into it.
+ * Whoever connects directly can write what they like into it. What is no address counts for nothing,
+ * and so does what stands before it: then the caller is the proxy that wrote it.
  */
 export function createSourceAddress(trustedProxies: readonly string[]): SourceAddress {
-  const isTrusted = proxyAddr.compile([...trustedProxies]);
+  const trusts = proxyAddr.compile([...trustedProxies]);
   return (request) => {
     const peer = request.socket.remoteAddress;
     if (peer === undefined) return null;
-    return withoutMapping(proxyAddr(request, (address) => isTrusted(withoutMapping(address), 0)));
+    let source = withoutMapping(peer);
+    for (const hop of hopsOf(request).reverse()) {
+      if (!trusts(source, 0) || !isAddress(hop)) break;
+      source = withoutMapping(hop);
+    }
+    return source;
   };
+}
+
+function hopsOf(request: IncomingMessage): string[] {
+  const said = [request.headers['x-forwarded-for'] ?? []].flat();
+  return said.flatMap((text) => text.split(',')).map((hop) => hop.trim());
+}
+
+/** A zone is of another machine's own, and may be any text. */
+function isAddress(text: string): boolean {
+  return isIP(text) !== 0 && !text.includes('%');
 }
 
 /** An IPv4 address is one, also where a socket for both kinds shows it as IPv6. */
