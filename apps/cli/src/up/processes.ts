@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { join } from 'node:path';
 import type { CliConfig } from '../config.ts';
 import type { ChildSpec } from './supervised-child.ts';
@@ -39,12 +40,26 @@ export function controllerSpec(
       LEASEHOLD_PORT: String(config.port),
       LEASEHOLD_CONSOLE_ORIGIN: consoleOriginOf(config),
       LEASEHOLD_PRESET: config.preset,
+      LEASEHOLD_TRUSTED_PROXIES: trustedProxiesOf(config, of.environment),
       LEASEHOLD_URL: undefined,
       LEASEHOLD_TOKEN: undefined,
     }),
     logPath: logPath(config.home, 'controller'),
     stopTimeoutMs: CONTROLLER_STOP_TIMEOUT_MS,
   };
+}
+
+/**
+ * Whom the controller believes where requests come from: what is said, or else the console. That
+ * reaches the controller at the address where it listens, and then comes from this address itself.
+ */
+function trustedProxiesOf({ host }: CliConfig, own: Environment): string | undefined {
+  const { LEASEHOLD_TRUSTED_PROXIES: said } = own;
+  const family = isIP(host);
+  if ((said !== undefined && said !== '') || HERE.has(host) || family === 0 || host.includes('%')) {
+    return said;
+  }
+  return ['127.0.0.1/32', '::1/128', `${host}/${family === 4 ? '32' : '128'}`].join(',');
 }
 
 /** How the console is started. It sees the controller alone, and has no token. */
