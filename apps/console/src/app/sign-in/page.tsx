@@ -26,6 +26,7 @@ export default async function Page({ searchParams }: { searchParams: Promise<Par
       options={options}
       next={next}
       invitation={invitation}
+      isReset={one(params['reset']) === '1'}
       providerError={providerError}
     />
   );

@@ -55,9 +55,11 @@ export function AccountMenu() {
               </Text>
             </div>
             <menu.Divider />
-            <menu.Item leftSection={<IconPassword size={15} />} onClick={changing.open}>
-              Change password
-            </menu.Item>
+            {person?.signInMethods.includes('password') === true ? (
+              <menu.Item leftSection={<IconPassword size={15} />} onClick={changing.open}>
+                Change password
+              </menu.Item>
+            ) : null}
             <menu.Item leftSection={<IconLogout2 size={15} />} onClick={ending.open}>
               Sign out everywhere
             </menu.Item>

@@ -1,21 +1,13 @@
 'use client';
 
 import { LADDER_ROLES, type LadderRole } from '@leasehold/keys-core';
-import { Button, Group, Modal, Select, Stack, Text, TextInput } from '@mantine/core';
-import { useEffect, useState } from 'react';
+import { Button, Group, Select, Stack, Text, TextInput } from '@mantine/core';
+import { useState } from 'react';
 import { ActFailure } from '~/components/dialogs/act-failure.tsx';
-import { Notice } from '~/components/states/notice.tsx';
 import { ROLE_LABELS, ROLE_TEXTS } from '~/features/account/role-texts.ts';
-import type { Outputs } from '~/lib/api.ts';
-import { absolute } from '~/lib/format.ts';
-import { pause } from '~/lib/live/live-state.ts';
-import { signedOut } from '~/lib/signed-out.ts';
 import { useApiMutation } from '~/lib/use-api-mutation.ts';
-import { useSignal } from '~/lib/use-signal.ts';
+import { LinkDialog, type Link } from './link-dialog.tsx';
 import type { Person } from './person-state.ts';
-import { ShownOnce } from './shown-once.tsx';
-
-type Invitation = Outputs['people']['invite'];
 
 /** Invites somebody, new or once more, and shows their one-time link. */
 export function InviteDialog({
@@ -26,36 +18,24 @@ export function InviteDialog({
   readonly invited: Person | 'somebody' | null;
   readonly onClose: () => void;
 }) {
-  const isOpen = invited !== null;
-  const [made, setMade] = useState<Invitation>();
-  const isSignedOut = useSignal(signedOut);
-  useEffect(() => {
-    if (!isOpen) return undefined;
-    setMade(undefined);
-    return pause.hold();
-  }, [isOpen]);
-  const isLinkShown = made !== undefined;
   return (
-    <Modal
-      opened={isOpen}
+    <LinkDialog
+      isOpen={invited !== null}
       onClose={onClose}
-      size="lg"
-      title={isLinkShown ? `Invitation of ${made.person.email}` : 'Invite somebody'}
-      // A link that is shown once is not closed by a slip.
-      closeOnClickOutside={!isLinkShown}
-      closeOnEscape={!isLinkShown && !isSignedOut}
-      withCloseButton={!isLinkShown}
+      title={{
+        before: 'Invite somebody',
+        made: (link) => `Invitation of ${link.person.email}`,
+      }}
+      note="Where an identity provider is set up, they can also just sign in with it, with this e-mail address."
     >
-      {isLinkShown ? (
-        <MadeInvitation invitation={made} onClose={onClose} />
-      ) : (
+      {(onMade) => (
         <InviteForm
           known={invited === 'somebody' ? null : invited}
-          onMade={setMade}
+          onMade={onMade}
           onClose={onClose}
         />
       )}
-    </Modal>
+    </LinkDialog>
   );
 }
 
@@ -65,7 +45,7 @@ function InviteForm({
   onClose,
 }: {
   readonly known: Person | null;
-  readonly onMade: (invitation: Invitation) => void;
+  readonly onMade: (link: Link) => void;
   readonly onClose: () => void;
 }) {
   const [email, setEmail] = useState(known?.email ?? '');
@@ -128,31 +108,5 @@ function InviteForm({
         </Group>
       </Stack>
     </form>
-  );
-}
-
-function MadeInvitation({
-  invitation: { path, expiresAt, person },
-  onClose,
-}: {
-  readonly invitation: Invitation;
-  readonly onClose: () => void;
-}) {
-  return (
-    <Stack gap="sm">
-      <Notice tone="warn">
-        This is the only time that the link is shown, and it works once. Leasehold sends no mail:
-        give it to {person.name === '' ? person.email : person.name} yourself.
-      </Notice>
-      <ShownOnce label="Link" value={`${window.location.origin}${path}`}>
-        <Text size="xs" c="dimmed">
-          Good until {absolute(expiresAt)}. Where an identity provider is set up, they can also just
-          sign in with it, with this e-mail address.
-        </Text>
-      </ShownOnce>
-      <Group justify="flex-end">
-        <Button onClick={onClose}>I have passed it on</Button>
-      </Group>
-    </Stack>
   );
 }

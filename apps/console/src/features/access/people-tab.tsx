@@ -21,11 +21,16 @@ const InviteDialog = lazyDialog('invited', () =>
   import('./invite-dialog.tsx').then((module) => module.InviteDialog),
 );
 
+const ResetPasswordDialog = lazyDialog('person', () =>
+  import('./reset-password-dialog.tsx').then((module) => module.ResetPasswordDialog),
+);
+
 const PAGE_ROWS = 100;
 
 /** Who may sign in to the console. */
 export function PeopleTab({ state }: { readonly state: TableState }) {
   const [request, setRequest] = useState<PersonActRequest | null>(null);
+  const [forgetful, setForgetful] = useState<Person | null>(null);
   const [invited, setInvited] = useState<Person | 'somebody' | null>(null);
   const input = { limit: PAGE_ROWS, ...(state.after === null ? {} : { cursor: state.after }) };
   const read = useLiveQuery('people', 'list', input);
@@ -38,6 +43,7 @@ export function PeopleTab({ state }: { readonly state: TableState }) {
         isWhole,
         begin: (act, person) => {
           if (act === 'invite') setInvited(person);
+          else if (act === 'resetPassword') setForgetful(person);
           else setRequest({ act, person });
         },
       }),
@@ -69,6 +75,12 @@ export function PeopleTab({ state }: { readonly state: TableState }) {
         invited={invited}
         onClose={() => {
           setInvited(null);
+        }}
+      />
+      <ResetPasswordDialog
+        person={forgetful}
+        onClose={() => {
+          setForgetful(null);
         }}
       />
       <PersonActDialog

@@ -12,7 +12,7 @@ import { useApiMutation } from '~/lib/use-api-mutation.ts';
 import { roleChangeText, type Person, type PersonAct } from './person-state.ts';
 
 export interface PersonActRequest {
-  readonly act: Exclude<PersonAct, 'invite'>;
+  readonly act: Exclude<PersonAct, 'invite' | 'resetPassword'>;
   /** As they were when the dialog was opened. */
   readonly person: Person;
 }

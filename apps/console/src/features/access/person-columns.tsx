@@ -31,6 +31,7 @@ export interface PeopleShown {
 export const ACT_LABELS: Record<PersonAct, string> = {
   setRole: 'Change role',
   invite: 'Invite again',
+  resetPassword: 'Reset password',
   unlock: 'Unlock',
   enable: 'Enable',
   disable: 'Disable',

@@ -4,6 +4,7 @@ import {
   isLastAdmin,
   personActProblem,
   personState,
+  resetText,
   roleChangeText,
 } from './person-state.ts';
 
@@ -60,6 +61,10 @@ describe('acts on people', () => {
     expect(actsFor('invited')[0]).toBe('invite');
     expect(actsFor('locked')[0]).toBe('unlock');
     expect(actsFor('active')).not.toContain('unlock');
+    expect(actsFor('locked')).toContain('resetPassword');
+    expect(actsFor('active')).toContain('resetPassword');
+    expect(actsFor('invited')).not.toContain('resetPassword');
+    expect(actsFor('disabled')).not.toContain('resetPassword');
   });
 
   test('nobody takes the last administrator away, nor themselves', () => {
@@ -75,6 +80,11 @@ describe('acts on people', () => {
     expect(personActProblem('signOutEverywhere', { ...person, sessionCount: 0 }, among)).toContain(
       'Not signed in',
     );
+  });
+
+  test('says of a reset what becomes of the old password, if there is one', () => {
+    expect(resetText({ signInMethods: ['password'] })).toContain('old one works until then');
+    expect(resetText({ signInMethods: ['oidc'] })).toContain('have no password');
   });
 
   test('tells an administrator what they give up', () => {

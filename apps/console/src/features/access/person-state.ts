@@ -8,7 +8,7 @@ export type PersonState = Person['status'] | 'locked';
 
 /** What an administrator can do with somebody. */
 export type PersonAct =
-  'setRole' | 'invite' | 'unlock' | 'enable' | 'disable' | 'signOutEverywhere';
+  'setRole' | 'invite' | 'resetPassword' | 'unlock' | 'enable' | 'disable' | 'signOutEverywhere';
 
 /** By the database's time. Pure. */
 export function personState(
@@ -33,7 +33,7 @@ const LAST_ADMIN = 'This is the last administrator who can sign in: make another
 /** Which acts make sense for somebody in a state. Pure. */
 export function actsFor(state: PersonState): PersonAct[] {
   if (state === 'disabled') return ['enable', 'setRole'];
-  const end: PersonAct[] = ['signOutEverywhere', 'disable'];
+  const end: PersonAct[] = ['resetPassword', 'signOutEverywhere', 'disable'];
   if (state === 'invited') return ['invite', 'setRole', 'disable'];
   return state === 'locked' ? ['unlock', 'setRole', ...end] : ['setRole', ...end];
 }
@@ -73,4 +73,11 @@ export function roleChangeText(from: LadderRole, to: LadderRole, isMe: boolean):
   const who = isMe ? 'You' : 'They';
   const lost = isMe && from === 'admin' ? ' You will not see this page any more.' : '';
   return `${who} keep what is open; what the new role may not do is refused from now on.${lost}`;
+}
+
+/** What the link of a password reset does. Pure. */
+export function resetText({ signInMethods }: Pick<Person, 'signInMethods'>): string {
+  return signInMethods.includes('password')
+    ? 'A link is made with which they choose a new password. The old one works until then; with the new one their sessions and a lock-out end. A link before it stops working.'
+    : 'They sign in with the identity provider and have no password. A link is made with which they choose one, and can sign in with either; their sessions end then.';
 }

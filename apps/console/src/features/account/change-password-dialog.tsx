@@ -66,8 +66,7 @@ function ChangePasswordForm({ onClose }: { readonly onClose: () => void }) {
     >
       <Stack gap="sm">
         <Text size="sm" c="dimmed">
-          Your other sessions end, in every browser; this one goes on. If you sign in with an
-          identity provider only, you have no password here.
+          Your other sessions end, in every browser; this one goes on.
         </Text>
         {problem === undefined ? null : <ProblemNotice problem={problem} />}
         {/* For the browser, which keeps passwords by name. */}

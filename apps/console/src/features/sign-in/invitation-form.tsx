@@ -8,12 +8,18 @@ import { ProblemNotice } from './problem-notice.tsx';
 import { announceSignIn } from './session-channel.ts';
 import { passwordProblem, problemOf, type SignInProblem } from './sign-in-texts.ts';
 
-/** Accepts an invitation: a name and a password, and the person is signed in. */
+/**
+ * Uses a one-time link: an invitation asks for a name and a password, a reset for a password; then
+ * the person is signed in.
+ */
 export function InvitationForm({
   invitation,
+  isReset,
   onSignedIn,
 }: {
   readonly invitation: string;
+  /** They have joined before, and choose a new password. */
+  readonly isReset: boolean;
   readonly onSignedIn: () => void | Promise<void>;
 }) {
   const [name, setName] = useState('');
@@ -47,18 +53,24 @@ export function InvitationForm({
     >
       <Stack gap="sm">
         {problem === undefined ? null : <ProblemNotice problem={problem} />}
-        <TextInput
-          size="sm"
-          label="Your name"
-          description="As others see it beside what you do. Leave it empty to keep the one in the invitation."
-          autoComplete="name"
-          data-autofocus
-          value={name}
-          onChange={(event) => {
-            setName(event.currentTarget.value);
-          }}
+        {isReset ? null : (
+          <TextInput
+            size="sm"
+            label="Your name"
+            description="As others see it beside what you do. Leave it empty to keep the one in the invitation."
+            autoComplete="name"
+            data-autofocus
+            value={name}
+            onChange={(event) => {
+              setName(event.currentTarget.value);
+            }}
+          />
+        )}
+        <NewPasswordInput
+          label={isReset ? 'New password' : 'Password'}
+          value={password}
+          onChange={setPassword}
         />
-        <NewPasswordInput label="Password" value={password} onChange={setPassword} />
         <Button
           type="submit"
           size="sm"

@@ -9,6 +9,7 @@ import { FrontDoor } from './front-door.tsx';
 import { InvitationForm } from './invitation-form.tsx';
 import { ProviderButton } from './provider-button.tsx';
 import { SignInForm } from './sign-in-form.tsx';
+import { linkHeading } from './sign-in-texts.ts';
 
 export interface SignInPageProps {
   /** Null when no controller answered as the page was made. */
@@ -16,12 +17,14 @@ export interface SignInPageProps {
   /** Where the person wanted to go: a path of this console. */
   readonly next: string;
   readonly invitation: string | undefined;
+  /** The link is for a new password, of somebody who has joined. */
+  readonly isReset: boolean;
   /** What the identity provider's refusal means. */
   readonly providerError: string | undefined;
 }
 
 /** The way in. Leads on to where the person wanted to go. */
-export function SignInPage({ options, next, invitation, providerError }: SignInPageProps) {
+export function SignInPage({ options, next, invitation, isReset, providerError }: SignInPageProps) {
   // Busy until the next page is there.
   const goOn = (): Promise<void> => {
     window.location.assign(next);
@@ -49,10 +52,8 @@ export function SignInPage({ options, next, invitation, providerError }: SignInP
           </>
         ) : (
           <>
-            <Heading title="Accept your invitation">
-              Choose a password for this console. The link works once.
-            </Heading>
-            <InvitationForm invitation={invitation} onSignedIn={goOn} />
+            <Heading title={linkHeading(isReset).title}>{linkHeading(isReset).text}</Heading>
+            <InvitationForm invitation={invitation} isReset={isReset} onSignedIn={goOn} />
             {options?.oidc == null ? null : (
               <Text size="xs" c="dimmed">
                 You sign in with {options.oidc.name}? Then you need no password:{' '}

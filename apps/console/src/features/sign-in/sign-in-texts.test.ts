@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { AuthRefusal } from '~/lib/auth.ts';
-import { passwordProblem, problemOf, providerErrorText, untilText } from './sign-in-texts.ts';
+import {
+  linkHeading,
+  passwordProblem,
+  problemOf,
+  providerErrorText,
+  untilText,
+} from './sign-in-texts.ts';
 
 function refusal(change: Partial<AuthRefusal>): AuthRefusal {
   return {
@@ -59,6 +65,14 @@ describe('providerErrorText', () => {
   test('has words for errors that it does not know, and none for no error', () => {
     expect(providerErrorText('anything')).toBe(providerErrorText('oidc_failed'));
     expect(providerErrorText(undefined)).toBeUndefined();
+  });
+});
+
+describe('linkHeading', () => {
+  test('says to who has joined that the old password and sessions end', () => {
+    expect(linkHeading(true).title).toBe('Choose a new password');
+    expect(linkHeading(true).text).toContain('ends your sessions');
+    expect(linkHeading(false).title).toBe('Accept your invitation');
   });
 });
 

@@ -14,7 +14,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
   INVALID_EMAIL_OR_PASSWORD: 'The e-mail address or the password is wrong.',
   INVALID_PASSWORD: 'The present password is wrong.',
   INVALID_INVITATION:
-    'This invitation has been used, was replaced by a newer one, or has expired. Ask an administrator for a new one.',
+    'This link has been used, was replaced by a newer one, or has expired. Ask an administrator for a new one.',
   INVALID_ORIGIN:
     'The controller does not know the address that this console was opened at. Open it at the one that is configured (LEASEHOLD_CONSOLE_ORIGIN).',
   OIDC_UNREACHABLE: 'The identity provider cannot be reached. Try again, or use a password.',
@@ -55,6 +55,8 @@ export function untilText(at: string, restMs: number | null): string {
 const PROVIDER_ERRORS: Readonly<Record<string, string>> = {
   not_invited:
     'You are known to the identity provider, but nobody has invited you to this console. Ask an administrator for an invitation to the e-mail address that you use there.',
+  account_linked:
+    'Somebody else signs in with this e-mail address already, with another account at the identity provider. Ask an administrator.',
   email_not_verified:
     'The identity provider does not vouch for your e-mail address. Have it verified there, then sign in again.',
   state_mismatch:
@@ -62,6 +64,19 @@ const PROVIDER_ERRORS: Readonly<Record<string, string>> = {
   access_denied: 'The sign-in was cancelled at the identity provider.',
   oidc_failed: 'The identity provider did not let you in. The controller’s log says why.',
 };
+
+/** What the page of a one-time link is headed with. */
+export function linkHeading(isReset: boolean): { readonly title: string; readonly text: string } {
+  return isReset
+    ? {
+        title: 'Choose a new password',
+        text: 'It replaces the old one, and ends your sessions in other browsers. The link works once.',
+      }
+    : {
+        title: 'Accept your invitation',
+        text: 'Choose a password for this console. The link works once.',
+      };
+}
 
 /** What `/sign-in?error=…` means; undefined when it says nothing. */
 export function providerErrorText(error: string | null | undefined): string | undefined {
