@@ -5,11 +5,11 @@
  * was read.
  *
  * Once the first bytes are sent there is no status left to say that something failed. Then the
- * connection is cut off, so that nobody takes half a file for a whole one: a file is whole when the
- * answer ended by itself.
+ * connection is reset, so that nobody takes half a file for a whole one, over HTTP/1.0 neither: a file
+ * is whole when the answer ended by itself.
  */
 import { Readable } from 'node:stream';
-import { describeError, type ApiContext } from '@leasehold/api';
+import { describeError, type Access, type ApiContext } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
 import type { Logger } from '@leasehold/service-kit';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -22,12 +22,11 @@ import {
   type ContextDeps,
 } from '../http/request-context.ts';
 import { exportListOf, type ExportList } from './export-lists.ts';
+import { createExportPlaces } from './export-places.ts';
 import { readExportQuery } from './export-query.ts';
 import { pagesOf, textOf } from './export-pieces.ts';
 import { createExportText } from './export-text.ts';
 
-/** Each holds a page in memory, and keeps asking the database. */
-const EXPORTS_MAX = 8;
 /** For how long a client may take nothing, before its place is another's. */
 const STALL_MS = 60_000;
 const BUFFERED_BYTES_MAX = 64 * 1_024;
@@ -40,7 +39,7 @@ export interface ExportDeps extends ContextDeps {
 
 /** Mounts the exports of all lists. See the top of this file. */
 export function mountExport(server: FastifyInstance, deps: ExportDeps): void {
-  let openCount = 0;
+  const places = createExportPlaces();
   server.get<{ Params: { list: string } }>(
     '/export/:list',
     { exposeHeadRoute: false },
@@ -48,18 +47,20 @@ export function mountExport(server: FastifyInstance, deps: ExportDeps): void {
       countRequest(deps, request.raw);
       const list = exportListOf(request.params.list);
       if (list === undefined) throw new LeaseError('request.not_found');
-      if (openCount >= EXPORTS_MAX) throw new LeaseError('request.rate_limited');
-      openCount += 1;
       const gone = new AbortController();
       reply.raw.once('close', () => {
-        openCount -= 1;
         gone.abort();
       });
       const context = await requestContext(deps, request.raw, {
         isCookieTaken: true,
         life: httpCaller(request.raw, gone.signal),
       });
-      return send(deps, { list, name: request.params.list, context, request, reply });
+      // Who may not ask is told that, and not what is wrong with the question.
+      const { access } = context;
+      if (access === undefined) throw new LeaseError('auth.required');
+      const leave = places.take(access.principal);
+      whenGone(context.signal, leave);
+      return send(deps, { list, name: request.params.list, context, access, request, reply });
     },
   );
 }
@@ -68,14 +69,13 @@ interface Exported {
   readonly list: ExportList;
   readonly name: string;
   readonly context: ApiContext;
+  readonly access: Access;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
 }
 
 async function send(deps: ExportDeps, exported: Exported): Promise<FastifyReply> {
-  const { list, name, context, request, reply } = exported;
-  // Who may not ask is told that, and not what is wrong with the question.
-  if (context.access === undefined) throw new LeaseError('auth.required');
+  const { list, name, context, access, request, reply } = exported;
   const asked = readExportQuery(list, request.query);
   const pages = pagesOf(list, asked, context);
   // Before anything is sent: what is refused is refused with a status.
@@ -84,11 +84,22 @@ async function send(deps: ExportDeps, exported: Exported): Promise<FastifyReply>
   const text = createExportText(format, list.columns);
   const stream = streamOf(deps, textOf(first, pages, text), {
     list: name,
-    actor: context.access.name,
+    actor: access.name,
   });
-  reply.raw.once('close', () => stream.destroy());
-  const forget = deps.connections.add(context.access, () => stream.destroy());
-  reply.raw.once('close', forget);
+  const cutOff = (): void => {
+    if (!stream.readableEnded && reply.raw.headersSent) reply.raw.socket?.resetAndDestroy();
+  };
+  // Whichever comes first: it must come before Fastify ends the connection in good order.
+  stream.once('error', cutOff).once('close', cutOff);
+  const forget = deps.connections.add(access, () => {
+    // At once: the stream closes only when its question to the database is answered.
+    cutOff();
+    stream.destroy();
+  });
+  whenGone(context.signal, () => {
+    stream.destroy();
+    forget();
+  });
   const at = (await context.services.now()).slice(0, 19).replaceAll(':', '-');
   return reply
     .type(text.contentType)
@@ -96,6 +107,12 @@ async function send(deps: ExportDeps, exported: Exported): Promise<FastifyReply>
     .header('cache-control', 'no-store')
     .header('x-content-type-options', 'nosniff')
     .send(stream);
+}
+
+/** Calls `leave` when the answer is over, at once if it is already. */
+function whenGone(signal: AbortSignal, leave: () => void): void {
+  if (signal.aborted) leave();
+  else signal.addEventListener('abort', leave, { once: true });
 }
 
 /** A stream that is read from as it is taken, and that ends when nobody takes anything any more. */

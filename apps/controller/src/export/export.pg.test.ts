@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import http from 'node:http';
+import { connect } from 'node:net';
 import { waitUntil } from '@leasehold/testing';
 import type { Role } from '@leasehold/keys-core';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -225,8 +227,65 @@ function ask(on: TestController, secret: string): Promise<http.IncomingMessage> 
   });
 }
 
+interface RawExport {
+  readonly on: TestController;
+  readonly tokenId: string;
+  /** Why the connection ended; undefined when it ended in good order. */
+  readonly why: Promise<string | undefined>;
+}
+
+/**
+ * An export over HTTP/1.0 that waits for the database, of which everything that was sent was taken.
+ * `act` happens while it waits, in the transaction that it waits for.
+ */
+async function standStill(
+  act: (
+    tx: Parameters<Parameters<Prisma['$transaction']>[0]>[0],
+    raw: RawExport,
+  ) => Promise<unknown>,
+): Promise<RawExport> {
+  const on = await startTestController();
+  await seedLeases(on, LONG_ROWS);
+  const { secret, tokenId } = await on.token('viewer');
+  const { hostname, port } = new URL(on.url);
+  const socket = connect(Number(port), hostname);
+  onTestFinished(() => {
+    socket.destroy();
+  });
+  const why = once(socket, 'end').then(
+    () => undefined,
+    (error: unknown) => (error as NodeJS.ErrnoException).code,
+  );
+  const raw = { on, tokenId, why };
+  socket.write(`GET /export/leases HTTP/1.0\r\nauthorization: Bearer ${secret}\r\n\r\n`);
+  await once(socket, 'readable');
+  await untilStill({ on });
+  const { prisma } = on.controller.store;
+  await prisma.$transaction(
+    async (tx) => {
+      await tx.$executeRaw`lock table lease in access exclusive mode`;
+      socket.resume();
+      await waitUntil(async () => (await lockWaiters(prisma)) > 0, { what: 'the export waits' });
+      await act(tx, raw);
+    },
+    { timeout: 20_000 },
+  );
+  return raw;
+}
+
+type Prisma = TestController['controller']['store']['prisma'];
+
+async function lockWaiters(prisma: Prisma): Promise<number> {
+  const rows = await prisma.$queryRaw<{ count: number }[]>`
+    select count(*)::int as count
+    from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'
+      and query like '%from lease_waiter w%'`;
+  return rows[0]?.count ?? 0;
+}
+
 /** Until the export reads nothing any more, because nobody takes what it has. */
-async function untilStill({ on }: LongExport): Promise<void> {
+async function untilStill({ on }: Pick<LongExport, 'on'>): Promise<void> {
   const isStill = async (): Promise<boolean> => {
     const rows = await on.controller.store.prisma.$queryRaw<{ isStill: boolean }[]>`
       select coalesce(max(query_start) < clock_timestamp() - interval '1 second', false) as "isStill"
@@ -281,6 +340,23 @@ describe('a long export', () => {
     expect(await rest(long)).toEqual({ cutOff: 'ECONNRESET' });
   });
 
+  test('over HTTP/1.0 that fails does not end as a whole one does', async () => {
+    const { why } = await standStill(
+      async (tx) => tx.$executeRaw`alter table lease rename to gone`,
+    );
+
+    expect(await why).toBe('ECONNRESET');
+  });
+
+  test('over HTTP/1.0 that loses its token is cut off at once, whatever it waits for', async () => {
+    const { why } = await standStill(async (_tx, { on, tokenId, why }) => {
+      await (await on.client('admin')).tokens.revoke.mutate({ tokenId });
+      await why;
+    });
+
+    expect(await why).toBe('ECONNRESET');
+  });
+
   test('is cut off with the token that it was asked for with', async () => {
     const long = await openLong();
     await untilStill(long);
@@ -293,10 +369,14 @@ describe('a long export', () => {
 
   test('keeps its place among a few until its client is gone', async () => {
     const long = await openLong();
-    const open = [long.response];
-    while (open.length < 8) open.push(await ask(long.on, long.secret));
+    const open = [long.response, await ask(long.on, long.secret)];
+    while (open.length < 8) {
+      const { secret } = await long.on.token('viewer');
+      open.push(await ask(long.on, secret), await ask(long.on, secret));
+    }
+    const { secret } = await long.on.token('viewer');
     const status = async (): Promise<number | undefined> => {
-      const response = await ask(long.on, long.secret);
+      const response = await ask(long.on, secret);
       response.destroy();
       return response.statusCode;
     };
@@ -305,5 +385,21 @@ describe('a long export', () => {
     open[3]?.destroy();
 
     await waitUntil(async () => (await status()) === 200, { what: 'another export has its place' });
+  });
+
+  test('leaves places to others: one caller has two at most', async () => {
+    const long = await openLong();
+    const second = await ask(long.on, long.secret);
+    const status = async (secret: string): Promise<number | undefined> => {
+      const response = await ask(long.on, secret);
+      response.destroy();
+      return response.statusCode;
+    };
+
+    expect(await status(long.secret)).toBe(429);
+    expect(await status((await long.on.token('viewer')).secret)).toBe(200);
+    second.destroy();
+
+    await waitUntil(async () => (await status(long.secret)) === 200, { what: 'a place is free' });
   });
 });
