@@ -8,6 +8,7 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { OIDC_PROVIDER, SIGN_IN_PAGE } from './auth.ts';
 import { callAuth, type AuthAnswer, type AuthCall } from './auth-calls.ts';
+import { isOwnPath, landingOf } from './landing.ts';
 import { checkedBody, Refusal } from './refusal.ts';
 import { setCookies, type SignIn, type SignInParts } from './sign-in-routes.ts';
 
@@ -20,7 +21,10 @@ const signInSchema = z.object({
   callbackURL: z
     .string()
     .max(PATH_LENGTH_MAX)
-    .regex(/^\/(?![/\\])[\x21-\x7e]*$/u, 'must be a path of the console, such as /')
+    .refine(
+      (path) => /^\/(?![/\\])[\x21-\x7e]*$/u.test(path) && isOwnPath(path),
+      'must be a path of the console, such as /',
+    )
     .default('/'),
 });
 
@@ -28,6 +32,7 @@ const signInSchema = z.object({
 const ERRORS: Readonly<Record<string, string>> = {
   signup_disabled: 'not_invited',
   not_invited: 'not_invited',
+  account_linked: 'account_linked',
   account_not_linked: 'email_not_verified',
   email_not_found: 'email_not_verified',
   state_mismatch: 'state_mismatch',
@@ -90,7 +95,7 @@ function landing(signIn: SignIn, answer: AuthAnswer): string {
   if (target?.origin !== main) return `${SIGN_IN_PAGE}?error=oidc_failed`;
   const error = target.searchParams.get('error');
   if (error === null || target.pathname !== SIGN_IN_PAGE) {
-    return `${target.pathname}${target.search}`;
+    return landingOf(target);
   }
   return `${SIGN_IN_PAGE}?error=${ERRORS[error] ?? 'oidc_failed'}`;
 }

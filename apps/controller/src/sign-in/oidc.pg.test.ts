@@ -22,6 +22,7 @@ async function aStage(): Promise<Stage> {
     consoleOrigin: ORIGIN,
     people: {
       bob: { email: 'Bob@Example.com', isVerified: true },
+      bobTheSecond: { email: 'bob@example.com', isVerified: true },
       mallory: { email: 'bob@example.com', isVerified: false },
       eve: { email: 'eve@example.com', isVerified: true },
     },
@@ -111,6 +112,26 @@ describe('sign-in with an identity provider', () => {
     expect(people.items).toHaveLength(2);
   });
 
+  test('knows somebody by their account there, not by an address that was given to another', async () => {
+    const stage = await aStage();
+    const { personId } = await stage.invite('bob@example.com');
+    await signIn(stage, createTestBrowser(stage.on), 'bob');
+    const browser = createTestBrowser(stage.on);
+
+    const answer = await signIn(stage, browser, 'bobTheSecond');
+
+    expect(answer).toMatchObject({ status: 302, location: '/sign-in?error=account_linked' });
+    expect(await browser.query('session.get')).toBe('auth.required');
+    expect(await stage.admin.query('audit.list', { action: 'people.linkAccount' })).toMatchObject({
+      items: [
+        {
+          ...{ actor: 'bob@example.com', resource: `person:${personId}` },
+          detail: { provider: 'oidc', subject: expect.any(String) as string },
+        },
+      ],
+    });
+  });
+
   test('refuses somebody who is disabled, though they came in before', async () => {
     const stage = await aStage();
     const { personId } = await stage.invite('bob@example.com');
@@ -149,6 +170,8 @@ describe('sign-in with an identity provider', () => {
       'https://evil.example.com/',
       '//evil.example.com',
       '/\\evil.example.com',
+      '/.//evil.example.com',
+      '/a/..//evil.example.com',
     ]) {
       const answer = await browser.request('/api/auth/sign-in/oauth2', {
         body: { providerId: 'oidc', callbackURL },

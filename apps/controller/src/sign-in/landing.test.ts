@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { isOwnPath, landingOf } from './landing.ts';
+
+const MAIN = 'https://console.example';
+
+test('a path of the console is gone to as it is', () => {
+  for (const path of ['/', '/keys?phase=held', '/keys?from=//a', '/a//b', '/a/./b']) {
+    expect(isOwnPath(path)).toBe(true);
+  }
+  expect(landingOf(new URL('/keys?from=//a', MAIN))).toBe('/keys?from=//a');
+  expect(landingOf(new URL('/a/../b', MAIN))).toBe('/b');
+});
+
+test.each([
+  '/.//evil.example',
+  '/..//evil.example',
+  '/a/..//evil.example',
+  '/%2e//evil.example',
+  '/.\\/evil.example',
+  '/.///evil.example',
+])('a path that is another host once it is read leads home: %s', (path) => {
+  expect(isOwnPath(path)).toBe(false);
+  expect(landingOf(new URL(path, MAIN))).toBe('/');
+});
+
+test('what is no path is none of the console', () => {
+  for (const text of ['', 'keys', '//evil.example', '/\\evil.example', 'https://evil.example/']) {
+    expect(isOwnPath(text)).toBe(false);
+  }
+});
