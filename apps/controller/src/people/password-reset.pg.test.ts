@@ -85,9 +85,9 @@ describe('the link of a password reset', () => {
   test('ends the sessions of its person and their lock-out when it is used', async () => {
     const { on, bob, reset, accept } = await aStage();
     await on.controller.store.prisma.$queryRaw`
-      insert into sign_in_failure (email_hash, failure_count, failed_at, locked_until)
+      insert into sign_in_failure (email_hash, source, failure_count, failed_at, locked_until)
       values (
-        encode(sha256('bob@example.com'), 'hex'), 10, clock_timestamp(),
+        encode(sha256('bob@example.com'), 'hex'), '', 100, clock_timestamp(),
         clock_timestamp() + interval '15 minutes'
       )
       returning email_hash`;
