@@ -60,6 +60,7 @@ export {
   endSession,
   endSessionsOf,
   personSessionsInForce,
+  readSessionEpoch,
   SESSION_DAYS_MAX,
   type SessionAccess,
 } from './store/access/person-sessions.ts';
@@ -68,6 +69,7 @@ export {
   PEOPLE_TOPIC,
   type SessionAuthority,
 } from './store/access/session-authority.ts';
+export { hasOidcAccount } from './store/access/oidc-accounts.ts';
 export {
   countSignInTry,
   forgetSignInFailures,

@@ -1,5 +1,5 @@
 import type { Auth } from './auth.ts';
-import { AUTH_PATH, SOURCE_HEADER } from './auth.ts';
+import { AUTH_PATH, EPOCH_HEADER, SOURCE_HEADER } from './auth.ts';
 
 /** A call of better-auth, made anew from what was checked: nothing of a caller's reaches it unseen. */
 export interface AuthCall {
@@ -11,6 +11,8 @@ export interface AuthCall {
   readonly query?: string | undefined;
   readonly cookie?: string | undefined;
   readonly userAgent?: string | undefined;
+  /** Of the sessions that can begin, as it was before the password is looked at. */
+  readonly epoch?: number | undefined;
 }
 
 const USER_AGENT_LENGTH_MAX = 255;
@@ -27,6 +29,7 @@ export interface AuthAnswer {
 export async function callAuth(auth: Auth, call: AuthCall): Promise<AuthAnswer> {
   const headers = new Headers({ origin: call.origin });
   if (call.source !== null) headers.set(SOURCE_HEADER, call.source);
+  if (call.epoch !== undefined) headers.set(EPOCH_HEADER, String(call.epoch));
   if (call.cookie !== undefined) headers.set('cookie', call.cookie);
   if (call.userAgent !== undefined) {
     headers.set('user-agent', call.userAgent.slice(0, USER_AGENT_LENGTH_MAX));

@@ -12,7 +12,9 @@ import { betterAuth } from 'better-auth/minimal';
 import { genericOAuth } from 'better-auth/plugins/generic-oauth';
 import {
   hashPassword,
+  hasOidcAccount,
   PASSWORD_LENGTH,
+  readForRefusal,
   recordSignIn,
   SESSION_DAYS_MAX,
   verifyPassword,
@@ -29,6 +31,8 @@ export const AUTH_PATH = '/api/auth';
 export const OIDC_PROVIDER = 'oidc';
 /** Carries the caller's address to better-auth; what a caller sends under this name is dropped. */
 export const SOURCE_HEADER = 'x-leasehold-source';
+/** Carries to better-auth which sessions can begin, as it was before the password is looked at. */
+export const EPOCH_HEADER = 'x-leasehold-epoch';
 /** Of the console: where an identity provider's refusal is told. */
 export const SIGN_IN_PAGE = '/sign-in';
 
@@ -74,6 +78,9 @@ export function createAuth(deps: AuthDeps, oidc: OidcConfig | null): Auth {
     session: {
       modelName: 'personSession',
       fields: { userId: 'personId' },
+      additionalFields: {
+        epoch: { type: 'number', required: false, input: false, returned: false },
+      },
       // The bound of its age; that it ends when it is idle is the session authority's to say.
       expiresIn: SESSION_DAYS_MAX * DAY_SECONDS,
       disableSessionRefresh: true,
@@ -111,9 +118,13 @@ function hooksOf(store: Pick<Store, 'prisma'>): Hooks {
     user: { create: { before: () => Promise.resolve(false) } },
     account: {
       create: {
-        // Nothing is asked of the provider after the sign-in, so nothing of its is kept.
-        before: (account) =>
-          Promise.resolve({
+        before: async (account) => {
+          // An address may be given to somebody else at the provider: that is not the same person.
+          if (await hasOidcAccount(store.prisma, account.userId)) {
+            throw new APIError('UNAUTHORIZED', { code: 'account_linked' });
+          }
+          // Nothing is asked of the provider after the sign-in, so nothing of its is kept.
+          return {
             data: {
               ...account,
               accessToken: null,
@@ -122,28 +133,52 @@ function hooksOf(store: Pick<Store, 'prisma'>): Hooks {
               accessTokenExpiresAt: null,
               refreshTokenExpiresAt: null,
             },
-          }),
+          };
+        },
+        after: (account, context) => auditLink(store, account, context),
       },
     },
     session: {
       create: {
-        before: async (session, context) => {
-          await admit(store, session.userId, context);
-        },
+        before: async (session, context) => ({
+          data: { ...session, epoch: await admit(store, session.userId, context) },
+        }),
       },
     },
   };
 }
 
-/** Lets a person begin a session, and says so in the audit; one who is disabled is refused. */
+/** Says in the audit with which account of the identity provider somebody signs in from now on. */
+async function auditLink(
+  store: Pick<Store, 'prisma'>,
+  account: { readonly userId: string; readonly providerId: string; readonly accountId: string },
+  context: HookContext | null,
+): Promise<void> {
+  const { email, role } = await readForRefusal(store.prisma, account.userId);
+  await writeAudit(store.prisma, {
+    actor: email,
+    role,
+    action: 'people.linkAccount',
+    resource: `person:${account.userId}`,
+    source: context?.headers?.get(SOURCE_HEADER),
+    detail: { provider: account.providerId, subject: account.accountId },
+  });
+}
+
+/**
+ * Lets a person begin a session, and says so in the audit; one who is disabled, or whose sessions were
+ * all ended meanwhile, is refused. @returns the epoch of the session.
+ */
 async function admit(
   store: Pick<Store, 'prisma'>,
   personId: string,
   context: HookContext | null,
-): Promise<void> {
-  const isAdmitted = await store.prisma.$transaction(async (tx) => {
-    const person = await recordSignIn(tx, personId);
-    if (person === undefined) return false;
+): Promise<number> {
+  const known = context?.headers?.get(EPOCH_HEADER);
+  const epoch = await store.prisma.$transaction(async (tx) => {
+    const knownEpoch = known == null ? undefined : Number(known);
+    const person = await recordSignIn(tx, personId, knownEpoch);
+    if (person === undefined) return undefined;
     await writeAudit(tx, {
       actor: person.email,
       role: person.role,
@@ -152,9 +187,10 @@ async function admit(
       source: context?.headers?.get(SOURCE_HEADER),
       detail: { method: context?.path?.startsWith('/callback/') === true ? 'oidc' : 'password' },
     });
-    return true;
+    return person.epoch;
   });
-  if (!isAdmitted) throw new APIError('UNAUTHORIZED', { code: 'not_invited' });
+  if (epoch === undefined) throw new APIError('UNAUTHORIZED', { code: 'not_invited' });
+  return epoch;
 }
 
 function oidcPlugin(oidc: OidcConfig): ReturnType<typeof genericOAuth> {

@@ -1,3 +1,4 @@
+import { endSessionsOf } from '@leasehold/keys-core/store';
 import { createTestDatabase, waitUntil } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import {
@@ -194,4 +195,33 @@ describe('a changed password', () => {
     expect((await there.signIn('ada@example.com', PASSWORD)).status).toBe(401);
     expect((await there.signIn('ada@example.com', 'a new password')).status).toBe(200);
   });
+});
+
+test('a sign-in that has looked at the old password opens nothing once all sessions were ended', async () => {
+  const on = await startTestController();
+  const ada = await signedInAdmin(on);
+  const { prisma } = on.controller.store;
+  const thief = createTestBrowser(on);
+
+  // The password is right, and the sign-in waits to be let in.
+  const signIn = await prisma.$transaction(
+    async (tx) => {
+      await tx.$queryRaw`select p.id::text from person p for update`;
+      const asked = thief.signIn('ada@example.com', PASSWORD);
+      await waitUntil(async () => {
+        const rows = await prisma.$queryRaw<{ count: number }[]>`
+        select count(*)::int as count from pg_stat_activity
+        where wait_event_type = 'Lock' and query like '%last_sign_in_at%'
+          and datname = current_database()`;
+        return rows[0]?.count === 1;
+      });
+      expect(await endSessionsOf(tx, ada.personId)).toBe(1);
+      return { asked };
+    },
+    { timeout: 20_000 },
+  );
+
+  expect((await signIn.asked).body['code']).toBe('INVALID_EMAIL_OR_PASSWORD');
+  expect(await thief.query('session.get')).toBe('auth.required');
+  expect((await createTestBrowser(on).signIn('ada@example.com', PASSWORD)).status).toBe(200);
 });

@@ -1,4 +1,9 @@
-import { countSignInTry, takeBackSignInTry, type TriedAt } from '@leasehold/keys-core/store';
+import {
+  countSignInTry,
+  readSessionEpoch,
+  takeBackSignInTry,
+  type TriedAt,
+} from '@leasehold/keys-core/store';
 import type { FastifyRequest } from 'fastify';
 import { callAuth, type AuthAnswer } from './auth-calls.ts';
 import { auditLockOut } from './lock-out-audit.ts';
@@ -57,18 +62,24 @@ export async function withLockOut<Answer>(
   });
 }
 
-/** Opens a session for a password that is right. @throws {Refusal} 401 for any that is not. */
+/**
+ * Opens a session for a password that is right. When all sessions of the person are ended while it is
+ * looked at, such as with a new password, it is refused, or does not count.
+ * @throws {Refusal} 401 for any that is not.
+ */
 export async function openSession(
   parts: SignInParts,
   request: FastifyRequest,
   credentials: { readonly email: string; readonly password: string },
 ): Promise<AuthAnswer> {
+  const epoch = await readSessionEpoch(parts.store.prisma, credentials.email);
   const answer = await callAuth(parts.signIn.auth, {
     path: '/sign-in/email',
     origin: parts.signIn.origins.main,
     source: parts.sourceOf(request.raw),
     userAgent: request.headers['user-agent'],
     body: credentials,
+    epoch,
   });
   if (answer.status >= 500) {
     throw new Error(`better-auth answered ${String(answer.status)} to a sign-in`);

@@ -117,19 +117,22 @@ export async function readForRefusal(
 /**
  * Whether a person may begin a session; writes down that they did. Whoever joins with it needs no
  * invitation any more. The link of a password reset stays: else whoever knows the old password could
- * end it by signing in. Locks the person's row; zero rows: disabled, or not there.
+ * end it by signing in. Locks the person's row; zero rows: disabled, not there, or all their sessions
+ * were ended since `knownEpoch` was read.
  */
 export async function recordSignIn(
   sql: Sql,
   personId: string,
-): Promise<{ readonly email: string; readonly role: LadderRole } | undefined> {
-  const rows = await sql.$queryRaw<{ email: string; role: LadderRole }[]>`
+  knownEpoch?: number,
+): Promise<{ email: string; role: LadderRole; epoch: number } | undefined> {
+  const rows = await sql.$queryRaw<{ email: string; role: LadderRole; epoch: number }[]>`
     update person p
     set last_sign_in_at = clock_timestamp(),
       joined_at = coalesce(p.joined_at, clock_timestamp()),
       invitation_hash = case when p.joined_at is not null then p.invitation_hash end,
       invitation_expires_at = case when p.joined_at is not null then p.invitation_expires_at end
     where p.id = ${personId}::uuid and p.disabled_at is null
-    returning p.email, p.role`;
+      and p.session_epoch = coalesce(${knownEpoch ?? null}::int, p.session_epoch)
+    returning p.email, p.role, p.session_epoch as epoch`;
   return rows[0];
 }

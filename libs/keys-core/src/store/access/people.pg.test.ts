@@ -5,7 +5,13 @@ import { openKernel } from '../../testing/kernel-fixture.ts';
 import type { Store } from '../open-store.ts';
 import { makeAdmin } from './first-admin.ts';
 import { removeOldPeopleRows } from './people-retention.ts';
-import { endSession } from './person-sessions.ts';
+import {
+  endOtherSessions,
+  endSession,
+  findPersonSession,
+  personSessionsInForce,
+  readSessionEpoch,
+} from './person-sessions.ts';
 import { createSessionAuthority, PEOPLE_TOPIC } from './session-authority.ts';
 import { countSignInTry } from './sign-in-failures.ts';
 
@@ -15,11 +21,11 @@ async function aSession(store: Store): Promise<{ sessionId: string; token: strin
   const { personId } = await makeAdmin(store, { email, password: 'a password of theirs' });
   const session = { sessionId: randomUUID(), token: randomUUID() };
   await store.prisma.$queryRaw`
-    insert into person_session (id, person_id, token, expires_at)
-    values (
-      ${session.sessionId}::uuid, ${personId}::uuid, ${session.token},
-      clock_timestamp() + interval '30 days'
-    )
+    insert into person_session (id, person_id, token, expires_at, epoch)
+    select ${session.sessionId}::uuid, p.id, ${session.token},
+      clock_timestamp() + interval '30 days', p.session_epoch
+    from person p
+    where p.id = ${personId}::uuid
     returning id::text`;
   return session;
 }
@@ -75,6 +81,29 @@ describe('a session', () => {
     expect(await authority.authenticate(token)).toBeUndefined();
     authority.close();
   });
+});
+
+test('a session that began with what was known before all were ended does not count', async () => {
+  const { store } = await openKernel();
+  const { personId } = await makeAdmin(store, { email: 'ada@example.com', password: 'a password' });
+  const epoch = await readSessionEpoch(store.prisma, 'ada@example.com');
+  const beginsLate = (token: string): Promise<unknown> => store.prisma.$queryRaw`
+    insert into person_session (id, person_id, token, expires_at, epoch)
+    values (gen_random_uuid(), ${personId}::uuid, ${token},
+      clock_timestamp() + interval '30 days', ${epoch})
+    returning id::text`;
+
+  await beginsLate('in time');
+  const inTime = await findPersonSession(store.prisma, 'in time');
+  await endOtherSessions(store.prisma, personId, inTime?.sessionId ?? '');
+  await beginsLate('too late');
+
+  expect(await findPersonSession(store.prisma, 'in time')).toEqual(inTime);
+  expect(await findPersonSession(store.prisma, 'too late')).toBeUndefined();
+  const sessions = await store.prisma.$queryRaw<{ id: string }[]>`
+    select s.id::text as id from person_session s`;
+  const ids = sessions.map(({ id }) => id);
+  expect([...(await personSessionsInForce(store.prisma, ids)).keys()]).toEqual([inTime?.sessionId]);
 });
 
 test('retention removes what has ended, and nothing that counts', async () => {

@@ -72,7 +72,8 @@ async function readPeople(
       (
         select count(*)::int
         from person_session s
-        where s.person_id = p.id and clock_timestamp() < s.expires_at
+        where s.person_id = p.id and s.epoch = p.session_epoch
+          and clock_timestamp() < s.expires_at
           and clock_timestamp() < s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day'
       ) as "sessionCount"
     from person p

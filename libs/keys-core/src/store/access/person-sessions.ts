@@ -21,7 +21,7 @@ export interface SessionAccess {
 
 /**
  * The session with this token, if it is in force by the database's clock: neither idle for too long
- * nor too old, of a person who is not disabled. Indexes: `person_session_token_key`,
+ * nor too old, nor of an earlier epoch, of a person who is not disabled. Indexes: `person_session_token_key`,
  * `person_account_person_id_idx`. Zero rows: none is.
  */
 export async function findPersonSession(
@@ -34,7 +34,7 @@ export async function findPersonSession(
       least(s.expires_at, s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day') as "expiresAt"
     from person_session s
     join person p on p.id = s.person_id
-    where s.token = ${token} and p.disabled_at is null
+    where s.token = ${token} and p.disabled_at is null and s.epoch = p.session_epoch
       and clock_timestamp() < s.expires_at
       and clock_timestamp() < s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day'`;
   const [row] = rows;
@@ -51,7 +51,7 @@ export async function personSessionsInForce(
     from person_session s
     join person p on p.id = s.person_id
     where s.id = any(${[...sessionIds]}::uuid[]) and p.disabled_at is null
-      and clock_timestamp() < s.expires_at
+      and s.epoch = p.session_epoch and clock_timestamp() < s.expires_at
       and clock_timestamp() < s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day'`;
   return new Map(rows.map((row) => [row.sessionId, row.role]));
 }
@@ -77,17 +77,42 @@ export async function markSessionsSeen(sql: Sql, sessionIds: readonly string[]):
     returning s.id::text`;
 }
 
-/** Ends every session of a person. Index: `person_session_person_id_idx`. @returns how many. */
+/**
+ * Which sessions of somebody can begin now; undefined when there is no such person. Read it before the
+ * password is looked at: a session that begins with it does not count once all were ended meanwhile,
+ * whichever of the two is written first. Index: `person_email_key`.
+ */
+export async function readSessionEpoch(sql: Sql, email: string): Promise<number | undefined> {
+  const rows = await sql.$queryRaw<{ epoch: number }[]>`
+    select p.session_epoch as epoch
+    from person p
+    where p.email = ${email}`;
+  return rows[0]?.epoch;
+}
+
+/**
+ * Ends every session of a person, also one that is just beginning: those of the epoch before do not
+ * count. Locks the person's row, then the sessions'. Indexes: the primary key,
+ * `person_session_person_id_idx`. @returns how many.
+ */
 export async function endSessionsOf(sql: Sql, personId: string): Promise<number> {
   const rows = await sql.$queryRaw<{ id: string }[]>`
+    with person_now as (
+      update person p
+      set session_epoch = p.session_epoch + 1
+      where p.id = ${personId}::uuid
+      returning p.id
+    )
     delete from person_session s
-    where s.person_id = ${personId}::uuid
+    using person_now n
+    where s.person_id = n.id
     returning s.id::text`;
   return rows.length;
 }
 
 /**
- * Ends every session of a person but one. Index: `person_session_person_id_idx`. @returns how many.
+ * Ends every session of a person but one, as {@link endSessionsOf} does; the one that is kept goes on
+ * in the new epoch. @returns how many.
  */
 export async function endOtherSessions(
   sql: Sql,
@@ -95,8 +120,23 @@ export async function endOtherSessions(
   keptSessionId: string,
 ): Promise<number> {
   const rows = await sql.$queryRaw<{ id: string }[]>`
+    with person_now as (
+      update person p
+      set session_epoch = p.session_epoch + 1
+      where p.id = ${personId}::uuid
+      returning p.id, p.session_epoch
+    ),
+    kept as (
+      update person_session s
+      set epoch = n.session_epoch
+      from person_now n
+      where s.id = ${keptSessionId}::uuid and s.person_id = n.id
+        and s.epoch = n.session_epoch - 1
+      returning s.id
+    )
     delete from person_session s
-    where s.person_id = ${personId}::uuid and s.id <> ${keptSessionId}::uuid
+    using person_now n
+    where s.person_id = n.id and s.id <> ${keptSessionId}::uuid
     returning s.id::text`;
   return rows.length;
 }
