@@ -2,7 +2,7 @@
 
 import type { SessionView } from '@leasehold/api/contract';
 import type { ReactNode } from 'react';
-import { RevokeBanners } from '~/features/grants/revoke-banner.tsx';
+import { RevokeBanners } from '~/features/grants/revoke-banners.tsx';
 import { LiveProvider } from '~/lib/live/live-provider.tsx';
 import { SessionProvider } from '~/lib/session.tsx';
 import { Palette } from './palette/palette.tsx';

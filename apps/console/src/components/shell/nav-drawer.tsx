@@ -12,15 +12,13 @@ export function NavDrawer({
   readonly onClose: () => void;
 }) {
   return (
-    <Drawer
-      opened={isOpen}
-      onClose={onClose}
-      size="15rem"
-      padding={0}
-      withCloseButton={false}
-      aria-label="Pages"
-    >
-      <Nav onNavigate={onClose} />
-    </Drawer>
+    <Drawer.Root opened={isOpen} onClose={onClose} size="15rem" padding={0}>
+      <Drawer.Overlay />
+      <Drawer.Content aria-label="Pages">
+        <Drawer.Body>
+          <Nav onNavigate={onClose} />
+        </Drawer.Body>
+      </Drawer.Content>
+    </Drawer.Root>
   );
 }

@@ -24,6 +24,7 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
   const { read, rowId, selection } = props;
   const [isTouched, setTouched] = useState(false);
   const [isFocused, setFocused] = useState(false);
+  const region = useRef<HTMLDivElement>(null);
   const body = useRef<HTMLTableSectionElement>(null);
   const held = useHeldRows(itemsOf(read), {
     identity: props.identity,
@@ -58,13 +59,15 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
       <StaleNotice read={read} />
       <UnreachableNotice unreachable={read.data?.unreachable} />
       <div
+        ref={region}
         className={classes['scroll']}
         tabIndex={0}
         role="region"
         aria-label={props.label}
         onPointerEnter={() => setTouched(true)}
         onPointerLeave={() => setTouched(false)}
-        onFocus={() => setFocused(true)}
+        // Somebody who is in the table, not who has just come to its edge, as after a turn of the page.
+        onFocus={(event) => setFocused(event.target !== event.currentTarget)}
         onBlur={() => setFocused(false)}
       >
         <Changes held={held} />
@@ -88,9 +91,21 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
         </table>
         {read.data?.items.length === 0 ? props.empty : null}
       </div>
-      <TableFooter {...props} rowCount={rows.length} />
+      <TableFooter
+        {...props}
+        rowCount={rows.length}
+        onPaged={() => {
+          toBeginning(region.current);
+        }}
+      />
     </div>
   );
+}
+
+/** Another page is read from its first row on: its head comes into sight, and the focus to it. */
+function toBeginning(region: HTMLElement | null): void {
+  region?.querySelector('thead')?.scrollIntoView({ block: 'nearest' });
+  region?.focus({ preventScroll: true });
 }
 
 const NONE: readonly never[] = [];

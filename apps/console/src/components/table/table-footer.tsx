@@ -15,8 +15,11 @@ export function TableFooter<Item>({
   state,
   identity,
   rowCount,
+  onPaged,
 }: Pick<DataTableProps<Item>, 'read' | 'label' | 'state' | 'identity'> & {
   readonly rowCount: number;
+  /** Somebody asked for another page. */
+  readonly onPaged?: () => void;
 }) {
   const paging = usePaging(state, identity);
   const nextCursor = read.data?.nextCursor ?? null;
@@ -30,7 +33,10 @@ export function TableFooter<Item>({
           size="compact-xs"
           disabled={state.after === null}
           leftSection={<IconChevronsLeft size={13} />}
-          onClick={paging.first}
+          onClick={() => {
+            paging.first();
+            onPaged?.();
+          }}
         >
           First
         </Button>
@@ -39,7 +45,10 @@ export function TableFooter<Item>({
           size="compact-xs"
           disabled={!paging.hasPrevious}
           leftSection={<IconChevronLeft size={13} />}
-          onClick={paging.previous}
+          onClick={() => {
+            paging.previous();
+            onPaged?.();
+          }}
         >
           Previous
         </Button>
@@ -49,7 +58,9 @@ export function TableFooter<Item>({
           disabled={nextCursor === null}
           rightSection={<IconChevronRight size={13} />}
           onClick={() => {
-            if (nextCursor !== null) paging.next(nextCursor);
+            if (nextCursor === null) return;
+            paging.next(nextCursor);
+            onPaged?.();
           }}
         >
           Next

@@ -1,9 +1,10 @@
 'use client';
 
-import { Checkbox, Skeleton } from '@mantine/core';
+import { Skeleton } from '@mantine/core';
 import { flexRender, type Row } from '@tanstack/react-table';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { useState } from 'react';
+import { RowCheckbox } from './row-checkbox.tsx';
 import type { Selection } from './use-selection.ts';
 import classes from './data-table.module.css';
 
@@ -34,15 +35,14 @@ export function SelectAll<Item>({
   const selectedCount = rows.filter((row) => selection.has(row.id)).length;
   return (
     <th className={classes['select']}>
-      <Checkbox
-        size="xs"
-        aria-label="Select all on this page"
-        checked={rows.length > 0 && selectedCount === rows.length}
-        indeterminate={selectedCount > 0 && selectedCount < rows.length}
-        onChange={(event) => {
+      <RowCheckbox
+        label="Select all on this page"
+        isChecked={rows.length > 0 && selectedCount === rows.length}
+        isPartly={selectedCount > 0 && selectedCount < rows.length}
+        onChange={(isChecked) => {
           selection.setAll(
             rows.map((row) => [row.id, row.original]),
-            event.currentTarget.checked,
+            isChecked,
           );
         }}
       />
@@ -107,10 +107,9 @@ export function TableRows<Item>({
         >
           {selection === undefined ? null : (
             <td className={classes['select']}>
-              <Checkbox
-                size="xs"
-                aria-label={`Select ${rowName(row.original)}`}
-                checked={selection.has(row.id)}
+              <RowCheckbox
+                label={`Select ${rowName(row.original)}`}
+                isChecked={selection.has(row.id)}
                 onChange={() => selection.toggle(row.id, row.original)}
               />
             </td>

@@ -4,13 +4,11 @@ import { CloseButton } from '@mantine/core';
 import { IconCircleCheck, IconCircleDashed } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '~/components/link.tsx';
-import { useEffect } from 'react';
 import { query } from '~/lib/api.ts';
 import { clockTime, fullName } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { routeOf } from '~/lib/routes.ts';
-import { useSignal } from '~/lib/use-signal.ts';
-import { followed, readFollowed, unfollow } from './followed-revokes.ts';
+import { unfollow } from './followed-revokes.ts';
 import { GROUP_OF } from './grant-view.ts';
 import {
   elapsedText,
@@ -22,11 +20,8 @@ import classes from './revoke-banner.module.css';
 
 const LOOK_EVERY_MS = 1_000;
 
-/** The revokes of this tab, each until somebody has seen its end; on every page. */
-export function RevokeBanners() {
-  const revokes = useSignal(followed);
-  useEffect(readFollowed, []);
-  if (revokes.length === 0) return null;
+/** The banners of these revokes. */
+export function RevokeBannerList({ revokes }: { readonly revokes: readonly FollowedRevoke[] }) {
   return (
     <section className={classes['banners']} aria-label="Revocations that you made">
       {revokes.map((revoke) =>

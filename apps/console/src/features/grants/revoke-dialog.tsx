@@ -29,7 +29,7 @@ export interface GrantDialogProps {
 
 /**
  * Takes a grant from its holder. Says who that is, what will happen and by when at the latest; what
- * becomes of it is then followed by a banner (`revoke-banner.tsx`).
+ * becomes of it is then followed by a banner (`revoke-banners.tsx`).
  */
 export function RevokeDialog(props: GrantDialogProps) {
   const { face, isOpen, onClose } = props;

@@ -1,7 +1,8 @@
 import type { ContendedResource } from '@leasehold/api/contract';
-import { Table, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { Link } from '~/components/link.tsx';
 import { Panel } from '~/components/panel.tsx';
+import { PlainTable } from '~/components/table/plain-table.tsx';
 import { Mono } from '~/components/text/mono.tsx';
 import { count, duration, fullName } from '~/lib/format.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
@@ -27,32 +28,28 @@ export function ContendedPanel({
           Nobody waits for anything.
         </Text>
       ) : (
-        <div className={classes['sideways']} tabIndex={0} role="region" aria-label="Most contended">
-          <Table>
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>Resource</Table.Th>
-                <Table.Th>Held by</Table.Th>
-                <Table.Th ta="right">Waiting</Table.Th>
-                <Table.Th ta="right">Longest</Table.Th>
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {contended.map((resource) => (
-                <Table.Tr key={`${resource.face} ${fullName(resource)}`}>
-                  <Table.Td className={classes['name'] ?? ''}>
-                    <Link href={routeOf(resource.face, resource)}>{fullName(resource)}</Link>
-                  </Table.Td>
-                  <Table.Td className={classes['name'] ?? ''}>
-                    {resource.holder === null ? '–' : <Mono>{resource.holder}</Mono>}
-                  </Table.Td>
-                  <Table.Td ta="right">{count(resource.waiters)}</Table.Td>
-                  <Table.Td ta="right">{duration(resource.longestWaitMs)}</Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </div>
+        <PlainTable
+          label="Most contended"
+          heads={[
+            { text: 'Resource' },
+            { text: 'Held by' },
+            { text: 'Waiting', align: 'end' },
+            { text: 'Longest', align: 'end' },
+          ]}
+        >
+          {contended.map((resource) => (
+            <tr key={`${resource.face} ${fullName(resource)}`}>
+              <td className={classes['name']}>
+                <Link href={routeOf(resource.face, resource)}>{fullName(resource)}</Link>
+              </td>
+              <td className={classes['name']}>
+                {resource.holder === null ? '–' : <Mono>{resource.holder}</Mono>}
+              </td>
+              <td data-align="end">{count(resource.waiters)}</td>
+              <td data-align="end">{duration(resource.longestWaitMs)}</td>
+            </tr>
+          ))}
+        </PlainTable>
       )}
     </Panel>
   );

@@ -1,0 +1,22 @@
+import { describe, expect, test } from 'vitest';
+import { staleReason } from './stale-reason.ts';
+
+describe('staleReason', () => {
+  test('blames the controller only when no answer came', () => {
+    const unreachable = { code: 'network', message: 'The controller could not be reached.' };
+    const refused = { code: 'auth.forbidden', message: 'Your role may not do this.' };
+
+    expect(staleReason(unreachable, false)).toMatch(/controller does not answer/);
+    expect(staleReason(refused, false)).toBe(
+      'It could not be read again: Your role may not do this. (auth.forbidden)',
+    );
+    expect(staleReason(null, false)).not.toMatch(/controller/);
+  });
+
+  test('says that the session has ended, whatever else has failed', () => {
+    const ended = { code: 'auth.required', message: 'Sign in first.' };
+
+    expect(staleReason(ended, false)).toMatch(/not signed in any more/);
+    expect(staleReason({ code: 'network', message: '' }, true)).toMatch(/not signed in any more/);
+  });
+});
