@@ -100,6 +100,27 @@ const STORE = [
   },
 ];
 
+const CONSOLE = [
+  DATABASE,
+  TESTING,
+  ...STORE,
+  {
+    regex: '^@leasehold/api$',
+    allowTypeImports: true,
+    message: 'A page takes values from the contract alone: the routers stay in the controller.',
+  },
+];
+const NEXT_LINK = {
+  name: 'next/link',
+  message: 'Use components/link.tsx: it does not fetch every page that it leads to.',
+};
+const LOADED_WHEN_WANTED = {
+  name: '@mantine/core',
+  importNames: ['Menu', 'Tooltip'],
+  allowTypeImports: true,
+  message: 'Use LazyMenu or Tip: what draws them is loaded when somebody wants it.',
+};
+
 /** One rule cannot be given twice for a file, so each folder states everything that it may not import. */
 function noImportsOf(paths, patterns) {
   return { '@typescript-eslint/no-restricted-imports': ['error', { paths, patterns }] };
@@ -247,19 +268,7 @@ export default tseslint.config(
     },
     settings: { next: { rootDir: 'apps/console' } },
     rules: {
-      ...noImportsOf(
-        [TRPC_ERROR],
-        [
-          DATABASE,
-          TESTING,
-          ...STORE,
-          {
-            regex: '^@leasehold/api$',
-            allowTypeImports: true,
-            message: 'A page takes values from the contract alone: the routers stay in the controller.',
-          },
-        ],
-      ),
+      ...noImportsOf([TRPC_ERROR, NEXT_LINK, LOADED_WHEN_WANTED], CONSOLE),
       'react-hooks/rules-of-hooks': 'error',
       'react-hooks/exhaustive-deps': 'error',
       ...jsxA11y.flatConfigs.recommended.rules,
@@ -271,6 +280,14 @@ export default tseslint.config(
       // A component is a template: what counts is that it says one thing.
       'max-lines-per-function': ['error', { ...FUNCTION_LINES, max: 110 }],
     },
+  },
+  {
+    files: ['apps/console/src/components/link.tsx'],
+    rules: noImportsOf([TRPC_ERROR, LOADED_WHEN_WANTED], CONSOLE),
+  },
+  {
+    files: ['apps/console/src/components/loaded-{menu,tip}.tsx'],
+    rules: noImportsOf([TRPC_ERROR, NEXT_LINK], CONSOLE),
   },
   {
     // Next asks for default exports here.
