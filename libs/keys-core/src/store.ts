@@ -5,6 +5,7 @@ export { SILENT_OBSERVER, type StatementKind, type StoreObserver } from './store
 export { databaseFailureOf, sqlStateOf, type DatabaseFailure } from './store/database-errors.ts';
 export type { Hints } from './store/hints.ts';
 export {
+  countTokensMadeBy,
   findToken,
   hasAdminToken,
   insertToken,

@@ -1,6 +1,7 @@
 import type { Actor, Invitation, PeopleService } from '@leasehold/api';
 import {
   changeRole,
+  countTokensMadeBy,
   disablePerson,
   enablePerson,
   endSessionsOf,
@@ -66,17 +67,19 @@ export function createPeopleService(store: Store): PeopleService {
     },
 
     async disable(input, actor) {
-      const { changed } = await prisma.$transaction(async (tx) => {
+      const { changed, tokensMade } = await prisma.$transaction(async (tx) => {
         const change = await disablePerson(tx, input.personId);
+        const { email } = await readForRefusal(tx, input.personId);
+        const made = await countTokensMadeBy(tx, email);
         if (change.changed) {
           const endedCount = await endSessionsOf(tx, input.personId);
-          const { email } = change;
-          await writeAudit(tx, entry('people.disable', input, actor, { email, endedCount }));
+          const detail = { email, endedCount, tokensMade: made };
+          await writeAudit(tx, entry('people.disable', input, actor, detail));
         }
-        return change;
+        return { changed: change.changed, tokensMade: made };
       });
       if (changed) hints.notify(PEOPLE_TOPIC);
-      return { changed };
+      return { changed, tokensMade };
     },
 
     async enable(input, actor) {

@@ -118,6 +118,7 @@ describe('the last administrator', () => {
     const bob = await joinedPerson(on, admin, { email: 'bob@example.com', role: 'admin' });
     expect(await admin.mutate('people.disable', { personId: bob.personId })).toEqual({
       changed: true,
+      tokensMade: 0,
     });
 
     expect(await admin.mutate('people.setRole', { personId, role: 'operator' })).toBe(
@@ -219,4 +220,21 @@ describe('people', () => {
     ]);
     expect(second.nextCursor).toBeNull();
   });
+});
+
+test('who disables somebody is told how many tokens in force they made', async () => {
+  const on = await startTestController();
+  const admin = await signedInAdmin(on);
+  const eve = await joinedPerson(on, admin, { email: 'eve@example.com', role: 'admin' });
+  const make = (name: string): Promise<unknown> =>
+    eve.mutate('tokens.create', { name, role: 'viewer' });
+  await make('kept');
+  const { tokenId } = (await make('revoked')) as { tokenId: string };
+  await eve.mutate('tokens.revoke', { tokenId });
+
+  expect(await make('ada@example.com')).toBe('request.invalid');
+  const disable = (): Promise<unknown> =>
+    admin.mutate('people.disable', { personId: eve.personId });
+  expect(await disable()).toEqual({ changed: true, tokensMade: 1 });
+  expect(await disable()).toEqual({ changed: false, tokensMade: 1 });
 });

@@ -218,6 +218,15 @@ describe('contract', () => {
     expect(creating({ expiresAt: 'tomorrow' })).toBe(false);
   });
 
+  test('a token cannot be named as a person is in the audit', () => {
+    const named = (name: string) => tokenCreateInputSchema.safeParse({ name, role: 'viewer' });
+
+    expect(named('ci of ada').success).toBe(true);
+    expect(named('ada@example.com').error?.issues).toMatchObject([
+      { path: ['name'], message: expect.stringContaining('"@"') as string },
+    ]);
+  });
+
   test('a list may be asked for without any input, and a page has at most 500', () => {
     expect(keyListInputSchema.parse(undefined).limit).toBe(LIMITS.pageSizeDefault);
     expect(backendListInputSchema.safeParse({ limit: 500 }).success).toBe(true);

@@ -26,7 +26,11 @@ const limitNamespaceSchema = namespaceSchema
 
 export const tokenCreateInputSchema = z
   .strictObject({
-    name: textSchema({ bytesMin: 1, bytesMax: TOKEN_NAME_BYTES_MAX }),
+    /** The audit names people by their e-mail address: nothing else shall look like one. */
+    name: textSchema({ bytesMin: 1, bytesMax: TOKEN_NAME_BYTES_MAX }).refine(
+      (name) => !name.includes('@'),
+      'must not contain "@": in the audit that is a person',
+    ),
     role: z.enum(ROLES),
     /** Limits the token to these namespaces and their children; no limit when left out. */
     namespaces: z.array(limitNamespaceSchema).min(1).max(NAMESPACES_PER_TOKEN_MAX).optional(),

@@ -43,11 +43,15 @@ export interface PeopleService {
     input: { personId: string; role: LadderRole; reason?: string | undefined },
     actor: Actor,
   ): Promise<{ changed: boolean }>;
-  /** Ends the person's sessions too. @throws {LeaseError} `person.not_found`, `person.last_admin`. */
+  /**
+   * Ends the person's sessions too. `tokensMade` are those in force that they made: they go on
+   * working until somebody revokes them.
+   * @throws {LeaseError} `person.not_found`, `person.last_admin`.
+   */
   disable(
     input: { personId: string; reason?: string | undefined },
     actor: Actor,
-  ): Promise<{ changed: boolean }>;
+  ): Promise<{ changed: boolean; tokensMade: number }>;
   /** Lets a disabled or locked person sign in again. @throws {LeaseError} `person.not_found`. */
   enable(
     input: { personId: string; reason?: string | undefined },

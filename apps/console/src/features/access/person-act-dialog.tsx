@@ -60,8 +60,15 @@ function OpenDialog({ act, person, onClose }: PersonActRequest & { readonly onCl
     if (act === 'setRole') {
       const onSuccess = done(`Is ${ROLE_LABELS[role].toLowerCase()} now.`);
       setRoleOf.mutate({ ...input, role }, { onSuccess });
-    } else if (act === 'disable') disable.mutate(input, { onSuccess: done('Disabled.') });
-    else if (act === 'signOutEverywhere') {
+    } else if (act === 'disable') {
+      disable.mutate(input, {
+        onSuccess: ({ tokensMade }) => {
+          const left =
+            tokensMade === 0 ? '' : ` They made ${counted(tokensMade, 'token')} still in force.`;
+          done(`Disabled.${left}`)();
+        },
+      });
+    } else if (act === 'signOutEverywhere') {
       signOut.mutate(input, {
         onSuccess: ({ endedCount }) => {
           done(`${counted(endedCount, 'session')} ended.`)();

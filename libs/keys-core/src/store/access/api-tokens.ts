@@ -156,6 +156,16 @@ export async function tokensInForce(sql: Sql, tokenIds: readonly string[]): Prom
   return new Set(rows.map((row) => row.tokenId));
 }
 
+/** How many tokens in force somebody made: those go on working whatever becomes of their maker. */
+export async function countTokensMadeBy(sql: Sql, actor: string): Promise<number> {
+  const rows = await sql.$queryRaw<{ count: number }[]>`
+    select count(*)::int as count
+    from api_token t
+    where t.created_by = ${actor} and t.revoked_at is null
+      and (t.expires_at is null or clock_timestamp() < t.expires_at)`;
+  return rows[0]?.count ?? 0;
+}
+
 /** Writes down that tokens were used. One statement for all, from the background. */
 export async function markTokensUsed(sql: Sql, tokenIds: readonly string[]): Promise<void> {
   await sql.$queryRaw<{ id: string }[]>`

@@ -166,7 +166,7 @@ export async function takeBackSignInTry(sql: Sql, at: TriedAt): Promise<void> {
  * @returns whether there was anything to forget.
  */
 export async function forgetSignInFailures(sql: Sql, email: string): Promise<boolean> {
-  const rows = await sql.$queryRaw<{ source: string }[]>`
+  const rows = await sql.$queryRaw<{ failureCount: number }[]>`
     with known as materialized (
       select f.source
       from sign_in_failure f
@@ -177,6 +177,6 @@ export async function forgetSignInFailures(sql: Sql, email: string): Promise<boo
     delete from sign_in_failure f
     using known k
     where f.email_hash = ${hashEmail(email)} and f.source = k.source
-    returning f.source`;
-  return rows.length > 0;
+    returning f.failure_count as "failureCount"`;
+  return rows.some(({ failureCount }) => failureCount > 0);
 }
