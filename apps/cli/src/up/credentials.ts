@@ -43,14 +43,17 @@ export async function prepareCredentials(
   }
 }
 
-/** A password is made once, when there is no administrator; later ones are for people to choose. */
+/**
+ * A password is made once, when there is no administrator; later ones are for people to choose. It is
+ * in the file before the administrator is in the database: a crash between the two loses nothing.
+ */
 async function prepareSignIn(store: Store, home: string): Promise<AdminSignIn | undefined> {
-  const made = await ensureFirstAdmin(store, { email: FIRST_ADMIN_EMAIL, name: 'Administrator' });
   const known = readCredentials(home);
-  if (made !== undefined) {
-    writePrivateJson(credentialsPath(home), { ...known, console: made });
-    return made;
-  }
+  const first = { email: FIRST_ADMIN_EMAIL, name: 'Administrator' };
+  const made = await ensureFirstAdmin(store, first, (signIn) => {
+    writePrivateJson(credentialsPath(home), { ...known, console: signIn });
+  });
+  if (made !== undefined) return made;
   const kept: Partial<Record<keyof AdminSignIn, unknown>> = known?.console ?? {};
   if (typeof kept.email !== 'string' || typeof kept.password !== 'string') return undefined;
   const signIn = { email: kept.email, password: kept.password };

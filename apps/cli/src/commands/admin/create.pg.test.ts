@@ -92,3 +92,16 @@ test('says what is missing: an address, a database, its tables', async () => {
   expect(bare).toMatchObject({ exitCode: 1, stdout: '' });
   expect(bare.stderr).toContain('leasehold migrate');
 });
+
+test('takes the addresses that the sign-in takes, and no others', async () => {
+  const { url } = await aDatabase();
+
+  for (const email of ['root@localhost', 'ops@corp', 'jörg@example.com']) {
+    const refused = await adminCreate(url, ['--email', email]);
+    expect(refused).toMatchObject({ exitCode: 2, stdout: '' });
+    expect(refused.stderr).toContain('e-mail address');
+  }
+  expect(await adminCreate(url, ['--email', 'admin@leasehold.local'])).toMatchObject({
+    exitCode: 0,
+  });
+});

@@ -1,10 +1,10 @@
+import { emailSchema } from '@leasehold/api/contract';
 import { InvalidArgumentError, type Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import { usageFailure } from '../../failure.ts';
 import { readRunFile } from '../../home.ts';
 import type { MadeAdmin } from './make-admin.ts';
 
-const EMAIL_LENGTH_MAX = 254;
 const NAME_LENGTH_MAX = 255;
 
 interface AdminCreateOptions {
@@ -54,11 +54,11 @@ function databaseUrlOf(cli: Cli): string {
   );
 }
 
+/** What the sign-in takes, and nothing else: who cannot type it there would not get in. */
 function emailOf(text: string): string {
-  if (text.length > EMAIL_LENGTH_MAX || !/^[^\s@]+@[^\s@]+$/u.test(text)) {
-    throw new InvalidArgumentError('It must be an e-mail address.');
-  }
-  return text.toLowerCase();
+  const email = emailSchema.safeParse(text);
+  if (email.success) return email.data;
+  throw new InvalidArgumentError('It must be an e-mail address, such as you@example.com.');
 }
 
 function nameOf(text: string): string {

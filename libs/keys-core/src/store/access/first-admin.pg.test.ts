@@ -38,6 +38,23 @@ describe('ensureFirstAdmin', () => {
   });
 });
 
+test('the password is kept before the first administrator is there, or nobody is made', async () => {
+  const { store } = await openKernel();
+  const first = { email: 'admin@leasehold.local' };
+  const kept: unknown[] = [];
+
+  await expect(
+    ensureFirstAdmin(store, first, () => {
+      throw new Error('the disk is full');
+    }),
+  ).rejects.toThrow('the disk is full');
+  const made = await ensureFirstAdmin(store, first, (signIn) => kept.push(signIn));
+  await ensureFirstAdmin(store, first, (signIn) => kept.push(signIn));
+
+  expect(made).toBeDefined();
+  expect(kept).toEqual([made]);
+});
+
 describe('makeAdmin', () => {
   test('lets a locked-out, disabled and demoted person in again', async () => {
     const { store } = await openKernel();

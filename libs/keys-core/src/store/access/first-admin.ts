@@ -22,11 +22,13 @@ interface People {
 
 /**
  * Makes an administrator with a new password, unless one can sign in already: then undefined, and
- * nothing is changed. Of several at once one makes them.
+ * nothing is changed. Of several at once one makes them. `keep` is called before they are there for
+ * others: whoever writes the password down in it cannot lose it, and nobody is made when it throws.
  */
 export async function ensureFirstAdmin(
   store: People,
   input: { readonly email: string; readonly name?: string | undefined },
+  keep: (signIn: AdminSignIn) => void = () => undefined,
 ): Promise<AdminSignIn | undefined> {
   if (await hasActiveAdmin(store.prisma)) return undefined;
   const email = input.email.toLowerCase();
@@ -37,6 +39,7 @@ export async function ensureFirstAdmin(
     if (made === undefined) return false;
     await setPassword(tx, made, passwordHash);
     await auditMaking(tx, { personId: made, email });
+    keep({ email, password });
     return true;
   });
   return isMade ? { email, password } : undefined;
