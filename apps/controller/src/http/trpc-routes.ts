@@ -23,6 +23,8 @@ const UNAUTHENTICATED_MS = 1_000;
 /** For the connection parameters to come and their token to be looked up. */
 const TOKEN_MS_MAX = 30_000;
 const SERVICE_RESTART = 1_012;
+/** A call that is answered sooner is not worth following. */
+const FOLLOWED_AFTER_MS = 1_000;
 
 export interface TrpcRoutesDeps extends ContextDeps {
   readonly connections: OpenConnections;
@@ -94,9 +96,11 @@ export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): 
         isCookieTaken: true,
         life: httpCaller(req.raw, info.signal),
       });
+      const isStream = info.calls.some((call) => call.procedure?._def.type === 'subscription');
       // A subscription over HTTP lives as long as a connection does.
-      if (info.calls.some((call) => call.procedure?._def.type === 'subscription')) {
-        followAccess(deps.connections, context, res.raw);
+      if (isStream) followAccess(deps.connections, context, res.raw);
+      else followLater(deps.connections, context, res.raw);
+      if (isStream) {
         streams.add(res.raw);
         res.raw.once('close', () => streams.delete(res.raw));
       }
@@ -161,6 +165,21 @@ function followAccess(
     } else connection.destroy();
   });
   connection.once('close', forget);
+}
+
+/** A call that waits, such as in line for a lease, waits no longer than its caller may. */
+function followLater(
+  connections: OpenConnections,
+  context: ApiContext,
+  response: ServerResponse,
+): void {
+  const timer = setTimeout(() => {
+    followAccess(connections, context, response);
+  }, FOLLOWED_AFTER_MS);
+  timer.unref();
+  response.once('close', () => {
+    clearTimeout(timer);
+  });
 }
 
 /** Failures of ours are logged with the incident id that the caller was told; refusals are not. */

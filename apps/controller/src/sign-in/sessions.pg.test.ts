@@ -8,6 +8,8 @@ import {
   signedInAdmin,
   type TestBrowser,
 } from '../testing/test-browser.ts';
+import { mutate } from '../testing/wire.ts';
+import { acquireLease, refOf, wanted } from '../testing/wire-leases.ts';
 import { startTestController, type TestController } from '../testing/test-controller.ts';
 
 /** An event stream that is open; `ended` once the controller has ended it. */
@@ -225,3 +227,40 @@ test('a sign-in that has looked at the old password opens nothing once all sessi
   expect(await thief.query('session.get')).toBe('auth.required');
   expect((await createTestBrowser(on).signIn('ada@example.com', PASSWORD)).status).toBe(200);
 });
+
+test.each(['session', 'token'] as const)(
+  'a call that waits for a lease ends with its %s, and is not granted what becomes free',
+  async (kind) => {
+    const on = await startTestController();
+    const admin = await signedInAdmin(on);
+    const eve = await joinedPerson(on, admin, { email: 'eve@example.com', role: 'client' });
+    const program = await on.token('client');
+    const holder = await on.token('client');
+    const held = await acquireLease(on, holder.secret, { key: 'k' });
+    const waiting = wanted({ key: 'k', holder: 'eve', waitMs: 30_000 });
+
+    const wait =
+      kind === 'session'
+        ? eve.mutate('leases.acquire', waiting)
+        : mutate(on, 'leases.acquire', { secret: program.secret, input: waiting });
+    const outcome = wait.then(
+      () => 'answered',
+      () => 'cut off',
+    );
+    const { prisma } = on.controller.store;
+    await waitUntil(async () => {
+      const rows = await prisma.$queryRaw<unknown[]>`select 1 as one from lease_waiter`;
+      return rows.length === 1;
+    });
+    if (kind === 'session') await admin.mutate('people.disable', { personId: eve.personId });
+    else await admin.mutate('tokens.revoke', { tokenId: program.tokenId });
+
+    expect(await outcome).toBe('cut off');
+    await mutate(on, 'leases.release', { secret: holder.secret, input: refOf(held) });
+    // Whoever comes next has been behind them in the line.
+    const next = await acquireLease(on, holder.secret, { key: 'k', waitMs: 20_000 });
+    const grants = await prisma.$queryRaw`
+      select e.lease_id::text as "leaseId" from lease_event e where e.kind = 'granted' order by e.id`;
+    expect(grants).toEqual([{ leaseId: held.leaseId }, { leaseId: next.leaseId }]);
+  },
+);
