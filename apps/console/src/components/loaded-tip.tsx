@@ -15,5 +15,6 @@ export function LoadedTip({
   readonly isOpen: boolean;
   readonly label: ReactNode;
 }) {
-  return <Tooltip id={id} target={target} opened={isOpen} label={label} />;
+  // Mantine gives the tip an id of its own.
+  return <Tooltip target={target} opened={isOpen} label={<span id={id}>{label}</span>} />;
 }
