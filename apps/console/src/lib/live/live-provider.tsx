@@ -11,6 +11,8 @@ import { missed, pause, stream } from './live-state.ts';
 
 /** However many events come, lists are read again no more often than this. */
 const REFRESH_EVERY_MS = 400;
+/** What happens together, such as a grant and its backend, is read together. */
+const GATHER_MS = 50;
 /** After a failure that tRPC does not mend by itself the stream is opened anew. */
 const REOPEN_MS = 2_000;
 
@@ -36,6 +38,7 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
 function followEvents(queryClient: QueryClient): () => void {
   const changed = new Set<string>();
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let refreshedAtMs = -REFRESH_EVERY_MS;
   let reopen: ReturnType<typeof setTimeout> | undefined;
   let isOver = false;
   /** Something may have happened while nothing was heard. */
@@ -44,6 +47,7 @@ function followEvents(queryClient: QueryClient): () => void {
 
   const refresh = (): void => {
     timer = undefined;
+    refreshedAtMs = performance.now();
     const groups = [...changed];
     changed.clear();
     for (const group of groups) void queryClient.invalidateQueries({ queryKey: [group] });
@@ -54,7 +58,8 @@ function followEvents(queryClient: QueryClient): () => void {
       return;
     }
     for (const group of GROUPS[face] ?? []) changed.add(group);
-    timer ??= setTimeout(refresh, REFRESH_EVERY_MS);
+    const waitMs = refreshedAtMs + REFRESH_EVERY_MS - performance.now();
+    timer ??= setTimeout(refresh, Math.max(GATHER_MS, waitMs));
   };
   const open = (): void => {
     clearTimeout(reopen);
