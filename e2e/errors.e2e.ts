@@ -1,4 +1,3 @@
-import type { Page } from '@playwright/test';
 import { actWithReason, openRoom, tableOf, untilLive } from './fixtures/grants.ts';
 import type { Stack } from './fixtures/stack.ts';
 import { expect, test } from './fixtures/test.ts';
@@ -37,20 +36,27 @@ test.describe('what goes wrong is said', () => {
   test('slow answers: the page has its frame and skeletons, and then its rows', async ({
     pageAs,
     seeded,
+    stack,
   }) => {
-    const page = await pageAs('viewer');
-    await page.goto('/audit');
-    const release = await holdAnswers(page, 'keys.list');
-    await page
-      .getByRole('navigation', { name: 'Pages' })
-      .getByRole('link', { name: 'Keys' })
-      .click();
-    await expect(page.getByRole('heading', { level: 1, name: 'Keys' })).toBeVisible();
-    await expect(page.locator('table[aria-busy="true"]')).toBeVisible();
-
-    release();
-    await expect(tableOf(page, 'keys').table.locator('tr[data-row]').first()).toBeVisible();
     expect(seeded.keys.count).toBeGreaterThan(0);
+    const page = await pageAs('operator');
+    await page.goto('/audit');
+    await untilLive(page);
+    const { table } = tableOf(page, 'keys');
+    stack.proxy.hold();
+    try {
+      await page
+        .getByRole('navigation', { name: 'Pages' })
+        .getByRole('link', { name: 'Keys' })
+        .click();
+      await expect(page.getByRole('heading', { level: 1, name: 'Keys' })).toBeVisible();
+      await expect(table.locator('table[aria-busy="true"]')).toBeVisible();
+    } finally {
+      stack.proxy.heal();
+    }
+
+    await expect(table.locator('tr[data-row]').first()).toBeVisible();
+    await expect(table.locator('table[aria-busy="true"]')).toHaveCount(0);
   });
 
   test('a revoke of a grant that has ended meanwhile says so', async ({ pageAs, stack }) => {
@@ -85,16 +91,3 @@ test.describe('what goes wrong is said', () => {
     await expect(page.getByRole('heading', { level: 1, name: 'Keys' })).toBeVisible();
   });
 });
-
-/** Holds the answers of one procedure back until the returned function is called. */
-async function holdAnswers(page: Page, procedure: string): Promise<() => void> {
-  let release: () => void = () => undefined;
-  const released = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  await page.route(`**/trpc/${procedure}**`, async (route) => {
-    await released;
-    await route.continue();
-  });
-  return release;
-}

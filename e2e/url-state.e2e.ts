@@ -27,11 +27,13 @@ const tab =
   async (page: Page): Promise<void> => {
     await page.getByRole('tab', { name, exact: true }).click();
   };
+/** In a filter's menu: `menuitemcheckbox` where several may be chosen. */
 const choose =
-  (label: string, option: string) =>
+  (filter: string, option: string, role: 'menuitemradio' | 'menuitemcheckbox' = 'menuitemradio') =>
   async (page: Page): Promise<void> => {
-    await page.getByRole('combobox', { name: label }).click();
-    await page.getByRole('option', { name: option }).click();
+    await page.getByRole('button', { name: new RegExp(`^${filter}(:|$)`) }).click();
+    await page.getByRole(role, { name: option, exact: true }).click();
+    await page.keyboard.press('Escape');
   };
 const next = async (page: Page): Promise<void> => {
   await page.getByRole('button', { name: 'Next', exact: true }).click();
@@ -49,8 +51,27 @@ const JOURNEYS: readonly Journey[] = [
     path: '/environments',
     steps: [search('Search environments', 'namespace:shop'), sortBy('Since')],
   },
-  { page: 'drones', path: '/drones', steps: [choose('Status', 'Ready')] },
+  { page: 'drones', path: '/drones', steps: [choose('Status', 'Ready'), choose('Status', 'Lost')] },
   { page: 'a drone', path: '/drones/detail?id=drone-fra-3', steps: [tab('Keys'), tab('Backends')] },
+  {
+    page: 'backends',
+    path: '/backends',
+    steps: [search('Search backends', 'program:board'), choose('Status', 'Ready')],
+  },
+  {
+    page: 'events',
+    path: '/events',
+    steps: [
+      choose('Face', 'Environments'),
+      choose('Kinds', 'Granted', 'menuitemcheckbox'),
+      search('Search events', 'namespace:shop'),
+    ],
+  },
+  {
+    page: 'audit',
+    path: '/audit',
+    steps: [choose('Action', 'keys.revoke'), search('Search the audit', 'actor:nobody')],
+  },
   { page: 'access', path: '/access', role: 'admin', steps: [tab('People'), tab('API tokens')] },
 ];
 
