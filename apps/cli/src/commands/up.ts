@@ -19,7 +19,11 @@ DATABASE_URL set, that database is used and none is started.`;
 /** `leasehold up`: everything on this machine, until Ctrl-C. */
 export function addUp(cli: Cli, parent: Command): void {
   cli
-    .leaf(parent, 'up', 'Start PostgreSQL, a controller, the console and a drone here; Ctrl-C ends it')
+    .leaf(
+      parent,
+      'up',
+      'Start PostgreSQL, a controller, the console and a drone here; Ctrl-C ends it',
+    )
     .addOption(new Option('--preset <name>', 'how long a key lasts').choices(['standard', 'fast']))
     .option('--port <n>', 'where the controller listens (4600)')
     .option('--console-port <n>', 'where the console listens (one above the controller)')
@@ -70,7 +74,10 @@ In another shell, try:
 The API is at ${controllerUrl}/trpc. Ctrl-C ends everything.`;
 }
 
-function signInText(consoleUrl: string, { signIn, style }: Pick<Running, 'signIn' | 'style'>): string {
+function signInText(
+  consoleUrl: string,
+  { signIn, style }: Pick<Running, 'signIn' | 'style'>,
+): string {
   const where = style.strong(consoleUrl);
   if (signIn === undefined) {
     return (

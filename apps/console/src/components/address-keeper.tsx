@@ -26,8 +26,9 @@ export function AddressKeeper() {
   useEffect(() => {
     const { href, search } = window.location;
     // Without a state of its own the entry keeps Next's, and Next reads the address.
-    if (new URLSearchParams(search).toString() !== known)
-      {window.history.replaceState(null, '', href);}
+    if (new URLSearchParams(search).toString() !== known) {
+      window.history.replaceState(null, '', href);
+    }
   }, [known, stepCount]);
   return null;
 }
