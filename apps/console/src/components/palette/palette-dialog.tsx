@@ -25,7 +25,14 @@ export function PaletteDialog({ requests }: { readonly requests: number }) {
   const found = useFoundResources(searched);
   const isNothing = shownActs.length === 0 && found.resources.length === 0 && !found.isSearching;
   return (
-    <Spotlight.Root store={store} shortcut={null} query={query} onQueryChange={setQuery} scrollable>
+    <Spotlight.Root
+      store={store}
+      shortcut={null}
+      query={query}
+      onQueryChange={setQuery}
+      scrollable
+      attributes={{ content: { 'aria-label': 'Command palette' } }}
+    >
       <Spotlight.Search
         placeholder="A key, a lease, an environment, a page, an action"
         aria-label="Go to"
