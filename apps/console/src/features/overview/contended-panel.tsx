@@ -29,7 +29,7 @@ export function ContendedPanel({
         </Text>
       ) : (
         <PlainTable
-          label="Most contended"
+          label="What several wait for"
           heads={[
             { text: 'Resource' },
             { text: 'Held by' },
