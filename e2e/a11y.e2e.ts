@@ -115,6 +115,7 @@ test.describe('accessible', () => {
 
   test('a key is found and revoked by keyboard alone', async ({ pageAs, stack }) => {
     const room = await openRoom(stack, 'by-keyboard');
+    const { namespace, name } = room;
     const page = await pageAs('operator');
     await page.goto('/keys');
     await untilLive(page);
@@ -141,7 +142,7 @@ test.describe('accessible', () => {
     await page.keyboard.press('Enter');
 
     await expect
-      .poll(async () => (await stack.api('viewer').keys.get.query(room))?.phase)
+      .poll(async () => (await stack.api('viewer').keys.get.query({ namespace, name }))?.phase)
       .not.toBe('held');
   });
 });
