@@ -23,6 +23,8 @@ export const browser: NonNullable<PlaywrightTestConfig['use']> = {
     ...(executablePath === undefined ? {} : { executablePath }),
     args: [
       '--disable-background-networking',
+      // A graphics card that the processor has to play takes half of what the pages need.
+      '--disable-gpu',
       // Chromium's sandbox does not work for root.
       ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
     ],

@@ -27,7 +27,10 @@ export const PAGES: readonly ConsolePage[] = [
     path: ({ keys }) => ref('/keys/detail', keys.busy),
     isDetail: true,
   },
-  { name: 'leases', heading: 'Leases', path: () => '/leases' },
+  { name: 'leases', heading: 'Leases', path: () => '/leases?tab=tree' },
+  { name: 'lease-list', heading: 'Leases', path: () => '/leases' },
+  { name: 'contention', heading: 'Leases', path: () => '/leases?tab=contention' },
+  { name: 'declared', heading: 'Leases', path: () => '/leases?tab=declared' },
   {
     name: 'lease',
     heading: 'settlement-eu',
@@ -58,4 +61,5 @@ export const PAGES: readonly ConsolePage[] = [
   { name: 'events', heading: 'Events', path: () => '/events' },
   { name: 'audit', heading: 'Audit', path: () => '/audit' },
   { name: 'access', heading: 'Access', path: () => '/access' },
+  { name: 'people', heading: 'Access', path: () => '/access?tab=people' },
 ];
