@@ -1,5 +1,8 @@
-import type { StatsPoint } from '@leasehold/api/contract';
+import type { StatsOverview, StatsPoint } from '@leasehold/api/contract';
 import { count, duration } from '~/lib/format.ts';
+
+/** Controllers write their counts down every two seconds, and events are counted once they are final. */
+const SETTLING_MS = 5_000;
 
 export interface ChartSeries {
   readonly name: Exclude<keyof StatsPoint, 'at'>;
@@ -18,6 +21,15 @@ export interface ChartSpec {
 }
 
 const milliseconds = (value: number): string => duration(value);
+
+/**
+ * The steps that are over. The one under way, and the one before it, whose last numbers arrive some
+ * seconds late, would look like a fall at the end of every line.
+ */
+export function finishedSteps({ series, stepMs, asOf }: StatsOverview): StatsPoint[] {
+  const untilMs = Date.parse(asOf) - SETTLING_MS;
+  return series.filter(({ at }) => Date.parse(at) + stepMs <= untilMs);
+}
 
 /** What the overview draws, and what its tables say. */
 export const CHARTS: readonly ChartSpec[] = [

@@ -3,7 +3,7 @@
 import { LineChart } from '@mantine/charts';
 import type { StatsOverview } from '@leasehold/api/contract';
 import { clockTime, duration } from '~/lib/format.ts';
-import type { ChartSpec } from './chart-series.ts';
+import { finishedSteps, type ChartSpec } from './chart-series.ts';
 
 /** One chart. What it shows is in the tables too, for whoever cannot see it. */
 export function TimeChart({
@@ -20,7 +20,10 @@ export function TimeChart({
     >
       <LineChart
         h={180}
-        data={stats.series.map((point) => ({ ...point, at: clockTime(point.at).slice(0, 5) }))}
+        data={finishedSteps(stats).map((point) => ({
+          ...point,
+          at: clockTime(point.at).slice(0, 5),
+        }))}
         dataKey="at"
         series={chart.series.map(({ name, label, color, dash }) => ({
           name,
