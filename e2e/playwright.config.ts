@@ -18,5 +18,11 @@ export default defineConfig({
   forbidOnly: true,
   timeout: 60_000,
   expect: { timeout: 10_000 },
-  use: { ...browser, trace: 'retain-on-failure', actionTimeout: 10_000, navigationTimeout: 15_000 },
+  use: {
+    ...browser,
+    // Without a film of every page: taking it costs more than the tests do.
+    trace: { mode: 'retain-on-failure', screenshots: false, sources: false },
+    actionTimeout: 10_000,
+    navigationTimeout: 15_000,
+  },
 });
