@@ -2,14 +2,13 @@
 
 import { MantineProvider } from '@mantine/core';
 import { QueryClientProvider } from '@tanstack/react-query';
-import { NuqsAdapter } from 'nuqs/adapters/next/app';
 import dynamic from 'next/dynamic';
-import { Suspense, useState, type ReactNode } from 'react';
+import { useState, type ReactNode } from 'react';
+import { AddressAdapter } from '~/lib/address-adapter.tsx';
 import { api } from '~/lib/api.ts';
 import { createQueryClient } from '~/lib/query-client.ts';
 import { signedOut } from '~/lib/signed-out.ts';
 import { cssVariablesResolver, theme } from '~/lib/theme.ts';
-import { AddressKeeper } from './address-keeper.tsx';
 
 // What was done is said after it was done: nothing of a page waits for it.
 const Notifications = dynamic(
@@ -27,13 +26,10 @@ export function Providers({ children }: { children: ReactNode }) {
       defaultColorScheme="auto"
     >
       <QueryClientProvider client={queryClient}>
-        <NuqsAdapter>
-          <Suspense>
-            <AddressKeeper />
-          </Suspense>
+        <AddressAdapter>
           {children}
           <Notifications position="bottom-right" limit={4} />
-        </NuqsAdapter>
+        </AddressAdapter>
       </QueryClientProvider>
     </MantineProvider>
   );

@@ -65,6 +65,10 @@ export function SearchBox({
         }
         value={text}
         error={problems.length === 0 ? undefined : problems.join('; ')}
+        // A search that is carried out after a link was followed would lead back here.
+        onBlur={() => {
+          commit(text.trim());
+        }}
         onChange={(event) => {
           const next = event.currentTarget.value;
           setText(next);
