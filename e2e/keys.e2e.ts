@@ -31,6 +31,7 @@ test.describe('keys', () => {
     await page.goto('/keys');
     await untilLive(page);
     await page.getByLabel('Search keys').fill(name);
+    await expect(page).toHaveURL(new RegExp(`q=${name}`));
     await tableOf(page, 'keys').table.getByRole('link', { name }).click();
     await page.getByRole('heading', { level: 1, name }).waitFor();
 
