@@ -8,7 +8,11 @@ import { browser, ROOT } from './browser.config.ts';
  */
 export default defineConfig({
   testDir: '.',
-  testMatch: '*.e2e.ts',
+  projects: [
+    { name: 'console', testMatch: '*.e2e.ts', testIgnore: 'scale.e2e.ts' },
+    // What takes times has the machine to itself.
+    { name: 'scale', testMatch: 'scale.e2e.ts', dependencies: ['console'] },
+  ],
   globalSetup: './fixtures/cluster-setup.ts',
   outputDir: path.join(ROOT, '.test-results', 'e2e'),
   reporter: [['list'], ['json', { outputFile: path.join(ROOT, '.test-results', 'e2e.json') }]],
@@ -16,13 +20,13 @@ export default defineConfig({
   retries: 0,
   fullyParallel: false,
   forbidOnly: true,
-  timeout: 60_000,
-  expect: { timeout: 10_000 },
+  timeout: 180_000,
+  expect: { timeout: 20_000 },
   use: {
     ...browser,
     // Without a film of every page: taking it costs more than the tests do.
     trace: { mode: 'retain-on-failure', screenshots: false, sources: false },
-    actionTimeout: 10_000,
-    navigationTimeout: 15_000,
+    actionTimeout: 20_000,
+    navigationTimeout: 30_000,
   },
 });
