@@ -12,6 +12,7 @@ import { fencedTransaction, type GuestSql } from '@leasehold/keys-core/leases';
 import { openStore } from '@leasehold/keys-core/store';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
 import pg from 'pg';
+import { WINDOW_MS } from './updater-window.ts';
 import { codeOf, endAsked, grantOf, ready, say, settings } from './program.ts';
 
 export interface UpdaterSettings {
@@ -22,9 +23,8 @@ export interface UpdaterSettings {
   readonly ttlMs: number;
 }
 
-/** What comes before the guard's last look, and between that and the write. */
+/** What comes before the guard's last look. */
 const WORK_MS = 150;
-const WINDOW_MS = 250;
 const WAIT_MS = 60_000;
 
 const { url, token, databaseUrl, guard, ttlMs } = settings() as UpdaterSettings;
