@@ -2,6 +2,11 @@
 import { join } from 'node:path';
 import { toleratedClockRatio, LeaseError, type Clock, type IdSource } from '@leasehold/keys-core';
 import { createKeyService } from '@leasehold/keys-core/keys';
+import {
+  NO_PEERS,
+  createPostgresReservationStore,
+  createReservationService,
+} from '@leasehold/keys-core/reservations';
 import type { RevocationWatch } from '@leasehold/keys-core/leases';
 import {
   bootstrapCredentials,
@@ -145,6 +150,12 @@ function createParts({ store, metrics, signIn, config, log }: Serving): Parts {
     heartbeatMs,
     chooseDrone: (wanted) => chooseDrone(store, { ...wanted, datacenter, heartbeatMs, random }),
   });
+  const reservations = createReservationService({
+    store,
+    reservations: createPostgresReservationStore(store),
+    keys,
+    peers: NO_PEERS,
+  });
   const events = createEventStream({
     store,
     onError: (error) => {
@@ -158,6 +169,7 @@ function createParts({ store, metrics, signIn, config, log }: Serving): Parts {
   return {
     services: {
       keys,
+      reservations,
       ...faces,
       environmentLeaseMs: config.environmentLeaseMs,
       fleet: createFleetService({ store, keys, feed, heartbeatMs }),

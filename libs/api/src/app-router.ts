@@ -7,6 +7,7 @@ import { eventsRouter } from './routers/events-router.ts';
 import { keysRouter } from './routers/keys-router.ts';
 import { leasesRouter } from './routers/leases-router.ts';
 import { peopleRouter } from './routers/people-router.ts';
+import { reservationsRouter } from './routers/reservations-router.ts';
 import { sessionRouter } from './routers/session-router.ts';
 import { statsRouter } from './routers/stats-router.ts';
 import { tokensRouter } from './routers/tokens-router.ts';
@@ -24,6 +25,7 @@ export const appRouter = router({
   audit: auditRouter,
   bulk: bulkRouter,
   people: peopleRouter,
+  reservations: reservationsRouter,
   session: sessionRouter,
   stats: statsRouter,
 });

@@ -1,4 +1,5 @@
 import type { EventView, Page, KeyService } from '@leasehold/keys-core/keys';
+import type { ReservationService } from '@leasehold/keys-core/reservations';
 import type { CallerLife, LeaseOperations, LeaseService } from '@leasehold/keys-core/leases';
 import type {
   AuditEntry,
@@ -126,7 +127,9 @@ export type LeaseFace = LeaseService & LeaseOperations;
 
 /** What the procedures call; made once per controller. */
 export interface ApiServices {
-  readonly keys: KeyService;
+  /** Where keys live, and connects wherever that is. */
+  readonly reservations: ReservationService;
+  readonly keys: Omit<KeyService, 'connect'>;
   readonly leases: LeaseFace;
   readonly environments: LeaseFace;
   /** For how long an environment is leased when its holder does not say, in milliseconds. */

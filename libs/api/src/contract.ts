@@ -20,6 +20,7 @@ export {
   fencingTokenSchema,
   idSchema,
   datacenterSchema,
+  anyDatacenterSchema,
   localTimeMsSchema,
   instantSchema,
   cursorSchema,
@@ -29,6 +30,14 @@ export {
   grantRefSchema,
   segmentsSchema,
 } from './contract/common.ts';
+export {
+  reservationKeySchema,
+  reserveInputSchema,
+  resolveInputSchema,
+  reservationGetInputSchema,
+  moveInputSchema,
+  reservationListInputSchema,
+} from './contract/reservations.ts';
 export { eventListInputSchema, eventWatchInputSchema } from './contract/events.ts';
 export {
   droneIdInputSchema,

@@ -62,7 +62,29 @@ export {
   assertResource,
   isWithinNamespace,
 } from './kernel/resource.ts';
-export { LADDER_ROLES, ROLES, type LadderRole, type Role, roleAllows } from './kernel/roles.ts';
+export {
+  LADDER_ROLES,
+  TOKEN_ROLES,
+  ROLES,
+  type LadderRole,
+  type TokenRole,
+  type Role,
+  roleAllows,
+} from './kernel/roles.ts';
+export {
+  type ReservationKey,
+  type ReservationPointer,
+  isDatacenterName,
+  reservationIdOf,
+  isReservationId,
+  datacenterOf,
+  reservationKeyOf,
+  keyNameOf,
+  reservationKeyText,
+  parseReservationKey,
+  reservationKeyProblem,
+  assertReservationKey,
+} from './kernel/reservation.ts';
 export { utf8Bytes, textProblem, jsonProblem, assertText } from './kernel/text.ts';
 export {
   BACKEND_STATUSES,

@@ -77,6 +77,8 @@ export const idSchema = z
 export const datacenterSchema = z
   .string()
   .regex(/^[a-z0-9-]{1,32}$/u, 'must be 1 to 32 of a-z, 0-9 and "-"');
+/** Which datacenter a list is of: this controller's unless said, or all that can be reached. */
+export const anyDatacenterSchema = z.union([z.literal('all'), datacenterSchema]).optional();
 /** A reading of a holder's own clock. */
 export const localTimeMsSchema = z.number().nonnegative();
 /** An instant as the wire has it: ISO-8601 in UTC. */

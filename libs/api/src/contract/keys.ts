@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { LIMITS, PHASES, utf8Bytes } from '@leasehold/keys-core';
 import type { KeyListInput } from '@leasehold/keys-core/keys';
 import {
+  anyDatacenterSchema,
   cursorSchema,
   datacenterSchema,
   envNameSchema,
@@ -95,7 +96,7 @@ export const keyListInputSchema = z
     tag: tagSchema.optional(),
     /** The key whose newest grant this is. */
     leaseId: leaseIdSchema.optional(),
-    datacenter: z.union([z.literal('all'), datacenterSchema]).optional(),
+    datacenter: anyDatacenterSchema,
     sort: z.enum(KEY_SORTS).optional(),
     direction: z.enum(['asc', 'desc']).optional(),
     cursor: cursorSchema.optional(),

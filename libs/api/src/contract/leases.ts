@@ -3,6 +3,7 @@ import { LIMITS, PHASES, jsonProblem } from '@leasehold/keys-core';
 import type { LeaseListInput } from '@leasehold/keys-core/leases';
 import {
   cursorSchema,
+  anyDatacenterSchema,
   datacenterSchema,
   grantRefSchema,
   holderSchema,
@@ -137,8 +138,6 @@ const LEASE_SORTS = ['name', 'grantedAt', 'expiresAt'] as const satisfies NonNul
   LeaseListInput['sort']
 >[];
 
-const whereSchema = z.union([z.literal('all'), datacenterSchema]).optional();
-
 /** What leases and environments are listed by. */
 export const leaseListFields = {
   namespace: anyNamespaceSchema.optional(),
@@ -151,7 +150,7 @@ export const leaseListFields = {
   holder: holderSchema.optional(),
   /** The lease whose newest grant this is. */
   leaseId: leaseIdSchema.optional(),
-  datacenter: whereSchema,
+  datacenter: anyDatacenterSchema,
   sort: z.enum(LEASE_SORTS).optional(),
   direction: z.enum(['asc', 'desc']).optional(),
   cursor: cursorSchema.optional(),
@@ -161,14 +160,14 @@ export const leaseListFields = {
 export const leaseListInputSchema = z.strictObject(leaseListFields).prefault({});
 
 export const leaseTreeInputSchema = z
-  .strictObject({ namespace: anyNamespaceSchema.optional(), datacenter: whereSchema })
+  .strictObject({ namespace: anyNamespaceSchema.optional(), datacenter: anyDatacenterSchema })
   .prefault({});
 
 /** Pages of what lies in a namespace and below it. */
 export const leaseContentionInputSchema = z
   .strictObject({
     namespace: anyNamespaceSchema.optional(),
-    datacenter: whereSchema,
+    datacenter: anyDatacenterSchema,
     cursor: cursorSchema.optional(),
     limit: limitSchema,
   })

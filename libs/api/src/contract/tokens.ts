@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { RESERVED_NAMESPACE, ROLES, isWithinNamespace } from '@leasehold/keys-core';
+import { RESERVED_NAMESPACE, TOKEN_ROLES, isWithinNamespace } from '@leasehold/keys-core';
 import {
   cursorSchema,
   idSchema,
@@ -31,7 +31,7 @@ export const tokenCreateInputSchema = z
       (name) => !name.includes('@'),
       'must not contain "@": in the audit that is a person',
     ),
-    role: z.enum(ROLES),
+    role: z.enum(TOKEN_ROLES),
     /** Limits the token to these namespaces and their children; no limit when left out. */
     namespaces: z.array(limitNamespaceSchema).min(1).max(NAMESPACES_PER_TOKEN_MAX).optional(),
     droneId: idSchema.optional(),

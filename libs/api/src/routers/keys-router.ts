@@ -1,4 +1,3 @@
-import { LeaseError } from '@leasehold/keys-core';
 import { assertMayHold, callerOf, mayRead } from '../access/access.ts';
 import {
   connectInputSchema,
@@ -25,10 +24,12 @@ export const keysRouter = router({
     const { services, access, signal } = ctx;
     assertMayHold(access, input.key?.namespace ?? '');
     const { spawn, ...rest } = input;
-    if (spawn?.datacenter !== undefined && spawn.datacenter !== services.datacenter) {
-      throw new LeaseError('spawn.no_drone', `There is no datacenter "${spawn.datacenter}" here.`);
-    }
-    return services.keys.connect({ ...rest, spawn }, callerOf(access), signal);
+    return services.reservations.connect(
+      { ...rest, spawn },
+      callerOf(access),
+      signal,
+      spawn?.datacenter,
+    );
   }),
 
   get: viewerProcedure.input(keyNameSchema).query(async ({ ctx, input }) => {

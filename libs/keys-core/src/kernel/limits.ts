@@ -29,4 +29,8 @@ export const LIMITS = {
   lifetimeLimitSecondsMax: 366 * 24 * 60 * 60,
   programsPerDroneMax: 256,
   bulkItemsMax: 10_000,
+  reservationKeyBytesMax: 1_024,
+  reservationKeyPartsMax: 32,
+  /** How often a key can move, and be found by its first reservation still. */
+  reservationChainMax: 64,
 } as const;

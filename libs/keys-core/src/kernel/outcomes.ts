@@ -17,6 +17,11 @@ export interface GrantRequest extends Resource {
   readonly idempotencyKey?: string | undefined;
   /** Whether it stands in line: its ticket's id is its lease id, and only its turn grants it. */
   readonly isQueued?: boolean | undefined;
+  /**
+   * The reservation that the caller knows as the key's home. It must be active here; a row that
+   * another one is the home of grants nothing. Absent on other faces than keys.
+   */
+  readonly homeReservation?: string | undefined;
 }
 
 /** A new grant. `remainingMs` is `expiresAt - asOf`, both read by the statement that granted. */

@@ -36,6 +36,8 @@ export interface KeyStateRow extends KeyLease {
   readonly address: string | null;
   readonly droneId: string | null;
   readonly isDroneReachable: boolean;
+  /** The reservation that the key is granted under; sealed when it is another datacenter's. */
+  readonly homeReservation: string | null;
   /** Somebody has asked for the backend's end, though its drone may not have heard of it yet. */
   readonly isStopAsked: boolean;
 }
@@ -83,6 +85,7 @@ export async function readKeyStates(
 ): Promise<(KeyStateRow | undefined)[]> {
   const rows = await sql.$queryRaw<(KeyStateRow & { place: number })[]>`
     select w.place::int as place, ${KEY_LEASE_COLUMNS},
+      l.home_reservation as "homeReservation",
       b.id as "backendId", b.status as "backendStatus", b.address, b.drone_id as "droneId",
       coalesce(
         d.lost_at is null and d.clock_id = b.clock_id

@@ -1,10 +1,10 @@
-import { ROLES, type Role } from '@leasehold/keys-core';
+import { TOKEN_ROLES, type TokenRole } from '@leasehold/keys-core';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import { collected } from '../../options.ts';
 
 interface TokensCreateOptions {
-  readonly role: Role;
+  readonly role: TokenRole;
   readonly namespace: string[];
   readonly drone?: string;
   readonly expires?: string;
@@ -14,7 +14,9 @@ interface TokensCreateOptions {
 export function addTokensCreate(cli: Cli, parent: Command): void {
   cli
     .leaf(parent, 'create <name>', 'Make a token; its secret is shown this once')
-    .addOption(new Option('--role <role>', 'what it may do').choices(ROLES).makeOptionMandatory())
+    .addOption(
+      new Option('--role <role>', 'what it may do').choices(TOKEN_ROLES).makeOptionMandatory(),
+    )
     .option(
       '--namespace <namespace>',
       'limit it to a namespace and its children; repeatable',

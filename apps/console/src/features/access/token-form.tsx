@@ -1,6 +1,6 @@
 'use client';
 
-import { ROLES, type Role } from '@leasehold/keys-core';
+import { TOKEN_ROLES, type TokenRole } from '@leasehold/keys-core';
 import { Autocomplete, Button, Group, Select, Stack, TagsInput, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { ActFailure } from '~/components/dialogs/act-failure.tsx';
@@ -23,7 +23,7 @@ export function TokenForm({
   readonly onClose: () => void;
 }) {
   const [name, setName] = useState('');
-  const [role, setRole] = useState<Role>('client');
+  const [role, setRole] = useState<TokenRole>('client');
   const [namespaces, setNamespaces] = useState<string[]>([]);
   const [droneId, setDroneId] = useState('');
   const [lifetime, setLifetime] = useState('90');
@@ -58,9 +58,9 @@ export function TokenForm({
           label="Role"
           description={ROLE_TEXTS[role]}
           value={role}
-          data={ROLES.map((value) => ({ value, label: ROLE_LABELS[value] }))}
+          data={TOKEN_ROLES.map((value) => ({ value, label: ROLE_LABELS[value] }))}
           onChange={(value) => {
-            setRole(ROLES.find((known) => known === value) ?? 'client');
+            setRole(TOKEN_ROLES.find((known) => known === value) ?? 'client');
           }}
         />
         {isDrone ? (
@@ -111,7 +111,7 @@ function tokenInput({
   expiresAt,
 }: {
   readonly name: string;
-  readonly role: Role;
+  readonly role: TokenRole;
   readonly droneId: string;
   readonly namespaces: string[];
   readonly expiresAt: string | undefined;

@@ -8,6 +8,7 @@ export const ROLE_TEXTS: Record<Role, string> = {
     'Also revokes, blocks and allows renewals, drains drones, stops backends, and reads the audit.',
   admin: 'Also makes and revokes API tokens, and decides who may sign in, and as what.',
   drone: 'Runs the backends of one drone, and nothing else.',
+  peer: 'The controllers of another datacenter: sends on what its own callers ask for.',
 };
 
 /** `Viewer`, `API client`: as people read it. */
@@ -17,4 +18,5 @@ export const ROLE_LABELS: Record<Role, string> = {
   operator: 'Operator',
   admin: 'Administrator',
   drone: 'Drone',
+  peer: 'Other datacenter',
 };

@@ -23,7 +23,13 @@ import { decideConnect, type ConnectDecision, type KeyState } from './decide-con
 import { keyTopic } from './key-topic.ts';
 import type { Caller } from '../face-types.ts';
 import type { ConnectInput, ConnectResult } from './key-types.ts';
-import { RANDOM_ID_LENGTH, startBackend, type ConnectDeps, type Wanted } from './start-backend.ts';
+import {
+  NotAtHome,
+  RANDOM_ID_LENGTH,
+  startBackend,
+  type ConnectDeps,
+  type Wanted,
+} from './start-backend.ts';
 
 /** How long a waiting connect goes without looking when no hint comes. */
 const LOOK_INTERVAL_MS = 500;
@@ -108,6 +114,7 @@ class OneConnect {
     signal.throwIfAborted();
     await this.#shared.spawning.get(this.#topic);
     const state = await this.#shared.readState(key);
+    assertAtHome(state, input.homeReservation);
     const decision = decideConnect(state, { tag: key.tag, hasSpawn: input.spawn !== undefined });
     switch (decision.do) {
       case 'return':
@@ -195,6 +202,12 @@ class OneConnect {
   }
 }
 
+/** @throws {NotAtHome} when the key's row is another reservation's: it was moved, or is to be. */
+function assertAtHome(state: KeyState | undefined, homeReservation: string | undefined): void {
+  const home = state?.homeReservation ?? null;
+  if (home !== null && home !== homeReservation) throw new NotAtHome();
+}
+
 function stateOf(row: KeyStateRow | undefined): KeyState | undefined {
   if (row === undefined) return undefined;
   const { backendId, backendStatus, address, droneId, isDroneReachable, isStopAsked } = row;
@@ -202,6 +215,7 @@ function stateOf(row: KeyStateRow | undefined): KeyState | undefined {
     lease: row,
     isDroneReachable,
     isStopAsked,
+    homeReservation: row.homeReservation,
     backend:
       backendId === null || backendStatus === null || droneId === null
         ? null

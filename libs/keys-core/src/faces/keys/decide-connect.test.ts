@@ -33,6 +33,7 @@ function state(
         : { id: 'b1', status: 'ready', address: 'h:1', droneId: 'd1', ...change.backend },
     isDroneReachable: change.isDroneReachable ?? true,
     isStopAsked: change.isStopAsked ?? false,
+    homeReservation: null,
   };
 }
 

@@ -15,6 +15,8 @@ export interface KeyState {
   readonly isDroneReachable: boolean;
   /** Whether the backend's end was asked for: nobody is sent to it, though its drone may not know. */
   readonly isStopAsked: boolean;
+  /** The reservation that the key was granted under; null when under none. */
+  readonly homeReservation: string | null;
 }
 
 export type ConnectDecision =

@@ -11,6 +11,8 @@ export interface ConnectInput {
   readonly waitMs: number;
   readonly waitFor: 'granted' | 'ready';
   readonly idempotencyKey?: string | undefined;
+  /** The reservation that the key lives under, here; see `faces/reservations`. */
+  readonly homeReservation?: string | undefined;
 }
 
 export interface SpawnRequest {

@@ -26,6 +26,11 @@ export class AnsweredMeanwhile extends Error {
   override readonly name = 'AnsweredMeanwhile';
 }
 
+/** The key lives, or has moved, under another reservation than the one that the caller came with. */
+export class NotAtHome extends Error {
+  override readonly name = 'NotAtHome';
+}
+
 /** One connect that is being carried out. */
 export interface Wanted {
   readonly key: { readonly name: string; readonly namespace: string; readonly tag: string };
@@ -130,6 +135,7 @@ function planOf(
       metadata: null,
       ladder: deps.ladder,
       actor: caller.actor,
+      homeReservation: input.homeReservation,
     },
     droneId: asked.droneId,
     backendId: `bk-${ids.alphanumeric(RANDOM_ID_LENGTH)}`,

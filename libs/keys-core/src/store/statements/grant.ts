@@ -55,6 +55,9 @@ interface GrantedRow {
  * A takeover of a grant that nobody has ended writes that grant's one `expired` event, and its one
  * `lease_reap` row when it is a lease: a reaper that comes later finds nothing left to do.
  *
+ * - **At home**: a key is granted under an active reservation, and the row remembers which. A row that
+ *   was sealed by a move names another one, and nothing is granted on it. See `store/reservations`.
+ *
  * `requests` must name each resource once.
  */
 export async function grant(
@@ -97,6 +100,11 @@ export async function grant(
           where o.face = w.face and o.namespace = w.namespace and o.name = w.name
             and o.valid_until > clock_timestamp() and (t.id is null or o.id < t.id)
         ))
+        -- Absent means not activated yet. Whether it has been left since, the lease row says.
+        and (w.home_reservation is null or exists (
+          select from reservation r
+          where r.reservation_id = w.home_reservation and r.state = 'active'
+        ))
         -- An idempotency key that has been used is answered from its record.
         and (w.is_queued or w.idempotency_key is null or not exists (
           select from lease_request q
@@ -107,7 +115,10 @@ export async function grant(
     -- is one probe of the primary key.
     takable as materialized (
       select t.face, t.namespace, t.name, t.lease_id, t.ended_at
-      from (select w.face, w.namespace, w.name from entitled w order by w.face, w.namespace, w.name) w
+      from (
+        select w.face, w.namespace, w.name, w.home_reservation
+        from entitled w order by w.face, w.namespace, w.name
+      ) w
       cross join lateral (
         select l.face, l.namespace, l.name, l.lease_id,
           -- When a revocation by force was, only its event says.
@@ -119,6 +130,7 @@ export async function grant(
         where l.face = w.face and l.namespace = w.namespace and l.name = w.name
           and lease_takable(l.released_at, l.end_reason, l.expires_at, l.stops_by)
           and (l.end_reason <> 'expired' or ${mayTakeOver})
+          and (l.home_reservation is null or l.home_reservation = w.home_reservation)
         for update of l ${skip}
       ) t
     ),
@@ -138,12 +150,14 @@ export async function grant(
     granted as (
       insert into lease as l (
         face, namespace, name, lease_id, fencing_token, holder, principal, tag, comment, metadata,
-        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at
+        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at,
+        home_reservation
       )
       select
         c.face, c.namespace, c.name, c.lease_id, lease_next_token(0), c.holder, c.principal, c.tag,
         c.comment, c.metadata, c.ttl_ms, c.renew_after_ms, c.soft_after_ms, c.hard_after_ms,
-        clock_timestamp(), clock_timestamp(), clock_timestamp() + c.ttl_ms * interval '1 millisecond'
+        clock_timestamp(), clock_timestamp(), clock_timestamp() + c.ttl_ms * interval '1 millisecond',
+        c.home_reservation
       from candidate c
       order by c.face, c.namespace, c.name
       on conflict (face, namespace, name) do update set
@@ -167,9 +181,11 @@ export async function grant(
         renewable = true,
         released_at = null,
         end_reason = null,
-        stops_by = null
+        stops_by = null,
+        home_reservation = excluded.home_reservation
       where lease_takable(l.released_at, l.end_reason, l.expires_at, l.stops_by)
         and (l.end_reason <> 'expired' or ${mayTakeOver})
+        and (l.home_reservation is null or l.home_reservation = excluded.home_reservation)
       returning
         l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.granted_at, l.expires_at,
         l.previous_lease_id, l.previous_fencing_token, l.previous_end
@@ -202,7 +218,8 @@ function wantedRows(requests: readonly GrantRequest[]): Prisma.Sql {
         w.lease_id, w.face ${C} as face, w.namespace ${C} as namespace, w.name ${C} as name,
         w.holder, w.principal, w.tag, w.comment, w.metadata::jsonb as metadata,
         w.ttl_ms, w.renew_after_ms, w.soft_after_ms, w.hard_after_ms, w.actor,
-        w.idempotency_key ${C} as idempotency_key, w.is_queued
+        w.idempotency_key ${C} as idempotency_key, w.is_queued,
+        w.home_reservation ${C} as home_reservation
       from unnest(
         ${requests.map((r) => r.leaseId)}::uuid[],
         ${requests.map((r) => r.face)}::text[],
@@ -219,10 +236,12 @@ function wantedRows(requests: readonly GrantRequest[]): Prisma.Sql {
         ${requests.map((r) => r.ladder.hardAfterMs)}::int[],
         ${requests.map((r) => r.actor)}::text[],
         ${requests.map((r) => r.idempotencyKey ?? null)}::text[],
-        ${requests.map((r) => r.isQueued === true)}::boolean[]
+        ${requests.map((r) => r.isQueued === true)}::boolean[],
+        ${requests.map((r) => r.homeReservation ?? null)}::text[]
       ) as w (
         lease_id, face, namespace, name, holder, principal, tag, comment, metadata,
-        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, actor, idempotency_key, is_queued
+        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, actor, idempotency_key, is_queued,
+        home_reservation
       )
       where not exists (select from database_epoch e where database_holds_off(e.hold_off_until, e.system_identifier, e.timeline))
   `;

@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { reservationKeyProblem } from '@leasehold/keys-core';
+import {
+  anyDatacenterSchema,
+  cursorSchema,
+  datacenterSchema,
+  limitSchema,
+  namespaceSchema,
+  reasonSchema,
+  textSchema,
+} from './common.ts';
+
+/** What is reserved: a list of strings, 1 to 1,024 bytes in all. A key's is `[namespace, name]`. */
+export const reservationKeySchema = z.array(z.string()).check((ctx) => {
+  const problem = reservationKeyProblem(ctx.value);
+  if (problem !== undefined) {
+    ctx.issues.push({ code: 'custom', message: problem, input: ctx.value });
+  }
+});
+
+export const reserveInputSchema = z.strictObject({
+  key: reservationKeySchema,
+  /** Where the key is to live; this controller's datacenter unless said. */
+  datacenter: datacenterSchema.optional(),
+});
+
+export const resolveInputSchema = z.strictObject({
+  key: reservationKeySchema,
+  /** Whether the key's datacenter is asked too, so that a move nobody here has heard of is seen. */
+  fresh: z.boolean().optional(),
+});
+
+export const reservationGetInputSchema = z.strictObject({ key: reservationKeySchema });
+
+export const moveInputSchema = z.strictObject({
+  key: reservationKeySchema,
+  toDatacenter: datacenterSchema,
+  reason: reasonSchema,
+});
+
+export const reservationListInputSchema = z.strictObject({
+  /** Of keys in this namespace, children included. */
+  namespace: namespaceSchema.optional(),
+  /** Of keys whose name begins so. */
+  prefix: textSchema({ bytesMin: 1, bytesMax: 255 }).optional(),
+  state: z.enum(['active', 'moved']).optional(),
+  datacenter: anyDatacenterSchema,
+  cursor: cursorSchema.optional(),
+  limit: limitSchema,
+});

@@ -1,0 +1,54 @@
+import { LeaseError } from '../../kernel/errors.ts';
+import type { ReservationKey } from '../../kernel/reservation.ts';
+import { LRUCache } from 'lru-cache';
+import type { Store } from '../../store/open-store.ts';
+import { activate, readStanding, type Standing } from '../../store/reservations/activate.ts';
+import { prove, type ProveDeps } from './prove.ts';
+
+/** How many active reservations are remembered, so that a connect need not look them up. */
+const ACTIVE_MAX = 200_000;
+
+/** The reservations of this datacenter, and what they are. */
+export interface LocalHome {
+  /** What a reservation is; one that is not active yet is activated if its chain leads to it. */
+  standing(reservationId: string, key: ReservationKey, actor: string): Promise<Standing>;
+  /** As it is, by this database alone. */
+  look(reservationId: string): Promise<Standing>;
+  /** Forgets that a reservation was active: the key's row has said otherwise. */
+  forget(reservationId: string): void;
+}
+
+export function createLocalHome(store: Pick<Store, 'prisma'>, proving: ProveDeps): LocalHome {
+  // That a reservation is active may have ceased to be so; then the lease row refuses, see `forget`.
+  const active = new LRUCache<string, true>({ max: ACTIVE_MAX });
+
+  async function stand(
+    reservationId: string,
+    key: ReservationKey,
+    actor: string,
+  ): Promise<Standing> {
+    const known = await readStanding(store.prisma, reservationId);
+    if (known.standing !== 'pending') return known;
+    const proof = await prove(proving, reservationId, key);
+    if (proof === undefined) return known;
+    const standing = await activate(store, { ...proof, reservationId, key, actor });
+    if (standing.standing === 'pending') {
+      // Proven and not activated: another reservation is the active home of this very key here.
+      throw new LeaseError('reservation.conflict', undefined, { details: { reservationId } });
+    }
+    return standing;
+  }
+
+  return {
+    async standing(reservationId, key, actor) {
+      if (active.has(reservationId)) return { standing: 'active' };
+      const standing = await stand(reservationId, key, actor);
+      if (standing.standing === 'active') active.set(reservationId, true);
+      return standing;
+    },
+    look: (reservationId) => readStanding(store.prisma, reservationId),
+    forget: (reservationId) => {
+      active.delete(reservationId);
+    },
+  };
+}

@@ -1,0 +1,28 @@
+import { reservationKeyText } from '../../kernel/reservation.ts';
+import type { Store } from '../../store/open-store.ts';
+import { putHome, putPointer, readHome, readPointer } from '../../store/reservations/home-rows.ts';
+import type { ReservationStore } from './reservation-store.ts';
+
+/**
+ * The reservation store of a datacenter that is alone: its own database. When that cannot be reached,
+ * nothing else can either: its errors are the database's, as everywhere.
+ */
+export function createPostgresReservationStore(store: Pick<Store, 'prisma'>): ReservationStore {
+  const { prisma } = store;
+  return {
+    kind: 'postgres',
+    async put(key, reservationId) {
+      const held = await putHome(prisma, reservationKeyText(key), reservationId);
+      return {
+        outcome: held === reservationId ? 'reserved' : 'existing',
+        reservationId: held,
+      };
+    },
+    readNearby: (key) => readHome(prisma, reservationKeyText(key)),
+    read: (key) => readHome(prisma, reservationKeyText(key)),
+    putPointer: (pointer) => putPointer(prisma, pointer),
+    readPointerNearby: (fromId) => readPointer(prisma, fromId),
+    readPointer: (fromId) => readPointer(prisma, fromId),
+    close: () => Promise.resolve(),
+  };
+}

@@ -1,0 +1,95 @@
+/**
+ * Reservations: which datacenter a key lives in. From Epoxy's actor key reservations (seed
+ * `epoxy-actor-key-reservation`): `key -> reservation id`, written once; a move writes a pointer from
+ * one reservation to the next, and unique ids keep chains of pointers free of loops.
+ */
+import { LeaseError } from './errors.ts';
+import { LIMITS } from './limits.ts';
+import { nameProblem, namespaceProblem } from './resource.ts';
+import { textProblem, utf8Bytes } from './text.ts';
+
+/** What is reserved: a list of strings. `["a/b"]` is not `["a","b"]`. */
+export type ReservationKey = readonly string[];
+
+/** A reservation that was left, and where to. */
+export interface ReservationPointer {
+  readonly fromId: string;
+  readonly toId: string;
+  /** Fencing tokens of the new home are greater than this; a decimal string. */
+  readonly tokenFloor: string;
+}
+
+const DATACENTER_NAME = /^[a-z0-9-]{1,32}$/u;
+const RESERVATION_ID =
+  /^[a-z0-9-]{1,32}\.[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/u;
+
+export function isDatacenterName(text: string): boolean {
+  return DATACENTER_NAME.test(text);
+}
+
+/** `{datacenter}.{unique}`. A name of a datacenter holds no dot, so that the first one parts the two. */
+export function reservationIdOf(datacenter: string, unique: string): string {
+  return `${datacenter}.${unique}`;
+}
+
+export function isReservationId(text: string): boolean {
+  return RESERVATION_ID.test(text);
+}
+
+/** The datacenter that a reservation is one of. */
+export function datacenterOf(reservationId: string): string {
+  return reservationId.slice(0, reservationId.indexOf('.'));
+}
+
+/** The reservation key of a key of Leasehold's. */
+export function reservationKeyOf(key: { namespace: string; name: string }): ReservationKey {
+  return [key.namespace, key.name];
+}
+
+/** The key of Leasehold's that a reservation key is the key of, or undefined. */
+export function keyNameOf(key: ReservationKey): { namespace: string; name: string } | undefined {
+  const [namespace, name, ...rest] = key;
+  if (namespace === undefined || name === undefined || rest.length > 0) return undefined;
+  const problem = namespaceProblem(namespace) ?? nameProblem(name);
+  return problem === undefined ? { namespace, name } : undefined;
+}
+
+/** One text per reservation key, and the key of it back: JSON, which confuses no two lists. */
+export function reservationKeyText(key: ReservationKey): string {
+  return JSON.stringify(key);
+}
+
+/** @throws {LeaseError} `internal.error` for a text that is none: something else wrote it. */
+export function parseReservationKey(text: string): ReservationKey {
+  const parsed: unknown = JSON.parse(text);
+  if (!Array.isArray(parsed) || !parsed.every((part) => typeof part === 'string')) {
+    throw new LeaseError('internal.error', 'A stored reservation key is not a list of strings.');
+  }
+  return parsed;
+}
+
+/** Why a list may not be reserved, or undefined. Bytes are those of its strings together. */
+export function reservationKeyProblem(key: ReservationKey): string | undefined {
+  if (key.length === 0) return 'must have at least one element';
+  if (key.length > LIMITS.reservationKeyPartsMax) {
+    return `must have at most ${String(LIMITS.reservationKeyPartsMax)} elements`;
+  }
+  const { reservationKeyBytesMax } = LIMITS;
+  const problem = key
+    .map((part) => textProblem(part, { bytesMax: reservationKeyBytesMax }))
+    .find((one) => one !== undefined);
+  if (problem !== undefined) return `has an element that ${problem}`;
+  const bytes = key.reduce((sum, part) => sum + utf8Bytes(part), 0);
+  if (bytes === 0) return 'must not be empty';
+  return bytes > reservationKeyBytesMax
+    ? `must be at most ${String(reservationKeyBytesMax)} bytes of UTF-8 in all, and is ${String(bytes)}`
+    : undefined;
+}
+
+/** @throws {LeaseError} `request.invalid`. */
+export function assertReservationKey(key: ReservationKey): void {
+  const problem = reservationKeyProblem(key);
+  if (problem !== undefined) {
+    throw new LeaseError('request.invalid', `key ${problem}`, { details: { field: 'key' } });
+  }
+}

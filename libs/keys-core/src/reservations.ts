@@ -1,0 +1,32 @@
+/** The reservations face: which datacenter a key lives in (Epoxy). */
+export {
+  createReservationService,
+  type ReservationDeps,
+} from './faces/reservations/reservation-service.ts';
+export { createPostgresReservationStore } from './faces/reservations/postgres-store.ts';
+export type { ReservationStore } from './faces/reservations/reservation-store.ts';
+export {
+  createResolver,
+  type Resolver,
+  type ResolverOptions,
+} from './faces/reservations/resolver.ts';
+export {
+  NO_PEERS,
+  type Peer,
+  type PeerConnectInput,
+  type PeerConnectOutcome,
+  type Peers,
+} from './faces/reservations/peers.ts';
+export type {
+  ChainLink,
+  Home,
+  MoveInput,
+  Moved,
+  ReservationDetail,
+  ReservationListInput,
+  Reserved,
+  ReservationService,
+  ReservationView,
+  Resolved,
+} from './faces/reservations/reservation-types.ts';
+export type { Standing } from './store/reservations/activate.ts';

@@ -1,0 +1,87 @@
+import {
+  keyNameOf,
+  reservationKeyText,
+  type ReservationKey,
+  type ReservationPointer,
+} from '../../kernel/reservation.ts';
+import type { Store } from '../open-store.ts';
+import { C, type Sql } from '../rows.ts';
+import { place } from '../statements/place.ts';
+import { readPointer } from './home-rows.ts';
+
+/** What a reservation is in the datacenter that it is one of. */
+export type Standing =
+  /** Grants are given under it; `isJustActivated` when it was this question that activated it. */
+  | { readonly standing: 'active'; readonly isJustActivated?: boolean | undefined }
+  /** It was left, for good. */
+  | { readonly standing: 'moved'; readonly pointer: ReservationPointer }
+  /** Nothing is granted under it: it was never proven, or never made. */
+  | { readonly standing: 'pending' };
+
+/** What shows that a reservation is the home of its key: the chain that leads to it. */
+export interface Proof {
+  /** The reservations before it, the first one first; empty for a first reservation. */
+  readonly chain: readonly string[];
+  /** Of the pointer that leads to it; null for a first reservation. */
+  readonly tokenFloor: string | null;
+}
+
+/** What a reservation of this datacenter is now. Index: the primary keys. */
+export async function readStanding(sql: Sql, reservationId: string): Promise<Standing> {
+  const rows = await sql.$queryRaw<{ state: 'active' | 'moved' }[]>`
+    select state from reservation where reservation_id = ${reservationId} ${C}`;
+  const state = rows[0]?.state;
+  if (state === undefined) return { standing: 'pending' };
+  if (state === 'active') return { standing: 'active' };
+  const pointer = await readPointer(sql, reservationId);
+  return pointer === undefined ? { standing: 'pending' } : { standing: 'moved', pointer };
+}
+
+/**
+ * Makes a proven reservation of this datacenter active: from this commit on, and never before, keys
+ * are granted under it. Doing it again changes nothing, also after the key has moved on.
+ *
+ * A key that came from elsewhere gets a row here whose token is the pointer's floor, so that its next
+ * token is greater than all before. A row from before, when the key has lived here already, was sealed
+ * for a reservation of the chain, and is unsealed for this one alone.
+ *
+ * - **Atomic because** the insert of the reservation is the judge: whoever inserts unseals, once.
+ * - **Locks**: the reservation's row, then the lease row.
+ * - **Index**: `reservation_pkey`, `reservation_active_key_key`, `lease_pkey`.
+ */
+export async function activate(
+  store: Pick<Store, 'prisma'>,
+  activation: Proof & {
+    readonly reservationId: string;
+    readonly key: ReservationKey;
+    readonly actor: string;
+  },
+): Promise<Standing> {
+  const { reservationId, key, chain, tokenFloor, actor } = activation;
+  const named = keyNameOf(key);
+  const isFirst = await store.prisma.$transaction(async (tx) => {
+    const made = await tx.$queryRaw<{ one: number }[]>`
+      insert into reservation (reservation_id, key, namespace, name, chain, activated_by)
+      values (
+        ${reservationId}, ${reservationKeyText(key)}, ${named?.namespace ?? null}::text,
+        ${named?.name ?? null}::text, ${chain as string[]}::text[], ${actor}
+      )
+      on conflict do nothing
+      returning 1 as one`;
+    if (made.length === 0) return false;
+    if (tokenFloor !== null && named !== undefined) {
+      await place(tx, { face: 'key', ...named });
+      await tx.$queryRaw`
+        update lease l
+        set home_reservation = ${reservationId},
+          fencing_token = greatest(l.fencing_token, ${tokenFloor}::bigint)
+        where l.face = 'key' and l.namespace = ${named.namespace} ${C} and l.name = ${named.name} ${C}
+          and (l.home_reservation is null or l.home_reservation = any (${chain as string[]}::text[]))
+        returning 1 as unsealed`;
+    }
+    return true;
+  });
+  return isFirst
+    ? { standing: 'active', isJustActivated: true }
+    : readStanding(store.prisma, reservationId);
+}
