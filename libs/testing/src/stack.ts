@@ -3,6 +3,7 @@
  * Vitest, whose `expect` is not to be mixed with another one in a process.
  */
 export { consoleOrigin, startConsoleProcess, type ConsoleProcess } from './console-process.ts';
+export { startEtcd, type EtcdOptions, type TestEtcd } from './etcd.ts';
 export { startFaultProxy, type FaultProxy } from './fault-proxy.ts';
 export { freePort } from './free-port.ts';
 export {
