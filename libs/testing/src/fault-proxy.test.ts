@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startFaultProxy, type FaultProxy } from './fault-proxy.ts';
 import { waitUntil } from './wait-until.ts';
@@ -92,6 +93,47 @@ describe('the fault proxy', () => {
     late.destroy();
   });
 
+  test('delays each way by itself', async () => {
+    proxy.delay(150, 0);
+    const startedAt = performance.now();
+    client.write('late');
+    await waitUntil(() => heard === 'late');
+
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(145);
+    expect(performance.now() - startedAt).toBeLessThan(290);
+  });
+
+  test('keeps the order of what is sent while the delay shrinks', async () => {
+    const words = Array.from({ length: 20 }, (_, index) => `${String(index)} `);
+    for (const [index, word] of words.entries()) {
+      proxy.delay(20 - index);
+      client.write(word);
+      await nextTurn();
+    }
+
+    expect(await waitUntil(() => heard === words.join(''))).toBe(true);
+  });
+
+  test('passes on what was sent before the end, when it is delayed', async () => {
+    proxy.delay(100, 0);
+    client.end('last words');
+
+    expect(await waitUntil(() => asked === 'last words')).toBe(true);
+  });
+
+  test('refuses connections until it heals', async () => {
+    proxy.refuse();
+    await waitUntil(() => client.destroyed);
+    const refused = connect(proxy.port, proxy.host).on('error', () => undefined);
+    await waitUntil(() => refused.destroyed);
+
+    proxy.heal();
+    client = await open();
+    client.write('hello');
+
+    expect(await waitUntil(() => heard === 'hello')).toBe(true);
+  });
+
   test('cuts every connection', async () => {
     client.write('hello');
     await waitUntil(() => heard === 'hello');
@@ -100,5 +142,41 @@ describe('the fault proxy', () => {
 
     expect(await waitUntil(() => client.destroyed)).toBe(true);
     expect(proxy.connectionsCount).toBe(0);
+  });
+});
+
+describe('a fault proxy that is told where connections come from', () => {
+  let door: FaultProxy;
+
+  beforeEach(async () => {
+    door = await startFaultProxy(
+      { host: '127.0.0.1', port: (echo.address() as AddressInfo).port },
+      { placeOf: (piece) => /from (\w+);/u.exec(piece.toString())?.[1] },
+    );
+  });
+
+  afterEach(async () => {
+    await door.close();
+  });
+
+  async function speakFrom(place: string): Promise<() => string> {
+    const socket = connect(door.port, door.host);
+    let answer = '';
+    socket.on('error', () => undefined);
+    socket.setEncoding('utf8').on('data', (text: string) => (answer += text));
+    await once(socket, 'connect');
+    socket.write('hello, ');
+    await waitUntil(() => answer === 'hello, ');
+    socket.write(`from ${place};`);
+    return () => answer;
+  }
+
+  test('fails for one place and serves the other, also when it hears late who it is', async () => {
+    door.from('here').drop();
+    const here = await speakFrom('here');
+    const there = await speakFrom('there');
+
+    expect(await waitUntil(() => there() === 'hello, from there;')).toBe(true);
+    expect([here(), door.lostBytesCount]).toEqual(['hello, ', 'from here;'.length]);
   });
 });

@@ -1,14 +1,36 @@
 import { once } from 'node:events';
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { connect, createServer, type AddressInfo } from 'node:net';
+import { FaultLink, Faults, type Direction } from './fault-link.ts';
 
-/** Which way bytes go: `up` from who connected to the target, `down` back. */
-export type Direction = 'up' | 'down';
+export type { Direction } from './fault-link.ts';
 
 /**
- * A TCP proxy that behaves as networks do when they fail. Sockets stay open under every fault but
- * `cut`: neither side is told anything, as with packets that are dropped.
+ * How a network between two places fails. Sockets stay open under every fault but `cut` and `refuse`:
+ * neither side is told anything, as with packets that are dropped.
  */
-export interface FaultProxy {
+export interface FaultyLine {
+  /**
+   * Loses everything that is sent that way, both ways unless said, until {@link FaultyLine.heal}.
+   * Connections made meanwhile are accepted and hear nothing, which is the worst a network does.
+   */
+  drop(...directions: Direction[]): void;
+  /** Holds every byte back for so long before it is passed on; both ways alike unless said. */
+  delay(upMs: number, downMs?: number): void;
+  /** Holds answers back, also those of connections made from now on, until {@link FaultyLine.heal}. */
+  hold(): void;
+  /** Resets every connection. */
+  cut(): void;
+  /** Resets every connection, those made from now on too, until {@link FaultyLine.heal}. */
+  refuse(): void;
+  /**
+   * Ends dropping, delaying, holding and refusing. Connections that lost bytes are reset: what comes
+   * after a hole in a stream would be garbage, which no TCP hands out.
+   */
+  heal(): void;
+}
+
+/** A TCP proxy that behaves as networks do when they fail. */
+export interface FaultProxy extends FaultyLine {
   readonly host: string;
   readonly port: number;
   /** How many connections are open. */
@@ -17,127 +39,119 @@ export interface FaultProxy {
   readonly lostBytesCount: number;
   /** Where connections made from now on go to. */
   setTarget(target: { readonly host: string; readonly port: number }): void;
-  /**
-   * Loses everything that is sent that way, both ways unless said, until {@link FaultProxy.heal}.
-   * Connections made meanwhile are accepted and hear nothing, which is the worst a network does.
-   */
-  drop(...directions: Direction[]): void;
-  /** Holds every byte back for so long before it is passed on. */
-  delay(delayMs: number): void;
-  /** Holds answers back, also those of connections made from now on, until {@link FaultProxy.heal}. */
-  hold(): void;
-  /** Resets every connection. */
-  cut(): void;
-  /**
-   * Ends dropping, delaying and holding. Connections that lost bytes are reset: what comes after a hole in a
-   * stream would be garbage, which no TCP hands out.
-   */
-  heal(): void;
+  /** The connections from one place; those from no place that is known are the proxy's own. */
+  from(place: string): FaultyLine;
   close(): Promise<void>;
 }
 
-interface Link {
-  readonly sockets: readonly [Socket, Socket];
-  hasHole: boolean;
+export interface FaultProxyOptions {
+  /** Any free one unless said. */
+  readonly port?: number | undefined;
+  /** Which place a connection comes from, by what it sends; asked until it is known. */
+  readonly placeOf?: ((piece: Buffer) => string | undefined) | undefined;
 }
 
-/** Starts a proxy on a free port of 127.0.0.1. */
-export async function startFaultProxy(target: {
-  readonly host: string;
-  readonly port: number;
-}): Promise<FaultProxy> {
-  const links = new Set<Link>();
-  const dropped = new Set<Direction>();
+/** Starts a proxy on 127.0.0.1. */
+export async function startFaultProxy(
+  target: { readonly host: string; readonly port: number },
+  options: FaultProxyOptions = {},
+): Promise<FaultProxy> {
+  const links = new Set<FaultLink>();
+  const nowhere = new Faults();
+  const places = new Map<string, Faults>();
   let aim = target;
-  let heldMs = 0;
-  let isHolding = false;
-  let lostBytesCount = 0;
 
-  const pass = (link: Link, direction: Direction, to: Socket) => (chunk: Buffer) => {
-    if (dropped.has(direction)) {
-      link.hasHole = true;
-      lostBytesCount += chunk.length;
-      return;
+  function faultsOf(place: string): Faults {
+    const known = places.get(place) ?? new Faults();
+    places.set(place, known);
+    return known;
+  }
+
+  function recognise(piece: Buffer, link: FaultLink): void {
+    if (link.faults !== nowhere) return;
+    const place = options.placeOf?.(piece);
+    if (place === undefined) return;
+    link.faults = faultsOf(place);
+    if (link.faults.isHolding) link.hold();
+    if (link.faults.isRefusing) link.reset();
+  }
+
+  const reset = (which: (link: FaultLink) => boolean): void => {
+    for (const link of [...links].filter(which)) {
+      links.delete(link);
+      link.reset();
     }
-    if (heldMs === 0) {
-      to.write(chunk);
-      return;
-    }
-    setTimeout(() => to.write(chunk), heldMs).unref();
   };
 
   const server = createServer((near) => {
-    const far = connect(aim.port, aim.host);
-    const link: Link = { sockets: [near, far], hasHole: false };
-    links.add(link);
-    // Not read, so not passed on: what was held comes in order, and none of it is lost.
-    if (isHolding) far.pause();
-    near.on('data', pass(link, 'up', far));
-    far.on('data', pass(link, 'down', near));
-    for (const [socket, other, direction] of [
-      [near, far, 'up'],
-      [far, near, 'down'],
-    ] as const) {
-      socket.setNoDelay(true);
-      socket.on('error', () => undefined);
-      socket.on('close', () => {
-        links.delete(link);
-        // The news of an end is a packet as well.
-        if (!dropped.has(direction)) other.destroy();
-      });
+    if (nowhere.isRefusing) {
+      near.resetAndDestroy();
+      return;
     }
+    const link: FaultLink = new FaultLink(
+      { near, far: connect(aim.port, aim.host) },
+      { faults: nowhere, look: recognise, onClosed: () => links.delete(link) },
+    );
+    links.add(link);
   });
 
-  const reset = (which: (link: Link) => boolean): void => {
-    for (const link of [...links].filter(which)) {
-      links.delete(link);
-      for (const socket of link.sockets) {
-        if (socket.connecting) socket.destroy();
-        else socket.resetAndDestroy();
-      }
-    }
-  };
-
-  server.listen(0, '127.0.0.1');
+  server.listen(options.port ?? 0, '127.0.0.1');
   await once(server, 'listening');
   return {
+    ...lineOf(nowhere, links, reset),
     host: '127.0.0.1',
     port: (server.address() as AddressInfo).port,
     get connectionsCount() {
       return links.size;
     },
     get lostBytesCount() {
-      return lostBytesCount;
+      return [nowhere, ...places.values()].reduce((sum, faults) => sum + faults.lostBytesCount, 0);
     },
     setTarget(next) {
       aim = next;
     },
-    drop(...directions) {
-      for (const direction of directions.length > 0 ? directions : (['up', 'down'] as const)) {
-        dropped.add(direction);
-      }
-    },
-    delay(delayMs) {
-      heldMs = delayMs;
-    },
-    hold() {
-      isHolding = true;
-      for (const { sockets } of links) sockets[1].pause();
-    },
-    cut() {
-      reset(() => true);
-    },
-    heal() {
-      dropped.clear();
-      heldMs = 0;
-      isHolding = false;
-      for (const { sockets } of links) sockets[1].resume();
-      reset(({ hasHole, sockets }) => hasHole || sockets.some((socket) => socket.destroyed));
-    },
+    from: (place) => lineOf(faultsOf(place), links, reset),
     async close() {
       server.close();
       reset(() => true);
       await once(server, 'close');
+    },
+  };
+}
+
+function lineOf(
+  faults: Faults,
+  links: ReadonlySet<FaultLink>,
+  reset: (which: (link: FaultLink) => boolean) => void,
+): FaultyLine {
+  const isOwn = (link: FaultLink): boolean => link.faults === faults;
+  return {
+    drop(...directions) {
+      for (const direction of directions.length > 0 ? directions : (['up', 'down'] as const)) {
+        faults.dropped.add(direction);
+      }
+    },
+    delay(upMs, downMs = upMs) {
+      Object.assign(faults.delayMs, { up: upMs, down: downMs });
+    },
+    hold() {
+      faults.isHolding = true;
+      for (const link of links) if (isOwn(link)) link.hold();
+    },
+    cut() {
+      reset(isOwn);
+    },
+    refuse() {
+      faults.isRefusing = true;
+      reset(isOwn);
+    },
+    heal() {
+      faults.dropped.clear();
+      Object.assign(faults.delayMs, { up: 0, down: 0 });
+      faults.isHolding = false;
+      faults.isRefusing = false;
+      for (const link of links) if (isOwn(link)) link.resume();
+      reset((link) => isOwn(link) && link.isBroken);
     },
   };
 }
