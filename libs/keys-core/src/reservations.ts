@@ -29,4 +29,4 @@ export type {
   ReservationView,
   Resolved,
 } from './faces/reservations/reservation-types.ts';
-export type { Standing } from './store/reservations/activate.ts';
+export type { Departure, Standing } from './store/reservations/activate.ts';

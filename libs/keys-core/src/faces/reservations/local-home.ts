@@ -29,6 +29,9 @@ export function createLocalHome(store: Pick<Store, 'prisma'>, proving: ProveDeps
   ): Promise<Standing> {
     const known = await readStanding(store.prisma, reservationId);
     if (known.standing !== 'pending') return known;
+    // A database that was restored may have forgotten that it has left; the store has not.
+    const onward = await proving.store.readPointerNearby(reservationId);
+    if (onward !== undefined) return { standing: 'moved', pointer: onward };
     const proof = await prove(proving, reservationId, key);
     if (proof === undefined) return known;
     const standing = await activate(store, { ...proof, reservationId, key, actor });

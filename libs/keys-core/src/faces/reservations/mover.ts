@@ -12,15 +12,19 @@
  */
 import { LeaseError } from '../../kernel/errors.ts';
 import { LIMITS } from '../../kernel/limits.ts';
-import { datacenterOf, keyNameOf, reservationIdOf } from '../../kernel/reservation.ts';
-import type { ReservationPointer } from '../../kernel/reservation.ts';
+import {
+  datacenterOf,
+  keyNameOf,
+  reservationIdOf,
+  type ReservationPointer,
+} from '../../kernel/reservation.ts';
 import type { Store } from '../../store/open-store.ts';
 import type { Standing } from '../../store/reservations/activate.ts';
 import { moveAway } from '../../store/reservations/move-away.ts';
 import type { Caller } from '../face-types.ts';
 import { keyTopic } from '../keys/key-topic.ts';
 import type { LocalHome } from './local-home.ts';
-import type { Peers } from './peers.ts';
+import { peerOf, type Peers } from './peers.ts';
 import type { ReservationStore } from './reservation-store.ts';
 import type { Home, MoveInput, Moved } from './reservation-types.ts';
 import type { Resolver } from './resolver.ts';
@@ -33,65 +37,84 @@ export interface MoverDeps {
   readonly peers: Peers;
 }
 
-export interface Mover {
+export class Mover {
+  readonly #deps: MoverDeps;
+
+  constructor(deps: MoverDeps) {
+    this.#deps = deps;
+  }
+
   /** Moves a key, wherever it lives: its own datacenter does it. */
-  move(input: MoveInput, caller: Caller): Promise<Moved>;
-  /** Moves a key that lives here. */
-  moveHere(input: MoveInput, caller: Caller): Promise<Moved>;
-}
+  async move(input: MoveInput, caller: Caller): Promise<Moved> {
+    const { store, resolver, peers } = this.#deps;
+    const { home, isJustThere } = await this.#findHome(input, caller);
+    // The same move, asked for again after it was cut short: asking has finished it.
+    if (home.datacenter === input.toDatacenter && isJustThere) return home;
+    assertMovable(home, input);
+    if (home.datacenter === store.datacenter) return this.#moveFrom(home, input, caller);
+    const moved = await peerOf(peers, home.datacenter).move(input, caller);
+    moved.chain.forEach((toId, index) => {
+      const fromId = moved.chain[index - 1];
+      if (fromId !== undefined) resolver.learn({ fromId, toId });
+    });
+    return moved;
+  }
 
-export function createMover(deps: MoverDeps): Mover {
-  const { store, reservations, resolver, local, peers } = deps;
-
-  function standingAt(home: Home, input: MoveInput, caller: Caller): Promise<Standing> {
-    const { reservationId, datacenter } = home;
-    if (datacenter === store.datacenter) {
-      return local.standing(reservationId, input.key, caller.actor);
-    }
-    const peer = peers.get(datacenter);
-    if (peer === undefined) {
-      throw new LeaseError('reservation.datacenter_unreachable', undefined, {
-        details: { datacenter },
-      });
-    }
-    return peer.standing(reservationId, input.key);
+  /** Moves a key that lives here. @throws {LeaseError} `reservation.moved_meanwhile` if it does not. */
+  async moveHere(input: MoveInput, caller: Caller): Promise<Moved> {
+    const { home } = await this.#findHome(input, caller);
+    assertMovable(home, input);
+    if (home.datacenter !== this.#deps.store.datacenter) throw movedMeanwhile(home.reservationId);
+    return this.#moveFrom(home, input, caller);
   }
 
   /** Where the key lives, by the word of that datacenter, and whether it has only just come there. */
-  async function findHome(
+  async #findHome(
     input: MoveInput,
     caller: Caller,
   ): Promise<{ readonly home: Home; readonly isJustThere: boolean }> {
+    const { resolver } = this.#deps;
     for (;;) {
       const home = await resolver.resolve(input.key);
       if (home === undefined) throw new LeaseError('reservation.not_found');
-      const standing = await standingAt(home, input, caller);
+      const standing = await this.#standingAt(home, input, caller);
       if (standing.standing === 'active') {
         return { home, isJustThere: home.chain.length > 1 && standing.isJustActivated === true };
       }
-      if (standing.standing === 'pending') throw conflict(home.reservationId);
+      if (standing.standing === 'pending') {
+        resolver.forget(home, input.key);
+        throw conflict(home.reservationId);
+      }
       resolver.learn(standing.pointer);
     }
   }
 
-  /** @throws {LeaseError} `reservation.same_datacenter`, `reservation.chain_too_long`. */
-  function assertMovable(home: Home, { toDatacenter }: MoveInput): void {
-    if (home.datacenter === toDatacenter) {
-      throw new LeaseError('reservation.same_datacenter', undefined, {
-        details: { datacenter: toDatacenter },
-      });
-    }
-    if (home.chain.length > LIMITS.reservationChainMax) {
-      throw new LeaseError('reservation.chain_too_long');
-    }
+  #standingAt(home: Home, input: MoveInput, caller: Caller): Promise<Standing> {
+    const { store, local, peers } = this.#deps;
+    return home.datacenter === store.datacenter
+      ? local.standing(home.reservationId, input.key, caller.actor)
+      : peerOf(peers, home.datacenter).standing(home.reservationId, input.key);
+  }
+
+  async #moveFrom(home: Home, input: MoveInput, caller: Caller): Promise<Moved> {
+    const { store, local, peers } = this.#deps;
+    const toId = reservationIdOf(input.toDatacenter, store.ids.uuid());
+    // Nothing is sealed for a datacenter that is away. The new reservation is pending there.
+    await peerOf(peers, input.toDatacenter).standing(toId, input.key);
+    const pointer = await this.#leave(home, input, { toId, caller });
+    local.forget(home.reservationId);
+    const named = keyNameOf(input.key);
+    if (named !== undefined) store.hints.notify(keyTopic(named));
+    return this.#arrive(pointer, input, caller);
   }
 
   /** Step 2. @throws {LeaseError} `reservation.key_held`, `reservation.moved_meanwhile`. */
-  async function leave(
+  async #leave(
     home: Home,
     input: MoveInput,
     { toId, caller }: { toId: string; caller: Caller },
   ): Promise<ReservationPointer> {
+    const { store, resolver } = this.#deps;
     const outcome = await moveAway(store, {
       key: input.key,
       fromId: home.reservationId,
@@ -105,72 +128,43 @@ export function createMover(deps: MoverDeps): Mover {
         return outcome.pointer;
       case 'moved':
         resolver.learn(outcome.pointer);
-        throw movedMeanwhile(outcome.pointer);
+        throw movedMeanwhile(outcome.pointer.toId);
       case 'held':
         throw new LeaseError('reservation.key_held', undefined, {
           details: { holder: outcome.holder, remainingMs: Math.ceil(outcome.remainingMs) },
         });
-      default:
+      case 'pending':
         throw conflict(home.reservationId);
     }
   }
 
   /** Steps 3 and 4. */
-  async function arrive(
-    pointer: ReservationPointer,
-    input: MoveInput,
-    caller: Caller,
-  ): Promise<Moved> {
+  async #arrive(pointer: ReservationPointer, input: MoveInput, caller: Caller): Promise<Moved> {
+    const { reservations, resolver } = this.#deps;
     const stored = await reservations.putPointer(pointer);
     resolver.learn(stored);
-    if (stored.toId !== pointer.toId) throw movedMeanwhile(stored);
+    if (stored.toId !== pointer.toId) throw movedMeanwhile(stored.toId);
     const home = await resolver.resolve(input.key);
     if (home === undefined) throw new LeaseError('reservation.not_found');
-    const standing = await standingAt(home, input, caller);
+    const standing = await this.#standingAt(home, input, caller);
     if (standing.standing !== 'active') throw conflict(home.reservationId);
     return home;
   }
-
-  return {
-    async move(input, caller) {
-      const { home, isJustThere } = await findHome(input, caller);
-      // The same move, asked for again after it was cut short: asking has finished it.
-      if (home.datacenter === input.toDatacenter && isJustThere) return home;
-      assertMovable(home, input);
-      if (home.datacenter === store.datacenter) return this.moveHere(input, caller);
-      const peer = peers.get(home.datacenter);
-      if (peer === undefined) throw conflict(home.reservationId);
-      const moved = await peer.move(input, caller);
-      // It knows the whole chain; the last pointer is learned when the old home is asked.
-      return moved;
-    },
-    async moveHere(input, caller) {
-      const { home } = await findHome(input, caller);
-      assertMovable(home, input);
-      if (home.datacenter !== store.datacenter) {
-        throw new LeaseError('reservation.moved_meanwhile', undefined, {
-          details: { datacenter: home.datacenter },
-        });
-      }
-      const peer = peers.get(input.toDatacenter);
-      if (peer === undefined) {
-        throw new LeaseError('reservation.unknown_datacenter', undefined, {
-          details: { datacenter: input.toDatacenter, known: [store.datacenter, ...peers.names] },
-        });
-      }
-      const toId = reservationIdOf(input.toDatacenter, store.ids.uuid());
-      // Nothing is sealed for a datacenter that is away. The new reservation is pending there.
-      await peer.standing(toId, input.key);
-      const pointer = await leave(home, input, { toId, caller });
-      local.forget(home.reservationId);
-      const named = keyNameOf(input.key);
-      if (named !== undefined) store.hints.notify(keyTopic(named));
-      return arrive(pointer, input, caller);
-    },
-  };
 }
 
-function movedMeanwhile({ toId }: ReservationPointer): LeaseError {
+/** @throws {LeaseError} `reservation.same_datacenter`, `reservation.chain_too_long`. */
+function assertMovable(home: Home, { toDatacenter }: MoveInput): void {
+  if (home.datacenter === toDatacenter) {
+    throw new LeaseError('reservation.same_datacenter', undefined, {
+      details: { datacenter: toDatacenter },
+    });
+  }
+  if (home.chain.length > LIMITS.reservationChainMax) {
+    throw new LeaseError('reservation.chain_too_long');
+  }
+}
+
+function movedMeanwhile(toId: string): LeaseError {
   return new LeaseError('reservation.moved_meanwhile', undefined, {
     details: { datacenter: datacenterOf(toId), reservationId: toId },
   });

@@ -1,3 +1,4 @@
+import { LeaseError } from '../../kernel/errors.ts';
 import type { ReservationKey } from '../../kernel/reservation.ts';
 import type { Standing } from '../../store/reservations/activate.ts';
 import type { Caller } from '../face-types.ts';
@@ -43,3 +44,16 @@ export interface Peers {
 
 /** Of a datacenter that is alone. */
 export const NO_PEERS: Peers = { names: [], get: () => undefined };
+
+/**
+ * The other datacenter of this name.
+ * @throws {LeaseError} `reservation.datacenter_unreachable` for one that this controller does not know:
+ * what is reserved there was reserved by somebody who did, so that it is there.
+ */
+export function peerOf(peers: Peers, datacenter: string): Peer {
+  const peer = peers.get(datacenter);
+  if (peer !== undefined) return peer;
+  throw new LeaseError('reservation.datacenter_unreachable', undefined, {
+    details: { datacenter },
+  });
+}

@@ -1,9 +1,5 @@
 import { LIMITS } from '../../kernel/limits.ts';
-import {
-  datacenterOf,
-  type ReservationKey,
-  type ReservationPointer,
-} from '../../kernel/reservation.ts';
+import type { ReservationKey, ReservationPointer } from '../../kernel/reservation.ts';
 import type { Proof, Standing } from '../../store/reservations/activate.ts';
 import type { ReservationStore } from './reservation-store.ts';
 
@@ -55,9 +51,4 @@ async function pointerFrom(
   if (stored !== undefined) return stored;
   const there = await standingThere(fromId, key);
   return there.standing === 'moved' ? store.putPointer(there.pointer) : undefined;
-}
-
-/** Whether a reservation is one of this datacenter. */
-export function isOf(datacenter: string, reservationId: string): boolean {
-  return datacenterOf(reservationId) === datacenter;
 }

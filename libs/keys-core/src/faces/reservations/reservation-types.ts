@@ -1,7 +1,7 @@
 import type { ReservationKey } from '../../kernel/reservation.ts';
 import type { Caller, Page } from '../face-types.ts';
 import type { ConnectInput, ConnectResult } from '../keys/key-types.ts';
-import type { Standing } from '../../store/reservations/activate.ts';
+import type { Departure, Standing } from '../../store/reservations/activate.ts';
 import type { PeerConnectInput, PeerConnectOutcome } from './peers.ts';
 
 /** Where a key lives, as far as is known here: the newest reservation of its chain. */
@@ -44,6 +44,8 @@ export interface ChainLink {
   readonly datacenter: string;
   /** `unreachable`: its datacenter cannot be asked now. `pending`: nothing is granted under it yet. */
   readonly state: 'active' | 'moved' | 'pending' | 'unreachable';
+  /** When it was left, by whom and why; null while it is not, or where nobody can say. */
+  readonly left: Departure | null;
 }
 
 /** A key's whole chain. */

@@ -27,133 +27,150 @@ export interface ResolverOptions {
   readonly onResolved?: ((from: 'cache' | 'store' | 'nowhere') => void) | undefined;
 }
 
+/** One step of a chain: what memory needs of a pointer. */
+export type Step = Pick<ReservationPointer, 'fromId' | 'toId'>;
+
 export interface Resolver {
   /** What memory has, at once. */
   peek(key: ReservationKey): Home | undefined;
   /** @throws {LeaseError} `reservation.store_unreachable`, `reservation.chain_too_long`. */
   resolve(key: ReservationKey): Promise<Home | undefined>;
   /** Resolves the key, or reserves it under this id. @throws {LeaseError} as `resolve`. */
-  reserve(
-    key: ReservationKey,
-    reservationId: string,
-  ): Promise<{ readonly outcome: 'reserved' | 'existing'; readonly home: Home }>;
-  /** Keeps a pointer, and follows it from now on. */
-  learn(pointer: ReservationPointer): void;
-  /** How many homes are in memory. */
-  readonly size: number;
+  reserve(key: ReservationKey, reservationId: string): Promise<ReservedHome>;
+  /** Keeps a step, and follows it from now on. */
+  learn(step: Step): void;
+  /** Forgets what led to a home that is none: the next question goes to the store. */
+  forget(home: Home, key: ReservationKey): void;
+}
+
+export interface ReservedHome {
+  /** `existing`: somebody else's reservation, whatever the caller came with. */
+  readonly outcome: 'reserved' | 'existing';
+  readonly home: Home;
 }
 
 /** About 50 MB: see docs/scaling.md. */
 const CACHED_MAX = 200_000;
 
-export function createResolver({ store, cachedMax, onResolved }: ResolverOptions): Resolver {
-  const max = cachedMax ?? CACHED_MAX;
-  const homes = new LRUCache<string, Home>({ max });
-  const pointers = new LRUCache<string, ReservationPointer>({ max });
+export function createResolver(options: ResolverOptions): Resolver {
+  return new CachingResolver(options);
+}
+
+class CachingResolver implements Resolver {
+  readonly #store: ReservationStore;
+  readonly #told: (from: 'cache' | 'store' | 'nowhere') => void;
+  readonly #homes: LRUCache<string, Home>;
+  /** Where reservations that were left lead to. */
+  readonly #steps: LRUCache<string, string>;
   /** Lookups under way, by key: who asks meanwhile gets their answer. */
-  const lookups = new Map<string, Promise<Home | undefined>>();
-  const told = onResolved ?? ((): void => undefined);
+  readonly #lookups = new Map<string, Promise<Home | undefined>>();
 
-  function kept(text: string): Home | undefined {
-    const home = homes.get(text);
-    if (home === undefined) return undefined;
-    const pointer = pointers.get(home.reservationId);
-    if (pointer === undefined) return home;
-    const longer = follow(home, (fromId) => pointers.get(fromId));
-    homes.set(text, longer);
-    return longer;
+  constructor({ store, cachedMax, onResolved }: ResolverOptions) {
+    const max = cachedMax ?? CACHED_MAX;
+    this.#store = store;
+    this.#told = onResolved ?? ((): void => undefined);
+    this.#homes = new LRUCache({ max });
+    this.#steps = new LRUCache({ max });
   }
 
-  async function lookUp(key: ReservationKey, text: string): Promise<Home | undefined> {
-    const firstId = (await store.readNearby(key)) ?? (await store.read(key));
-    if (firstId === undefined) return undefined;
-    return keep(text, firstId);
+  peek(key: ReservationKey): Home | undefined {
+    return this.#kept(reservationKeyText(key));
   }
 
-  /** Follows the pointers that are known nearby, and keeps the chain. */
-  async function keep(text: string, firstId: string): Promise<Home> {
-    let home = homeOf([firstId]);
-    for (;;) {
-      const { reservationId } = home;
-      const pointer = pointers.get(reservationId) ?? (await store.readPointerNearby(reservationId));
-      if (pointer === undefined) break;
-      pointers.set(pointer.fromId, pointer);
-      home = follow(home, (fromId) => (fromId === pointer.fromId ? pointer : undefined));
+  async resolve(key: ReservationKey): Promise<Home | undefined> {
+    const text = reservationKeyText(key);
+    const cached = this.#kept(text);
+    if (cached !== undefined) {
+      this.#told('cache');
+      return cached;
     }
-    homes.set(text, home);
+    const home = await this.#joined(text, async () => {
+      const firstId = (await this.#store.readNearby(key)) ?? (await this.#store.read(key));
+      return firstId === undefined ? undefined : this.#keep(text, firstId);
+    });
+    this.#told(home === undefined ? 'nowhere' : 'store');
     return home;
   }
 
-  function joined(
-    text: string,
-    lookUpOnce: () => Promise<Home | undefined>,
-  ): Promise<Home | undefined> {
-    const before = lookups.get(text);
+  async reserve(key: ReservationKey, reservationId: string): Promise<ReservedHome> {
+    const text = reservationKeyText(key);
+    const put = { isOwn: false };
+    for (;;) {
+      const cached = this.#kept(text);
+      if (cached !== undefined) return { outcome: 'existing', home: cached };
+      const home = await this.#joined(text, () => this.#put({ key, text, reservationId }, put));
+      // Undefined when it joined a plain lookup, which found nothing: now it is its turn.
+      if (home !== undefined) return { outcome: put.isOwn ? 'reserved' : 'existing', home };
+    }
+  }
+
+  learn({ fromId, toId }: Step): void {
+    this.#steps.set(fromId, toId);
+  }
+
+  forget(home: Home, key: ReservationKey): void {
+    this.#homes.delete(reservationKeyText(key));
+    for (const reservationId of home.chain) this.#steps.delete(reservationId);
+  }
+
+  #kept(text: string): Home | undefined {
+    const home = this.#homes.get(text);
+    if (home === undefined || !this.#steps.has(home.reservationId)) return home;
+    const longer = longerBy(home, (fromId) => this.#steps.get(fromId));
+    this.#homes.set(text, longer);
+    return longer;
+  }
+
+  #joined(text: string, lookUp: () => Promise<Home | undefined>): Promise<Home | undefined> {
+    const before = this.#lookups.get(text);
     if (before !== undefined) return before;
-    const lookup = lookUpOnce().finally(() => lookups.delete(text));
-    lookups.set(text, lookup);
+    const lookup = lookUp().finally(() => this.#lookups.delete(text));
+    this.#lookups.set(text, lookup);
     return lookup;
   }
 
-  return {
-    peek: (key) => kept(reservationKeyText(key)),
-    async resolve(key) {
-      const text = reservationKeyText(key);
-      const cached = kept(text);
-      if (cached !== undefined) {
-        told('cache');
-        return cached;
-      }
-      const home = await joined(text, () => lookUp(key, text));
-      told(home === undefined ? 'nowhere' : 'store');
-      return home;
-    },
-    async reserve(key, reservationId) {
-      const text = reservationKeyText(key);
-      const cached = kept(text);
-      if (cached !== undefined) {
-        told('cache');
-        return { outcome: 'existing', home: cached };
-      }
-      let isOwn = false;
-      const home = await joined(text, async () => {
-        const nearby = await store.readNearby(key);
-        if (nearby !== undefined) return keep(text, nearby);
-        const put = await store.put(key, reservationId);
-        isOwn = put.outcome === 'reserved';
-        return keep(text, put.reservationId);
-      });
-      // It joined a plain lookup, which found nothing: now it is its turn.
-      if (home === undefined) return this.reserve(key, reservationId);
-      told('store');
-      return { outcome: isOwn ? 'reserved' : 'existing', home };
-    },
-    learn(pointer) {
-      pointers.set(pointer.fromId, pointer);
-    },
-    get size() {
-      return homes.size;
-    },
-  };
+  async #put(
+    { key, text, reservationId }: { key: ReservationKey; text: string; reservationId: string },
+    put: { isOwn: boolean },
+  ): Promise<Home> {
+    const nearby = await this.#store.readNearby(key);
+    if (nearby !== undefined) return this.#keep(text, nearby);
+    const answer = await this.#store.put(key, reservationId);
+    put.isOwn = answer.outcome === 'reserved';
+    return this.#keep(text, answer.reservationId);
+  }
+
+  /** Follows the pointers that are known nearby, and keeps the chain. */
+  async #keep(text: string, firstId: string): Promise<Home> {
+    let home: Home = {
+      reservationId: firstId,
+      datacenter: datacenterOf(firstId),
+      chain: [firstId],
+    };
+    for (;;) {
+      const fromId = home.reservationId;
+      const toId = this.#steps.get(fromId) ?? (await this.#store.readPointerNearby(fromId))?.toId;
+      if (toId === undefined) break;
+      this.#steps.set(fromId, toId);
+      home = longerBy(home, (id) => (id === fromId ? toId : undefined));
+    }
+    this.#homes.set(text, home);
+    return home;
+  }
 }
 
-/** A chain as a home. */
-export function homeOf(chain: readonly [string, ...string[]]): Home {
-  const reservationId = chain.at(-1) ?? chain[0];
-  return { reservationId, datacenter: datacenterOf(reservationId), chain };
-}
-
-/** The chain, prolonged by every pointer that is known. @throws {LeaseError} `reservation.chain_too_long`. */
-function follow(home: Home, pointerFrom: (fromId: string) => ReservationPointer | undefined): Home {
+/** The chain, prolonged by every step that is known. @throws {LeaseError} `reservation.chain_too_long`. */
+function longerBy(home: Home, stepFrom: (fromId: string) => string | undefined): Home {
   const chain = [...home.chain];
-  for (;;) {
-    const pointer = pointerFrom(chain.at(-1) ?? '');
-    if (pointer === undefined) break;
-    chain.push(pointer.toId);
+  let reservationId = home.reservationId;
+  let toId = stepFrom(reservationId);
+  while (toId !== undefined) {
+    chain.push(toId);
     if (chain.length > LIMITS.reservationChainMax + 1) {
       throw new LeaseError('reservation.chain_too_long');
     }
+    reservationId = toId;
+    toId = stepFrom(reservationId);
   }
-  const reservationId = chain.at(-1) ?? home.reservationId;
   return { reservationId, datacenter: datacenterOf(reservationId), chain };
 }

@@ -5,16 +5,28 @@ import {
   type ReservationPointer,
 } from '../../kernel/reservation.ts';
 import type { Store } from '../open-store.ts';
-import { C, type Sql } from '../rows.ts';
+import { C, isoOf, type Sql } from '../rows.ts';
 import { place } from '../statements/place.ts';
-import { readPointer } from './home-rows.ts';
+
+/** When a reservation was left, by whom and why. */
+export interface Departure {
+  /** ISO-8601. */
+  readonly at: string;
+  readonly by: string;
+  readonly reason: string | null;
+}
 
 /** What a reservation is in the datacenter that it is one of. */
 export type Standing =
   /** Grants are given under it; `isJustActivated` when it was this question that activated it. */
   | { readonly standing: 'active'; readonly isJustActivated?: boolean | undefined }
   /** It was left, for good. */
-  | { readonly standing: 'moved'; readonly pointer: ReservationPointer }
+  | {
+      readonly standing: 'moved';
+      readonly pointer: ReservationPointer;
+      /** Undefined where its datacenter does not know: it was restored. */
+      readonly left?: Departure | undefined;
+    }
   /** Nothing is granted under it: it was never proven, or never made. */
   | { readonly standing: 'pending' };
 
@@ -28,13 +40,30 @@ export interface Proof {
 
 /** What a reservation of this datacenter is now. Index: the primary keys. */
 export async function readStanding(sql: Sql, reservationId: string): Promise<Standing> {
-  const rows = await sql.$queryRaw<{ state: 'active' | 'moved' }[]>`
-    select state from reservation where reservation_id = ${reservationId} ${C}`;
-  const state = rows[0]?.state;
-  if (state === undefined) return { standing: 'pending' };
-  if (state === 'active') return { standing: 'active' };
-  const pointer = await readPointer(sql, reservationId);
-  return pointer === undefined ? { standing: 'pending' } : { standing: 'moved', pointer };
+  const [row] = await sql.$queryRaw<StandingRow[]>`
+    select r.state, p.to_id as "toId", p.token_floor::text as "tokenFloor",
+      extract(epoch from r.moved_at)::float8 * 1000 as "movedAt", r.moved_by as "movedBy",
+      r.move_reason as "moveReason"
+    from reservation r
+    left join reservation_pointer p on p.from_id = r.reservation_id
+    where r.reservation_id = ${reservationId} ${C}`;
+  if (row === undefined) return { standing: 'pending' };
+  if (row.state === 'active') return { standing: 'active' };
+  const { toId, tokenFloor, movedAt, movedBy, moveReason } = row;
+  // Left, and no longer known where to: nothing is granted under it, and the store has the pointer.
+  if (toId === null || tokenFloor === null) return { standing: 'pending' };
+  const left =
+    movedAt === null ? undefined : { at: isoOf(movedAt), by: movedBy ?? '', reason: moveReason };
+  return { standing: 'moved', pointer: { fromId: reservationId, toId, tokenFloor }, left };
+}
+
+interface StandingRow {
+  state: 'active' | 'moved';
+  toId: string | null;
+  tokenFloor: string | null;
+  movedAt: number | null;
+  movedBy: string | null;
+  moveReason: string | null;
 }
 
 /**
