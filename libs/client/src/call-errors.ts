@@ -58,6 +58,56 @@ export class OutcomeUnknownError extends LeaseholdCallError {
 }
 
 /**
+ * The datacenter that the request is for cannot be reached from the controller that was asked: nothing
+ * was sent to it. What lives there goes on living there, and is served there.
+ */
+export class DatacenterUnreachableError extends LeaseholdCallError {
+  override readonly name = 'DatacenterUnreachableError';
+
+  constructor(options: CallErrorOptions = {}) {
+    super('reservation.datacenter_unreachable', options);
+  }
+
+  /** Which one; undefined where the controller did not say. */
+  get datacenter(): string | undefined {
+    return textOf(this.details['datacenter']);
+  }
+}
+
+/** Where fresh keys are to live cannot be decided now. Keys whose home is known go on working. */
+export class ReservationStoreUnreachableError extends LeaseholdCallError {
+  override readonly name = 'ReservationStoreUnreachableError';
+
+  constructor(options: CallErrorOptions = {}) {
+    super('reservation.store_unreachable', options);
+  }
+}
+
+/** A held key does not move. */
+export class ReservationKeyHeldError extends LeaseholdCallError {
+  override readonly name = 'ReservationKeyHeldError';
+
+  constructor(options: CallErrorOptions = {}) {
+    super('reservation.key_held', options);
+  }
+
+  /** The drone that holds it, as far as the controller said. */
+  get holder(): string | undefined {
+    return textOf(this.details['holder']);
+  }
+
+  /** Until its expiry, unless it is renewed. Milliseconds. */
+  get remainingMs(): number | undefined {
+    const { remainingMs } = this.details;
+    return typeof remainingMs === 'number' ? remainingMs : undefined;
+  }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
+/**
  * The error of this library for what a call threw. What is no failure of a call, such as the reason
  * of an aborted signal, stays what it is.
  */
@@ -69,5 +119,19 @@ export function callErrorOf(thrown: unknown): unknown {
   if (error.code === 'request.outcome_unknown') {
     return new OutcomeUnknownError({ details: error.details, cause: thrown });
   }
-  return new LeaseholdCallError(error.code, { ...error, cause: thrown });
+  return codedError(error.code, { ...error, cause: thrown });
+}
+
+/** Codes that a class of its own stands for. */
+const CLASS_OF: Partial<Record<ErrorCode, new (options: CallErrorOptions) => LeaseholdCallError>> =
+  {
+    'reservation.datacenter_unreachable': DatacenterUnreachableError,
+    'reservation.store_unreachable': ReservationStoreUnreachableError,
+    'reservation.key_held': ReservationKeyHeldError,
+  };
+
+/** The error for a code of the registry, in the class of its own if it has one. */
+export function codedError(code: ErrorCode, options: CallErrorOptions): LeaseholdCallError {
+  const Own = CLASS_OF[code];
+  return Own === undefined ? new LeaseholdCallError(code, options) : new Own(options);
 }

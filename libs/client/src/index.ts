@@ -30,9 +30,19 @@ export {
   type LeaseScope,
   type LostGrant,
 } from './lease/lease-errors.ts';
+export type {
+  ReservationDetail,
+  ReservationFilter,
+  ReservationKey,
+  ReservationPage,
+  Reservations,
+} from './reservations.ts';
 export {
+  DatacenterUnreachableError,
   LeaseholdCallError,
   OutcomeUnknownError,
+  ReservationKeyHeldError,
+  ReservationStoreUnreachableError,
   UnreachableError,
   callErrorOf,
   type CallErrorOptions,

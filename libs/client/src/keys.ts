@@ -20,8 +20,13 @@ export interface Keys {
   /**
    * The backend of a key, started if the request says how. A lost answer is asked for again under
    * the same idempotency key, so that no second backend is started.
+   *
+   * A key lives in one datacenter, and is connected to there, whichever controller is asked; the answer's
+   * `datacenter` names it. `spawn.datacenter` chooses it for a key that has none yet, and changes nothing
+   * for one that has. The `address` is one of that datacenter.
    * @throws {LeaseholdCallError} with a code such as `key.terminating` or `spawn.no_drone`;
-   * `UnreachableError`; `OutcomeUnknownError`; the reason of the signal.
+   * `DatacenterUnreachableError`; `ReservationStoreUnreachableError` for a key whose home is not known
+   * yet; `UnreachableError`; `OutcomeUnknownError`; the reason of the signal.
    */
   connect(
     request: ConnectRequest,

@@ -29,6 +29,7 @@ import {
 import { createLeaseFaces } from './lease/lease-faces.ts';
 import type { ValidNamespace } from './lease/segments.ts';
 import type { Machine } from './machine.ts';
+import { createReservations, type Reservations } from './reservations.ts';
 import { Reachability } from './reachability.ts';
 
 export interface LeaseholdOptions {
@@ -39,7 +40,7 @@ export interface LeaseholdOptions {
   /**
    * `ws` unless said: one connection, which is made anew when it breaks, over which revocations are
    * heard at once. With `http` each call stands alone, and a revocation is heard of at the next
-   * renewal.
+   * renewal; so is one of a lease in another datacenter than the controller's, over both.
    */
   readonly transport?: 'ws' | 'http' | undefined;
   /** Who is said to hold the leases of this process; `clientName` with host and process id unless said. */
@@ -79,6 +80,8 @@ export interface Leasehold extends AsyncDisposable {
     work: EnvironmentWork<T>,
   ): Promise<T>;
   readonly keys: Keys;
+  /** Which datacenter a key lives in. */
+  readonly reservations: Reservations;
   readonly backends: Backends;
   /** See `createLeaseFetch`: `fetch` that takes the lease along. */
   readonly fetch: Fetch;
@@ -142,6 +145,7 @@ export function createLeasehold(options: LeaseholdOptions): Leasehold {
     withEnvironmentLease: async (environment, work) =>
       withEnvironmentLease(environments, wishOf(holder, environment, work), work),
     keys: createKeys({ api, machine }),
+    reservations: createReservations({ api, machine, answerMs }),
     backends: createBackends(api),
     fetch: createLeaseFetch(),
     receiveLease: (headers, requestSignal) =>

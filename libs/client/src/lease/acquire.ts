@@ -9,7 +9,7 @@ import { OutcomeUnknownError, UnreachableError } from '../call-errors.ts';
 import { outsideOfWork } from '../context/work-context.ts';
 import type { Machine } from '../machine.ts';
 import type { Background } from './background.ts';
-import { callWithin, isPassing, pauseBeforeRetry, untilAnswered } from './calls.ts';
+import { callWithin, isPassing, mayPassInTime, pauseBeforeRetry, untilAnswered } from './calls.ts';
 import type { AcquireRequest, LeaseWire } from './lease-wire.ts';
 
 /** How long one try may take beyond the time in line. */
@@ -49,7 +49,8 @@ export async function acquireGrant(
   try {
     return await attempt.carryOut(signal);
   } catch (error) {
-    if (signal?.aborted === true || isPassing(error)) attempt.giveUp();
+    // An earlier try may have got there, when the last one did not.
+    if (signal?.aborted === true || mayPassInTime(error)) attempt.giveUp();
     throw error instanceof OutcomeUnknownError && attempt.wasNeverSent()
       ? new UnreachableError({ cause: error })
       : error;
@@ -104,7 +105,8 @@ class Attempt {
     const { machine, wire, background } = this.#deps;
     const ttlMs = this.#request.ttlMs ?? serviceLadder(LIMITS.ttlMsMax).ttlMs;
     const untilMs = machine.clock.nowMs() + this.#waitMs + ttlMs;
-    const bounds = { untilMs, tryMs: GIVE_UP_TRY_MS, signal: background.signal };
+    const { signal: isClosed } = background;
+    const bounds = { untilMs, tryMs: GIVE_UP_TRY_MS, signal: isClosed, mayPass: mayPassInTime };
     background.add(
       outsideOfWork(() =>
         untilAnswered(machine, bounds, (signal) => wire.giveUp(this.#request, signal)),

@@ -1,5 +1,5 @@
 import { createCoalescer, type BatchFailure, type Coalescer } from '@leasehold/keys-core';
-import { callErrorOf, LeaseholdCallError } from '../call-errors.ts';
+import { callErrorOf, codedError, LeaseholdCallError } from '../call-errors.ts';
 import type { Machine } from '../machine.ts';
 import { callWithin } from './calls.ts';
 
@@ -46,7 +46,7 @@ function isFailed(result: { readonly outcome: string }): result is FailedItem {
 }
 
 function failureOf({ error }: FailedItem): LeaseholdCallError {
-  return new LeaseholdCallError(error.code, error);
+  return codedError(error.code, error);
 }
 
 /** What is wrong with one item must not fail the others; tries are made by whoever waits. */

@@ -1,6 +1,11 @@
 /** How calls are bounded in time, and tried again. */
 import { backoffMs } from '@leasehold/keys-core';
-import { callErrorOf, LeaseholdCallError, OutcomeUnknownError } from '../call-errors.ts';
+import {
+  callErrorOf,
+  DatacenterUnreachableError,
+  LeaseholdCallError,
+  OutcomeUnknownError,
+} from '../call-errors.ts';
 import { pause, type Machine } from '../machine.ts';
 import { linkSignals, unlessAborted } from '../signals.ts';
 
@@ -20,6 +25,14 @@ const PASSING = new Set([
 /** Whether the same request, with its idempotency key, may be sent again at once. */
 export function isPassing(error: unknown): boolean {
   return error instanceof LeaseholdCallError && PASSING.has(error.code);
+}
+
+/**
+ * Whether a call that must get there in the end, such as a release, is to be sent again. A datacenter
+ * that cannot be reached may stay so for long: who asks for something is told at once instead.
+ */
+export function mayPassInTime(error: unknown): boolean {
+  return isPassing(error) || error instanceof DatacenterUnreachableError;
 }
 
 /**
@@ -61,19 +74,26 @@ export function pauseBeforeRetry(
 }
 
 /**
- * Repeats a call that is safe to repeat until it is answered.
+ * Repeats a call that is safe to repeat until it is answered; `mayPass` says after which failures, and
+ * is {@link isPassing} unless given.
  * @throws what a try threw that will not pass, or the last failure when the time is over.
  */
 export async function untilAnswered<T>(
   machine: Machine,
-  bounds: { readonly untilMs: number; readonly tryMs: number; readonly signal: AbortSignal },
+  bounds: {
+    readonly untilMs: number;
+    readonly tryMs: number;
+    readonly signal: AbortSignal;
+    readonly mayPass?: ((error: unknown) => boolean) | undefined;
+  },
   call: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   for (let failureCount = 1; ; failureCount += 1) {
     try {
       return await callWithin(machine, { ms: bounds.tryMs, signal: bounds.signal }, call);
     } catch (error) {
-      if (!isPassing(error) || machine.clock.nowMs() >= bounds.untilMs) throw error;
+      const mayPass = bounds.mayPass ?? isPassing;
+      if (!mayPass(error) || machine.clock.nowMs() >= bounds.untilMs) throw error;
     }
     await pauseBeforeRetry(machine, failureCount, bounds.signal);
   }

@@ -55,6 +55,8 @@ export interface HeldLeaseOptions {
   /** Undefined where the controller chose it. */
   readonly ttlMs: number | undefined;
   readonly renews: boolean;
+  /** Where it is; undefined: in the controller's own datacenter. */
+  readonly datacenter: string | undefined;
   /** False after a wait in line: the first renewal confirms it. */
   readonly isConfirmed: boolean;
   /** The work that it was acquired in. */
@@ -65,6 +67,7 @@ export class HeldLease implements Lease {
   readonly leaseId: string;
   readonly fencingToken: string;
   readonly scopeId: string;
+  readonly datacenter: string | undefined;
   readonly #scope: LeaseScope;
   readonly #machine: Machine;
   readonly #owner: LeaseOwner;
@@ -89,6 +92,7 @@ export class HeldLease implements Lease {
     this.leaseId = granted.leaseId;
     this.fencingToken = granted.fencingToken;
     this.scopeId = options.scopeId;
+    this.datacenter = options.datacenter;
     this.#scope = options.scope;
     this.#machine = machine;
     this.#owner = options.owner;

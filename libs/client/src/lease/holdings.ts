@@ -1,13 +1,13 @@
 /**
- * All leases of one face that this process holds: one tick for all, and one call that renews all
- * which are due. Nothing ticks while nothing is held.
+ * All leases of one face that this process holds: one tick for all, and for each datacenter one call
+ * that renews all which are due. Nothing ticks while nothing is held.
  */
 import { LIMITS, utf8Bytes, type GrantRef } from '@leasehold/keys-core';
 import type { RevocationNotice } from '@leasehold/keys-core/leases';
 import { outsideOfWork } from '../context/work-context.ts';
 import { pause, type Machine } from '../machine.ts';
 import type { Background } from './background.ts';
-import { callWithin, untilAnswered } from './calls.ts';
+import { callWithin, mayPassInTime, untilAnswered } from './calls.ts';
 import type { HeldLease, LeaseOwner } from './held-lease.ts';
 import type { ReleaseReport } from './lease.ts';
 import type { LeaseWire, ReleaseRequest } from './lease-wire.ts';
@@ -73,7 +73,7 @@ export class Holdings implements LeaseOwner {
    */
   recheck(): void {
     const leases = [...this.#leases.values()].filter((lease) => lease.renews);
-    for (const some of chunks(leases, LIMITS.renewalsPerCallMax)) {
+    for (const some of calls(leases, (lease) => lease.datacenter)) {
       this.#background.add(this.#recheck(some));
     }
   }
@@ -92,13 +92,14 @@ export class Holdings implements LeaseOwner {
     const request: ReleaseRequest = {
       ...lease.ref,
       result,
+      datacenter: lease.datacenter,
       ...(detail === undefined ? {} : { detail: cut(detail) }),
     };
     const signal = this.#background.signal;
     const released = outsideOfWork(() =>
       untilAnswered(
         machine,
-        { untilMs: lease.surelyOverAtMs, tryMs: RELEASE_TRY_MS, signal },
+        { untilMs: lease.surelyOverAtMs, tryMs: RELEASE_TRY_MS, signal, mayPass: mayPassInTime },
         (trySignal) => this.#wire.release(request, trySignal),
       ),
     );
@@ -121,7 +122,7 @@ export class Holdings implements LeaseOwner {
       const requestId = lease.judge(nowMs);
       if (requestId !== undefined) due.push({ lease, requestId });
     }
-    for (const some of chunks(due, LIMITS.renewalsPerCallMax)) {
+    for (const some of calls(due, ({ lease }) => lease.datacenter)) {
       outsideOfWork(() => void this.#renew(some));
     }
   }
@@ -145,7 +146,9 @@ export class Holdings implements LeaseOwner {
     }
   }
 
-  /** Undefined when there was no answer by the time that the last of them is over. */
+  /**
+   * Of leases of one datacenter. Undefined when there was no answer by the time that the last of them is over.
+   */
   async #heartbeat(
     leases: readonly HeldLease[],
   ): Promise<Map<string, HeartbeatAnswer> | undefined> {
@@ -155,7 +158,7 @@ export class Holdings implements LeaseOwner {
       const answers = await callWithin(
         this.#machine,
         { ms: untilMs - this.#machine.clock.nowMs(), signal: this.#background.signal },
-        (signal) => this.#wire.heartbeat(refs, signal),
+        (signal) => this.#wire.heartbeat(refs, signal, leases[0]?.datacenter),
       );
       return new Map(answers.map((answer) => [answer.leaseId, answer]));
     } catch {
@@ -167,8 +170,22 @@ export class Holdings implements LeaseOwner {
 
 type HeartbeatAnswer = Awaited<ReturnType<LeaseWire['heartbeat']>>[number];
 
-function* chunks<T>(items: readonly T[], size: number): Generator<readonly T[]> {
-  for (let from = 0; from < items.length; from += size) yield items.slice(from, from + size);
+/** What one call renews: leases of one datacenter, and no more than a call takes. */
+function* calls<T>(
+  items: readonly T[],
+  datacenterOf: (item: T) => string | undefined,
+): Generator<readonly T[]> {
+  const size = LIMITS.renewalsPerCallMax;
+  const groups = new Map<string | undefined, T[]>();
+  for (const item of items) {
+    const datacenter = datacenterOf(item);
+    const group = groups.get(datacenter);
+    if (group === undefined) groups.set(datacenter, [item]);
+    else group.push(item);
+  }
+  for (const some of groups.values()) {
+    for (let from = 0; from < some.length; from += size) yield some.slice(from, from + size);
+  }
 }
 
 /** Cuts a text to what a detail may hold. */

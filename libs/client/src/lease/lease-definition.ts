@@ -23,6 +23,11 @@ export interface TryAcquireOptions {
   readonly metadata?: unknown;
   /** Who is said to hold it; the client's own unless said. */
   readonly holder?: string | undefined;
+  /**
+   * The datacenter that holds the lease; that of the controller unless said. Who must exclude each other
+   * name the same one: the same scope in two datacenters is two leases. The calls are sent on by the
+   * controller, and fail while it cannot reach that datacenter: `reservation.datacenter_unreachable`.
+   */
   readonly datacenter?: string | undefined;
 }
 

@@ -79,7 +79,10 @@ export class LeaseTaker {
   async #take(wish: Wish): Promise<HeldLease | HeldAnswer> {
     const outer = currentContext();
     outer?.throwIfOver();
-    const scopeId = `${this.#deps.url}\0${wish.scope.face}\0${scopeText(wish.scope)}`;
+    const scopeId = [
+      ...[this.#deps.url, wish.datacenter ?? ''],
+      ...[wish.scope.face, scopeText(wish.scope)],
+    ].join('\0');
     if (wish.waitMs > 0 && outer?.holds(scopeId) === true) {
       throw new LeaseSelfDeadlockError(wish.scope);
     }
@@ -147,6 +150,7 @@ export class LeaseTaker {
       granted: answer.lease,
       ttlMs: wish.ttlMs,
       renews: wish.renews,
+      datacenter: wish.datacenter,
       isConfirmed: acquired.tookMs <= graceMs,
       outer: currentContext(),
     });

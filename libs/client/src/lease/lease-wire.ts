@@ -15,6 +15,7 @@ export interface AcquireRequest {
   readonly action?: string | undefined;
   readonly comment?: string | undefined;
   readonly metadata?: unknown;
+  /** Where the lease is to be; the controller's own datacenter unless said. */
   readonly datacenter?: string | undefined;
   readonly idempotencyKey: string;
 }
@@ -22,6 +23,8 @@ export interface AcquireRequest {
 export interface ReleaseRequest extends GrantRef {
   readonly result: 'ok' | 'failed';
   readonly detail?: string | undefined;
+  /** Where the lease is. */
+  readonly datacenter?: string | undefined;
 }
 
 /** Every method throws errors of this library, or the reason of the signal that was passed in. */
@@ -31,8 +34,15 @@ export interface LeaseWire {
   acquire(request: AcquireRequest, waitMs: number, signal: AbortSignal): Promise<AcquireAnswer>;
   /** Sees to it that the attempt holds nothing, whatever became of it. */
   giveUp(request: AcquireRequest, signal: AbortSignal): Promise<void>;
-  /** One call for all. A lease that is missing in the answer has none. */
-  heartbeat(renewals: readonly GrantRef[], signal: AbortSignal): Promise<LeaseRenewResult[]>;
+  /**
+   * One call for all, which are leases of one datacenter: the controller's own unless it is named. A
+   * lease that is missing in the answer has none.
+   */
+  heartbeat(
+    renewals: readonly GrantRef[],
+    signal: AbortSignal,
+    datacenter?: string,
+  ): Promise<LeaseRenewResult[]>;
   release(request: ReleaseRequest, signal: AbortSignal): Promise<ReleaseOutcome>;
   /** Whether anything sent since that moment can have arrived. */
   wasReachableSince(momentMs: number): boolean;

@@ -17,6 +17,11 @@ export interface Lease extends AsyncDisposable {
   readonly namespace: readonly string[];
   readonly key: string;
   /**
+   * The datacenter that it was asked for in; undefined: that of the controller. The same scope in two
+   * datacenters is two leases, and their fencing tokens have nothing to do with each other.
+   */
+  readonly datacenter: string | undefined;
+  /**
    * Aborts when the lease is lost, with a `LeaseLost` as its reason, no later than the holder's own
    * deadline: before anybody else can be granted it. With the event loop blocked past the deadline it
    * aborts at the first turn after that. Also aborts when a lease is lost in whose context this one
@@ -25,7 +30,9 @@ export interface Lease extends AsyncDisposable {
   readonly signal: AbortSignal;
   /**
    * Aborts when the lease will not be renewed any more, with a `LeaseRevoking` as its reason: the
-   * work may go on for {@link remainingMs}, and should come to an end.
+   * work may go on for {@link remainingMs}, and should come to an end. Heard at once over a WebSocket;
+   * over HTTP, and of a lease in another datacenter than the controller's, with the next renewal: a
+   * third of the TTL later at most. The same holds for the {@link signal} when it is revoked by force.
    */
   readonly revoking: AbortSignal;
   /** Whether it may be acted on at this moment; what {@link assertHeld} asserts. */

@@ -4,7 +4,7 @@
  */
 import { serviceLadder, type GrantRef, type ReleaseOutcome } from '@leasehold/keys-core';
 import type { AcquireAnswer, LeaseDeadlines, LeaseRenewResult } from '@leasehold/keys-core/leases';
-import { OutcomeUnknownError } from '../call-errors.ts';
+import { DatacenterUnreachableError, OutcomeUnknownError } from '../call-errors.ts';
 import type { AcquireRequest, LeaseWire, ReleaseRequest } from '../lease/lease-wire.ts';
 
 interface Row {
@@ -18,8 +18,11 @@ interface Row {
   isBlocked: boolean;
 }
 
-/** What the network does with calls: `lose_reply` carries them out and says nothing. */
-export type Weather = 'fine' | 'lose_request' | 'lose_reply' | 'silent';
+/**
+ * What the network does with calls: `lose_reply` carries them out and says nothing; `out_of_reach` is
+ * the controller's word that the datacenter they are for cannot be reached.
+ */
+export type Weather = 'fine' | 'lose_request' | 'lose_reply' | 'silent' | 'out_of_reach';
 
 export class SimulatedWire implements LeaseWire {
   readonly face = 'lease';
@@ -28,6 +31,9 @@ export class SimulatedWire implements LeaseWire {
   readonly #rows = new Map<string, Row>();
   readonly #attempts = new Map<string, AcquireAnswer | 'given_up'>();
   readonly heartbeats: (readonly GrantRef[])[] = [];
+  /** The datacenter that each heartbeat named. */
+  readonly heartbeatDatacenters: (string | undefined)[] = [];
+  readonly releases: ReleaseRequest[] = [];
   readonly acquires: AcquireRequest[] = [];
   weather: Weather = 'fine';
   isReachable = true;
@@ -80,14 +86,20 @@ export class SimulatedWire implements LeaseWire {
     });
   }
 
-  heartbeat(renewals: readonly GrantRef[], signal: AbortSignal): Promise<LeaseRenewResult[]> {
+  heartbeat(
+    renewals: readonly GrantRef[],
+    signal: AbortSignal,
+    datacenter?: string,
+  ): Promise<LeaseRenewResult[]> {
     this.heartbeats.push(renewals);
+    this.heartbeatDatacenters.push(datacenter);
     return this.#travel(signal, (localTimeMs) =>
       renewals.map(({ leaseId }) => this.#renew(leaseId, localTimeMs)),
     );
   }
 
   release(request: ReleaseRequest, signal: AbortSignal): Promise<ReleaseOutcome> {
+    this.releases.push(request);
     return this.#travel(signal, () => this.#release(request));
   }
 
@@ -100,6 +112,7 @@ export class SimulatedWire implements LeaseWire {
     const { weather } = this;
     if (weather === 'fine') return Promise.resolve(carryOut(localTimeMs));
     if (weather === 'silent') return silence(signal);
+    if (weather === 'out_of_reach') throw new DatacenterUnreachableError();
     if (weather === 'lose_reply') carryOut(localTimeMs);
     throw new OutcomeUnknownError();
   }

@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest';
+import { DatacenterUnreachableError } from '../call-errors.ts';
+import { setUpLeases } from '../testing/lease-setup.ts';
+
+const TTL_MS = 12_000;
+
+describe('leases in other datacenters', () => {
+  test('are renewed with their datacenter named, in one call for each datacenter', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const definition = define({ ttlMs: TTL_MS });
+    await definition.acquire('here');
+    await definition.acquire('a', { datacenter: 'dc2' });
+    await definition.acquire('b', { datacenter: 'dc2' });
+    await definition.acquire('c', { datacenter: 'dc3' });
+
+    await clock.advance(TTL_MS / 3 + 50);
+
+    expect(wire.heartbeatDatacenters).toEqual([undefined, 'dc2', 'dc3']);
+    expect(wire.heartbeats.map((renewals) => renewals.length)).toEqual([1, 2, 1]);
+  });
+
+  test('are released where they are', async () => {
+    const { wire, define } = setUpLeases();
+    const lease = await define().acquire('k', { datacenter: 'dc2' });
+
+    await lease.release();
+
+    expect(lease.datacenter).toBe('dc2');
+    expect(wire.releases).toMatchObject([{ leaseId: lease.leaseId, datacenter: 'dc2' }]);
+  });
+
+  test('a release goes on being tried while its datacenter is out of reach', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k', { datacenter: 'dc2' });
+    wire.weather = 'out_of_reach';
+    const released = lease.release();
+    await clock.advance(4_000);
+    wire.weather = 'fine';
+
+    await clock.advance(2_000);
+
+    expect(await released).toBe('unknown');
+    expect(wire.holderOf('k')).toBeUndefined();
+  });
+
+  test('a fresh acquire is refused at once when the datacenter is out of reach', async () => {
+    const { clock, wire, define } = setUpLeases();
+    wire.weather = 'out_of_reach';
+    const beganAtMs = clock.nowMs();
+
+    const refused = define().acquire('k', { datacenter: 'dc2' });
+
+    await expect(refused).rejects.toBeInstanceOf(DatacenterUnreachableError);
+    expect(wire.acquires).toHaveLength(1);
+    expect(clock.nowMs()).toBe(beganAtMs);
+  });
+
+  test('the same scope in two datacenters is two leases: waiting for the other is no deadlock', async () => {
+    const { define } = setUpLeases();
+    const definition = define({ ttlMs: TTL_MS });
+    const here = await definition.acquire('k');
+
+    const there = here.run(() => definition.acquire('k', { datacenter: 'dc2', waitMs: 1 }));
+
+    await expect(there).rejects.not.toMatchObject({ code: 'lease.self_deadlock' });
+  });
+});
