@@ -8,11 +8,18 @@ import {
 } from '@leasehold/keys-core';
 import { LOG_LEVELS, parseEnvironment, type Environment } from '@leasehold/service-kit';
 import { z } from 'zod';
+import {
+  datacenterConfig,
+  datacenterEnvironment,
+  datacenterProblems,
+  redactedDatacenters,
+  type DatacenterConfig,
+} from './datacenter-config.ts';
 import { CliFailure } from './failure.ts';
 import { EXIT_CODES } from './exit-codes.ts';
 
 /** What the command line and `leasehold up` take from the environment; see the README's table. */
-export interface CliConfig {
+export interface CliConfig extends DatacenterConfig {
   readonly home: string;
   /** null: PostgreSQL is started, with its data in the home. */
   readonly databaseUrl: string | null;
@@ -78,6 +85,7 @@ const environmentSchema = z.object({
     .string()
     .regex(/^[a-z0-9-]{1,32}$/u, 'must be 1 to 32 of a-z, 0-9 and "-"')
     .default('local'),
+  ...datacenterEnvironment,
   LEASEHOLD_PRESET: z.enum(['standard', 'fast'], 'must be standard or fast').default('standard'),
   LEASEHOLD_KEY_RENEW_MS: rungMs,
   LEASEHOLD_KEY_SOFT_MS: rungMs,
@@ -117,11 +125,12 @@ export function parseConfig(environment: Environment): CliConfig {
   const ladder = ladderOf(env);
   const heartbeatMs = env.LEASEHOLD_HEARTBEAT_MS ?? HEARTBEAT_MS[env.LEASEHOLD_PRESET];
   const problems = ladderProblems(ladder, heartbeatMs);
-  if (problems.length > 0) {
-    throw configFailure(
-      problems.map((problem) => `LEASEHOLD_KEY_*_MS, LEASEHOLD_HEARTBEAT_MS: ${problem}`),
-    );
-  }
+  const datacenters = datacenterConfig(env);
+  const allProblems = [
+    ...problems.map((problem) => `LEASEHOLD_KEY_*_MS, LEASEHOLD_HEARTBEAT_MS: ${problem}`),
+    ...datacenterProblems(datacenters, env.LEASEHOLD_DATACENTER),
+  ];
+  if (allProblems.length > 0) throw configFailure(allProblems);
   return {
     consolePort: consolePortOf(env),
     consoleOrigin: env.LEASEHOLD_CONSOLE_ORIGIN?.toLowerCase() ?? null,
@@ -130,6 +139,7 @@ export function parseConfig(environment: Environment): CliConfig {
     host: env.LEASEHOLD_HOST,
     port: env.LEASEHOLD_PORT,
     datacenter: env.LEASEHOLD_DATACENTER,
+    ...datacenters,
     preset: env.LEASEHOLD_PRESET,
     ladder,
     heartbeatMs,
@@ -173,6 +183,7 @@ function configFailure(problems: readonly string[]): CliFailure {
 export function redactedConfig(config: CliConfig): Record<string, unknown> {
   return {
     ...config,
+    ...redactedDatacenters(config, redactedUrl),
     databaseUrl: config.databaseUrl === null ? null : redactedUrl(config.databaseUrl),
     token: config.token === null ? null : 'lh_…',
   };
@@ -183,5 +194,6 @@ export function redactedUrl(text: string): string {
   const url = new URL(text);
   if (url.password !== '') url.password = '***';
   if (url.search !== '') url.search = '?…';
-  return url.href.replace('?%E2%80%A6', '?…');
+  const shown = url.href.replace('?%E2%80%A6', '?…');
+  return text.endsWith('/') ? shown : shown.replace(/\/$/u, '');
 }

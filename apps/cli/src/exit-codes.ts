@@ -6,7 +6,7 @@ export const EXIT_CODES = {
   refused: 1,
   /** The command line, or a value in the environment, is wrong. Nothing was sent. */
   usage: 2,
-  /** No controller answered, or its database did not. */
+  /** No controller answered, or what it needs did not: its database, etcd, another datacenter. */
   unreachable: 3,
 } as const;
 

@@ -12,6 +12,10 @@ describe('failureOf', () => {
     ['config.invalid', EXIT_CODES.usage],
     ['store.unavailable', EXIT_CODES.unreachable],
     ['request.outcome_unknown', EXIT_CODES.unreachable],
+    ['reservation.datacenter_unreachable', EXIT_CODES.unreachable],
+    ['reservation.store_unreachable', EXIT_CODES.unreachable],
+    ['reservation.key_held', EXIT_CODES.refused],
+    ['reservation.unknown_datacenter', EXIT_CODES.refused],
   ])('%s ends with %i', (code, exitCode) => {
     expect(failureOf(new LeaseError(code))).toMatchObject({ code, exitCode });
   });

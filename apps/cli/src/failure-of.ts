@@ -17,6 +17,8 @@ const EXIT_CODE_OF: Partial<Record<ErrorCode, ExitCode>> = {
   'request.deadline': EXIT_CODES.unreachable,
   'request.outcome_unknown': EXIT_CODES.unreachable,
   'reservation.datacenter_unreachable': EXIT_CODES.unreachable,
+  'reservation.store_unreachable': EXIT_CODES.unreachable,
+  'peer.refused': EXIT_CODES.unreachable,
 };
 
 /** Hints that say more here, at a command line, than the registry does. */
@@ -33,6 +35,10 @@ const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
   'key.holder_unreachable':
     'Its backend may still run, so the key is not given away before it runs out. See `leasehold drones ls`.',
   'config.invalid': 'Nothing was started.',
+  'reservation.datacenter_unreachable':
+    'It lives on there. `leasehold datacenters ls` shows which can be reached, and since when not.',
+  'reservation.store_unreachable':
+    'Keys whose home is known go on working. `leasehold datacenters ls` shows the state of the store.',
 };
 
 /** Whatever a command threw, as what it ends with. Nothing of it is hidden from people. */

@@ -20,6 +20,7 @@ export function addConfigPrint(cli: Cli, parent: Command): void {
 
 function flattened(value: object, prefix = ''): [string, string][] {
   return Object.entries(value).flatMap(([name, inner]: [string, unknown]): [string, string][] => {
+    if (Array.isArray(inner)) return [[`${prefix}${name}`, inner.join(', ')]];
     if (typeof inner === 'object' && inner !== null) return flattened(inner, `${prefix}${name}.`);
     const isText = typeof inner === 'string' || typeof inner === 'number';
     return [[`${prefix}${name}`, isText ? String(inner) : '-']];

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseConfig } from '../config.ts';
-import { consoleSpec, controllerSpec } from './processes.ts';
+import { agentSpec, consoleSpec, controllerSpec } from './processes.ts';
 
 /** Whom the controller is told to believe, when `leasehold up` has these variables. */
 function trustedWith(environment: Record<string, string>): string | undefined {
@@ -30,4 +30,28 @@ test('who says whom to trust is obeyed, by the controller and the console', () =
   expect(consoleSpec(parseConfig(environment), of).env['LEASEHOLD_TRUSTED_PROXIES']).toBe(
     '10.0.0.1',
   );
+});
+
+test('the secrets of datacenters are passed on to the controller, and to nobody else', () => {
+  const environment = {
+    LEASEHOLD_DATACENTER: 'dc1',
+    LEASEHOLD_PEERS: 'dc2=https://dc2.example.com',
+    LEASEHOLD_PEER_TOKEN: `lh_${'s'.repeat(43)}`,
+    LEASEHOLD_ETCD: 'https://etcd.example.com:2379',
+    LEASEHOLD_ETCD_USER: 'leasehold',
+    LEASEHOLD_ETCD_PASSWORD: 'hunter2',
+  };
+  const config = parseConfig(environment);
+  const of = { environment, programPath: 'main.mjs', controllerUrl: 'http://127.0.0.1:4600' };
+
+  expect(controllerSpec(config, { ...of, databaseUrl: 'postgresql://db' }).env).toMatchObject(
+    environment,
+  );
+  for (const { env } of [
+    consoleSpec(config, of),
+    agentSpec(config, { ...of, configPath: 'drone.json', token: 'lh_drone' }),
+  ]) {
+    expect(Object.keys(env)).not.toContain('LEASEHOLD_PEER_TOKEN');
+    expect(Object.keys(env)).not.toContain('LEASEHOLD_ETCD_PASSWORD');
+  }
 });

@@ -13,6 +13,8 @@ const SECRETS_OF_CONTROLLERS = {
   DATABASE_URL: undefined,
   LEASEHOLD_AUTH_SECRET: undefined,
   LEASEHOLD_OIDC_CLIENT_SECRET: undefined,
+  LEASEHOLD_PEER_TOKEN: undefined,
+  LEASEHOLD_ETCD_PASSWORD: undefined,
 };
 
 /** Addresses that mean this machine, or every one of its own. */

@@ -1,0 +1,158 @@
+/** What the environment says of the other datacenters, and of the etcd that they share. */
+import { isDatacenterName } from '@leasehold/keys-core';
+import { z } from 'zod';
+
+/** The other datacenters and the reservation store, as the command line knows them. */
+export interface DatacenterConfig {
+  /** The URLs of the other datacenters' controllers, by name. */
+  readonly peers: Readonly<Record<string, string>>;
+  /** One secret for all peers, or one for each: as it was given. null: there is none. */
+  readonly peerToken: string | null;
+  /** null: this datacenter's PostgreSQL is the reservation store. */
+  readonly etcd: EtcdConfig | null;
+}
+
+export interface EtcdConfig {
+  readonly endpoints: readonly string[];
+  readonly user: string | null;
+  readonly password: string | null;
+  /** Paths of PEM files. */
+  readonly caFile: string | null;
+  readonly certFile: string | null;
+  readonly keyFile: string | null;
+}
+
+const SECRET = /^lh_[A-Za-z0-9_-]{43}$/u;
+
+const parts = (text: string): string[] =>
+  text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+
+/** `dc2=…` as its two halves; the name is '' where there is no "=". */
+function named(part: string): readonly [name: string, value: string] {
+  const at = part.indexOf('=');
+  return at === -1 ? ['', part] : [part.slice(0, at), part.slice(at + 1)];
+}
+
+const namesOf = (text: string): string[] => parts(text).map((part) => named(part)[0]);
+
+const areNames = (names: readonly string[]): boolean =>
+  names.every(isDatacenterName) && new Set(names).size === names.length;
+
+const isWebUrl = (text: string): boolean =>
+  URL.canParse(text) && /^https?:$/u.test(new URL(text).protocol);
+
+const areEndpoints = (text: string): boolean =>
+  parts(text).length > 0 && parts(text).every(isWebUrl);
+
+const isPeerList = (text: string): boolean =>
+  areNames(namesOf(text)) && parts(text).every((part) => isWebUrl(named(part)[1]));
+
+const isSecretOrList = (text: string): boolean =>
+  SECRET.test(text) ||
+  (areNames(namesOf(text)) && parts(text).every((part) => SECRET.test(named(part)[1])));
+
+export const datacenterEnvironment = {
+  LEASEHOLD_PEERS: z
+    .string()
+    .refine(isPeerList, 'must be a list such as dc2=https://host:4600,dc3=https://host:4600')
+    .optional(),
+  LEASEHOLD_PEER_TOKEN: z
+    .string()
+    .refine(isSecretOrList, 'must be lh_ and 43 characters, or dc2=lh_…,dc3=lh_… for each peer')
+    .optional(),
+  LEASEHOLD_ETCD: z
+    .string()
+    .refine(areEndpoints, 'must be a list of http:// or https:// URLs, separated by commas')
+    .optional(),
+  LEASEHOLD_ETCD_USER: z.string().optional(),
+  LEASEHOLD_ETCD_PASSWORD: z.string().optional(),
+  LEASEHOLD_ETCD_CA_FILE: z.string().optional(),
+  LEASEHOLD_ETCD_CERT_FILE: z.string().optional(),
+  LEASEHOLD_ETCD_KEY_FILE: z.string().optional(),
+};
+
+const schema = z.object(datacenterEnvironment);
+type Values = z.infer<typeof schema>;
+
+/** What the variables give, once each is well-formed. */
+export function datacenterConfig(env: Values): DatacenterConfig {
+  return {
+    peers: Object.fromEntries(
+      parts(env.LEASEHOLD_PEERS ?? '').map((part) => {
+        const [name, url] = named(part);
+        return [name, url.replace(/\/+$/u, '')];
+      }),
+    ),
+    peerToken: env.LEASEHOLD_PEER_TOKEN ?? null,
+    etcd:
+      env.LEASEHOLD_ETCD === undefined
+        ? null
+        : {
+            endpoints: parts(env.LEASEHOLD_ETCD),
+            user: env.LEASEHOLD_ETCD_USER ?? null,
+            password: env.LEASEHOLD_ETCD_PASSWORD ?? null,
+            caFile: env.LEASEHOLD_ETCD_CA_FILE ?? null,
+            certFile: env.LEASEHOLD_ETCD_CERT_FILE ?? null,
+            keyFile: env.LEASEHOLD_ETCD_KEY_FILE ?? null,
+          },
+  };
+}
+
+/** What is wrong between the variables: a controller with these would not start. */
+export function datacenterProblems(config: DatacenterConfig, own: string): string[] {
+  const { peers, peerToken, etcd } = config;
+  const names = Object.keys(peers);
+  const secrets = peerToken === null || SECRET.test(peerToken) ? undefined : namesOf(peerToken);
+  const without = secrets === undefined ? [] : names.filter((name) => !secrets.includes(name));
+  const checks: readonly (readonly [isWrong: boolean, problem: string])[] = [
+    [Object.hasOwn(peers, own), `LEASEHOLD_PEERS: must not name ${own}, LEASEHOLD_DATACENTER`],
+    [
+      names.length > 0 && etcd === null,
+      'LEASEHOLD_ETCD: must be set where LEASEHOLD_PEERS is, for datacenters share their reservations',
+    ],
+    [
+      names.length > 0 && peerToken === null,
+      'LEASEHOLD_PEER_TOKEN: must be set where LEASEHOLD_PEERS is',
+    ],
+    [without.length > 0, `LEASEHOLD_PEER_TOKEN: has no secret for ${without.join(', ')}`],
+    [
+      etcd !== null && (etcd.user === null) !== (etcd.password === null),
+      'LEASEHOLD_ETCD_USER, LEASEHOLD_ETCD_PASSWORD: must be set both, or neither',
+    ],
+    [
+      etcd !== null && (etcd.certFile === null) !== (etcd.keyFile === null),
+      'LEASEHOLD_ETCD_CERT_FILE, LEASEHOLD_ETCD_KEY_FILE: must be set both, or neither',
+    ],
+  ];
+  return checks.filter(([isWrong]) => isWrong).map(([, problem]) => problem);
+}
+
+/** The same as it may be shown: no secret, and no password in a URL. */
+export function redactedDatacenters(
+  config: DatacenterConfig,
+  redactedUrl: (url: string) => string,
+): DatacenterConfig {
+  const { peers, peerToken, etcd } = config;
+  return {
+    peers: Object.fromEntries(Object.entries(peers).map(([name, url]) => [name, redactedUrl(url)])),
+    peerToken: peerToken === null ? null : redactedSecrets(peerToken),
+    etcd:
+      etcd === null
+        ? null
+        : {
+            ...etcd,
+            endpoints: etcd.endpoints.map(redactedUrl),
+            password: etcd.password === null ? null : '***',
+          },
+  };
+}
+
+function redactedSecrets(text: string): string {
+  if (SECRET.test(text)) return 'lh_…';
+  return namesOf(text)
+    .map((name) => `${name}=lh_…`)
+    .join(',');
+}
