@@ -1,0 +1,179 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { newTokenSecret } from '@leasehold/keys-core/store';
+import type { TestEtcd } from '../etcd.ts';
+import { freePort } from '../free-port.ts';
+import { clustersIn, type DatabaseOf } from './databases.ts';
+import { startEtcdAcross } from './etcd-across.ts';
+import { startDatacenter, type Datacenter } from './datacenter.ts';
+import { createWideArea, urlOf, type Cut, type WideArea } from './wide-area.ts';
+
+/** Which datacenters to start. */
+export interface DatacentersOptions {
+  /** `dc1`, `dc2` and `dc3` unless said. Each has a member of etcd: an odd number is wise. */
+  readonly names?: readonly string[] | undefined;
+  /** How long every byte between two datacenters takes, one way; a round trip takes two of them. */
+  readonly delayMs?: number | undefined;
+  /** A PostgreSQL for each unless said. */
+  readonly databaseOf?: DatabaseOf | undefined;
+  /** What each drone offers; unless said {@link DEMO_PROGRAMS}; null: no drones. */
+  readonly programs?: Readonly<Record<string, unknown>> | null | undefined;
+  /** More environment for the controller of a datacenter. */
+  readonly envOf?: ((name: string) => Readonly<Record<string, string>>) | undefined;
+}
+
+/** Datacenters as they are in the world, on one machine: the lines between them are long and break. */
+export interface Datacenters {
+  readonly names: readonly string[];
+  readonly etcd: TestEtcd;
+  /** @throws for a name that is none of them. */
+  dc(name: string): Datacenter;
+  /** The datacenter whose member leads etcd; undefined while none does. */
+  leader(): Promise<string | undefined>;
+  /** How long bytes between datacenters take from now on, one way. */
+  delay(delayMs: number): void;
+  /** Cuts a datacenter off from all others, {@link Cut} `silent` unless said. */
+  cut(name: string, how?: Cut): void;
+  cutPair(a: string, b: string, how?: Cut): void;
+  /** Mends all lines of a datacenter, or all there are. */
+  heal(name?: string): void;
+  /** The pairs that cannot hear each other. */
+  readonly cutPairs: readonly (readonly [string, string])[];
+  /** Ends everything, and removes its data. */
+  close(): Promise<void>;
+}
+
+const ROOM = path.join(import.meta.dirname, '../../../../examples/room-server/server.mjs');
+const BACKEND_PORT_FIRST = 24_000;
+const BACKEND_PORTS_PER_DATACENTER = 200;
+const PORT_GROUPS = 30;
+
+/** `room` is a real server; `idle` is a process that does nothing, for when there are many. */
+export const DEMO_PROGRAMS: Readonly<Record<string, unknown>> = {
+  room: { command: process.execPath, args: [ROOM], readiness: { type: 'tcp' } },
+  idle: { command: 'sleep', args: ['infinity'], readiness: { type: 'none' } },
+};
+
+/** Starts them, and returns when each answers and knows a leader of etcd. */
+export async function startDatacenters(options: DatacentersOptions = {}): Promise<Datacenters> {
+  const names = options.names ?? ['dc1', 'dc2', 'dc3'];
+  const enders: (() => Promise<unknown>)[] = [];
+  const close = async (): Promise<void> => {
+    while (enders.length > 0) await enders.pop()?.();
+  };
+  try {
+    const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-datacenters-'));
+    enders.push(() => rm(folder, { recursive: true, force: true }));
+    const area = createWideArea(names, options.delayMs ?? 0);
+    enders.push(() => area.close());
+    const etcd = await startEtcdAcross(area, names);
+    enders.push(() => etcd.stop());
+    const wiring = await wire(area, names, etcd);
+    const firstPort =
+      BACKEND_PORT_FIRST +
+      Math.floor(Math.random() * PORT_GROUPS) * names.length * BACKEND_PORTS_PER_DATACENTER;
+    const started = await Promise.allSettled(
+      names.map((name, index) => {
+        const from = firstPort + index * BACKEND_PORTS_PER_DATACENTER;
+        return startDatacenter({
+          name,
+          folder: path.join(folder, name),
+          port: wiring.portOf(name),
+          backendPorts: { from, to: from + BACKEND_PORTS_PER_DATACENTER - 1 },
+          databaseOf: options.databaseOf ?? clustersIn(folder),
+          env: { ...wiring.envOf(name), ...options.envOf?.(name) },
+          programs: options.programs === null ? undefined : (options.programs ?? DEMO_PROGRAMS),
+        });
+      }),
+    );
+    const running = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    enders.push(() => Promise.all(running.map((datacenter) => datacenter.close())));
+    const failed = started.find((one) => one.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+    return control({ names, etcd, area, running, close });
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+interface Wiring {
+  portOf(name: string): number;
+  /** What a controller is told of the others, and of etcd: its own datacenter's member is the first. */
+  envOf(name: string): Readonly<Record<string, string>>;
+}
+
+async function wire(area: WideArea, names: readonly string[], etcd: TestEtcd): Promise<Wiring> {
+  const ports = await Promise.all(names.map(() => freePort()));
+  const portOf = (name: string): number => ports[names.indexOf(name)] ?? 0;
+  const memberOf = (name: string): URL => new URL(etcd.endpoints[names.indexOf(name)] ?? '');
+  const secretOf = secretsOfPairs();
+  const envs = new Map<string, Readonly<Record<string, string>>>();
+  for (const name of names) {
+    const others = names.filter((other) => other !== name);
+    const endpoints = [memberOf(name).origin];
+    const peers: string[] = [];
+    for (const other of others) {
+      const { hostname: host, port } = memberOf(other);
+      endpoints.push(urlOf(await area.lay(name, other, { host, port: Number(port) })));
+      const peer = await area.lay(name, other, { host: '127.0.0.1', port: portOf(other) });
+      peers.push(`${other}=${urlOf(peer)}`);
+    }
+    envs.set(name, {
+      LEASEHOLD_PEERS: peers.join(','),
+      LEASEHOLD_PEER_TOKEN: others.map((other) => `${other}=${secretOf(name, other)}`).join(','),
+      LEASEHOLD_ETCD: endpoints.join(','),
+    });
+  }
+  return { portOf, envOf: (name) => envs.get(name) ?? {} };
+}
+
+/** One secret for each two, the same from either side. */
+function secretsOfPairs(): (a: string, b: string) => string {
+  const secrets = new Map<string, string>();
+  return (a, b) => {
+    const pair = [a, b].sort().join(' ');
+    const secret = secrets.get(pair) ?? newTokenSecret();
+    secrets.set(pair, secret);
+    return secret;
+  };
+}
+
+function control(parts: {
+  readonly names: readonly string[];
+  readonly etcd: TestEtcd;
+  readonly area: WideArea;
+  readonly running: readonly Datacenter[];
+  readonly close: () => Promise<void>;
+}): Datacenters {
+  const { names, etcd, area, running, close } = parts;
+  const pairs = names.flatMap((a, index) => names.slice(index + 1).map((b) => [a, b] as const));
+  const pairsOf = (name?: string): typeof pairs =>
+    name === undefined ? pairs : pairs.filter((pair) => pair.includes(name));
+  return {
+    names,
+    etcd,
+    dc(name) {
+      const found = running.find((datacenter) => datacenter.name === name);
+      if (found === undefined) throw new Error(`there is no datacenter ${name}`);
+      return found;
+    },
+    async leader() {
+      const index = await etcd.leader();
+      return index === undefined ? undefined : names[index];
+    },
+    delay: (delayMs) => area.delay(delayMs),
+    cut(name, how = 'silent') {
+      for (const [a, b] of pairsOf(name)) area.cut(a, b, how);
+    },
+    cutPair: (a, b, how = 'silent') => area.cut(a, b, how),
+    heal(name) {
+      for (const [a, b] of pairsOf(name)) area.heal(a, b);
+    },
+    get cutPairs() {
+      return pairs.filter(([a, b]) => area.isCut(a, b));
+    },
+    close,
+  };
+}

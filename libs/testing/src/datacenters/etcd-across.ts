@@ -1,0 +1,21 @@
+import { startEtcd, type TestEtcd } from '../etcd.ts';
+import { urlOf, type WideArea } from './wide-area.ts';
+
+/** A member in each datacenter; all hear of each other through doors that lie on the long lines. */
+export async function startEtcdAcross(area: WideArea, names: readonly string[]): Promise<TestEtcd> {
+  const nameOfUrl = new Map<string, string>();
+  // Every request between members says by which URL its sender is known.
+  const placeOf = (piece: Buffer): string | undefined => {
+    const [, url] = /^x-peerurls: (\S+)\r$/imu.exec(piece.toString('latin1')) ?? [];
+    return url === undefined ? undefined : nameOfUrl.get(url);
+  };
+  return startEtcd({
+    membersCount: names.length,
+    async peerUrlOf(index, listen) {
+      const name = names[index] ?? '';
+      const url = urlOf(await area.layDoor(name, listen, placeOf));
+      nameOfUrl.set(url, name);
+      return url;
+    },
+  });
+}

@@ -1,0 +1,103 @@
+import { startFaultProxy, type FaultProxy, type FaultyLine } from '../fault-proxy.ts';
+
+/** A TCP address. */
+export interface Place {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** How a line is cut: `silent` tells neither side, as a network does; `refused` resets connections. */
+export type Cut = 'silent' | 'refused';
+
+/** The lines between datacenters: each takes its time, and each can be cut. */
+export interface WideArea {
+  /** A way from one datacenter to something in another. @returns where it begins. */
+  lay(from: string, to: string, target: Place): Promise<Place>;
+  /**
+   * One door to something in a datacenter for all others, which are told apart by what they send:
+   * `placeOf` names a datacenter. @returns where the door is.
+   */
+  layDoor(
+    to: string,
+    target: Place,
+    placeOf: (piece: Buffer) => string | undefined,
+  ): Promise<Place>;
+  /** How long bytes take, each way, from now on. */
+  delay(delayMs: number): void;
+  cut(a: string, b: string, how: Cut): void;
+  heal(a: string, b: string): void;
+  isCut(a: string, b: string): boolean;
+  close(): Promise<void>;
+}
+
+interface Line {
+  readonly ends: readonly [string, string];
+  readonly faults: FaultyLine;
+}
+
+export function createWideArea(names: readonly string[], initialDelayMs: number): WideArea {
+  const proxies: FaultProxy[] = [];
+  const doors: FaultProxy[] = [];
+  const lines: Line[] = [];
+  const severed = new Set<string>();
+  let delayMs = initialDelayMs;
+
+  function linesBetween(a: string, b: string): FaultyLine[] {
+    return lines
+      .filter(({ ends }) => ends.includes(a) && ends.includes(b))
+      .map(({ faults }) => faults);
+  }
+
+  return {
+    async lay(from, to, target) {
+      const proxy = await startFaultProxy(target);
+      proxies.push(proxy);
+      proxy.delay(delayMs);
+      lines.push({ ends: [from, to], faults: proxy });
+      return proxy;
+    },
+    async layDoor(to, target, placeOf) {
+      const door = await startFaultProxy(target, { placeOf });
+      doors.push(door);
+      door.delay(delayMs);
+      for (const from of names.filter((name) => name !== to)) {
+        const faults = door.from(from);
+        faults.delay(delayMs);
+        lines.push({ ends: [from, to], faults });
+      }
+      return door;
+    },
+    delay(nextMs) {
+      delayMs = nextMs;
+      for (const door of doors) door.delay(delayMs);
+      for (const { faults } of lines) faults.delay(delayMs);
+    },
+    cut(a, b, how) {
+      severed.add(pairOf(a, b));
+      for (const line of linesBetween(a, b)) {
+        if (how === 'silent') line.drop();
+        else line.refuse();
+      }
+    },
+    heal(a, b) {
+      severed.delete(pairOf(a, b));
+      for (const line of linesBetween(a, b)) {
+        line.heal();
+        line.delay(delayMs);
+      }
+    },
+    isCut: (a, b) => severed.has(pairOf(a, b)),
+    async close() {
+      await Promise.all([...proxies, ...doors].map((proxy) => proxy.close()));
+    },
+  };
+}
+
+function pairOf(a: string, b: string): string {
+  return [a, b].sort().join(' ');
+}
+
+/** A place as a URL. */
+export function urlOf({ host, port }: Place): string {
+  return `http://${host}:${String(port)}`;
+}
