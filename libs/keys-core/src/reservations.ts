@@ -4,6 +4,12 @@ export {
   type ReservationDeps,
 } from './faces/reservations/reservation-service.ts';
 export { createPostgresReservationStore } from './faces/reservations/postgres-store.ts';
+export {
+  createEtcdReservationStore,
+  type EtcdReservationStore,
+} from './faces/reservations/etcd-store.ts';
+export type { EtcdOptions } from './faces/reservations/etcd/etcd-calls.ts';
+export { createRememberingStore } from './faces/reservations/remembering-store.ts';
 export type { ReservationStore } from './faces/reservations/reservation-store.ts';
 export {
   createResolver,
