@@ -44,6 +44,7 @@ import { createRateLimit } from './http/rate-limit.ts';
 import { createLeaseFaces } from './leases/lease-faces.ts';
 import { readLongestTtl, writeLongestTtl } from './longest-ttl-file.ts';
 import { addGauges, createMetrics, type ControllerMetrics } from './metrics.ts';
+import { aloneDatacenter } from './peers/alone.ts';
 import { createPeopleService } from './people/people-service.ts';
 import { createStatsCounter, type StatsCounter } from './stats/stats-counter.ts';
 import { createStatsService } from './stats/stats-service.ts';
@@ -183,6 +184,7 @@ function createParts({ store, metrics, signIn, config, log }: Serving): Parts {
       people: createPeopleService(store),
       stats: createStatsService({ store, datacenter, heartbeatMs }),
       datacenter,
+      datacenters: aloneDatacenter(datacenter),
       now: () => readNow(store.prisma),
       reportFailure(error, path) {
         const { incidentId, leaseholdCode } = describeError(error);

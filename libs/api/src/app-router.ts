@@ -1,6 +1,7 @@
 import { auditRouter } from './routers/audit-router.ts';
 import { backendsRouter } from './routers/backends-router.ts';
 import { bulkRouter } from './routers/bulk-router.ts';
+import { datacentersRouter } from './routers/datacenters-router.ts';
 import { dronesRouter } from './routers/drones-router.ts';
 import { environmentsRouter } from './routers/environments-router.ts';
 import { eventsRouter } from './routers/events-router.ts';
@@ -19,6 +20,7 @@ export const appRouter = router({
   leases: leasesRouter,
   environments: environmentsRouter,
   backends: backendsRouter,
+  datacenters: datacentersRouter,
   drones: dronesRouter,
   tokens: tokensRouter,
   events: eventsRouter,

@@ -23,6 +23,7 @@ import type { Role } from '@leasehold/keys-core';
 import type { Access } from './access/access.ts';
 import type { DroneMessage } from './contract/fleet.ts';
 import type { BulkService } from './services/bulk.ts';
+import type { DatacenterService } from './services/datacenters.ts';
 import type { PeopleService } from './services/people.ts';
 import type { StatsService } from './services/stats.ts';
 
@@ -142,6 +143,8 @@ export interface ApiServices {
   readonly people: PeopleService;
   readonly stats: StatsService;
   readonly datacenter: string;
+  /** The other datacenters, and what is carried out there. */
+  readonly datacenters: DatacenterService;
   /** The database's time, ISO-8601. */
   now(): Promise<string>;
   /** Logs a failure of ours that a caller is told of inside an answer. */
@@ -173,6 +176,8 @@ export interface ApiContext {
   readonly life: CallerConnection;
   /** The caller's address. */
   readonly source: string | null;
+  /** Whether another datacenter sent this on: it is not sent on a second time. */
+  readonly isForwarded: boolean;
 }
 
 /** Who acts, for the audit. */

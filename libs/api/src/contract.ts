@@ -4,6 +4,7 @@
  */
 export { auditListInputSchema } from './contract/audit.ts';
 export {
+  backendGetInputSchema,
   backendIdInputSchema,
   backendListInputSchema,
   backendTerminateInputSchema,
@@ -21,6 +22,7 @@ export {
   idSchema,
   datacenterSchema,
   anyDatacenterSchema,
+  placedFields,
   localTimeMsSchema,
   instantSchema,
   cursorSchema,
@@ -81,6 +83,7 @@ export {
   acquireInputSchema,
   acquireManyInputSchema,
   releaseInputSchema,
+  releaseItemSchema,
   releaseManyInputSchema,
   leaseHeartbeatInputSchema,
   cancelInputSchema,
@@ -115,6 +118,11 @@ export {
   type BulkProgress,
   type BulkState,
 } from './services/bulk.ts';
+export type {
+  DatacenterView,
+  ReservationStoreView,
+  UnreachableDatacenter,
+} from './services/datacenters.ts';
 export type { SessionView } from './services/session.ts';
 export {
   tokenCreateInputSchema,

@@ -17,6 +17,13 @@ export type {
 export { describeError, errorBody, errorData, type ErrorAnswer } from './error-map.ts';
 export type { BulkProgress, BulkRequest, BulkService } from './services/bulk.ts';
 export type { Invitation, PeopleService, PersonView } from './services/people.ts';
+export type {
+  DatacenterService,
+  DatacenterView,
+  ForwardedCall,
+  ReservationStoreView,
+  UnreachableDatacenter,
+} from './services/datacenters.ts';
 export type { SessionView } from './services/session.ts';
 export type { FaceCounts, StatsOverview, StatsPoint, StatsService } from './services/stats.ts';
 export type { FailedItem } from './routers/one-by-one.ts';

@@ -74,6 +74,12 @@ const CONTRACT: Record<string, Role> = {
   'people.enable': 'admin',
   'people.resetPassword': 'admin',
   'people.signOutEverywhere': 'admin',
+  'reservations.reserve': 'client',
+  'reservations.resolve': 'viewer',
+  'reservations.get': 'viewer',
+  'reservations.move': 'operator',
+  'reservations.list': 'viewer',
+  'datacenters.list': 'viewer',
   'session.get': 'viewer',
   'stats.overview': 'viewer',
 };
@@ -126,6 +132,14 @@ const OUT_OF_REACH = new Proxy(
   },
 ) as ApiServices;
 
+/** A datacenter without others. */
+const ALONE: ApiServices['datacenters'] = {
+  peers: [],
+  list: () => ({ items: [], store: { kind: 'postgres', isReachable: true, since: null } }),
+  away: () => undefined,
+  call: () => Promise.reject(new LeaseError('store.unavailable')),
+};
+
 /** The code that a call ends in; undefined when it was let in and answered. */
 async function codeOf(
   path: string,
@@ -140,6 +154,7 @@ async function codeOf(
     signal,
     life: { signal, isAlive: () => true, watch: () => () => undefined },
     source: null,
+    isForwarded: false,
   };
   const caller = createCallerFactory(appRouter)(ctx) as unknown as Record<
     string,
@@ -188,7 +203,9 @@ describe('role matrix', () => {
     },
   );
 
-  test.each(Object.keys(CONTRACT).filter((path) => CONTRACT[path] !== 'drone'))(
+  test.each(
+    Object.keys(CONTRACT).filter((path) => !['drone', 'peer'].includes(CONTRACT[path] ?? '')),
+  )(
     '%s lets a token that is limited to namespaces in only where it may see what it gets',
     async (path) => {
       const code = await codeOf(path, accessOf('admin', { namespaces: ['a'] }), {});
@@ -294,8 +311,10 @@ describe('namespaces', () => {
     ['leases.acquire', { ...item, localTimeMs: 1, datacenter: 'mars' }],
     ['environments.tryAcquire', { ...environment, environment: 'prod', datacenter: 'mars' }],
   ])('%s in a datacenter that is not here is a clear error', async (path, input) => {
-    expect(await codeOf(path, accessOf('client'), input, { datacenter: 'local' })).toBe(
-      'request.invalid',
+    const known = { datacenter: 'local', datacenters: ALONE };
+
+    expect(await codeOf(path, accessOf('client'), input, known)).toBe(
+      'reservation.unknown_datacenter',
     );
   });
 });

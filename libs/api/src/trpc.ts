@@ -32,8 +32,9 @@ export const { router, createCallerFactory } = t;
  * of the registry. One middleware for both: each costs every call some microseconds.
  */
 function procedureFor(role: Role) {
-  return t.procedure.meta({ role }).use(async ({ ctx, next }) => {
-    const result = await next({ ctx: { access: accessFor(role, ctx) } });
+  return t.procedure.meta({ role }).use(async ({ ctx, path, getRawInput, next }) => {
+    const access = accessFor(role, ctx);
+    const result = await next({ ctx: { access, procedure: path, rawInput: getRawInput } });
     if (!result.ok) throw toTrpcError(result.error);
     return result;
   });
@@ -74,6 +75,9 @@ export const fleetOperatorProcedure = operatorProcedure.use(({ ctx, next }) => {
   assertUnlimited(ctx.access);
   return next();
 });
+
+/** Controllers of other datacenters. */
+export const peerProcedure = procedureFor('peer');
 
 /** A drone's token acts for its own drone id alone. */
 export const droneProcedure = procedureFor('drone').use(async ({ ctx, getRawInput, next }) => {

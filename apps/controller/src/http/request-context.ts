@@ -37,6 +37,7 @@ export async function requestContext(
     signal: call.life.signal,
     life: call.life,
     source: deps.sourceOf(request),
+    isForwarded: false,
   };
 }
 

@@ -25,6 +25,8 @@ export interface Access {
   readonly droneId: string | null;
   /** Undefined for an API token. */
   readonly session?: PersonSession | undefined;
+  /** Of a `peer`: which datacenter it is. */
+  readonly peer?: string | undefined;
 }
 
 /** The caller as the services know it: a drone's principal is its own id. */

@@ -1,15 +1,19 @@
 import { z } from 'zod';
 import { BACKEND_STATUSES } from '@leasehold/keys-core';
 import {
+  anyDatacenterSchema,
   cursorSchema,
   idSchema,
   limitSchema,
   nameSchema,
   namespaceSchema,
+  placedFields,
   reasonSchema,
 } from './common.ts';
 
 export const backendIdInputSchema = z.strictObject({ backendId: idSchema });
+
+export const backendGetInputSchema = backendIdInputSchema.extend(placedFields);
 
 export const backendListInputSchema = z
   .strictObject({
@@ -20,6 +24,7 @@ export const backendListInputSchema = z
     program: idSchema.optional(),
     namespace: namespaceSchema.optional(),
     name: nameSchema.optional(),
+    datacenter: anyDatacenterSchema,
     cursor: cursorSchema.optional(),
     limit: limitSchema,
   })
@@ -29,4 +34,5 @@ export const backendTerminateInputSchema = z.strictObject({
   backendId: idSchema,
   mode: z.enum(['soft', 'hard']),
   reason: reasonSchema.optional(),
+  ...placedFields,
 });

@@ -108,6 +108,9 @@ export const deadlinesSchema = z.strictObject({
   hardTerminateAtMs: z.number(),
 });
 
+/** Where what is asked for is to be carried out; in this controller's datacenter unless said. */
+export const placedFields = { datacenter: datacenterSchema.optional() };
+
 export const grantRefSchema = z.strictObject({
   leaseId: leaseIdSchema,
   fencingToken: fencingTokenSchema,

@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { LIMITS, nameProblem } from '@leasehold/keys-core';
 import {
   cursorSchema,
-  datacenterSchema,
   holderSchema,
   idempotencyKeySchema,
   limitSchema,
   localTimeMsSchema,
   nameSchema,
+  placedFields,
   segmentsOrProblem,
   textSchema,
 } from './common.ts';
@@ -48,13 +48,14 @@ export const tryAcquireInputSchema = z.strictObject({
   durationMs: z.number().int().optional(),
   localTimeMs: localTimeMsSchema,
   idempotencyKey: idempotencyKeySchema.optional(),
-  datacenter: datacenterSchema.optional(),
+  ...placedFields,
 });
 
 const addressFields = {
   environment: environmentSchema.optional(),
   name: nameSchema.optional(),
   namespace: anyNamespaceSchema.optional(),
+  ...placedFields,
 };
 
 interface Address {

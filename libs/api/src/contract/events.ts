@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { EVENT_KINDS, FACES } from '@leasehold/keys-core';
 import {
+  anyDatacenterSchema,
   cursorSchema,
   instantSchema,
   leaseIdSchema,
@@ -42,7 +43,12 @@ export const eventListInputSchema = z
     to: instantSchema.optional(),
     /** Newest first unless said. */
     direction: z.enum(['asc', 'desc']).optional(),
+    datacenter: anyDatacenterSchema,
     cursor: cursorSchema.optional(),
     limit: limitSchema,
+  })
+  .refine((input) => input.datacenter !== 'all' || input.afterId === undefined, {
+    message: 'is of the events of one datacenter, and not of all',
+    path: ['afterId'],
   })
   .prefault({});

@@ -15,6 +15,7 @@ import {
   localTimeMsSchema,
   nameSchema,
   namespaceSchema,
+  placedFields,
   reasonSchema,
   tagSchema,
   textSchema,
@@ -25,6 +26,7 @@ import {
 export const keyNameSchema = z.strictObject({
   name: nameSchema,
   namespace: namespaceSchema.default(''),
+  ...placedFields,
 });
 
 const keyConfigSchema = z.strictObject({
@@ -114,6 +116,7 @@ export const keyRenewInputSchema = z.strictObject({
 export const keyRenewableInputSchema = z.strictObject({
   leaseId: leaseIdSchema,
   reason: reasonSchema.optional(),
+  ...placedFields,
 });
 
 export const keyRevokeInputSchema = z
@@ -123,6 +126,7 @@ export const keyRevokeInputSchema = z
     reason: reasonSchema,
     /** Gives a forced key away at once: two backends may then run until `stopsBy`. */
     abandon: z.boolean().default(false),
+    ...placedFields,
   })
   .refine((input) => input.mode === 'force' || !input.abandon, {
     message: 'is for mode force only',
@@ -133,6 +137,7 @@ export const keyRevokeInputSchema = z
 export const keyPageInputSchema = z.strictObject({
   name: nameSchema,
   namespace: namespaceSchema.default(''),
+  ...placedFields,
   cursor: cursorSchema.optional(),
   limit: limitSchema,
 });

@@ -4,7 +4,6 @@ import type { LeaseListInput } from '@leasehold/keys-core/leases';
 import {
   cursorSchema,
   anyDatacenterSchema,
-  datacenterSchema,
   grantRefSchema,
   holderSchema,
   idempotencyKeySchema,
@@ -13,6 +12,7 @@ import {
   localTimeMsSchema,
   nameSchema,
   namespaceSchema,
+  placedFields,
   reasonSchema,
   segmentsSchema,
   textSchema,
@@ -45,7 +45,7 @@ export const acquireItemSchema = z.strictObject({
   comment: commentSchema.optional(),
   metadata: metadataSchema.optional(),
   idempotencyKey: idempotencyKeySchema.optional(),
-  datacenter: datacenterSchema.optional(),
+  ...placedFields,
 });
 
 export const acquireInputSchema = acquireItemSchema.extend({
@@ -56,10 +56,13 @@ export const acquireInputSchema = acquireItemSchema.extend({
 /** What a failed piece of work says of its failure; line breaks are welcome in it. */
 const detailSchema = textSchema({ bytesMax: LIMITS.reasonBytesMax, isControlAllowed: true });
 
-export const releaseInputSchema = grantRefSchema.extend({
+/** One release, as it travels in a batch. */
+export const releaseItemSchema = grantRefSchema.extend({
   result: z.enum(['ok', 'failed']).default('ok'),
   detail: detailSchema.optional(),
 });
+
+export const releaseInputSchema = releaseItemSchema.extend(placedFields);
 
 /**
  * A list whose items are checked one by one, when they are carried out: one bad item must not fail
@@ -78,15 +81,20 @@ export const acquireManyInputSchema = z.strictObject({
 });
 
 export const releaseManyInputSchema = z.strictObject({
-  items: itemsOf(releaseInputSchema, LIMITS.renewalsPerCallMax),
+  items: itemsOf(releaseItemSchema, LIMITS.renewalsPerCallMax),
+  ...placedFields,
 });
 
 export const leaseHeartbeatInputSchema = z.strictObject({
   localTimeMs: localTimeMsSchema,
   renewals: itemsOf(grantRefSchema, LIMITS.renewalsPerCallMax),
+  ...placedFields,
 });
 
-export const cancelInputSchema = z.strictObject({ idempotencyKey: idempotencyKeySchema });
+export const cancelInputSchema = z.strictObject({
+  idempotencyKey: idempotencyKeySchema,
+  ...placedFields,
+});
 
 /** `clientId` names the process that listens, for people who look for it. */
 export const leaseSessionInputSchema = z.strictObject({ clientId: holderSchema });
@@ -111,6 +119,7 @@ const addressFields = {
   /** The same as `name`. */
   key: nameSchema.optional(),
   namespace: anyNamespaceSchema.default(''),
+  ...placedFields,
 };
 
 /** The one name that an address gives, by either of its two words. */
@@ -180,10 +189,12 @@ export const leaseDeclaredInputSchema = z
 export const leaseRenewableInputSchema = z.strictObject({
   leaseId: leaseIdSchema,
   reason: reasonSchema.optional(),
+  ...placedFields,
 });
 
 export const leaseRevokeInputSchema = z.strictObject({
   leaseId: leaseIdSchema,
   mode: z.enum(['graceful', 'force']),
   reason: reasonSchema,
+  ...placedFields,
 });

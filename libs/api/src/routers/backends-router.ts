@@ -1,28 +1,33 @@
 import { callerOf } from '../access/access.ts';
 import { actorOf } from '../context.ts';
 import {
+  backendGetInputSchema,
   backendIdInputSchema,
   backendListInputSchema,
   backendTerminateInputSchema,
 } from '../contract/backends.ts';
 import { reportInputSchema } from '../contract/fleet.ts';
-import { asOf } from './as-of.ts';
+import { at } from '../forwarding/elsewhere.ts';
+import { listAt } from '../forwarding/lists.ts';
 import { droneProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
+import { asOf } from './as-of.ts';
 
 /** Backends: what operators see and stop, and what drones report. */
 export const backendsRouter = router({
   get: viewerProcedure
-    .input(backendIdInputSchema)
+    .input(backendGetInputSchema)
     .query(({ ctx, input }) =>
-      asOf(ctx.services, () =>
-        ctx.services.fleet.getBackend(input.backendId, ctx.access.namespaces),
+      at(ctx, input, ({ backendId }) =>
+        asOf(ctx.services, () => ctx.services.fleet.getBackend(backendId, ctx.access.namespaces)),
       ),
     ),
 
   list: viewerProcedure
     .input(backendListInputSchema)
     .query(({ ctx, input }) =>
-      asOf(ctx.services, () => ctx.services.fleet.listBackends(input, ctx.access.namespaces)),
+      listAt(ctx, input, (wanted) =>
+        asOf(ctx.services, () => ctx.services.fleet.listBackends(wanted, ctx.access.namespaces)),
+      ),
     ),
 
   watch: viewerProcedure.input(backendIdInputSchema).subscription(async function* ({
@@ -34,19 +39,19 @@ export const backendsRouter = router({
     yield* ctx.services.fleet.watchBackend(input.backendId, ctx.access.namespaces, until);
   }),
 
-  terminate: operatorProcedure
-    .input(backendTerminateInputSchema)
-    .mutation(async ({ ctx, input }) => {
-      await ctx.services.keys.terminate(input, callerOf(ctx.access));
+  terminate: operatorProcedure.input(backendTerminateInputSchema).mutation(({ ctx, input }) =>
+    at(ctx, input, async (act) => {
+      await ctx.services.keys.terminate(act, callerOf(ctx.access));
       await ctx.services.audit.write({
         ...actorOf(ctx),
         action: 'backends.terminate',
-        resource: `backend:${input.backendId}`,
-        reason: input.reason,
-        detail: { mode: input.mode },
+        resource: `backend:${act.backendId}`,
+        reason: act.reason,
+        detail: { mode: act.mode },
       });
       return { outcome: 'terminating' as const };
     }),
+  ),
 
   report: droneProcedure
     .input(reportInputSchema)

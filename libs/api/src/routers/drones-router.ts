@@ -5,6 +5,8 @@ import {
   droneListInputSchema,
 } from '../contract/drones.ts';
 import { ackInputSchema, heartbeatInputSchema, sessionInputSchema } from '../contract/fleet.ts';
+import { at } from '../forwarding/elsewhere.ts';
+import { listAt } from '../forwarding/lists.ts';
 import { asOf } from './as-of.ts';
 import { droneProcedure, fleetOperatorProcedure, router, viewerProcedure } from '../trpc.ts';
 
@@ -12,23 +14,35 @@ import { droneProcedure, fleetOperatorProcedure, router, viewerProcedure } from 
 export const dronesRouter = router({
   list: viewerProcedure
     .input(droneListInputSchema)
-    .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.fleet.listDrones(input))),
+    .query(({ ctx, input }) =>
+      listAt(ctx, input, (wanted) =>
+        asOf(ctx.services, () => ctx.services.fleet.listDrones(wanted)),
+      ),
+    ),
 
   get: viewerProcedure
     .input(droneIdInputSchema)
-    .query(({ ctx, input }) => ctx.services.fleet.getDrone(input.droneId)),
+    .query(({ ctx, input }) =>
+      at(ctx, input, ({ droneId }) => ctx.services.fleet.getDrone(droneId)),
+    ),
 
   drain: fleetOperatorProcedure
     .input(droneActInputSchema)
-    .mutation(({ ctx, input }) => ctx.services.fleet.drain(input, actorOf(ctx))),
+    .mutation(({ ctx, input }) =>
+      at(ctx, input, (act) => ctx.services.fleet.drain(act, actorOf(ctx))),
+    ),
 
   undrain: fleetOperatorProcedure
     .input(droneActInputSchema)
-    .mutation(({ ctx, input }) => ctx.services.fleet.undrain(input, actorOf(ctx))),
+    .mutation(({ ctx, input }) =>
+      at(ctx, input, (act) => ctx.services.fleet.undrain(act, actorOf(ctx))),
+    ),
 
   markLost: fleetOperatorProcedure
     .input(droneActInputSchema)
-    .mutation(({ ctx, input }) => ctx.services.fleet.markLost(input, actorOf(ctx))),
+    .mutation(({ ctx, input }) =>
+      at(ctx, input, (act) => ctx.services.fleet.markLost(act, actorOf(ctx))),
+    ),
 
   session: droneProcedure.input(sessionInputSchema).subscription(async function* ({
     ctx,

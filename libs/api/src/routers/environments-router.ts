@@ -11,61 +11,71 @@ import {
   leaseRevokeInputSchema,
   releaseInputSchema,
 } from '../contract/leases.ts';
+import { at } from '../forwarding/elsewhere.ts';
+import { listAt } from '../forwarding/lists.ts';
 import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
 import { audited } from './audit-lease.ts';
-import { NOTHING, assertHere, isElsewhere, renewMany } from './lease-calls.ts';
+import { NOTHING, renewMany } from './lease-calls.ts';
 
 /** The environments face on the wire: keel's leases, which nobody waits for. */
 export const environmentsRouter = router({
-  tryAcquire: clientProcedure.input(tryAcquireInputSchema).mutation(async ({ ctx, input }) => {
-    const { environment, datacenter, durationMs, ...rest } = input;
+  tryAcquire: clientProcedure.input(tryAcquireInputSchema).mutation(({ ctx, input }) => {
     const { services, access, life } = ctx;
-    assertMayHold(access, environment.namespace);
-    assertHere(services, datacenter);
-    const ttlMs = durationMs ?? services.environmentLeaseMs;
-    const answer = await services.environments.acquire(
-      { ...rest, ...environment, ttlMs, waitMs: 0 },
-      callerOf(access),
-      life,
-    );
-    return answer.outcome === 'granted' ? { ...answer, action: input.action } : answer;
+    assertMayHold(access, input.environment.namespace);
+    return at(ctx, input, async ({ environment, durationMs, ...rest }) => {
+      const ttlMs = durationMs ?? services.environmentLeaseMs;
+      const answer = await services.environments.acquire(
+        { ...rest, ...environment, ttlMs, waitMs: 0 },
+        callerOf(access),
+        life,
+      );
+      return answer.outcome === 'granted' ? { ...answer, action: input.action } : answer;
+    });
   }),
 
   heartbeat: clientProcedure
     .input(leaseHeartbeatInputSchema)
-    .mutation(({ ctx, input }) => renewMany(ctx, ctx.services.environments, input)),
+    .mutation(({ ctx, input }) =>
+      at(ctx, input, (sent) => renewMany(ctx, ctx.services.environments, sent)),
+    ),
 
-  release: clientProcedure.input(releaseInputSchema).mutation(async ({ ctx, input }) => ({
-    outcome: await ctx.services.environments.release(input, callerOf(ctx.access)),
-  })),
+  release: clientProcedure.input(releaseInputSchema).mutation(({ ctx, input }) =>
+    at(ctx, input, async (sent) => ({
+      outcome: await ctx.services.environments.release(sent, callerOf(ctx.access)),
+    })),
+  ),
 
   /** For a caller whose answer was lost: whatever became of its request is undone. */
-  cancel: clientProcedure.input(cancelInputSchema).mutation(async ({ ctx, input }) => ({
-    outcome: await ctx.services.environments.cancel(input, callerOf(ctx.access)),
-  })),
+  cancel: clientProcedure.input(cancelInputSchema).mutation(({ ctx, input }) =>
+    at(ctx, input, async (sent) => ({
+      outcome: await ctx.services.environments.cancel(sent, callerOf(ctx.access)),
+    })),
+  ),
 
-  list: viewerProcedure.input(environmentListInputSchema).query(async ({ ctx, input }) => {
-    const { datacenter, ...rest } = input;
-    const page = await ctx.services.environments.list(rest, callerOf(ctx.access));
-    return {
-      ...page,
-      ...(isElsewhere(ctx.services, datacenter) ? NOTHING : {}),
-      unreachable: [],
-    };
-  }),
+  list: viewerProcedure
+    .input(environmentListInputSchema)
+    .query(({ ctx, input }) =>
+      listAt(ctx, input, (wanted) => ctx.services.environments.list(wanted, callerOf(ctx.access))),
+    ),
 
-  get: viewerProcedure.input(environmentNameSchema).query(async ({ ctx, input }) => {
-    if (!mayRead(ctx.access, input.namespace)) return null;
-    return ctx.services.environments.get(input, callerOf(ctx.access));
-  }),
+  get: viewerProcedure.input(environmentNameSchema).query(({ ctx, input }) =>
+    at(ctx, input, async (name) => {
+      if (!mayRead(ctx.access, name.namespace)) return null;
+      return ctx.services.environments.get(name, callerOf(ctx.access));
+    }),
+  ),
 
-  history: viewerProcedure.input(environmentPageInputSchema).query(async ({ ctx, input }) => {
-    if (!mayRead(ctx.access, input.namespace)) return NOTHING;
-    return ctx.services.environments.history(input, callerOf(ctx.access));
-  }),
+  history: viewerProcedure.input(environmentPageInputSchema).query(({ ctx, input }) =>
+    at(ctx, input, async (page) => {
+      if (!mayRead(ctx.access, page.namespace)) return NOTHING;
+      return ctx.services.environments.history(page, callerOf(ctx.access));
+    }),
+  ),
 
-  revoke: operatorProcedure.input(leaseRevokeInputSchema).mutation(async ({ ctx, input }) => {
-    const answer = await ctx.services.environments.revoke(input, callerOf(ctx.access));
-    return audited(ctx, { action: 'environments.revoke', input }, answer);
-  }),
+  revoke: operatorProcedure.input(leaseRevokeInputSchema).mutation(({ ctx, input }) =>
+    at(ctx, input, async (act) => {
+      const answer = await ctx.services.environments.revoke(act, callerOf(ctx.access));
+      return audited(ctx, { action: 'environments.revoke', input: act }, answer);
+    }),
+  ),
 });

@@ -2,6 +2,7 @@ import { tracked, type TrackedEnvelope } from '@trpc/server';
 import type { EventView } from '@leasehold/keys-core/keys';
 import type { CallerConnection } from '../context.ts';
 import { eventListInputSchema, eventWatchInputSchema } from '../contract/events.ts';
+import { listAt } from '../forwarding/lists.ts';
 import { asOf } from './as-of.ts';
 import { router, viewerProcedure } from '../trpc.ts';
 
@@ -14,7 +15,9 @@ export const eventsRouter = router({
   list: viewerProcedure
     .input(eventListInputSchema)
     .query(({ ctx, input }) =>
-      asOf(ctx.services, () => ctx.services.events.list(input, ctx.access.namespaces)),
+      listAt(ctx, input, (wanted) =>
+        asOf(ctx.services, () => ctx.services.events.list(wanted, ctx.access.namespaces)),
+      ),
     ),
 
   watch: viewerProcedure

@@ -8,6 +8,8 @@ import {
   keyRenewableInputSchema,
   keyRevokeInputSchema,
 } from '../contract/keys.ts';
+import { at } from '../forwarding/elsewhere.ts';
+import { listAt } from '../forwarding/lists.ts';
 import {
   clientProcedure,
   droneProcedure,
@@ -16,7 +18,7 @@ import {
   viewerProcedure,
 } from '../trpc.ts';
 import { audited } from './audit-lease.ts';
-import { NOTHING, isElsewhere } from './lease-calls.ts';
+import { NOTHING } from './lease-calls.ts';
 
 /** The keys face on the wire. Decisions are the key service's; access is judged here. */
 export const keysRouter = router({
@@ -32,50 +34,55 @@ export const keysRouter = router({
     );
   }),
 
-  get: viewerProcedure.input(keyNameSchema).query(async ({ ctx, input }) => {
-    if (!mayRead(ctx.access, input.namespace)) return null;
-    return ctx.services.keys.get(input, callerOf(ctx.access));
-  }),
+  get: viewerProcedure.input(keyNameSchema).query(({ ctx, input }) =>
+    at(ctx, input, async (name) => {
+      if (!mayRead(ctx.access, name.namespace)) return null;
+      return ctx.services.keys.get(name, callerOf(ctx.access));
+    }),
+  ),
 
-  list: viewerProcedure.input(keyListInputSchema).query(async ({ ctx, input }) => {
-    const page = await ctx.services.keys.list(input, callerOf(ctx.access));
-    return {
-      ...page,
-      ...(isElsewhere(ctx.services, input.datacenter) ? NOTHING : {}),
-      unreachable: [],
-    };
-  }),
+  list: viewerProcedure
+    .input(keyListInputSchema)
+    .query(({ ctx, input }) =>
+      listAt(ctx, input, (wanted) => ctx.services.keys.list(wanted, callerOf(ctx.access))),
+    ),
 
   renew: droneProcedure
     .input(keyRenewInputSchema)
     .mutation(async ({ ctx, input }) => ({ results: await ctx.services.keys.renew(input) })),
 
-  blockRenewal: operatorProcedure
-    .input(keyRenewableInputSchema)
-    .mutation(async ({ ctx, input }) => {
-      const answer = await ctx.services.keys.blockRenewal(input, callerOf(ctx.access));
-      return audited(ctx, { action: 'keys.blockRenewal', input }, answer);
+  blockRenewal: operatorProcedure.input(keyRenewableInputSchema).mutation(({ ctx, input }) =>
+    at(ctx, input, async (act) => {
+      const answer = await ctx.services.keys.blockRenewal(act, callerOf(ctx.access));
+      return audited(ctx, { action: 'keys.blockRenewal', input: act }, answer);
     }),
+  ),
 
-  allowRenewal: operatorProcedure
-    .input(keyRenewableInputSchema)
-    .mutation(async ({ ctx, input }) => {
-      const answer = await ctx.services.keys.allowRenewal(input, callerOf(ctx.access));
-      return audited(ctx, { action: 'keys.allowRenewal', input }, answer);
+  allowRenewal: operatorProcedure.input(keyRenewableInputSchema).mutation(({ ctx, input }) =>
+    at(ctx, input, async (act) => {
+      const answer = await ctx.services.keys.allowRenewal(act, callerOf(ctx.access));
+      return audited(ctx, { action: 'keys.allowRenewal', input: act }, answer);
     }),
+  ),
 
-  revoke: operatorProcedure.input(keyRevokeInputSchema).mutation(async ({ ctx, input }) => {
-    const answer = await ctx.services.keys.revoke(input, callerOf(ctx.access));
-    return audited(ctx, { action: 'keys.revoke', input }, answer);
-  }),
+  revoke: operatorProcedure.input(keyRevokeInputSchema).mutation(({ ctx, input }) =>
+    at(ctx, input, async (act) => {
+      const answer = await ctx.services.keys.revoke(act, callerOf(ctx.access));
+      return audited(ctx, { action: 'keys.revoke', input: act }, answer);
+    }),
+  ),
 
-  waiters: viewerProcedure.input(keyPageInputSchema).query(async ({ ctx, input }) => {
-    if (!mayRead(ctx.access, input.namespace)) return NOTHING;
-    return ctx.services.keys.waiters(input, callerOf(ctx.access));
-  }),
+  waiters: viewerProcedure.input(keyPageInputSchema).query(({ ctx, input }) =>
+    at(ctx, input, async (page) => {
+      if (!mayRead(ctx.access, page.namespace)) return NOTHING;
+      return ctx.services.keys.waiters(page, callerOf(ctx.access));
+    }),
+  ),
 
-  history: viewerProcedure.input(keyPageInputSchema).query(async ({ ctx, input }) => {
-    if (!mayRead(ctx.access, input.namespace)) return NOTHING;
-    return ctx.services.keys.history(input, callerOf(ctx.access));
-  }),
+  history: viewerProcedure.input(keyPageInputSchema).query(({ ctx, input }) =>
+    at(ctx, input, async (page) => {
+      if (!mayRead(ctx.access, page.namespace)) return NOTHING;
+      return ctx.services.keys.history(page, callerOf(ctx.access));
+    }),
+  ),
 });

@@ -1,5 +1,5 @@
 /** What leases and environments have in common on the wire. */
-import { LeaseError, type GrantRef } from '@leasehold/keys-core';
+import type { GrantRef } from '@leasehold/keys-core';
 import type { LeaseRenewResult } from '@leasehold/keys-core/leases';
 import { callerOf, type Access } from '../access/access.ts';
 import type { ApiServices, LeaseFace } from '../context.ts';
@@ -7,19 +7,6 @@ import { grantRefSchema } from '../contract/common.ts';
 import { failedItem, type FailedItem } from './one-by-one.ts';
 
 export const NOTHING = { items: [], nextCursor: null };
-
-/** The leases of other datacenters are asked for there. @throws {LeaseError} `request.invalid`. */
-export function assertHere(services: ApiServices, datacenter: string | undefined): void {
-  if (datacenter === undefined || datacenter === services.datacenter) return;
-  throw new LeaseError('request.invalid', `There is no datacenter "${datacenter}" here.`, {
-    details: { field: 'datacenter', datacenter: services.datacenter },
-  });
-}
-
-/** Whether a list is asked of another datacenter than this one. */
-export function isElsewhere(services: ApiServices, datacenter: string | undefined): boolean {
-  return datacenter !== undefined && datacenter !== 'all' && datacenter !== services.datacenter;
-}
 
 /** A renewal that is not even well-formed, with what was sent as its lease id. */
 export type FailedRenewal = FailedItem & { readonly leaseId: string };

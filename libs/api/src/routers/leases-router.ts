@@ -1,9 +1,6 @@
-import type { z } from 'zod';
-import { assertMayHold, callerOf, mayRead, type Access } from '../access/access.ts';
-import type { ApiContext, ApiServices } from '../context.ts';
+import { assertMayHold, callerOf, mayRead } from '../access/access.ts';
 import {
   acquireInputSchema,
-  acquireItemSchema,
   acquireManyInputSchema,
   cancelInputSchema,
   declareInputSchema,
@@ -18,64 +15,62 @@ import {
   leaseSessionInputSchema,
   leaseTreeInputSchema,
   releaseInputSchema,
+  releaseItemSchema,
   releaseManyInputSchema,
 } from '../contract/leases.ts';
+import { at } from '../forwarding/elsewhere.ts';
+import { listAt } from '../forwarding/lists.ts';
+import { treeAt } from '../forwarding/trees.ts';
 import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
+import { acquire, acquireMany } from './acquire.ts';
 import { audited } from './audit-lease.ts';
-import { NOTHING, assertHere, isElsewhere, renewMany } from './lease-calls.ts';
+import { NOTHING, renewMany } from './lease-calls.ts';
 import { oneByOne } from './one-by-one.ts';
-
-type Ctx = ApiContext & { readonly access: Access };
 
 /** What holders call: acquire, renew, release, give up, and hear of revocations. */
 const holding = {
   acquire: clientProcedure.input(acquireInputSchema).mutation(async ({ ctx, input }) => {
-    const { waitMs, localTimeMs, ...item } = input;
-    const unwatch = waitMs > 0 ? ctx.life.watch() : undefined;
+    const unwatch = input.waitMs > 0 ? ctx.life.watch() : undefined;
     try {
-      return await acquire(ctx, { ...item, waitMs, localTimeMs });
+      assertMayHold(ctx.access, input.namespace);
+      return await at(ctx, input, (wanted) => acquire(ctx, wanted));
     } finally {
       unwatch?.();
     }
   }),
 
-  acquireMany: clientProcedure.input(acquireManyInputSchema).mutation(async ({ ctx, input }) => ({
-    results: await oneByOne(
-      {
-        services: ctx.services,
-        path: 'leases.acquireMany',
-        items: input.items,
-        schema: acquireItemSchema,
-      },
-      (item) => acquire(ctx, { ...item, waitMs: 0, localTimeMs: input.localTimeMs }),
-    ),
-  })),
+  acquireMany: clientProcedure
+    .input(acquireManyInputSchema)
+    .mutation(({ ctx, input }) => acquireMany(ctx, input)),
 
   heartbeat: clientProcedure
     .input(leaseHeartbeatInputSchema)
-    .mutation(({ ctx, input }) => renewMany(ctx, ctx.services.leases, input)),
-
-  release: clientProcedure.input(releaseInputSchema).mutation(async ({ ctx, input }) => ({
-    outcome: await ctx.services.leases.release(input, callerOf(ctx.access)),
-  })),
-
-  releaseMany: clientProcedure.input(releaseManyInputSchema).mutation(async ({ ctx, input }) => ({
-    results: await oneByOne(
-      {
-        services: ctx.services,
-        path: 'leases.releaseMany',
-        items: input.items,
-        schema: releaseInputSchema,
-      },
-      async (item) => ({
-        outcome: await ctx.services.leases.release(item, callerOf(ctx.access)),
-      }),
+    .mutation(({ ctx, input }) =>
+      at(ctx, input, (sent) => renewMany(ctx, ctx.services.leases, sent)),
     ),
-  })),
 
-  cancel: clientProcedure.input(cancelInputSchema).mutation(async ({ ctx, input }) => ({
-    outcome: await ctx.services.leases.cancel(input, callerOf(ctx.access)),
-  })),
+  release: clientProcedure.input(releaseInputSchema).mutation(({ ctx, input }) =>
+    at(ctx, input, async (sent) => ({
+      outcome: await ctx.services.leases.release(sent, callerOf(ctx.access)),
+    })),
+  ),
+
+  releaseMany: clientProcedure.input(releaseManyInputSchema).mutation(({ ctx, input }) =>
+    at(ctx, input, async ({ items }) => ({
+      results: await oneByOne(
+        { services: ctx.services, path: ctx.procedure, items, schema: releaseItemSchema },
+        async (item) => ({
+          outcome: await ctx.services.leases.release(item, callerOf(ctx.access)),
+        }),
+      ),
+    })),
+  ),
+
+  cancel: clientProcedure.input(cancelInputSchema).mutation(({ ctx, input }) =>
+    at(ctx, input, async (sent) => ({
+      outcome: await ctx.services.leases.cancel(sent, callerOf(ctx.access)),
+    })),
+  ),
 
   /** Of leases and of environments: whoever holds either hears of a revocation here. */
   session: clientProcedure.input(leaseSessionInputSchema).subscription(async function* ({
@@ -91,88 +86,74 @@ const holding = {
   }),
 };
 
-function acquire(
-  ctx: Ctx,
-  input: z.output<typeof acquireItemSchema> & { waitMs: number; localTimeMs: number },
-): ReturnType<ApiServices['leases']['acquire']> {
-  const { datacenter, key, ...rest } = input;
-  assertMayHold(ctx.access, input.namespace);
-  assertHere(ctx.services, datacenter);
-  return ctx.services.leases.acquire({ ...rest, name: key }, callerOf(ctx.access), ctx.life);
-}
-
 /** What people look at. */
 const looking = {
   declared: viewerProcedure
     .input(leaseDeclaredInputSchema)
     .query(({ ctx, input }) => ctx.services.leases.declared(input, callerOf(ctx.access))),
 
-  list: viewerProcedure.input(leaseListInputSchema).query(async ({ ctx, input }) => {
-    const { datacenter, ...rest } = input;
-    const page = await ctx.services.leases.list(rest, callerOf(ctx.access));
-    return {
-      ...page,
-      ...(isElsewhere(ctx.services, datacenter) ? NOTHING : {}),
-      unreachable: [],
-    };
-  }),
+  list: viewerProcedure
+    .input(leaseListInputSchema)
+    .query(({ ctx, input }) =>
+      listAt(ctx, input, (wanted) => ctx.services.leases.list(wanted, callerOf(ctx.access))),
+    ),
 
-  get: viewerProcedure.input(leaseNameSchema).query(async ({ ctx, input }) => {
-    if (!mayRead(ctx.access, input.namespace)) return null;
-    return ctx.services.leases.get(input, callerOf(ctx.access));
-  }),
+  get: viewerProcedure.input(leaseNameSchema).query(({ ctx, input }) =>
+    at(ctx, input, async (name) => {
+      if (!mayRead(ctx.access, name.namespace)) return null;
+      return ctx.services.leases.get(name, callerOf(ctx.access));
+    }),
+  ),
 
-  tree: viewerProcedure.input(leaseTreeInputSchema).query(async ({ ctx, input }) => {
-    const { datacenter, ...rest } = input;
-    const tree = await ctx.services.leases.tree(rest, callerOf(ctx.access));
-    return {
-      ...tree,
-      ...(isElsewhere(ctx.services, datacenter) ? { items: [] } : {}),
-      unreachable: [],
-    };
-  }),
+  tree: viewerProcedure
+    .input(leaseTreeInputSchema)
+    .query(({ ctx, input }) =>
+      treeAt(ctx, input, (wanted) => ctx.services.leases.tree(wanted, callerOf(ctx.access))),
+    ),
 
-  waiters: viewerProcedure.input(leasePageInputSchema).query(async ({ ctx, input }) => {
-    if (!mayRead(ctx.access, input.namespace)) return NOTHING;
-    return ctx.services.leases.waiters(input, callerOf(ctx.access));
-  }),
+  waiters: viewerProcedure.input(leasePageInputSchema).query(({ ctx, input }) =>
+    at(ctx, input, async (page) => {
+      if (!mayRead(ctx.access, page.namespace)) return NOTHING;
+      return ctx.services.leases.waiters(page, callerOf(ctx.access));
+    }),
+  ),
 
-  contention: viewerProcedure.input(leaseContentionInputSchema).query(async ({ ctx, input }) => {
-    const { datacenter, ...rest } = input;
-    const page = await ctx.services.leases.contention(rest, callerOf(ctx.access));
-    return {
-      ...page,
-      ...(isElsewhere(ctx.services, datacenter) ? NOTHING : {}),
-      unreachable: [],
-    };
-  }),
+  contention: viewerProcedure
+    .input(leaseContentionInputSchema)
+    .query(({ ctx, input }) =>
+      listAt(ctx, input, (wanted) => ctx.services.leases.contention(wanted, callerOf(ctx.access))),
+    ),
 
-  history: viewerProcedure.input(leasePageInputSchema).query(async ({ ctx, input }) => {
-    if (!mayRead(ctx.access, input.namespace)) return NOTHING;
-    return ctx.services.leases.history(input, callerOf(ctx.access));
-  }),
+  history: viewerProcedure.input(leasePageInputSchema).query(({ ctx, input }) =>
+    at(ctx, input, async (page) => {
+      if (!mayRead(ctx.access, page.namespace)) return NOTHING;
+      return ctx.services.leases.history(page, callerOf(ctx.access));
+    }),
+  ),
 };
 
 /** What operators do. */
 const operating = {
-  blockRenewal: operatorProcedure
-    .input(leaseRenewableInputSchema)
-    .mutation(async ({ ctx, input }) => {
-      const answer = await ctx.services.leases.blockRenewal(input, callerOf(ctx.access));
-      return audited(ctx, { action: 'leases.blockRenewal', input }, answer);
+  blockRenewal: operatorProcedure.input(leaseRenewableInputSchema).mutation(({ ctx, input }) =>
+    at(ctx, input, async (act) => {
+      const answer = await ctx.services.leases.blockRenewal(act, callerOf(ctx.access));
+      return audited(ctx, { action: 'leases.blockRenewal', input: act }, answer);
     }),
+  ),
 
-  allowRenewal: operatorProcedure
-    .input(leaseRenewableInputSchema)
-    .mutation(async ({ ctx, input }) => {
-      const answer = await ctx.services.leases.allowRenewal(input, callerOf(ctx.access));
-      return audited(ctx, { action: 'leases.allowRenewal', input }, answer);
+  allowRenewal: operatorProcedure.input(leaseRenewableInputSchema).mutation(({ ctx, input }) =>
+    at(ctx, input, async (act) => {
+      const answer = await ctx.services.leases.allowRenewal(act, callerOf(ctx.access));
+      return audited(ctx, { action: 'leases.allowRenewal', input: act }, answer);
     }),
+  ),
 
-  revoke: operatorProcedure.input(leaseRevokeInputSchema).mutation(async ({ ctx, input }) => {
-    const answer = await ctx.services.leases.revoke(input, callerOf(ctx.access));
-    return audited(ctx, { action: 'leases.revoke', input }, answer);
-  }),
+  revoke: operatorProcedure.input(leaseRevokeInputSchema).mutation(({ ctx, input }) =>
+    at(ctx, input, async (act) => {
+      const answer = await ctx.services.leases.revoke(act, callerOf(ctx.access));
+      return audited(ctx, { action: 'leases.revoke', input: act }, answer);
+    }),
+  ),
 };
 
 /** The leases face on the wire. Decisions are the lease service's; access is judged here. */

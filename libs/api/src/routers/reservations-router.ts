@@ -8,8 +8,9 @@ import {
   reserveInputSchema,
   resolveInputSchema,
 } from '../contract/reservations.ts';
+import { listAt } from '../forwarding/lists.ts';
+import { asOf } from './as-of.ts';
 import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
-import { NOTHING, isElsewhere } from './lease-calls.ts';
 
 /** Which datacenter a key lives in, on the wire. */
 export const reservationsRouter = router({
@@ -36,14 +37,13 @@ export const reservationsRouter = router({
     return moved;
   }),
 
-  list: viewerProcedure.input(reservationListInputSchema).query(async ({ ctx, input }) => {
-    const { datacenter, ...rest } = input;
-    const asOf = await ctx.services.now();
-    const page = isElsewhere(ctx.services, datacenter)
-      ? NOTHING
-      : await ctx.services.reservations.list(rest, callerOf(ctx.access));
-    return { ...page, asOf, unreachable: [] };
-  }),
+  list: viewerProcedure
+    .input(reservationListInputSchema)
+    .query(({ ctx, input }) =>
+      listAt(ctx, input, (wanted) =>
+        asOf(ctx.services, () => ctx.services.reservations.list(wanted, callerOf(ctx.access))),
+      ),
+    ),
 });
 
 /** Who is limited to namespaces sees the reservations of keys in them, and no others. */

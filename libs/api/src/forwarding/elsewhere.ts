@@ -1,0 +1,76 @@
+/**
+ * What is asked of another datacenter is carried out there, by the same procedure: the input travels
+ * as it was sent, and both sides check it. A request is sent on once.
+ */
+import { LeaseError } from '@leasehold/keys-core';
+import type { Access } from '../access/access.ts';
+import type { ApiContext } from '../context.ts';
+
+/** The context of a procedure, which knows how it was called. */
+export interface CalledContext extends ApiContext {
+  readonly access: Access;
+  readonly procedure: string;
+  /** The input as it was sent. */
+  readonly rawInput: () => Promise<unknown>;
+}
+
+/** Whether a datacenter that an input names is another than this one. */
+export function isElsewhere(
+  { services }: Pick<ApiContext, 'services'>,
+  datacenter: string | undefined,
+): datacenter is string {
+  return datacenter !== undefined && datacenter !== services.datacenter;
+}
+
+/**
+ * Carries a procedure out where its input says: here, unless it names another datacenter. The answer
+ * from there has the type of the answer here, for it is the same procedure.
+ * @throws {LeaseError} as `DatacenterService.call`.
+ */
+export async function at<Input extends { readonly datacenter?: string | undefined }, Answer>(
+  ctx: CalledContext,
+  input: Input & { readonly waitMs?: number | undefined },
+  run: (input: Omit<Input, 'datacenter'>) => Answer | Promise<Answer>,
+): Promise<Answer> {
+  const { datacenter, ...rest } = input;
+  if (!isElsewhere(ctx, datacenter)) return run(rest);
+  return (await sendOn(ctx, datacenter, {
+    input: await inputElsewhere(ctx),
+    waitMs: input.waitMs,
+  })) as Answer;
+}
+
+/** The input of the call as it was sent, without where it is to be carried out. */
+export async function inputElsewhere(ctx: CalledContext): Promise<Record<string, unknown>> {
+  const raw = await ctx.rawInput();
+  return withoutDatacenter(raw);
+}
+
+/** An input, without where it is to be carried out. */
+export function withoutDatacenter(input: unknown): Record<string, unknown> {
+  if (typeof input !== 'object' || input === null) return {};
+  const { datacenter: _there, ...rest } = input as Record<string, unknown>;
+  return rest;
+}
+
+/** Sends the procedure of this call on. @throws {LeaseError} as `DatacenterService.call`. */
+export function sendOn(
+  ctx: CalledContext,
+  datacenter: string,
+  sent: { readonly input: unknown; readonly waitMs?: number | undefined },
+): Promise<unknown> {
+  assertKnown(ctx, datacenter);
+  const { procedure, access, source, signal } = ctx;
+  return ctx.services.datacenters.call(datacenter, { ...sent, procedure, access, source, signal });
+}
+
+/** @throws {LeaseError} `reservation.unknown_datacenter`: also of a call that was sent on already. */
+export function assertKnown(ctx: ApiContext, datacenter: string): void {
+  const known = ctx.isForwarded ? [] : ctx.services.datacenters.peers;
+  if (known.includes(datacenter)) return;
+  throw new LeaseError(
+    'reservation.unknown_datacenter',
+    `There is no datacenter "${datacenter}".`,
+    { details: { datacenter, known: [ctx.services.datacenter, ...known] } },
+  );
+}

@@ -1,0 +1,100 @@
+/**
+ * Lists of one datacenter or of all. `all` goes through them one by one: this one first, then the
+ * others by name, each in the order that was asked for; a page may hold the end of one list and the
+ * beginning of the next. One that cannot be asked is named in `unreachable`, and never waited for
+ * when it is known to be away.
+ */
+import type { Page } from '@leasehold/keys-core/keys';
+import type { UnreachableDatacenter } from '../services/datacenters.ts';
+import { askedOf, type Asked } from './asked.ts';
+import { assertKnown, inputElsewhere, isElsewhere, type CalledContext } from './elsewhere.ts';
+import { decodePlace, encodePlace, type ListPlace } from './list-cursor.ts';
+
+interface ListInput {
+  readonly datacenter?: string | undefined;
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
+type DatedPage<Item> = Page<Item> & { readonly asOf: string };
+
+/** A page, and the datacenters that it is without. */
+export type ListAnswer<Item> = DatedPage<Item> & { readonly unreachable: UnreachableDatacenter[] };
+
+/** Reads a page of this datacenter's own list. */
+type Read<Input, Item> = (input: Omit<Input, 'datacenter'>) => Promise<DatedPage<Item>>;
+
+/**
+ * A page of the list that an input asks for.
+ * @throws {LeaseError} `reservation.unknown_datacenter`, and what the list itself throws.
+ */
+export async function listAt<Input extends ListInput, Item>(
+  ctx: CalledContext,
+  input: Input,
+  read: Read<Input, Item>,
+): Promise<ListAnswer<Item>> {
+  const { datacenter, ...rest } = input;
+  if (datacenter === 'all') return listAll(ctx, rest, read);
+  if (!isElsewhere(ctx, datacenter)) return { ...(await read(rest)), unreachable: [] };
+  const asked = await askedOf<DatedPage<Item>>(ctx, datacenter, await inputElsewhere(ctx));
+  if (asked.outcome === 'answered') return { ...asked.answer, unreachable: [] };
+  const { unreachable } = asked;
+  return {
+    items: [],
+    nextCursor: null,
+    asOf: await ctx.services.now(),
+    unreachable: [unreachable],
+  };
+}
+
+async function listAll<Input extends ListInput, Item>(
+  ctx: CalledContext,
+  input: Omit<Input, 'datacenter'>,
+  read: Read<Input, Item>,
+): Promise<ListAnswer<Item>> {
+  const asOf = await ctx.services.now();
+  const from = placeOf(ctx, input.cursor);
+  const names = namesFrom(ctx, from.datacenter);
+  const raw = await inputElsewhere(ctx);
+  const pageOf = async (place: ListPlace, limit: number): Promise<Asked<DatedPage<Item>>> => {
+    const { datacenter, cursor } = place;
+    return isElsewhere(ctx, datacenter)
+      ? askedOf(ctx, datacenter, { ...raw, cursor, limit })
+      : { outcome: 'answered', answer: await read({ ...input, cursor, limit }) };
+  };
+  const items: Item[] = [];
+  const unreachable: UnreachableDatacenter[] = [];
+  for (const [index, datacenter] of names.entries()) {
+    const place = index === 0 ? from : { datacenter, cursor: undefined };
+    const left = input.limit - items.length;
+    const asked = left === 0 ? undefined : await pageOf(place, left);
+    if (asked?.outcome === 'unreachable') {
+      unreachable.push(asked.unreachable);
+      continue;
+    }
+    items.push(...(asked?.answer.items ?? []));
+    const cursor = asked === undefined ? place.cursor : asked.answer.nextCursor;
+    if (asked !== undefined && cursor === null) continue;
+    // The page ends here. What is away and still to come is told of all the same.
+    unreachable.push(
+      ...names.slice(index).flatMap((name) => ctx.services.datacenters.away(name) ?? []),
+    );
+    const nextCursor = encodePlace({ datacenter, cursor: cursor ?? undefined });
+    return { items, nextCursor, asOf, unreachable };
+  }
+  return { items, nextCursor: null, asOf, unreachable };
+}
+
+/** @throws {LeaseError} `request.invalid`, `reservation.unknown_datacenter`. */
+function placeOf(ctx: CalledContext, cursor: string | undefined): ListPlace {
+  if (cursor === undefined) return { datacenter: ctx.services.datacenter, cursor: undefined };
+  const place = decodePlace(cursor);
+  if (isElsewhere(ctx, place.datacenter)) assertKnown(ctx, place.datacenter);
+  return place;
+}
+
+/** The datacenters that a list goes through, from one on: this one, then the others by name. */
+function namesFrom({ services, isForwarded }: CalledContext, first: string): string[] {
+  const names = [services.datacenter, ...(isForwarded ? [] : services.datacenters.peers)];
+  return names.slice(names.indexOf(first));
+}
