@@ -13,28 +13,35 @@ export interface WireDeps {
   readonly wasReachableSince: (momentMs: number) => boolean;
 }
 
-/** Leases: those who do not wait travel together, as do releases. Who waits travels alone. */
+/**
+ * Leases: those who do not wait travel together, as do releases. Who waits travels alone. What is sent
+ * on to another datacenter travels apart from the rest, so that one which is away holds up no other.
+ */
 export function createLeaseWire({ api, machine, wasReachableSince }: WireDeps): LeaseWire {
-  const acquires = createBatches<AcquireRequest, AcquireAnswer>(machine, async (items, signal) => {
-    const localTimeMs = machine.clock.nowMs();
-    const { results } = await api.leases.acquireMany.mutate(
-      { localTimeMs, items: items.map(itemOf) },
-      { signal },
-    );
-    return results;
-  });
-  const releases = createBatches<ReleaseRequest, { outcome: ReleaseOutcome }>(
-    machine,
-    async (items, signal) => {
-      const { results } = await api.leases.releaseMany.mutate({ items }, { signal });
+  const acquiresOf = byDatacenter(() =>
+    createBatches<AcquireRequest, AcquireAnswer>(machine, async (items, signal) => {
+      const localTimeMs = machine.clock.nowMs();
+      const { results } = await api.leases.acquireMany.mutate(
+        { localTimeMs, items: items.map(itemOf) },
+        { signal },
+      );
       return results;
-    },
+    }),
+  );
+  const releasesOf = byDatacenter((datacenter) =>
+    createBatches<Omit<ReleaseRequest, 'datacenter'>, { outcome: ReleaseOutcome }>(
+      machine,
+      async (items, signal) => {
+        const { results } = await api.leases.releaseMany.mutate({ items, datacenter }, { signal });
+        return results;
+      },
+    ),
   );
   return {
     face: 'lease',
     wasReachableSince,
     acquire(request, waitMs, signal) {
-      if (waitMs <= 0) return acquires.submit(request, signal);
+      if (waitMs <= 0) return acquiresOf(request.datacenter).submit(request, signal);
       const localTimeMs = machine.clock.nowMs();
       const wholeMs = Math.ceil(waitMs);
       return api.leases.acquire.mutate(
@@ -42,18 +49,20 @@ export function createLeaseWire({ api, machine, wasReachableSince }: WireDeps): 
         { signal },
       );
     },
-    async giveUp({ idempotencyKey }, signal) {
-      await api.leases.cancel.mutate({ idempotencyKey }, { signal });
+    async giveUp({ idempotencyKey, datacenter }, signal) {
+      await api.leases.cancel.mutate({ idempotencyKey, datacenter }, { signal });
     },
-    async heartbeat(renewals, signal) {
+    async heartbeat(renewals, signal, datacenter) {
       const localTimeMs = machine.clock.nowMs();
       const { results } = await api.leases.heartbeat.mutate(
-        { localTimeMs, renewals: [...renewals] },
+        { localTimeMs, renewals: [...renewals], datacenter },
         { signal },
       );
       return answered(results);
     },
-    release: async (request, signal) => (await releases.submit(request, signal)).outcome,
+    async release({ datacenter, ...request }, signal) {
+      return (await releasesOf(datacenter).submit(request, signal)).outcome;
+    },
   };
 }
 
@@ -70,19 +79,31 @@ export function createEnvironmentWire({ api, machine, wasReachableSince }: WireD
         { signal },
       );
     },
-    async giveUp({ idempotencyKey }, signal) {
-      await api.environments.cancel.mutate({ idempotencyKey }, { signal });
+    async giveUp({ idempotencyKey, datacenter }, signal) {
+      await api.environments.cancel.mutate({ idempotencyKey, datacenter }, { signal });
     },
-    async heartbeat(renewals, signal) {
+    async heartbeat(renewals, signal, datacenter) {
       const localTimeMs = machine.clock.nowMs();
       const { results } = await api.environments.heartbeat.mutate(
-        { localTimeMs, renewals: [...renewals] },
+        { localTimeMs, renewals: [...renewals], datacenter },
         { signal },
       );
       return answered(results);
     },
     release: async (request, signal) =>
       (await api.environments.release.mutate(request, { signal })).outcome,
+  };
+}
+
+/** What is made once for each datacenter that is named; a service names a handful. */
+function byDatacenter<Batches>(
+  make: (datacenter: string | undefined) => Batches,
+): (datacenter: string | undefined) => Batches {
+  const made = new Map<string | undefined, Batches>();
+  return (datacenter) => {
+    const batches = made.get(datacenter) ?? make(datacenter);
+    made.set(datacenter, batches);
+    return batches;
   };
 }
 
