@@ -57,7 +57,7 @@ export async function openKeys(
   const choose: ChooseDrone = async (wanted) => {
     const chosen = await chooseDrone(store, {
       ...wanted,
-      datacenter: 'local',
+      datacenter: store.datacenter,
       heartbeatMs: HEARTBEAT_MS.standard,
       random: () => store.ids.random(),
     });

@@ -51,7 +51,7 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
   const mover = new Mover({ store, reservations, resolver, local, peers });
   const connecting = new Connecting({ store, keys: deps.keys, resolver, local, peers });
   return {
-    connect: (input, caller, signal, datacenter) => {
+    connect: async (input, caller, signal, datacenter) => {
       if (datacenter !== undefined) homes.assertKnown(datacenter);
       return connecting.connect(input, caller, {
         signal,

@@ -1,0 +1,160 @@
+import { createPostgresReservationStore } from '../faces/reservations/postgres-store.ts';
+import type { Peer, Peers } from '../faces/reservations/peers.ts';
+import { createReservationService } from '../faces/reservations/reservation-service.ts';
+import type { ReservationStore } from '../faces/reservations/reservation-store.ts';
+import type { ReservationService } from '../faces/reservations/reservation-types.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { SessionRef } from '../store/fleet/drone-sessions.ts';
+import type { ConnectInput, ConnectResult } from '../faces/keys/key-types.ts';
+import { aDrone } from './fleet-fixture.ts';
+import { openKernel } from './kernel-fixture.ts';
+import { CLIENT, connectInput, openKeys, type Keys } from './keys-fixture.ts';
+
+/** A call that leaves a controller: to the reservation store, or to another datacenter. */
+export interface OutsideCall {
+  readonly from: string;
+  readonly to: string;
+  readonly what: string;
+  /** From 0 on, since `outside` was set; calls are within calls. */
+  readonly number: number;
+}
+
+/** Called around each outside call: what it throws is what the caller meets. */
+export interface Outside {
+  before(call: OutsideCall): void;
+  after(call: OutsideCall): void;
+}
+
+/** One datacenter: its own database, its own controller. */
+export interface TestDatacenter extends Keys {
+  readonly name: string;
+  readonly drone: SessionRef;
+  /** The controller's service; a restart makes another, which remembers nothing. */
+  service: ReservationService;
+}
+
+export interface TestDatacenters {
+  readonly all: readonly TestDatacenter[];
+  get(name: string): TestDatacenter;
+  /** The store that all share: of real PostgreSQL, in a database of its own. */
+  readonly reservations: ReservationStore;
+  /** From now on nothing gets to this datacenter, and nothing out of it. */
+  cut(name: string): void;
+  heal(name: string): void;
+  /** Watches or breaks outside calls; undefined to leave them alone. */
+  outside: Outside | undefined;
+  /** All controllers start anew. */
+  restart(): void;
+}
+
+/** Datacenters with a drone each, which reach each other directly and share one reservation store. */
+export async function openDatacenters(
+  names: readonly string[] = ['dc1', 'dc2', 'dc3'],
+): Promise<TestDatacenters> {
+  const shared = await openKernel();
+  const reservations = createPostgresReservationStore(shared.store);
+  const away = new Set<string>();
+  const all: TestDatacenter[] = [];
+  const callCounts = new Map<Outside | undefined, number>();
+
+  const world: TestDatacenters = {
+    all,
+    reservations,
+    outside: undefined,
+    get(name) {
+      const found = all.find((one) => one.name === name);
+      if (found === undefined) throw new Error(`no datacenter ${name}`);
+      return found;
+    },
+    cut: (name) => void away.add(name),
+    heal: (name) => void away.delete(name),
+    restart() {
+      for (const one of all) one.service = serviceOf(one);
+    },
+  };
+
+  async function call<T>(
+    from: string,
+    to: string,
+    what: string,
+    ask: () => Promise<T>,
+  ): Promise<T> {
+    const { outside } = world;
+    const outsideCall = { from, to, what, number: callCounts.get(outside) ?? 0 };
+    callCounts.set(outside, outsideCall.number + 1);
+    outside?.before(outsideCall);
+    if (away.has(from) || away.has(to)) {
+      throw to === STORE
+        ? new LeaseError('reservation.store_unreachable')
+        : new LeaseError('reservation.datacenter_unreachable', undefined, {
+            details: { datacenter: to },
+          });
+    }
+    const answer = await ask();
+    outside?.after(outsideCall);
+    return answer;
+  }
+
+  function storeFor(from: string): ReservationStore {
+    const at = <T>(what: string, ask: () => Promise<T>): Promise<T> => call(from, STORE, what, ask);
+    return {
+      kind: 'postgres',
+      put: (key, id) => at('put', () => reservations.put(key, id)),
+      readNearby: (key) => at('readNearby', () => reservations.readNearby(key)),
+      read: (key) => at('read', () => reservations.read(key)),
+      putPointer: (pointer) => at('putPointer', () => reservations.putPointer(pointer)),
+      readPointerNearby: (id) => at('readPointerNearby', () => reservations.readPointerNearby(id)),
+      readPointer: (id) => at('readPointer', () => reservations.readPointer(id)),
+      close: () => Promise.resolve(),
+    };
+  }
+
+  function peersFor(from: string): Peers {
+    const others = names.filter((name) => name !== from);
+    return {
+      names: others,
+      get: (to) => (others.includes(to) ? peer(from, to) : undefined),
+    };
+  }
+
+  function peer(from: string, to: string): Peer {
+    return {
+      datacenter: to,
+      assertReachable: () => undefined,
+      connect: (input, caller, signal) =>
+        call(from, to, 'connect', () => world.get(to).service.connectHere(input, caller, signal)),
+      standing: (id, key) =>
+        call(from, to, 'standing', () => world.get(to).service.standing(id, key)),
+      move: (input, caller) =>
+        call(from, to, 'move', () => world.get(to).service.moveHere(input, caller)),
+    };
+  }
+
+  function serviceOf({ name, store, keys }: Omit<TestDatacenter, 'service'>): ReservationService {
+    return createReservationService({
+      store,
+      keys,
+      reservations: storeFor(name),
+      peers: peersFor(name),
+    });
+  }
+
+  for (const name of names) {
+    const keys = await openKeys({ datacenter: name });
+    const drone = await aDrone(keys.store.prisma, { datacenter: name, capacity: 10_000 });
+    const one = { ...keys, name, drone };
+    all.push({ ...one, service: serviceOf(one) });
+  }
+  return world;
+}
+
+const STORE = 'the store';
+
+/** Connects to the key `demo` through a datacenter, unless `change` says otherwise. */
+export function connectAt(
+  at: Pick<TestDatacenter, 'service'>,
+  change: Partial<ConnectInput> = {},
+  datacenter?: string,
+): Promise<ConnectResult> {
+  return at.service.connect(connectInput(change), CLIENT, new AbortController().signal, datacenter);
+}
