@@ -9,12 +9,14 @@ export interface KeyRow extends LeaseRow {
   readonly backendId: string | null;
   readonly backendStatus: string | null;
   readonly droneId: string | null;
+  readonly reservationId: string | null;
   readonly waiters: number;
 }
 
 /** Its backend, found by `backend_lease_id_key`. */
 const SHOWN = {
-  columns: Prisma.sql`b.id as "backendId", b.status as "backendStatus", b.drone_id as "droneId"`,
+  columns: Prisma.sql`b.id as "backendId", b.status as "backendStatus", b.drone_id as "droneId",
+    l.home_reservation as "reservationId"`,
   joins: Prisma.sql`left join backend b on b.lease_id = l.lease_id`,
 };
 

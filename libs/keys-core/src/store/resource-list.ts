@@ -39,6 +39,8 @@ export interface ResourceFilter {
   readonly droneId?: string | undefined;
   /** The newest grant of the resource. */
   readonly leaseId?: string | undefined;
+  /** Only what lives in this datacenter: a key that was moved leaves a sealed row behind. */
+  readonly livesIn?: string | undefined;
   /** Namespaces, children included, that the caller is limited to; null for no limit. */
   readonly namespaces: readonly string[] | null;
 }
@@ -111,8 +113,13 @@ function wayOf(filter: ResourceFilter): 'walk' | 'look' | 'scan' {
 
 /** What the primary key may find by itself. */
 function rangeOf(filter: ResourceFilter): Prisma.Sql {
-  const { namespace, includeChildren, name, prefix } = filter;
+  const { namespace, includeChildren, name, prefix, livesIn } = filter;
   const conditions = [withinLimits(filter.namespaces)];
+  if (livesIn !== undefined) {
+    conditions.push(
+      Prisma.sql`(l.home_reservation is null or starts_with(l.home_reservation, ${`${livesIn}.`} ${C}))`,
+    );
+  }
   if (namespace !== undefined) {
     conditions.push(
       includeChildren ? withinNamespace(namespace) : Prisma.sql`l.namespace = ${namespace} ${C}`,

@@ -11,14 +11,17 @@ import type { KeyListInput, KeyPage, KeyView } from './key-types.ts';
 
 const ANY_ORDER: LeaseOrder = { by: 'name', direction: 'asc', after: null, limit: 1 };
 
-/** One key, or null when there is none or the caller may not see it. */
+/** One key, or null when there is none, it has moved to another datacenter, or the caller may not see it. */
 export async function getKey(
   store: Store,
   key: { readonly name: string; readonly namespace: string },
   caller: Caller,
 ): Promise<KeyView | null> {
   const { namespace, name } = key;
-  const filter = { namespace, name, includeChildren: false, namespaces: caller.namespaces };
+  const filter = {
+    ...{ namespace, name, includeChildren: false, namespaces: caller.namespaces },
+    livesIn: store.datacenter,
+  };
   const [row] = await listKeys(store.prisma, filter, ANY_ORDER);
   return row === undefined ? null : viewOf(store, row);
 }
@@ -34,7 +37,12 @@ export async function listKeyPage(
   const after = input.cursor === undefined ? null : placeFrom(input.cursor, by);
   const rows = await listKeys(
     store.reads,
-    { ...input, includeChildren: input.includeChildren ?? false, namespaces: caller.namespaces },
+    {
+      ...input,
+      includeChildren: input.includeChildren ?? false,
+      namespaces: caller.namespaces,
+      livesIn: store.datacenter,
+    },
     { by, direction, after, limit: input.limit + 1 },
   );
   const items = rows.slice(0, input.limit);
@@ -66,6 +74,7 @@ function viewOf(store: Store, row: KeyRow): KeyView {
     renewable: row.renewable,
     ...grantTimes(row),
     waiters: row.waiters,
+    reservationId: row.reservationId,
     datacenter: store.datacenter,
     asOf: isoOf(row.asOf),
   };

@@ -52,6 +52,8 @@ export interface KeyView extends GrantTimes {
   readonly remainingMs: number;
   readonly renewable: boolean;
   readonly waiters: number;
+  /** Under which it was granted here; null for a grant from before there were reservations. */
+  readonly reservationId: string | null;
   readonly datacenter: string;
   readonly asOf: string;
 }

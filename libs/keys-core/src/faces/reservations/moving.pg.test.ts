@@ -82,6 +82,10 @@ describe('moving a key', () => {
     expect(next.datacenter).toBe('dc2');
     expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(old.fencingToken));
     expect(await homesOf(world, 'demo')).toEqual(['dc2']);
+    const lists = await Promise.all(
+      world.all.map(({ keys }) => keys.list({ limit: 10 }, OPERATOR)),
+    );
+    expect(lists.map(({ items }) => items.length)).toEqual([0, 1, 0]);
   });
 
   test('C61 the token is greater though the clock of the new datacenter is far behind', async () => {
