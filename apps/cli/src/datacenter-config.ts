@@ -74,8 +74,7 @@ export const datacenterEnvironment = {
   LEASEHOLD_ETCD_KEY_FILE: z.string().optional(),
 };
 
-const schema = z.object(datacenterEnvironment);
-type Values = z.infer<typeof schema>;
+type Values = z.infer<z.ZodObject<typeof datacenterEnvironment>>;
 
 /** What the variables give, once each is well-formed. */
 export function datacenterConfig(env: Values): DatacenterConfig {

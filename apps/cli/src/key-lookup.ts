@@ -6,7 +6,11 @@ import { printable } from './output/printable.ts';
 /** The key of this name. @throws {CliFailure} `key.not_found` when it was never held, or may not be seen. */
 export async function findKey(
   client: ControllerApi,
-  key: { readonly name: string; readonly namespace: string },
+  key: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly datacenter?: string | undefined;
+  },
 ): Promise<KeyView> {
   const view = await client.keys.get.query(key);
   if (view === null) {

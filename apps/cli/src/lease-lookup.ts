@@ -1,6 +1,7 @@
 import type { ControllerApi } from '@leasehold/client';
 import type { Command } from 'commander';
 import { refusal } from './failure.ts';
+import { withDatacenter } from './options.ts';
 import { SCOPE_HELP, scopeText, type Scope } from './scope.ts';
 import type { LeaseView } from './views.ts';
 
@@ -9,7 +10,10 @@ export interface LeaseFace {
   readonly noun: 'lease' | 'environment';
   /** The group of its commands. */
   readonly group: 'leases' | 'env';
-  readonly get: (client: ControllerApi, scope: Scope) => Promise<LeaseView | null>;
+  readonly get: (
+    client: ControllerApi,
+    scope: Scope & { readonly datacenter: string | undefined },
+  ) => Promise<LeaseView | null>;
 }
 
 export const LEASES: LeaseFace = {
@@ -24,9 +28,16 @@ export const ENVIRONMENTS: LeaseFace = {
   get: (client, scope) => client.environments.get.query(scope),
 };
 
+/** What an act on one lease or environment takes. */
+export interface LeaseActOptions {
+  readonly namespace?: string;
+  readonly datacenter?: string;
+  readonly reason?: string;
+}
+
 /** Adds what every command has that names one lease or environment. */
 export function withScope(command: Command): Command {
-  return command
+  return withDatacenter(command)
     .option('--namespace <namespace>', 'its namespace; the whole argument is then its key')
     .addHelpText('after', SCOPE_HELP);
 }
@@ -39,8 +50,9 @@ export async function findLease(
   face: LeaseFace,
   client: ControllerApi,
   scope: Scope,
+  datacenter: string | undefined,
 ): Promise<LeaseView> {
-  const view = await face.get(client, scope);
+  const view = await face.get(client, { ...scope, datacenter });
   if (view === null) {
     throw refusal(
       `${face.noun}.not_found`,

@@ -19,6 +19,11 @@ export function withNamespace(command: Command): Command {
   return command.option('--namespace <namespace>', 'segments joined by "."', '');
 }
 
+/** Adds what names a key besides its name, and where it is: `--namespace`, `--datacenter`. */
+export function withKey(command: Command): Command {
+  return withDatacenter(withNamespace(command));
+}
+
 /** Adds `--reason`. */
 export function withReason(command: Command, isRequired: boolean): Command {
   const option = new Option('--reason <text>', 'why; it is kept in the history');
@@ -40,7 +45,51 @@ export function collected(text: string, before: readonly string[]): string[] {
   return [...before, text];
 }
 
+/** Adds `--datacenter` to what is about one thing: where it is asked for, and acted on. */
+export function withDatacenter(command: Command): Command {
+  return command.option('--datacenter <name>', "in this datacenter, not in the controller's own");
+}
+
+/** Adds `--datacenter` to a list. */
+export function withDatacenters(command: Command): Command {
+  return command.option(
+    '--datacenter <name>',
+    'of this datacenter, or of `all` that can be reached; of the controller’s own unless given',
+  );
+}
+
+/** A datacenter whose part of a list is missing. */
+export interface Unreachable {
+  readonly datacenter: string;
+  readonly since: string | null;
+  readonly code: string;
+}
+
+/** A list for people: `empty` when it has nothing, and what it is without. */
+export function pageText<Row>(
+  page: {
+    readonly items: readonly Row[];
+    readonly nextCursor: string | null;
+    readonly unreachable: readonly Unreachable[];
+  },
+  empty: string,
+  text: (rows: readonly Row[]) => string,
+): string {
+  const { items, nextCursor, unreachable } = page;
+  const rows = items.length === 0 ? empty : text(items);
+  return `${rows}${moreText(nextCursor)}${missingText(unreachable)}`;
+}
+
 /** What a list says when it is not the whole. */
 export function moreText(nextCursor: string | null): string {
   return nextCursor === null ? '' : `\n\nThere is more: add --cursor ${nextCursor}`;
+}
+
+/** What a list says when it is without datacenters: never silently. */
+export function missingText(unreachable: readonly Unreachable[]): string {
+  const lines = unreachable.map(({ datacenter, since, code }) => {
+    const when = since === null ? '' : ` since ${since}`;
+    return `\n${datacenter} is missing: it does not answer${when} (${code})`;
+  });
+  return lines.length === 0 ? '' : `\n${lines.join('')}`;
 }

@@ -12,6 +12,7 @@ import { addConfigPrint } from './commands/config-print.ts';
 import { addConnect } from './commands/connect.ts';
 import { addConsole } from './commands/console.ts';
 import { addController } from './commands/controller.ts';
+import { addDatacentersLs } from './commands/datacenters/ls.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addDrone } from './commands/drone.ts';
 import { addDronesDrain } from './commands/drones/drain.ts';
@@ -42,6 +43,11 @@ import { addLeasesShow } from './commands/leases/show.ts';
 import { addLeasesTree } from './commands/leases/tree.ts';
 import { addLeasesWaiters } from './commands/leases/waiters.ts';
 import { addMigrate } from './commands/migrate.ts';
+import { addReservationsLs } from './commands/reservations/ls.ts';
+import { addReservationsMove } from './commands/reservations/move.ts';
+import { addReservationsReserve } from './commands/reservations/reserve.ts';
+import { addReservationsResolve } from './commands/reservations/resolve.ts';
+import { addReservationsShow } from './commands/reservations/show.ts';
 import { addTokensCreate } from './commands/tokens/create.ts';
 import { addTokensLs } from './commands/tokens/ls.ts';
 import { addTokensRevoke } from './commands/tokens/revoke.ts';
@@ -100,6 +106,18 @@ const GROUPS: readonly (readonly [
     'Look at environments, and take them away',
     [addEnvLs, addEnvShow, addEnvRevoke, addEnvHistory],
   ],
+  [
+    'reservations',
+    'See which datacenter keys live in, and move them',
+    [
+      addReservationsReserve,
+      addReservationsResolve,
+      addReservationsMove,
+      addReservationsLs,
+      addReservationsShow,
+    ],
+  ],
+  ['datacenters', 'See which datacenters can be reached', [addDatacentersLs]],
   [
     'backends',
     'Look at backends, and stop them',

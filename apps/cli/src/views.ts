@@ -11,6 +11,8 @@ export type LeaseTreeNode = ItemOf<ControllerApi['leases']['tree']['query']>;
 export type LeaseWaiterView = ItemOf<ControllerApi['leases']['waiters']['query']>;
 export type DroneView = ItemOf<ControllerApi['drones']['list']['query']>;
 export type BackendView = ItemOf<ControllerApi['backends']['list']['query']>;
+export type ReservationView = ItemOf<ControllerApi['reservations']['list']['query']>;
+export type DatacenterView = ItemOf<ControllerApi['datacenters']['list']['query']>;
 export type AuditView = ItemOf<ControllerApi['audit']['list']['query']>;
 export type TokenView = ItemOf<ControllerApi['tokens']['list']['query']>;
 export type { BackendStateView } from '@leasehold/keys-core/store';

@@ -17,6 +17,13 @@ interface ConnectOptions {
   readonly datacenter?: string;
 }
 
+const HELP = `
+Without a name, a random one is made and printed.
+
+A key lives in one datacenter: that of the controller which was first asked to start something for it,
+or the --datacenter that was named then. Whichever controller is asked later, the backend is found, or
+started, there. \`leasehold reservations move\` moves a key.`;
+
 /** `leasehold connect`: the one backend of a key, started if there is none, once it is ready. */
 export function addConnect(cli: Cli, parent: Command): void {
   const command = cli.leaf(
@@ -41,8 +48,8 @@ export function addConnect(cli: Cli, parent: Command): void {
     )
     .option('--lifetime <seconds>', 'stop the backend after this time', wholeNumberOf('--lifetime'))
     .option('--wait <ms>', 'wait for a key that is being given up', wholeNumberOf('--wait'))
-    .option('--datacenter <name>', 'where to start it')
-    .addHelpText('after', '\nWithout a name, a random one is made and printed.')
+    .option('--datacenter <name>', 'where the key is to live, if it lives nowhere yet')
+    .addHelpText('after', HELP)
     .action(async (name: string | undefined, options: ConnectOptions) => {
       const answer = await cli.client().keys.connect.mutate(connectInput(name, options));
       cli.show(answer, () => connectText(answer));
@@ -54,8 +61,11 @@ function connectInput(name: string | undefined, options: ConnectOptions): object
   if (program === undefined && name === undefined) {
     throw usageFailure('Name a key, or a --program to start under a random key.');
   }
-  if (program === undefined && (arg.length > 0 || env.length > 0 || lifetime !== undefined)) {
-    throw usageFailure('--arg, --env and --lifetime are for a --program that is started.');
+  const isOfSpawn = [lifetime, datacenter].some((value) => value !== undefined);
+  if (program === undefined && (arg.length > 0 || env.length > 0 || isOfSpawn)) {
+    throw usageFailure(
+      '--arg, --env, --lifetime and --datacenter are for a --program that is started.',
+    );
   }
   return {
     ...(name === undefined
@@ -93,6 +103,7 @@ function connectText(answer: ConnectResult): string {
     ['backend', `${answer.backendId}, ${answer.spawned ? 'started now' : 'was running'}`],
     ['status', answer.status],
     ['drone', answer.droneId],
+    ['datacenter', answer.datacenter],
     ['fencing token', answer.fencingToken],
   ]);
   return `${address ?? `no address yet: the backend is ${answer.status}`}\n\n${rest}`;

@@ -17,7 +17,9 @@ export async function examineController(access: {
   if (controller.state === 'wrong') return [controller];
   const connection = createControllerClient({ ...access, transport: 'http' });
   try {
-    return [controller, ...(await droneFindings(connection.api))];
+    const drones = await droneFindings(connection.api);
+    const isAnswered = drones[0]?.state === 'well';
+    return [controller, ...drones, ...(isAnswered ? await peerFindings(connection.api) : [])];
   } finally {
     await connection.close();
   }
@@ -79,6 +81,38 @@ async function droneFindings(api: ControllerApi): Promise<Finding[]> {
           'See the drones above, and their configuration.',
         )
       : well('programs', [...offered].sort().join(', ')),
+  ];
+}
+
+/** The other datacenters and their store, as the controller sees them. */
+async function peerFindings(api: ControllerApi): Promise<Finding[]> {
+  const { items, store } = await api.datacenters.list.query({});
+  const others = items.filter(({ isLocal }) => !isLocal);
+  const sinceText = (since: string | null): string => (since === null ? '' : ` since ${since}`);
+  const stores =
+    store.kind === 'postgres' || store.isReachable
+      ? []
+      : [
+          wrong(
+            'reservations',
+            `the controller cannot reach etcd${sinceText(store.since)}`,
+            'Keys whose home is known go on working; no fresh key gets one. See the runbook.',
+          ),
+        ];
+  return [
+    ...stores,
+    ...others.map(({ name, isReachable, since, code, roundTripMs }) =>
+      isReachable
+        ? well(
+            `datacenter ${name}`,
+            `the controller reaches it${roundTripMs === null ? '' : ` in ${roundTripMs.toFixed(1)} ms`}`,
+          )
+        : wrong(
+            `datacenter ${name}`,
+            `the controller does not reach it${sinceText(since)} (${code ?? 'not tried yet'})`,
+            'Its keys are served there, and not from here. See the runbook.',
+          ),
+    ),
   ];
 }
 

@@ -7,6 +7,7 @@ import { runningUpOf } from '../up/home-lock.ts';
 import { examineConsole } from './console-check.ts';
 import { examineController } from './controller-check.ts';
 import { examineDatabase } from './database-check.ts';
+import { examineDatacenters } from './datacenter-check.ts';
 import { skipped, well, wrong, type Finding } from './finding.ts';
 import { examineHome } from './home-check.ts';
 
@@ -25,6 +26,7 @@ export async function examine(
     well('configuration', 'every variable is valid; `leasehold config print` shows them'),
     examineHome(config),
     ...(await databaseFindings(config)),
+    ...(await examineDatacenters(config)),
     ...(await controllerFindings(config)),
     await examineConsole(config),
   ];

@@ -2,7 +2,7 @@ import { scopeText } from '../scope.ts';
 import type { EventView, LeaseView, LeaseWaiterView } from '../views.ts';
 import { agoText, durationText } from './duration.ts';
 import { printable, printableOr } from './printable.ts';
-import { detailsText, tableText, type Column } from './table.ts';
+import { detailsText, placed, tableText, type Column } from './table.ts';
 
 /** What is left of a grant; nothing for what nobody holds. */
 function remainingText(lease: LeaseView): string {
@@ -41,8 +41,12 @@ const COLUMNS: readonly Column<LeaseView>[] = [
 ];
 
 /** Leases or environments, one per line. */
-export function leaseTable(noun: keyof typeof FIRST_COLUMNS, leases: readonly LeaseView[]): string {
-  return tableText(leases, [FIRST_COLUMNS[noun], ...COLUMNS]);
+export function leaseTable(
+  noun: keyof typeof FIRST_COLUMNS,
+  leases: readonly LeaseView[],
+  datacenter: string | undefined,
+): string {
+  return tableText(leases, placed([FIRST_COLUMNS[noun], ...COLUMNS], datacenter));
 }
 
 /** Everything about one lease or environment. What no longer holds is said to be over. */

@@ -7,6 +7,16 @@ export interface Column<Row> {
   readonly align?: 'left' | 'right';
 }
 
+/** The columns, with the datacenter as the last one where somebody asked for one or for all. */
+export function placed<Row extends { readonly datacenter: string }>(
+  columns: readonly Column<Row>[],
+  datacenter: string | undefined,
+): readonly Column<Row>[] {
+  return datacenter === undefined
+    ? columns
+    : [...columns, { head: 'datacenter', text: (row) => row.datacenter }];
+}
+
 /** Without rules or colours, so that it can be read aloud, cut and grepped. */
 const BORDERLESS = {
   top: '',

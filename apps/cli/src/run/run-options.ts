@@ -7,6 +7,7 @@ import { wholeNumberOf } from '../options.ts';
 /** How `leasehold leases run` was called. */
 export interface RunCommandOptions {
   readonly namespace?: string;
+  readonly datacenter?: string;
   readonly ttl: number;
   readonly wait: number;
   readonly holder?: string;

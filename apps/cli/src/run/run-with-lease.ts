@@ -34,6 +34,8 @@ export interface RunRequest {
   readonly comment: string;
   /** What to end with when somebody else holds the lease. */
   readonly heldExitCode: number;
+  /** Where the lease is; undefined: in the controller's own datacenter. */
+  readonly datacenter: string | undefined;
 }
 
 /**
@@ -51,7 +53,10 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
     let lease: Lease;
     try {
       // Over HTTP first, which says at once when nobody answers.
-      await cli.client().leases.get.query(request.scope, { signal: signals.interrupted });
+      const { scope, datacenter } = request;
+      await cli
+        .client()
+        .leases.get.query({ ...scope, datacenter }, { signal: signals.interrupted });
       // No time of the lease is to be spent on starting it.
       await guard.ready();
       lease = await acquire(leasehold, request, signals.interrupted);
@@ -74,13 +79,13 @@ async function acquire(
   request: RunRequest,
   signal: AbortSignal,
 ): Promise<Lease> {
-  const { scope, ttlMs, waitMs, comment } = request;
+  const { scope, ttlMs, waitMs, comment, datacenter } = request;
   const namespace = scope.namespace === '' ? [] : scope.namespace.split('.');
   const holder = request.holder ?? `${userInfo().username}@${hostname()}/${String(process.pid)}`;
   try {
     return await leasehold
       .defineLease(namespace, { ttlMs })
-      .acquire(scope.name, { waitMs, signal, holder, comment });
+      .acquire(scope.name, { waitMs, signal, holder, comment, datacenter });
   } catch (error) {
     if (error instanceof LeaseHeldError || error instanceof LeaseWaitTimeoutError) {
       throw heldFailure(scope, error, request);

@@ -2,9 +2,9 @@ import { BACKEND_STATUSES, type BackendStatus } from '@leasehold/keys-core';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import type { BackendView } from '../../views.ts';
-import { moreText, withPage, type PageOptions } from '../../options.ts';
+import { pageText, withDatacenters, withPage, type PageOptions } from '../../options.ts';
 import { printable, printableOr } from '../../output/printable.ts';
-import { tableText, type Column } from '../../output/table.ts';
+import { placed, tableText, type Column } from '../../output/table.ts';
 
 const COLUMNS: readonly Column<BackendView>[] = [
   { head: 'backend', text: (backend) => backend.backendId },
@@ -25,11 +25,12 @@ interface BackendsLsOptions extends PageOptions {
   readonly program?: string;
   readonly namespace?: string;
   readonly key?: string;
+  readonly datacenter?: string;
 }
 
 /** `leasehold backends ls`. */
 export function addBackendsLs(cli: Cli, parent: Command): void {
-  withPage(cli.leaf(parent, 'ls', 'List backends, newest first'))
+  withDatacenters(withPage(cli.leaf(parent, 'ls', 'List backends, newest first')))
     .option('--live', 'that have not terminated')
     .addOption(new Option('--status <status>', 'in this status').choices(BACKEND_STATUSES))
     .option('--drone <drone>', 'on this drone')
@@ -37,13 +38,9 @@ export function addBackendsLs(cli: Cli, parent: Command): void {
     .option('--key <name>', 'of keys of this name')
     .option('--namespace <namespace>', 'of keys in this namespace and its children')
     .action(async (options: BackendsLsOptions) => {
-      const { drone, key, status, live, program, namespace, limit, cursor } = options;
-      const filters = { droneId: drone, name: key, status, live, program, namespace };
-      const page = await cli.client().backends.list.query({ ...filters, limit, cursor });
-      cli.show(page, () =>
-        page.items.length === 0
-          ? 'No backends.'
-          : `${tableText(page.items, COLUMNS)}${moreText(page.nextCursor)}`,
-      );
+      const { drone, key, ...same } = options;
+      const page = await cli.client().backends.list.query({ ...same, droneId: drone, name: key });
+      const columns = placed(COLUMNS, options.datacenter);
+      cli.show(page, () => pageText(page, 'No backends.', (items) => tableText(items, columns)));
     });
 }

@@ -1,15 +1,18 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import type { BackendView } from '../../views.ts';
+import { withDatacenter } from '../../options.ts';
 import { printable, printableOr } from '../../output/printable.ts';
 import { detailsText } from '../../output/table.ts';
 
 /** `leasehold backends show`. */
 export function addBackendsShow(cli: Cli, parent: Command): void {
-  cli.leaf(parent, 'show <backend>', 'Show one backend').action(async (backendId: string) => {
-    const backend = await cli.client().backends.get.query({ backendId });
-    cli.show(backend, () => backendText(backend));
-  });
+  withDatacenter(cli.leaf(parent, 'show <backend>', 'Show one backend')).action(
+    async (backendId: string, { datacenter }: { datacenter?: string }) => {
+      const backend = await cli.client().backends.get.query({ backendId, datacenter });
+      cli.show(backend, () => backendText(backend));
+    },
+  );
 }
 
 function backendText(backend: BackendView): string {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { withReason } from '../../options.ts';
+import { withDatacenter, withReason } from '../../options.ts';
 
 /** `leasehold backends terminate`. */
 export function addBackendsTerminate(cli: Cli, parent: Command): void {
@@ -9,18 +9,24 @@ export function addBackendsTerminate(cli: Cli, parent: Command): void {
     'terminate <backend>',
     'Have a backend stopped; its key is free once it is gone',
   );
-  withReason(command, false)
+  withReason(withDatacenter(command), false)
     .option('--hard', 'kill it, without the stop signal and the time to end gently')
-    .action(async (backendId: string, options: { hard?: boolean; reason?: string }) => {
-      const isHard = options.hard === true;
-      const answer = await cli.client().backends.terminate.mutate({
-        backendId,
-        mode: isHard ? 'hard' : 'soft',
-        reason: options.reason,
-      });
-      cli.show(answer, () => {
-        const how = isHard ? 'is being killed' : 'was told to stop';
-        return `${backendId} ${how}. Follow it with \`leasehold backends watch ${backendId}\`.`;
-      });
-    });
+    .action(
+      async (
+        backendId: string,
+        options: { hard?: boolean; reason?: string; datacenter?: string },
+      ) => {
+        const isHard = options.hard === true;
+        const answer = await cli.client().backends.terminate.mutate({
+          backendId,
+          mode: isHard ? 'hard' : 'soft',
+          reason: options.reason,
+          datacenter: options.datacenter,
+        });
+        cli.show(answer, () => {
+          const how = isHard ? 'is being killed' : 'was told to stop';
+          return `${backendId} ${how}. Follow it with \`leasehold backends watch ${backendId}\`.`;
+        });
+      },
+    );
 }

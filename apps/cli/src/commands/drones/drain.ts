@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { withReason } from '../../options.ts';
+import { withDatacenter, withReason } from '../../options.ts';
 import { printable } from '../../output/printable.ts';
 
 /** `leasehold drones drain`. */
@@ -10,14 +10,16 @@ export function addDronesDrain(cli: Cli, parent: Command): void {
     'drain <drone>',
     'Start no more backends on a drone; those that run go on',
   );
-  withReason(command, false).action(async (droneId: string, { reason }: { reason?: string }) => {
-    const answer = await cli.client().drones.drain.mutate({ droneId, reason });
-    cli.show(answer, () => {
-      const remaining = answer.backends.map((backend) => `\n  ${backend.backendId}`).join('');
-      return remaining === ''
-        ? `${printable(droneId)} takes no new backends, and runs none.`
-        : `${printable(droneId)} takes no new backends. It still runs these; ` +
-            `\`leasehold backends terminate ID\` stops one:${remaining}`;
-    });
-  });
+  withReason(withDatacenter(command), false).action(
+    async (droneId: string, { reason, datacenter }: { reason?: string; datacenter?: string }) => {
+      const answer = await cli.client().drones.drain.mutate({ droneId, reason, datacenter });
+      cli.show(answer, () => {
+        const remaining = answer.backends.map((backend) => `\n  ${backend.backendId}`).join('');
+        return remaining === ''
+          ? `${printable(droneId)} takes no new backends, and runs none.`
+          : `${printable(droneId)} takes no new backends. It still runs these; ` +
+              `\`leasehold backends terminate ID\` stops one:${remaining}`;
+      });
+    },
+  );
 }

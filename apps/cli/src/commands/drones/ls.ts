@@ -2,7 +2,7 @@ import { DRONE_STATUSES, type DroneStatus } from '@leasehold/keys-core';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import type { DroneView } from '../../views.ts';
-import { moreText, withPage, type PageOptions } from '../../options.ts';
+import { pageText, withDatacenters, withPage, type PageOptions } from '../../options.ts';
 import { durationText } from '../../output/duration.ts';
 import { printable } from '../../output/printable.ts';
 import { tableText, type Column } from '../../output/table.ts';
@@ -21,19 +21,22 @@ const COLUMNS: readonly Column<DroneView>[] = [
   { head: 'version', text: (drone) => printable(drone.version) },
 ];
 
+interface DronesLsOptions extends PageOptions {
+  readonly status?: DroneStatus;
+  readonly program?: string;
+  readonly datacenter?: string;
+}
+
 /** `leasehold drones ls`. */
 export function addDronesLs(cli: Cli, parent: Command): void {
-  withPage(cli.leaf(parent, 'ls', 'List drones and when they were last heard from'))
+  withDatacenters(
+    withPage(cli.leaf(parent, 'ls', 'List drones and when they were last heard from')),
+  )
     .addOption(new Option('--status <status>', 'in this status').choices(DRONE_STATUSES))
     .option('--program <program>', 'that offer this program')
-    .action(async (options: PageOptions & { status?: DroneStatus; program?: string }) => {
-      const { status, program, limit, cursor } = options;
-      const page = await cli.client().drones.list.query({ status, program, limit, cursor });
-      cli.show(page, () =>
-        page.items.length === 0
-          ? 'No drones.'
-          : `${tableText(page.items, COLUMNS)}${moreText(page.nextCursor)}`,
-      );
+    .action(async (options: DronesLsOptions) => {
+      const page = await cli.client().drones.list.query(options);
+      cli.show(page, () => pageText(page, 'No drones.', (drones) => tableText(drones, COLUMNS)));
     });
 }
 

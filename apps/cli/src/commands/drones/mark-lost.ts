@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { withReason } from '../../options.ts';
+import { withDatacenter, withReason } from '../../options.ts';
 import { printable } from '../../output/printable.ts';
 
 const HELP = `
@@ -11,10 +11,12 @@ can see it.`;
 /** `leasehold drones mark-lost`. */
 export function addDronesMarkLost(cli: Cli, parent: Command): void {
   const command = cli.leaf(parent, 'mark-lost <drone>', 'Say that a drone is gone for good');
-  withReason(command, false)
+  withReason(withDatacenter(command), false)
     .addHelpText('after', HELP)
-    .action(async (droneId: string, { reason }: { reason?: string }) => {
-      const answer = await cli.client().drones.markLost.mutate({ droneId, reason });
-      cli.show(answer, () => `${printable(droneId)} is marked as lost. Its keys run out.`);
-    });
+    .action(
+      async (droneId: string, { reason, datacenter }: { reason?: string; datacenter?: string }) => {
+        const answer = await cli.client().drones.markLost.mutate({ droneId, reason, datacenter });
+        cli.show(answer, () => `${printable(droneId)} is marked as lost. Its keys run out.`);
+      },
+    );
 }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import type { DroneView } from '../../views.ts';
+import { withDatacenter } from '../../options.ts';
 import { agoText } from '../../output/duration.ts';
 import { printable } from '../../output/printable.ts';
 import { detailsText } from '../../output/table.ts';
@@ -8,10 +9,12 @@ import { heartbeatText } from './ls.ts';
 
 /** `leasehold drones show`. */
 export function addDronesShow(cli: Cli, parent: Command): void {
-  cli.leaf(parent, 'show <drone>', 'Show one drone').action(async (droneId: string) => {
-    const drone = await cli.client().drones.get.query({ droneId });
-    cli.show(drone, () => droneText(drone));
-  });
+  withDatacenter(cli.leaf(parent, 'show <drone>', 'Show one drone')).action(
+    async (droneId: string, { datacenter }: { datacenter?: string }) => {
+      const drone = await cli.client().drones.get.query({ droneId, datacenter });
+      cli.show(drone, () => droneText(drone));
+    },
+  );
 }
 
 function droneText(drone: DroneView): string {

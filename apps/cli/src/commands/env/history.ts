@@ -9,14 +9,18 @@ import { parseScope } from '../../scope.ts';
 export function addEnvHistory(cli: Cli, parent: Command): void {
   withPage(
     withScope(cli.leaf(parent, 'history <environment>', 'Show what happened to an environment')),
-  ).action(async (text: string, options: PageOptions & { namespace?: string }) => {
-    const { namespace, limit, cursor } = options;
-    const scope = parseScope(text, namespace);
-    const page = await cli.client().environments.history.query({ ...scope, limit, cursor });
-    cli.show(page, () =>
-      page.items.length === 0
-        ? 'Nothing has happened to this environment, as far back as events are kept.'
-        : `${eventTable(page.items)}${moreText(page.nextCursor)}`,
-    );
-  });
+  ).action(
+    async (text: string, options: PageOptions & { namespace?: string; datacenter?: string }) => {
+      const { namespace, datacenter, limit, cursor } = options;
+      const scope = parseScope(text, namespace);
+      const page = await cli
+        .client()
+        .environments.history.query({ ...scope, datacenter, limit, cursor });
+      cli.show(page, () =>
+        page.items.length === 0
+          ? 'Nothing has happened to this environment, as far back as events are kept.'
+          : `${eventTable(page.items)}${moreText(page.nextCursor)}`,
+      );
+    },
+  );
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { moreText } from '../../options.ts';
+import { pageText } from '../../options.ts';
 import { leaseTable } from '../../output/lease-text.ts';
 import { leaseListInput, withLeaseFilters, type LeaseLsOptions } from '../leases/ls.ts';
 
@@ -11,9 +11,9 @@ export function addEnvLs(cli: Cli, parent: Command): void {
   ).action(async (options: LeaseLsOptions) => {
     const page = await cli.client().environments.list.query(leaseListInput(options));
     cli.show(page, () =>
-      page.items.length === 0
-        ? 'No environments.'
-        : `${leaseTable('environment', page.items)}${moreText(page.nextCursor)}`,
+      pageText(page, 'No environments.', (items) =>
+        leaseTable('environment', items, options.datacenter),
+      ),
     );
   });
 }

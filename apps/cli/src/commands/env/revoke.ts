@@ -17,7 +17,7 @@ export function addEnvRevoke(cli: Cli, parent: Command): void {
   ).action(async (text: string, options: LeaseRevokeOptions) => {
     const client = cli.client();
     const scope = parseScope(text, options.namespace);
-    const lease = await findLease(ENVIRONMENTS, client, scope);
+    const lease = await findLease(ENVIRONMENTS, client, scope, options.datacenter);
     const answer = await client.environments.revoke.mutate(revokeInput(lease.leaseId, options));
     assertHeld(ENVIRONMENTS, answer.outcome, { scope, phase: lease.phase });
     cli.show(answer, () => revokedText(scope, lease.holder, answer));

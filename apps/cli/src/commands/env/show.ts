@@ -7,8 +7,16 @@ import { parseScope } from '../../scope.ts';
 /** `leasehold env show`. */
 export function addEnvShow(cli: Cli, parent: Command): void {
   withScope(cli.leaf(parent, 'show <environment>', 'Show one environment')).action(
-    async (text: string, { namespace }: { namespace?: string }) => {
-      const lease = await findLease(ENVIRONMENTS, cli.client(), parseScope(text, namespace));
+    async (
+      text: string,
+      { namespace, datacenter }: { namespace?: string; datacenter?: string },
+    ) => {
+      const lease = await findLease(
+        ENVIRONMENTS,
+        cli.client(),
+        parseScope(text, namespace),
+        datacenter,
+      );
       cli.show(lease, () => leaseDetails('environment', lease));
     },
   );

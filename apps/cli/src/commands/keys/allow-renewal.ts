@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import { findKey } from '../../key-lookup.ts';
-import { withNamespace, withReason } from '../../options.ts';
+import { withKey, withReason } from '../../options.ts';
 import { printable } from '../../output/printable.ts';
 
 /** `leasehold keys allow-renewal`. */
@@ -11,11 +11,18 @@ export function addKeysAllowRenewal(cli: Cli, parent: Command): void {
     'allow-renewal <name>',
     'Undo block-renewal, as long as the key has not run out and its backend is not stopping',
   );
-  withReason(withNamespace(command), false).action(
-    async (name: string, { namespace, reason }: { namespace: string; reason?: string }) => {
+  withReason(withKey(command), false).action(
+    async (
+      name: string,
+      {
+        namespace,
+        datacenter,
+        reason,
+      }: { namespace: string; datacenter?: string; reason?: string },
+    ) => {
       const client = cli.client();
-      const { leaseId } = await findKey(client, { name, namespace });
-      const answer = await client.keys.allowRenewal.mutate({ leaseId, reason });
+      const { leaseId } = await findKey(client, { name, namespace, datacenter });
+      const answer = await client.keys.allowRenewal.mutate({ leaseId, reason, datacenter });
       cli.show(answer, () =>
         answer.changed
           ? `${printable(name)} may be renewed again.`

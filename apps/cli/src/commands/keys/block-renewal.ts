@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import { findKey } from '../../key-lookup.ts';
-import { withNamespace, withReason } from '../../options.ts';
+import { withKey, withReason } from '../../options.ts';
 import { printable } from '../../output/printable.ts';
 
 /** `leasehold keys block-renewal`. */
@@ -11,11 +11,18 @@ export function addKeysBlockRenewal(cli: Cli, parent: Command): void {
     'block-renewal <name>',
     'Let a key run out: it is not renewed any more, and its backend stops by its deadline',
   );
-  withReason(withNamespace(command), false).action(
-    async (name: string, { namespace, reason }: { namespace: string; reason?: string }) => {
+  withReason(withKey(command), false).action(
+    async (
+      name: string,
+      {
+        namespace,
+        datacenter,
+        reason,
+      }: { namespace: string; datacenter?: string; reason?: string },
+    ) => {
       const client = cli.client();
-      const { leaseId } = await findKey(client, { name, namespace });
-      const answer = await client.keys.blockRenewal.mutate({ leaseId, reason });
+      const { leaseId } = await findKey(client, { name, namespace, datacenter });
+      const answer = await client.keys.blockRenewal.mutate({ leaseId, reason, datacenter });
       cli.show(answer, () =>
         answer.changed
           ? `${printable(name)} is not renewed any more, and runs out.`

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import type { EventView } from '../../views.ts';
-import { moreText, withNamespace, withPage, type PageOptions } from '../../options.ts';
+import { moreText, withKey, withPage, type PageOptions } from '../../options.ts';
 import { printable } from '../../output/printable.ts';
 import { tableText, type Column } from '../../output/table.ts';
 
@@ -16,10 +16,12 @@ const COLUMNS: readonly Column<EventView>[] = [
 
 /** `leasehold keys history`. */
 export function addKeysHistory(cli: Cli, parent: Command): void {
-  withPage(withNamespace(cli.leaf(parent, 'history <name>', 'Show what happened to a key'))).action(
-    async (name: string, options: PageOptions & { namespace: string }) => {
-      const { namespace, limit, cursor } = options;
-      const page = await cli.client().keys.history.query({ name, namespace, limit, cursor });
+  withPage(withKey(cli.leaf(parent, 'history <name>', 'Show what happened to a key'))).action(
+    async (name: string, options: PageOptions & { namespace: string; datacenter?: string }) => {
+      const { namespace, datacenter, limit, cursor } = options;
+      const page = await cli
+        .client()
+        .keys.history.query({ name, namespace, datacenter, limit, cursor });
       cli.show(page, () =>
         page.items.length === 0
           ? 'Nothing has happened to this key, as far back as events are kept.'

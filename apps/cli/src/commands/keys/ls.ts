@@ -2,10 +2,10 @@ import { PHASES } from '@leasehold/keys-core';
 import type { KeyListInput, KeyView } from '@leasehold/keys-core/keys';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { moreText, withPage, type PageOptions } from '../../options.ts';
+import { pageText, withDatacenters, withPage, type PageOptions } from '../../options.ts';
 import { agoText, durationText } from '../../output/duration.ts';
 import { printable, printableOr } from '../../output/printable.ts';
-import { tableText, type Column } from '../../output/table.ts';
+import { placed, tableText, type Column } from '../../output/table.ts';
 
 interface KeysLsOptions extends PageOptions {
   readonly namespace?: string;
@@ -44,7 +44,9 @@ const COLUMNS: readonly Column<KeyView>[] = [
 
 /** `leasehold keys ls`. */
 export function addKeysLs(cli: Cli, parent: Command): void {
-  withPage(cli.leaf(parent, 'ls', 'List keys, who holds them, and for how much longer'))
+  withDatacenters(
+    withPage(cli.leaf(parent, 'ls', 'List keys, who holds them, and for how much longer')),
+  )
     .option('--namespace <namespace>', 'in this namespace and its children')
     .option('--name <name>', 'of this name')
     .option('--prefix <text>', 'whose name begins with this')
@@ -52,16 +54,12 @@ export function addKeysLs(cli: Cli, parent: Command): void {
     .option('--holder <holder>', 'of this holder')
     .option('--drone <drone>', 'on this drone')
     .option('--tag <tag>', 'under this tag')
-    .option('--datacenter <name>', 'of this datacenter')
     .addOption(new Option('--sort <field>', 'in this order').choices(SORTS))
     .option('--desc', 'the other way round')
     .action(async (options: KeysLsOptions) => {
       const page = await cli.client().keys.list.query(listInput(options));
-      cli.show(page, () =>
-        page.items.length === 0
-          ? 'No keys.'
-          : `${tableText(page.items, COLUMNS)}${moreText(page.nextCursor)}`,
-      );
+      const columns = placed(COLUMNS, options.datacenter);
+      cli.show(page, () => pageText(page, 'No keys.', (keys) => tableText(keys, columns)));
     });
 }
 

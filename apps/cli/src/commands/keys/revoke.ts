@@ -2,11 +2,12 @@ import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import { refusal, usageFailure } from '../../failure.ts';
 import { findKey } from '../../key-lookup.ts';
-import { withNamespace, withReason } from '../../options.ts';
+import { withKey, withReason } from '../../options.ts';
 import { printable } from '../../output/printable.ts';
 
 interface RevokeOptions {
   readonly namespace: string;
+  readonly datacenter?: string;
   readonly reason: string;
   readonly force?: boolean;
   readonly abandon?: boolean;
@@ -26,22 +27,23 @@ until the moment that is printed. Only the fencing token tells them apart.`;
 /** `leasehold keys revoke`. */
 export function addKeysRevoke(cli: Cli, parent: Command): void {
   const command = cli.leaf(parent, 'revoke <name>', 'Take a key from its holder');
-  withReason(withNamespace(command), true)
+  withReason(withKey(command), true)
     .option('--force', 'end the grant now, and have the backend killed')
     .option('--abandon', 'with --force: do not wait until the backend is known to be gone')
     .addHelpText('after', HELP)
     .action(async (name: string, options: RevokeOptions) => {
-      const { namespace, reason } = options;
+      const { namespace, datacenter, reason } = options;
       const isForced = options.force === true;
       const isAbandoned = options.abandon === true;
       if (isAbandoned && !isForced) throw usageFailure('--abandon is for --force.');
       const client = cli.client();
-      const { leaseId, phase } = await findKey(client, { name, namespace });
+      const { leaseId, phase } = await findKey(client, { name, namespace, datacenter });
       const answer = await client.keys.revoke.mutate({
         leaseId,
         mode: isForced ? 'force' : 'graceful',
         reason,
         abandon: isAbandoned,
+        datacenter,
       });
       if (answer.outcome === 'gone') {
         throw refusal('key.not_held', `Nobody holds ${printable(name)}: it is ${phase}.`);

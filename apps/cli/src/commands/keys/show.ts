@@ -2,7 +2,7 @@ import type { KeyView } from '@leasehold/keys-core/keys';
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import { findKey } from '../../key-lookup.ts';
-import { withNamespace } from '../../options.ts';
+import { withKey } from '../../options.ts';
 import { agoText } from '../../output/duration.ts';
 import { printable, printableOr } from '../../output/printable.ts';
 import { detailsText } from '../../output/table.ts';
@@ -10,9 +10,9 @@ import { remainingText } from './ls.ts';
 
 /** `leasehold keys show`. */
 export function addKeysShow(cli: Cli, parent: Command): void {
-  withNamespace(cli.leaf(parent, 'show <name>', 'Show one key')).action(
-    async (name: string, { namespace }: { namespace: string }) => {
-      const key = await findKey(cli.client(), { name, namespace });
+  withKey(cli.leaf(parent, 'show <name>', 'Show one key')).action(
+    async (name: string, where: { namespace: string; datacenter?: string }) => {
+      const key = await findKey(cli.client(), { name, ...where });
       cli.show(key, () => keyText(key));
     },
   );

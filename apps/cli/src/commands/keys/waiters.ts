@@ -1,7 +1,7 @@
 import type { WaiterView } from '@leasehold/keys-core/keys';
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { moreText, withNamespace, withPage, type PageOptions } from '../../options.ts';
+import { moreText, withKey, withPage, type PageOptions } from '../../options.ts';
 import { durationText } from '../../output/duration.ts';
 import { printable } from '../../output/printable.ts';
 import { tableText, type Column } from '../../output/table.ts';
@@ -15,16 +15,18 @@ const COLUMNS: readonly Column<WaiterView>[] = [
 /** `leasehold keys waiters`. */
 export function addKeysWaiters(cli: Cli, parent: Command): void {
   withPage(
-    withNamespace(
-      cli.leaf(parent, 'waiters <name>', 'List who waits for a key, first in line first'),
-    ),
-  ).action(async (name: string, options: PageOptions & { namespace: string }) => {
-    const { namespace, limit, cursor } = options;
-    const page = await cli.client().keys.waiters.query({ name, namespace, limit, cursor });
-    cli.show(page, () =>
-      page.items.length === 0
-        ? 'Nobody waits.'
-        : `${tableText(page.items, COLUMNS)}${moreText(page.nextCursor)}`,
-    );
-  });
+    withKey(cli.leaf(parent, 'waiters <name>', 'List who waits for a key, first in line first')),
+  ).action(
+    async (name: string, options: PageOptions & { namespace: string; datacenter?: string }) => {
+      const { namespace, datacenter, limit, cursor } = options;
+      const page = await cli
+        .client()
+        .keys.waiters.query({ name, namespace, datacenter, limit, cursor });
+      cli.show(page, () =>
+        page.items.length === 0
+          ? 'Nobody waits.'
+          : `${tableText(page.items, COLUMNS)}${moreText(page.nextCursor)}`,
+      );
+    },
+  );
 }

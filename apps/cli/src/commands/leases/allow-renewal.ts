@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { findLease, LEASES, withScope } from '../../lease-lookup.ts';
+import { findLease, LEASES, withScope, type LeaseActOptions } from '../../lease-lookup.ts';
 import { withReason } from '../../options.ts';
 import { parseScope, scopeText } from '../../scope.ts';
 
@@ -12,11 +12,11 @@ export function addLeasesAllowRenewal(cli: Cli, parent: Command): void {
     'Undo block-renewal, as long as the lease has not run out; a holder that has stopped stays so',
   );
   withReason(withScope(command), false).action(
-    async (text: string, { namespace, reason }: { namespace?: string; reason?: string }) => {
+    async (text: string, { namespace, datacenter, reason }: LeaseActOptions) => {
       const client = cli.client();
       const scope = parseScope(text, namespace);
-      const { leaseId } = await findLease(LEASES, client, scope);
-      const answer = await client.leases.allowRenewal.mutate({ leaseId, reason });
+      const { leaseId } = await findLease(LEASES, client, scope, datacenter);
+      const answer = await client.leases.allowRenewal.mutate({ leaseId, reason, datacenter });
       cli.show(answer, () =>
         answer.changed
           ? `${scopeText(scope)} may be renewed again.`

@@ -2,7 +2,7 @@ import { PHASES } from '@leasehold/keys-core';
 import type { LeaseListInput } from '@leasehold/keys-core/leases';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { moreText, withPage, type PageOptions } from '../../options.ts';
+import { pageText, withDatacenters, withPage, type PageOptions } from '../../options.ts';
 import { leaseTable } from '../../output/lease-text.ts';
 import type { LeaseView } from '../../views.ts';
 
@@ -30,23 +30,20 @@ export function addLeasesLs(cli: Cli, parent: Command): void {
   ).action(async (options: LeaseLsOptions) => {
     const page = await cli.client().leases.list.query(leaseListInput(options));
     cli.show(page, () =>
-      page.items.length === 0
-        ? 'No leases.'
-        : `${leaseTable('lease', page.items)}${moreText(page.nextCursor)}`,
+      pageText(page, 'No leases.', (items) => leaseTable('lease', items, options.datacenter)),
     );
   });
 }
 
 /** Adds what a list is filtered, sorted and cut by. */
 export function withLeaseFilters(command: Command): Command {
-  return withPage(command)
+  return withDatacenters(withPage(command))
     .option('--namespace <namespace>', 'in this namespace and its children')
     .option('--no-children', 'with --namespace: not in its children')
     .option('--name <name>', 'of this key')
     .option('--prefix <text>', 'whose key begins with this')
     .addOption(new Option('--phase <phase>', 'in this phase').choices(PHASES))
     .option('--holder <holder>', 'of this holder')
-    .option('--datacenter <name>', 'of this datacenter')
     .addOption(new Option('--sort <field>', 'in this order').choices(SORTS))
     .option('--desc', 'the other way round');
 }

@@ -9,6 +9,7 @@ import { parseScope, scopeText, type Scope } from '../../scope.ts';
 /** How a lease or an environment is taken away. */
 export interface LeaseRevokeOptions {
   readonly namespace?: string;
+  readonly datacenter?: string;
   readonly reason: string;
   readonly force?: boolean;
 }
@@ -27,7 +28,7 @@ export function addLeasesRevoke(cli: Cli, parent: Command): void {
     async (text: string, options: LeaseRevokeOptions) => {
       const client = cli.client();
       const scope = parseScope(text, options.namespace);
-      const lease = await findLease(LEASES, client, scope);
+      const lease = await findLease(LEASES, client, scope, options.datacenter);
       const answer = await client.leases.revoke.mutate(revokeInput(lease.leaseId, options));
       assertHeld(LEASES, answer.outcome, { scope, phase: lease.phase });
       cli.show(answer, () => revokedText(scope, lease.holder, answer));
@@ -45,9 +46,14 @@ export function withRevokeOptions(command: Command): Command {
 /** What the API takes. */
 export function revokeInput(
   leaseId: string,
-  { force, reason }: LeaseRevokeOptions,
-): { leaseId: string; mode: 'graceful' | 'force'; reason: string } {
-  return { leaseId, mode: force === true ? 'force' : 'graceful', reason };
+  { force, reason, datacenter }: LeaseRevokeOptions,
+): {
+  leaseId: string;
+  mode: 'graceful' | 'force';
+  reason: string;
+  datacenter: string | undefined;
+} {
+  return { leaseId, mode: force === true ? 'force' : 'graceful', reason, datacenter };
 }
 
 /** @throws {CliFailure} `lease.not_held` when there was no grant to take away. */

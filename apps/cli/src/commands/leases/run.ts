@@ -18,7 +18,8 @@ LEASEHOLD_FENCING_TOKEN, LEASEHOLD_LEASE_ID, LEASEHOLD_LEASE_NAMESPACE and LEASE
 environment: pass the token to what it writes to, so that a later holder's work is told from it.
 
 When the lease cannot be renewed, CMD is sent SIGTERM, and SIGKILL before the lease is lost and anybody
-else can be granted it; when it was taken away, SIGKILL at once. CMD runs in a session of its own:
+else can be granted it; when it was taken away, SIGKILL at once, or with the next renewal where the
+lease is in another --datacenter. CMD runs in a session of its own:
 signals go to all of it, and what is left of it when CMD ends is killed. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on; Ctrl-Z stops CMD too, and its lease runs out meanwhile. The
 standard streams are CMD's; only what goes wrong is said on the standard error.
 
@@ -52,6 +53,7 @@ export function addLeasesRun(cli: Cli, parent: Command): void {
         waitMs: options.wait,
         holder: options.holder,
         heldExitCode: options.heldExit,
+        datacenter: options.datacenter,
         comment: options.comment ?? basename(words[0] ?? ''),
       });
     });

@@ -7,8 +7,11 @@ import { parseScope } from '../../scope.ts';
 /** `leasehold leases show`. */
 export function addLeasesShow(cli: Cli, parent: Command): void {
   withScope(cli.leaf(parent, 'show <scope>', 'Show one lease')).action(
-    async (text: string, { namespace }: { namespace?: string }) => {
-      const lease = await findLease(LEASES, cli.client(), parseScope(text, namespace));
+    async (
+      text: string,
+      { namespace, datacenter }: { namespace?: string; datacenter?: string },
+    ) => {
+      const lease = await findLease(LEASES, cli.client(), parseScope(text, namespace), datacenter);
       cli.show(lease, () => leaseDetails('lease', lease));
     },
   );

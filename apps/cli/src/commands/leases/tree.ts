@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
+import { missingText, withDatacenters } from '../../options.ts';
 import { printable } from '../../output/printable.ts';
 import { tableText, type Column } from '../../output/table.ts';
 import type { LeaseTreeNode } from '../../views.ts';
@@ -17,14 +18,15 @@ const COLUMNS: readonly Column<LeaseTreeNode>[] = [
 
 /** `leasehold leases tree`. */
 export function addLeasesTree(cli: Cli, parent: Command): void {
-  cli
-    .leaf(parent, 'tree [namespace]', 'Count leases by namespace, children included')
-    .action(async (namespace: string | undefined) => {
-      const tree = await cli.client().leases.tree.query({ namespace });
-      cli.show(tree, () =>
-        tree.items.length === 0 ? 'No leases.' : tableText(tree.items, COLUMNS),
-      );
+  withDatacenters(
+    cli.leaf(parent, 'tree [namespace]', 'Count leases by namespace, children included'),
+  ).action(async (namespace: string | undefined, { datacenter }: { datacenter?: string }) => {
+    const tree = await cli.client().leases.tree.query({ namespace, datacenter });
+    cli.show(tree, () => {
+      const rows = tree.items.length === 0 ? 'No leases.' : tableText(tree.items, COLUMNS);
+      return `${rows}${missingText(tree.unreachable)}`;
     });
+  });
 }
 
 /** The whole name, so that it can be grepped and pasted, indented by how deep it lies. */

@@ -11,14 +11,16 @@ export function addLeasesWaiters(cli: Cli, parent: Command): void {
     withScope(
       cli.leaf(parent, 'waiters <scope>', 'List who waits for a lease, first in line first'),
     ),
-  ).action(async (text: string, options: PageOptions & { namespace?: string }) => {
-    const { namespace, limit, cursor } = options;
-    const scope = parseScope(text, namespace);
-    const page = await cli.client().leases.waiters.query({ ...scope, limit, cursor });
-    cli.show(page, () =>
-      page.items.length === 0
-        ? 'Nobody waits.'
-        : `${waiterTable(page.items)}${moreText(page.nextCursor)}`,
-    );
-  });
+  ).action(
+    async (text: string, options: PageOptions & { namespace?: string; datacenter?: string }) => {
+      const { namespace, datacenter, limit, cursor } = options;
+      const scope = parseScope(text, namespace);
+      const page = await cli.client().leases.waiters.query({ ...scope, datacenter, limit, cursor });
+      cli.show(page, () =>
+        page.items.length === 0
+          ? 'Nobody waits.'
+          : `${waiterTable(page.items)}${moreText(page.nextCursor)}`,
+      );
+    },
+  );
 }
