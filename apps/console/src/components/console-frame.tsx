@@ -3,6 +3,7 @@
 import type { SessionView } from '@leasehold/api/contract';
 import type { ReactNode } from 'react';
 import { RevokeBanners } from '~/features/grants/revoke-banners.tsx';
+import { MoveBanners } from '~/features/reservations/move-banners.tsx';
 import { LiveProvider } from '~/lib/live/live-provider.tsx';
 import { SessionProvider } from '~/lib/session.tsx';
 import { Palette } from './palette/palette.tsx';
@@ -23,6 +24,7 @@ export function ConsoleFrame({
       <LiveProvider>
         <Shell>
           <RevokeBanners />
+          <MoveBanners />
           {children}
         </Shell>
         <Palette />

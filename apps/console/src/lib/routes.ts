@@ -1,7 +1,11 @@
 /** Every address of the console. A name may hold any character, so it travels as a parameter. */
+import { at } from './here.ts';
+
 export interface ResourceRef {
   readonly namespace: string;
   readonly name: string;
+  /** Where it is; this controller's datacenter unless said. */
+  readonly datacenter?: string | undefined;
 }
 
 function withParams(path: string, params: Readonly<Record<string, string>>): string {
@@ -11,23 +15,31 @@ function withParams(path: string, params: Readonly<Record<string, string>>): str
   return text === '' ? path : `${path}?${text}`;
 }
 
+function detail(path: string, { namespace, name, datacenter }: ResourceRef): string {
+  return withParams(path, { namespace, name, ...at(datacenter) });
+}
+
 export const routes = {
   signIn: (next?: string) => withParams('/sign-in', { next: next ?? '' }),
   overview: '/',
   keys: (params: Readonly<Record<string, string>> = {}) => withParams('/keys', params),
-  key: (ref: ResourceRef) =>
-    withParams('/keys/detail', { namespace: ref.namespace, name: ref.name }),
+  key: (ref: ResourceRef) => detail('/keys/detail', ref),
   leases: (params: Readonly<Record<string, string>> = {}) => withParams('/leases', params),
-  lease: (ref: ResourceRef) =>
-    withParams('/leases/detail', { namespace: ref.namespace, name: ref.name }),
+  lease: (ref: ResourceRef) => detail('/leases/detail', ref),
   environments: (params: Readonly<Record<string, string>> = {}) =>
     withParams('/environments', params),
-  environment: (ref: ResourceRef) =>
-    withParams('/environments/detail', { namespace: ref.namespace, name: ref.name }),
+  environment: (ref: ResourceRef) => detail('/environments/detail', ref),
   drones: (params: Readonly<Record<string, string>> = {}) => withParams('/drones', params),
-  drone: (droneId: string) => withParams('/drones/detail', { id: droneId }),
+  reservations: (params: Readonly<Record<string, string>> = {}) =>
+    withParams('/reservations', params),
+  /** A reserved list of strings is JSON in the address: `["a/b"]` is not `["a","b"]`. */
+  reservation: (key: readonly string[]) =>
+    withParams('/reservations/detail', { key: JSON.stringify(key) }),
+  drone: (droneId: string, datacenter?: string) =>
+    withParams('/drones/detail', { id: droneId, ...at(datacenter) }),
   backends: (params: Readonly<Record<string, string>> = {}) => withParams('/backends', params),
-  backend: (backendId: string) => withParams('/backends/detail', { id: backendId }),
+  backend: (backendId: string, datacenter?: string) =>
+    withParams('/backends/detail', { id: backendId, ...at(datacenter) }),
   events: (params: Readonly<Record<string, string>> = {}) => withParams('/events', params),
   audit: (params: Readonly<Record<string, string>> = {}) => withParams('/audit', params),
   access: (params: Readonly<Record<string, string>> = {}) => withParams('/access', params),

@@ -6,6 +6,7 @@ import { createContext, useContext, useState, type ReactNode } from 'react';
 import { setCsrfToken } from './api.ts';
 import { whyNot } from './can.ts';
 import { databaseClock } from './database-clock.ts';
+import { setHere } from './here.ts';
 
 const SessionContext = createContext<SessionView | null>(null);
 
@@ -18,6 +19,7 @@ export function SessionProvider({
   readonly children: ReactNode;
 }) {
   setCsrfToken(session.csrfToken);
+  setHere(session.datacenter);
   // The first reading of the database's time: countdowns need not wait for another answer.
   useState(() => databaseClock.observe(session));
   return <SessionContext value={session}>{children}</SessionContext>;

@@ -4,6 +4,7 @@ import { redirect } from 'next/navigation';
 import type { ReactNode } from 'react';
 import { ConsoleFrame } from '~/components/console-frame.tsx';
 import { ControllerDown } from '~/components/states/controller-down.tsx';
+import { Prefetched } from '~/lib/prefetch.tsx';
 import { ApiError, isSignedOut, toApiError } from '~/lib/api-error.ts';
 import { routes } from '~/lib/routes.ts';
 import { serverApi } from '~/lib/server-api.ts';
@@ -15,7 +16,12 @@ export default async function ConsoleLayout({ children }: { children: ReactNode 
     redirect(routes.signIn((await headers()).get('x-leasehold-path') ?? undefined));
   }
   if (session instanceof ApiError) return <ControllerDown />;
-  return <ConsoleFrame session={session}>{children}</ConsoleFrame>;
+  // What lists ask for depends on whether there are several.
+  return (
+    <Prefetched first={{ group: 'datacenters', procedure: 'list', input: {} }}>
+      <ConsoleFrame session={session}>{children}</ConsoleFrame>
+    </Prefetched>
+  );
 }
 
 async function readSession(): Promise<SessionView | ApiError | 'signed out'> {

@@ -23,6 +23,8 @@ export interface ActDialogProps {
   readonly typed?: { readonly what: string; readonly text: string } | undefined;
   readonly actLabel: string;
   readonly isDangerous?: boolean;
+  /** Whether what the dialog itself asks for is there. */
+  readonly isReady?: boolean;
   readonly act: {
     readonly isPending: boolean;
     readonly error: ApiError | null;
@@ -35,7 +37,7 @@ export interface ActDialogProps {
  * by hand. The page behind it keeps still meanwhile; a refusal is shown here, with what was typed.
  */
 export function ActDialog(props: ActDialogProps) {
-  const { isOpen, onClose, typed, act } = props;
+  const { isOpen, onClose, typed, act, isReady = true } = props;
   const [reason, setReason] = useState('');
   const [typedText, setTypedText] = useState('');
   const isSignedOut = useSignal(signedOut);
@@ -50,7 +52,7 @@ export function ActDialog(props: ActDialogProps) {
   const isReasonMissing = props.reason === 'required' && reasonBytes === 0;
   const isReasonLong = reasonBytes > REASON_BYTES_MAX;
   const isTyped = typed === undefined || typedText.trim() === typed.text;
-  const mayAct = !isReasonMissing && !isReasonLong && isTyped && !act.isPending;
+  const mayAct = !isReasonMissing && !isReasonLong && isTyped && isReady && !act.isPending;
   return (
     <Modal
       opened={isOpen}

@@ -1,10 +1,11 @@
-import { Notice } from './notice.tsx';
 import { absolute } from '~/lib/format.ts';
+import { Notice } from './notice.tsx';
 
 export interface UnreachableDatacenter {
   readonly datacenter: string;
-  readonly since: string;
-  readonly code: string;
+  /** Null: it has not been reached since this controller started. */
+  readonly since: string | null;
+  readonly code: string | null;
 }
 
 /** Datacenters whose part of a list is missing, said above what there is of the rest. */
@@ -16,10 +17,16 @@ export function UnreachableNotice({
   if (unreachable === undefined || unreachable.length === 0) return null;
   return (
     <Notice tone="warn">
-      {unreachable
-        .map(({ datacenter, since }) => `${datacenter} cannot be reached since ${absolute(since)}`)
-        .join('; ')}
-      . What lives there is not shown.
+      {unreachable.map(unreachableText).join('; ')}. What lives there is not shown, and goes on.
     </Notice>
   );
+}
+
+/** `dc2 cannot be reached since …`; of one that refuses this one's credentials, that it does. */
+export function unreachableText({ datacenter, since, code }: UnreachableDatacenter): string {
+  const what =
+    code === 'peer.refused' ? 'refuses this datacenter’s credentials' : 'cannot be reached';
+  return since === null
+    ? `${datacenter} ${what}`
+    : `${datacenter} ${what} since ${absolute(since)}`;
 }

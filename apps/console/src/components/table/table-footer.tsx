@@ -15,8 +15,9 @@ export function TableFooter<Item>({
   state,
   identity,
   rowCount,
+  isOfOthers = false,
   onPaged,
-}: Pick<DataTableProps<Item>, 'read' | 'label' | 'state' | 'identity'> & {
+}: Pick<DataTableProps<Item>, 'read' | 'label' | 'state' | 'identity' | 'isOfOthers'> & {
   readonly rowCount: number;
   /** Somebody asked for another page. */
   readonly onPaged?: () => void;
@@ -26,6 +27,7 @@ export function TableFooter<Item>({
   return (
     <div className={classes['footer']}>
       <DataAge read={read} asOf={read.data?.asOf} />
+      {isOfOthers ? <span className={classes['count']}>other datacenters on a timer</span> : null}
       <Group gap={4} ml="auto" role="group" aria-label={`Pages of ${label}`}>
         <span className={classes['count']}>{counted(rowCount, 'row')}</span>
         <Button

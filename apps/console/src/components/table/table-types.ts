@@ -44,6 +44,8 @@ export interface DataTableProps<Item> {
   readonly state: TableState;
   /** Changes with the filter and the page, not with the data. */
   readonly identity: string;
+  /** Whether rows may be another datacenter's: those are read on a timer alone. */
+  readonly isOfOthers?: boolean;
   /** What is shown instead of no rows. */
   readonly empty: ReactNode;
   readonly selection?: Selection<Item>;

@@ -1,0 +1,17 @@
+import type { Metadata } from 'next';
+import { ReservationDetailPage } from '~/features/reservations/reservation-detail-page.tsx';
+import { keyLabel, keyOfAddress } from '~/features/reservations/reservation-key.ts';
+
+interface Params {
+  readonly searchParams: Promise<{ readonly key?: string | string[] }>;
+}
+
+export async function generateMetadata({ searchParams }: Params): Promise<Metadata> {
+  const { key } = await searchParams;
+  const addressed = keyOfAddress([key].flat()[0] ?? '');
+  return { title: 'key' in addressed ? keyLabel(addressed.key) : 'Reservation' };
+}
+
+export default function Page() {
+  return <ReservationDetailPage />;
+}

@@ -1,0 +1,80 @@
+'use client';
+
+import { keyNameOf } from '@leasehold/keys-core';
+import type { UseQueryResult } from '@tanstack/react-query';
+import { Facts } from '~/components/facts.tsx';
+import { Link } from '~/components/link.tsx';
+import { Panel } from '~/components/panel.tsx';
+import { Mono } from '~/components/text/mono.tsx';
+import { PhaseBadge } from '~/components/text/phase-badge.tsx';
+import { RelativeTime } from '~/components/text/relative-time.tsx';
+import { Remaining } from '~/components/text/remaining.tsx';
+import type { Outputs } from '~/lib/api.ts';
+import type { ApiError } from '~/lib/api-error.ts';
+import { routes } from '~/lib/routes.ts';
+import { isInForce } from '../grants/grant-view.ts';
+import classes from './reservations.module.css';
+
+type Grant = NonNullable<Outputs['keys']['get']>;
+
+/** Who holds the key where it lives, with the way to its page. */
+export function HolderPanel({
+  of,
+  read,
+}: {
+  readonly of: readonly string[];
+  readonly read: UseQueryResult<Outputs['keys']['get'], ApiError>;
+}) {
+  const grant = read.data;
+  return (
+    <Panel title="Holder" meta={grant ? <PhaseBadge phase={grant.phase} /> : undefined}>
+      {keyNameOf(of) === undefined ? (
+        <p className={classes['text']}>
+          This list names no key of Leasehold’s: nothing is granted under it. Whoever reserved it
+          uses where it lives.
+        </p>
+      ) : grant ? (
+        <HolderFacts grant={grant} />
+      ) : (
+        <p className={classes['text']}>
+          {grant === null
+            ? 'Nobody has held it there yet.'
+            : read.isError
+              ? `Not known: ${read.error.message}`
+              : 'Being read.'}
+        </p>
+      )}
+    </Panel>
+  );
+}
+
+function HolderFacts({ grant }: { readonly grant: Grant }) {
+  const isHeld = isInForce(grant);
+  const { droneId, datacenter, holder } = grant;
+  return (
+    <Facts
+      items={[
+        [
+          'Key',
+          <Link key="key" href={routes.key(grant)}>
+            deadlines, history, actions
+          </Link>,
+        ],
+        [
+          isHeld ? 'Held by drone' : 'Last held by',
+          droneId === null ? (
+            <Mono key="holder">{holder}</Mono>
+          ) : (
+            <Link key="drone" href={routes.drone(droneId, datacenter)} className="mono">
+              {droneId}
+            </Link>
+          ),
+        ],
+        ['Remaining', isHeld ? <Remaining key="remaining" {...grant} /> : null],
+        ['Granted', <RelativeTime key="granted" at={grant.grantedAt} asOf={grant.asOf} />],
+        ['Fencing token', <Mono key="token">{grant.fencingToken}</Mono>],
+        ['Datacenter', <Mono key="datacenter">{datacenter}</Mono>],
+      ]}
+    />
+  );
+}

@@ -1,0 +1,18 @@
+import { keyNameOf } from '@leasehold/keys-core';
+import classes from './reservations.module.css';
+
+/** A reserved key: the name of a key; of any other list each of its strings by itself. */
+export function KeyText({ of }: { readonly of: readonly string[] }) {
+  const named = keyNameOf(of);
+  if (named !== undefined) return <bdi>{named.name}</bdi>;
+  return (
+    <span className={classes['parts']}>
+      {of.map((part, index) => (
+        // The same string may be in a list twice.
+        <bdi key={index} className={`${classes['part'] ?? ''} mono`}>
+          {part === '' ? '\u00a0' : part}
+        </bdi>
+      ))}
+    </span>
+  );
+}

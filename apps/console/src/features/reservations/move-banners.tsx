@@ -1,0 +1,18 @@
+'use client';
+
+import dynamic from 'next/dynamic';
+import { useEffect } from 'react';
+import { useSignal } from '~/lib/use-signal.ts';
+import { followedMoves, readFollowedMoves } from './followed-moves.ts';
+
+const MoveBannerList = dynamic(
+  () => import('./move-banner.tsx').then((module) => module.MoveBannerList),
+  { ssr: false },
+);
+
+/** The moves of this tab, each until its end was seen; on every page. Loaded where there are any. */
+export function MoveBanners() {
+  const moves = useSignal(followedMoves);
+  useEffect(readFollowedMoves, []);
+  return moves.length === 0 ? null : <MoveBannerList moves={moves} />;
+}

@@ -1,0 +1,89 @@
+import { keyNameOf } from '@leasehold/keys-core';
+import type { ColumnDef } from '@tanstack/react-table';
+import { Link } from '~/components/link.tsx';
+import { Mono } from '~/components/text/mono.tsx';
+import { LookBadge } from '~/components/text/phase-badge.tsx';
+import { RelativeTime } from '~/components/text/relative-time.tsx';
+import { routes } from '~/lib/routes.ts';
+import { ChainPath } from './chain-path.tsx';
+import { KeyText } from './key-text.tsx';
+import type { ReservationItem } from './reservation-item.ts';
+import { keyLabel } from './reservation-key.ts';
+import { RESERVATION_LOOKS } from './reservation-looks.ts';
+import classes from './reservations.module.css';
+
+/** A reservation with the time of the page that it is on. */
+export type ReservationRow = ReservationItem & { readonly asOf: string };
+
+export const RESERVATION_COLUMNS: ColumnDef<ReservationRow>[] = [
+  {
+    id: 'key',
+    header: 'Key',
+    cell: ({ row: { original: reservation } }) => <KeyCell reservation={reservation} />,
+  },
+  {
+    id: 'namespace',
+    header: 'Namespace',
+    meta: { from: 'md' },
+    cell: ({ row: { original: reservation } }) => {
+      const namespace = keyNameOf(reservation.key)?.namespace ?? '';
+      return <bdi title={namespace}>{namespace || '–'}</bdi>;
+    },
+  },
+  {
+    id: 'state',
+    header: 'State',
+    cell: ({ row: { original: reservation } }) => (
+      <LookBadge look={RESERVATION_LOOKS[reservation.state]} />
+    ),
+  },
+  {
+    id: 'chain',
+    header: 'Moved from and to',
+    meta: { from: 'sm' },
+    cell: ({ row: { original: reservation } }) => (
+      <ChainPath chain={reservation.chain} movedTo={reservation.movedTo} />
+    ),
+  },
+  {
+    id: 'activatedAt',
+    header: 'Activated',
+    meta: { from: 'md' },
+    cell: ({ row: { original: reservation } }) => (
+      <RelativeTime at={reservation.activatedAt} asOf={reservation.asOf} />
+    ),
+  },
+  {
+    id: 'movedAt',
+    header: 'Left',
+    meta: { from: 'md' },
+    cell: ({ row: { original: reservation } }) =>
+      reservation.movedAt === null ? (
+        '–'
+      ) : (
+        <RelativeTime at={reservation.movedAt} asOf={reservation.asOf} />
+      ),
+  },
+  {
+    id: 'movedBy',
+    header: 'By',
+    meta: { from: 'lg' },
+    cell: ({ row: { original: reservation } }) => {
+      const by = reservation.movedBy ?? reservation.activatedBy;
+      return <Mono title={by}>{by}</Mono>;
+    },
+  },
+];
+
+function KeyCell({ reservation }: { readonly reservation: ReservationRow }) {
+  const { key } = reservation;
+  const namespace = keyNameOf(key)?.namespace ?? '';
+  return (
+    <>
+      <Link href={routes.reservation(key)} title={keyLabel(key)}>
+        <KeyText of={key} />
+      </Link>
+      {namespace === '' ? null : <bdi className={classes['under']}>{namespace}</bdi>}
+    </>
+  );
+}

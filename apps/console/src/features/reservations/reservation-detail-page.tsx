@@ -1,0 +1,190 @@
+'use client';
+
+import { Skeleton, Stack } from '@mantine/core';
+import { keyNameOf } from '@leasehold/keys-core';
+import { parseAsString, useQueryState } from 'nuqs';
+import { Link } from '~/components/link.tsx';
+import { PageHeader } from '~/components/page-header.tsx';
+import { Panel } from '~/components/panel.tsx';
+import { DataAge } from '~/components/states/data-age.tsx';
+import { EmptyState } from '~/components/states/empty-state.tsx';
+import { ErrorState } from '~/components/states/error-state.tsx';
+import { Notice } from '~/components/states/notice.tsx';
+import { StaleNotice } from '~/components/states/stale-notice.tsx';
+import { UnreachableNotice } from '~/components/states/unreachable-notice.tsx';
+import { LookBadge } from '~/components/text/phase-badge.tsx';
+import { counted } from '~/lib/format.ts';
+import { at } from '~/lib/here.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { routes } from '~/lib/routes.ts';
+import { fieldText } from '~/lib/search-text.ts';
+import { useDatacenters } from '~/lib/use-datacenters.ts';
+import { ChainDrawing } from './chain-drawing.tsx';
+import { ChainList } from './chain-list.tsx';
+import { HolderPanel } from './holder-panel.tsx';
+import { KeyText } from './key-text.tsx';
+import { MoveButton } from './move-button.tsx';
+import type { ReservationDetail } from './reservation-item.ts';
+import { keyLabel, keyOfAddress } from './reservation-key.ts';
+import { RESERVATION_LOOKS } from './reservation-looks.ts';
+import { useStories } from './use-stories.ts';
+import classes from './reservations.module.css';
+
+/** Moves have no event. */
+const EVERY_MS = 1_500;
+
+/** Which key, of the address. */
+export function ReservationDetailPage() {
+  const [text] = useQueryState('key', parseAsString.withDefault(''));
+  const addressed = keyOfAddress(text);
+  if ('problem' in addressed) {
+    return (
+      <>
+        <PageHeader
+          title="Reservation"
+          eyebrow={<Link href={routes.reservations()}>Reservations</Link>}
+        />
+        <EmptyState title="No such key">{addressed.problem}</EmptyState>
+      </>
+    );
+  }
+  return <Detail key={text} of={addressed.key} />;
+}
+
+function Detail({ of }: { readonly of: readonly string[] }) {
+  const read = useLiveQuery('reservations', 'get', { key: [...of] }, { everyMs: EVERY_MS });
+  const reservation = read.data;
+  const header = { title: <KeyText of={of} />, eyebrow: <Eyebrow of={of} /> };
+  if (reservation === undefined || reservation === null) {
+    return (
+      <>
+        <PageHeader {...header} />
+        {reservation === null ? (
+          <NotReserved of={of} />
+        ) : read.isError ? (
+          <ErrorState
+            error={read.error}
+            what="the reservation"
+            onRetry={() => void read.refetch()}
+          />
+        ) : (
+          <Skeleton height={220} aria-busy="true" />
+        )}
+      </>
+    );
+  }
+  return <Found reservation={reservation} read={read} header={header} />;
+}
+
+function Found({
+  reservation,
+  read,
+  header,
+}: {
+  readonly reservation: ReservationDetail;
+  readonly read: ReturnType<typeof useLiveQuery<'reservations', 'get'>>;
+  readonly header: { readonly title: React.ReactNode; readonly eyebrow: React.ReactNode };
+}) {
+  const { key, links, datacenter } = reservation;
+  const named = keyNameOf(key);
+  const { items } = useDatacenters();
+  const stories = useStories(key);
+  const grant = useLiveQuery(
+    'keys',
+    'get',
+    { ...(named ?? { namespace: '', name: '-' }), ...at(datacenter) },
+    { everyMs: EVERY_MS, enabled: named !== undefined },
+  );
+  const home = links.at(-1);
+  return (
+    <>
+      <PageHeader
+        {...header}
+        meta={
+          <>
+            {home === undefined ? null : <LookBadge look={RESERVATION_LOOKS[home.state]} />}
+            <span>
+              in <span className="mono">{datacenter}</span>
+            </span>
+            <DataAge read={read} asOf={stories.asOf} />
+          </>
+        }
+        actions={<MoveButton reservation={reservation} grant={grant.data} />}
+      />
+      <Stack gap="sm">
+        <StaleNotice read={read} />
+        <HomeNotice reservation={reservation} />
+        <UnreachableNotice unreachable={stories.unreachable} />
+        <div className={classes['pair']}>
+          <Panel title="Chain" meta={<MovedTimes links={links} />}>
+            <ChainDrawing links={links} datacenters={items.map(({ name }) => name)} />
+            <ChainList links={links} stories={stories.byId} asOf={stories.asOf} />
+          </Panel>
+          <HolderPanel of={key} read={grant} />
+        </div>
+      </Stack>
+    </>
+  );
+}
+
+function MovedTimes({ links }: { readonly links: readonly unknown[] }) {
+  return (
+    <span className={classes['quiet']}>
+      {links.length === 1 ? 'not moved' : `moved ${counted(links.length - 1, 'time')}`}
+    </span>
+  );
+}
+
+/** What the state of the home means, where it is not simply that the key lives there. */
+function HomeNotice({
+  reservation: { links, datacenter },
+}: {
+  readonly reservation: ReservationDetail;
+}) {
+  const state = links.at(-1)?.state;
+  if (state === 'unreachable') {
+    return (
+      <Notice tone="warn">
+        {datacenter} cannot be reached from here. The key goes on living there, and who holds it is
+        served by its own datacenter; it cannot be connected to or moved from here until it can be
+        reached.
+      </Notice>
+    );
+  }
+  if (state === 'pending') {
+    return (
+      <Notice tone="info">
+        {links.length === 1
+          ? `It is decided that the key lives in ${datacenter}; its first connect makes it active there.`
+          : `The key has left ${links.at(-2)?.datacenter ?? ''} and is not active in ${datacenter} yet. The next connect finishes the move, or the same move once more.`}
+      </Notice>
+    );
+  }
+  return null;
+}
+
+function Eyebrow({ of }: { readonly of: readonly string[] }) {
+  const namespace = keyNameOf(of)?.namespace ?? '';
+  return (
+    <>
+      <Link href={routes.reservations()}>Reservations</Link>
+      {namespace === '' ? null : (
+        <>
+          {' / '}
+          <Link href={routes.reservations({ q: fieldText('namespace', namespace) })}>
+            <bdi>{namespace}</bdi>
+          </Link>
+        </>
+      )}
+    </>
+  );
+}
+
+function NotReserved({ of }: { readonly of: readonly string[] }) {
+  return (
+    <EmptyState title="Not reserved">
+      Nobody has connected to <span className="mono">{keyLabel(of)}</span> yet, or reserved it. It
+      will live where the first connect to it is made.
+    </EmptyState>
+  );
+}

@@ -1,0 +1,23 @@
+import type { ReservationLink } from './reservation-item.ts';
+import {
+  IconCircleArrowRight,
+  IconCircleCheck,
+  IconHourglass,
+  IconPlugConnectedX,
+} from '@tabler/icons-react';
+
+/** One look for each state of a reservation, everywhere: never colour alone. */
+export const RESERVATION_LOOKS = {
+  active: { label: 'Active', tone: 'good', icon: IconCircleCheck },
+  moved: { label: 'Moved on', tone: 'calm', icon: IconCircleArrowRight },
+  pending: { label: 'Pending', tone: 'info', icon: IconHourglass },
+  unreachable: { label: 'Unreachable', tone: 'bad', icon: IconPlugConnectedX },
+} as const satisfies Record<ReservationLink['state'], unknown>;
+
+/** What a state means, for somebody who sees it for the first time. */
+export const STATE_TEXTS: Record<ReservationLink['state'], string> = {
+  active: 'The key lives here.',
+  moved: 'Sealed: nothing is granted under it any more.',
+  pending: 'Decided, and not yet there: nothing is granted under it before its first connect.',
+  unreachable: 'Its datacenter cannot be asked now.',
+};

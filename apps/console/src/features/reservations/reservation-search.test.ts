@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { parseSearch } from '../../lib/search.ts';
+import {
+  RESERVATION_FIELDS,
+  reservationListInput,
+  reservationSearchProblems,
+} from './reservation-search.ts';
+
+const searchOf = (q: string) => parseSearch(q, RESERVATION_FIELDS);
+
+test('the list is asked for what the search says', () => {
+  const search = searchOf('room- namespace:rooms.eu state:moved');
+
+  expect(reservationListInput({ search, after: 'c1' })).toMatchObject({
+    prefix: 'room-',
+    namespace: 'rooms.eu',
+    state: 'moved',
+    cursor: 'c1',
+  });
+});
+
+test('a state that no listed reservation has is said beside the search, and not asked for', () => {
+  const search = searchOf('state:pending');
+
+  expect(reservationSearchProblems(search)).toEqual(['state: is one of active, moved']);
+  expect(reservationListInput({ search, after: null })).toEqual({ limit: 100 });
+});

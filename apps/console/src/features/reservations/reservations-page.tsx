@@ -1,0 +1,124 @@
+'use client';
+
+import { IconPlus } from '@tabler/icons-react';
+import { useState } from 'react';
+import { DatacenterMenu } from '~/components/datacenters/datacenter-menu.tsx';
+import { withDatacenter } from '~/components/datacenters/with-datacenter.tsx';
+import { lazyDialog } from '~/components/dialogs/lazy-dialog.tsx';
+import { ExportMenu } from '~/components/export-menu.tsx';
+import { FilterMenu } from '~/components/filter-menu.tsx';
+import { FilterRow } from '~/components/filter-row.tsx';
+import { GuardedButton } from '~/components/guarded-button.tsx';
+import { PageHeader } from '~/components/page-header.tsx';
+import { SearchBox } from '~/components/search-box.tsx';
+import { EmptyState } from '~/components/states/empty-state.tsx';
+import { DataTable } from '~/components/table/data-table.tsx';
+import { mapItems } from '~/features/grants/map-items.ts';
+import { NothingFound } from '~/features/leases/nothing-found.tsx';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { withField } from '~/lib/search-text.ts';
+import { useWhyNot } from '~/lib/session.tsx';
+import { useDatacenterFilter } from '~/lib/use-datacenter-filter.ts';
+import { useListState } from '~/lib/use-list-state.ts';
+import { RESERVATION_COLUMNS } from './reservation-columns.tsx';
+import { keyLabel } from './reservation-key.ts';
+import { RESERVATION_LOOKS } from './reservation-looks.ts';
+import {
+  LISTED_STATES,
+  RESERVATION_FIELDS,
+  reservationListInput,
+  reservationSearchProblems,
+} from './reservation-search.ts';
+
+const ReserveDialog = lazyDialog('isOpen', () =>
+  import('./reserve-dialog.tsx').then((module) => module.ReserveDialog),
+);
+
+const STATE_OPTIONS = LISTED_STATES.map((value) => ({
+  value,
+  label: RESERVATION_LOOKS[value].label,
+}));
+
+/** Which datacenter each key lives in, and which ones it has left. */
+export function ReservationsPage() {
+  const state = useListState({ fields: RESERVATION_FIELDS, sorts: ['key'] });
+  const filter = useDatacenterFilter();
+  const problems = reservationSearchProblems(state.search);
+  const input = { ...reservationListInput(state), ...filter.input };
+  const read = useLiveQuery('reservations', 'list', input, { enabled: problems.length === 0 });
+  const asOf = read.data?.asOf ?? '';
+  const rows = (read.data?.items ?? []).map((reservation) => ({ ...reservation, asOf }));
+  return (
+    <>
+      <PageHeader
+        title="Reservations"
+        actions={
+          <>
+            <ExportMenu list="reservations" input={input} />
+            <ReserveButton />
+          </>
+        }
+      />
+      <FilterRow>
+        <SearchBox
+          label="Search reservations"
+          placeholder="Beginning of a name, or namespace: state:"
+          value={state.q}
+          problems={problems}
+          onChange={state.setQ}
+        />
+        <FilterMenu
+          label="State"
+          value={state.search.fields['state']}
+          options={STATE_OPTIONS}
+          onChange={(value) => {
+            state.setQ(withField(state.q, 'state', value));
+          }}
+        />
+        <DatacenterMenu filter={filter} />
+      </FilterRow>
+      <DataTable
+        label="reservations"
+        columns={withDatacenter(RESERVATION_COLUMNS, filter.isSeveral)}
+        read={mapItems(read, rows, asOf)}
+        rowId={(reservation) => reservation.reservationId}
+        rowName={(reservation) => keyLabel(reservation.key)}
+        state={{ after: state.after, setAfter: state.setAfter }}
+        identity={JSON.stringify(input)}
+        isOfOthers={filter.isOfOthers}
+        empty={
+          <NothingFound what="reservations" state={state}>
+            <EmptyState title="No reservations">
+              A key is reserved where somebody first connects to it, and lives in that datacenter
+              until an operator moves it. To decide where before that, reserve it.
+            </EmptyState>
+          </NothingFound>
+        }
+      />
+    </>
+  );
+}
+
+function ReserveButton() {
+  const [isOpen, setOpen] = useState(false);
+  const whyNot = useWhyNot('client');
+  return (
+    <>
+      <GuardedButton
+        whyNot={whyNot}
+        leftSection={<IconPlus size={14} />}
+        onClick={() => {
+          setOpen(true);
+        }}
+      >
+        Reserve
+      </GuardedButton>
+      <ReserveDialog
+        isOpen={isOpen}
+        onClose={() => {
+          setOpen(false);
+        }}
+      />
+    </>
+  );
+}

@@ -1,0 +1,203 @@
+'use client';
+
+import { SegmentedControl, Select, Stack, Text, Textarea, TextInput } from '@mantine/core';
+import { keyNameOf, reservationKeyProblem } from '@leasehold/keys-core';
+import { useRouter } from 'next/navigation';
+import { useState } from 'react';
+import { ActDialog } from '~/components/dialogs/act-dialog.tsx';
+import { Link } from '~/components/link.tsx';
+import { Notice } from '~/components/states/notice.tsx';
+import { routes } from '~/lib/routes.ts';
+import { useApiMutation } from '~/lib/use-api-mutation.ts';
+import { useDatacenters } from '~/lib/use-datacenters.ts';
+import { reservationFailure } from './reservation-failure.ts';
+
+type Kind = 'key' | 'list';
+
+interface Typed {
+  readonly kind: Kind;
+  readonly namespace: string;
+  readonly name: string;
+  /** One string on each line. */
+  readonly lines: string;
+}
+
+const NOTHING: Typed = { kind: 'key', namespace: '', name: '', lines: '' };
+
+/** Decides where a key is to live, for good: only a move changes it. */
+export function ReserveDialog({
+  isOpen,
+  onClose,
+}: {
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+}) {
+  const router = useRouter();
+  const { here } = useDatacenters();
+  const [typed, setTyped] = useState<Typed>(NOTHING);
+  const [chosen, setChosen] = useState<string | null>(null);
+  const reserve = useApiMutation('reservations', 'reserve');
+  const key = keyOf(typed);
+  const problem = problemOf(typed, key);
+  const existing = reserve.data?.outcome === 'existing' ? reserve.data : undefined;
+  const change = (next: Partial<Typed>): void => {
+    reserve.reset();
+    setTyped({ ...typed, ...next });
+  };
+  const close = (): void => {
+    reserve.reset();
+    setTyped(NOTHING);
+    setChosen(null);
+    onClose();
+  };
+  return (
+    <ActDialog
+      isOpen={isOpen}
+      onClose={close}
+      title="Reserve a key"
+      reason="none"
+      actLabel="Reserve"
+      isReady={problem === undefined && existing === undefined}
+      act={{
+        isPending: reserve.isPending,
+        error: reservationFailure(reserve.error),
+        run: () => {
+          reserve.mutate(
+            { key: [...key], datacenter: chosen ?? here },
+            {
+              onSuccess: ({ outcome }) => {
+                if (outcome === 'existing') return;
+                close();
+                router.push(routes.reservation(key));
+              },
+            },
+          );
+        },
+      }}
+    >
+      <Stack gap="sm">
+        <KeyFields typed={typed} problem={problem} onChange={change} />
+        <DatacenterSelect
+          value={chosen ?? here}
+          onChange={(next) => {
+            reserve.reset();
+            setChosen(next);
+          }}
+        />
+        <Text size="sm">
+          The key lives in {chosen ?? here} from then on, whoever connects to it and from wherever.
+          A reservation cannot be taken back; an operator can move it.
+        </Text>
+        {existing === undefined ? null : (
+          <Notice tone="info">
+            It was reserved before, and lives in <span className="mono">{existing.datacenter}</span>
+            : <Link href={routes.reservation(key)}>show it</Link>.
+          </Notice>
+        )}
+      </Stack>
+    </ActDialog>
+  );
+}
+
+function keyOf({ kind, namespace, name, lines }: Typed): readonly string[] {
+  return kind === 'key' ? [namespace.trim(), name.trim()] : lines.replace(/\n$/u, '').split('\n');
+}
+
+/** Why it cannot be reserved as it is typed; undefined when it can. */
+function problemOf({ kind }: Typed, key: readonly string[]): string | undefined {
+  const problem = reservationKeyProblem(key);
+  if (problem !== undefined) return problem;
+  return kind === 'key' && keyNameOf(key) === undefined
+    ? 'is not a namespace and a name: segments are joined by dots, and a name is not empty'
+    : undefined;
+}
+
+function KeyFields({
+  typed,
+  problem,
+  onChange,
+}: {
+  readonly typed: Typed;
+  readonly problem: string | undefined;
+  readonly onChange: (next: Partial<Typed>) => void;
+}) {
+  const isTyped = typed.kind === 'key' ? typed.name !== '' : typed.lines !== '';
+  const error = isTyped && problem !== undefined ? `The key ${problem}.` : undefined;
+  return (
+    <>
+      <SegmentedControl
+        aria-label="What is reserved"
+        fullWidth
+        value={typed.kind}
+        data={[
+          { value: 'key', label: 'A key' },
+          { value: 'list', label: 'Any list of strings' },
+        ]}
+        onChange={(value) => {
+          onChange({ kind: value === 'list' ? 'list' : 'key' });
+        }}
+      />
+      {typed.kind === 'key' ? (
+        <>
+          <TextInput
+            label="Namespace"
+            description="Segments joined by dots; empty for the root."
+            value={typed.namespace}
+            onChange={(event) => {
+              onChange({ namespace: event.currentTarget.value });
+            }}
+          />
+          <TextInput
+            label="Name"
+            required
+            data-autofocus
+            error={error}
+            value={typed.name}
+            onChange={(event) => {
+              onChange({ name: event.currentTarget.value });
+            }}
+          />
+        </>
+      ) : (
+        <Textarea
+          label="Strings"
+          description="One on each line, in order. No key of Leasehold’s has such a name: it is yours to use."
+          required
+          autosize
+          minRows={2}
+          error={error}
+          value={typed.lines}
+          onChange={(event) => {
+            onChange({ lines: event.currentTarget.value });
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+/** Where: every datacenter that can be reached; not asked where there is one. */
+function DatacenterSelect({
+  value,
+  onChange,
+}: {
+  readonly value: string;
+  readonly onChange: (datacenter: string) => void;
+}) {
+  const { items, here, isSeveral } = useDatacenters();
+  if (!isSeveral) return null;
+  return (
+    <Select
+      label="Datacenter"
+      value={value}
+      data={items.map(({ name, isReachable }) => ({
+        value: name,
+        label: `${name}${name === here ? ', this one' : ''}${isReachable ? '' : ', cannot be reached'}`,
+        disabled: !isReachable,
+      }))}
+      onChange={(next) => {
+        if (next !== null) onChange(next);
+      }}
+    />
+  );
+}

@@ -1,0 +1,41 @@
+'use client';
+
+import { parseAsString, useQueryStates } from 'nuqs';
+import { useDatacenters } from './use-datacenters.ts';
+
+/** Which datacenters a list is of, kept in the address as `datacenter`. */
+export interface DatacenterFilter {
+  readonly isSeveral: boolean;
+  /** Null: all of them. */
+  readonly chosen: string | null;
+  readonly setChosen: (datacenter: string | null) => void;
+  /** What the list's procedure is asked besides; with one datacenter nothing. */
+  readonly input: { readonly datacenter?: string };
+  /** Whether rows may be another datacenter's, of which no event is heard here. */
+  readonly isOfOthers: boolean;
+}
+
+/** All datacenters unless one was chosen. Another choice begins at the first page. */
+export function useDatacenterFilter(): DatacenterFilter {
+  const { here, isSeveral } = useDatacenters();
+  const [{ datacenter }, setState] = useQueryStates(
+    { datacenter: parseAsString, after: parseAsString },
+    { history: 'push' },
+  );
+  return {
+    isSeveral,
+    chosen: datacenter,
+    setChosen: (next) => void setState({ datacenter: next, after: null }),
+    input: listedDatacenters(datacenter, isSeveral),
+    isOfOthers: isSeveral && datacenter !== here,
+  };
+}
+
+/** What a list is asked for, of what the address says; the same on the server. Pure. */
+export function listedDatacenters(
+  chosen: string | null,
+  isSeveral: boolean,
+): { readonly datacenter?: string } {
+  if (chosen !== null) return { datacenter: chosen };
+  return isSeveral ? { datacenter: 'all' } : {};
+}
