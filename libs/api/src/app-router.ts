@@ -7,15 +7,15 @@ import { environmentsRouter } from './routers/environments-router.ts';
 import { eventsRouter } from './routers/events-router.ts';
 import { keysRouter } from './routers/keys-router.ts';
 import { leasesRouter } from './routers/leases-router.ts';
+import { createPeerRouter, type CallProcedure } from './routers/peer-router.ts';
 import { peopleRouter } from './routers/people-router.ts';
 import { reservationsRouter } from './routers/reservations-router.ts';
 import { sessionRouter } from './routers/session-router.ts';
 import { statsRouter } from './routers/stats-router.ts';
 import { tokensRouter } from './routers/tokens-router.ts';
-import { router } from './trpc.ts';
+import { createCallerFactory, router } from './trpc.ts';
 
-/** Everything that travels. Its type is what clients are made of. */
-export const appRouter = router({
+const routers = {
   keys: keysRouter,
   leases: leasesRouter,
   environments: environmentsRouter,
@@ -30,5 +30,19 @@ export const appRouter = router({
   reservations: reservationsRouter,
   session: sessionRouter,
   stats: statsRouter,
-});
+};
+
+const callerOfRouters = createCallerFactory(router(routers));
+
+/** Calls one of {@link FORWARDABLE}: it has two parts, and is there. */
+const callProcedure: CallProcedure = async (ctx, path, input) => {
+  const [group = '', name = ''] = path.split('.');
+  const caller = callerOfRouters(ctx) as unknown as Readonly<
+    Record<string, Readonly<Record<string, (input: unknown) => Promise<unknown>>>>
+  >;
+  return caller[group]?.[name]?.(input);
+};
+
+/** Everything that travels. Its type is what clients are made of. */
+export const appRouter = router({ ...routers, peer: createPeerRouter(callProcedure) });
 export type AppRouter = typeof appRouter;

@@ -80,6 +80,11 @@ const CONTRACT: Record<string, Role> = {
   'reservations.move': 'operator',
   'reservations.list': 'viewer',
   'datacenters.list': 'viewer',
+  'peer.ping': 'peer',
+  'peer.connect': 'peer',
+  'peer.resolve': 'peer',
+  'peer.move': 'peer',
+  'peer.carryOut': 'peer',
   'session.get': 'viewer',
   'stats.overview': 'viewer',
 };

@@ -1,7 +1,7 @@
 import { initTRPC } from '@trpc/server';
-import { LeaseError, roleAllows, type Role } from '@leasehold/keys-core';
+import { LeaseError, type Role } from '@leasehold/keys-core';
 import type { ApiContext } from './context.ts';
-import { assertUnlimited, type Access } from './access/access.ts';
+import { assertRole, assertUnlimited, type Access } from './access/access.ts';
 import { describeError, errorData, toTrpcError } from './error-map.ts';
 
 /** Which role a procedure needs. The role matrix is generated from this. */
@@ -42,14 +42,10 @@ function procedureFor(role: Role) {
 
 function accessFor(role: Role, { access }: ApiContext): Access {
   if (access === undefined) throw toTrpcError(new LeaseError('auth.required'));
-  if (!roleAllows(access.role, role)) {
-    throw toTrpcError(
-      new LeaseError(
-        'auth.forbidden',
-        `This needs the role ${role}; the token's role is ${access.role}.`,
-        { details: { needed: role, role: access.role } },
-      ),
-    );
+  try {
+    assertRole(access, role);
+  } catch (error) {
+    throw toTrpcError(error);
   }
   return access;
 }

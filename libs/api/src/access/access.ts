@@ -1,4 +1,12 @@
-import { LeaseError, RESERVED_NAMESPACE, isWithinNamespace, type Role } from '@leasehold/keys-core';
+import {
+  LeaseError,
+  RESERVED_NAMESPACE,
+  isWithinNamespace,
+  keyNameOf,
+  roleAllows,
+  type ReservationKey,
+  type Role,
+} from '@leasehold/keys-core';
 import type { Caller } from '@leasehold/keys-core/keys';
 
 /** Somebody who has signed in to the console, and the session that they act in. */
@@ -39,6 +47,38 @@ export function callerOf(access: Access): Caller {
   };
 }
 
+/** Who asks through another datacenter: what the sender has checked, and nothing that it says itself. */
+export interface ForwardedCaller {
+  readonly principal: string;
+  readonly actor: string;
+  readonly role: 'viewer' | 'client' | 'operator';
+  readonly namespaces: readonly string[] | null;
+}
+
+/**
+ * What a caller of another datacenter may do in this one. Both names say where it came from, so that
+ * nobody there is taken for somebody here.
+ */
+export function accessFrom(datacenter: string, caller: ForwardedCaller): Access {
+  return {
+    principal: `${datacenter}/${caller.principal}`,
+    name: `${caller.actor}@${datacenter}`,
+    role: caller.role,
+    namespaces: caller.namespaces,
+    droneId: null,
+  };
+}
+
+/** @throws {LeaseError} `auth.forbidden` unless the role may do what needs `needed`. */
+export function assertRole({ role }: Pick<Access, 'role'>, needed: Role): void {
+  if (roleAllows(role, needed)) return;
+  throw new LeaseError(
+    'auth.forbidden',
+    `This needs the role ${needed}; the token's role is ${role}.`,
+    { details: { needed, role } },
+  );
+}
+
 /** Whether the caller may see what is in a namespace. */
 export function mayRead(access: Access, namespace: string): boolean {
   return (
@@ -62,6 +102,19 @@ export function assertMayHold(access: Access, namespace: string): void {
   if (!mayRead(access, namespace)) {
     throw new LeaseError('auth.forbidden', 'This token is limited to other namespaces.');
   }
+}
+
+/** Who is limited to namespaces sees the reservations of keys in them, and no others. */
+export function mayReadReservation(access: Access, key: ReservationKey): boolean {
+  const named = keyNameOf(key);
+  return access.namespaces === null || (named !== undefined && mayRead(access, named.namespace));
+}
+
+/** @throws {LeaseError} `auth.forbidden` unless the caller may reserve and move this. */
+export function assertMayReserve(access: Access, key: ReservationKey): void {
+  const named = keyNameOf(key);
+  if (named !== undefined) assertMayHold(access, named.namespace);
+  else assertUnlimited(access);
 }
 
 /**

@@ -29,7 +29,7 @@ export const keyNameSchema = z.strictObject({
   ...placedFields,
 });
 
-const keyConfigSchema = z.strictObject({
+export const keyConfigSchema = z.strictObject({
   name: nameSchema,
   namespace: namespaceSchema.default(''),
   tag: tagSchema.default(''),
@@ -66,14 +66,16 @@ export const spawnSchema = z
 
 const waitMsSchema = z.number().int().min(0).max(LIMITS.waitMsMax);
 
+/** What a connect says besides its key. */
+export const connectFields = {
+  spawn: spawnSchema.optional(),
+  waitMs: waitMsSchema.default(LIMITS.waitMsConnectDefault),
+  waitFor: z.enum(['granted', 'ready']).default('granted'),
+  idempotencyKey: idempotencyKeySchema.optional(),
+};
+
 export const connectInputSchema = z
-  .strictObject({
-    key: keyConfigSchema.optional(),
-    spawn: spawnSchema.optional(),
-    waitMs: waitMsSchema.default(LIMITS.waitMsConnectDefault),
-    waitFor: z.enum(['granted', 'ready']).default('granted'),
-    idempotencyKey: idempotencyKeySchema.optional(),
-  })
+  .strictObject({ key: keyConfigSchema.optional(), ...connectFields })
   .refine((input) => input.key !== undefined || input.spawn !== undefined, {
     message: 'must be given when there is no key: a random key is of use only to a new backend',
     path: ['spawn'],

@@ -49,8 +49,7 @@ export async function inputElsewhere(ctx: CalledContext): Promise<Record<string,
 /** An input, without where it is to be carried out. */
 export function withoutDatacenter(input: unknown): Record<string, unknown> {
   if (typeof input !== 'object' || input === null) return {};
-  const { datacenter: _there, ...rest } = input as Record<string, unknown>;
-  return rest;
+  return Object.fromEntries(Object.entries(input).filter(([field]) => field !== 'datacenter'));
 }
 
 /** Sends the procedure of this call on. @throws {LeaseError} as `DatacenterService.call`. */

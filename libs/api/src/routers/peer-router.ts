@@ -1,0 +1,81 @@
+/**
+ * What controllers of other datacenters ask of this one. The secret of the pair says which datacenter
+ * asks; who asks there is what that datacenter says, and may do here at most what an operator may.
+ * Nothing that arrives here is sent on.
+ */
+import { LeaseError } from '@leasehold/keys-core';
+import type { z } from 'zod';
+import {
+  accessFrom,
+  assertMayHold,
+  assertMayReserve,
+  assertRole,
+  callerOf,
+  type Access,
+} from '../access/access.ts';
+import type { ApiContext } from '../context.ts';
+import {
+  carryOutInputSchema,
+  peerConnectInputSchema,
+  peerMoveInputSchema,
+  peerResolveInputSchema,
+  type peerCallerSchema,
+} from '../contract/peers.ts';
+import { FORWARDABLE } from '../forwarding/forwardable.ts';
+import { peerProcedure, router } from '../trpc.ts';
+import { moveEntry } from './audit-move.ts';
+
+/** The context of a caller of another datacenter, in this one. */
+type ForwardedContext = ApiContext & { readonly access: Access };
+
+/** Calls a procedure by its path, as the caller that the context names. */
+export type CallProcedure = (ctx: ApiContext, path: string, input: unknown) => Promise<unknown>;
+
+/** @param callProcedure over everything but this router. */
+export function createPeerRouter(callProcedure: CallProcedure) {
+  return router({
+    /** Whether this datacenter answers, and is the one that was meant. */
+    ping: peerProcedure.query(({ ctx }) => ({ datacenter: ctx.services.datacenter })),
+
+    connect: peerProcedure.input(peerConnectInputSchema).mutation(({ ctx, input }) => {
+      const { access } = forwardedContext(ctx, input.caller);
+      assertRole(access, 'client');
+      assertMayHold(access, input.input.key.namespace);
+      return ctx.services.reservations.connectHere(input.input, callerOf(access), ctx.signal);
+    }),
+
+    /** What a reservation of this datacenter is; one that can be proven is activated. */
+    resolve: peerProcedure
+      .input(peerResolveInputSchema)
+      .mutation(({ ctx, input }) =>
+        ctx.services.reservations.standing(input.reservationId, input.key),
+      ),
+
+    move: peerProcedure.input(peerMoveInputSchema).mutation(async ({ ctx, input }) => {
+      const as = forwardedContext(ctx, input.caller);
+      assertRole(as.access, 'operator');
+      assertMayReserve(as.access, input.input.key);
+      const moved = await ctx.services.reservations.moveHere(input.input, callerOf(as.access));
+      await ctx.services.audit.write(moveEntry(as, input.input, moved.reservationId));
+      return moved;
+    }),
+
+    /** Carries out a procedure that is {@link FORWARDABLE}, with all its own checks. */
+    carryOut: peerProcedure.input(carryOutInputSchema).mutation(({ ctx, input }) => {
+      const { procedure, caller } = input;
+      if (!FORWARDABLE.has(procedure)) {
+        throw new LeaseError('auth.forbidden', `"${procedure}" is not carried out for others.`);
+      }
+      return callProcedure(forwardedContext(ctx, caller), procedure, input.input);
+    }),
+  });
+}
+
+function forwardedContext(
+  ctx: ForwardedContext,
+  { source, ...caller }: z.output<typeof peerCallerSchema>,
+): ForwardedContext {
+  const { services, signal, life } = ctx;
+  const access = accessFrom(ctx.access.peer ?? '', caller);
+  return { access, services, signal, life, source, isForwarded: true };
+}
