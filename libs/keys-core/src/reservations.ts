@@ -36,3 +36,13 @@ export type {
   Resolved,
 } from './faces/reservations/reservation-types.ts';
 export type { Departure, Standing } from './store/reservations/activate.ts';
+export {
+  firstReservationsAfter,
+  noteMembership,
+  pointersAfter,
+  readMembership,
+  registerHere,
+  sealDeparted,
+  unreservedKeysAfter,
+  type Membership,
+} from './store/reservations/membership.ts';

@@ -41,63 +41,33 @@ const PAGE_ROWS_MAX = 1_000;
 export function createEtcdReservationStore(options: EtcdCallsOptions): EtcdReservationStore {
   const calls = createEtcdCalls(options);
 
-  async function put<Name, Value>(
-    rows: EtcdRows<Name, Value>,
-    name: Name,
-    value: Value,
-  ): Promise<Value> {
-    const key = Buffer.from(rows.keyOf(name));
-    const { succeeded, responses } = await calls.txn({
-      compare: [{ key, target: 'Create', result: 'Equal', create_revision: 0 }],
-      success: [{ request_put: { key, value: Buffer.from(rows.write(value)) } }],
-      failure: [{ request_range: { key } }],
-    });
-    if (succeeded) return value;
-    const held = valueOf(rows, responses[0]?.response_range.kvs);
-    invariant(held !== undefined, 'etcd says that something is there, and not what');
-    return held;
-  }
-
-  async function read<Name, Value>(
-    rows: EtcdRows<Name, Value>,
-    name: Name,
-    ask: EtcdCalls['range'],
-  ): Promise<Value | undefined> {
-    const { kvs } = await ask({ key: Buffer.from(rows.keyOf(name)), limit: 1 });
-    return valueOf(rows, kvs);
-  }
-
+  const { range } = calls;
   /** What the nearest member knows; when none answers by itself, what all of them do. */
-  async function readNearby<Name, Value>(
-    rows: EtcdRows<Name, Value>,
-    name: Name,
-  ): Promise<Value | undefined> {
-    return read(rows, name, (request) =>
-      calls.rangeNearby(request).catch(() => calls.range(request)),
-    );
-  }
+  const nearby: EtcdCalls['range'] = (request) =>
+    calls.rangeNearby(request).catch(() => range(request));
 
   return {
     kind: 'etcd',
     async put(key, reservationId) {
-      const held = await put(RESERVATION_ROWS, key, reservationId);
+      const held = await putAbsent(calls, RESERVATION_ROWS, key, reservationId);
       return {
         outcome: held === reservationId ? 'reserved' : 'existing',
         reservationId: held,
       };
     },
-    readNearby: (key) => readNearby(RESERVATION_ROWS, key),
-    read: (key) => read(RESERVATION_ROWS, key, calls.range),
+    readNearby: (key) => readRow(nearby, RESERVATION_ROWS, key),
+    read: (key) => readRow(range, RESERVATION_ROWS, key),
     putPointer: async (pointer) =>
-      pointerOf(pointer.fromId, await put(POINTER_ROWS, pointer.fromId, pointer)),
-    readPointerNearby: async (fromId) => pointerOf(fromId, await readNearby(POINTER_ROWS, fromId)),
-    readPointer: async (fromId) => pointerOf(fromId, await read(POINTER_ROWS, fromId, calls.range)),
+      pointerOf(pointer.fromId, await putAbsent(calls, POINTER_ROWS, pointer.fromId, pointer)),
+    readPointerNearby: async (fromId) =>
+      pointerOf(fromId, await readRow(nearby, POINTER_ROWS, fromId)),
+    readPointer: async (fromId) => pointerOf(fromId, await readRow(range, POINTER_ROWS, fromId)),
     async clusterId() {
-      const { header } = await calls.range({ key: Buffer.from(DATACENTER_ROWS.prefix), limit: 1 });
+      const { header } = await range({ key: Buffer.from(DATACENTER_ROWS.prefix), limit: 1 });
       return header.cluster_id;
     },
     expectCluster: calls.expectCluster,
-    register: (datacenter, clusterId) => put(DATACENTER_ROWS, datacenter, clusterId),
+    register: (datacenter, clusterId) => putAbsent(calls, DATACENTER_ROWS, datacenter, clusterId),
     async *reservations() {
       for await (const page of pagesOf(calls, RESERVATION_ROWS)) {
         yield page.map(({ name, value }) => ({ key: name, reservationId: value }));
@@ -113,6 +83,34 @@ export function createEtcdReservationStore(options: EtcdCallsOptions): EtcdReser
       return Promise.resolve();
     },
   };
+}
+
+/** Put-if-absent. @returns what is there then. */
+async function putAbsent<Name, Value>(
+  calls: EtcdCalls,
+  rows: EtcdRows<Name, Value>,
+  name: Name,
+  value: Value,
+): Promise<Value> {
+  const key = Buffer.from(rows.keyOf(name));
+  const { succeeded, responses } = await calls.txn({
+    compare: [{ key, target: 'Create', result: 'Equal', create_revision: 0 }],
+    success: [{ request_put: { key, value: Buffer.from(rows.write(value)) } }],
+    failure: [{ request_range: { key } }],
+  });
+  if (succeeded) return value;
+  const held = valueOf(rows, responses[0]?.response_range.kvs);
+  invariant(held !== undefined, 'etcd says that something is there, and not what');
+  return held;
+}
+
+async function readRow<Name, Value>(
+  ask: EtcdCalls['range'],
+  rows: EtcdRows<Name, Value>,
+  name: Name,
+): Promise<Value | undefined> {
+  const { kvs } = await ask({ key: Buffer.from(rows.keyOf(name)), limit: 1 });
+  return valueOf(rows, kvs);
 }
 
 /** All rows of a kind, in the order of their keys. Rows never change: a page need not know the others. */

@@ -1,0 +1,106 @@
+import {
+  LeaseError,
+  datacenterOf,
+  parseReservationKey,
+  reservationIdOf,
+  reservationKeyOf,
+} from '@leasehold/keys-core';
+import {
+  firstReservationsAfter,
+  pointersAfter,
+  unreservedKeysAfter,
+  type EtcdReservationStore,
+  type ReservationStore,
+} from '@leasehold/keys-core/reservations';
+import type { Store } from '@leasehold/keys-core/store';
+
+export interface Publishing {
+  readonly datacenter: string;
+  readonly shared: EtcdReservationStore;
+  /** The same store, which remembers what it is told. */
+  readonly reservations: ReservationStore;
+  readonly store: Store;
+}
+
+/** How many are put at once. */
+const BATCH_MAX = 64;
+const NAMED_MAX = 5;
+
+/**
+ * Tells a store that does not have them all first reservations and pointers of this datacenter, and
+ * reserves, for this datacenter, the keys that were granted before there were reservations.
+ * Doing it again changes nothing.
+ *
+ * @throws {LeaseError} `config.invalid` when the store says of some that they live elsewhere: two
+ * datacenters have worked apart, and somebody must say which of them is right.
+ */
+export async function publishAll(publishing: Publishing): Promise<void> {
+  const conflicts = [
+    ...(await publishReservations(publishing)),
+    ...(await publishPointers(publishing)),
+    ...(await reserveOldKeys(publishing)),
+  ];
+  if (conflicts.length === 0) return;
+  const named = conflicts.slice(0, NAMED_MAX).join(', ');
+  const problem = `the reservation store says of ${String(conflicts.length)} keys of this datacenter that they live elsewhere, such as ${named}`;
+  throw new LeaseError('config.invalid', `The configuration is not valid: ${problem}.`, {
+    details: { problems: [problem] },
+  });
+}
+
+async function publishReservations({ datacenter, shared, store }: Publishing): Promise<string[]> {
+  const conflicts: string[] = [];
+  let afterKey = '';
+  for (;;) {
+    const page = { afterKey, limit: BATCH_MAX };
+    const rows = await firstReservationsAfter(store.prisma, datacenter, page);
+    const puts = await Promise.all(
+      rows.map(({ key, reservationId }) => shared.put(parseReservationKey(key), reservationId)),
+    );
+    conflicts.push(
+      ...rows.filter((_, index) => puts[index]?.outcome !== 'reserved').map(({ key }) => key),
+    );
+    const last = rows.at(-1);
+    if (last === undefined) return conflicts;
+    afterKey = last.key;
+  }
+}
+
+async function publishPointers({ datacenter, shared, store }: Publishing): Promise<string[]> {
+  const conflicts: string[] = [];
+  let afterId = '';
+  for (;;) {
+    const page = { afterId, limit: BATCH_MAX };
+    const pointers = await pointersAfter(store.prisma, datacenter, page);
+    const stored = await Promise.all(pointers.map((pointer) => shared.putPointer(pointer)));
+    conflicts.push(
+      ...pointers
+        .filter(({ toId }, index) => stored[index]?.toId !== toId)
+        .map(({ fromId }) => fromId),
+    );
+    const last = pointers.at(-1);
+    if (last === undefined) return conflicts;
+    afterId = last.fromId;
+  }
+}
+
+async function reserveOldKeys({ datacenter, reservations, store }: Publishing): Promise<string[]> {
+  const conflicts: string[] = [];
+  let after = { namespace: '', name: '' };
+  for (;;) {
+    const keys = await unreservedKeysAfter(store.prisma, { after, limit: BATCH_MAX });
+    const puts = await Promise.all(
+      keys.map((key) =>
+        reservations.put(reservationKeyOf(key), reservationIdOf(datacenter, store.ids.uuid())),
+      ),
+    );
+    conflicts.push(
+      ...keys
+        .filter((_, index) => datacenterOf(puts[index]?.reservationId ?? '') !== datacenter)
+        .map((key) => JSON.stringify(reservationKeyOf(key))),
+    );
+    const last = keys.at(-1);
+    if (last === undefined) return conflicts;
+    after = last;
+  }
+}

@@ -1,0 +1,25 @@
+import type { Logger } from '@leasehold/service-kit';
+
+/** Whether the reservation store can be reached, and since when it cannot: an ISO-8601 UTC instant. */
+export interface StoreStanding {
+  readonly kind: 'postgres' | 'etcd';
+  readonly isReachable: boolean;
+  readonly since: string | null;
+}
+
+/** What calls to etcd have come to; every change is logged once. */
+export function createStoreStanding(log: Logger): {
+  readonly note: (isReached: boolean) => void;
+  readonly now: () => StoreStanding;
+} {
+  let since: string | null = null;
+  return {
+    note(isReached) {
+      if (isReached === (since === null)) return;
+      since = isReached ? null : new Date().toISOString();
+      if (isReached) log.info('etcd answers again');
+      else log.warn('etcd does not answer: no fresh key gets a home from here');
+    },
+    now: () => ({ kind: 'etcd', isReachable: since === null, since }),
+  };
+}
