@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import {
+  createTestDatabase,
+  startControllerProcess,
+  startFaultProxy,
+  type FaultProxy,
+} from '@leasehold/testing';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createLeasehold, type Leasehold } from './leasehold.ts';
+
+let proxy: FaultProxy;
+let operator: Leasehold;
+const ending: (() => Promise<unknown>)[] = [];
+
+beforeAll(async () => {
+  const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-client-'));
+  const database = await createTestDatabase();
+  const controller = await startControllerProcess({ databaseUrl: database.url, home });
+  const text = await readFile(path.join(home, 'credentials.json'), 'utf8');
+  const credentials = JSON.parse(text) as { operator: string };
+  proxy = await startFaultProxy({ host: '127.0.0.1', port: controller.port });
+  operator = createLeasehold({
+    url: `http://${proxy.host}:${String(proxy.port)}`,
+    token: credentials.operator,
+  });
+  ending.push(
+    () => operator.close(),
+    () => proxy.close(),
+    () => controller.stop(),
+    () => database.drop(),
+    () => rm(home, { recursive: true }),
+  );
+});
+
+afterAll(async () => {
+  for (const end of ending) await end();
+});
+
+test('C37 a key is reserved once, and everybody learns where it lives', async () => {
+  const key = ['games', randomUUID()];
+  const before = await operator.reservations.resolve(key);
+
+  const first = await operator.reservations.reserve(key);
+  const again = await operator.reservations.reserve(key, { datacenter: 'local' });
+
+  expect(before).toEqual({ outcome: 'not_found' });
+  expect(first).toMatchObject({ outcome: 'reserved', datacenter: 'local' });
+  expect(again).toEqual({ ...first, outcome: 'existing' });
+  expect(await operator.reservations.resolve(key, { fresh: true })).toMatchObject({
+    outcome: 'found',
+    reservationId: first.reservationId,
+    chain: [first.reservationId],
+  });
+  expect(await operator.reservations.get(key)).toMatchObject({ links: [{ state: 'pending' }] });
+});
+
+test('a reserve whose answer was lost is asked for again, and reserves once', async () => {
+  const key = ['', randomUUID()];
+  const asked = operator.reservations.reserve(key);
+  proxy.cut();
+
+  const { reservationId } = await asked;
+
+  expect(await operator.reservations.resolve(key)).toMatchObject({ reservationId });
+});
+
+test('a move to a datacenter that nobody knows says which are known', async () => {
+  const key = ['', randomUUID()];
+  await operator.reservations.reserve(key);
+
+  const refused = operator.reservations.move(key, { toDatacenter: 'dc9', reason: 'nearer' });
+
+  await expect(refused).rejects.toMatchObject({
+    name: 'LeaseholdCallError',
+    code: 'reservation.unknown_datacenter',
+    details: { known: ['local'] },
+  });
+});
+
+test('a caller that gives up is told its own reason', async () => {
+  const giveUp = AbortSignal.abort(new Error('enough'));
+
+  await expect(operator.reservations.list({}, { signal: giveUp })).rejects.toThrow('enough');
+});
