@@ -10,4 +10,5 @@ export {
   type Datacenters,
   type DatacentersOptions,
 } from './datacenters.ts';
-export { createWideArea, type Cut, type WideArea } from './wide-area.ts';
+export { startEtcdAcross } from './etcd-across.ts';
+export { createWideArea, urlOf, type Cut, type WideArea } from './wide-area.ts';

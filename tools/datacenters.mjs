@@ -1,0 +1,47 @@
+/**
+ * `npm run datacenters`: three datacenters on this machine, to try what happens when keys move and
+ * when lines break. Installs and builds what is missing first.
+ *
+ *   npm run datacenters                  with the console of the first one
+ *   npm run datacenters -- --no-console
+ *
+ * Everything is new each time, and gone afterwards.
+ */
+import { spawn } from 'node:child_process';
+import { ensureEtcd } from './etcd.mjs';
+import { generate, install, root, runNx } from './workspace.mjs';
+
+const STEPS = [
+  { name: 'install', work: () => install('install') },
+  { name: 'generate', work: generate },
+  {
+    name: 'build',
+    work: () => {
+      console.log('Building …');
+      return runNx(['run-many', '-t', 'build', '--outputStyle=static'], { quiet: true });
+    },
+  },
+  { name: 'etcd', work: async () => ((await ensureEtcd()) === undefined ? 1 : 0) },
+];
+
+for (const { name, work } of STEPS) {
+  const code = await work();
+  if (code === 0) continue;
+  console.error(`npm run datacenters: the step "${name}" failed.`);
+  if (name === 'build') await runNx(['run-many', '-t', 'build', '--outputStyle=static']);
+  process.exit(code);
+}
+
+// It runs from its sources, as the tests of it do; what it starts are the programs as they ship.
+const child = spawn(
+  process.execPath,
+  [
+    ...['--conditions=@leasehold/source', '--import', 'tsx', 'tools/datacenters/main.ts'],
+    ...process.argv.slice(2),
+  ],
+  { cwd: root, stdio: 'inherit' },
+);
+// Ctrl-C reaches the whole group; the child cleans up, and this one waits for it.
+process.on('SIGINT', () => undefined);
+for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill('SIGTERM'));
+child.once('exit', (code) => process.exit(code ?? 1));
