@@ -7,6 +7,7 @@
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { runBrowserTests } from './browser-tests.mjs';
+import { ensureEtcd } from './etcd.mjs';
 import { FOLDERS, WHOLE, writeWhole } from './whole.mjs';
 import { generate, install, root, runInstalled, runNx } from './workspace.mjs';
 
@@ -45,6 +46,7 @@ const checks = await Promise.all([
   ]),
 ]);
 
+await ensureEtcd();
 console.log('\ntests …');
 const tests =
   wanted.length === 0
