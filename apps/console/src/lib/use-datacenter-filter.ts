@@ -1,6 +1,7 @@
 'use client';
 
 import { parseAsString, useQueryStates } from 'nuqs';
+import { listedDatacenters } from './listed-datacenters.ts';
 import { useDatacenters } from './use-datacenters.ts';
 
 /** Which datacenters a list is of, kept in the address as `datacenter`. */
@@ -29,13 +30,4 @@ export function useDatacenterFilter(): DatacenterFilter {
     input: listedDatacenters(datacenter, isSeveral),
     isOfOthers: isSeveral && datacenter !== here,
   };
-}
-
-/** What a list is asked for, of what the address says; the same on the server. Pure. */
-export function listedDatacenters(
-  chosen: string | null,
-  isSeveral: boolean,
-): { readonly datacenter?: string } {
-  if (chosen !== null) return { datacenter: chosen };
-  return isSeveral ? { datacenter: 'all' } : {};
 }

@@ -2,9 +2,13 @@
 
 import { useQuery } from '@tanstack/react-query';
 import { PHASE_LOOKS } from '~/components/text/phase-badge.tsx';
+import { keyLabel } from '~/features/reservations/reservation-key.ts';
 import { query, type Outputs } from '~/lib/api.ts';
 import { fullName } from '~/lib/format.ts';
-import { routeOf } from '~/lib/routes.ts';
+import { at } from '~/lib/here.ts';
+import { listedDatacenters } from '~/lib/listed-datacenters.ts';
+import { routeOf, routes } from '~/lib/routes.ts';
+import { useDatacenters } from '~/lib/use-datacenters.ts';
 
 export interface FoundResource {
   readonly id: string;
@@ -18,7 +22,7 @@ const FOUND_MAX = 5;
 
 type Listed = Pick<
   Outputs['keys']['list']['items'][number],
-  'leaseId' | 'namespace' | 'name' | 'phase' | 'holder'
+  'leaseId' | 'namespace' | 'name' | 'phase' | 'holder' | 'datacenter'
 >;
 
 /** Resources of every face whose name begins with the text. */
@@ -26,19 +30,32 @@ export function useFoundResources(text: string): {
   readonly resources: readonly FoundResource[];
   readonly isSearching: boolean;
 } {
-  const input = { prefix: text, limit: FOUND_MAX };
+  const { isSeveral } = useDatacenters();
+  const input = { prefix: text, limit: FOUND_MAX, ...listedDatacenters(null, isSeveral) };
   const options = { enabled: text !== '' };
   const keys = useQuery({ ...query('keys', 'list', input), ...options });
   const leases = useQuery({ ...query('leases', 'list', input), ...options });
   const environments = useQuery({ ...query('environments', 'list', input), ...options });
+  const reservations = useQuery({ ...query('reservations', 'list', input), ...options });
   return {
-    isSearching: keys.isFetching || leases.isFetching || environments.isFetching,
+    isSearching:
+      keys.isFetching || leases.isFetching || environments.isFetching || reservations.isFetching,
     resources: [
       ...foundOf('key', 'Key', keys.data?.items),
       ...foundOf('lease', 'Lease', leases.data?.items),
       ...foundOf('environment', 'Environment', environments.data?.items),
+      ...reservationsOf(reservations.data?.items),
     ],
   };
+}
+
+function reservationsOf(items: Outputs['reservations']['list']['items'] = []): FoundResource[] {
+  return items.map(({ reservationId, key, state, datacenter }) => ({
+    id: `reservation ${reservationId}`,
+    label: keyLabel(key),
+    description: `Reservation, ${state} in ${datacenter}`,
+    href: routes.reservation(key),
+  }));
 }
 
 function foundOf(face: string, word: string, items: readonly Listed[] = []): FoundResource[] {
@@ -48,8 +65,12 @@ function foundOf(face: string, word: string, items: readonly Listed[] = []): Fou
     return {
       id: `${face} ${item.leaseId}`,
       label: fullName(item),
-      description: `${word}, ${look.label.toLowerCase()}${by}`,
+      description: `${word}, ${look.label.toLowerCase()}${by}${elsewhereText(item.datacenter)}`,
       href: routeOf(face, item),
     };
   });
+}
+
+function elsewhereText(datacenter: string): string {
+  return at(datacenter).datacenter === undefined ? '' : `, in ${datacenter}`;
 }

@@ -2,7 +2,7 @@
 
 import { Link } from '~/components/link.tsx';
 import { usePathname } from 'next/navigation';
-import { useSession } from '~/lib/session.tsx';
+import { DatacenterStates } from './datacenter-states.tsx';
 import { isWithin, NAV_GROUPS } from './nav-items.ts';
 import { Wordmark } from './wordmark.tsx';
 import classes from './shell.module.css';
@@ -10,7 +10,6 @@ import classes from './shell.module.css';
 /** The way between pages. */
 export function Nav({ onNavigate }: { readonly onNavigate?: () => void }) {
   const pathname = usePathname();
-  const { datacenter } = useSession();
   return (
     <nav className={classes['nav']} aria-label="Pages">
       <Wordmark />
@@ -35,7 +34,7 @@ export function Nav({ onNavigate }: { readonly onNavigate?: () => void }) {
         </div>
       ))}
       <div className={classes['nav-foot']}>
-        datacenter <span className="mono">{datacenter}</span>
+        <DatacenterStates />
       </div>
     </nav>
   );

@@ -16,7 +16,7 @@ export function backendColumns({ isOfDrone = false } = {}): ColumnDef<Backend>[]
       id: 'backend',
       header: 'Backend',
       cell: ({ row: { original: backend } }) => (
-        <Link href={routes.backend(backend.backendId)}>
+        <Link href={routes.backend(backend.backendId, backend.datacenter)}>
           <Mono>{backend.backendId}</Mono>
         </Link>
       ),
@@ -31,7 +31,9 @@ export function backendColumns({ isOfDrone = false } = {}): ColumnDef<Backend>[]
       header: 'Key',
       meta: { from: 'sm' },
       cell: ({ row: { original: backend } }) => (
-        <Link href={routes.key(backend.key)}>{backend.key.name}</Link>
+        <Link href={routes.key({ ...backend.key, datacenter: backend.datacenter })}>
+          {backend.key.name}
+        </Link>
       ),
     },
     {
@@ -73,6 +75,6 @@ const DRONE: ColumnDef<Backend> = {
   header: 'Drone',
   meta: { from: 'md' },
   cell: ({ row: { original: backend } }) => (
-    <Link href={routes.drone(backend.droneId)}>{backend.droneId}</Link>
+    <Link href={routes.drone(backend.droneId, backend.datacenter)}>{backend.droneId}</Link>
   ),
 };

@@ -32,8 +32,15 @@ const TerminateDialog = lazyDialog('isOpen', () =>
 const SECOND_MS = 1_000;
 
 /** One process of one program: what became of it, and what it runs under. */
-export function BackendDetailPage({ backendId }: { readonly backendId: string }) {
-  const read = useBackend(backendId);
+export function BackendDetailPage({
+  backendId,
+  datacenter,
+}: {
+  readonly backendId: string;
+  /** Where it is; this controller's datacenter unless said. */
+  readonly datacenter: string;
+}) {
+  const read = useBackend(backendId, datacenter);
   const { data: backend, error } = read;
   const header = {
     title: <span className="mono">{backendId}</span>,
@@ -121,7 +128,7 @@ function KeyFacts({ backend }: { readonly backend: BackendWithStates }) {
       items={[
         [
           'Key',
-          <Link key="key" href={routes.key(backend.key)}>
+          <Link key="key" href={routes.key({ ...backend.key, datacenter: backend.datacenter })}>
             {fullName(backend.key)}
           </Link>,
         ],
@@ -142,7 +149,7 @@ function ProcessFacts({ backend }: { readonly backend: BackendWithStates }) {
         ['Program', <Mono key="program">{backend.program}</Mono>],
         [
           'Drone',
-          <Link key="drone" href={routes.drone(backend.droneId)}>
+          <Link key="drone" href={routes.drone(backend.droneId, backend.datacenter)}>
             {backend.droneId}
           </Link>,
         ],

@@ -4,6 +4,8 @@ import { BACKEND_STATUSES } from '@leasehold/keys-core';
 import { SegmentedControl } from '@mantine/core';
 import { parseAsBoolean, parseAsString, useQueryStates } from 'nuqs';
 import { useMemo } from 'react';
+import { DatacenterMenu } from '~/components/datacenters/datacenter-menu.tsx';
+import { withDatacenter } from '~/components/datacenters/with-datacenter.tsx';
 import { FilterMenu } from '~/components/filter-menu.tsx';
 import { FilterRow } from '~/components/filter-row.tsx';
 import { PageHeader } from '~/components/page-header.tsx';
@@ -13,6 +15,7 @@ import { DataTable } from '~/components/table/data-table.tsx';
 import { BACKEND_LOOKS } from '~/components/text/phase-badge.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search.ts';
+import { useDatacenterFilter } from '~/lib/use-datacenter-filter.ts';
 import { backendColumns } from './backend-columns.tsx';
 import { BACKEND_FIELDS, backendListInput, statusOf } from './backend-search.ts';
 
@@ -36,7 +39,8 @@ export function BackendsPage() {
     { history: 'push' },
   );
   const search = useMemo(() => parseSearch(address.q, BACKEND_FIELDS), [address.q]);
-  const input = backendListInput({ ...address, search });
+  const filter = useDatacenterFilter();
+  const input = { ...backendListInput({ ...address, search }), ...filter.input };
   const read = useLiveQuery('backends', 'list', input, { everyMs: EVERY_MS });
   const isFiltered = address.q !== '' || address.status !== null || address.live;
   return (
@@ -56,6 +60,7 @@ export function BackendsPage() {
           options={STATUS_OPTIONS}
           onChange={(status) => void setAddress({ status, after: null })}
         />
+        <DatacenterMenu filter={filter} />
         <SegmentedControl
           aria-label="Which backends"
           value={address.live ? 'running' : 'all'}
@@ -68,12 +73,13 @@ export function BackendsPage() {
       </FilterRow>
       <DataTable
         label="backends"
-        columns={COLUMNS}
+        columns={withDatacenter(COLUMNS, filter.isSeveral)}
         read={read}
         rowId={(backend) => backend.backendId}
         rowName={(backend) => backend.backendId}
         state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
         identity={JSON.stringify(input)}
+        isOfOthers={filter.isOfOthers}
         empty={
           isFiltered ? (
             <EmptyState title="No backend matches">

@@ -6,6 +6,7 @@ import { useState } from 'react';
 import { ActDialog } from '~/components/dialogs/act-dialog.tsx';
 import { Mono } from '~/components/text/mono.tsx';
 import { fullName } from '~/lib/format.ts';
+import { at } from '~/lib/here.ts';
 import { useApiMutation } from '~/lib/use-api-mutation.ts';
 import type { Backend } from './backend-texts.ts';
 
@@ -46,7 +47,12 @@ export function TerminateDialog({
         error: terminate.error,
         run: (reason) => {
           terminate.mutate(
-            { backendId, mode: chosen, ...(reason === undefined ? {} : { reason }) },
+            {
+              backendId,
+              mode: chosen,
+              ...at(backend.datacenter),
+              ...(reason === undefined ? {} : { reason }),
+            },
             {
               onSuccess: () => {
                 notifications.show({

@@ -4,6 +4,7 @@ import { useQueryClient, type UseQueryResult } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { api, query } from '~/lib/api.ts';
 import type { ApiError } from '~/lib/api-error.ts';
+import { at } from '~/lib/here.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { BackendState, BackendWithStates } from './backend-texts.ts';
@@ -12,11 +13,17 @@ import type { BackendState, BackendWithStates } from './backend-texts.ts';
  * A backend and its states: each state as it is reported, and everything read anew now and then, so
  * that a stream that is lost costs seconds and no state.
  */
-export function useBackend(backendId: string): UseQueryResult<BackendWithStates, ApiError> {
-  const read = useLiveQuery('backends', 'get', { backendId });
+export function useBackend(
+  backendId: string,
+  datacenter: string,
+): UseQueryResult<BackendWithStates, ApiError> {
+  const where = at(datacenter);
+  const isHere = where.datacenter === undefined;
+  const read = useLiveQuery('backends', 'get', { backendId, ...where });
   const queryClient = useQueryClient();
-  // Nothing follows the last state, and a browser has few connections to spare for streams.
-  const isWatched = read.data !== undefined && read.data.status !== 'terminated';
+  // Nothing follows the last state, a browser has few connections to spare for streams, and those of
+  // other datacenters do not reach here.
+  const isWatched = isHere && read.data !== undefined && read.data.status !== 'terminated';
   useEffect(() => {
     if (!isWatched) return undefined;
     const { queryKey } = query('backends', 'get', { backendId });

@@ -2,6 +2,7 @@
 
 import { List } from '@mantine/core';
 import { counted, duration } from '~/lib/format.ts';
+import { at } from '~/lib/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { Drone } from './drone-texts.ts';
 
@@ -42,8 +43,14 @@ export function UndrainConsequence({ drone: { lostAt } }: ConsequenceProps) {
 }
 
 /** What happens to the keys of a drone that is given up, and by when at the latest. */
-export function LostConsequence({ drone: { droneId, backendCount } }: ConsequenceProps) {
-  const read = useLiveQuery('keys', 'list', { droneId, limit: KEYS_LOOKED_AT });
+export function LostConsequence({
+  drone: { droneId, datacenter, backendCount },
+}: ConsequenceProps) {
+  const read = useLiveQuery('keys', 'list', {
+    droneId,
+    limit: KEYS_LOOKED_AT,
+    ...at(datacenter),
+  });
   const ttlMs = Math.max(0, ...(read.data?.items ?? []).map(({ ladder }) => ladder.ttlMs));
   const until =
     ttlMs === 0

@@ -3,6 +3,7 @@
 import { notifications } from '@mantine/notifications';
 import { ActDialog } from '~/components/dialogs/act-dialog.tsx';
 import { counted } from '~/lib/format.ts';
+import { at } from '~/lib/here.ts';
 import { useApiMutation } from '~/lib/use-api-mutation.ts';
 import type { Drone, DroneAct } from './drone-texts.ts';
 import { DrainConsequence, LostConsequence, UndrainConsequence } from './consequences.tsx';
@@ -46,7 +47,7 @@ export function DroneActDialog({
     onClose();
   };
   const run = (reason: string | undefined): void => {
-    const input = { droneId, ...(reason === undefined ? {} : { reason }) };
+    const input = { droneId, ...at(drone.datacenter), ...(reason === undefined ? {} : { reason }) };
     if (act === 'drain') {
       drain.mutate(input, {
         onSuccess: ({ changed, backends }) => {

@@ -19,7 +19,7 @@ export function droneColumns(begin: (act: DroneAct, drone: Drone) => void): Colu
       id: 'drone',
       header: 'Drone',
       cell: ({ row: { original: drone } }) => (
-        <Link href={routes.drone(drone.droneId)}>{drone.droneId}</Link>
+        <Link href={routes.drone(drone.droneId, drone.datacenter)}>{drone.droneId}</Link>
       ),
     },
     {

@@ -17,6 +17,7 @@ import { CopyableId } from '~/components/text/copyable-id.tsx';
 import { Mono } from '~/components/text/mono.tsx';
 import { DRONE_LOOKS, LookBadge } from '~/components/text/phase-badge.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
+import { at } from '~/lib/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
 import type { DroneActRequest } from './drone-act-dialog.tsx';
@@ -35,8 +36,16 @@ const DroneActDialog = lazyDialog('request', () =>
 const EVERY_MS = 2_000;
 
 /** One machine: whether it is heard, what it can run, and what it runs. */
-export function DroneDetailPage({ droneId }: { readonly droneId: string }) {
-  const read = useLiveQuery('drones', 'get', { droneId }, { everyMs: EVERY_MS });
+export function DroneDetailPage({
+  droneId,
+  datacenter,
+}: {
+  readonly droneId: string;
+  /** Where it is; this controller's datacenter unless said. */
+  readonly datacenter: string;
+}) {
+  const input = { droneId, ...at(datacenter) };
+  const read = useLiveQuery('drones', 'get', input, { everyMs: EVERY_MS });
   const { data: drone, error } = read;
   const header = {
     title: droneId,
@@ -84,7 +93,7 @@ export function DroneDetailPage({ droneId }: { readonly droneId: string }) {
           <DroneFacts drone={drone} />
         </Panel>
         <ProgramsPanel programs={drone.programs} />
-        <DroneTabs droneId={droneId} />
+        <DroneTabs droneId={droneId} datacenter={datacenter} />
       </Stack>
     </>
   );

@@ -41,7 +41,7 @@ export const DRONE_KEY_COLUMNS: ColumnDef<KeyView>[] = [
       key.backendId === null ? (
         '–'
       ) : (
-        <Link href={routes.backend(key.backendId)}>
+        <Link href={routes.backend(key.backendId, key.datacenter)}>
           <Mono>{key.backendId}</Mono>
         </Link>
       ),

@@ -7,6 +7,7 @@ import { DataTable } from '~/components/table/data-table.tsx';
 import { FilterRow } from '~/components/filter-row.tsx';
 import { backendColumns } from '~/features/backends/backend-columns.tsx';
 import { fullName } from '~/lib/format.ts';
+import { at } from '~/lib/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { DRONE_KEY_COLUMNS } from './drone-key-columns.tsx';
 
@@ -28,7 +29,13 @@ function useTabState() {
 }
 
 /** What a drone runs, and the keys that it runs it under. */
-export function DroneTabs({ droneId }: { readonly droneId: string }) {
+interface OfDrone {
+  readonly droneId: string;
+  /** Where it is; this controller's datacenter unless said. */
+  readonly datacenter: string;
+}
+
+export function DroneTabs(of: OfDrone) {
   const [{ tab }, setAddress] = useTabState();
   return (
     <Tabs
@@ -41,10 +48,10 @@ export function DroneTabs({ droneId }: { readonly droneId: string }) {
         <Tabs.Tab value="keys">Keys</Tabs.Tab>
       </Tabs.List>
       <Tabs.Panel value="backends">
-        <Backends droneId={droneId} />
+        <Backends {...of} />
       </Tabs.Panel>
       <Tabs.Panel value="keys">
-        <Keys droneId={droneId} />
+        <Keys {...of} />
       </Tabs.Panel>
     </Tabs>
   );
@@ -54,11 +61,12 @@ const COLUMNS = backendColumns({ isOfDrone: true });
 /** Nothing that runs has an end. */
 const RUNNING_COLUMNS = COLUMNS.filter(({ id }) => id !== 'end');
 
-function Backends({ droneId }: { readonly droneId: string }) {
+function Backends({ droneId, datacenter }: OfDrone) {
   const [{ show, after }, setAddress] = useTabState();
   const input = {
     droneId,
     limit: PAGE_ROWS,
+    ...at(datacenter),
     ...(show === 'running' ? { live: true } : {}),
     ...(after === null ? {} : { cursor: after }),
   };
@@ -96,9 +104,14 @@ function Backends({ droneId }: { readonly droneId: string }) {
   );
 }
 
-function Keys({ droneId }: { readonly droneId: string }) {
+function Keys({ droneId, datacenter }: OfDrone) {
   const [{ after }, setAddress] = useTabState();
-  const input = { droneId, limit: PAGE_ROWS, ...(after === null ? {} : { cursor: after }) };
+  const input = {
+    droneId,
+    limit: PAGE_ROWS,
+    ...at(datacenter),
+    ...(after === null ? {} : { cursor: after }),
+  };
   const read = useLiveQuery('keys', 'list', input, { everyMs: EVERY_MS });
   return (
     <DataTable

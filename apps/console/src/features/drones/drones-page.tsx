@@ -3,6 +3,8 @@
 import { DRONE_STATUSES } from '@leasehold/keys-core';
 import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
+import { DatacenterMenu } from '~/components/datacenters/datacenter-menu.tsx';
+import { withDatacenter } from '~/components/datacenters/with-datacenter.tsx';
 import { lazyDialog } from '~/components/dialogs/lazy-dialog.tsx';
 import { FilterMenu } from '~/components/filter-menu.tsx';
 import { FilterRow } from '~/components/filter-row.tsx';
@@ -11,6 +13,7 @@ import { EmptyState } from '~/components/states/empty-state.tsx';
 import { DataTable } from '~/components/table/data-table.tsx';
 import { DRONE_LOOKS } from '~/components/text/phase-badge.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { useDatacenterFilter } from '~/lib/use-datacenter-filter.ts';
 import type { DroneActRequest } from './drone-act-dialog.tsx';
 import { droneColumns } from './drone-columns.tsx';
 import { droneListInput, statusOf } from './drone-search.ts';
@@ -39,7 +42,8 @@ export function DronesPage() {
       }),
     [],
   );
-  const input = droneListInput(address);
+  const filter = useDatacenterFilter();
+  const input = { ...droneListInput(address), ...filter.input };
   const read = useLiveQuery('drones', 'list', input, { everyMs: EVERY_MS });
   const items = read.data?.items;
   const isFiltered = address.status !== null || address.program !== null;
@@ -59,15 +63,17 @@ export function DronesPage() {
           options={programsOf(items, address.program).map((value) => ({ value, label: value }))}
           onChange={(program) => void setAddress({ program, after: null })}
         />
+        <DatacenterMenu filter={filter} />
       </FilterRow>
       <DataTable
         label="drones"
-        columns={columns}
+        columns={withDatacenter(columns, filter.isSeveral)}
         read={read}
-        rowId={(drone) => drone.droneId}
+        rowId={({ datacenter, droneId }) => `${datacenter} ${droneId}`}
         rowName={(drone) => drone.droneId}
         state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
         identity={JSON.stringify(input)}
+        isOfOthers={filter.isOfOthers}
         empty={
           isFiltered ? (
             <EmptyState title="No drone matches">Leave a filter out to see the others.</EmptyState>

@@ -26,7 +26,7 @@ const TABS = ['history', 'events', 'metadata', 'raw'] as const;
 export function EnvironmentDetailPage({ resource }: { readonly resource: ResourceRef }) {
   return (
     <DetailFrame
-      key={`${resource.namespace}/${resource.name}`}
+      key={`${resource.datacenter ?? ''} ${resource.namespace}/${resource.name}`}
       face="environment"
       resource={resource}
       list={{ label: 'Environments', href: routes.environments() }}

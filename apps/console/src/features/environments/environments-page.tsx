@@ -2,6 +2,8 @@
 
 import type { LeaseItem } from '../leases/lease-item.ts';
 import { Code } from '@mantine/core';
+import { DatacenterMenu } from '~/components/datacenters/datacenter-menu.tsx';
+import { withDatacenter } from '~/components/datacenters/with-datacenter.tsx';
 import { ExportMenu } from '~/components/export-menu.tsx';
 import { PageHeader } from '~/components/page-header.tsx';
 import { SearchBox } from '~/components/search-box.tsx';
@@ -11,6 +13,7 @@ import { useSelection } from '~/components/table/use-selection.ts';
 import { BulkBar, BulkPanel } from '~/features/grants/lazy-bulk.tsx';
 import { fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { useDatacenterFilter } from '~/lib/use-datacenter-filter.ts';
 import { useListState } from '~/lib/use-list-state.ts';
 import { LEASE_SORTS, leaseSearchProblems } from '../leases/lease-search.ts';
 import { NothingFound } from '../leases/nothing-found.tsx';
@@ -23,7 +26,8 @@ import classes from '../leases/leases.module.css';
 export function EnvironmentsPage() {
   const state = useListState({ fields: ENVIRONMENT_FIELDS, sorts: LEASE_SORTS });
   const selection = useSelection<LeaseItem>();
-  const input = environmentListInput(state);
+  const filter = useDatacenterFilter();
+  const input = { ...environmentListInput(state), ...filter.input };
   const problems = leaseSearchProblems(state.search);
   const read = useLiveQuery('environments', 'list', input, { enabled: problems.length === 0 });
   return (
@@ -40,18 +44,20 @@ export function EnvironmentsPage() {
             onChange={state.setQ}
           />
           <PhaseFilter label="State" state={state} />
+          <DatacenterMenu filter={filter} />
           <span className={classes['end']}>
             <ExportMenu list="environments" input={input} />
           </span>
         </div>
         <DataTable
           label="environments"
-          columns={ENVIRONMENT_COLUMNS}
+          columns={withDatacenter(ENVIRONMENT_COLUMNS, filter.isSeveral)}
           read={read}
           rowId={(environment) => environment.leaseId}
           rowName={fullName}
           state={state}
           identity={JSON.stringify(input)}
+          isOfOthers={filter.isOfOthers}
           selection={selection}
           empty={
             <NothingFound what="environments" state={state}>

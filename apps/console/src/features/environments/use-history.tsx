@@ -7,6 +7,7 @@ import { DataTable } from '~/components/table/data-table.tsx';
 import { Mono } from '~/components/text/mono.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
 import { duration } from '~/lib/format.ts';
+import { at } from '~/lib/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import { storyOf } from '../grants/grants-of-events.ts';
@@ -30,6 +31,7 @@ export function UseHistory({
   const input = {
     namespace: resource.namespace,
     name: resource.name,
+    ...at(resource.datacenter),
     limit: EVENTS_PER_PAGE,
     ...(after === null ? {} : { cursor: after }),
   };

@@ -4,6 +4,8 @@ import type { EventView } from '@leasehold/keys-core/keys';
 import { EVENT_KINDS, FACES } from '@leasehold/keys-core';
 import { parseAsArrayOf, parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
+import { DatacenterMenu } from '~/components/datacenters/datacenter-menu.tsx';
+import { withDatacenter } from '~/components/datacenters/with-datacenter.tsx';
 import { lazyDialog } from '~/components/dialogs/lazy-dialog.tsx';
 import { FilterManyMenu, FilterMenu } from '~/components/filter-menu.tsx';
 import { FilterRow } from '~/components/filter-row.tsx';
@@ -14,6 +16,7 @@ import { DataTable } from '~/components/table/data-table.tsx';
 import { fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search.ts';
+import { useDatacenterFilter } from '~/lib/use-datacenter-filter.ts';
 import { eventColumns } from './event-columns.tsx';
 import { EVENT_LOOKS } from './event-looks.ts';
 import { EVENT_FIELDS, eventListInput, eventProblems, faceOf, kindsOf } from './event-search.ts';
@@ -43,7 +46,11 @@ export function EventsPage() {
   const search = useMemo(() => parseSearch(address.q, EVENT_FIELDS), [address.q]);
   const face = faceOf(address.face);
   const kinds = kindsOf(address.kinds);
-  const input = eventListInput({ search, face, kinds, after: address.after });
+  const filter = useDatacenterFilter();
+  const input = {
+    ...eventListInput({ search, face, kinds, after: address.after }),
+    ...filter.input,
+  };
   const read = useLiveQuery('events', 'list', input, { everyMs: EVERY_MS });
   const isFiltered = address.q !== '' || face !== null || kinds.length > 0;
   return (
@@ -71,18 +78,20 @@ export function EventsPage() {
             void setAddress({ kinds: values.length === 0 ? null : values, after: null })
           }
         />
+        <DatacenterMenu filter={filter} />
       </FilterRow>
       <DataTable
         label="events"
-        columns={columns}
+        columns={withDatacenter(columns, filter.isSeveral)}
         read={read}
-        rowId={(event) => event.id}
+        rowId={({ datacenter, id }) => `${datacenter} ${id}`}
         rowName={(event) => `${EVENT_LOOKS[event.kind].label} ${fullName(event)}`}
         state={{
           after: address.after,
           setAfter: (after) => void setAddress({ after }),
         }}
         identity={JSON.stringify(input)}
+        isOfOthers={filter.isOfOthers}
         empty={
           isFiltered ? (
             <EmptyState title="No event matches">

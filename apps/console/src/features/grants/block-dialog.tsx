@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { notifications } from '@mantine/notifications';
 import { ActDialog } from '~/components/dialogs/act-dialog.tsx';
 import { duration, fullName } from '~/lib/format.ts';
+import { at } from '~/lib/here.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/use-api-mutation.ts';
 import { GROUP_OF, type GrantView } from './grant-view.ts';
@@ -42,7 +43,11 @@ export function BlockDialog(props: {
         error: mutation.error,
         run: (reason) => {
           mutation.mutate(
-            { leaseId: grant.leaseId, ...(reason === undefined ? {} : { reason }) },
+            {
+              leaseId: grant.leaseId,
+              ...at(grant.datacenter),
+              ...(reason === undefined ? {} : { reason }),
+            },
             {
               onSuccess: ({ changed }) => {
                 onClose();

@@ -7,6 +7,7 @@ import { lazyDialog } from '~/components/dialogs/lazy-dialog.tsx';
 import { GuardedButton } from '~/components/guarded-button.tsx';
 import type { Selection } from '~/components/table/use-selection.ts';
 import { count, counted } from '~/lib/format.ts';
+import { at } from '~/lib/here.ts';
 import { useWhyNot } from '~/lib/session.tsx';
 import type { BulkAction } from './bulk-texts.ts';
 import { FACE_WORDS, type GrantFace, type GrantView } from './grant-view.ts';
@@ -29,8 +30,13 @@ export function BulkBar({
   const [, setBulkId] = useBulkId();
   const roleWhyNot = useWhyNot('operator');
   const max = LIMITS.bulkItemsMax;
+  const elsewhere = selection.items.filter(({ datacenter }) => at(datacenter).datacenter);
   const whyNot =
-    roleWhyNot ?? (selection.count > max ? `At most ${count(max)} at a time.` : undefined);
+    roleWhyNot ??
+    (selection.count > max ? `At most ${count(max)} at a time.` : undefined) ??
+    (elsewhere.length > 0
+      ? `Many at a time are acted on by their own datacenter alone, and ${count(elsewhere.length)} of these are elsewhere: use the console there.`
+      : undefined);
   const actions: readonly (readonly [BulkAction, string])[] =
     face === 'environment'
       ? [['revoke', 'Revoke']]

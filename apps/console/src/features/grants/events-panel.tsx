@@ -8,6 +8,7 @@ import { Mono } from '~/components/text/mono.tsx';
 import { LookBadge } from '~/components/text/phase-badge.tsx';
 import { EVENT_LOOKS } from '~/features/events/event-looks.ts';
 import { absolute } from '~/lib/format.ts';
+import { at } from '~/lib/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import type { EventItem } from './event-item.ts';
@@ -30,6 +31,7 @@ export function EventsPanel({
   const input = {
     namespace: resource.namespace,
     name: resource.name,
+    ...at(resource.datacenter),
     limit: PER_PAGE,
     ...(after === null ? {} : { cursor: after }),
   };

@@ -9,6 +9,7 @@ import { Mono } from '~/components/text/mono.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
 import { duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { at } from '~/lib/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import { GROUP_OF, type GrantFace } from './grant-view.ts';
@@ -41,6 +42,7 @@ export function GrantTimeline({
   const input = {
     namespace: resource.namespace,
     name: resource.name,
+    ...at(resource.datacenter),
     limit: EVENTS_PER_PAGE,
     ...(after === null ? {} : { cursor: after }),
   };

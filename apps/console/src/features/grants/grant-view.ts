@@ -28,6 +28,8 @@ export interface GrantView {
   readonly endReason: EndReason | null;
   readonly releasedAt: string | null;
   readonly asOf: string;
+  /** Where it is; this controller's datacenter unless said. */
+  readonly datacenter?: string;
   /** Of a key: what runs behind it. */
   readonly droneId?: string | null;
   readonly backendId?: string | null;

@@ -6,6 +6,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '~/components/link.tsx';
 import { query } from '~/lib/api.ts';
 import { clockTime, fullName } from '~/lib/format.ts';
+import { at } from '~/lib/here.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { routeOf } from '~/lib/routes.ts';
 import { unfollow } from './followed-revokes.ts';
@@ -70,11 +71,15 @@ function RevokeBanner({ revoke }: { readonly revoke: FollowedRevoke }) {
 /** Looks by itself, dialogs or not, until it is over. */
 function useProgress(revoke: FollowedRevoke, nowMs: number): RevokeProgress {
   const { face, namespace, name, backendId } = revoke;
+  const where = at(revoke.datacenter);
   const isTimeOver = revoke.stopsBy !== null && nowMs > Date.parse(revoke.stopsBy);
   const refetchInterval = isTimeOver ? (false as const) : LOOK_EVERY_MS;
-  const grant = useQuery({ ...query(GROUP_OF[face], 'get', { namespace, name }), refetchInterval });
+  const grant = useQuery({
+    ...query(GROUP_OF[face], 'get', { namespace, name, ...where }),
+    refetchInterval,
+  });
   const backend = useQuery({
-    ...query('backends', 'get', { backendId: backendId ?? '' }),
+    ...query('backends', 'get', { backendId: backendId ?? '', ...where }),
     enabled: backendId !== null,
     refetchInterval,
   });

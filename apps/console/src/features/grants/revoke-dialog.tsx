@@ -7,6 +7,7 @@ import { Notice } from '~/components/states/notice.tsx';
 import type { Inputs, Outputs } from '~/lib/api.ts';
 import { databaseClock } from '~/lib/database-clock.ts';
 import { fullName } from '~/lib/format.ts';
+import { at } from '~/lib/here.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/use-api-mutation.ts';
 import { follow } from './followed-revokes.ts';
@@ -129,6 +130,7 @@ function useRevoke(face: GrantFace) {
         leaseId: grant.leaseId,
         mode,
         reason,
+        ...at(grant.datacenter),
         ...(isAbandoned ? { abandon: true } : {}),
       };
       const requestedAtMs = databaseClock.nowMs() ?? Date.parse(grant.asOf);
@@ -138,6 +140,7 @@ function useRevoke(face: GrantFace) {
             face,
             namespace: grant.namespace,
             name: grant.name,
+            ...at(grant.datacenter),
             leaseId: grant.leaseId,
             fencingToken: grant.fencingToken,
             holder: grant.holder,

@@ -9,6 +9,8 @@ export interface FollowedRevoke {
   readonly face: GrantFace;
   readonly namespace: string;
   readonly name: string;
+  /** Where it is; this controller's datacenter unless said. */
+  readonly datacenter?: string;
   readonly leaseId: string;
   readonly fencingToken: string;
   readonly holder: string;

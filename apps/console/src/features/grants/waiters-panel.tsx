@@ -10,6 +10,7 @@ import { Mono } from '~/components/text/mono.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
 import { count, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { at } from '~/lib/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import { GROUP_OF } from './grant-view.ts';
@@ -39,6 +40,7 @@ export function WaitersPanel({
   const input = {
     namespace: resource.namespace,
     name: resource.name,
+    ...at(resource.datacenter),
     limit: PER_PAGE,
     ...(after === null ? {} : { cursor: after }),
   };

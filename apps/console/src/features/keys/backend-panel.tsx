@@ -6,6 +6,7 @@ import { Panel } from '~/components/panel.tsx';
 import { CopyableId } from '~/components/text/copyable-id.tsx';
 import { BACKEND_LOOKS, LookBadge } from '~/components/text/phase-badge.tsx';
 import { clockTime } from '~/lib/format.ts';
+import { at } from '~/lib/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
 import classes from './keys.module.css';
@@ -15,8 +16,15 @@ const EVERY_MS = 1_500;
 const STATES_MAX = 8;
 
 /** What runs for the key: its state, its address, and what it went through. */
-export function BackendPanel({ backendId }: { readonly backendId: string }) {
-  const read = useLiveQuery('backends', 'get', { backendId }, { everyMs: EVERY_MS });
+export function BackendPanel({
+  backendId,
+  datacenter,
+}: {
+  readonly backendId: string;
+  readonly datacenter: string;
+}) {
+  const input = { backendId, ...at(datacenter) };
+  const read = useLiveQuery('backends', 'get', input, { everyMs: EVERY_MS });
   const backend = read.data;
   if (backend === undefined) return null;
   return (
@@ -25,7 +33,7 @@ export function BackendPanel({ backendId }: { readonly backendId: string }) {
         items={[
           [
             'Backend',
-            <Link key="id" href={routes.backend(backendId)} className="mono">
+            <Link key="id" href={routes.backend(backendId, datacenter)} className="mono">
               {backendId}
             </Link>,
           ],

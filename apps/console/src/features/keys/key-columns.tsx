@@ -78,7 +78,7 @@ export const KEY_COLUMNS: ColumnDef<KeyItem>[] = [
 
 /** The drone that holds it and the state of what runs there; of a key that is over, who had it last. */
 function HolderCell({ item }: { readonly item: KeyItem }) {
-  const { droneId, holder, backendId, backendStatus } = item;
+  const { droneId, holder, backendId, backendStatus, datacenter } = item;
   const isOver = !isInForce(item) && item.phase !== 'expiring';
   if (isOver && (backendStatus === null || backendStatus === 'terminated')) {
     return (
@@ -92,12 +92,12 @@ function HolderCell({ item }: { readonly item: KeyItem }) {
       {droneId === null ? (
         <Mono title={holder}>{holder}</Mono>
       ) : (
-        <Link href={routes.drone(droneId)} className="mono">
+        <Link href={routes.drone(droneId, datacenter)} className="mono">
           {droneId}
         </Link>
       )}
       {backendId === null || backendStatus === null ? null : (
-        <Link href={routes.backend(backendId)} title={`Backend ${backendId}`}>
+        <Link href={routes.backend(backendId, datacenter)} title={`Backend ${backendId}`}>
           <LookBadge look={BACKEND_LOOKS[backendStatus]} />
         </Link>
       )}

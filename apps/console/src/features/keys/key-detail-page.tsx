@@ -16,6 +16,7 @@ import { DetailSkeleton } from '~/features/grants/detail-skeleton.tsx';
 import { GrantActions } from '~/features/grants/grant-actions.tsx';
 import { GrantTimeline } from '~/features/grants/grant-timeline.tsx';
 import { count, fullName } from '~/lib/format.ts';
+import { at } from '~/lib/here.ts';
 import { useFreshness } from '~/lib/live/use-freshness.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes, type ResourceRef } from '~/lib/routes.ts';
@@ -41,11 +42,17 @@ const EVERY_MS = 1_500;
 
 /** Which key, of the address. */
 export function KeyDetailPage() {
-  const [{ namespace, name }] = useQueryStates({
+  const [{ namespace, name, datacenter }] = useQueryStates({
     namespace: parseAsString.withDefault(''),
     name: parseAsString.withDefault(''),
+    datacenter: parseAsString.withDefault(''),
   });
-  return <KeyDetail key={`${namespace}/${name}`} resource={{ namespace, name }} />;
+  return (
+    <KeyDetail
+      key={`${datacenter} ${namespace}/${name}`}
+      resource={{ namespace, name, ...at(datacenter) }}
+    />
+  );
 }
 
 /** One key: who holds it and why, its deadlines, its past, and what can be done. */
@@ -94,7 +101,9 @@ function KeyBody({ item, isStale }: { readonly item: KeyItem; readonly isStale: 
         <Panel title="Holder">
           <KeyFacts item={item} />
         </Panel>
-        {item.backendId === null ? null : <BackendPanel backendId={item.backendId} />}
+        {item.backendId === null ? null : (
+          <BackendPanel backendId={item.backendId} datacenter={item.datacenter} />
+        )}
       </div>
       <KeyTabs item={item} />
     </>
@@ -121,7 +130,8 @@ function NoKey({ resource }: { readonly resource: ResourceRef }) {
   return (
     <EmptyState title="No such key">
       Nobody has asked for <span className="mono">{fullName(resource)}</span>, or it was forgotten
-      since. It is there as soon as somebody connects to it.
+      since. It is there as soon as somebody connects to it.{' '}
+      <Link href={routes.reservation([resource.namespace, resource.name])}>Where it lives</Link>
     </EmptyState>
   );
 }

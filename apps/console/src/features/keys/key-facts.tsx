@@ -17,7 +17,7 @@ export function KeyFacts({ item }: { readonly item: KeyItem }) {
     droneId === null ? (
       <Mono>{holder}</Mono>
     ) : (
-      <Link href={routes.drone(droneId)} className="mono">
+      <Link href={routes.drone(droneId, item.datacenter)} className="mono">
         {droneId}
       </Link>
     );
@@ -38,7 +38,17 @@ export function KeyFacts({ item }: { readonly item: KeyItem }) {
         ],
         ['Ended by', isHeld ? null : item.endReason],
         ['Tag', item.tag === '' ? null : <Mono>{item.tag}</Mono>],
-        ['Datacenter', <Mono key="datacenter">{item.datacenter}</Mono>],
+        [
+          'Datacenter',
+          <Link
+            key="datacenter"
+            href={routes.reservation([item.namespace, item.name])}
+            title="Where the key lives, and what it came through"
+            className="mono"
+          >
+            {item.datacenter}
+          </Link>,
+        ],
         ['Lease id', <CopyableId key="lease" id={item.leaseId} label="lease id" isShort />],
       ]}
     />

@@ -2,6 +2,8 @@
 
 import { Button, Code } from '@mantine/core';
 import { PHASES } from '@leasehold/keys-core';
+import { DatacenterMenu } from '~/components/datacenters/datacenter-menu.tsx';
+import { withDatacenter } from '~/components/datacenters/with-datacenter.tsx';
 import { ExportMenu } from '~/components/export-menu.tsx';
 import { FilterMenu } from '~/components/filter-menu.tsx';
 import { PageHeader } from '~/components/page-header.tsx';
@@ -14,6 +16,7 @@ import { BulkBar, BulkPanel } from '~/features/grants/lazy-bulk.tsx';
 import { fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { withField } from '~/lib/search-text.ts';
+import { useDatacenterFilter, type DatacenterFilter } from '~/lib/use-datacenter-filter.ts';
 import { useListState, type ListState } from '~/lib/use-list-state.ts';
 import { KEY_COLUMNS, type KeyItem } from './key-columns.tsx';
 import {
@@ -30,7 +33,8 @@ export function KeysPage() {
   const state = useListState({ fields: KEY_FIELDS, sorts: KEY_SORTS });
   const selection = useSelection<KeyItem>();
   const problems = keySearchProblems(state.search);
-  const input = keyListInput(state);
+  const filter = useDatacenterFilter();
+  const input = { ...keyListInput(state), ...filter.input };
   const read = useLiveQuery('keys', 'list', input, { enabled: problems.length === 0 });
   return (
     <>
@@ -44,16 +48,18 @@ export function KeysPage() {
           problems={problems}
           onChange={state.setQ}
         />
-        <KeyFilters state={state} />
+        <KeyFilters state={state} filter={filter} />
+        <DatacenterMenu filter={filter} />
       </div>
       <DataTable
         label="keys"
-        columns={KEY_COLUMNS}
+        columns={withDatacenter(KEY_COLUMNS, filter.isSeveral)}
         read={read}
         rowId={(key) => key.leaseId}
         rowName={fullName}
         state={state}
         identity={JSON.stringify(input)}
+        isOfOthers={filter.isOfOthers}
         selection={selection}
         empty={<NoKeys state={state} />}
       />
@@ -63,8 +69,19 @@ export function KeysPage() {
 }
 
 /** The fields of the search that have few values, as menus. They are kept in the search itself. */
-function KeyFilters({ state }: { readonly state: ListState<KeySort> }) {
-  const drones = useLiveQuery('drones', 'list', { limit: 100 }, { everyMs: 30_000 });
+function KeyFilters({
+  state,
+  filter,
+}: {
+  readonly state: ListState<KeySort>;
+  readonly filter: DatacenterFilter;
+}) {
+  const drones = useLiveQuery(
+    'drones',
+    'list',
+    { limit: 100, ...filter.input },
+    { everyMs: 30_000 },
+  );
   const { phase, drone } = state.search.fields;
   const set = (field: string) => (value: string | null) => {
     state.setQ(withField(state.q, field, value));

@@ -2,6 +2,7 @@
 
 import { Button } from '@mantine/core';
 import { useState } from 'react';
+import { DatacenterMenu } from '~/components/datacenters/datacenter-menu.tsx';
 import { SearchBox } from '~/components/search-box.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { ErrorState } from '~/components/states/error-state.tsx';
@@ -10,6 +11,7 @@ import { UnreachableNotice } from '~/components/states/unreachable-notice.tsx';
 import { TableFooter } from '~/components/table/table-footer.tsx';
 import { useHeldRows } from '~/components/table/use-held-rows.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { useDatacenterFilter, type DatacenterFilter } from '~/lib/use-datacenter-filter.ts';
 import { useListState, type ListState } from '~/lib/use-list-state.ts';
 import { counted } from '~/lib/format.ts';
 import { linesOf, type Line } from './contention-groups.ts';
@@ -23,6 +25,7 @@ const EVERY_MS = 1_500;
 /** Who waits for whom, whoever has waited longest first. */
 export function ContentionTab() {
   const state = useListState({ fields: ['namespace'], sorts: ['since'] });
+  const filter = useDatacenterFilter();
   const { fields, name, prefix } = state.search;
   const namespace = (fields['namespace'] ?? name ?? prefix ?? '').replace(/\.+$/u, '');
   return (
@@ -35,8 +38,9 @@ export function ContentionTab() {
           problems={state.search.problems}
           onChange={state.setQ}
         />
+        <DatacenterMenu filter={filter} />
       </div>
-      <Lines namespace={namespace} state={state} />
+      <Lines namespace={namespace} state={state} filter={filter} />
     </>
   );
 }
@@ -44,12 +48,15 @@ export function ContentionTab() {
 function Lines({
   namespace,
   state,
+  filter,
 }: {
   readonly namespace: string;
   readonly state: ListState<'since'>;
+  readonly filter: DatacenterFilter;
 }) {
   const input = {
     limit: PAGE_ROWS,
+    ...filter.input,
     ...(namespace === '' ? {} : { namespace }),
     ...(state.after === null ? {} : { cursor: state.after }),
   };
@@ -84,6 +91,7 @@ function Lines({
         state={state}
         identity={identity}
         rowCount={read.data?.items.length ?? 0}
+        isOfOthers={filter.isOfOthers}
       />
     </>
   );

@@ -10,6 +10,7 @@ import { EmptyState } from '~/components/states/empty-state.tsx';
 import { ErrorState } from '~/components/states/error-state.tsx';
 import { StaleNotice } from '~/components/states/stale-notice.tsx';
 import { PhaseBadge } from '~/components/text/phase-badge.tsx';
+import { at } from '~/lib/here.ts';
 import { useFreshness } from '~/lib/live/use-freshness.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
@@ -35,7 +36,9 @@ export interface DetailFrameProps {
 
 /** A lease or an environment: its state, what can be done about it, its facts and its deadlines. */
 export function DetailFrame({ face, resource, list, facts, children }: DetailFrameProps) {
-  const read = useLiveQuery(GROUP_OF[face], 'get', { ...resource }, { everyMs: EVERY_MS });
+  const { namespace, name, datacenter } = resource;
+  const input = { namespace, name, ...at(datacenter) };
+  const read = useLiveQuery(GROUP_OF[face], 'get', input, { everyMs: EVERY_MS });
   const { isStale } = useFreshness(read);
   const lease = read.data;
   const header = {

@@ -29,7 +29,7 @@ const TABS = ['waiters', 'history', 'events', 'metadata', 'raw'] as const;
 export function LeaseDetailPage({ resource }: { readonly resource: ResourceRef }) {
   return (
     <DetailFrame
-      key={`${resource.namespace}/${resource.name}`}
+      key={`${resource.datacenter ?? ''} ${resource.namespace}/${resource.name}`}
       face="lease"
       resource={resource}
       list={{ label: 'Leases', href: routes.leases() }}

@@ -1,6 +1,8 @@
 'use client';
 
 import { Code } from '@mantine/core';
+import { DatacenterMenu } from '~/components/datacenters/datacenter-menu.tsx';
+import { withDatacenter } from '~/components/datacenters/with-datacenter.tsx';
 import { ExportMenu } from '~/components/export-menu.tsx';
 import { SearchBox } from '~/components/search-box.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
@@ -9,6 +11,7 @@ import { useSelection } from '~/components/table/use-selection.ts';
 import { BulkBar, BulkPanel } from '~/features/grants/lazy-bulk.tsx';
 import { fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { useDatacenterFilter } from '~/lib/use-datacenter-filter.ts';
 import { useListState } from '~/lib/use-list-state.ts';
 import { LEASE_COLUMNS } from './lease-columns.tsx';
 import type { LeaseItem } from './lease-item.ts';
@@ -21,7 +24,8 @@ import classes from './leases.module.css';
 export function LeaseList() {
   const state = useListState({ fields: LEASE_FIELDS, sorts: LEASE_SORTS });
   const selection = useSelection<LeaseItem>();
-  const input = leaseListInput(state);
+  const filter = useDatacenterFilter();
+  const input = { ...leaseListInput(state), ...filter.input };
   const problems = leaseSearchProblems(state.search);
   const read = useLiveQuery('leases', 'list', input, { enabled: problems.length === 0 });
   return (
@@ -36,18 +40,20 @@ export function LeaseList() {
           onChange={state.setQ}
         />
         <PhaseFilter label="Phase" state={state} />
+        <DatacenterMenu filter={filter} />
         <span className={classes['end']}>
           <ExportMenu list="leases" input={input} />
         </span>
       </div>
       <DataTable
         label="leases"
-        columns={LEASE_COLUMNS}
+        columns={withDatacenter(LEASE_COLUMNS, filter.isSeveral)}
         read={read}
         rowId={(lease) => lease.leaseId}
         rowName={fullName}
         state={state}
         identity={JSON.stringify(input)}
+        isOfOthers={filter.isOfOthers}
         selection={selection}
         empty={
           <NothingFound what="leases" state={state}>

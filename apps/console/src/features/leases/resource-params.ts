@@ -4,12 +4,20 @@ type Param = string | string[] | undefined;
 
 /** What a detail page's address says. */
 export interface ResourceParams {
-  readonly searchParams: Promise<{ readonly namespace?: Param; readonly name?: Param }>;
+  readonly searchParams: Promise<{
+    readonly namespace?: Param;
+    readonly name?: Param;
+    readonly datacenter?: Param;
+  }>;
 }
 
 /** The resource that an address names; one without a namespace lies in the root. */
 export function resourceOf(params: Awaited<ResourceParams['searchParams']>): ResourceRef {
-  return { namespace: first(params.namespace), name: first(params.name) };
+  return {
+    namespace: first(params.namespace),
+    name: first(params.name),
+    datacenter: first(params.datacenter),
+  };
 }
 
 function first(param: Param): string {

@@ -2,15 +2,18 @@
 
 import { Anchor, Button } from '@mantine/core';
 import { parseAsString, useQueryStates } from 'nuqs';
+import { DatacenterMenu } from '~/components/datacenters/datacenter-menu.tsx';
 import { SearchBox } from '~/components/search-box.tsx';
 import { DataAge } from '~/components/states/data-age.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { ErrorState } from '~/components/states/error-state.tsx';
 import { Notice } from '~/components/states/notice.tsx';
 import { StaleNotice } from '~/components/states/stale-notice.tsx';
+import { UnreachableNotice } from '~/components/states/unreachable-notice.tsx';
 import type { Outputs } from '~/lib/api.ts';
 import { count, counted } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { useDatacenterFilter } from '~/lib/use-datacenter-filter.ts';
 import { matching } from './tree-rows.ts';
 import { LoadingTree, NamespaceTree } from './namespace-tree.tsx';
 import classes from './leases.module.css';
@@ -24,7 +27,11 @@ export function TreeTab() {
   const setQ = (next: string): void => void setState({ q: next === '' ? null : next });
   const setWithin = (next: string): void =>
     void setState({ within: next === '' ? null : next, q: null });
-  const read = useLiveQuery('leases', 'tree', within === '' ? {} : { namespace: within });
+  const filter = useDatacenterFilter();
+  const read = useLiveQuery('leases', 'tree', {
+    ...(within === '' ? {} : { namespace: within }),
+    ...filter.input,
+  });
   return (
     <>
       <div className={classes['bar']}>
@@ -34,6 +41,7 @@ export function TreeTab() {
           value={q}
           onChange={setQ}
         />
+        <DatacenterMenu filter={filter} />
         {within === '' ? null : (
           <Button
             variant="default"
@@ -50,6 +58,7 @@ export function TreeTab() {
       ) : (
         <>
           <StaleNotice read={read} />
+          <UnreachableNotice unreachable={read.data?.unreachable} />
           <Tree tree={read.data} q={q} onWithin={setWithin} />
           <DataAge read={read} asOf={read.data?.asOf} />
         </>

@@ -5,20 +5,22 @@ import { useState } from 'react';
 import { DatacenterMenu } from '~/components/datacenters/datacenter-menu.tsx';
 import { withDatacenter } from '~/components/datacenters/with-datacenter.tsx';
 import { lazyDialog } from '~/components/dialogs/lazy-dialog.tsx';
-import { ExportMenu } from '~/components/export-menu.tsx';
 import { FilterMenu } from '~/components/filter-menu.tsx';
 import { FilterRow } from '~/components/filter-row.tsx';
 import { GuardedButton } from '~/components/guarded-button.tsx';
 import { PageHeader } from '~/components/page-header.tsx';
 import { SearchBox } from '~/components/search-box.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
+import { Notice } from '~/components/states/notice.tsx';
 import { DataTable } from '~/components/table/data-table.tsx';
 import { mapItems } from '~/features/grants/map-items.ts';
 import { NothingFound } from '~/features/leases/nothing-found.tsx';
+import { absolute } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { withField } from '~/lib/search-text.ts';
 import { useWhyNot } from '~/lib/session.tsx';
 import { useDatacenterFilter } from '~/lib/use-datacenter-filter.ts';
+import { useDatacenters } from '~/lib/use-datacenters.ts';
 import { useListState } from '~/lib/use-list-state.ts';
 import { RESERVATION_COLUMNS } from './reservation-columns.tsx';
 import { keyLabel } from './reservation-key.ts';
@@ -50,15 +52,7 @@ export function ReservationsPage() {
   const rows = (read.data?.items ?? []).map((reservation) => ({ ...reservation, asOf }));
   return (
     <>
-      <PageHeader
-        title="Reservations"
-        actions={
-          <>
-            <ExportMenu list="reservations" input={input} />
-            <ReserveButton />
-          </>
-        }
-      />
+      <PageHeader title="Reservations" actions={<ReserveButton />} />
       <FilterRow>
         <SearchBox
           label="Search reservations"
@@ -77,6 +71,7 @@ export function ReservationsPage() {
         />
         <DatacenterMenu filter={filter} />
       </FilterRow>
+      <StoreNotice />
       <DataTable
         label="reservations"
         columns={withDatacenter(RESERVATION_COLUMNS, filter.isSeveral)}
@@ -96,6 +91,19 @@ export function ReservationsPage() {
         }
       />
     </>
+  );
+}
+
+/** That nothing new can be decided, where that is so. */
+function StoreNotice() {
+  const { store } = useDatacenters();
+  if (store === undefined || store.isReachable) return null;
+  return (
+    <Notice tone="warn">
+      The reservation store cannot be reached
+      {store.since === null ? '' : ` since ${absolute(store.since)}`}. Keys whose home is known go
+      on working; where a fresh key is to live cannot be decided now.
+    </Notice>
   );
 }
 

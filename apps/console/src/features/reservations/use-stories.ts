@@ -2,7 +2,7 @@
 
 import { keyNameOf, LIMITS, reservationKeyText } from '@leasehold/keys-core';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { listedDatacenters } from '~/lib/use-datacenter-filter.ts';
+import { listedDatacenters } from '~/lib/listed-datacenters.ts';
 import { useDatacenters } from '~/lib/use-datacenters.ts';
 import type { UnreachableDatacenter } from '~/components/states/unreachable-notice.tsx';
 import type { ReservationItem } from './reservation-item.ts';

@@ -1,7 +1,9 @@
 import type { Metadata } from 'next';
 import { keyListInput, keyListStateOf } from '~/features/keys/key-search.ts';
 import { KeysPage } from '~/features/keys/keys-page.tsx';
+import { listedDatacenters } from '~/lib/listed-datacenters.ts';
 import { Prefetched } from '~/lib/prefetch.tsx';
+import { isSeveralDatacenters } from '~/lib/server-datacenters.ts';
 
 export const metadata: Metadata = { title: 'Keys' };
 
@@ -10,7 +12,11 @@ export default async function Page({
 }: {
   readonly searchParams: Promise<Readonly<Record<string, string | string[]>>>;
 }) {
-  const input = keyListInput(keyListStateOf(await searchParams));
+  const params = await searchParams;
+  const input = {
+    ...keyListInput(keyListStateOf(params)),
+    ...listedDatacenters([params['datacenter']].flat()[0] ?? null, await isSeveralDatacenters()),
+  };
   return (
     <Prefetched first={{ group: 'keys', procedure: 'list', input }}>
       <KeysPage />

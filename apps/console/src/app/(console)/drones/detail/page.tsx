@@ -2,17 +2,21 @@ import type { Metadata } from 'next';
 import { DroneDetailPage } from '~/features/drones/drone-detail-page.tsx';
 
 interface Params {
-  readonly searchParams: Promise<{ readonly id?: string | string[] }>;
+  readonly searchParams: Promise<{
+    readonly id?: string | string[];
+    readonly datacenter?: string | string[];
+  }>;
 }
 
 export async function generateMetadata({ searchParams }: Params): Promise<Metadata> {
-  return { title: idOf((await searchParams).id) };
+  return { title: first((await searchParams).id) };
 }
 
 export default async function Page({ searchParams }: Params) {
-  return <DroneDetailPage droneId={idOf((await searchParams).id)} />;
+  const { id, datacenter } = await searchParams;
+  return <DroneDetailPage droneId={first(id)} datacenter={first(datacenter)} />;
 }
 
-function idOf(id: string | string[] | undefined): string {
-  return (Array.isArray(id) ? id[0] : id) ?? '';
+function first(param: string | string[] | undefined): string {
+  return (Array.isArray(param) ? param[0] : param) ?? '';
 }

@@ -6,6 +6,7 @@ interface Params {
   readonly searchParams: Promise<{
     readonly namespace?: string | string[];
     readonly name?: string | string[];
+    readonly datacenter?: string | string[];
   }>;
 }
 
@@ -15,8 +16,9 @@ export async function generateMetadata({ searchParams }: Params): Promise<Metada
 }
 
 export default async function Page({ searchParams }: Params) {
-  const { namespace, name } = await searchParams;
-  const input = { namespace: first(namespace), name: first(name) };
+  const { namespace, name, datacenter } = await searchParams;
+  const at = datacenter === undefined ? {} : { datacenter: first(datacenter) };
+  const input = { namespace: first(namespace), name: first(name), ...at };
   return (
     <Prefetched first={{ group: 'keys', procedure: 'get', input }}>
       <KeyDetailPage />
