@@ -6,6 +6,7 @@ import { measureGrants } from './grants.ts';
 import { measureHandover } from './handover.ts';
 import { measureLeaseRates } from './lease-rates.ts';
 import { measureLists } from './lists.ts';
+import { measureReservations } from './reservations.ts';
 import { openRig, type Rig } from './rig.ts';
 import { measureRenewals } from './renewals.ts';
 import { measureTableSize } from './table-size.ts';
@@ -23,6 +24,7 @@ const MEASUREMENTS: Record<string, (rig: Rig) => Promise<Figure[]>> = {
   'lease-waiters': measureWaiters,
   'lease-rates': measureLeaseRates,
   handover: measureHandover,
+  reservations: measureReservations,
 };
 
 async function main(args: readonly string[]): Promise<void> {

@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import {
+  createEtcdReservationStore,
+  createResolver,
+  type Resolver,
+} from '@leasehold/keys-core/reservations';
+import { createBootClock } from '@leasehold/service-kit';
+import { createWideArea, startEtcdAcross, urlOf } from '@leasehold/testing/datacenters';
+import type { Figure } from './figures.ts';
+import type { Rig } from './rig.ts';
+import { durationMsOf, median } from './rounds.ts';
+
+const NAMES = ['dc1', 'dc2', 'dc3'];
+const ROUND_TRIP_MS = 40;
+
+interface Ends {
+  /** In the datacenter of etcd's leader, and in another one. */
+  readonly near: Resolver;
+  readonly far: Resolver;
+  /** A resolver that remembers nothing, in the other one. */
+  readonly forgetful: () => Resolver;
+}
+
+/** How many round trips between datacenters it takes to find, and to decide, where a key lives. */
+export async function measureRoundTrips(rig: Rig): Promise<Figure[]> {
+  const { near, far, forgetful } = await openEnds(rig);
+  const triesCount = rig.isQuick ? 5 : 25;
+  const known = keyOf('known');
+  await near.reserve(known, idOf('dc1'));
+  await far.resolve(known);
+  return [
+    await tripsOf('a cached resolve', [0, 0], triesCount, () => far.resolve(known)),
+    await tripsOf('the first resolve of a known key', [0, 1], triesCount, () =>
+      forgetful().resolve(known),
+    ),
+    await tripsOf('a fresh reservation where the leader is', [1, 2], triesCount, () =>
+      near.reserve(keyOf('near'), idOf('dc1')),
+    ),
+    await tripsOf('a fresh reservation elsewhere', [2, 3], triesCount, () =>
+      far.reserve(keyOf('far'), idOf('dc2')),
+    ),
+  ];
+}
+
+function keyOf(name: string): [string, string] {
+  return ['rooms', `${name}-${randomUUID()}`];
+}
+
+function idOf(datacenter: string): string {
+  return `${datacenter}.${randomUUID()}`;
+}
+
+async function tripsOf(
+  what: string,
+  [least, most]: readonly [number, number],
+  triesCount: number,
+  work: () => Promise<unknown>,
+): Promise<Figure> {
+  // The first one opens connections.
+  await work();
+  const tries: number[] = [];
+  for (let turn = 0; turn < triesCount; turn += 1) tries.push(await durationMsOf(work));
+  const durationMs = median(tries);
+  const trips = durationMs / ROUND_TRIP_MS;
+  // What a round trip does not explain is work: less than half of one.
+  const isMet = trips >= least - 0.1 && trips < most + 0.5;
+  return {
+    what: `${what}, with ${String(ROUND_TRIP_MS)} ms between datacenters`,
+    ours: `${durationMs.toFixed(1)} ms`,
+    theirs: '',
+    result: `${trips.toFixed(2)} round trips`,
+    goal: least === most ? String(least) : `${String(least)} to ${String(most)}`,
+    isMet,
+  };
+}
+
+async function openEnds(rig: Rig): Promise<Ends> {
+  const area = createWideArea(NAMES, ROUND_TRIP_MS / 2);
+  rig.onClose(() => area.close());
+  const etcd = await startEtcdAcross(area, NAMES);
+  rig.onClose(() => etcd.stop());
+  const leader = NAMES[(await etcd.leader()) ?? 0] ?? '';
+  const other = NAMES.find((name) => name !== leader) ?? '';
+  const memberOf = (name: string): URL => new URL(etcd.endpoints[NAMES.indexOf(name)] ?? '');
+  const open = async (at: string) => {
+    const endpoints = [memberOf(at).origin];
+    for (const name of NAMES.filter((one) => one !== at)) {
+      const { hostname: host, port } = memberOf(name);
+      endpoints.push(urlOf(await area.lay(at, name, { host, port: Number(port) })));
+    }
+    const store = createEtcdReservationStore({ endpoints, clock: createBootClock() });
+    rig.onClose(() => store.close());
+    return store;
+  };
+  const farStore = await open(other);
+  return {
+    near: createResolver({ store: await open(leader) }),
+    far: createResolver({ store: farStore }),
+    forgetful: () => createResolver({ store: farStore }),
+  };
+}
