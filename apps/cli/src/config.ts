@@ -128,7 +128,7 @@ export function parseConfig(environment: Environment): CliConfig {
   const datacenters = datacenterConfig(env);
   const allProblems = [
     ...problems.map((problem) => `LEASEHOLD_KEY_*_MS, LEASEHOLD_HEARTBEAT_MS: ${problem}`),
-    ...datacenterProblems(datacenters, env.LEASEHOLD_DATACENTER),
+    ...datacenterProblems(env, env.LEASEHOLD_DATACENTER),
   ];
   if (allProblems.length > 0) throw configFailure(allProblems);
   return {

@@ -5,7 +5,7 @@ const SECRET = `lh_${'s'.repeat(43)}`;
 
 const WHOLE = {
   LEASEHOLD_DATACENTER: 'dc1',
-  LEASEHOLD_PEERS: 'dc2=http://10.0.0.2:4600/, dc3=https://dc3.example.com',
+  LEASEHOLD_PEERS: 'dc2=http://127.0.0.1:4600/, dc3=https://dc3.example.com',
   LEASEHOLD_PEER_TOKEN: SECRET,
   LEASEHOLD_ETCD: 'https://a:2379,https://b:2379',
 };
@@ -22,7 +22,7 @@ function problemsOf(environment: Record<string, string>): string {
 describe('the configuration of datacenters', () => {
   test('names peers with their URLs, and the endpoints of etcd', () => {
     expect(parseConfig(WHOLE)).toMatchObject({
-      peers: { dc2: 'http://10.0.0.2:4600', dc3: 'https://dc3.example.com' },
+      peers: { dc2: 'http://127.0.0.1:4600', dc3: 'https://dc3.example.com' },
       peerToken: SECRET,
       etcd: { endpoints: ['https://a:2379', 'https://b:2379'], user: null },
     });
@@ -45,8 +45,9 @@ describe('the configuration of datacenters', () => {
   test.each([
     ['LEASEHOLD_PEERS', 'http://10.0.0.2:4600'],
     ['LEASEHOLD_PEERS', 'dc2=ftp://hunter2'],
-    ['LEASEHOLD_PEERS', 'dc2=http://hunter2,dc2=http://b'],
-    ['LEASEHOLD_PEERS', 'DC.2=http://hunter2'],
+    ['LEASEHOLD_PEERS', 'dc2=http://hunter2.example.com'],
+    ['LEASEHOLD_PEERS', 'dc2=https://hunter2,dc2=https://b'],
+    ['LEASEHOLD_PEERS', 'DC.2=https://hunter2'],
     ['LEASEHOLD_PEER_TOKEN', 'lh_hunter2'],
     ['LEASEHOLD_ETCD', 'hunter2:2379'],
     ['LEASEHOLD_ETCD', ','],

@@ -22,7 +22,9 @@ export interface EtcdConfig {
   readonly keyFile: string | null;
 }
 
-const SECRET = /^lh_[A-Za-z0-9_-]{43}$/u;
+/** As long as a token at least. */
+const SECRET = /^lh_[A-Za-z0-9_-]{43,200}$/u;
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/u;
 
 const parts = (text: string): string[] =>
   text
@@ -44,11 +46,15 @@ const areNames = (names: readonly string[]): boolean =>
 const isWebUrl = (text: string): boolean =>
   URL.canParse(text) && /^https?:$/u.test(new URL(text).protocol);
 
+/** Between machines secrets and acts travel over TLS alone. */
+const isPeerUrl = (text: string): boolean =>
+  isWebUrl(text) && (new URL(text).protocol === 'https:' || LOOPBACK.test(new URL(text).hostname));
+
 const areEndpoints = (text: string): boolean =>
   parts(text).length > 0 && parts(text).every(isWebUrl);
 
 const isPeerList = (text: string): boolean =>
-  areNames(namesOf(text)) && parts(text).every((part) => isWebUrl(named(part)[1]));
+  areNames(namesOf(text)) && parts(text).every((part) => isPeerUrl(named(part)[1]));
 
 const isSecretOrList = (text: string): boolean =>
   SECRET.test(text) ||
@@ -57,11 +63,17 @@ const isSecretOrList = (text: string): boolean =>
 export const datacenterEnvironment = {
   LEASEHOLD_PEERS: z
     .string()
-    .refine(isPeerList, 'must be a list such as dc2=https://host:4600,dc3=https://host:4600')
+    .refine(
+      isPeerList,
+      'must be a list such as dc2=https://host:4600,dc3=https://host:4600; http:// only for this machine',
+    )
     .optional(),
   LEASEHOLD_PEER_TOKEN: z
     .string()
-    .refine(isSecretOrList, 'must be lh_ and 43 characters, or dc2=lh_…,dc3=lh_… for each peer')
+    .refine(
+      isSecretOrList,
+      'must be lh_ and at least 43 characters, or dc2=lh_…,dc3=lh_… for each peer',
+    )
     .optional(),
   LEASEHOLD_ETCD: z
     .string()
@@ -100,33 +112,35 @@ export function datacenterConfig(env: Values): DatacenterConfig {
   };
 }
 
+type Name = keyof typeof datacenterEnvironment;
+
+/** What each variable needs besides itself. */
+const NEEDS: readonly (readonly [Name, Name])[] = [
+  ['LEASEHOLD_PEERS', 'LEASEHOLD_PEER_TOKEN'],
+  ['LEASEHOLD_PEER_TOKEN', 'LEASEHOLD_PEERS'],
+  ['LEASEHOLD_PEERS', 'LEASEHOLD_ETCD'],
+  ['LEASEHOLD_ETCD_USER', 'LEASEHOLD_ETCD_PASSWORD'],
+  ['LEASEHOLD_ETCD_PASSWORD', 'LEASEHOLD_ETCD_USER'],
+  ['LEASEHOLD_ETCD_CERT_FILE', 'LEASEHOLD_ETCD_KEY_FILE'],
+  ['LEASEHOLD_ETCD_KEY_FILE', 'LEASEHOLD_ETCD_CERT_FILE'],
+  ['LEASEHOLD_ETCD_CERT_FILE', 'LEASEHOLD_ETCD_CA_FILE'],
+];
+
 /** What is wrong between the variables: a controller with these would not start. */
-export function datacenterProblems(config: DatacenterConfig, own: string): string[] {
-  const { peers, peerToken, etcd } = config;
-  const names = Object.keys(peers);
-  const secrets = peerToken === null || SECRET.test(peerToken) ? undefined : namesOf(peerToken);
-  const without = secrets === undefined ? [] : names.filter((name) => !secrets.includes(name));
-  const checks: readonly (readonly [isWrong: boolean, problem: string])[] = [
-    [Object.hasOwn(peers, own), `LEASEHOLD_PEERS: must not name ${own}, LEASEHOLD_DATACENTER`],
-    [
-      names.length > 0 && etcd === null,
-      'LEASEHOLD_ETCD: must be set where LEASEHOLD_PEERS is, for datacenters share their reservations',
-    ],
-    [
-      names.length > 0 && peerToken === null,
-      'LEASEHOLD_PEER_TOKEN: must be set where LEASEHOLD_PEERS is',
-    ],
-    [without.length > 0, `LEASEHOLD_PEER_TOKEN: has no secret for ${without.join(', ')}`],
-    [
-      etcd !== null && (etcd.user === null) !== (etcd.password === null),
-      'LEASEHOLD_ETCD_USER, LEASEHOLD_ETCD_PASSWORD: must be set both, or neither',
-    ],
-    [
-      etcd !== null && (etcd.certFile === null) !== (etcd.keyFile === null),
-      'LEASEHOLD_ETCD_CERT_FILE, LEASEHOLD_ETCD_KEY_FILE: must be set both, or neither',
-    ],
-  ];
-  return checks.filter(([isWrong]) => isWrong).map(([, problem]) => problem);
+export function datacenterProblems(env: Values, own: string): string[] {
+  const problems = NEEDS.filter(
+    ([one, other]) => env[one] !== undefined && env[other] === undefined,
+  ).map(([one, other]) => `${other}: must be set where ${one} is`);
+  const names = namesOf(env.LEASEHOLD_PEERS ?? '');
+  if (names.includes(own)) {
+    problems.push(`LEASEHOLD_PEERS: must not name ${own}, which is this datacenter`);
+  }
+  const secrets = env.LEASEHOLD_PEER_TOKEN;
+  if (secrets === undefined || SECRET.test(secrets)) return problems;
+  const missing = names.filter((name) => !namesOf(secrets).includes(name));
+  return missing.length === 0
+    ? problems
+    : [...problems, `LEASEHOLD_PEER_TOKEN: has no secret for ${missing.join(', ')}`];
 }
 
 /** The same as it may be shown: no secret, and no password in a URL. */
