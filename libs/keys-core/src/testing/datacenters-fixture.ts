@@ -43,6 +43,8 @@ export interface TestDatacenters {
   heal(name: string): void;
   /** Watches or breaks outside calls; undefined to leave them alone. */
   outside: Outside | undefined;
+  /** Called when a connect has chosen a drone, and before it asks for the grant. */
+  beforeGrant: (() => Promise<void>) | undefined;
   /** All controllers start anew. */
   restart(): void;
 }
@@ -61,6 +63,7 @@ export async function openDatacenters(
     all,
     reservations,
     outside: undefined,
+    beforeGrant: undefined,
     get(name) {
       const found = all.find((one) => one.name === name);
       if (found === undefined) throw new Error(`no datacenter ${name}`);
@@ -140,7 +143,10 @@ export async function openDatacenters(
   }
 
   for (const name of names) {
-    const keys = await openKeys({ datacenter: name });
+    const keys = await openKeys({
+      datacenter: name,
+      afterChoice: async () => world.beforeGrant?.(),
+    });
     const drone = await aDrone(keys.store.prisma, { datacenter: name, capacity: 10_000 });
     const one = { ...keys, name, drone };
     all.push({ ...one, service: serviceOf(one) });

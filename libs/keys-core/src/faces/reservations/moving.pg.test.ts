@@ -7,7 +7,7 @@ import {
   type TestDatacenter,
   type TestDatacenters,
 } from '../../testing/datacenters-fixture.ts';
-import { keyNamed, OPERATOR, reportOf } from '../../testing/keys-fixture.ts';
+import { keyNamed, OPERATOR, reportOf, rowCounts } from '../../testing/keys-fixture.ts';
 import type { Moved } from './reservation-types.ts';
 
 function move(at: TestDatacenter, toDatacenter: string, name = 'demo'): Promise<Moved> {
@@ -248,6 +248,24 @@ describe('moving a key', () => {
       left: { by: 'operator', reason: 'nearer' },
     });
     expect(await homesOf(world, 'demo')).toEqual(['dc1']);
+  });
+
+  test('C61 a connect that looked before the move and asks for its grant after it is led to the new home', async () => {
+    const world = await openDatacenters();
+    const dc1 = world.get('dc1');
+    await visit(world, dc1);
+    let movedCount = 0;
+    world.beforeGrant = async () => {
+      world.beforeGrant = undefined;
+      await move(dc1, 'dc2');
+      movedCount += 1;
+    };
+
+    const connected = await connectAt(dc1);
+
+    expect(movedCount).toBe(1);
+    expect(connected).toMatchObject({ datacenter: 'dc2', spawned: true });
+    expect(await rowCounts(dc1)).toMatchObject({ backends: 1 });
   });
 
   test('C61 I14 moves racing connects: never two that run, and tokens only grow', async () => {
