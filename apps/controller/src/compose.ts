@@ -2,11 +2,6 @@
 import { join } from 'node:path';
 import { toleratedClockRatio, LeaseError, type Clock, type IdSource } from '@leasehold/keys-core';
 import { createKeyService } from '@leasehold/keys-core/keys';
-import {
-  NO_PEERS,
-  createPostgresReservationStore,
-  createReservationService,
-} from '@leasehold/keys-core/reservations';
 import type { RevocationWatch } from '@leasehold/keys-core/leases';
 import {
   bootstrapCredentials,
@@ -30,7 +25,7 @@ import type { Logger } from '@leasehold/service-kit';
 import { describeError, type ApiServices } from '@leasehold/api';
 import { createOpenConnections, type OpenConnections } from './access/open-connections.ts';
 import { createTokenService } from './access/token-service.ts';
-import { runInBackground } from './background.ts';
+import { runInBackground, type Job } from './background.ts';
 import { backgroundJobs } from './background-jobs.ts';
 import { createBulk, type Bulk } from './bulk/bulk-service.ts';
 import type { ControllerConfig } from './config.ts';
@@ -44,7 +39,7 @@ import { createRateLimit } from './http/rate-limit.ts';
 import { createLeaseFaces } from './leases/lease-faces.ts';
 import { readLongestTtl, writeLongestTtl } from './longest-ttl-file.ts';
 import { addGauges, createMetrics, type ControllerMetrics } from './metrics.ts';
-import { aloneDatacenter } from './peers/alone.ts';
+import { openDatacenters, type OpenDatacenters } from './peers/open-datacenters.ts';
 import { createPeopleService } from './people/people-service.ts';
 import { createStatsCounter, type StatsCounter } from './stats/stats-counter.ts';
 import { createStatsService } from './stats/stats-service.ts';
@@ -97,7 +92,8 @@ export async function startController(
   try {
     await examineDatabase(store, config, log);
     const signIn = await createSignIn(store, { ...config.signIn, home: config.home }, log);
-    return await serve({ store, metrics, stats, signIn, config, log });
+    const datacenters = await openDatacenters(config, { store, metrics: metrics.registry, log });
+    return await serve({ store, metrics, stats, signIn, datacenters, config, log });
   } catch (error) {
     await store.close();
     throw error;
@@ -139,7 +135,7 @@ interface Parts {
   close(): Promise<void>;
 }
 
-function createParts({ store, metrics, signIn, config, log }: Serving): Parts {
+function createParts({ store, metrics, signIn, datacenters, config, log }: Serving): Parts {
   const { heartbeatMs, ladder, datacenter } = config;
   const random = (): number => store.ids.random();
   const leases = createLeaseStore(store);
@@ -150,12 +146,6 @@ function createParts({ store, metrics, signIn, config, log }: Serving): Parts {
     ladder,
     heartbeatMs,
     chooseDrone: (wanted) => chooseDrone(store, { ...wanted, datacenter, heartbeatMs, random }),
-  });
-  const reservations = createReservationService({
-    store,
-    reservations: createPostgresReservationStore(store),
-    keys,
-    peers: NO_PEERS,
   });
   const events = createEventStream({
     store,
@@ -170,7 +160,7 @@ function createParts({ store, metrics, signIn, config, log }: Serving): Parts {
   return {
     services: {
       keys,
-      reservations,
+      reservations: datacenters.reservationsOf(keys),
       ...faces,
       environmentLeaseMs: config.environmentLeaseMs,
       fleet: createFleetService({ store, keys, feed, heartbeatMs }),
@@ -184,7 +174,7 @@ function createParts({ store, metrics, signIn, config, log }: Serving): Parts {
       people: createPeopleService(store),
       stats: createStatsService({ store, datacenter, heartbeatMs }),
       datacenter,
-      datacenters: aloneDatacenter(datacenter),
+      datacenters: datacenters.service,
       now: () => readNow(store.prisma),
       reportFailure(error, path) {
         const { incidentId, leaseholdCode } = describeError(error);
@@ -204,6 +194,7 @@ function createParts({ store, metrics, signIn, config, log }: Serving): Parts {
       connections.close();
       tokens.close();
       signIn.authority.close();
+      await datacenters.close();
     },
   };
 }
@@ -213,6 +204,7 @@ interface Serving {
   readonly metrics: ControllerMetrics;
   readonly stats: StatsCounter;
   readonly signIn: ControllerSignIn;
+  readonly datacenters: OpenDatacenters;
   readonly config: Config;
   readonly log: Logger;
 }
@@ -221,7 +213,7 @@ async function serve(serving: Serving): Promise<Controller> {
   const { store, metrics, stats, signIn, config, log } = serving;
   const parts = createParts(serving);
   const { tokens, connections, services } = parts;
-  const { ladder, retentionDays } = config;
+  const { ladder } = config;
   let isClosing = false;
   const checkReady = async (): Promise<void> => {
     if (isClosing) throw new LeaseError('store.unavailable', 'The controller is stopping.');
@@ -239,21 +231,11 @@ async function serve(serving: Serving): Promise<Controller> {
     store,
     signIn,
     people: signIn.people,
+    peers: serving.datacenters.access,
     sourceOf: createSourceAddress(config.signIn.trustedProxies),
   });
   addAllGauges(serving, parts);
-  const stopJobs = runInBackground(
-    backgroundJobs({
-      bulk: parts.bulk.runner,
-      ...serving,
-      tokens,
-      sessions: signIn.authority,
-      retentionDays,
-      ladder,
-    }),
-    log,
-    () => store.ids.random(),
-  );
+  const stopJobs = runInBackground(jobsOf(serving, parts), log, () => store.ids.random());
   const stop = async (): Promise<void> => {
     const cutOff = setTimeout(() => {
       server.server.closeAllConnections();
@@ -284,6 +266,22 @@ async function serve(serving: Serving): Promise<Controller> {
       await store.close();
     },
   };
+}
+
+function jobsOf(serving: Serving, { bulk, tokens }: Parts): Job[] {
+  const { signIn, datacenters, config } = serving;
+  const { retentionDays, ladder } = config;
+  return [
+    ...backgroundJobs({
+      ...serving,
+      bulk: bulk.runner,
+      tokens,
+      sessions: signIn.authority,
+      retentionDays,
+      ladder,
+    }),
+    ...datacenters.jobs,
+  ];
 }
 
 function addAllGauges({ store, metrics, config }: Serving, parts: Parts): void {

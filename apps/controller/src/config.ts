@@ -15,6 +15,12 @@ import {
 } from '@leasehold/service-kit';
 import { z } from 'zod';
 import {
+  peersConfig,
+  peersEnvironment,
+  peersProblems,
+  type DatacentersConfig,
+} from './peers/peers-config.ts';
+import {
   signInConfig,
   signInEnvironment,
   signInProblems,
@@ -37,6 +43,8 @@ export interface ControllerConfig {
   readonly retentionDays: number;
   readonly logLevel: LogLevel;
   readonly signIn: SignInConfig;
+  /** Left out by a datacenter that is alone. */
+  readonly datacenters?: DatacentersConfig | undefined;
 }
 
 /** The one place where the controller reads its environment. */
@@ -85,6 +93,7 @@ const environmentSchema = z.object({
     .enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(', ')}` })
     .default('info'),
   ...signInEnvironment,
+  ...peersEnvironment,
 });
 
 /**
@@ -106,7 +115,7 @@ export function readConfig(environment: Environment): ControllerConfig {
   const rungs = ladderProblems(ladder, heartbeatMs).map(
     (problem) => `LEASEHOLD_KEY_*_MS: ${problem}`,
   );
-  const problems = [...rungs, ...signInProblems(values)];
+  const problems = [...rungs, ...signInProblems(values), ...peersProblems(values)];
   if (problems.length > 0) throw invalid(problems);
   return {
     databaseUrl: values.DATABASE_URL ?? null,
@@ -120,6 +129,7 @@ export function readConfig(environment: Environment): ControllerConfig {
     retentionDays: values.LEASEHOLD_EVENT_RETENTION_DAYS,
     logLevel: values.LEASEHOLD_LOG_LEVEL,
     signIn: signInConfig(values),
+    datacenters: peersConfig(values),
   };
 }
 

@@ -34,7 +34,7 @@ const routers = {
 
 const callerOfRouters = createCallerFactory(router(routers));
 
-/** Calls one of {@link FORWARDABLE}: it has two parts, and is there. */
+/** Calls one of those in `forwardable.ts`: its path has two parts, and it is there. */
 const callProcedure: CallProcedure = async (ctx, path, input) => {
   const [group = '', name = ''] = path.split('.');
   const caller = callerOfRouters(ctx) as unknown as Readonly<

@@ -1,4 +1,5 @@
 /** The API of a controller: routers, access, errors. Clients import its type, and `./contract`. */
+export { isRepeatable } from './forwarding/forwardable.ts';
 export { FORWARDED_ROLES } from './contract/peers.ts';
 export { callerOf, type Access, type PersonSession } from './access/access.ts';
 export { appRouter, type AppRouter } from './app-router.ts';

@@ -2,6 +2,7 @@ import { LeaseError, roleAllows } from '@leasehold/keys-core';
 import type { TokenAuthority } from '@leasehold/keys-core/store';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from '@leasehold/service-kit';
+import type { PeerAccess } from '../peers/peer-access.ts';
 import type { RateLimit } from './rate-limit.ts';
 import type { SourceAddress } from './source-address.ts';
 import { bearerOf, countRequest } from './request-context.ts';
@@ -10,6 +11,7 @@ export interface HealthRoutesDeps {
   /** Resolves when the controller can do its work; else throws. */
   readonly checkReady: () => Promise<void>;
   readonly tokens: TokenAuthority;
+  readonly peers: PeerAccess;
   readonly rateLimit: RateLimit;
   readonly sourceOf: SourceAddress;
   readonly metrics: Registry;

@@ -2,6 +2,7 @@ import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { newTokenSecret } from '@leasehold/keys-core/store';
 import { expect, test } from 'vitest';
+import { createPeerAccess } from '../peers/peer-access.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { countRequest } from './request-context.ts';
 
@@ -29,11 +30,12 @@ test('whoever makes secrets up is counted by address; a good token is counted by
     flushLastUses: () => Promise.resolve(),
     close: () => undefined,
   };
+  const peers = createPeerAccess('dc1', []);
   const rateLimit = createRateLimit({ nowMs: () => 0 }, 100, 2);
   const ask = (secret: string): void => {
     const request = new IncomingMessage(new Socket());
     request.headers.authorization = `Bearer ${secret}`;
-    countRequest({ tokens, rateLimit, sourceOf: () => '192.0.2.1' }, request);
+    countRequest({ tokens, peers, rateLimit, sourceOf: () => '192.0.2.1' }, request);
   };
 
   ask(newTokenSecret());

@@ -4,6 +4,7 @@ import type { TokenAuthority } from '@leasehold/keys-core/store';
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { PersonAccess } from '../sign-in/person-access.ts';
+import type { PeerAccess } from '../peers/peer-access.ts';
 import type { RateLimit } from './rate-limit.ts';
 import type { SourceAddress } from './source-address.ts';
 
@@ -11,6 +12,7 @@ export interface ContextDeps {
   readonly services: ApiServices;
   readonly tokens: TokenAuthority;
   readonly people: PersonAccess;
+  readonly peers: PeerAccess;
   readonly sourceOf: SourceAddress;
 }
 
@@ -46,7 +48,11 @@ async function accessOf(
   request: IncomingMessage,
   call: { readonly token?: string | undefined; readonly isCookieTaken: boolean },
 ): Promise<Access | undefined> {
-  const secret = call.token ?? bearerOf(request);
+  const bearer = bearerOf(request);
+  // A peer speaks HTTP, and brings its secret there.
+  const peer = bearer === undefined ? undefined : deps.peers.of(request, bearer);
+  if (peer !== undefined) return peer;
+  const secret = call.token ?? bearer;
   if (secret !== undefined) return accessOfToken(deps.tokens, secret);
   return call.isCookieTaken ? deps.people.accessOf(request) : undefined;
 }
@@ -75,6 +81,7 @@ export function httpCaller(request: IncomingMessage, signal: AbortSignal): Calle
 export function countRequest(
   deps: {
     readonly tokens: TokenAuthority;
+    readonly peers: PeerAccess;
     readonly rateLimit: RateLimit;
     readonly sourceOf: SourceAddress;
   },
@@ -82,12 +89,20 @@ export function countRequest(
 ): void {
   const secret = bearerOf(request);
   const address = deps.sourceOf(request) ?? '';
-  const standing = secret === undefined ? 'seen' : deps.tokens.standingOf(secret);
+  const standing = secret === undefined ? 'seen' : standingOf(deps, request, secret);
   const caller = standing === 'good' && secret !== undefined ? secret : address;
   const mayAsk = deps.rateLimit.mayAsk(caller);
   if (!mayAsk || (standing === 'new' && !deps.rateLimit.mayTry(address))) {
     throw new LeaseError('request.rate_limited');
   }
+}
+
+function standingOf(
+  deps: { readonly tokens: TokenAuthority; readonly peers: PeerAccess },
+  request: IncomingMessage,
+  secret: string,
+): ReturnType<TokenAuthority['standingOf']> {
+  return deps.peers.of(request, secret) === undefined ? deps.tokens.standingOf(secret) : 'good';
 }
 
 /** The secret of `Authorization: Bearer …`. */

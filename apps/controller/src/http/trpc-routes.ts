@@ -158,7 +158,8 @@ function followAccess(
   context: ApiContext,
   connection: WebSocket | { destroy(): unknown; once(event: 'close', fn: () => void): unknown },
 ): void {
-  if (context.access === undefined) return;
+  // The secret of a pair of datacenters is in force for as long as this process is.
+  if (context.access === undefined || context.access.role === 'peer') return;
   const forget = connections.add(context.access, () => {
     if ('terminate' in connection) {
       endSocket(connection, TOKEN_ENDED, 'token is no longer in force');

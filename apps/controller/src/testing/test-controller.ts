@@ -9,6 +9,7 @@ import { createBootClock, createLogger, systemIds, type Logger } from '@leasehol
 import { createTestDatabase } from '@leasehold/testing';
 import { onTestFinished } from 'vitest';
 import { startController, type Controller } from '../compose.ts';
+import type { DatacentersConfig } from '../peers/peers-config.ts';
 import { SIGN_IN_DEFAULTS, type SignInConfig } from '../sign-in/sign-in-config.ts';
 
 /** A controller in this process, on a database of its own, and ways to call it. */
@@ -30,6 +31,8 @@ interface TestControllerOptions {
   readonly port?: number;
   readonly log?: Logger;
   readonly signIn?: Partial<SignInConfig>;
+  readonly datacenter?: string;
+  readonly datacenters?: DatacentersConfig;
 }
 
 /** Starts a controller with the `fast` ladder; it is closed when the test ends. */
@@ -55,7 +58,8 @@ export async function openTestController(
       home,
       host: '127.0.0.1',
       port: options.port ?? 0,
-      datacenter: 'local',
+      datacenter: options.datacenter ?? 'local',
+      datacenters: options.datacenters,
       ladder: KEY_LADDERS.fast,
       heartbeatMs: HEARTBEAT_MS.fast,
       environmentLeaseMs: 60_000,

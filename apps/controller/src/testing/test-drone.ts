@@ -31,7 +31,7 @@ export interface TestDrone {
 /** Opens a session for a drone that offers `room`, and sends its first heartbeat. */
 export async function startTestDrone(
   on: TestController,
-  options: { droneId?: string; clockId?: string; secret?: string } = {},
+  options: { droneId?: string; clockId?: string; secret?: string; datacenter?: string } = {},
 ): Promise<TestDrone> {
   const droneId = options.droneId ?? 'd1';
   const clockId = options.clockId ?? randomUUID();
@@ -49,7 +49,7 @@ export async function startTestDrone(
     {
       droneId,
       clockId,
-      datacenter: 'local',
+      datacenter: options.datacenter ?? 'local',
       programs: [{ name: 'room' }],
       version: 'test',
       capacity: 100,

@@ -21,7 +21,7 @@ import {
   peerResolveInputSchema,
   type peerCallerSchema,
 } from '../contract/peers.ts';
-import { FORWARDABLE } from '../forwarding/forwardable.ts';
+import { isForwardable } from '../forwarding/forwardable.ts';
 import { peerProcedure, router } from '../trpc.ts';
 import { moveEntry } from './audit-move.ts';
 
@@ -60,10 +60,10 @@ export function createPeerRouter(callProcedure: CallProcedure) {
       return moved;
     }),
 
-    /** Carries out a procedure that is {@link FORWARDABLE}, with all its own checks. */
+    /** Carries out a procedure of those in `forwardable.ts`, with all its own checks. */
     carryOut: peerProcedure.input(carryOutInputSchema).mutation(({ ctx, input }) => {
       const { procedure, caller } = input;
-      if (!FORWARDABLE.has(procedure)) {
+      if (!isForwardable(procedure)) {
         throw new LeaseError('auth.forbidden', `"${procedure}" is not carried out for others.`);
       }
       return callProcedure(forwardedContext(ctx, caller), procedure, input.input);

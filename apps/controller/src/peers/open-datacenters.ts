@@ -1,0 +1,61 @@
+/** Opens what a controller needs to know of where keys live: the reservation store and its peers. */
+import type { ApiServices, DatacenterService } from '@leasehold/api';
+import type { KeyService } from '@leasehold/keys-core/keys';
+import { createReservationService } from '@leasehold/keys-core/reservations';
+import type { Store } from '@leasehold/keys-core/store';
+import type { Logger, Registry } from '@leasehold/service-kit';
+import type { Job } from '../background.ts';
+import { openReservations } from '../reservations/open-reservations.ts';
+import { openPeers } from './open-peers.ts';
+import { createPeerAccess, type PeerAccess } from './peer-access.ts';
+import { addPeerGauges, createPeerMetrics } from './peer-metrics.ts';
+import { ALONE, type DatacentersConfig } from './peers-config.ts';
+
+export interface OpenDatacenters {
+  readonly access: PeerAccess;
+  readonly service: DatacenterService;
+  /** Reservations over these keys: a connect is carried out where its key lives. */
+  readonly reservationsOf: (keys: Pick<KeyService, 'connect'>) => ApiServices['reservations'];
+  readonly jobs: readonly Job[];
+  close(): Promise<void>;
+}
+
+/** @throws {LeaseError} `config.invalid`, `reservation.store_unreachable`: see `openReservations`. */
+export async function openDatacenters(
+  config: { readonly datacenter: string; readonly datacenters?: DatacentersConfig | undefined },
+  deps: { readonly store: Store; readonly metrics: Registry; readonly log: Logger },
+): Promise<OpenDatacenters> {
+  const { datacenter, datacenters: { peers, etcd } = ALONE } = config;
+  const { store, log } = deps;
+  const names = peers.map(({ name }) => name);
+  const reservations = await openReservations({ datacenter, peers: names, etcd }, { store, log });
+  const metrics = createPeerMetrics(deps.metrics);
+  const opened = openPeers(
+    { datacenter, peers },
+    { clock: store.clock, log, metrics, storeStanding: () => reservations.standing() },
+  );
+  addPeerGauges(deps.metrics, {
+    peers: names,
+    isReachable: opened.isReachable,
+    isStoreReachable: () => reservations.standing().isReachable,
+  });
+  // Nobody waits for it: a datacenter that is away must not hold up this one.
+  void opened.probe();
+  return {
+    access: createPeerAccess(datacenter, peers),
+    service: opened.service,
+    reservationsOf: (keys) =>
+      createReservationService({
+        store,
+        reservations: reservations.store,
+        keys,
+        peers: opened.peers,
+        onResolved: metrics.resolved,
+      }),
+    jobs: opened.jobs,
+    async close() {
+      await opened.close();
+      await reservations.close();
+    },
+  };
+}

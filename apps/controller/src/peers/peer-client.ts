@@ -1,0 +1,161 @@
+import {
+  FORWARDED_ROLES,
+  callerOf,
+  isRepeatable,
+  type AppRouter,
+  type ForwardedCall,
+} from '@leasehold/api';
+import { LIMITS, LeaseError, type Clock } from '@leasehold/keys-core';
+import type { Caller } from '@leasehold/keys-core/keys';
+import type { Peer } from '@leasehold/keys-core/reservations';
+import { createTRPCClient, httpLink } from '@trpc/client';
+import { Agent, fetch as fetchWith, type RequestInit } from 'undici';
+import { createCallMaker, type CallOutcome, type Terms } from './peer-calls.ts';
+import { FROM_HEADER, TO_HEADER } from './peer-access.ts';
+import type { PeerReachability } from './peer-reachability.ts';
+import type { PeerConfig } from './peers-config.ts';
+
+/** For a connection to come about: less than any call is given, so that it is known to be the reason. */
+const CONNECT_MS_MAX = 1_500;
+/** For what takes the other datacenter no time. */
+const SHORT_MS_MAX = 2_000;
+/** For what waits there, or writes there, besides what it may wait. */
+const MARGIN_MS = 5_000;
+/** A move asks the reservation store and the datacenter that the key moves to. */
+const MOVE_MS_MAX = 15_000;
+const ANSWER_BYTES_MAX = 64 * 1_024 * 1_024;
+
+/** Another datacenter's controllers, over HTTP. */
+export interface PeerClient extends Peer {
+  /** Carries a procedure out there. Throws what it throws there, and as `Peer` does. */
+  call(call: ForwardedCall): Promise<unknown>;
+  /** Finds out whether it can be reached. Never throws. */
+  probe(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface PeerClientDeps {
+  /** This datacenter's name. */
+  readonly from: string;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly reachability: PeerReachability;
+  readonly onCall: (outcome: CallOutcome) => void;
+}
+
+const SHORT: Terms = { timeoutMs: SHORT_MS_MAX, isRepeatable: true };
+
+export function createPeerClient(config: PeerConfig, deps: PeerClientDeps): PeerClient {
+  const { name: datacenter } = config;
+  const { clock, reachability } = deps;
+  const { api, close } = openApi(config, deps.from);
+  const make = createCallMaker({ datacenter, ...deps });
+
+  return {
+    datacenter,
+    assertReachable: () => {
+      reachability.assertReachable();
+    },
+    async connect(input, caller, signal) {
+      reachability.assertReachable();
+      const waitMs = input.waitFor === 'ready' ? LIMITS.waitMsMax : input.waitMs;
+      const sent = { input: input as Sent<typeof input>, caller: sentCaller(caller, null) };
+      return make({ timeoutMs: waitMs + MARGIN_MS, isRepeatable: false, signal }, (options) =>
+        api.peer.connect.mutate(sent, options),
+      );
+    },
+    async standing(reservationId, key) {
+      reachability.assertReachable();
+      return make(SHORT, (options) =>
+        api.peer.resolve.mutate({ reservationId, key: [...key] }, options),
+      );
+    },
+    async move(input, caller) {
+      reachability.assertReachable();
+      const sent = { input: { ...input, key: [...input.key] }, caller: sentCaller(caller, null) };
+      return make({ timeoutMs: MOVE_MS_MAX, isRepeatable: false }, (options) =>
+        api.peer.move.mutate(sent, options),
+      );
+    },
+    async call({ procedure, input, waitMs, access, source, signal }) {
+      reachability.assertReachable();
+      const sent = { procedure, input, caller: sentCaller(callerOf(access), source) };
+      const terms = isRepeatable(procedure)
+        ? { ...SHORT, signal }
+        : { timeoutMs: (waitMs ?? 0) + MARGIN_MS, isRepeatable: false, signal };
+      return make<unknown>(terms, (options) => api.peer.carryOut.mutate(sent, options));
+    },
+    async probe() {
+      const end = reachability.probing();
+      const startedAtMs = clock.nowMs();
+      try {
+        await make(SHORT, (options) => api.peer.ping.query(undefined, options));
+        reachability.answered(clock.nowMs() - startedAtMs);
+      } catch {
+        // Kept by `reachability`, and told from there.
+      } finally {
+        end();
+      }
+    },
+    close,
+  };
+}
+
+/** As the wire has it: lists that may be written. */
+type Sent<Value> = Value extends readonly (infer Item)[]
+  ? Sent<Item>[]
+  : Value extends object
+    ? { -readonly [Field in keyof Value]: Sent<Value[Field]> }
+    : Value;
+
+function openApi(
+  { name, url, secret }: PeerConfig,
+  from: string,
+): {
+  readonly api: ReturnType<typeof createTRPCClient<AppRouter>>;
+  readonly close: () => Promise<void>;
+} {
+  const dispatcher = new Agent({
+    connect: { timeout: CONNECT_MS_MAX },
+    // Each call has a deadline of its own.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    maxResponseSize: ANSWER_BYTES_MAX,
+  });
+  const api = createTRPCClient<AppRouter>({
+    links: [
+      httpLink({
+        url: `${url}/trpc`,
+        headers: { authorization: `Bearer ${secret}`, [FROM_HEADER]: from, [TO_HEADER]: name },
+        fetch: (address, init) =>
+          fetchWith(String(address), { ...(init as RequestInit), dispatcher, redirect: 'error' }),
+      }),
+    ],
+  });
+  return { api, close: () => dispatcher.destroy() };
+}
+
+function sentCaller(
+  { principal, actor, role, namespaces }: Caller,
+  source: string | null,
+): {
+  principal: string;
+  actor: string;
+  role: (typeof FORWARDED_ROLES)[number];
+  namespaces: string[] | null;
+  source: string | null;
+} {
+  return {
+    principal,
+    actor,
+    role: forwardedRole(role),
+    namespaces: namespaces === null ? null : [...namespaces],
+    source,
+  };
+}
+
+/** Nobody is an administrator in another datacenter. @throws {LeaseError} `auth.forbidden`. */
+function forwardedRole(role: string): (typeof FORWARDED_ROLES)[number] {
+  const found = role === 'admin' ? 'operator' : FORWARDED_ROLES.find((known) => known === role);
+  if (found !== undefined) return found;
+  throw new LeaseError('auth.forbidden', `The role ${role} asks nothing of other datacenters.`);
+}
