@@ -4,6 +4,7 @@ import path from 'node:path';
 import { newTokenSecret } from '@leasehold/keys-core/store';
 import type { TestEtcd } from '../etcd.ts';
 import { freePort } from '../free-port.ts';
+import { waitUntil } from '../wait-until.ts';
 import { clustersIn, type DatabaseOf } from './databases.ts';
 import { startEtcdAcross } from './etcd-across.ts';
 import { startDatacenter, type Datacenter } from './datacenter.ts';
@@ -48,6 +49,7 @@ const ROOM = path.join(import.meta.dirname, '../../../../examples/room-server/se
 const BACKEND_PORT_FIRST = 24_000;
 const BACKEND_PORTS_PER_DATACENTER = 200;
 const PORT_GROUPS = 30;
+const IN_TOUCH_MS_MAX = 30_000;
 
 /** `room` is a real server; `idle` is a process that does nothing, for when there are many. */
 export const DEMO_PROGRAMS: Readonly<Record<string, unknown>> = {
@@ -91,11 +93,24 @@ export async function startDatacenters(options: DatacentersOptions = {}): Promis
     enders.push(() => Promise.all(running.map((datacenter) => datacenter.close())));
     const failed = started.find((one) => one.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
+    await Promise.all(running.map(untilInTouch));
     return control({ names, etcd, area, running, close });
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** Waits until a datacenter reaches all others: who was started first has looked in vain. */
+async function untilInTouch(datacenter: Datacenter): Promise<void> {
+  const isInTouch = async (): Promise<boolean> => {
+    const { items, store } = await datacenter.api('viewer').datacenters.list.query({});
+    return store.isReachable && items.every(({ isReachable }) => isReachable);
+  };
+  await waitUntil(isInTouch, {
+    what: `that ${datacenter.name} reaches all others`,
+    timeoutMs: IN_TOUCH_MS_MAX,
+  });
 }
 
 interface Wiring {

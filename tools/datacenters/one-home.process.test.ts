@@ -1,0 +1,84 @@
+import { databasesIn, startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { freshBundles } from '../faults/fresh-bundles.ts';
+
+const ROUNDS_COUNT = 200;
+const CALLERS_COUNT = 20;
+const ROUNDS_AT_ONCE = 4;
+
+let world: Datacenters;
+
+beforeAll(async () => {
+  await freshBundles();
+  world = await startDatacenters({ databaseOf: databasesIn(inject('clusterUrl')) });
+}, 120_000);
+
+afterAll(async () => {
+  await (world as Datacenters | undefined)?.close();
+});
+
+interface Answer {
+  readonly backendId: string;
+  readonly datacenter: string;
+  readonly spawned: boolean;
+}
+
+/** Everybody asks for one fresh key at once, in all datacenters, and hopes to have it at home. */
+async function round(name: string): Promise<Answer[]> {
+  const answers = await Promise.all(
+    Array.from({ length: CALLERS_COUNT }, (_, caller) => {
+      const at = world.names[caller % world.names.length] ?? '';
+      return world
+        .dc(at)
+        .api('client')
+        .keys.connect.mutate({ key: { name }, spawn: { program: 'idle' } });
+    }),
+  );
+  const [{ backendId, datacenter } = { backendId: '', datacenter: '' }] = answers;
+  // Hundreds of living backends would measure the machine.
+  await world
+    .dc(datacenter)
+    .api('operator')
+    .backends.terminate.mutate({ backendId, mode: 'hard', reason: 'the round is over' });
+  return answers;
+}
+
+/** How many homes the keys of all rounds have, by the databases' words. */
+async function homesOf(names: readonly string[]): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  for (const datacenter of world.names) {
+    const rows = await world
+      .dc(datacenter)
+      .query<{ name: string }>(
+        `select name from reservation where state = 'active' and name = any($1)`,
+        [names],
+      );
+    for (const { name } of rows) counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return counts;
+}
+
+describe('one key, wanted in three datacenters at once', () => {
+  test('C39, I14: has one home and one backend, and every caller is given that one', async () => {
+    const names = Array.from({ length: ROUNDS_COUNT }, (_, index) => `fresh-${String(index)}`);
+    const unlike: string[] = [];
+    const homes = new Set<string>();
+    const left = [...names];
+    const loop = async (): Promise<void> => {
+      for (let name = left.pop(); name !== undefined; name = left.pop()) {
+        const answers = await round(name);
+        const backends = new Set(answers.map(({ backendId }) => backendId));
+        const spawnedCount = answers.filter(({ spawned }) => spawned).length;
+        if (backends.size !== 1 || spawnedCount !== 1) unlike.push(name);
+        for (const { datacenter } of answers) homes.add(datacenter);
+      }
+    };
+    await Promise.all(Array.from({ length: ROUNDS_AT_ONCE }, loop));
+
+    expect(unlike).toEqual([]);
+    const counts = await homesOf(names);
+    expect([counts.size, new Set(counts.values())]).toEqual([ROUNDS_COUNT, new Set([1])]);
+    // Not that one of them always won.
+    expect(homes.size).toBeGreaterThan(1);
+  });
+});
