@@ -44,6 +44,14 @@ export const PAGES: readonly ConsolePage[] = [
     path: ({ environments }) => ref('/environments/detail', environments.production),
     isDetail: true,
   },
+  { name: 'reservations', heading: 'Reservations', path: () => '/reservations' },
+  {
+    name: 'reservation',
+    heading: 'q4-roadmap',
+    path: ({ travelledKey }) =>
+      `/reservations/detail?${new URLSearchParams({ key: JSON.stringify(travelledKey) }).toString()}`,
+    isDetail: true,
+  },
   { name: 'drones', heading: 'Drones', path: () => '/drones' },
   {
     name: 'drone',

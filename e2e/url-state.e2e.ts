@@ -51,6 +51,15 @@ const JOURNEYS: readonly Journey[] = [
     path: '/environments',
     steps: [search('Search environments', 'namespace:shop'), sortBy('Since')],
   },
+  {
+    page: 'reservations',
+    path: '/reservations',
+    steps: [
+      next,
+      choose('State', 'Moved on'),
+      search('Search reservations', 'namespace:boards.guest'),
+    ],
+  },
   { page: 'drones', path: '/drones', steps: [choose('Status', 'Ready'), choose('Status', 'Lost')] },
   { page: 'a drone', path: '/drones/detail?id=drone-fra-3', steps: [tab('Keys'), tab('Backends')] },
   {

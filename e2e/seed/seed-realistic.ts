@@ -5,6 +5,7 @@ import { addDrones } from './fleet.ts';
 import { keepAlive } from './keep-alive.ts';
 import { addKeys, type SeededKeys } from './keys.ts';
 import { addLeases, type SeededLeases } from './leases.ts';
+import { reservationsOf } from './reservations.ts';
 import { addStatistics } from './statistics.ts';
 import { beginWorld, insertRows, writeWorld, type World } from './world.ts';
 
@@ -13,6 +14,8 @@ export interface Seeded {
   readonly keys: SeededKeys;
   readonly leases: SeededLeases;
   readonly environments: SeededEnvironments;
+  /** A reserved key that lives here, and has been elsewhere. */
+  readonly travelledKey: readonly string[];
   /** A backend that runs, and has gone through all states until then. */
   readonly backendId: string;
   /** Ends the renewals of what was seeded; the grants run out then. */
@@ -39,6 +42,16 @@ export async function seedRealistic(stack: Pick<Stack, 'sql' | 'datacenter'>): P
   await writeWorld(sql, world);
   await insertRows(sql, 'lease_declaration', leases.declarations);
   await insertRows(sql, 'api_token', tokenRows(world));
+  const reservations = reservationsOf(
+    world,
+    datacenter,
+    world.leases.flatMap(({ face, namespace, name }) =>
+      face === 'key' ? [{ face, namespace: String(namespace), name: String(name) }] : [],
+    ),
+  );
+  await insertRows(sql, 'reservation', reservations.rows);
+  await insertRows(sql, 'reservation_home', reservations.homes);
+  await insertRows(sql, 'reservation_pointer', reservations.pointers);
   await addStatistics(sql, world);
   await sql.query('analyze');
   const liveDrones = drones.filter(({ state }) => state === 'ready' || state === 'draining');
@@ -51,7 +64,14 @@ export async function seedRealistic(stack: Pick<Stack, 'sql' | 'datacenter'>): P
     blockedLeaseIds: keys.blockedLeaseIds,
     droneIds: liveDrones.map(({ droneId }) => droneId),
   });
-  return { keys, leases, environments, backendId: backendOf(world, keys.busy.name), stop };
+  return {
+    keys,
+    leases,
+    environments,
+    travelledKey: reservations.travelled,
+    backendId: backendOf(world, keys.busy.name),
+    stop,
+  };
 }
 
 function backendOf(world: World, keyName: string): string {

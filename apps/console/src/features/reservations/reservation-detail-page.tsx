@@ -11,7 +11,6 @@ import { EmptyState } from '~/components/states/empty-state.tsx';
 import { ErrorState } from '~/components/states/error-state.tsx';
 import { Notice } from '~/components/states/notice.tsx';
 import { StaleNotice } from '~/components/states/stale-notice.tsx';
-import { UnreachableNotice } from '~/components/states/unreachable-notice.tsx';
 import { LookBadge } from '~/components/text/phase-badge.tsx';
 import { counted } from '~/lib/format.ts';
 import { at } from '~/lib/here.ts';
@@ -27,7 +26,6 @@ import { MoveButton } from './move-button.tsx';
 import type { ReservationDetail } from './reservation-item.ts';
 import { keyLabel, keyOfAddress } from './reservation-key.ts';
 import { RESERVATION_LOOKS } from './reservation-looks.ts';
-import { useStories } from './use-stories.ts';
 import classes from './reservations.module.css';
 
 /** Moves have no event. */
@@ -88,7 +86,6 @@ function Found({
   const { key, links, datacenter } = reservation;
   const named = keyNameOf(key);
   const { items } = useDatacenters();
-  const stories = useStories(key);
   const grant = useLiveQuery(
     'keys',
     'get',
@@ -106,7 +103,7 @@ function Found({
             <span>
               in <span className="mono">{datacenter}</span>
             </span>
-            <DataAge read={read} asOf={stories.asOf} />
+            <DataAge read={read} asOf={undefined} />
           </>
         }
         actions={<MoveButton reservation={reservation} grant={grant.data} />}
@@ -114,11 +111,10 @@ function Found({
       <Stack gap="sm">
         <StaleNotice read={read} />
         <HomeNotice reservation={reservation} />
-        <UnreachableNotice unreachable={stories.unreachable} />
         <div className={classes['pair']}>
           <Panel title="Chain" meta={<MovedTimes links={links} />}>
             <ChainDrawing links={links} datacenters={items.map(({ name }) => name)} />
-            <ChainList links={links} stories={stories.byId} asOf={stories.asOf} />
+            <ChainList links={links} />
           </Panel>
           <HolderPanel of={key} read={grant} />
         </div>
