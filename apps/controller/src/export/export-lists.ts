@@ -4,8 +4,9 @@ import {
   eventListInputSchema,
   keyListInputSchema,
   leaseListInputSchema,
+  reservationListInputSchema,
 } from '@leasehold/api/contract';
-import type { appRouter } from '@leasehold/api';
+import type { UnreachableDatacenter, appRouter } from '@leasehold/api';
 import type { z } from 'zod';
 
 /** The API as one caller may use it, without a wire in between. */
@@ -17,6 +18,8 @@ type Item = Readonly<Record<string, unknown>>;
 export interface ExportPage {
   readonly items: readonly object[];
   readonly nextCursor: string | null;
+  /** The datacenters that the page is without; the audit is of one alone. */
+  readonly unreachable?: readonly UnreachableDatacenter[];
 }
 
 /** A list that can be exported: what may be asked of it, how it is read, and its columns as CSV. */
@@ -57,6 +60,14 @@ const EXPORT_LISTS: Readonly<Record<string, ExportList>> = {
     inputSchema: environmentListInputSchema,
     readPage: (api, input) => api.environments.list(input),
     columns: LEASE_COLUMNS,
+  },
+  reservations: {
+    inputSchema: reservationListInputSchema,
+    readPage: (api, input) => api.reservations.list(input),
+    columns: [
+      ...['key', 'reservationId', 'datacenter', 'state', 'chain', 'movedTo'],
+      ...['activatedAt', 'activatedBy', 'movedAt', 'movedBy', 'moveReason'],
+    ],
   },
   events: {
     inputSchema: eventListInputSchema,

@@ -19,9 +19,25 @@ export async function* pagesOf(
   let cursor: string | undefined;
   do {
     const page: ExportPage = await list.readPage(api, { ...input, cursor });
+    assertWhole(page);
     yield page.items;
     cursor = page.nextCursor ?? undefined;
   } while (cursor !== undefined);
+}
+
+/**
+ * A file of all datacenters that is without one of them must not be taken for whole.
+ * @throws {LeaseError} `reservation.datacenter_unreachable`.
+ */
+function assertWhole({ unreachable = [] }: ExportPage): void {
+  const [missing] = unreachable;
+  if (missing === undefined) return;
+  const { datacenter, code } = missing;
+  throw new LeaseError(
+    'reservation.datacenter_unreachable',
+    `The datacenter "${datacenter}" cannot be asked now, and the export would be without it.`,
+    { details: { datacenter, code } },
+  );
 }
 
 /**

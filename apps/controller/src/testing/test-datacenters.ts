@@ -17,6 +17,8 @@ export interface TestDatacenters {
   restart(name: string): Promise<void>;
   /** Waits until a datacenter sees another one, or sees that it is away. */
   sees(name: string, other: string, isReachable: boolean): Promise<void>;
+  /** Waits until each has heard of all others. */
+  allSee(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -87,14 +89,14 @@ export async function openTestDatacenters(
       { what: `${name} to see ${other}` },
     );
   };
-  for (const name of names) {
-    for (const other of names) {
-      if (other !== name && options.secretOf === undefined) await sees(name, other, true);
-    }
-  }
   return {
     of,
     sees,
+    async allSee() {
+      for (const name of names) {
+        for (const { name: other } of peersOf(name)) await sees(name, other, true);
+      }
+    },
     stop: (name) => of(name).controller.close(),
     async restart(name) {
       closing.unshift((await start(name)).close);

@@ -1,0 +1,275 @@
+import { randomUUID } from 'node:crypto';
+import { startEtcd, type TestEtcd } from '@leasehold/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openTestDatacenters, type TestDatacenters } from '../testing/test-datacenters.ts';
+import { acquireLease, refOf, wanted } from '../testing/wire-leases.ts';
+import { mutate, query } from '../testing/wire.ts';
+import { FROM_HEADER, TO_HEADER } from './peer-access.ts';
+
+/** One for all: so that a test can speak as a controller of another datacenter. */
+const SECRET = `lh_${'s'.repeat(43)}`;
+
+let etcd: TestEtcd;
+let world: TestDatacenters;
+
+beforeAll(async () => {
+  etcd = await startEtcd();
+  world = await openTestDatacenters({ names: ['dc1', 'dc2'], etcd, secretOf: () => SECRET });
+  await world.allSee();
+});
+
+afterAll(async () => {
+  await world.close();
+  await etcd.stop();
+});
+
+const secretOf = async (
+  name: string,
+  role: 'viewer' | 'client' | 'operator' | 'admin',
+  limits: { namespaces?: string[] } = {},
+): Promise<string> => (await world.of(name).token(role, limits)).secret;
+
+/** Calls as a controller of another datacenter does, or as somebody who has its secret. */
+async function asPeer(
+  path: string,
+  input: unknown,
+  change: { from?: string; to?: string; secret?: string } = {},
+): Promise<unknown> {
+  const response = await fetch(`${world.of('dc2').url}/trpc/${path}`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      authorization: `Bearer ${change.secret ?? SECRET}`,
+      [FROM_HEADER]: change.from ?? 'dc1',
+      [TO_HEADER]: change.to ?? 'dc2',
+    },
+    body: JSON.stringify(input),
+  });
+  const body = (await response.json()) as {
+    result?: { data: unknown };
+    error?: { data: { leaseholdCode: string } };
+  };
+  return body.error?.data.leaseholdCode ?? body.result?.data;
+}
+
+const caller = (change: object = {}): object => ({
+  principal: 'p',
+  actor: 'alice',
+  role: 'operator',
+  namespaces: null,
+  source: '192.0.2.7',
+  ...change,
+});
+
+const revoke = (leaseId: string): object => ({ leaseId, mode: 'graceful', reason: 'test' });
+
+describe('a lease of another datacenter', () => {
+  test('is acquired, renewed, seen, and released through this one', async () => {
+    const on = world.of('dc1');
+    const secret = await secretOf('dc1', 'client');
+    const there = { datacenter: 'dc2' };
+
+    const lease = await acquireLease(on, secret, there);
+    const name = { namespace: lease.namespace, key: lease.key };
+
+    expect(
+      await mutate(on, 'leases.heartbeat', {
+        secret,
+        input: { localTimeMs: 1_000_500, renewals: [refOf(lease)], ...there },
+      }),
+    ).toMatchObject({ results: [{ outcome: 'renewed' }] });
+    expect(await query(on, 'leases.get', { secret, input: { ...name, ...there } })).toMatchObject({
+      leaseId: lease.leaseId,
+      datacenter: 'dc2',
+    });
+    expect(await query(on, 'leases.get', { secret, input: name })).toBeNull();
+    expect(
+      await mutate(on, 'leases.release', { secret, input: { ...refOf(lease), ...there } }),
+    ).toEqual({ outcome: 'released' });
+  });
+
+  test('waits in line there, and is granted through this one', async () => {
+    const on = world.of('dc1');
+    const secret = await secretOf('dc1', 'client');
+    const held = await acquireLease(on, secret, { datacenter: 'dc2' });
+    const input = wanted({ key: held.key, holder: 'bob', waitMs: 20_000, datacenter: 'dc2' });
+
+    const waiting = mutate(on, 'leases.acquire', { secret, input });
+    await mutate(on, 'leases.release', { secret, input: { ...refOf(held), datacenter: 'dc2' } });
+
+    expect(await waiting).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('is acquired in one call with one of this datacenter, and each is where it belongs', async () => {
+    const on = world.of('dc1');
+    const secret = await secretOf('dc1', 'client');
+    const { localTimeMs, ...here } = wanted();
+    const { localTimeMs: _same, ...there } = wanted({ datacenter: 'dc2' });
+    const items = [there, here, { ...there, datacenter: 'mars' }, { ...there, key: '' }];
+
+    const answer = await mutate(on, 'leases.acquireMany', {
+      secret,
+      input: { localTimeMs, items },
+    });
+
+    expect(answer).toMatchObject({
+      results: [
+        { outcome: 'granted' },
+        { outcome: 'granted' },
+        { outcome: 'failed', error: { code: 'reservation.unknown_datacenter' } },
+        { outcome: 'failed', error: { code: 'request.invalid' } },
+      ],
+    });
+    const seen = { namespace: ['test'], key: there['key'] };
+    expect(await query(on, 'leases.get', { secret, input: seen })).toBeNull();
+    expect(
+      await query(on, 'leases.get', { secret, input: { ...seen, datacenter: 'dc2' } }),
+    ).toMatchObject({ datacenter: 'dc2' });
+  });
+
+  test('an environment is leased there too', async () => {
+    const on = world.of('dc1');
+    const secret = await secretOf('dc1', 'client');
+    const environment = ['team', randomUUID()];
+
+    const leased = await mutate(on, 'environments.tryAcquire', {
+      secret,
+      input: { environment, action: 'verify', holder: 'h', localTimeMs: 1, datacenter: 'dc2' },
+    });
+
+    expect(leased).toMatchObject({ outcome: 'granted' });
+    expect(
+      await query(on, 'environments.get', { secret, input: { environment, datacenter: 'dc2' } }),
+    ).toMatchObject({ datacenter: 'dc2' });
+  });
+});
+
+describe('an act in another datacenter', () => {
+  test('is audited there with who acted, in which role, and from where', async () => {
+    const lease = await acquireLease(world.of('dc1'), await secretOf('dc1', 'client'), {
+      datacenter: 'dc2',
+    });
+
+    const answer = await mutate(world.of('dc1'), 'leases.revoke', {
+      secret: await secretOf('dc1', 'admin'),
+      input: { ...revoke(lease.leaseId), datacenter: 'dc2' },
+    });
+
+    expect(answer).toMatchObject({ outcome: 'revoking' });
+    const entries = await query(world.of('dc2'), 'audit.list', {
+      secret: await secretOf('dc2', 'operator'),
+      input: { resource: `lease:${lease.leaseId}` },
+    });
+    expect(entries).toMatchObject({
+      items: [{ actor: 'test admin@dc1', role: 'operator', source: '127.0.0.1' }],
+    });
+  });
+
+  test('of a viewer is refused by the datacenter that is asked, whatever the sender let through', async () => {
+    const lease = await acquireLease(world.of('dc2'), await secretOf('dc2', 'client'));
+    const procedure = 'leases.revoke';
+    const act = { procedure, input: revoke(lease.leaseId) };
+
+    expect(await asPeer('peer.carryOut', { ...act, caller: caller({ role: 'viewer' }) })).toBe(
+      'auth.forbidden',
+    );
+    expect(await asPeer('peer.carryOut', { ...act, caller: caller({ role: 'client' }) })).toBe(
+      'auth.forbidden',
+    );
+    expect(await asPeer('peer.carryOut', { ...act, caller: caller() })).toMatchObject({
+      outcome: 'revoking',
+    });
+  });
+
+  test('of a limited token is limited there', async () => {
+    const secret = await secretOf('dc1', 'client', { namespaces: ['team'] });
+    const lease = await acquireLease(world.of('dc2'), await secretOf('dc2', 'client'));
+    const procedure = 'leases.acquire';
+
+    expect(
+      await mutate(world.of('dc1'), 'leases.acquire', {
+        secret,
+        input: wanted({ datacenter: 'dc2' }),
+      }),
+    ).toBe('auth.forbidden');
+    expect(
+      await asPeer('peer.carryOut', {
+        procedure,
+        input: wanted(),
+        caller: caller({ namespaces: ['team'] }),
+      }),
+    ).toBe('auth.forbidden');
+    expect(
+      await query(world.of('dc1'), 'leases.get', {
+        secret,
+        input: { namespace: lease.namespace, key: lease.key, datacenter: 'dc2' },
+      }),
+    ).toBeNull();
+  });
+
+  test('that fails there has the code, the message and the details that it has there', async () => {
+    const call = (name: string, datacenter: string | undefined): Promise<unknown> =>
+      secretOf(name, 'viewer').then((secret) =>
+        query(world.of(name), 'drones.get', { secret, input: { droneId: 'none', datacenter } }),
+      );
+
+    expect(await call('dc1', 'dc2')).toBe('drone.not_found');
+    expect(await call('dc1', 'dc2')).toEqual(await call('dc2', undefined));
+  });
+});
+
+describe('the secret of a pair', () => {
+  const ping = { procedure: 'keys.list', input: {}, caller: caller({ role: 'viewer' }) };
+
+  test('makes nobody an administrator, and carries nothing out that is not on the list', async () => {
+    for (const procedure of [
+      ...['tokens.create', 'people.list', 'audit.list', 'bulk.start'],
+      ...['peer.carryOut', 'peer.connect', 'keys.connect', 'reservations.move', 'keys.renew'],
+    ]) {
+      expect(await asPeer('peer.carryOut', { ...ping, procedure })).toBe('auth.forbidden');
+    }
+    for (const role of ['admin', 'drone', 'peer']) {
+      expect(await asPeer('peer.carryOut', { ...ping, caller: caller({ role }) })).toBe(
+        'request.invalid',
+      );
+    }
+    expect(await asPeer('tokens.create', { name: 'x', role: 'admin' })).toBe('auth.forbidden');
+    expect(await asPeer('leases.acquire', wanted())).toBe('auth.forbidden');
+  });
+
+  test('is of no use with a name that is not configured, with another secret, or to another datacenter', async () => {
+    expect(await asPeer('peer.carryOut', ping)).toMatchObject({ items: expect.any(Array) as [] });
+    expect(await asPeer('peer.carryOut', ping, { from: 'mars' })).toBe('auth.required');
+    expect(await asPeer('peer.carryOut', ping, { from: 'dc2' })).toBe('auth.required');
+    expect(await asPeer('peer.carryOut', ping, { secret: `lh_${'t'.repeat(43)}` })).toBe(
+      'auth.required',
+    );
+    expect(await asPeer('peer.carryOut', ping, { to: 'dc3' })).toBe('peer.refused');
+  });
+
+  test('sends nothing on a second time', async () => {
+    const { key, ...input } = wanted({ datacenter: 'dc1' });
+    const sent = { procedure: 'leases.acquire', input: { ...input, key }, caller: caller() };
+    const all = { procedure: 'keys.list', input: { datacenter: 'all' }, caller: caller() };
+
+    expect(await asPeer('peer.carryOut', sent)).toBe('reservation.unknown_datacenter');
+    expect(await asPeer('peer.carryOut', all)).toMatchObject({ unreachable: [] });
+  });
+
+  test('lets a connect for a home that is not here be answered, and not be sent on', async () => {
+    const name = randomUUID();
+    const homeReservation = `dc1.${randomUUID()}`;
+    const input = { key: { name, namespace: '', tag: '' }, homeReservation, waitMs: 0 };
+
+    expect(await asPeer('peer.connect', { input, caller: caller({ role: 'client' }) })).toBe(
+      'reservation.conflict',
+    );
+    const unproven = { ...input, homeReservation: `dc2.${randomUUID()}` };
+    expect(
+      await asPeer('peer.connect', { input: unproven, caller: caller({ role: 'client' }) }),
+    ).toMatchObject({ outcome: 'elsewhere', standing: { standing: 'pending' } });
+    expect(
+      await asPeer('peer.connect', { input: unproven, caller: caller({ role: 'viewer' }) }),
+    ).toBe('auth.forbidden');
+  });
+});

@@ -1,0 +1,150 @@
+import { randomUUID } from 'node:crypto';
+import { startEtcd, waitUntil, type TestEtcd } from '@leasehold/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openTestDatacenters, type TestDatacenters } from '../testing/test-datacenters.ts';
+import { startTestDrone } from '../testing/test-drone.ts';
+import { mutate, query } from '../testing/wire.ts';
+
+let etcd: TestEtcd;
+let world: TestDatacenters;
+let client1: string;
+
+beforeAll(async () => {
+  etcd = await startEtcd();
+  world = await openTestDatacenters({ names: ['dc1', 'dc2', 'dc3'], etcd });
+  await world.allSee();
+  client1 = (await world.of('dc1').token('client')).secret;
+});
+
+afterAll(async () => {
+  await world.close();
+  await etcd.stop();
+});
+
+interface Connected {
+  readonly backendId: string;
+  readonly datacenter: string;
+  readonly spawned: boolean;
+  readonly key: { readonly name: string };
+}
+
+const connectAt = (name: string, secret: string, input: object): Promise<Connected> =>
+  mutate(world.of(name), 'keys.connect', { secret, input }) as Promise<Connected>;
+
+describe('a connect', () => {
+  test('at one datacenter starts its backend in the one that it names, and finds it there', async () => {
+    await startTestDrone(world.of('dc2'), { droneId: 'd2', datacenter: 'dc2' });
+    const key = { name: randomUUID() };
+    const spawn = { program: 'room', datacenter: 'dc2' };
+
+    const first = await connectAt('dc1', client1, { key, spawn });
+    const again = await connectAt('dc1', client1, { key, spawn: { program: 'room' } });
+    const there = await connectAt('dc2', (await world.of('dc2').token('client')).secret, { key });
+    const third = await connectAt('dc3', (await world.of('dc3').token('client')).secret, { key });
+
+    expect(first).toMatchObject({ datacenter: 'dc2', spawned: true, droneId: 'd2' });
+    for (const one of [again, there, third]) {
+      expect(one).toMatchObject({ backendId: first.backendId, spawned: false, datacenter: 'dc2' });
+    }
+  });
+
+  test('that is sent twice with one idempotency key is carried out once, across datacenters', async () => {
+    await startTestDrone(world.of('dc2'), { droneId: 'd2', datacenter: 'dc2' });
+    const input = {
+      spawn: { program: 'room', datacenter: 'dc2' },
+      idempotencyKey: randomUUID(),
+    };
+
+    const answers = [
+      await connectAt('dc1', client1, input),
+      await connectAt('dc1', client1, input),
+    ];
+
+    expect(answers[0]).toMatchObject({ datacenter: 'dc2', spawned: true });
+    expect(answers[1]).toEqual(answers[0]);
+  });
+
+  test('of a limited token is limited in the other datacenter too', async () => {
+    await startTestDrone(world.of('dc2'), { droneId: 'd2', datacenter: 'dc2' });
+    const { secret } = await world.of('dc1').token('client', { namespaces: ['team'] });
+    const name = randomUUID();
+    const spawn = { program: 'room', datacenter: 'dc2' };
+
+    expect(await connectAt('dc1', secret, { key: { name, namespace: 'other' }, spawn })).toBe(
+      'auth.forbidden',
+    );
+    expect(
+      await connectAt('dc1', secret, { key: { name, namespace: 'team' }, spawn }),
+    ).toMatchObject({ datacenter: 'dc2' });
+  });
+
+  test('whose caller has gone waits in no other datacenter', async () => {
+    const drone = await startTestDrone(world.of('dc2'), { droneId: 'd2', datacenter: 'dc2' });
+    const key = { name: randomUUID() };
+    const spawn = { program: 'room', datacenter: 'dc2' };
+    const { backendId } = await connectAt('dc1', client1, { key, spawn });
+    await drone.report({ backendId, status: 'terminating' });
+    const prisma = world.of('dc2').controller.store.prisma;
+    const waiting = async (): Promise<number> =>
+      (
+        await prisma.$queryRaw<unknown[]>`
+          select 1 from lease_waiter where name = ${key.name} and valid_until > clock_timestamp()`
+      ).length;
+    const caller = new AbortController();
+
+    const call = fetch(`${world.of('dc1').url}/trpc/keys.connect`, {
+      method: 'POST',
+      signal: caller.signal,
+      headers: { authorization: `Bearer ${client1}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ key, spawn, waitMs: 60_000 }),
+    }).catch(() => undefined);
+    await waitUntil(async () => (await waiting()) > 0, { what: 'it to wait in dc2' });
+    caller.abort();
+    await call;
+
+    await waitUntil(async () => (await waiting()) === 0, { what: 'it to wait no longer' });
+    expect(await waiting()).toBe(0);
+  });
+
+  test('for a program that the other datacenter has not says so, with its own code', async () => {
+    const spawn = { program: 'nothing', datacenter: 'dc3' };
+
+    expect(await connectAt('dc1', client1, { key: { name: randomUUID() }, spawn })).toBe(
+      'spawn.no_drone',
+    );
+  });
+
+  test('to a datacenter that nobody knows is refused', async () => {
+    const spawn = { program: 'room', datacenter: 'mars' };
+
+    expect(await connectAt('dc1', client1, { key: { name: randomUUID() }, spawn })).toBe(
+      'reservation.unknown_datacenter',
+    );
+  });
+});
+
+describe('a key', () => {
+  test('that is moved goes on in the other datacenter, and both keep who moved it', async () => {
+    const name = randomUUID();
+    const [dc1, dc2] = [world.of('dc1'), world.of('dc2')];
+    const { secret } = await dc1.token('operator');
+    await mutate(dc1, 'reservations.reserve', {
+      secret,
+      input: { key: ['', name], datacenter: 'dc2' },
+    });
+
+    const moved = await mutate(dc1, 'reservations.move', {
+      secret,
+      input: { key: ['', name], toDatacenter: 'dc3', reason: 'nearer' },
+    });
+
+    expect(moved).toMatchObject({ datacenter: 'dc3' });
+    const audit = async (on: typeof dc1): Promise<unknown> =>
+      query(on, 'audit.list', {
+        secret: (await on.token('operator')).secret,
+        input: { resource: `key:/${name}` },
+      });
+    expect(await audit(dc1)).toMatchObject({ items: [{ actor: 'test operator' }] });
+    expect(await audit(dc2)).toMatchObject({ items: [{ actor: 'test operator@dc1' }] });
+  });
+});
