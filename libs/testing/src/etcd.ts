@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { freePort } from './free-port.ts';
@@ -47,6 +47,11 @@ export interface TestEtcd {
   leader(): Promise<number | undefined>;
   /** Waits until every member that runs knows a leader. */
   waitUntilHealthy(): Promise<void>;
+  /**
+   * Takes a backup, for which all members are stopped and started again. @returns a function that puts
+   * it back in the same way: what was written since is lost, and nothing else tells of it.
+   */
+  backUp(): Promise<() => Promise<void>>;
   /** Ends all members and removes their data. */
   stop(): Promise<void>;
 }
@@ -133,9 +138,36 @@ function controlOf(parts: {
     return text !== undefined && (JSON.parse(text) as { health?: string }).health === 'true';
   }
 
+  async function waitUntilHealthy(): Promise<void> {
+    const running = members.flatMap(({ child }, index) => (child === undefined ? [] : [index]));
+    await waitUntil(async () => (await Promise.all(running.map(isHealthy))).every(Boolean), {
+      timeoutMs: READY_TIMEOUT_MS,
+      what: 'every member of etcd knows a leader',
+    });
+  }
+
+  async function whileStopped(work: () => Promise<void>): Promise<void> {
+    await Promise.all(members.map(end));
+    await work();
+    await Promise.all(members.map(launch));
+    await waitUntilHealthy();
+  }
+
   return {
     endpoints,
     isHealthy,
+    waitUntilHealthy,
+    async backUp() {
+      const backup = path.join(folder, 'backup');
+      const all = members.map((_, index) => String(index));
+      await whileStopped(async () => {
+        for (const one of all) await copyFolder(path.join(folder, one), path.join(backup, one));
+      });
+      return () =>
+        whileStopped(async () => {
+          for (const one of all) await copyFolder(path.join(backup, one), path.join(folder, one));
+        });
+    },
     kill: (index) => end(memberAt(index)),
     async restart(index) {
       const member = memberAt(index);
@@ -154,18 +186,16 @@ function controlOf(parts: {
       const index = metrics.findIndex((text) => text?.includes('\netcd_server_is_leader 1\n'));
       return index === -1 ? undefined : index;
     },
-    async waitUntilHealthy() {
-      const running = members.flatMap(({ child }, index) => (child === undefined ? [] : [index]));
-      await waitUntil(async () => (await Promise.all(running.map(isHealthy))).every(Boolean), {
-        timeoutMs: READY_TIMEOUT_MS,
-        what: 'every member of etcd knows a leader',
-      });
-    },
     async stop() {
       await Promise.all(members.map(end));
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+async function copyFolder(from: string, to: string): Promise<void> {
+  await rm(to, { recursive: true, force: true });
+  await cp(from, to, { recursive: true });
 }
 
 /** What a member says of itself, over plain HTTP whatever its clients must use. */

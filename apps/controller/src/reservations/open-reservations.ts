@@ -4,7 +4,7 @@
  * With one datacenter the store is its own PostgreSQL. With etcd a start
  *
  * 1. registers the datacenter's name, and stops if another database has it;
- * 2. tells a store that does not have them, being new or restored, all that lives here;
+ * 2. tells a store that does not have it all, being new or restored, what lives here;
  * 3. hears from the store what has left, when this database was restored since it last did.
  *
  * While etcd is away a controller starts all the same, if there is nothing of that to do: keys whose
@@ -26,7 +26,7 @@ import {
 import type { Store } from '@leasehold/keys-core/store';
 import type { Logger } from '@leasehold/service-kit';
 import { runInBackground } from '../background.ts';
-import { publishAll } from './publish.ts';
+import { hasForgotten, publishAll } from './publish.ts';
 import { readBack } from './read-back.ts';
 import { createStoreStanding, type StoreStanding } from './store-standing.ts';
 
@@ -46,7 +46,7 @@ export interface ReservationsDeps {
 export interface OpenReservations {
   readonly store: ReservationStore;
   /** Whether the store can decide now where a fresh key lives. */
-  standing(): StoreStanding;
+  readonly standing: () => StoreStanding;
   close(): Promise<void>;
 }
 
@@ -103,7 +103,7 @@ async function openShared(
   const shared = createEtcdReservationStore({
     ...etcd,
     clock: store.clock,
-    onReached: standing.note,
+    onAsked: standing.note,
   });
   const reservations = createRememberingStore(shared, {
     store,
@@ -174,7 +174,7 @@ async function start(from: Start): Promise<boolean> {
   }
   shared.expectCluster(etcdId);
   await noteMembership(store.prisma, { datacenter });
-  if (storeId !== etcdId) {
+  if (storeId !== etcdId || (await hasForgotten(from))) {
     await publishAll(from);
     await noteMembership(store.prisma, { storeId: etcdId });
   }

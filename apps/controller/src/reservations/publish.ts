@@ -7,6 +7,7 @@ import {
 } from '@leasehold/keys-core';
 import {
   firstReservationsAfter,
+  newestReservations,
   pointersAfter,
   unreservedKeysAfter,
   type EtcdReservationStore,
@@ -25,6 +26,16 @@ export interface Publishing {
 /** How many are put at once. */
 const BATCH_MAX = 64;
 const NAMED_MAX = 5;
+
+/**
+ * Whether a store that was told everything lacks some of what was learned last here: it was restored
+ * from a backup in a way that kept its id.
+ */
+export async function hasForgotten({ datacenter, shared, store }: Publishing): Promise<boolean> {
+  const newest = await newestReservations(store.reads, datacenter, BATCH_MAX);
+  const stored = await Promise.all(newest.map(({ key }) => shared.read(parseReservationKey(key))));
+  return stored.includes(undefined);
+}
 
 /**
  * Tells a store that does not have them all first reservations and pointers of this datacenter, and
@@ -53,7 +64,7 @@ async function publishReservations({ datacenter, shared, store }: Publishing): P
   let afterKey = '';
   for (;;) {
     const page = { afterKey, limit: BATCH_MAX };
-    const rows = await firstReservationsAfter(store.prisma, datacenter, page);
+    const rows = await firstReservationsAfter(store.reads, datacenter, page);
     const puts = await Promise.all(
       rows.map(({ key, reservationId }) => shared.put(parseReservationKey(key), reservationId)),
     );
@@ -71,7 +82,7 @@ async function publishPointers({ datacenter, shared, store }: Publishing): Promi
   let afterId = '';
   for (;;) {
     const page = { afterId, limit: BATCH_MAX };
-    const pointers = await pointersAfter(store.prisma, datacenter, page);
+    const pointers = await pointersAfter(store.reads, datacenter, page);
     const stored = await Promise.all(pointers.map((pointer) => shared.putPointer(pointer)));
     conflicts.push(
       ...pointers
@@ -88,7 +99,7 @@ async function reserveOldKeys({ datacenter, reservations, store }: Publishing): 
   const conflicts: string[] = [];
   let after = { namespace: '', name: '' };
   for (;;) {
-    const keys = await unreservedKeysAfter(store.prisma, { after, limit: BATCH_MAX });
+    const keys = await unreservedKeysAfter(store.reads, { after, limit: BATCH_MAX });
     const puts = await Promise.all(
       keys.map((key) =>
         reservations.put(reservationKeyOf(key), reservationIdOf(datacenter, store.ids.uuid())),

@@ -9,16 +9,17 @@ export interface StoreStanding {
 
 /** What calls to etcd have come to; every change is logged once. */
 export function createStoreStanding(log: Logger): {
-  readonly note: (isReached: boolean) => void;
+  readonly note: (failure: unknown) => void;
   readonly now: () => StoreStanding;
 } {
   let since: string | null = null;
   return {
-    note(isReached) {
+    note(failure) {
+      const isReached = failure === undefined;
       if (isReached === (since === null)) return;
       since = isReached ? null : new Date().toISOString();
       if (isReached) log.info('etcd answers again');
-      else log.warn('etcd does not answer: no fresh key gets a home from here');
+      else log.warn({ err: failure }, 'etcd does not answer: no fresh key gets a home from here');
     },
     now: () => ({ kind: 'etcd', isReachable: since === null, since }),
   };

@@ -164,6 +164,27 @@ describe('etcd that cannot be had', () => {
     expect(await store.read(key)).toBeDefined();
   });
 
+  test('answers of an etcd that was restored from a backup are not believed, though it kept its id', async () => {
+    const own = await startEtcd();
+    onTestFinished(() => own.stop());
+    const restore = await own.backUp();
+    const [reader, writer] = [storeOf(own.endpoints), storeOf(own.endpoints)];
+    const key = aKey();
+    await writer.put(key, anId());
+    await reader.read(key);
+
+    await restore();
+
+    expect(await storeOf(own.endpoints).read(key)).toBeUndefined();
+    const unbelieved = { code: 'reservation.store_unreachable' };
+    await expect(reader.read(key)).rejects.toMatchObject(unbelieved);
+    // Its own write brings etcd to the revision that the lost one had.
+    await expect(writer.put(aKey(), anId())).rejects.toMatchObject(unbelieved);
+    await storeOf(own.endpoints).put(aKey(), anId());
+    await expect(reader.read(key)).rejects.toMatchObject(unbelieved);
+    await expect(writer.read(key)).rejects.toMatchObject(unbelieved);
+  });
+
   test('what Leasehold did not write is not taken for a reservation', async () => {
     const raw = new Etcd3({ hosts: [...etcd.endpoints] });
     onTestFinished(() => {

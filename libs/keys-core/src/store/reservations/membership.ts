@@ -104,6 +104,19 @@ export function firstReservationsAfter(
     limit ${limit}`;
 }
 
+/** The first reservations of this datacenter that were written down last. Reads the whole table. */
+export function newestReservations(
+  sql: Sql,
+  datacenter: string,
+  limit: number,
+): Promise<HomeRow[]> {
+  return sql.$queryRaw<HomeRow[]>`
+    select key, reservation_id as "reservationId" from reservation_home
+    where starts_with(reservation_id, ${`${datacenter}.`} ${C})
+    order by recorded_at desc
+    limit ${limit}`;
+}
+
 /** The next pointers that leave this datacenter. Index: the primary key. */
 export function pointersAfter(
   sql: Sql,

@@ -27,8 +27,8 @@ export interface EtcdOptions {
 
 export interface EtcdCallsOptions extends EtcdOptions {
   readonly clock: Clock;
-  /** Told of every linearizable call: whether etcd could answer it. */
-  readonly onReached?: ((isReached: boolean) => void) | undefined;
+  /** Told of every linearizable call: why etcd could not answer it, or undefined. */
+  readonly onAsked?: ((failure: unknown) => void) | undefined;
 }
 
 export interface EtcdCalls {
@@ -53,12 +53,13 @@ const ATTEMPTS_MAX = 3;
 const AVOIDED_MS = 5_000;
 
 export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
-  const { clock, onReached } = options;
+  const { clock, onAsked } = options;
   const clients = options.endpoints.map((endpoint) => clientOf(endpoint, options));
   // A member that is cut off from the others answers the one kind and not the other.
   const nearby = createOrder(clients, clock);
   const anywhere = createOrder(clients, clock);
   let expected: string | undefined;
+  const history = createHistory();
 
   async function inTurn<T extends { header: IResponseHeader }>(
     order: Order,
@@ -83,14 +84,18 @@ export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
 
   async function linearizable<T extends { header: IResponseHeader }>(
     call: (client: Etcd3, options: { deadline: number }) => Promise<T>,
+    hasWritten: (answer: T) => boolean = () => false,
   ): Promise<T> {
+    const knownRevision = history.revision();
     try {
       const answer = await inTurn(anywhere, LINEARIZABLE_MS, call);
-      onReached?.(true);
+      history.assertContinued(answer.header, knownRevision, hasWritten(answer));
+      onAsked?.(undefined);
       return answer;
-    } catch (error) {
-      onReached?.(false);
-      throw error;
+    } catch (cause) {
+      onAsked?.(cause);
+      if (cause instanceof LeaseError) throw cause;
+      throw new LeaseError('reservation.store_unreachable', undefined, { cause });
     }
   }
 
@@ -100,7 +105,11 @@ export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
         client.kv.range({ ...request, serializable: true }, within),
       ),
     range: (request) => linearizable((client, within) => client.kv.range(request, within)),
-    txn: (request) => linearizable((client, within) => client.kv.txn(request, within)),
+    txn: (request) =>
+      linearizable(
+        (client, within) => client.kv.txn(request, within),
+        ({ succeeded }) => succeeded,
+      ),
     expectCluster(clusterId) {
       expected = clusterId;
     },
@@ -113,7 +122,7 @@ export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
 function clientOf(endpoint: string, { user, password, ca, cert, key }: EtcdOptions): Etcd3 {
   const isOwnCa = ca !== undefined;
   return new Etcd3({
-    hosts: endpoint,
+    hosts: new URL(endpoint).origin,
     ...(user === undefined ? {} : { auth: { username: user, password: password ?? '' } }),
     ...(isOwnCa
       ? {
@@ -170,4 +179,27 @@ function createOrder(clients: readonly Etcd3[], clock: Clock): Order {
 function assertCluster(header: IResponseHeader, expected: string | undefined): void {
   if (expected === undefined || header.cluster_id === expected) return;
   throw new Error(`etcd is another cluster than before: ${header.cluster_id}, not ${expected}`);
+}
+
+/**
+ * What shows that etcd was put back to a backup, which may keep the cluster's id: it is at a revision
+ * that it had passed. Then nothing is believed any more: what was reserved may be forgotten, and this
+ * datacenter's part of it is told again by the next start.
+ */
+function createHistory(): {
+  revision(): bigint;
+  assertContinued(header: IResponseHeader, known: bigint, hasWritten: boolean): void;
+} {
+  let newest = 0n;
+  let isBroken = false;
+  return {
+    revision: () => newest,
+    assertContinued(header, known, hasWritten) {
+      const revision = BigInt(header.revision);
+      // What was known when the call was sent is past; a write has a revision of its own.
+      isBroken ||= hasWritten ? revision <= known : revision < known;
+      if (isBroken) throw new Error('etcd was restored from a backup: start this controller again');
+      if (revision > newest) newest = revision;
+    },
+  };
 }

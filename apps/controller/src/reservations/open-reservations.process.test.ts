@@ -1,0 +1,202 @@
+import { randomUUID } from 'node:crypto';
+import type { Store } from '@leasehold/keys-core/store';
+import { startEtcd, waitUntil, type TestEtcd } from '@leasehold/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  isGrantedUnder,
+  markRestored,
+  newDatabase,
+  openDatabase,
+  serviceOn,
+  startReservations,
+} from './reservations-for-test.ts';
+
+async function anEtcd(): Promise<TestEtcd> {
+  const etcd = await startEtcd();
+  onTestFinished(() => etcd.stop());
+  return etcd;
+}
+
+async function aDatabase(datacenter = 'dc1'): Promise<Store> {
+  return openDatabase(datacenter, await newDatabase());
+}
+
+/** Writes a key's row from before there were reservations. */
+async function grantOld(store: Store, name: string): Promise<void> {
+  await store.prisma.$executeRaw`
+    insert into lease (
+      face, namespace, name, lease_id, fencing_token, holder, principal,
+      ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at
+    )
+    select 'key', 'game', ${name}, gen_random_uuid(), 7, 'a', 'a', 4, 1, 2, 3, at, at, at
+    from (select clock_timestamp() as at) r`;
+}
+
+function nobody(): never {
+  throw new Error('there is no other datacenter in this test');
+}
+
+describe('a datacenter without etcd', () => {
+  test('C62 does not start when it has peers', async () => {
+    const store = await aDatabase();
+
+    const start = startReservations({ store, datacenter: 'dc1', peers: ['dc2'], endpoints: null });
+
+    await expect(start).rejects.toMatchObject({ code: 'config.invalid' });
+    await expect(start).rejects.toThrow(/LEASEHOLD_PEERS names dc2/);
+  });
+
+  test('keeps its name: a database registered under one name is not started under another', async () => {
+    const store = await aDatabase();
+    const alone = { store, peers: [], endpoints: null };
+    await startReservations({ ...alone, datacenter: 'dc1' });
+    await startReservations({ ...alone, datacenter: 'dc1' });
+
+    const start = startReservations({ ...alone, datacenter: 'dc2' });
+
+    await expect(start).rejects.toMatchObject({ code: 'config.invalid' });
+    await expect(start).rejects.toThrow(/registered as "dc1"/);
+  });
+
+  test('does not start on a database whose reservations are in etcd', async () => {
+    const { endpoints } = await anEtcd();
+    const store = await aDatabase();
+    await startReservations({ store, datacenter: 'dc1', endpoints });
+
+    const start = startReservations({ store, datacenter: 'dc1', peers: [], endpoints: null });
+
+    await expect(start).rejects.toThrow(/LEASEHOLD_ETCD is not set/);
+  });
+});
+
+describe('a datacenter with etcd', () => {
+  test('does not start under the name of another database, and says which', async () => {
+    const { endpoints } = await anEtcd();
+    await startReservations({ store: await aDatabase(), datacenter: 'dc1', endpoints });
+
+    const start = startReservations({ store: await aDatabase(), datacenter: 'dc1', endpoints });
+
+    await expect(start).rejects.toMatchObject({ code: 'config.invalid' });
+    await expect(start).rejects.toThrow(/"dc1", and that is the name of the database/);
+  });
+
+  test('tells a new store what lives here, keys from before there were reservations too', async () => {
+    const { endpoints } = await anEtcd();
+    const store = await aDatabase();
+    const alone = await startReservations({ store, datacenter: 'dc1', peers: [], endpoints: null });
+    const ids = new Map<string, string>();
+    // More than are put at once.
+    for (let count = 0; count < 150; count += 1) {
+      const [name, id] = [`key-${String(count)}`, `dc1.${randomUUID()}`];
+      await alone.store.put(['game', name], id);
+      ids.set(name, id);
+    }
+    await grantOld(store, 'old');
+
+    const { store: shared } = await startReservations({ store, datacenter: 'dc1', endpoints });
+
+    for (const [name, id] of ids) expect(await shared.read(['game', name])).toBe(id);
+    const old = await shared.read(['game', 'old']);
+    expect(old).toMatch(/^dc1\./);
+    const service = serviceOn(
+      store,
+      await startReservations({ store, datacenter: 'dc1', endpoints }),
+      nobody,
+    );
+    await service.standing(old ?? '', ['game', 'old']);
+    expect(await isGrantedUnder(store, ['game', 'old'], old ?? '')).toBe(true);
+  });
+
+  test('does not start when keys of it live elsewhere, and names some', async () => {
+    const { endpoints } = await anEtcd();
+    const other = await aDatabase('dc2');
+    const elsewhere = await startReservations({ store: other, datacenter: 'dc2', endpoints });
+    const store = await aDatabase();
+    for (let count = 0; count < 7; count += 1) {
+      await elsewhere.store.put(['game', `key-${String(count)}`], `dc2.${randomUUID()}`);
+      await grantOld(store, `key-${String(count)}`);
+    }
+
+    const start = startReservations({ store, datacenter: 'dc1', endpoints });
+
+    await expect(start).rejects.toMatchObject({ code: 'config.invalid' });
+    await expect(start).rejects.toThrow(/of 7 keys .*\["game","key-0"\].*\["game","key-4"\]\./);
+  });
+
+  test('tells an etcd that was lost and made anew everything again, pointers too', async () => {
+    const store = await aDatabase();
+    const before = await startReservations({
+      store,
+      datacenter: 'dc1',
+      endpoints: (await anEtcd()).endpoints,
+    });
+    const [id, movedTo] = [`dc1.${randomUUID()}`, `dc2.${randomUUID()}`];
+    const pointer = { fromId: id, toId: movedTo, tokenFloor: '17' };
+    await before.store.put(['game', 'demo'], id);
+    await before.store.putPointer(pointer);
+
+    const { endpoints } = await anEtcd();
+    const after = await startReservations({ store, datacenter: 'dc1', endpoints });
+
+    expect(await after.store.read(['game', 'demo'])).toBe(id);
+    expect(await after.store.readPointer(id)).toEqual(pointer);
+  });
+});
+
+test('a store that was restored from a backup, and kept its id, is told again what lives here', async () => {
+  const etcd = await anEtcd();
+  const { endpoints } = etcd;
+  const store = await aDatabase();
+  const before = await startReservations({ store, datacenter: 'dc1', endpoints });
+  const restore = await etcd.backUp();
+  const id = `dc1.${randomUUID()}`;
+  await waitUntil(() => before.store.put(['game', 'demo'], id));
+  await restore();
+
+  const after = await startReservations({ store, datacenter: 'dc1', endpoints });
+
+  expect(await after.store.read(['game', 'demo'])).toBe(id);
+});
+
+describe('a start while etcd is away', () => {
+  test('succeeds when there is nothing to tell or to ask, and etcd is found when it is back', async () => {
+    const etcd = await anEtcd();
+    const { endpoints } = etcd;
+    const store = await aDatabase();
+    const before = await startReservations({ store, datacenter: 'dc1', endpoints });
+    const id = `dc1.${randomUUID()}`;
+    await before.store.put(['game', 'demo'], id);
+    await etcd.kill(0);
+
+    const { store: reservations, standing } = await startReservations({
+      store,
+      datacenter: 'dc1',
+      endpoints,
+    });
+
+    expect(await reservations.readNearby(['game', 'demo'])).toBe(id);
+    expect(standing()).toMatchObject({ kind: 'etcd', isReachable: false });
+    expect(standing().since).toMatch(/^\d{4}-.*Z$/);
+    await etcd.restart(0);
+    await waitUntil(() => standing().isReachable, { timeoutMs: 30_000 });
+    expect(standing()).toEqual({ kind: 'etcd', isReachable: true, since: null });
+  });
+
+  test('fails when the datacenter has not been there before, or its database was restored', async () => {
+    const etcd = await anEtcd();
+    const { endpoints } = etcd;
+    const [fresh, restored] = [await aDatabase(), await aDatabase('dc2')];
+    await startReservations({ store: restored, datacenter: 'dc2', endpoints });
+    await markRestored(restored);
+    await etcd.kill(0);
+
+    const starts = [
+      startReservations({ store: fresh, datacenter: 'dc1', endpoints }),
+      startReservations({ store: restored, datacenter: 'dc2', endpoints }),
+    ];
+
+    await expect(starts[0]).rejects.toMatchObject({ code: 'reservation.store_unreachable' });
+    await expect(starts[0]).rejects.toThrow(/has not told it yet/);
+    await expect(starts[1]).rejects.toThrow(/was restored/);
+  });
+});
