@@ -53,6 +53,7 @@ const oldest = {
 /** Tests of real processes whose deadlines another test beside them would bring into question. */
 const alone = [
   'tools/faults/!(leases-*).process.test.ts',
+  'tools/datacenters/cut-off.process.test.ts',
   'libs/keys-core/src/faces/leases/line.process.test.ts',
 ];
 

@@ -1,5 +1,7 @@
 import { databasesIn, startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { leaseholdErrorOf } from '@leasehold/client';
+import { backendPlacesOf, faultsOfHolders } from './holders.ts';
 import { freshBundles } from '../faults/fresh-bundles.ts';
 
 const ROUNDS_COUNT = 200;
@@ -80,5 +82,83 @@ describe('one key, wanted in three datacenters at once', () => {
     expect([counts.size, new Set(counts.values())]).toEqual([ROUNDS_COUNT, new Set([1])]);
     // Not that one of them always won.
     expect(homes.size).toBeGreaterThan(1);
+  });
+});
+
+const MOVED_KEYS_COUNT = 4;
+const CONNECTORS_COUNT = 3;
+const MOVING_MS = 12_000;
+/** What a mover and a client may be told while the other is at it. */
+const EXPECTED = new Set([
+  'reservation.key_held',
+  'reservation.same_datacenter',
+  'reservation.moved_meanwhile',
+  'reservation.chain_too_long',
+  'key.terminating',
+  'key.holder_unreachable',
+]);
+
+function anywhere(): string {
+  return world.names[Math.floor(Math.random() * world.names.length)] ?? '';
+}
+
+/** Does something until it is time to stop. @returns how often it was done, and what else was said. */
+async function again(
+  untilMs: number,
+  work: () => Promise<unknown>,
+): Promise<{ doneCount: number; unexpected: string[] }> {
+  let doneCount = 0;
+  const unexpected: string[] = [];
+  while (performance.now() < untilMs) {
+    try {
+      await work();
+      doneCount += 1;
+    } catch (error) {
+      const code = leaseholdErrorOf(error)?.code ?? String(error);
+      if (!EXPECTED.has(code)) unexpected.push(code);
+    }
+  }
+  return { doneCount, unexpected };
+}
+
+/** Has the key, and gives it up again. */
+async function connectAndEnd(name: string): Promise<void> {
+  const { backendId, datacenter } = await world
+    .dc(anywhere())
+    .api('client')
+    .keys.connect.mutate({ key: { name }, spawn: { program: 'idle' }, waitMs: 2_000 });
+  await world
+    .dc(anywhere())
+    .api('operator')
+    .backends.terminate.mutate({ backendId, mode: 'hard', reason: 'done', datacenter });
+}
+
+async function moveSomewhere(name: string): Promise<void> {
+  await world
+    .dc(anywhere())
+    .api('operator')
+    .reservations.move.mutate({ key: ['', name], toDatacenter: anywhere(), reason: 'at random' });
+}
+
+describe('keys that are moved about while clients connect', () => {
+  test('I14, I2, C61: have one holder at a time, and tokens that grow across datacenters', async () => {
+    const names = Array.from({ length: MOVED_KEYS_COUNT }, (_, index) => `moved-${String(index)}`);
+    await Promise.all(names.map(connectAndEnd));
+    const untilMs = performance.now() + MOVING_MS;
+    const movers = names.map((name) => again(untilMs, () => moveSomewhere(name)));
+    const clients = names.flatMap((name) =>
+      Array.from({ length: CONNECTORS_COUNT }, () => again(untilMs, () => connectAndEnd(name))),
+    );
+    const [moved, connected] = [await Promise.all(movers), await Promise.all(clients)];
+
+    expect([...moved, ...connected].flatMap(({ unexpected }) => unexpected)).toEqual([]);
+    const judged = await Promise.all(names.map((name) => faultsOfHolders(world, name)));
+    expect(judged.flat()).toEqual([]);
+    // It was put to the test: every key had backends in more than one place.
+    const places = await Promise.all(names.map((name) => backendPlacesOf(world, name)));
+    expect(Math.min(...places.map(({ length }) => length))).toBeGreaterThan(1);
+    expect(moved.reduce((sum, { doneCount }) => sum + doneCount, 0)).toBeGreaterThan(
+      MOVED_KEYS_COUNT,
+    );
   });
 });

@@ -39,6 +39,8 @@ export interface Datacenters {
   cutPair(a: string, b: string, how?: Cut): void;
   /** Mends all lines of a datacenter, or all there are. */
   heal(name?: string): void;
+  /** Waits until each datacenter reaches all others, and the reservation store. */
+  untilInTouch(): Promise<void>;
   /** The pairs that cannot hear each other. */
   readonly cutPairs: readonly (readonly [string, string])[];
   /** Ends everything, and removes its data. */
@@ -185,6 +187,10 @@ function control(parts: {
     cutPair: (a, b, how = 'silent') => area.cut(a, b, how),
     heal(name) {
       for (const [a, b] of pairsOf(name)) area.heal(a, b);
+    },
+    async untilInTouch() {
+      await etcd.waitUntilHealthy();
+      await Promise.all(running.map(untilInTouch));
     },
     get cutPairs() {
       return pairs.filter(([a, b]) => area.isCut(a, b));

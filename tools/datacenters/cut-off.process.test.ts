@@ -1,0 +1,193 @@
+import { databasesIn, startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
+import { waitUntil } from '@leasehold/testing';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
+import { freshBundles } from '../faults/fresh-bundles.ts';
+import { refusalOf } from './errors.ts';
+
+/** How soon a majority decides, however it was cut. */
+const DECIDED_MS_MAX = 2_000;
+/** The longest that a caller waits to hear that nobody can say. */
+const TOLD_MS_MAX = 6_000;
+/** From memory: no line is asked. */
+const AT_ONCE_MS_MAX = 300;
+
+let world: Datacenters;
+let keysCount = 0;
+
+beforeAll(async () => {
+  await freshBundles();
+  world = await startDatacenters({ databaseOf: databasesIn(inject('clusterUrl')) });
+}, 120_000);
+
+afterEach(async () => {
+  world.heal();
+  await world.untilInTouch();
+});
+
+afterAll(async () => {
+  await (world as Datacenters | undefined)?.close();
+});
+
+function freshName(): string {
+  keysCount += 1;
+  return `key-${String(keysCount)}`;
+}
+
+function connect(at: string, name: string, datacenter?: string) {
+  return world
+    .dc(at)
+    .api('client')
+    .keys.connect.mutate({
+      key: { name },
+      spawn: { program: 'idle', datacenter },
+      waitMs: 0,
+    });
+}
+
+function reserve(at: string, name: string) {
+  return world
+    .dc(at)
+    .api('client')
+    .reservations.reserve.mutate({ key: ['', name] });
+}
+
+function resolve(at: string, name: string) {
+  return world
+    .dc(at)
+    .api('viewer')
+    .reservations.resolve.query({ key: ['', name] });
+}
+
+/** The leader of etcd, and the others. */
+async function ranks(): Promise<{ leader: string; others: [string, string] }> {
+  const leader = await waitUntil(() => world.leader(), { what: 'a leader' });
+  const [first = '', second = ''] = world.names.filter((name) => name !== leader);
+  return { leader, others: [first, second] };
+}
+
+/** How long it takes until a datacenter has reserved a key, in milliseconds from now. */
+async function decidedIn(at: string): Promise<number> {
+  const startedAtMs = performance.now();
+  await waitUntil(() => reserve(at, freshName()), { what: `a reservation by ${at}` });
+  return performance.now() - startedAtMs;
+}
+
+async function renewedAt(at: string, name: string): Promise<number> {
+  const [row] = await world.dc(at).query<{ atMs: number; isLive: boolean }>(
+    `select extract(epoch from renewed_at)::float8 * 1000 as "atMs",
+        clock_timestamp() < expires_at as "isLive"
+      from lease where face = 'key' and name = $1`,
+    [name],
+  );
+  expect(row?.isLive).toBe(true);
+  return row?.atMs ?? 0;
+}
+
+describe('while a datacenter is cut off and nobody is told', () => {
+  test('F19: the others go on to reserve fresh keys', async () => {
+    const { others } = await ranks();
+    const [cut, left] = others;
+    world.cut(cut);
+
+    expect(await decidedIn(left)).toBeLessThan(DECIDED_MS_MAX);
+  });
+
+  test('F9, F19: the others find a leader when it was theirs, and reserve fresh keys', async () => {
+    const { leader, others } = await ranks();
+    world.cut(leader);
+    await waitUntil(async () => ![undefined, leader].includes(await world.leader()));
+
+    const [first, second] = await Promise.all(others.map(decidedIn));
+    expect(Math.max(first ?? Infinity, second ?? Infinity)).toBeLessThan(DECIDED_MS_MAX);
+  });
+
+  test('F9, C41: there, keys resolve that were resolved before; fresh ones are refused in time', async () => {
+    const [home = '', alone = ''] = world.names;
+    const name = freshName();
+    await connect(home, name);
+    await resolve(alone, name);
+    world.cut(alone);
+
+    const startedAtMs = performance.now();
+    expect(await resolve(alone, name)).toMatchObject({ outcome: 'found', datacenter: home });
+    expect(performance.now() - startedAtMs).toBeLessThan(AT_ONCE_MS_MAX);
+    const refusal = await refusalOf(connect(alone, freshName()));
+    expect(refusal).toMatchObject({ code: 'reservation.store_unreachable', retryable: true });
+    expect(refusal.tookMs).toBeLessThan(TOLD_MS_MAX);
+  });
+
+  test('F9: there, backends keep their keys past their expiry, and are connected to', async () => {
+    const [, alone = ''] = world.names;
+    const name = freshName();
+    const before = await connect(alone, name);
+    const renewed = await renewedAt(alone, name);
+    world.cut(alone);
+
+    // Twice: with the first one alone it could have been granted before the cut.
+    await waitUntil(async () => (await renewedAt(alone, name)) > renewed, { timeoutMs: 15_000 });
+    const again = await renewedAt(alone, name);
+    await waitUntil(async () => (await renewedAt(alone, name)) > again, { timeoutMs: 15_000 });
+    const after = await connect(alone, name);
+    expect([after.backendId, after.fencingToken]).toEqual([before.backendId, before.fencingToken]);
+  });
+
+  test('F9: who wants a key that lives there is told where it lives, on either side', async () => {
+    const [home = '', alone = ''] = world.names;
+    const [atHome, atAlone] = [freshName(), freshName()];
+    const [here, there] = [await connect(home, atHome), await connect(home, atAlone, alone)];
+    expect([here.datacenter, there.datacenter]).toEqual([home, alone]);
+    world.cut(alone);
+
+    for (const [at, name, lives] of [
+      [home, atAlone, alone],
+      [alone, atHome, home],
+    ] as const) {
+      // Whether the first one arrived, nobody knows; from then on it is known to be away.
+      const first = await refusalOf(connect(at, name));
+      expect(first.details).toMatchObject({ datacenter: lives });
+      expect(first.tookMs).toBeLessThan(TOLD_MS_MAX);
+      const second = await refusalOf(connect(at, name));
+      expect(second).toMatchObject({
+        code: 'reservation.datacenter_unreachable',
+        retryable: true,
+        details: { datacenter: lives },
+      });
+    }
+  });
+
+  test('C41: a controller that is restarted there starts, resolves and connects as before', async () => {
+    const [home = '', alone = ''] = world.names;
+    const [far, near] = [freshName(), freshName()];
+    await connect(home, far);
+    await resolve(alone, far);
+    const before = await connect(alone, near);
+    world.cut(alone);
+    await world.dc(alone).killController();
+
+    await world.dc(alone).restartController();
+
+    expect(await resolve(alone, far)).toMatchObject({ outcome: 'found', datacenter: home });
+    // Its drone has to find it again first.
+    const after = await waitUntil(() => connect(alone, near));
+    expect(after.backendId).toBe(before.backendId);
+    expect(await refusalOf(reserve(alone, freshName()))).toMatchObject({
+      code: 'reservation.store_unreachable',
+    });
+  });
+
+  test('F9: and afterwards all agree on every key', async () => {
+    const [home = '', alone = '', third = ''] = world.names;
+    const meanwhile = freshName();
+    world.cut(alone);
+    const before = await waitUntil(() => connect(home, meanwhile));
+    await refusalOf(connect(alone, meanwhile));
+
+    world.heal();
+    await world.untilInTouch();
+
+    const answers = await Promise.all([alone, third, home].map((at) => connect(at, meanwhile)));
+    expect(answers.map(({ backendId }) => backendId)).toEqual(
+      Array.from({ length: answers.length }, () => before.backendId),
+    );
+  });
+});
