@@ -40,6 +40,19 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
   },
   { page: 'README.md', firstLine: 'npm test', reason: 'would run this test' },
   {
+    page: 'README.md',
+    firstLine: 'npm run datacenters',
+    reason: 'is a prompt; what it starts is what tools/datacenters tests',
+  },
+  ...[
+    '$ npx leasehold connect lobby --program room --datacenter dc2',
+    "$ npx leasehold keys revoke lobby --datacenter dc2 --reason 'move it'",
+  ].map((firstLine) => ({
+    page: 'README.md',
+    firstLine,
+    reason: 'wants the three datacenters of `npm run datacenters`, not the one of `npm start`',
+  })),
+  {
     page: 'docs/recipes/fencing-other-stores.md',
     firstLine:
       '-- KEYS[1] a hash; ARGV[1] the token, padded; ARGV[2] the value, or nothing to show the token.',

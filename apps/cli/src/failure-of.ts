@@ -37,6 +37,9 @@ const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
   'config.invalid': 'Nothing was started.',
   'reservation.datacenter_unreachable':
     'It lives on there. `leasehold datacenters ls` shows which can be reached, and since when not.',
+  'reservation.key_held':
+    'Take it from its holder with `leasehold keys revoke`, or wait, and move it when it is free.',
+  'reservation.same_datacenter': 'There is nothing to move: it is done.',
   'reservation.store_unreachable':
     'Keys whose home is known go on working. `leasehold datacenters ls` shows the state of the store.',
 };

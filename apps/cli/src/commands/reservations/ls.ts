@@ -37,7 +37,7 @@ const columnsAt = (asOf: string): readonly Column<ReservationView>[] => [
   { head: 'key', text: ({ key }) => reservationKeyText(key) },
   { head: 'datacenter', text: ({ datacenter }) => datacenter },
   { head: 'state', text: ({ state }) => state },
-  { head: 'moves', text: ({ chain }) => String(chain.length), align: 'right' },
+  { head: 'moves', text: ({ chain }) => String(chain.length - 1), align: 'right' },
   { head: 'since', text: ({ movedAt, activatedAt }) => agoText(movedAt ?? activatedAt, asOf) },
   { head: 'by', text: ({ movedBy, activatedBy }) => printable(movedBy ?? activatedBy) },
   { head: 'reason', text: ({ moveReason }) => printableOr(moveReason, '') },
