@@ -2,7 +2,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { invariant } from '@leasehold/keys-core';
 import { newTokenSecret } from '@leasehold/keys-core/store';
-import { waitUntil, type TestEtcd } from '@leasehold/testing';
+import { startFaultProxy, waitUntil, type FaultProxy, type TestEtcd } from '@leasehold/testing';
 import type { PeerConfig } from '../peers/peers-config.ts';
 import { openTestController, type TestController } from './test-controller.ts';
 import { query } from './wire.ts';
@@ -11,6 +11,8 @@ import { query } from './wire.ts';
 export interface TestDatacenters {
   /** The controller of a datacenter. */
   of(name: string): TestController;
+  /** What the others reach a datacenter through. */
+  lineTo(name: string): FaultProxy;
   /** Ends the controller of one datacenter, as if it were gone. */
   stop(name: string): Promise<void>;
   /** Starts the controller of one again, on its database and its port. */
@@ -38,7 +40,12 @@ export async function openTestDatacenters(
 ): Promise<TestDatacenters> {
   const { names, etcd } = options;
   const ports = new Map<string, number>();
-  for (const name of names) ports.set(name, await freePort());
+  const lines = new Map<string, FaultProxy>();
+  for (const name of names) {
+    const port = await freePort();
+    ports.set(name, port);
+    lines.set(name, await startFaultProxy({ host: '127.0.0.1', port }));
+  }
   const secrets = new Map<string, string>();
   const secretOf = (name: string, other: string): string => {
     const pair = [name, other].sort().join(' ');
@@ -52,7 +59,7 @@ export async function openTestDatacenters(
       .sort()
       .map((other) => ({
         name: other,
-        url: `http://127.0.0.1:${String(ports.get(other))}`,
+        url: `http://127.0.0.1:${String(lines.get(other)?.port)}`,
         secret: secretOf(name, other),
       }));
   const opened = new Map<string, Open>();
@@ -92,6 +99,11 @@ export async function openTestDatacenters(
   return {
     of,
     sees,
+    lineTo(name) {
+      const line = lines.get(name);
+      invariant(line !== undefined, `there is no datacenter ${name}`);
+      return line;
+    },
     async allSee() {
       for (const name of names) {
         for (const { name: other } of peersOf(name)) await sees(name, other, true);
@@ -103,6 +115,7 @@ export async function openTestDatacenters(
     },
     async close() {
       for (const close of closing) await close();
+      for (const line of lines.values()) await line.close();
     },
   };
 }

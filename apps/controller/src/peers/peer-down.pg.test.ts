@@ -1,0 +1,193 @@
+import { randomUUID } from 'node:crypto';
+import { newTokenSecret } from '@leasehold/keys-core/store';
+import { startEtcd, waitUntil, type TestEtcd } from '@leasehold/testing';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { metric } from '../testing/metric.ts';
+import { openTestDatacenters, type TestDatacenters } from '../testing/test-datacenters.ts';
+import { startTestDrone } from '../testing/test-drone.ts';
+import { acquireLease, wanted } from '../testing/wire-leases.ts';
+import { call, mutate, query } from '../testing/wire.ts';
+
+let etcd: TestEtcd;
+
+beforeAll(async () => {
+  etcd = await startEtcd();
+});
+
+afterAll(async () => {
+  await etcd.stop();
+});
+
+let worldCount = 0;
+
+/** Two datacenters of a test's own, whose names the etcd has not heard yet. */
+async function openTwo(
+  secretOf?: (name: string, other: string) => string,
+): Promise<{ world: TestDatacenters; here: string; there: string; secret: string }> {
+  worldCount += 1;
+  const [here, there] = [`a${String(worldCount)}`, `b${String(worldCount)}`];
+  const world = await openTestDatacenters({
+    names: [here, there],
+    etcd,
+    ...(secretOf === undefined ? {} : { secretOf }),
+  });
+  onTestFinished(() => world.close());
+  if (secretOf === undefined) await world.allSee();
+  return { world, here, there, secret: (await world.of(here).token('operator')).secret };
+}
+
+describe('a datacenter that is away', () => {
+  test('is named by every answer that needs it, and the others go on', async () => {
+    const { world, here, there, secret } = await openTwo();
+    const on = world.of(here);
+    await startTestDrone(on, { droneId: 'd1', datacenter: here });
+    await startTestDrone(world.of(there), { droneId: 'd2', datacenter: there });
+    const key = { name: randomUUID() };
+    const input = { key, spawn: { program: 'room', datacenter: there } };
+    expect(await mutate(on, 'keys.connect', { secret, input })).toMatchObject({ spawned: true });
+
+    await world.stop(there);
+    await world.sees(here, there, false);
+
+    const answer = await call(on, '/trpc/keys.connect', { body: JSON.stringify({ key }), secret });
+    expect(answer).toMatchObject({
+      status: 503,
+      body: {
+        error: {
+          data: {
+            leaseholdCode: 'reservation.datacenter_unreachable',
+            retryable: true,
+            details: { datacenter: there },
+          },
+        },
+      },
+    });
+    const asked = { datacenter: there, ...key };
+    expect(await query(on, 'keys.get', { secret, input: asked })).toBe(
+      'reservation.datacenter_unreachable',
+    );
+    expect(
+      await mutate(on, 'leases.acquire', { secret, input: wanted({ datacenter: there }) }),
+    ).toBe('reservation.datacenter_unreachable');
+    const ours = { key: { name: randomUUID() }, spawn: { program: 'room' } };
+    expect(await mutate(on, 'keys.connect', { secret, input: ours })).toMatchObject({
+      datacenter: here,
+    });
+    const fresh = { key: { name: randomUUID() }, spawn: input.spawn };
+    expect(await mutate(on, 'keys.connect', { secret, input: fresh })).toBe(
+      'reservation.datacenter_unreachable',
+    );
+    expect(await metric(on, `leasehold_peer_up{datacenter="${there}"}`)).toBe(0);
+    expect(await metric(on, 'leasehold_reservation_store_up')).toBe(1);
+  });
+
+  test('is named by lists, is not waited for, and is asked again once it is back', async () => {
+    const { world, here, there, secret } = await openTwo();
+    const on = world.of(here);
+    const lease = await acquireLease(on, secret);
+    const listOf = (datacenter: string): Promise<unknown> =>
+      query(on, 'leases.list', { secret, input: { datacenter } });
+    await world.stop(there);
+    await world.sees(here, there, false);
+    const away = {
+      datacenter: there,
+      since: expect.any(String) as string,
+      code: 'reservation.datacenter_unreachable',
+    };
+
+    expect(await listOf('all')).toMatchObject({
+      items: [{ leaseId: lease.leaseId }],
+      nextCursor: null,
+      unreachable: [away],
+    });
+    expect(await listOf(there)).toMatchObject({ items: [], unreachable: [away] });
+    expect(await listOf(here)).toMatchObject({ unreachable: [] });
+    const paged = { datacenter: 'all', limit: 1 };
+    expect(await query(on, 'leases.list', { secret, input: paged })).toMatchObject({
+      items: [{ leaseId: lease.leaseId }],
+      unreachable: [away],
+    });
+    expect(await query(on, 'leases.tree', { secret, input: { datacenter: 'all' } })).toMatchObject({
+      unreachable: [away],
+    });
+    const exported = await call(on, '/export/leases?datacenter=all', { secret });
+    expect(exported.body.error?.data.leaseholdCode).toBe('reservation.datacenter_unreachable');
+
+    await world.restart(there);
+    await world.sees(here, there, true);
+
+    expect(await listOf('all')).toMatchObject({ unreachable: [] });
+  });
+
+  test('but accepts connections and says nothing holds a list up for its deadline, once', async () => {
+    const { world, here, there, secret } = await openTwo();
+    const input = { datacenter: 'all' };
+    const tookMs = async (): Promise<number> => {
+      const startedAtMs = performance.now();
+      expect(await query(world.of(here), 'leases.list', { secret, input })).toMatchObject({
+        unreachable: [{ datacenter: there }],
+      });
+      return performance.now() - startedAtMs;
+    };
+
+    world.lineTo(there).drop();
+
+    expect(await tookMs()).toBeLessThan(3_500);
+    expect(await tookMs()).toBeLessThan(1_000);
+  });
+
+  test('after it was asked to act leaves the outcome unknown, and the same request finds it', async () => {
+    const { world, here, there, secret } = await openTwo();
+    const on = world.of(here);
+    const idempotencyKey = randomUUID();
+    const input = wanted({ datacenter: there, idempotencyKey });
+    const line = world.lineTo(there);
+
+    line.hold();
+    const acquiring = call(on, '/trpc/leases.acquire', { body: JSON.stringify(input), secret });
+    const { prisma } = world.of(there).controller.store;
+    await waitUntil(
+      async () =>
+        (
+          await prisma.$queryRaw<
+            unknown[]
+          >`select 1 from lease where name = ${String(input['key'])}`
+        ).length > 0,
+      { what: 'the grant to be written there' },
+    );
+    line.cut();
+
+    const { error } = (await acquiring).body;
+    expect(error?.data).toMatchObject({
+      leaseholdCode: 'request.outcome_unknown',
+      details: { datacenter: there },
+    });
+    line.heal();
+    await world.sees(here, there, true);
+    expect(await mutate(on, 'leases.acquire', { secret, input })).toMatchObject({
+      outcome: 'granted',
+    });
+  });
+});
+
+test('a datacenter that refuses the secret is away, with the reason', async () => {
+  const secrets = new Map([['a', newTokenSecret()]]);
+  const { world, here, there, secret } = await openTwo(
+    (name) => secrets.get(name.slice(0, 1)) ?? newTokenSecret(),
+  );
+  await world.sees(here, there, false);
+  const input = wanted({ datacenter: there });
+
+  await waitUntil(
+    async () =>
+      (await mutate(world.of(here), 'leases.acquire', { secret, input })) === 'peer.refused',
+    { what: 'a call that is refused' },
+  );
+  expect(await query(world.of(here), 'datacenters.list', { secret })).toMatchObject({
+    items: [
+      { name: here, isLocal: true, isReachable: true },
+      { name: there, isLocal: false, isReachable: false, code: 'peer.refused' },
+    ],
+    store: { kind: 'etcd', isReachable: true, since: null },
+  });
+});
