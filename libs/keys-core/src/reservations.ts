@@ -38,6 +38,7 @@ export type {
 export type { Departure, Standing } from './store/reservations/activate.ts';
 export {
   firstReservationsAfter,
+  newestPointers,
   newestReservations,
   noteMembership,
   pointersAfter,

@@ -148,14 +148,24 @@ test('a store that was restored from a backup, and kept its id, is told again wh
   const { endpoints } = etcd;
   const store = await aDatabase();
   const before = await startReservations({ store, datacenter: 'dc1', endpoints });
-  const restore = await etcd.backUp();
-  const id = `dc1.${randomUUID()}`;
+  const [old, id] = [`dc1.${randomUUID()}`, `dc1.${randomUUID()}`];
+  const pointer = { fromId: old, toId: `dc2.${randomUUID()}`, tokenFloor: '17' };
+  await before.store.put(['game', 'old'], old);
+  const restoreEarlier = await etcd.backUp();
   await waitUntil(() => before.store.put(['game', 'demo'], id));
-  await restore();
+  await before.store.putPointer(pointer);
+  await restoreEarlier();
 
   const after = await startReservations({ store, datacenter: 'dc1', endpoints });
 
   expect(await after.store.read(['game', 'demo'])).toBe(id);
+  expect(await after.store.readPointer(old)).toEqual(pointer);
+  const restoreLater = await etcd.backUp();
+  const later = { fromId: id, toId: `dc3.${randomUUID()}`, tokenFloor: '18' };
+  await waitUntil(() => after.store.putPointer(later));
+  await restoreLater();
+  const last = await startReservations({ store, datacenter: 'dc1', endpoints });
+  expect(await last.store.readPointer(id)).toEqual(later);
 });
 
 describe('a start while etcd is away', () => {
@@ -190,13 +200,10 @@ describe('a start while etcd is away', () => {
     await markRestored(restored);
     await etcd.kill(0);
 
-    const starts = [
-      startReservations({ store: fresh, datacenter: 'dc1', endpoints }),
-      startReservations({ store: restored, datacenter: 'dc2', endpoints }),
-    ];
-
-    await expect(starts[0]).rejects.toMatchObject({ code: 'reservation.store_unreachable' });
-    await expect(starts[0]).rejects.toThrow(/has not told it yet/);
-    await expect(starts[1]).rejects.toThrow(/was restored/);
+    const first = startReservations({ store: fresh, datacenter: 'dc1', endpoints });
+    await expect(first).rejects.toMatchObject({ code: 'reservation.store_unreachable' });
+    await expect(first).rejects.toThrow(/has not told it yet/);
+    const second = startReservations({ store: restored, datacenter: 'dc2', endpoints });
+    await expect(second).rejects.toThrow(/was restored/);
   });
 });

@@ -7,6 +7,7 @@ import {
 } from '@leasehold/keys-core';
 import {
   firstReservationsAfter,
+  newestPointers,
   newestReservations,
   pointersAfter,
   unreservedKeysAfter,
@@ -32,8 +33,14 @@ const NAMED_MAX = 5;
  * from a backup in a way that kept its id.
  */
 export async function hasForgotten({ datacenter, shared, store }: Publishing): Promise<boolean> {
-  const newest = await newestReservations(store.reads, datacenter, BATCH_MAX);
-  const stored = await Promise.all(newest.map(({ key }) => shared.read(parseReservationKey(key))));
+  const [homes, pointers] = await Promise.all([
+    newestReservations(store.reads, datacenter, BATCH_MAX),
+    newestPointers(store.reads, datacenter, BATCH_MAX),
+  ]);
+  const stored = await Promise.all([
+    ...homes.map(({ key }) => shared.read(parseReservationKey(key))),
+    ...pointers.map(({ fromId }) => shared.readPointer(fromId)),
+  ]);
   return stored.includes(undefined);
 }
 

@@ -117,6 +117,20 @@ export function newestReservations(
     limit ${limit}`;
 }
 
+/** The pointers from this datacenter that were written down last. Reads the whole table. */
+export function newestPointers(
+  sql: Sql,
+  datacenter: string,
+  limit: number,
+): Promise<ReservationPointer[]> {
+  return sql.$queryRaw<ReservationPointer[]>`
+    select from_id as "fromId", to_id as "toId", token_floor::text as "tokenFloor"
+    from reservation_pointer
+    where starts_with(from_id, ${`${datacenter}.`} ${C})
+    order by recorded_at desc
+    limit ${limit}`;
+}
+
 /** The next pointers that leave this datacenter. Index: the primary key. */
 export function pointersAfter(
   sql: Sql,
