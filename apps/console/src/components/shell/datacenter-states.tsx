@@ -44,13 +44,17 @@ function State({ datacenter }: { readonly datacenter: Datacenter }) {
       </li>
     );
   }
-  const trip = roundTripMs === null ? 'reachable' : `${String(Math.ceil(roundTripMs))} ms`;
+  const trip = roundTripMs === null ? 'reachable' : tripText(roundTripMs);
   return (
     <li>
       <IconCircleCheck size={13} aria-hidden />
       <span className="mono">{name}</span> {isLocal ? 'this one' : trip}
     </li>
   );
+}
+
+function tripText(roundTripMs: number): string {
+  return roundTripMs < 1 ? '< 1 ms' : `${String(Math.round(roundTripMs))} ms`;
 }
 
 function sinceText(since: string | null): string {

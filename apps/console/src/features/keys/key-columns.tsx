@@ -80,6 +80,8 @@ export const KEY_COLUMNS: ColumnDef<KeyItem>[] = [
 function HolderCell({ item }: { readonly item: KeyItem }) {
   const { droneId, holder, backendId, backendStatus, datacenter } = item;
   const isOver = !isInForce(item) && item.phase !== 'expiring';
+  // Its row is there by a move alone: nobody has held it there.
+  if (isOver && droneId === null) return '–';
   if (isOver && (backendStatus === null || backendStatus === 'terminated')) {
     return (
       <span className={classes['quiet']} title={`Last held by ${holder}`}>

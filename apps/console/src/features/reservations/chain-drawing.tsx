@@ -19,7 +19,12 @@ export function ChainDrawing({
   const home = links.at(-1)?.datacenter;
   const size = { '--lanes': lanes.length, '--columns': drawn.length } as CSSProperties;
   return (
-    <div className={classes['drawing']} style={size} aria-hidden>
+    <div
+      className={classes['drawing']}
+      style={size}
+      data-cut={hiddenCount > 0 || undefined}
+      aria-hidden
+    >
       {lanes.map((lane, index) => (
         <div
           key={lane}
@@ -40,7 +45,7 @@ export function ChainDrawing({
           <Way key={to.link.reservationId} from={drawn[index]} to={to} />
         ))}
         {drawn.map((one) => (
-          <Node key={one.link.reservationId} drawn={one} />
+          <Node key={one.link.reservationId} drawn={one} isInHome={one.link.datacenter === home} />
         ))}
       </div>
     </div>
@@ -65,11 +70,24 @@ function Way({ from, to }: { readonly from: DrawnLink | undefined; readonly to: 
   );
 }
 
-function Node({ drawn: { link, place, column, lane } }: { readonly drawn: DrawnLink }) {
+function Node({
+  drawn: { link, place, column, lane },
+  isInHome,
+}: {
+  readonly drawn: DrawnLink;
+  /** Whether it stands in the lane of the datacenter that the key lives in. */
+  readonly isInHome: boolean;
+}) {
   const { label, tone, icon: LookIcon } = RESERVATION_LOOKS[link.state];
   const at = { '--column': column, '--lane': lane } as CSSProperties;
   return (
-    <span className={classes['node']} data-tone={tone} data-state={link.state} style={at}>
+    <span
+      className={classes['node']}
+      data-tone={tone}
+      data-state={link.state}
+      data-home={isInHome || undefined}
+      style={at}
+    >
       <span className={classes['mark']}>
         <LookIcon size={16} stroke={2} />
       </span>

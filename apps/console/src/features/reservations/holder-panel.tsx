@@ -20,9 +20,12 @@ type Grant = NonNullable<Outputs['keys']['get']>;
 /** Who holds the key where it lives, with the way to its page. */
 export function HolderPanel({
   of,
+  unreachable,
   read,
 }: {
   readonly of: readonly string[];
+  /** Where the key lives, when that cannot be asked now. */
+  readonly unreachable: string | undefined;
   readonly read: UseQueryResult<Outputs['keys']['get'], ApiError>;
 }) {
   const grant = read.data;
@@ -33,19 +36,28 @@ export function HolderPanel({
           This list names no key of Leasehold’s: nothing is granted under it. Whoever reserved it
           uses where it lives.
         </p>
-      ) : grant ? (
+      ) : grant && !isOnlyMoved(grant) ? (
         <HolderFacts grant={grant} />
       ) : (
-        <p className={classes['text']}>
-          {grant === null
-            ? 'Nobody has held it there yet.'
-            : read.isError
-              ? `Not known: ${read.error.message}`
-              : 'Being read.'}
-        </p>
+        <p className={classes['text']}>{holderText(grant, unreachable, read.error)}</p>
       )}
     </Panel>
   );
+}
+
+/** Whether the row is there by a move alone: what moves it is no drone. */
+function isOnlyMoved(grant: Grant): boolean {
+  return grant.droneId === null && !isInForce(grant);
+}
+
+function holderText(
+  grant: Grant | null | undefined,
+  unreachable: string | undefined,
+  error: ApiError | null,
+): string {
+  if (unreachable !== undefined) return `Not known while ${unreachable} cannot be reached.`;
+  if (grant !== undefined) return 'Nobody has held it there yet.';
+  return error === null ? 'Being read.' : `Not known: ${error.message}`;
 }
 
 function HolderFacts({ grant }: { readonly grant: Grant }) {

@@ -32,6 +32,15 @@ export function MoveBannerList({ moves }: { readonly moves: readonly FollowedMov
   );
 }
 
+const VERBS: Record<MoveProgress['next'], string> = {
+  wait: 'is to move',
+  move: 'is to move',
+  finish: 'is moving',
+  done: 'moved',
+  elsewhere: 'did not move',
+  taken: 'did not move',
+};
+
 /** Follows a move, and makes it when the key that was revoked for it is free. */
 function MoveBanner({ move }: { readonly move: FollowedMove }) {
   const progress = useProgress(move);
@@ -48,7 +57,7 @@ function MoveBanner({ move }: { readonly move: FollowedMove }) {
           <Link href={routes.reservation(move.key)} className={classes['link'] ?? ''}>
             {keyLabel(move.key)}
           </Link>{' '}
-          moves from {move.fromDatacenter} to {move.toDatacenter}. {progress.text}
+          {VERBS[progress.next]} from {move.fromDatacenter} to {move.toDatacenter}. {progress.text}
         </span>
         <WorstCase move={move} progress={progress} />
         <Stages progress={progress} />

@@ -176,7 +176,7 @@ function ConsequenceList({
       <Text size="sm" fw={500}>
         {holder}
       </Text>
-      <ol className={classes['steps']}>
+      <ol>
         {steps.map((step) => (
           <li key={step}>{step}</li>
         ))}

@@ -39,7 +39,7 @@ export const RESERVATION_COLUMNS: ColumnDef<ReservationRow>[] = [
   },
   {
     id: 'chain',
-    header: 'Moved from and to',
+    header: 'Chain',
     meta: { from: 'sm' },
     cell: ({ row: { original: reservation } }) => (
       <ChainPath chain={reservation.chain} movedTo={reservation.movedTo} />

@@ -116,7 +116,11 @@ function Found({
             <ChainDrawing links={links} datacenters={items.map(({ name }) => name)} />
             <ChainList links={links} />
           </Panel>
-          <HolderPanel of={key} read={grant} />
+          <HolderPanel
+            of={key}
+            unreachable={home?.state === 'unreachable' ? datacenter : undefined}
+            read={grant}
+          />
         </div>
       </Stack>
     </>

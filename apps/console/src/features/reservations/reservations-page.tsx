@@ -5,6 +5,7 @@ import { useState } from 'react';
 import { DatacenterMenu } from '~/components/datacenters/datacenter-menu.tsx';
 import { withDatacenter } from '~/components/datacenters/with-datacenter.tsx';
 import { lazyDialog } from '~/components/dialogs/lazy-dialog.tsx';
+import { ExportMenu } from '~/components/export-menu.tsx';
 import { FilterMenu } from '~/components/filter-menu.tsx';
 import { FilterRow } from '~/components/filter-row.tsx';
 import { GuardedButton } from '~/components/guarded-button.tsx';
@@ -52,7 +53,15 @@ export function ReservationsPage() {
   const rows = (read.data?.items ?? []).map((reservation) => ({ ...reservation, asOf }));
   return (
     <>
-      <PageHeader title="Reservations" actions={<ReserveButton />} />
+      <PageHeader
+        title="Reservations"
+        actions={
+          <>
+            <ExportMenu list="reservations" input={input} />
+            <ReserveButton />
+          </>
+        }
+      />
       <FilterRow>
         <SearchBox
           label="Search reservations"
@@ -74,7 +83,7 @@ export function ReservationsPage() {
       <StoreNotice />
       <DataTable
         label="reservations"
-        columns={withDatacenter(RESERVATION_COLUMNS, filter.isSeveral)}
+        columns={withDatacenter(RESERVATION_COLUMNS, filter.isSeveral, { isAlways: true })}
         read={mapItems(read, rows, asOf)}
         rowId={(reservation) => reservation.reservationId}
         rowName={(reservation) => keyLabel(reservation.key)}
