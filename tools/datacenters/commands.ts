@@ -2,7 +2,7 @@ import type { Datacenters } from '@leasehold/testing/datacenters';
 
 /** What can be typed. */
 export const HELP = `Type here:
-  status               who leads, what is cut, what each knows of the others
+  status               who leads, what is cut, whom each datacenter reaches
   cut dc2              cut dc2 off from all others; nobody is told, as in the world
   cut dc1 dc2          cut the line between the two
   heal [dc2]           mend the lines of dc2, or all
@@ -10,6 +10,8 @@ export const HELP = `Type here:
   kill dc2, start dc2  its controller, as by kill -9
   help, quit           Ctrl-C ends everything as well`;
 
+/** A line that is cut looks like one on which nothing is said. */
+const NOTICED = '"status" shows who has noticed, which takes a few seconds';
 const ROUND_TRIP_MS_MAX = 10_000;
 
 type Command = (datacenters: Datacenters, words: readonly string[]) => Promise<string> | string;
@@ -21,11 +23,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     const a = named(datacenters, first);
     if (second === undefined) datacenters.cut(a);
     else datacenters.cutPair(a, named(datacenters, second));
-    return statusOf(datacenters);
+    return `cut; ${NOTICED}`;
   },
   heal(datacenters, [name]) {
     datacenters.heal(name === undefined ? undefined : named(datacenters, name));
-    return statusOf(datacenters);
+    return `mended; ${NOTICED}`;
   },
   delay(datacenters, [text]) {
     const roundTripMs = Number(text);

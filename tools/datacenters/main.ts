@@ -63,7 +63,10 @@ function introduce(datacenters: Datacenters, open: OpenConsole | undefined): voi
     `  npx leasehold connect lobby --program room --datacenter ${second}   # it lives in ${second}`,
   );
   say(`  npx leasehold connect lobby --program room                    # the same, from anywhere`);
-  say('  npx leasehold reservations ls');
+  say('  npx leasehold reservations ls --datacenter all');
+  say(
+    `  npx leasehold reservations move lobby --to ${first} --reason "to try it"   # only a free key moves`,
+  );
   say(`\n${HELP}\n`);
 }
 
