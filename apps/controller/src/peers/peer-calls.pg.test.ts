@@ -104,7 +104,7 @@ describe('a lease of another datacenter', () => {
     const on = world.of('dc1');
     const secret = await secretOf('dc1', 'client');
     const { localTimeMs, ...here } = wanted();
-    const { localTimeMs: _same, ...there } = wanted({ datacenter: 'dc2' });
+    const there = { ...here, key: randomUUID(), datacenter: 'dc2' };
     const items = [there, here, { ...there, datacenter: 'mars' }, { ...there, key: '' }];
 
     const answer = await mutate(on, 'leases.acquireMany', {
@@ -120,7 +120,7 @@ describe('a lease of another datacenter', () => {
         { outcome: 'failed', error: { code: 'request.invalid' } },
       ],
     });
-    const seen = { namespace: ['test'], key: there['key'] };
+    const seen = { namespace: ['test'], key: there.key };
     expect(await query(on, 'leases.get', { secret, input: seen })).toBeNull();
     expect(
       await query(on, 'leases.get', { secret, input: { ...seen, datacenter: 'dc2' } }),

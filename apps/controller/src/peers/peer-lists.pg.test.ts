@@ -23,8 +23,9 @@ beforeAll(async () => {
   await world.allSee();
   for (const name of ['dc1', 'dc2', 'dc3']) {
     const { secret } = await world.of(name).token('client');
-    for (const key of ['a', 'b', 'c'])
+    for (const key of ['a', 'b', 'c']) {
       await acquireLease(world.of(name), secret, { namespace, key });
+    }
   }
 });
 
