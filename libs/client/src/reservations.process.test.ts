@@ -6,6 +6,7 @@ import {
   createTestDatabase,
   startControllerProcess,
   startFaultProxy,
+  waitUntil,
   type FaultProxy,
 } from '@leasehold/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -85,3 +86,34 @@ test('a caller that gives up is told its own reason', async () => {
 
   await expect(operator.reservations.list({}, { signal: giveUp })).rejects.toThrow('enough');
 });
+
+test('a lease that names the datacenter of the controller is renewed and released in it', async () => {
+  const definition = operator.defineLease(['placed'], { ttlMs: 1_500 });
+  const lease = await definition.acquire(randomUUID(), { datacenter: 'local', waitMs: 1_000 });
+  const { expiresAt } = await seen(lease.key);
+
+  await waitUntil(async () => (await seen(lease.key)).expiresAt > expiresAt);
+
+  expect(lease.isHeld).toBe(true);
+  expect(await lease.release()).toBe('released');
+});
+
+test('an environment and a lease of a datacenter that nobody knows are refused at once', async () => {
+  const lease = operator.defineLease(['placed']).acquire('k', { datacenter: 'dc9' });
+  const environment = operator.environments.tryAcquire('prod', {
+    action: 'deploy',
+    datacenter: 'dc9',
+  });
+
+  await expect(lease).rejects.toMatchObject({ code: 'reservation.unknown_datacenter' });
+  await expect(environment).rejects.toMatchObject({ code: 'reservation.unknown_datacenter' });
+});
+
+/** The lease as the controller shows it. */
+async function seen(key: string) {
+  const view = await operator.api.leases.get.query({
+    ...{ namespace: 'placed', name: key, datacenter: 'local' },
+  });
+  if (view === null) throw new Error('the lease is not there');
+  return view;
+}
