@@ -86,7 +86,7 @@ describe('environments on the wire', () => {
     ['an empty name', { environment: '' }, 'request.invalid'],
     ['no environment', { environment: [] }, 'request.invalid'],
     ['half a second', { durationMs: 500 }, 'lease.ttl_out_of_range'],
-    ['another datacenter', { datacenter: 'mars' }, 'request.invalid'],
+    ['another datacenter', { datacenter: 'mars' }, 'reservation.unknown_datacenter'],
     ['the reserved namespace', { environment: ['leasehold', 'x'] }, 'auth.forbidden'],
   ])('%s is a clear error', async (_what, change, code) => {
     expect(await tryAcquire({ environment: 'prod', ...change })).toBe(code);
