@@ -16,6 +16,7 @@ export const AUDIT_ACTIONS = [
   'leases.allowRenewal',
   'environments.revoke',
   'backends.terminate',
+  'reservations.move',
   'drones.drain',
   'drones.undrain',
   'drones.markLost',

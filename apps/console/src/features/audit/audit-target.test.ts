@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { routes } from '../../lib/routes.ts';
 import { auditTarget, modeOf } from './audit-target.ts';
 
 describe('auditTarget', () => {
@@ -23,6 +24,23 @@ describe('auditTarget', () => {
     expect(auditTarget({ resource: 'person:p', detail: { email: 'a@b.example' } })).toMatchObject({
       label: 'a@b.example',
       href: '/access?tab=people',
+    });
+  });
+
+  test('a key that was moved leads to its chain, and so does any other reserved list', () => {
+    const detail = { toDatacenter: 'dc2', reservationId: 'dc2.x' };
+
+    expect(auditTarget({ resource: 'key:rooms.eu/a/b', detail })).toEqual({
+      kind: 'reservation',
+      label: 'rooms.eu/a/b',
+      href: routes.reservation(['rooms.eu', 'a/b']),
+    });
+    expect(auditTarget({ resource: 'key:/root', detail }).href).toBe(
+      routes.reservation(['', 'root']),
+    );
+    expect(auditTarget({ resource: 'reservation:["a/b"]', detail })).toMatchObject({
+      label: '["a/b"]',
+      href: routes.reservation(['a/b']),
     });
   });
 

@@ -1,4 +1,5 @@
 import type { Outputs } from '~/lib/api.ts';
+import { keyLabel, keyOfAddress } from '../reservations/reservation-key.ts';
 import { fullName } from '~/lib/format.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
 
@@ -35,6 +36,10 @@ function targetOf({
     const ref = { namespace, name };
     return { kind: face, label: fullName(ref), href: routeOf(face, ref) };
   }
+  const reserved = reservedKeyOf(kind, id, detail);
+  if (reserved !== undefined) {
+    return { kind: 'reservation', label: keyLabel(reserved), href: routes.reservation(reserved) };
+  }
   if (kind === 'drone') return { kind, label: id, href: routes.drone(id) };
   if (kind === 'backend') return { kind, label: id, href: routes.backend(id) };
   if (kind === 'token') {
@@ -45,6 +50,22 @@ function targetOf({
     return { kind, label, href: routes.access({ tab: 'people' }) };
   }
   return { kind, label: id, href: null };
+}
+
+/** What was moved: a key by its full name, where no namespace holds a slash; any other list as JSON. */
+function reservedKeyOf(
+  kind: string,
+  id: string,
+  detail: Readonly<Record<string, unknown>>,
+): readonly string[] | undefined {
+  if (kind === 'reservation') {
+    const addressed = keyOfAddress(id);
+    return 'key' in addressed ? addressed.key : undefined;
+  }
+  const slash = id.indexOf('/');
+  if (kind !== 'key' || slash === -1 || typeof detail['toDatacenter'] !== 'string')
+    {return undefined;}
+  return [id.slice(0, slash), id.slice(slash + 1)];
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/u;
