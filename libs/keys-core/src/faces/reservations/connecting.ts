@@ -12,7 +12,7 @@ import type { Home } from './reservation-types.ts';
 import type { Resolver } from './resolver.ts';
 
 export interface ConnectingDeps {
-  readonly store: Pick<Store, 'datacenter' | 'ids'>;
+  readonly store: Pick<Store, 'datacenter' | 'ids' | 'observer'>;
   readonly keys: Pick<KeyService, 'connect'>;
   readonly resolver: Resolver;
   readonly local: LocalHome;
@@ -57,7 +57,10 @@ export class Connecting {
     for (let steps = 0; steps <= LIMITS.reservationChainMax; steps += 1) {
       signal.throwIfAborted();
       const home = await findHome(key);
-      if (home === undefined) throw new LeaseError('key.unheld');
+      if (home === undefined) {
+        this.#deps.store.observer.grant('key', 'denied', 'free');
+        throw new LeaseError('key.unheld');
+      }
       const answer = await this.#connectAt(home.reservationId, named, { caller, signal });
       if (answer.outcome === 'connected') return answer.result;
       if (answer.standing.standing === 'moved') {
