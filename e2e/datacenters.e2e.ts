@@ -96,7 +96,8 @@ test.describe('several datacenters', () => {
     await actWithReason(page, { reason: 'Closer to its players', label: 'Revoke, then move' });
 
     const banner = page.getByRole('region', { name: 'Moves that you made' });
-    await expect(banner).toContainText('It lives in dc3.');
+    await banner.waitFor();
+    // The tab is what makes the move: loaded anew, it goes on with it.
     await page.reload();
     await expect(banner).toContainText('It lives in dc3.');
     const links = chainOf(page).getByRole('listitem');

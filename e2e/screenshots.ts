@@ -10,7 +10,7 @@ import { PAGES, type ConsolePage } from './pages.ts';
 import type { Seeded } from './seed/seed-realistic.ts';
 
 /** For the README. */
-const PICTURES = ['overview', 'keys', 'key', 'leases', 'environments', 'drone'];
+const PICTURES = ['overview', 'keys', 'key', 'leases', 'environments', 'reservation', 'drone'];
 const SCHEMES = ['light', 'dark'] as const;
 const README_SIZE = { width: 1440, height: 900 };
 const REVIEW_SIZES = [

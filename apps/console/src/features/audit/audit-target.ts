@@ -63,8 +63,9 @@ function reservedKeyOf(
     return 'key' in addressed ? addressed.key : undefined;
   }
   const slash = id.indexOf('/');
-  if (kind !== 'key' || slash === -1 || typeof detail['toDatacenter'] !== 'string')
-    {return undefined;}
+  if (kind !== 'key' || slash === -1 || typeof detail['toDatacenter'] !== 'string') {
+    return undefined;
+  }
   return [id.slice(0, slash), id.slice(slash + 1)];
 }
 
