@@ -1,5 +1,6 @@
 import { databasesIn, startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
 import { leaseholdErrorOf } from '@leasehold/client';
 import { backendPlacesOf, faultsOfHolders } from './holders.ts';
 import { freshBundles } from '../faults/fresh-bundles.ts';
@@ -25,16 +26,17 @@ interface Answer {
   readonly spawned: boolean;
 }
 
+function connectFrom(at: string, name: string): Promise<Answer> {
+  const asked = { key: { name }, spawn: { program: 'idle' } };
+  return world.dc(at).api('client').keys.connect.mutate(asked);
+}
+
 /** Everybody asks for one fresh key at once, in all datacenters, and hopes to have it at home. */
 async function round(name: string): Promise<Answer[]> {
   const answers = await Promise.all(
-    Array.from({ length: CALLERS_COUNT }, (_, caller) => {
-      const at = world.names[caller % world.names.length] ?? '';
-      return world
-        .dc(at)
-        .api('client')
-        .keys.connect.mutate({ key: { name }, spawn: { program: 'idle' } });
-    }),
+    Array.from({ length: CALLERS_COUNT }, (_, caller) =>
+      connectFrom(world.names[caller % world.names.length] ?? '', name),
+    ),
   );
   const [{ backendId, datacenter } = { backendId: '', datacenter: '' }] = answers;
   // Hundreds of living backends would measure the machine.
@@ -86,79 +88,89 @@ describe('one key, wanted in three datacenters at once', () => {
 });
 
 const MOVED_KEYS_COUNT = 4;
-const CONNECTORS_COUNT = 3;
+const CALLERS_OF_MOVED_COUNT = 6;
 const MOVING_MS = 12_000;
-/** What a mover and a client may be told while the other is at it. */
+/** What a mover may be told while clients are at it. */
 const EXPECTED = new Set([
   'reservation.key_held',
   'reservation.same_datacenter',
   'reservation.moved_meanwhile',
   'reservation.chain_too_long',
-  'key.terminating',
-  'key.holder_unreachable',
+  // On a busy machine.
+  'reservation.datacenter_unreachable',
+  'request.outcome_unknown',
 ]);
 
 function anywhere(): string {
   return world.names[Math.floor(Math.random() * world.names.length)] ?? '';
 }
 
-/** Does something until it is time to stop. @returns how often it was done, and what else was said. */
-async function again(
-  untilMs: number,
-  work: () => Promise<unknown>,
-): Promise<{ doneCount: number; unexpected: string[] }> {
-  let doneCount = 0;
-  const unexpected: string[] = [];
-  while (performance.now() < untilMs) {
-    try {
-      await work();
-      doneCount += 1;
-    } catch (error) {
-      const code = leaseholdErrorOf(error)?.code ?? String(error);
-      if (!EXPECTED.has(code)) unexpected.push(code);
-    }
+/** @returns `moved`, or why not. */
+async function moveSomewhere(name: string): Promise<string> {
+  try {
+    await world
+      .dc(anywhere())
+      .api('operator')
+      .reservations.move.mutate({ key: ['', name], toDatacenter: anywhere(), reason: 'at random' });
+    return 'moved';
+  } catch (error) {
+    return leaseholdErrorOf(error)?.code ?? String(error);
   }
-  return { doneCount, unexpected };
 }
 
-/** Has the key, and gives it up again. */
-async function connectAndEnd(name: string): Promise<void> {
-  const { backendId, datacenter } = await world
-    .dc(anywhere())
-    .api('client')
-    .keys.connect.mutate({ key: { name }, spawn: { program: 'idle' }, waitMs: 2_000 });
+/** Ends a backend, and waits until its key is free: only such a key moves. */
+async function end({ backendId, datacenter }: Answer, name: string): Promise<void> {
+  const mode = 'hard' as const;
   await world
-    .dc(anywhere())
+    .dc(datacenter)
     .api('operator')
-    .backends.terminate.mutate({ backendId, mode: 'hard', reason: 'done', datacenter });
+    .backends.terminate.mutate({ backendId, mode, reason: 'the round is over' });
+  await waitUntil(
+    async () => {
+      const key = await world.dc(anywhere()).api('viewer').keys.get.query({ name, datacenter });
+      return key?.phase === 'free';
+    },
+    { what: `that ${name} is free` },
+  );
 }
 
-async function moveSomewhere(name: string): Promise<void> {
-  await world
-    .dc(anywhere())
-    .api('operator')
-    .reservations.move.mutate({ key: ['', name], toDatacenter: anywhere(), reason: 'at random' });
+/**
+ * Moves a free key, and asks for it everywhere: meanwhile, or just afterwards, when who has not heard
+ * of the move still takes it to be where it was. @returns what the mover was told.
+ */
+async function moveRound(name: string, faults: string[]): Promise<string> {
+  const moving = moveSomewhere(name);
+  if (Math.random() < 1 / 2) await moving;
+  const answers = await Promise.all(
+    Array.from({ length: CALLERS_OF_MOVED_COUNT }, (_, caller) =>
+      // Refused for want of time, as on a busy machine, they ask again.
+      waitUntil(() => connectFrom(world.names[caller % world.names.length] ?? '', name)),
+    ),
+  );
+  const places = new Map(answers.map((answer) => [answer.backendId, answer]));
+  if (places.size !== 1) faults.push(`${name}: ${[...places.keys()].join(' and ')}`);
+  await Promise.all([...places.values()].map((answer) => end(answer, name)));
+  return moving;
 }
 
 describe('keys that are moved about while clients connect', () => {
   test('I14, I2, C61: have one holder at a time, and tokens that grow across datacenters', async () => {
     const names = Array.from({ length: MOVED_KEYS_COUNT }, (_, index) => `moved-${String(index)}`);
-    await Promise.all(names.map(connectAndEnd));
+    await Promise.all(names.map(async (name) => end(await connectFrom(anywhere(), name), name)));
     const untilMs = performance.now() + MOVING_MS;
-    const movers = names.map((name) => again(untilMs, () => moveSomewhere(name)));
-    const clients = names.flatMap((name) =>
-      Array.from({ length: CONNECTORS_COUNT }, () => again(untilMs, () => connectAndEnd(name))),
-    );
-    const [moved, connected] = [await Promise.all(movers), await Promise.all(clients)];
+    const faults: string[] = [];
+    const told: string[] = [];
+    const loop = async (name: string): Promise<void> => {
+      while (performance.now() < untilMs) told.push(await moveRound(name, faults));
+    };
+    await Promise.all(names.map(loop));
 
     const judged = await Promise.all(names.map((name) => faultsOfHolders(world, name)));
-    expect(judged.flat()).toEqual([]);
-    expect([...moved, ...connected].flatMap(({ unexpected }) => unexpected)).toEqual([]);
+    expect([...faults, ...judged.flat()]).toEqual([]);
+    expect(told.filter((outcome) => outcome !== 'moved' && !EXPECTED.has(outcome))).toEqual([]);
     // It was put to the test: every key had backends in more than one place.
     const places = await Promise.all(names.map((name) => backendPlacesOf(world, name)));
     expect(Math.min(...places.map(({ length }) => length))).toBeGreaterThan(1);
-    expect(moved.reduce((sum, { doneCount }) => sum + doneCount, 0)).toBeGreaterThan(
-      MOVED_KEYS_COUNT,
-    );
+    expect(told.filter((outcome) => outcome === 'moved').length).toBeGreaterThan(MOVED_KEYS_COUNT);
   });
 });
