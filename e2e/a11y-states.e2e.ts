@@ -18,7 +18,7 @@ test.describe('accessible whatever comes', () => {
     pageAs,
     seeded,
   }) => {
-    test.setTimeout(300_000);
+    test.setTimeout(400_000);
     const found: string[] = [];
     // The first rows of the others come with the page.
     const shown = PAGES.filter(({ name }) => !['overview', 'keys', 'key'].includes(name));
