@@ -6,6 +6,7 @@ import {
 } from '@leasehold/keys-core/reservations';
 import { createBootClock } from '@leasehold/service-kit';
 import { createWideArea, startEtcdAcross, urlOf } from '@leasehold/testing/datacenters';
+import { waitUntil } from '@leasehold/testing/stack';
 import type { Figure } from './figures.ts';
 import type { Rig } from './rig.ts';
 import { durationMsOf, median } from './rounds.ts';
@@ -93,9 +94,15 @@ async function openEnds(rig: Rig): Promise<Ends> {
     return store;
   };
   const farStore = await open(other);
+  // A member that took too long to be connected to is asked last for a while.
+  await waitUntil(
+    async () => (await durationMsOf(() => farStore.readNearby(keyOf('warm')))) < ROUND_TRIP_MS / 2,
+    { what: 'an answer of the nearest member' },
+  );
   return {
     near: createResolver({ store: await open(leader) }),
     far: createResolver({ store: farStore }),
-    forgetful: () => createResolver({ store: farStore }),
+    // Small: a large one takes longer to make than a key takes to resolve.
+    forgetful: () => createResolver({ store: farStore, cachedMax: 10 }),
   };
 }
