@@ -87,7 +87,7 @@ export const instantSchema = z.iso
   // The year 0 is one that the database has not.
   .refine((text) => !text.startsWith('0000'), 'must be an instant after the year 0');
 /** Where the next page of a list begins, as the list answered it. */
-export const cursorSchema = textSchema({ bytesMin: 1, bytesMax: 2_048 });
+export const cursorSchema = textSchema({ bytesMin: 1, bytesMax: 8_192 });
 /** The name of an environment variable. */
 export const envNameSchema = z
   .string()

@@ -7,7 +7,7 @@ import { createCoalescer } from './coalesce.ts';
 import { databaseFailureOf, sqlStateOf } from './database-errors.ts';
 import type { Store } from './open-store.ts';
 import { readLeases, type Sql } from './rows.ts';
-import { grant, type GrantOptions } from './statements/grant.ts';
+import { grant, NOT_READ_BACK, type GrantOptions } from './statements/grant.ts';
 import { readRefusals, type Refusal } from './statements/refusals.ts';
 import { pause, timed } from './timed.ts';
 
@@ -291,6 +291,21 @@ async function findLostGrants(
       previous: null,
     });
   });
+}
+
+/**
+ * @throws {LeaseError} `reservation.store_unreachable` while a restored database has not yet heard which
+ * keys had left it: the reservation store has not answered.
+ */
+export async function assertReadBack(sql: Sql): Promise<void> {
+  const [row] = await sql.$queryRaw<{ one: number }[]>`
+    select 1 as one where exists (${NOT_READ_BACK})`;
+  if (row !== undefined) {
+    throw new LeaseError(
+      'reservation.store_unreachable',
+      'The database was restored or failed over, and the reservation store has not yet said which keys had left it.',
+    );
+  }
 }
 
 /** @throws {LeaseError} `grant.hold_off` while a restored database grants nothing. */

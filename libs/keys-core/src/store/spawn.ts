@@ -2,7 +2,7 @@ import type { Deadlines, Ladder } from '../kernel/ladder.ts';
 import { deadlinesFrom } from '../kernel/ladder.ts';
 import type { Grant, GrantRequest } from '../kernel/outcomes.ts';
 import { recordLostBackends } from './lost-backends.ts';
-import { assertNoHoldOff } from './granting.ts';
+import { assertNoHoldOff, assertReadBack } from './granting.ts';
 import type { Store } from './open-store.ts';
 import type { Sql } from './rows.ts';
 import { grant } from './statements/grant.ts';
@@ -61,6 +61,7 @@ export async function spawn(store: Store, plan: SpawnPlan): Promise<SpawnOutcome
     const own = granted.get(plan.request.leaseId);
     if (own === undefined) {
       await assertNoHoldOff(tx);
+      if (plan.request.homeReservation !== undefined) await assertReadBack(tx);
       return { outcome: 'held' };
     }
     store.clockWatch.observe(own.asOf, sentAtMs, store.clock.nowMs());

@@ -144,6 +144,37 @@ describe('connecting across datacenters', () => {
     ).rejects.toMatchObject({ code: 'reservation.conflict' });
   });
 
+  test('a home that its database has forgotten, as after a failover, is proven again without a restart', async () => {
+    const world = await openDatacenters();
+    const dc1 = world.get('dc1');
+    await connectAt(dc1);
+    await dc1.store.prisma.$executeRaw`delete from backend`;
+    await dc1.store.prisma.$executeRaw`delete from lease`;
+    await dc1.store.prisma.$executeRaw`delete from reservation`;
+
+    expect(await connectAt(dc1)).toMatchObject({ datacenter: 'dc1', spawned: true });
+  });
+
+  test('under the home of one key another datacenter can have no other key started', async () => {
+    const world = await openDatacenters();
+    await connectAt(world.get('dc1'));
+    const id = (await world.reservations.read(['', 'demo'])) ?? '';
+
+    const answer = await world.get('dc1').service.connectHere(
+      {
+        key: keyNamed('other'),
+        spawn: { program: 'room', args: [], env: {} },
+        waitMs: 0,
+        waitFor: 'granted',
+        homeReservation: id,
+      },
+      OPERATOR,
+      new AbortController().signal,
+    );
+
+    expect(answer).toEqual({ outcome: 'elsewhere', standing: { standing: 'pending' } });
+  });
+
   test('a reservation that the store does not know is granted nothing under', async () => {
     const world = await openDatacenters();
     const made = `dc2.${world.get('dc2').store.ids.uuid()}`;

@@ -19,6 +19,8 @@ export interface ConnectingDeps {
   readonly peers: Peers;
 }
 
+/** How often a connect that meets a home which its database has forgotten has it proven again. */
+const TRIES_MAX = 2;
 /** Plane's form of a generated key. */
 const RANDOM_KEY_PREFIX = 'lk-';
 
@@ -95,21 +97,22 @@ export class Connecting {
   ): Promise<PeerConnectOutcome> {
     const { local, keys } = this.#deps;
     const { homeReservation } = input;
-    const standing = await local.standing(
-      homeReservation,
-      reservationKeyOf(input.key),
-      caller.actor,
-    );
-    if (standing.standing !== 'active') return { outcome: 'elsewhere', standing };
-    try {
-      return { outcome: 'connected', result: await keys.connect(input, caller, signal) };
-    } catch (error) {
-      if (!(error instanceof NotAtHome)) throw error;
-      // It was active, and the key's row says that it has been left.
-      local.forget(homeReservation);
-      const now = await local.look(homeReservation);
-      if (now.standing === 'active') throw conflict(homeReservation);
-      return { outcome: 'elsewhere', standing: now };
+    const key = reservationKeyOf(input.key);
+    for (let tries = 1; ; tries += 1) {
+      const standing = await local.standing(homeReservation, key, caller.actor);
+      if (standing.standing !== 'active') return { outcome: 'elsewhere', standing };
+      try {
+        return { outcome: 'connected', result: await keys.connect(input, caller, signal) };
+      } catch (error) {
+        if (!isAboutHome(error)) throw error;
+        // It was remembered as active, and the key's row, or the grant, says otherwise.
+        local.forget(homeReservation);
+        const now = await local.look(homeReservation, key);
+        if (now.standing === 'moved') return { outcome: 'elsewhere', standing: now };
+        if (now.standing === 'active' || tries === TRIES_MAX) {
+          throw error instanceof LeaseError ? error : conflict(homeReservation);
+        }
+      }
     }
   }
 }
@@ -136,6 +139,14 @@ function withName(
 function alphanumericOf(text: string): string {
   const digest = createHash('sha256').update(text).digest('hex');
   return BigInt(`0x${digest}`).toString(36).slice(-RANDOM_ID_LENGTH);
+}
+
+/** Whether a connect failed because the reservation is not, or no longer, the key's home here. */
+function isAboutHome(error: unknown): boolean {
+  // A database that lost its newest commits grants nothing under a reservation that it has forgotten.
+  return (
+    error instanceof NotAtHome || (error instanceof LeaseError && error.code === 'grant.contended')
+  );
 }
 
 function conflict(reservationId: string): LeaseError {

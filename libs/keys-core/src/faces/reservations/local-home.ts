@@ -1,5 +1,5 @@
 import { LeaseError } from '../../kernel/errors.ts';
-import type { ReservationKey } from '../../kernel/reservation.ts';
+import { reservationKeyText, type ReservationKey } from '../../kernel/reservation.ts';
 import { LRUCache } from 'lru-cache';
 import type { Store } from '../../store/open-store.ts';
 import { activate, readStanding, type Standing } from '../../store/reservations/activate.ts';
@@ -13,21 +13,21 @@ export interface LocalHome {
   /** What a reservation is; one that is not active yet is activated if its chain leads to it. */
   standing(reservationId: string, key: ReservationKey, actor: string): Promise<Standing>;
   /** As it is, by this database alone. */
-  look(reservationId: string): Promise<Standing>;
+  look(reservationId: string, key: ReservationKey): Promise<Standing>;
   /** Forgets that a reservation was active: the key's row has said otherwise. */
   forget(reservationId: string): void;
 }
 
 export function createLocalHome(store: Pick<Store, 'prisma'>, proving: ProveDeps): LocalHome {
   // That a reservation is active may have ceased to be so; then the lease row refuses, see `forget`.
-  const active = new LRUCache<string, true>({ max: ACTIVE_MAX });
+  const active = new LRUCache<string, string>({ max: ACTIVE_MAX });
 
   async function stand(
     reservationId: string,
     key: ReservationKey,
     actor: string,
   ): Promise<Standing> {
-    const known = await readStanding(store.prisma, reservationId);
+    const known = await readStanding(store.prisma, reservationId, key);
     if (known.standing !== 'pending') return known;
     // A database that was restored may have forgotten that it has left; the store has not.
     const onward = await proving.store.readPointerNearby(reservationId);
@@ -44,12 +44,13 @@ export function createLocalHome(store: Pick<Store, 'prisma'>, proving: ProveDeps
 
   return {
     async standing(reservationId, key, actor) {
-      if (active.has(reservationId)) return { standing: 'active' };
+      const keyText = reservationKeyText(key);
+      if (active.get(reservationId) === keyText) return { standing: 'active' };
       const standing = await stand(reservationId, key, actor);
-      if (standing.standing === 'active') active.set(reservationId, true);
+      if (standing.standing === 'active') active.set(reservationId, keyText);
       return standing;
     },
-    look: (reservationId) => readStanding(store.prisma, reservationId),
+    look: (reservationId, key) => readStanding(store.prisma, reservationId, key),
     forget: (reservationId) => {
       active.delete(reservationId);
     },

@@ -310,6 +310,27 @@ describe('moving a key', () => {
   });
 });
 
+describe('a chain', () => {
+  test('is shown as far as it is known when a datacenter on it is away, or is none that this one knows', async () => {
+    const world = await openDatacenters();
+    await visit(world, world.get('dc1'));
+    await move(world.get('dc1'), 'dc2');
+    await visit(world, world.get('dc3'));
+    world.cut('dc2');
+    const elsewhere = `dc9.${world.get('dc1').store.ids.uuid()}`;
+    await world.reservations.put(['', 'strange'], elsewhere);
+
+    const known = await world.get('dc3').service.get({ key: ['', 'demo'] });
+    const strange = await world.get('dc3').service.get({ key: ['', 'strange'] });
+
+    expect(known?.links.map(({ datacenter, state }) => `${datacenter} ${state}`)).toEqual([
+      'dc1 moved',
+      'dc2 unreachable',
+    ]);
+    expect(strange?.links).toMatchObject([{ datacenter: 'dc9', state: 'unreachable' }]);
+  });
+});
+
 describe('a move that is cut short', () => {
   test('at every call that leaves a controller, before it and after it: one home, found by all, and the move can be asked for again', async () => {
     const world = await openDatacenters();

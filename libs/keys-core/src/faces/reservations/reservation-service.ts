@@ -110,10 +110,10 @@ class Homes {
   }
 
   /** What a reservation is, by the word of its own datacenter; one of this one is not activated. */
-  standingAt(reservationId: string, key: ReservationKey): Promise<Standing> {
+  async standingAt(reservationId: string, key: ReservationKey): Promise<Standing> {
     const datacenter = datacenterOf(reservationId);
     return datacenter === this.#deps.store.datacenter
-      ? this.#local.look(reservationId)
+      ? this.#local.look(reservationId, key)
       : peerOf(this.#deps.peers, datacenter).standing(reservationId, key);
   }
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { LeaseError } from '../../kernel/errors.ts';
 import { reservationIdOf } from '../../kernel/reservation.ts';
 import { openKernel, MACHINE_IDS } from '../../testing/kernel-fixture.ts';
 import { createPostgresReservationStore } from './postgres-store.ts';
@@ -90,6 +91,18 @@ describe('resolving', () => {
     away.isAway = false;
 
     expect((await resolver.resolve(KEY))?.reservationId).toBe(id);
+  });
+
+  test('C41 a home that is known nearby is found though the store can say nothing of where it leads', async () => {
+    const { store } = await watchedStore();
+    const id = anId('dc1');
+    await store.put(KEY, id);
+    const cutOff: ReservationStore = {
+      ...store,
+      readPointerNearby: () => Promise.reject(new LeaseError('reservation.store_unreachable')),
+    };
+
+    expect((await createResolver({ store: cutOff }).resolve(KEY))?.reservationId).toBe(id);
   });
 
   test('many who ask for one key at once share one lookup', async () => {

@@ -140,6 +140,21 @@ class CachingResolver implements Resolver {
     return this.#keep(text, answer.reservationId);
   }
 
+  /**
+   * Where a reservation leads, as far as is known nearby. A store that is away knows of nothing: the home
+   * is asked next, and answers with the pointer if it was left. So what is written down in the
+   * datacenter itself is found while the store is cut off.
+   */
+  async #pointedTo(fromId: string): Promise<string | undefined> {
+    try {
+      return (await this.#store.readPointerNearby(fromId))?.toId;
+    } catch (error) {
+      const isAway = error instanceof LeaseError && error.code === 'reservation.store_unreachable';
+      if (isAway) return undefined;
+      throw error;
+    }
+  }
+
   /** Follows the pointers that are known nearby, and keeps the chain. */
   async #keep(text: string, firstId: string): Promise<Home> {
     let home: Home = {
@@ -149,7 +164,7 @@ class CachingResolver implements Resolver {
     };
     for (;;) {
       const fromId = home.reservationId;
-      const toId = this.#steps.get(fromId) ?? (await this.#store.readPointerNearby(fromId))?.toId;
+      const toId = this.#steps.get(fromId) ?? (await this.#pointedTo(fromId));
       if (toId === undefined) break;
       this.#steps.set(fromId, toId);
       home = longerBy(home, (id) => (id === fromId ? toId : undefined));

@@ -38,15 +38,19 @@ export interface Proof {
   readonly tokenFloor: string | null;
 }
 
-/** What a reservation of this datacenter is now. Index: the primary keys. */
-export async function readStanding(sql: Sql, reservationId: string): Promise<Standing> {
+/** What a reservation of this datacenter is now, as the home of this key. Index: the primary keys. */
+export async function readStanding(
+  sql: Sql,
+  reservationId: string,
+  key: ReservationKey,
+): Promise<Standing> {
   const [row] = await sql.$queryRaw<StandingRow[]>`
     select r.state, p.to_id as "toId", p.token_floor::text as "tokenFloor",
       extract(epoch from r.moved_at)::float8 * 1000 as "movedAt", r.moved_by as "movedBy",
       r.move_reason as "moveReason"
     from reservation r
     left join reservation_pointer p on p.from_id = r.reservation_id
-    where r.reservation_id = ${reservationId} ${C}`;
+    where r.reservation_id = ${reservationId} ${C} and r.key = ${reservationKeyText(key)} ${C}`;
   if (row === undefined) return { standing: 'pending' };
   if (row.state === 'active') return { standing: 'active' };
   const { toId, tokenFloor, movedAt, movedBy, moveReason } = row;
@@ -112,5 +116,5 @@ export async function activate(
   });
   return isFirst
     ? { standing: 'active', isJustActivated: true }
-    : readStanding(store.prisma, reservationId);
+    : readStanding(store.prisma, reservationId, key);
 }

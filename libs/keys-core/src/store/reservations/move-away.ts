@@ -2,10 +2,11 @@ import { LeaseError } from '../../kernel/errors.ts';
 import type { Grant, GrantRequest } from '../../kernel/outcomes.ts';
 import {
   keyNameOf,
+  reservationKeyText,
   type ReservationKey,
   type ReservationPointer,
 } from '../../kernel/reservation.ts';
-import { assertNoHoldOff } from '../granting.ts';
+import { assertNoHoldOff, assertReadBack } from '../granting.ts';
 import { recordLostBackends } from '../lost-backends.ts';
 import type { Store } from '../open-store.ts';
 import { C, onlyRow, readLeases, type Sql } from '../rows.ts';
@@ -54,7 +55,8 @@ const TRANSACTION = { maxWait: 5_000, timeout: 5_000 };
 export async function moveAway(store: Store, plan: MovePlan): Promise<MoveOutcome> {
   return store.transitions.$transaction(async (tx) => {
     const [own] = await tx.$queryRaw<{ state: 'active' | 'moved' }[]>`
-      select state from reservation where reservation_id = ${plan.fromId} ${C} for update`;
+      select state from reservation where reservation_id = ${plan.fromId} ${C} and key = ${reservationKeyText(plan.key)} ${C}
+      for update`;
     const known = await readPointer(tx, plan.fromId);
     if (own?.state === 'moved' && known !== undefined) return { outcome: 'moved', pointer: known };
     if (own?.state !== 'active') return { outcome: 'pending' };
@@ -104,12 +106,13 @@ async function take(
   return own;
 }
 
-/** @throws {LeaseError} `grant.hold_off`. */
+/** @throws {LeaseError} `grant.hold_off`, `reservation.store_unreachable`. */
 async function whyHeld(
   tx: Sql,
   named: { namespace: string; name: string },
 ): Promise<Extract<MoveOutcome, { outcome: 'held' }>> {
   await assertNoHoldOff(tx);
+  await assertReadBack(tx);
   const [row] = await readLeases(tx, [{ face: 'key', ...named }]);
   const untilMs = row === undefined ? 0 : Math.max(row.expiresAt, row.stopsBy ?? 0);
   return {

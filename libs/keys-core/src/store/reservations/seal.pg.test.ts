@@ -4,6 +4,8 @@ import { KEY_LADDERS } from '../../kernel/ladder.ts';
 import type { GrantOutcome } from '../../kernel/outcomes.ts';
 import { reservationIdOf } from '../../kernel/reservation.ts';
 import { MACHINE_IDS, aRequest, openKernel, type Kernel } from '../../testing/kernel-fixture.ts';
+import { onlyRow } from '../rows.ts';
+import { checkEpoch } from '../epoch.ts';
 import { activate, readStanding } from './activate.ts';
 import { moveAway, type MoveOutcome } from './move-away.ts';
 
@@ -119,6 +121,41 @@ describe('the seal of a key', () => {
     expect(ends).toEqual(new Set(['left', 'held']));
   });
 
+  test('under the active reservation of one key another key is not granted', async () => {
+    const kernel = await openKernel();
+    const home = await openedAt(kernel);
+    const other = { face: 'key', namespace: '', name: 'other' } as const;
+
+    const asked = kernel.leases.grant(
+      aRequest({ ...other, ladder: KEY_LADDERS.standard, homeReservation: home }),
+    );
+
+    await expect(asked).rejects.toMatchObject({ code: 'grant.contended' });
+    expect((await readStanding(kernel.store.prisma, home, ['', 'other'])).standing).toBe('pending');
+    expect(await isGranted(kernel, home)).toBe(true);
+  });
+
+  test('C61 a database that became another one grants no key, and lets none leave, until it has heard which have left', async () => {
+    const kernel = await openKernel();
+    const home = await openedAt(kernel);
+    await checkEpoch(kernel.store.prisma, 1_000);
+    const hear = (epoch: number): Promise<unknown> =>
+      kernel.store.prisma.$executeRaw`
+        update reservation_membership set store_id = 'an etcd', synced_epoch = ${epoch}`;
+    const { epoch } = onlyRow(
+      await kernel.store.prisma.$queryRaw<{ epoch: number }[]>`select epoch from database_epoch`,
+    );
+    await hear(epoch - 1);
+
+    expect(await isGranted(kernel, home)).toBe(false);
+    await expect(leave(kernel, home, anId('dc2'))).rejects.toMatchObject({
+      code: 'reservation.store_unreachable',
+    });
+    await hear(epoch);
+
+    expect(await isGranted(kernel, home)).toBe(true);
+  });
+
   test('activating again changes nothing, also when the key has moved on', async () => {
     const kernel = await openKernel();
     const home = await openedAt(kernel);
@@ -128,7 +165,7 @@ describe('the seal of a key', () => {
     await leave(kernel, home, anId('dc2'));
 
     expect((await activate(kernel.store, again)).standing).toBe('moved');
-    expect((await readStanding(kernel.store.prisma, home)).standing).toBe('moved');
+    expect((await readStanding(kernel.store.prisma, home, KEY)).standing).toBe('moved');
   });
 
   test('a datacenter has one active reservation for a key', async () => {

@@ -16,6 +16,28 @@ export interface GrantOptions {
   readonly onLocked: 'skip' | 'wait';
 }
 
+/**
+ * A row while this database has become another one, by a restore or a failover, and has not yet heard
+ * from the reservation store which keys had left it: it may take itself for the home of one.
+ */
+export const NOT_READ_BACK = Prisma.sql`
+  select from reservation_membership m
+  cross join database_epoch e
+  where m.store_id is not null and m.synced_epoch is distinct from e.epoch`;
+
+/**
+ * Whether the reservation that a request names is the active home of its key here. One that is absent
+ * was not activated yet; whether it has been left since, the lease row says.
+ */
+const IS_AT_HOME = Prisma.sql`(
+  exists (
+    select from reservation r
+    where r.reservation_id = w.home_reservation and r.state = 'active'
+      and r.namespace = w.namespace and r.name = w.name
+  )
+  and not exists (${NOT_READ_BACK})
+)`;
+
 interface GrantedRow {
   face: Face;
   namespace: string;
@@ -100,11 +122,7 @@ export async function grant(
           where o.face = w.face and o.namespace = w.namespace and o.name = w.name
             and o.valid_until > clock_timestamp() and (t.id is null or o.id < t.id)
         ))
-        -- Absent means not activated yet. Whether it has been left since, the lease row says.
-        and (w.home_reservation is null or exists (
-          select from reservation r
-          where r.reservation_id = w.home_reservation and r.state = 'active'
-        ))
+        and (w.home_reservation is null or ${IS_AT_HOME})
         -- An idempotency key that has been used is answered from its record.
         and (w.is_queued or w.idempotency_key is null or not exists (
           select from lease_request q
