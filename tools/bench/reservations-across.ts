@@ -9,10 +9,10 @@ import { createWideArea, startEtcdAcross, urlOf } from '@leasehold/testing/datac
 import { waitUntil } from '@leasehold/testing/stack';
 import type { Figure } from './figures.ts';
 import type { Rig } from './rig.ts';
-import { durationMsOf, median } from './rounds.ts';
+import { ROUND_TRIP_MS, medianOf, tripsFigure } from './round-trips.ts';
+import { durationMsOf } from './rounds.ts';
 
 const NAMES = ['dc1', 'dc2', 'dc3'];
-const ROUND_TRIP_MS = 40;
 
 interface Ends {
   /** In the datacenter of etcd's leader, and in another one. */
@@ -53,26 +53,11 @@ function idOf(datacenter: string): string {
 
 async function tripsOf(
   what: string,
-  [least, most]: readonly [number, number],
+  bounds: readonly [number, number],
   triesCount: number,
   work: () => Promise<unknown>,
 ): Promise<Figure> {
-  // The first one opens connections.
-  await work();
-  const tries: number[] = [];
-  for (let turn = 0; turn < triesCount; turn += 1) tries.push(await durationMsOf(work));
-  const durationMs = median(tries);
-  const trips = durationMs / ROUND_TRIP_MS;
-  // What a round trip does not explain is work: less than half of one.
-  const isMet = trips >= least - 0.1 && trips < most + 0.5;
-  return {
-    what: `${what}, with ${String(ROUND_TRIP_MS)} ms between datacenters`,
-    ours: `${durationMs.toFixed(1)} ms`,
-    theirs: '',
-    result: `${trips.toFixed(2)} round trips`,
-    goal: least === most ? String(least) : `${String(least)} to ${String(most)}`,
-    isMet,
-  };
+  return tripsFigure(what, bounds, await medianOf(triesCount, work));
 }
 
 async function openEnds(rig: Rig): Promise<Ends> {

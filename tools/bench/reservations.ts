@@ -2,6 +2,7 @@ import type { Figure } from './figures.ts';
 import { provide } from './peer-server.ts';
 import { measureRoundTrips } from './reservations-across.ts';
 import { measureCachedHomes } from './reservations-cache.ts';
+import { measureRemoteConnects } from './reservations-connects.ts';
 import { measureReservationStores } from './reservations-stores.ts';
 import type { Rig } from './rig.ts';
 
@@ -13,5 +14,7 @@ export async function measureReservations(rig: Rig): Promise<Figure[]> {
   if ((await provide(ETCD)) === undefined) return cached;
   const stores = await measureReservationStores(rig);
   await rig.clear();
-  return [...cached, ...stores, ...(await measureRoundTrips(rig))];
+  const trips = await measureRoundTrips(rig);
+  await rig.clear();
+  return [...cached, ...stores, ...trips, ...(await measureRemoteConnects(rig))];
 }

@@ -1,0 +1,32 @@
+import type { Figure } from './figures.ts';
+import { durationMsOf, median } from './rounds.ts';
+
+/** Between any two datacenters. */
+export const ROUND_TRIP_MS = 40;
+
+/** The median of some tries, one after the other, after one that opens connections. */
+export async function medianOf(triesCount: number, work: () => Promise<unknown>): Promise<number> {
+  await work();
+  const tries: number[] = [];
+  for (let turn = 0; turn < triesCount; turn += 1) tries.push(await durationMsOf(work));
+  return median(tries);
+}
+
+/** A duration in round trips, and whether it is as many as were allowed. */
+export function tripsFigure(
+  what: string,
+  [least, most]: readonly [number, number],
+  durationMs: number,
+): Figure {
+  const trips = durationMs / ROUND_TRIP_MS;
+  // What a round trip does not explain is work: less than half of one.
+  const isMet = trips >= least - 0.1 && trips < most + 0.5;
+  return {
+    what: `${what}, with ${String(ROUND_TRIP_MS)} ms between datacenters`,
+    ours: `${durationMs.toFixed(1)} ms`,
+    theirs: '',
+    result: `${trips.toFixed(2)} round trips`,
+    goal: least === most ? String(least) : `${String(least)} to ${String(most)}`,
+    isMet,
+  };
+}
