@@ -37,7 +37,9 @@ export type {
 } from './faces/reservations/reservation-types.ts';
 export type { Departure, Standing } from './store/reservations/activate.ts';
 export {
+  PUBLISHING,
   firstReservationsAfter,
+  markPublishing,
   newestPointers,
   newestReservations,
   noteMembership,

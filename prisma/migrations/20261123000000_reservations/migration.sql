@@ -68,6 +68,10 @@ INSERT INTO "reservation_membership" DEFAULT VALUES;
 -- One home at a time within a datacenter too.
 CREATE UNIQUE INDEX "reservation_active_key_key" ON "reservation" ("key") WHERE "state" = 'active';
 
+-- What a datacenter wrote down last of its own: a start asks a store that may have been restored for it.
+CREATE INDEX "reservation_home_newest_idx" ON "reservation_home" (split_part("reservation_id", '.', 1), "recorded_at");
+CREATE INDEX "reservation_pointer_newest_idx" ON "reservation_pointer" (split_part("from_id", '.', 1), "recorded_at");
+
 -- CreateIndex
 CREATE INDEX "reservation_key_idx" ON "reservation"("key", "reservation_id");
 
@@ -80,4 +84,4 @@ COMMENT ON TABLE "reservation_home" IS 'The first reservation of each key. With 
 COMMENT ON TABLE "reservation_pointer" IS 'Where a reservation moved to. Written once: a row is never changed.';
 COMMENT ON COLUMN "reservation_pointer"."token_floor" IS 'Fencing tokens of the new home are greater than this.';
 COMMENT ON TABLE "reservation_datacenter" IS 'Which database has which datacenter name. Used when PostgreSQL is the reservation store.';
-COMMENT ON TABLE "reservation_membership" IS 'This datacenter as the reservation store knows it: its cluster id, the store it has published to, and the epoch in which it last read its pointers back.';
+COMMENT ON TABLE "reservation_membership" IS 'This datacenter as the reservation store knows it: its cluster id, the store it publishes to (null: its own PostgreSQL, ''publishing'': an etcd that has not been told everything yet, else the cluster id of the etcd that has), and the epoch in which it last read its pointers back.';

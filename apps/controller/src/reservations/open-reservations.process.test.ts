@@ -1,4 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import {
+  createEtcdReservationStore,
+  type EtcdReservationStore,
+} from '@leasehold/keys-core/reservations';
 import type { Store } from '@leasehold/keys-core/store';
 import { startEtcd, waitUntil, type TestEtcd } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -30,6 +34,20 @@ async function grantOld(store: Store, name: string): Promise<void> {
     )
     select 'key', 'game', ${name}, gen_random_uuid(), 7, 'a', 'a', 4, 1, 2, 3, at, at, at
     from (select clock_timestamp() as at) r`;
+}
+
+/** A client of etcd alone, which has no duties. */
+function etcdClient({ clock }: Store, endpoints: readonly string[]): EtcdReservationStore {
+  const client = createEtcdReservationStore({ endpoints, clock });
+  onTestFinished(() => client.close());
+  return client;
+}
+
+async function hasLockWaiter({ prisma }: Store): Promise<boolean> {
+  const waiting = await prisma.$queryRaw<unknown[]>`
+    select 1 as one from pg_locks l
+    where not l.granted and l.relation = 'reservation_home'::regclass`;
+  return waiting.length > 0;
 }
 
 function nobody(): never {
@@ -168,6 +186,60 @@ test('a store that was restored from a backup, and kept its id, is told again wh
   expect(await last.store.readPointer(id)).toEqual(later);
 });
 
+describe('a controller without etcd beside one that is started with it', () => {
+  test('C62 reserves nothing any more, and says why; what it has reserved is in etcd', async () => {
+    const { endpoints } = await anEtcd();
+    const store = await aDatabase();
+    const alone = await startReservations({ store, datacenter: 'dc1', peers: [], endpoints: null });
+    const acknowledged = new Map<string, string>();
+    let refused: unknown;
+    const reserving = (async () => {
+      while (refused === undefined) {
+        const [name, id] = [randomUUID(), `dc1.${randomUUID()}`];
+        await alone.store.put(['game', name], id).then(
+          () => acknowledged.set(name, id),
+          (error: unknown) => (refused = error),
+        );
+      }
+    })();
+    await waitUntil(() => acknowledged.size > 10);
+
+    const { store: shared } = await startReservations({ store, datacenter: 'dc1', endpoints });
+
+    await alone.store.put(['game', 'late'], `dc1.${randomUUID()}`).catch(() => undefined);
+    expect(await shared.read(['game', 'late'])).toBeUndefined();
+    expect((await shared.put(['game', 'late'], `dc1.${randomUUID()}`)).outcome).toBe('reserved');
+    await reserving;
+    expect(refused).toMatchObject({ code: 'reservation.store_unreachable' });
+    expect(String(refused)).toMatch(/without LEASEHOLD_ETCD/);
+    for (const [name, id] of acknowledged) expect(await shared.read(['game', name])).toBe(id);
+  });
+
+  test('is waited for while it reserves', async () => {
+    const { endpoints } = await anEtcd();
+    const store = await aDatabase();
+    const id = `dc1.${randomUUID()}`;
+    let hasReserved = false;
+    let mayCommit = false;
+    const reserving = store.prisma.$transaction(async (tx) => {
+      await tx.$executeRaw`
+        insert into reservation_home (key, reservation_id) values ('["game","slow"]', ${id})`;
+      hasReserved = true;
+      await waitUntil(() => mayCommit);
+    });
+    await waitUntil(() => hasReserved);
+
+    const starting = startReservations({ store, datacenter: 'dc1', endpoints });
+    let hasStarted = false;
+    void starting.then(() => (hasStarted = true));
+    await waitUntil(async () => hasStarted || (await hasLockWaiter(store)));
+    mayCommit = true;
+    await reserving;
+
+    expect(await (await starting).store.read(['game', 'slow'])).toBe(id);
+  });
+});
+
 describe('a start while etcd is away', () => {
   test('succeeds when there is nothing to tell or to ask, and etcd is found when it is back', async () => {
     const etcd = await anEtcd();
@@ -190,6 +262,33 @@ describe('a start while etcd is away', () => {
     await etcd.restart(0);
     await waitUntil(() => standing().isReachable, { timeoutMs: 30_000 });
     expect(standing()).toEqual({ kind: 'etcd', isReachable: true, since: null });
+  });
+
+  test('reserves nothing until it has told an etcd that was restored meanwhile what lives here', async () => {
+    const etcd = await anEtcd();
+    const { endpoints } = etcd;
+    const store = await aDatabase();
+    const before = await startReservations({ store, datacenter: 'dc1', endpoints });
+    const [old, id] = [`dc1.${randomUUID()}`, `dc1.${randomUUID()}`];
+    const pointer = { fromId: old, toId: `dc2.${randomUUID()}`, tokenFloor: '17' };
+    await before.store.put(['game', 'old'], old);
+    const restoreEarlier = await etcd.backUp();
+    await waitUntil(() => before.store.put(['game', 'demo'], id));
+    await before.store.putPointer(pointer);
+    await before.close();
+    await etcd.kill(0);
+    const opened = await startReservations({ store, datacenter: 'dc1', endpoints });
+    const raw = etcdClient(store, endpoints);
+
+    await restoreEarlier();
+    expect(await raw.read(['game', 'demo'])).toBeUndefined();
+    await waitUntil(() => opened.store.put(['game', 'fresh'], `dc1.${randomUUID()}`), {
+      timeoutMs: 30_000,
+    });
+
+    expect(await raw.read(['game', 'demo'])).toBe(id);
+    expect(await raw.readPointer(old)).toEqual(pointer);
+    expect(opened.standing()).toMatchObject({ isReachable: true });
   });
 
   test('fails when the datacenter has not been there before, or its database was restored', async () => {

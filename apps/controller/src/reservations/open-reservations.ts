@@ -1,17 +1,14 @@
 /**
  * What a controller does about reservations before it is ready, and the store that it then uses.
  *
- * With one datacenter the store is its own PostgreSQL. With etcd a start
- *
- * 1. registers the datacenter's name, and stops if another database has it;
- * 2. tells a store that does not have it all, being new or restored, what lives here;
- * 3. hears from the store what has left, when this database was restored since it last did.
- *
- * While etcd is away a controller starts all the same, if there is nothing of that to do: keys whose
- * home is known go on working.
+ * With one datacenter the store is its own PostgreSQL. With etcd a start has duties, see `duties.ts`.
+ * While etcd is away a controller starts all the same, if this database has told it what lives here
+ * and was not restored: keys whose home is known go on working. The duties are carried out when etcd
+ * is back; until then nothing is reserved.
  */
 import { LeaseError, invariant } from '@leasehold/keys-core';
 import {
+  PUBLISHING,
   createEtcdReservationStore,
   createPostgresReservationStore,
   createRememberingStore,
@@ -26,8 +23,8 @@ import {
 import type { Store } from '@leasehold/keys-core/store';
 import type { Logger } from '@leasehold/service-kit';
 import { runInBackground } from '../background.ts';
-import { hasForgotten, publishAll } from './publish.ts';
-import { readBack } from './read-back.ts';
+import { createDuties, isSynced, type Duties } from './duties.ts';
+import { assertOwn, invalid } from './invalid.ts';
 import { createStoreStanding, type StoreStanding } from './store-standing.ts';
 
 export interface ReservationsConfig {
@@ -50,8 +47,8 @@ export interface OpenReservations {
   close(): Promise<void>;
 }
 
-/** How often etcd is asked whether it is there. */
-const LOOK_EVERY_MS = 5_000;
+/** How often it is seen whether etcd is there, and whether there is something to ask or to tell it. */
+const LOOK_EVERY_MS = 2_000;
 
 /**
  * @throws {LeaseError} `config.invalid` when what is configured would give a key two homes;
@@ -65,7 +62,7 @@ export async function openReservations(
   assertNamed(membership, config.datacenter);
   return config.etcd === null
     ? openAlone(config, membership, deps)
-    : openShared({ ...config, etcd: config.etcd }, membership, deps);
+    : openShared({ ...config, etcd: config.etcd }, deps);
 }
 
 async function openAlone(
@@ -83,9 +80,11 @@ async function openAlone(
       'LEASEHOLD_ETCD is not set, and the reservations of this database are in etcd: keys that live in other datacenters would be given a second home',
     );
   }
-  const { clusterId } = membership;
+  const { clusterId, epoch } = membership;
+  invariant(epoch !== null, 'the epoch of the database has been checked');
   assertOwn(datacenter, await registerHere(store.prisma, datacenter, clusterId), clusterId);
-  await noteMembership(store.prisma, { datacenter });
+  // Nothing has ever left it.
+  await noteMembership(store.prisma, { datacenter, syncedEpoch: epoch });
   const reservations = createPostgresReservationStore(store);
   return {
     store: reservations,
@@ -96,7 +95,6 @@ async function openAlone(
 
 async function openShared(
   { datacenter, etcd }: ReservationsConfig & { readonly etcd: EtcdOptions },
-  membership: Membership,
   { store, log }: ReservationsDeps,
 ): Promise<OpenReservations> {
   const standing = createStoreStanding(log);
@@ -111,33 +109,33 @@ async function openShared(
       log.warn({ err: error }, 'what was learned of the reservation store was not written down');
     },
   });
-  let isRegistered = false;
+  const duties = createDuties({ datacenter, shared, reservations, store, log });
   try {
-    isRegistered = await start({ datacenter, membership, shared, reservations, store, log });
+    await start(duties, { shared, store, log });
   } catch (error) {
     await shared.close();
     throw error;
   }
-  const look = async (): Promise<void> => {
-    if (isRegistered) {
-      await shared.clusterId();
-      return;
-    }
-    const holder = await shared.register(datacenter, membership.clusterId);
-    isRegistered = true;
-    if (holder === membership.clusterId) return;
-    log.error({ datacenter }, 'another database has this name; no fresh key gets a home from here');
-    await shared.close();
-  };
+  const openedAt = new Date().toISOString();
   const stop = runInBackground(
     // That etcd is away has been logged when it was first seen.
-    [{ name: 'reservation store', everyMs: LOOK_EVERY_MS, run: () => look().catch(unlessAway) }],
+    [
+      {
+        name: 'reservation store',
+        everyMs: LOOK_EVERY_MS,
+        run: () => duties.catchUp().catch(unlessAway),
+      },
+    ],
     log,
     () => store.ids.random(),
   );
   return {
-    store: reservations,
-    standing: standing.now,
+    store: withoutPutsUntil(duties.isDone, reservations),
+    standing() {
+      const now = standing.now();
+      if (duties.isDone() || !now.isReachable) return now;
+      return { ...now, isReachable: false, since: openedAt };
+    },
     async close() {
       await stop();
       await reservations.close();
@@ -145,57 +143,50 @@ async function openShared(
   };
 }
 
-/** What a start is done with. */
-interface Start {
-  readonly datacenter: string;
-  readonly membership: Membership;
-  readonly shared: EtcdReservationStore;
-  readonly reservations: ReservationStore;
-  readonly store: Store;
-  readonly log: Logger;
-}
-
-/** @returns whether the datacenter's name is registered; if not, that is still to be seen to. */
-async function start(from: Start): Promise<boolean> {
-  const { datacenter, membership, shared, store, log } = from;
-  const { clusterId, storeId, syncedEpoch, epoch } = membership;
-  invariant(epoch !== null, 'the epoch of the database has been checked');
-  const isSynced = syncedEpoch === epoch;
-  let etcdId: string;
+/** Carries the duties out, or leaves them for when etcd is back if nothing depends on them till then. */
+async function start(
+  duties: Duties,
+  { shared, store, log }: ReservationsDeps & { readonly shared: EtcdReservationStore },
+): Promise<void> {
   try {
-    etcdId = await shared.clusterId();
-    assertOwn(datacenter, await shared.register(datacenter, clusterId), clusterId);
+    await duties.carryOut();
   } catch (error) {
     unlessAway(error);
-    if (storeId === null || !isSynced) throw cannotStart(storeId, error);
+    const { storeId, ...membership } = await readMembership(store.prisma);
+    if (storeId === null || storeId === PUBLISHING) throw cannotStart(NOT_TOLD, error);
+    if (!isSynced({ storeId, ...membership })) throw cannotStart(NOT_READ_BACK, error);
     log.warn({ err: error }, 'etcd is away: keys whose home is known here go on working');
     shared.expectCluster(storeId);
-    return false;
   }
-  shared.expectCluster(etcdId);
-  await noteMembership(store.prisma, { datacenter });
-  if (storeId !== etcdId || (await hasForgotten(from))) {
-    await publishAll(from);
-    await noteMembership(store.prisma, { storeId: etcdId });
-  }
-  if (!isSynced) {
-    const departed = await readBack(from);
-    await noteMembership(store.prisma, { syncedEpoch: epoch });
-    if (departed > 0) log.info({ departed }, 'read back which keys have left this datacenter');
-  }
-  return true;
 }
+
+/**
+ * The same store, which reserves nothing before a condition holds: a store that was restored may have
+ * forgotten that a key lives here, until it has been told again.
+ */
+function withoutPutsUntil(isMet: () => boolean, store: ReservationStore): ReservationStore {
+  return {
+    ...store,
+    async put(key, reservationId) {
+      if (isMet()) return store.put(key, reservationId);
+      throw new LeaseError(
+        'reservation.store_unreachable',
+        'This controller has not told etcd yet what lives here.',
+      );
+    },
+  };
+}
+
+const NOT_TOLD = 'this datacenter has not told it yet what lives here';
+const NOT_READ_BACK =
+  'this database was restored, and etcd alone knows which keys have left it since';
 
 function unlessAway(error: unknown): void {
   if (error instanceof LeaseError && error.code === 'reservation.store_unreachable') return;
   throw error;
 }
 
-function cannotStart(storeId: string | null, cause: unknown): LeaseError {
-  const why =
-    storeId === null
-      ? 'this datacenter has not told it yet what lives here'
-      : 'this database was restored, and etcd alone knows which keys have left it since';
+function cannotStart(why: string, cause: unknown): LeaseError {
   return new LeaseError(
     'reservation.store_unreachable',
     `etcd (LEASEHOLD_ETCD) did not answer, and ${why}. Nothing was started.`,
@@ -208,17 +199,4 @@ function assertNamed({ datacenter }: Membership, configured: string): void {
   throw invalid(
     `LEASEHOLD_DATACENTER is "${configured}", and this database was registered as "${datacenter}": its reservations bear that name`,
   );
-}
-
-function assertOwn(datacenter: string, holderId: string, clusterId: string): void {
-  if (holderId === clusterId) return;
-  throw invalid(
-    `LEASEHOLD_DATACENTER is "${datacenter}", and that is the name of the database with the cluster id ${holderId}; this one's is ${clusterId}`,
-  );
-}
-
-function invalid(problem: string): LeaseError {
-  return new LeaseError('config.invalid', `The configuration is not valid: ${problem}.`, {
-    details: { problems: [problem] },
-  });
 }

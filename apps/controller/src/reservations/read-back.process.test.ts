@@ -1,7 +1,7 @@
 import type { ReservationKey } from '@leasehold/keys-core';
-import type { ReservationService } from '@leasehold/keys-core/reservations';
+import { readMembership, type ReservationService } from '@leasehold/keys-core/reservations';
 import type { Store } from '@leasehold/keys-core/store';
-import { startEtcd, type TestEtcd } from '@leasehold/testing';
+import { startEtcd, waitUntil, type TestEtcd } from '@leasehold/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   copyDatabase,
@@ -123,3 +123,45 @@ test('C61 C43 a key that moved away and back is at home in its newest reservatio
   expect(await isGrantedUnder(restored, key, third)).toBe(true);
   expect(await isGrantedUnder(restored, key, first)).toBe(false);
 });
+
+test('C61 a failover that loses a move is read back by the controllers that run, and retried till it is', async () => {
+  const key: ReservationKey = ['game', 'lost'];
+  let [here, there] = [undefined, undefined] as unknown as [Datacenter, Datacenter];
+  here = await start('dc5', await newDatabase(), () => there);
+  there = await start('dc6', await newDatabase(), () => here);
+  const first = await live(here, key);
+  const second = await move(here, key, there);
+  await etcd.kill(0);
+  await loseMove(here.store, first, second);
+
+  await markRestored(here.store);
+  // Nothing is granted before it has been asked what has left.
+  expect(await isGrantedUnder(here.store, key, first)).toBe(false);
+  await etcd.restart(0);
+
+  await waitUntil(() => isSyncedNow(here.store), { timeoutMs: 30_000 });
+  expect(await isGrantedUnder(here.store, key, first)).toBe(false);
+  expect(await here.service.standing(first, key)).toMatchObject({
+    standing: 'moved',
+    pointer: { fromId: first, toId: second },
+  });
+  expect(await isGrantedUnder(there.store, key, second)).toBe(true);
+  await live(here, ['game', 'fresh']);
+});
+
+/** What a failover does to a database that loses the commit of a move. */
+async function loseMove({ prisma }: Store, fromId: string, toId: string): Promise<void> {
+  await prisma.$transaction([
+    prisma.$executeRaw`delete from reservation_pointer where from_id = ${fromId}`,
+    prisma.$executeRaw`
+      update reservation set state = 'active', moved_at = null, moved_by = null, move_reason = null
+      where reservation_id = ${fromId}`,
+    prisma.$executeRaw`
+      update lease set home_reservation = ${fromId} where home_reservation = ${toId}`,
+  ]);
+}
+
+async function isSyncedNow({ prisma }: Store): Promise<boolean> {
+  const { syncedEpoch, epoch } = await readMembership(prisma);
+  return syncedEpoch === epoch;
+}

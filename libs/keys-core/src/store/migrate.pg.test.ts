@@ -165,7 +165,10 @@ async function applySchemaTo(url: string): Promise<void> {
   await sql(url, script.stdout ?? '');
 }
 
-/** Every column, key and index as a line of text. Prisma cannot say collations, checks and partial indexes. */
+/**
+ * Every column, key and index as a line of text. Prisma cannot say collations, checks, partial indexes
+ * and indexes of expressions.
+ */
 async function shapeOf(url: string): Promise<string[]> {
   const { rows } = await sql(
     url,
@@ -177,7 +180,8 @@ async function shapeOf(url: string): Promise<string[]> {
      union all
      select 'index ' || replace(indexdef, ' WITH (fillfactor=70)', '')
      from pg_indexes
-     where schemaname = 'public' and tablename <> '_prisma_migrations' and indexdef not like '% WHERE %'
+     where schemaname = 'public' and tablename <> '_prisma_migrations'
+       and indexdef not like '% WHERE %' and indexdef !~ ' USING [a-z]+ \\([^)]*\\('
      union all
      select format('key %s %s', conrelid::regclass, pg_get_constraintdef(oid))
      from pg_constraint

@@ -1,18 +1,24 @@
 import { reservationKeyText } from '../../kernel/reservation.ts';
 import type { Store } from '../../store/open-store.ts';
-import { putHome, putPointer, readHome, readPointer } from '../../store/reservations/home-rows.ts';
+import {
+  putPointer,
+  readHome,
+  readPointer,
+  reserveHere,
+} from '../../store/reservations/home-rows.ts';
 import type { ReservationStore } from './reservation-store.ts';
 
 /**
  * The reservation store of a datacenter that is alone: its own database. When that cannot be reached,
- * nothing else can either: its errors are the database's, as everywhere.
+ * nothing else can either: its errors are the database's, as everywhere. Once the datacenter has been
+ * joined to others, whose store is etcd, it takes no reservation: `reservation.store_unreachable`.
  */
 export function createPostgresReservationStore(store: Pick<Store, 'prisma'>): ReservationStore {
   const { prisma } = store;
   return {
     kind: 'postgres',
     async put(key, reservationId) {
-      const held = await putHome(prisma, reservationKeyText(key), reservationId);
+      const held = await reserveHere(prisma, reservationKeyText(key), reservationId);
       return {
         outcome: held === reservationId ? 'reserved' : 'existing',
         reservationId: held,

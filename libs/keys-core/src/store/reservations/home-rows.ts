@@ -1,3 +1,4 @@
+import { LeaseError } from '../../kernel/errors.ts';
 import type { ReservationPointer } from '../../kernel/reservation.ts';
 import { onlyRow, C, type Sql } from '../rows.ts';
 
@@ -19,6 +20,39 @@ export async function putHome(sql: Sql, key: string, reservationId: string): Pro
     returning reservation_id as "reservationId"`;
   // A row that was in the way is committed, and rows are never changed: it is there to be read.
   return rows[0]?.reservationId ?? onlyRow([await readHome(sql, key)].filter(isThere));
+}
+
+/**
+ * Reserves a key in this database, as the store of a datacenter that is alone, unless it is reserved.
+ *
+ * - **Atomic because** one statement sees whether this database is still the store, and writes.
+ *   `markPublishing` waits for those that saw it so.
+ * @returns the reservation that is there then.
+ * @throws {LeaseError} `reservation.store_unreachable` when the reservations of this database are in
+ * etcd: another controller was started with it, and this one does not ask it.
+ */
+export async function reserveHere(sql: Sql, key: string, reservationId: string): Promise<string> {
+  const { isStore, made } = onlyRow(
+    await sql.$queryRaw<{ isStore: boolean; made: string | null }[]>`
+      with alone as materialized (
+        select from reservation_membership where store_id is null
+      ),
+      made as (
+        insert into reservation_home (key, reservation_id)
+        select ${key}, ${reservationId} where exists (select from alone)
+        on conflict (key) do nothing
+        returning reservation_id
+      )
+      select exists (select from alone) as "isStore", (select reservation_id from made) as made`,
+  );
+  if (!isStore) {
+    throw new LeaseError(
+      'reservation.store_unreachable',
+      'The reservations of this datacenter are in etcd, and this controller was started without LEASEHOLD_ETCD: start it again with what the others have.',
+    );
+  }
+  // A row that was in the way is committed, and rows are never changed: it is there to be read.
+  return made ?? onlyRow([await readHome(sql, key)].filter(isThere));
 }
 
 /** Where a reservation moved to, as this datacenter's database has it. Index: the primary key. */

@@ -19,13 +19,19 @@ export interface Membership {
   readonly clusterId: string;
   /** The name that it was registered under; null before that. */
   readonly datacenter: string | null;
-  /** The store to which everything from here was published; null before that. */
+  /**
+   * Where the reservations of this database are: null for in itself; {@link PUBLISHING} for in an etcd
+   * that has not been told all of them yet; else in the etcd of this cluster id, which has.
+   */
   readonly storeId: string | null;
   /** The epoch in which the pointers were last read back. */
   readonly syncedEpoch: number | null;
   /** The epoch of the database now; null before it was checked for the first time. */
   readonly epoch: number | null;
 }
+
+/** The `storeId` of a database whose reservations are on their way to etcd. */
+export const PUBLISHING = 'publishing';
 
 /** @throws when the migrations have not been applied. */
 export async function readMembership(sql: Sql): Promise<Membership> {
@@ -49,6 +55,20 @@ export async function noteMembership(
       store_id = coalesce(${done.storeId ?? null}::text, store_id),
       synced_epoch = coalesce(${done.syncedEpoch ?? null}::int, synced_epoch)
     returning 1 as noted`;
+}
+
+/**
+ * From this commit on the reservations of this database are in etcd, and {@link reserveHere} refuses.
+ * What it has accepted is committed, and can be published.
+ *
+ * - **Locks**: the table that is written to. It waits for every reservation that saw the mark missing,
+ *   and none is begun meanwhile: a statement takes its snapshot after it has this lock.
+ */
+export async function markPublishing(store: Pick<Store, 'prisma'>): Promise<void> {
+  await store.prisma.$transaction(async (tx) => {
+    await tx.$executeRaw`lock table reservation_home in share row exclusive mode`;
+    await noteMembership(tx, { storeId: PUBLISHING });
+  });
 }
 
 /**
@@ -104,7 +124,10 @@ export function firstReservationsAfter(
     limit ${limit}`;
 }
 
-/** The first reservations of this datacenter that were written down last. Reads the whole table. */
+/**
+ * The first reservations of this datacenter that were written down last.
+ * Index: `reservation_home_newest_idx`.
+ */
 export function newestReservations(
   sql: Sql,
   datacenter: string,
@@ -112,12 +135,15 @@ export function newestReservations(
 ): Promise<HomeRow[]> {
   return sql.$queryRaw<HomeRow[]>`
     select key, reservation_id as "reservationId" from reservation_home
-    where starts_with(reservation_id, ${`${datacenter}.`} ${C})
+    where split_part(reservation_id, '.', 1) = ${datacenter} ${C}
     order by recorded_at desc
     limit ${limit}`;
 }
 
-/** The pointers from this datacenter that were written down last. Reads the whole table. */
+/**
+ * The pointers from this datacenter that were written down last.
+ * Index: `reservation_pointer_newest_idx`.
+ */
 export function newestPointers(
   sql: Sql,
   datacenter: string,
@@ -126,7 +152,7 @@ export function newestPointers(
   return sql.$queryRaw<ReservationPointer[]>`
     select from_id as "fromId", to_id as "toId", token_floor::text as "tokenFloor"
     from reservation_pointer
-    where starts_with(from_id, ${`${datacenter}.`} ${C})
+    where split_part(from_id, '.', 1) = ${datacenter} ${C}
     order by recorded_at desc
     limit ${limit}`;
 }

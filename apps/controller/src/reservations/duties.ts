@@ -1,0 +1,115 @@
+/**
+ * What a datacenter owes etcd, its reservation store:
+ *
+ * 1. to register its name there, which another database may not have;
+ * 2. to hear from it which keys have left, when this database was restored or failed over since it
+ *    last did: until then the grant statement refuses keys;
+ * 3. to tell it what lives here, when it does not have it all, being new or restored.
+ *
+ * A start carries them out before it is ready. A start while etcd is away leaves them for the first
+ * contact, and a failover under a running controller brings the second one about again.
+ */
+import { LeaseError, invariant } from '@leasehold/keys-core';
+import {
+  markPublishing,
+  noteMembership,
+  readMembership,
+  type EtcdReservationStore,
+  type Membership,
+  type ReservationStore,
+} from '@leasehold/keys-core/reservations';
+import type { Store } from '@leasehold/keys-core/store';
+import type { Logger } from '@leasehold/service-kit';
+import { assertOwn } from './invalid.ts';
+import { hasForgotten, publishAll } from './publish.ts';
+import { readBack } from './read-back.ts';
+
+export interface DutiesDeps {
+  readonly datacenter: string;
+  readonly shared: EtcdReservationStore;
+  /** The same store, which remembers what it is told. */
+  readonly reservations: ReservationStore;
+  /** A database whose epoch has been checked. */
+  readonly store: Store;
+  readonly log: Logger;
+}
+
+export interface Duties {
+  /** Whether they have been carried out since this controller was started. */
+  readonly isDone: () => boolean;
+  /**
+   * Carries all of them out. Doing it again changes nothing, also in several controllers at once.
+   * @throws {LeaseError} `reservation.store_unreachable`: to be tried again; `config.invalid`.
+   */
+  carryOut(): Promise<void>;
+  /**
+   * Carries them out when there is something to do, and otherwise asks etcd whether it is there. After
+   * a `config.invalid`, which it logs, no more: somebody must put it right and start the controller.
+   * @throws {LeaseError} `reservation.store_unreachable`.
+   */
+  catchUp(): Promise<void>;
+}
+
+export function createDuties(deps: DutiesDeps): Duties {
+  const { shared, store, log } = deps;
+  let isDone = false;
+  let isHopeless = false;
+
+  async function carryOut(): Promise<void> {
+    const etcdId = await meet(deps);
+    const membership = await readMembership(store.prisma);
+    // Before anything is told: a database that joins must not refuse its keys in the meantime.
+    if (!isSynced(membership)) await hear(deps, membership);
+    if (membership.storeId !== etcdId || (await hasForgotten(deps))) {
+      await markPublishing(store);
+      await publishAll(deps);
+      await noteMembership(store.prisma, { storeId: etcdId });
+    }
+    isDone = true;
+  }
+
+  return {
+    isDone: () => isDone,
+    carryOut,
+    async catchUp() {
+      const hasNothingToDo = isDone && isSynced(await readMembership(store.prisma));
+      if (hasNothingToDo || isHopeless) {
+        await shared.clusterId();
+        return;
+      }
+      try {
+        await carryOut();
+      } catch (error) {
+        if (!(error instanceof LeaseError && error.code === 'config.invalid')) throw error;
+        [isDone, isHopeless] = [false, true];
+        log.error(
+          { err: error },
+          'no fresh key gets a home from here: put it right, and start this controller again',
+        );
+      }
+    },
+  };
+}
+
+/** Whether this database knows of every key that has left it. One that has just joined must ask. */
+export function isSynced({ storeId, syncedEpoch, epoch }: Membership): boolean {
+  return storeId !== null && syncedEpoch === epoch;
+}
+
+/** Registers this datacenter's name. @returns which etcd this is: answers of another are none. */
+async function meet({ datacenter, shared, store }: DutiesDeps): Promise<string> {
+  const etcdId = await shared.clusterId();
+  const { clusterId } = await readMembership(store.prisma);
+  assertOwn(datacenter, await shared.register(datacenter, clusterId), clusterId);
+  shared.expectCluster(etcdId);
+  await noteMembership(store.prisma, { datacenter });
+  return etcdId;
+}
+
+/** Reads back what has left. The epoch is the one before: after another restore it is done again. */
+async function hear(deps: DutiesDeps, { epoch }: Membership): Promise<void> {
+  invariant(epoch !== null, 'the epoch of the database has been checked');
+  const departed = await readBack(deps);
+  await noteMembership(deps.store.prisma, { syncedEpoch: epoch });
+  if (departed > 0) deps.log.info({ departed }, 'read back which keys have left this datacenter');
+}

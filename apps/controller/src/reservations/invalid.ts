@@ -1,0 +1,16 @@
+import { LeaseError } from '@leasehold/keys-core';
+
+/** @throws {LeaseError} `config.invalid` when a datacenter's name belongs to another database. */
+export function assertOwn(datacenter: string, holderId: string, clusterId: string): void {
+  if (holderId === clusterId) return;
+  throw invalid(
+    `LEASEHOLD_DATACENTER is "${datacenter}", and that is the name of the database with the cluster id ${holderId}; this one's is ${clusterId}`,
+  );
+}
+
+/** What is configured, and would give a key two homes. */
+export function invalid(problem: string): LeaseError {
+  return new LeaseError('config.invalid', `The configuration is not valid: ${problem}.`, {
+    details: { problems: [problem] },
+  });
+}
