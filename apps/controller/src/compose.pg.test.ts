@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { leaseholdErrorOf } from '@leasehold/client';
-import { waitUntil } from '@leasehold/testing';
+import { createTestDatabase, startEtcd, startFaultProxy, waitUntil } from '@leasehold/testing';
 import { metric } from './testing/metric.ts';
-import { startTestController } from './testing/test-controller.ts';
+import { openTestController, startTestController } from './testing/test-controller.ts';
 import { startTestDrone } from './testing/test-drone.ts';
 
 describe('metrics', () => {
@@ -105,4 +105,27 @@ describe('stopping', () => {
       session.unsubscribe();
     },
   );
+});
+
+describe('starting', () => {
+  test('that fails when the reservation store is open leaves no connection to it', async () => {
+    const etcd = await startEtcd();
+    onTestFinished(() => etcd.stop());
+    const { hostname, port } = new URL(etcd.endpoints[0] ?? '');
+    const line = await startFaultProxy({ host: hostname, port: Number(port) });
+    onTestFinished(() => line.close());
+    const database = await createTestDatabase();
+    onTestFinished(() => database.drop());
+
+    const starting = openTestController({
+      databaseUrl: database.url,
+      datacenter: 'dc1',
+      datacenters: { peers: [], etcd: { endpoints: [`http://127.0.0.1:${String(line.port)}`] } },
+      signIn: { trustedProxies: ['nonsense'] },
+    });
+
+    await expect(starting).rejects.toThrow('nonsense');
+    await waitUntil(() => line.connectionsCount === 0, { what: 'the connections to be closed' });
+    expect(line.connectionsCount).toBe(0);
+  });
 });

@@ -210,29 +210,17 @@ interface Serving {
 }
 
 async function serve(serving: Serving): Promise<Controller> {
-  const { store, metrics, stats, signIn, config, log } = serving;
+  const { store, stats, config, log } = serving;
   const parts = createParts(serving);
-  const { tokens, connections, services } = parts;
   const { ladder } = config;
   let isClosing = false;
   const checkReady = async (): Promise<void> => {
     if (isClosing) throw new LeaseError('store.unavailable', 'The controller is stopping.');
     await checkReachable(store.prisma);
   };
-  const server = await createHttpServer({
-    services,
-    tokens,
-    connections,
-    log,
-    metrics: metrics.registry,
-    rateLimit: createRateLimit(store.clock),
-    clock: store.clock,
-    checkReady,
-    store,
-    signIn,
-    people: signIn.people,
-    peers: serving.datacenters.access,
-    sourceOf: createSourceAddress(config.signIn.trustedProxies),
+  const server = await makeServer(serving, parts, checkReady).catch(async (error: unknown) => {
+    await parts.close();
+    throw error;
   });
   addAllGauges(serving, parts);
   const stopJobs = runInBackground(jobsOf(serving, parts), log, () => store.ids.random());
@@ -266,6 +254,28 @@ async function serve(serving: Serving): Promise<Controller> {
       await store.close();
     },
   };
+}
+
+async function makeServer(
+  { store, metrics, signIn, datacenters, config, log }: Serving,
+  { services, tokens, connections }: Parts,
+  checkReady: () => Promise<void>,
+): ReturnType<typeof createHttpServer> {
+  return createHttpServer({
+    services,
+    tokens,
+    connections,
+    log,
+    metrics: metrics.registry,
+    rateLimit: createRateLimit(store.clock),
+    clock: store.clock,
+    checkReady,
+    store,
+    signIn,
+    people: signIn.people,
+    peers: datacenters.access,
+    sourceOf: createSourceAddress(config.signIn.trustedProxies),
+  });
 }
 
 function jobsOf(serving: Serving, { bulk, tokens }: Parts): Job[] {

@@ -2,7 +2,7 @@ import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { newTokenSecret } from '@leasehold/keys-core/store';
 import { expect, test } from 'vitest';
-import { createPeerAccess } from '../peers/peer-access.ts';
+import { FROM_HEADER, TO_HEADER, createPeerAccess } from '../peers/peer-access.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { countRequest } from './request-context.ts';
 
@@ -47,4 +47,36 @@ test('whoever makes secrets up is counted by address; a good token is counted by
   expect(() => {
     ask(good);
   }).not.toThrow();
+});
+
+test('datacenters that share one secret are counted each by its name', () => {
+  const secret = newTokenSecret();
+  const tokens = {
+    standingOf: () => 'new' as const,
+    authenticate: () => Promise.resolve(undefined),
+    flushLastUses: () => Promise.resolve(),
+    close: () => undefined,
+  };
+  const url = 'http://192.0.2.1:7300';
+  const peers = createPeerAccess(
+    'dc1',
+    ['dc2', 'dc3'].map((name) => ({ name, url, secret })),
+  );
+  const rateLimit = createRateLimit({ nowMs: () => 0 }, 1);
+  const ask = (from: string): void => {
+    const request = new IncomingMessage(new Socket());
+    request.headers.authorization = `Bearer ${secret}`;
+    request.headers[FROM_HEADER] = from;
+    request.headers[TO_HEADER] = 'dc1';
+    countRequest({ tokens, peers, rateLimit, sourceOf: () => '192.0.2.1' }, request);
+  };
+
+  ask('dc2');
+
+  expect(() => {
+    ask('dc3');
+  }).not.toThrow();
+  expect(() => {
+    ask('dc2');
+  }).toThrow(expect.objectContaining({ code: 'request.rate_limited' }) as Error);
 });

@@ -74,9 +74,9 @@ export function httpCaller(request: IncomingMessage, signal: AbortSignal): Calle
 }
 
 /**
- * Counts a request over HTTP: with a good token by the token, else by the address, so that nobody
- * is served more by making secrets up.
- * @throws {LeaseError} `request.rate_limited`.
+ * Counts a request over HTTP: another datacenter by its name, for several may share a secret; with a
+ * good token by the token, else by the address, so that nobody is served more by making secrets up.
+ * @throws {LeaseError} `request.rate_limited`, `peer.refused`.
  */
 export function countRequest(
   deps: {
@@ -87,22 +87,26 @@ export function countRequest(
   },
   request: IncomingMessage,
 ): void {
-  const secret = bearerOf(request);
   const address = deps.sourceOf(request) ?? '';
-  const standing = secret === undefined ? 'seen' : standingOf(deps, request, secret);
-  const caller = standing === 'good' && secret !== undefined ? secret : address;
+  const { caller, isNew } = countedOf(deps, request, address);
   const mayAsk = deps.rateLimit.mayAsk(caller);
-  if (!mayAsk || (standing === 'new' && !deps.rateLimit.mayTry(address))) {
+  if (!mayAsk || (isNew && !deps.rateLimit.mayTry(address))) {
     throw new LeaseError('request.rate_limited');
   }
 }
 
-function standingOf(
+/** Under which name a request is counted, and whether its secret was never seen before. */
+function countedOf(
   deps: { readonly tokens: TokenAuthority; readonly peers: PeerAccess },
   request: IncomingMessage,
-  secret: string,
-): ReturnType<TokenAuthority['standingOf']> {
-  return deps.peers.of(request, secret) === undefined ? deps.tokens.standingOf(secret) : 'good';
+  address: string,
+): { readonly caller: string; readonly isNew: boolean } {
+  const secret = bearerOf(request);
+  if (secret === undefined) return { caller: address, isNew: false };
+  const peer = deps.peers.of(request, secret);
+  if (peer !== undefined) return { caller: peer.principal, isNew: false };
+  const standing = deps.tokens.standingOf(secret);
+  return { caller: standing === 'good' ? secret : address, isNew: standing === 'new' };
 }
 
 /** The secret of `Authorization: Bearer …`. */

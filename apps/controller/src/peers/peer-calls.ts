@@ -1,5 +1,5 @@
 import type { LeaseError } from '@leasehold/keys-core';
-import { peerFailure } from './peer-failure.ts';
+import { peerFailure, type PeerFailure } from './peer-failure.ts';
 import type { PeerReachability } from './peer-reachability.ts';
 
 /** How a call is made. */
@@ -9,6 +9,8 @@ export interface Terms {
   readonly isRepeatable: boolean;
   /** Of the caller; ends the call when it is gone. */
   readonly signal?: AbortSignal | undefined;
+  /** It asks for nothing but an answer: that none comes says that the datacenter is away. */
+  readonly isProbe?: boolean;
 }
 
 /** `refused`: it answered with an error. `unknown`: whether it was carried out nobody here knows. */
@@ -24,30 +26,43 @@ export function createCallMaker(deps: {
   readonly datacenter: string;
   readonly reachability: PeerReachability;
   readonly onCall: (outcome: CallOutcome) => void;
+  /** Told when a call took longer than its time: it may be the call, or the datacenter. */
+  readonly onLate: () => void;
 }): MakeCall {
   const { datacenter, reachability, onCall } = deps;
-  return async ({ timeoutMs, isRepeatable, signal: caller }, send) => {
+  return async (terms, send) => {
+    const { timeoutMs, isRepeatable, signal: caller } = terms;
     caller?.throwIfAborted();
     const deadline = AbortSignal.timeout(timeoutMs);
-    const signal = caller === undefined ? deadline : AbortSignal.any([caller, deadline]);
+    const silence = new AbortController();
+    const ends = [deadline, silence.signal, ...(caller === undefined ? [] : [caller])];
+    const unwatch = reachability.onSilence(() => {
+      silence.abort();
+    });
     try {
-      const answer = await send({ signal });
+      const answer = await send({ signal: AbortSignal.any(ends) });
       reachability.answered();
       onCall('answered');
       return answer;
     } catch (thrown) {
       // A caller that has gone says nothing of the datacenter.
       caller?.throwIfAborted();
-      const { error, isAnswer } = peerFailure(thrown, { datacenter, isRepeatable });
-      if (isAnswer) reachability.answered();
-      else reachability.failed(error.code);
-      onCall(outcomeOf(error, isAnswer));
+      const { error, kind } = peerFailure(thrown, { datacenter, isRepeatable });
+      const isLate = deadline.aborted && kind === 'unanswered';
+      onCall(outcomeOf(error, kind));
+      if (kind === 'answered') reachability.answered();
+      else if (kind === 'unanswered' && terms.isProbe === true) reachability.silent(error.code);
+      // One slow call is not the datacenter: a probe finds out.
+      else if (isLate) deps.onLate();
+      else if (!silence.signal.aborted) reachability.failed(error.code);
       throw error;
+    } finally {
+      unwatch();
     }
   };
 }
 
-function outcomeOf(error: LeaseError, isAnswer: boolean): CallOutcome {
-  if (isAnswer) return 'refused';
+function outcomeOf(error: LeaseError, kind: PeerFailure['kind']): CallOutcome {
+  if (kind === 'answered') return 'refused';
   return error.code === 'request.outcome_unknown' ? 'unknown' : 'unreachable';
 }

@@ -19,17 +19,20 @@ import type { PeerConfig } from './peers-config.ts';
 const CONNECT_MS_MAX = 1_500;
 /** For what takes the other datacenter no time. */
 const SHORT_MS_MAX = 2_000;
-/** For what waits there, or writes there, besides what it may wait. */
-const MARGIN_MS = 5_000;
-/** A move asks the reservation store and the datacenter that the key moves to. */
-const MOVE_MS_MAX = 15_000;
+/**
+ * For what writes there or asks the reservation store, besides what it may wait. That store is given up
+ * after about six seconds, and who asked is to hear so instead of nothing.
+ */
+const MARGIN_MS = 8_000;
+/** A move asks the reservation store, and twice the datacenter that the key moves to. */
+const MOVE_MS_MAX = 30_000;
 const ANSWER_BYTES_MAX = 64 * 1_024 * 1_024;
 
 /** Another datacenter's controllers, over HTTP. */
 export interface PeerClient extends Peer {
   /** Carries a procedure out there. Throws what it throws there, and as `Peer` does. */
   call(call: ForwardedCall): Promise<unknown>;
-  /** Finds out whether it can be reached. Never throws. */
+  /** Finds out whether it can be reached, once for all who ask meanwhile. Never throws. */
   probe(): Promise<void>;
   close(): Promise<void>;
 }
@@ -43,12 +46,37 @@ export interface PeerClientDeps {
 }
 
 const SHORT: Terms = { timeoutMs: SHORT_MS_MAX, isRepeatable: true };
+const PROBE: Terms = { ...SHORT, isProbe: true };
+/** It changes something, and the same again changes nothing. */
+const STANDING: Terms = { timeoutMs: MARGIN_MS, isRepeatable: true };
 
 export function createPeerClient(config: PeerConfig, deps: PeerClientDeps): PeerClient {
   const { name: datacenter } = config;
   const { clock, reachability } = deps;
   const { api, close } = openApi(config, deps.from);
-  const make = createCallMaker({ datacenter, ...deps });
+  const make = createCallMaker({
+    ...{ datacenter, reachability, onCall: deps.onCall },
+    onLate: () => void probe(),
+  });
+  let probing: Promise<void> | undefined;
+  const probe = (): Promise<void> => {
+    probing ??= probeOnce().finally(() => {
+      probing = undefined;
+    });
+    return probing;
+  };
+  const probeOnce = async (): Promise<void> => {
+    const end = reachability.probing();
+    const startedAtMs = clock.nowMs();
+    try {
+      await make(PROBE, (options) => api.peer.ping.query(undefined, options));
+      reachability.answered(clock.nowMs() - startedAtMs);
+    } catch {
+      // Kept by `reachability`, and told from there.
+    } finally {
+      end();
+    }
+  };
 
   return {
     datacenter,
@@ -57,7 +85,9 @@ export function createPeerClient(config: PeerConfig, deps: PeerClientDeps): Peer
     },
     async connect(input, caller, signal) {
       reachability.assertReachable();
-      const waitMs = input.waitFor === 'ready' ? LIMITS.waitMsMax : input.waitMs;
+      // It waits for the key, and then for the backend.
+      const readyMs = input.waitFor === 'ready' ? LIMITS.waitMsMax : 0;
+      const waitMs = input.waitMs + readyMs;
       const sent = { input: input as Sent<typeof input>, caller: sentCaller(caller, null) };
       return make({ timeoutMs: waitMs + MARGIN_MS, isRepeatable: false, signal }, (options) =>
         api.peer.connect.mutate(sent, options),
@@ -65,7 +95,7 @@ export function createPeerClient(config: PeerConfig, deps: PeerClientDeps): Peer
     },
     async standing(reservationId, key) {
       reachability.assertReachable();
-      return make(SHORT, (options) =>
+      return make(STANDING, (options) =>
         api.peer.resolve.mutate({ reservationId, key: [...key] }, options),
       );
     },
@@ -84,18 +114,7 @@ export function createPeerClient(config: PeerConfig, deps: PeerClientDeps): Peer
         : { timeoutMs: (waitMs ?? 0) + MARGIN_MS, isRepeatable: false, signal };
       return make<unknown>(terms, (options) => api.peer.carryOut.mutate(sent, options));
     },
-    async probe() {
-      const end = reachability.probing();
-      const startedAtMs = clock.nowMs();
-      try {
-        await make(SHORT, (options) => api.peer.ping.query(undefined, options));
-        reachability.answered(clock.nowMs() - startedAtMs);
-      } catch {
-        // Kept by `reachability`, and told from there.
-      } finally {
-        end();
-      }
-    },
+    probe,
     close,
   };
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
 import { newTokenSecret } from '@leasehold/keys-core/store';
 import { startEtcd, waitUntil, type TestEtcd } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -6,7 +7,7 @@ import { metric } from '../testing/metric.ts';
 import { openTestDatacenters, type TestDatacenters } from '../testing/test-datacenters.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { acquireLease, wanted } from '../testing/wire-leases.ts';
-import { call, mutate, query } from '../testing/wire.ts';
+import { call, mutate, query, type WireAnswer } from '../testing/wire.ts';
 
 let etcd: TestEtcd;
 
@@ -133,7 +134,27 @@ describe('a datacenter that is away', () => {
     world.lineTo(there).drop();
 
     expect(await tookMs()).toBeLessThan(3_500);
+    await world.sees(here, there, false);
     expect(await tookMs()).toBeLessThan(1_000);
+  });
+
+  test('and was so before it could be known ends a connect that would wait for minutes', async () => {
+    const { world, here, there, secret } = await openTwo();
+    const spawn = { program: 'room', datacenter: there };
+    const input = { key: { name: randomUUID() }, spawn, waitFor: 'ready', waitMs: 120_000 };
+    const startedAtMs = performance.now();
+
+    world.lineTo(there).drop();
+    const { body } = await call(world.of(here), '/trpc/keys.connect', {
+      body: JSON.stringify(input),
+      secret,
+    });
+
+    expect(body.error?.data).toMatchObject({
+      leaseholdCode: 'request.outcome_unknown',
+      details: { datacenter: there },
+    });
+    expect(performance.now() - startedAtMs).toBeLessThan(15_000);
   });
 
   test('after it was asked to act leaves the outcome unknown, and the same request finds it', async () => {
@@ -167,6 +188,100 @@ describe('a datacenter that is away', () => {
     expect(await mutate(on, 'leases.acquire', { secret, input })).toMatchObject({
       outcome: 'granted',
     });
+  });
+});
+
+describe('a datacenter that is slow at one thing', () => {
+  /** Holds up whatever needs leases or reservations there, until what this answers is called. */
+  async function lock(world: TestDatacenters, name: string): Promise<() => Promise<void>> {
+    const { prisma } = world.of(name).controller.store;
+    const release = new EventEmitter();
+    let ended: Promise<unknown> | undefined;
+    await new Promise<void>((resolve, reject) => {
+      ended = prisma.$transaction(
+        async (statements) => {
+          await statements.$executeRaw`lock table lease, reservation in access exclusive mode`;
+          const released = once(release, 'now');
+          resolve();
+          await released;
+        },
+        { timeout: 60_000 },
+      );
+      ended.catch(reject);
+    });
+    return async () => {
+      release.emit('now');
+      await ended;
+    };
+  }
+
+  test('is there for everything else', async () => {
+    const { world, here, there, secret } = await openTwo();
+    const on = world.of(here);
+    const input = { datacenter: there };
+
+    const unlock = await lock(world, there);
+    expect(await query(on, 'leases.list', { secret, input })).toMatchObject({
+      unreachable: [{ datacenter: there, since: null }],
+    });
+    expect(await query(on, 'events.list', { secret, input })).toMatchObject({ unreachable: [] });
+    expect(await query(on, 'datacenters.list', { secret })).toMatchObject({
+      items: [{ name: here }, { name: there, isReachable: true, since: null }],
+    });
+    await unlock();
+
+    expect(await query(on, 'leases.list', { secret, input })).toMatchObject({ unreachable: [] });
+  });
+
+  test('is given the time that the reservation store may take to say what a reservation is', async () => {
+    const { world, here, there, secret } = await openTwo();
+    const on = world.of(here);
+    const key = ['', randomUUID()];
+    await mutate(on, 'reservations.reserve', { secret, input: { key, datacenter: there } });
+
+    const unlock = await lock(world, there);
+    const startedAtMs = performance.now();
+    const asking = query(on, 'reservations.get', { secret, input: { key } });
+    await waitUntil(() => performance.now() - startedAtMs > 4_000, { what: 'four seconds' });
+    await unlock();
+
+    expect(await asking).toMatchObject({ links: [{ datacenter: there, state: 'active' }] });
+  });
+});
+
+test('a datacenter that a third one refuses is there, and the third one is named', async () => {
+  const [a, b, c] = ['third-a', 'third-b', 'third-c'];
+  const world = await openTestDatacenters({
+    names: [a, b, c],
+    etcd,
+    // What b takes for its secret with c is another than what c takes for it.
+    secretOf: (name, other) => ([name, other].includes(a) ? undefined : newTokenSecret()),
+  });
+  onTestFinished(() => world.close());
+  await world.sees(a, b, true);
+  await world.sees(a, c, true);
+  const on = world.of(a);
+  const { secret } = await on.token('operator');
+  const key = ['', randomUUID()];
+  await mutate(on, 'reservations.reserve', { secret, input: { key, datacenter: b } });
+  const move = JSON.stringify({ key, toDatacenter: c, reason: 'test' });
+
+  // Between its own attempts b says no more than that c is away.
+  let error: WireAnswer['body']['error'];
+  await waitUntil(
+    async () => {
+      error = (await call(on, '/trpc/reservations.move', { body: move, secret })).body.error;
+      return error?.message.includes('credentials') === true;
+    },
+    { what: 'b to be refused by c' },
+  );
+
+  expect(error?.data).toMatchObject({
+    leaseholdCode: 'reservation.datacenter_unreachable',
+    details: { datacenter: c },
+  });
+  expect(await query(on, 'datacenters.list', { secret })).toMatchObject({
+    items: [{ name: a }, { name: b, isReachable: true }, { name: c, isReachable: true }],
   });
 });
 

@@ -14,8 +14,11 @@ const NEVER_CONNECTED = new Set([
 
 export interface PeerFailure {
   readonly error: LeaseError;
-  /** Whether the datacenter itself answered so: then it can be reached. */
-  readonly isAnswer: boolean;
+  /**
+   * What it says of the datacenter: that it is there, for it answered; that it does not let this one in;
+   * or that it did not answer.
+   */
+  readonly kind: 'answered' | 'refused' | 'unanswered';
 }
 
 /**
@@ -34,11 +37,11 @@ export function peerFailure(
     const text = `The datacenter "${datacenter}" cannot be reached.`;
     return {
       error: new LeaseError('reservation.datacenter_unreachable', text, options),
-      isAnswer: false,
+      kind: 'unanswered',
     };
   }
-  const text = `The connection to the datacenter "${datacenter}" broke while the request was carried out; its outcome is unknown.`;
-  return { error: new LeaseError('request.outcome_unknown', text, options), isAnswer: false };
+  const text = `The datacenter "${datacenter}" was asked, and its answer did not come; the outcome is unknown.`;
+  return { error: new LeaseError('request.outcome_unknown', text, options), kind: 'unanswered' };
 }
 
 interface Answer {
@@ -52,32 +55,46 @@ interface Answer {
 function answerOf(thrown: unknown): Answer | undefined {
   if (!(thrown instanceof TRPCClientError)) return undefined;
   const data: unknown = thrown.data;
-  if (typeof data !== 'object' || data === null || !('leaseholdCode' in data)) return undefined;
-  const { leaseholdCode, incidentId, details } = data as Record<string, unknown>;
-  const isObject = typeof details === 'object' && details !== null;
-  return {
-    code: String(leaseholdCode),
-    message: thrown.message,
-    incidentId,
-    details: isObject ? (details as Record<string, unknown>) : {},
-  };
+  if (isObject(data)) return answerIn(data, thrown.message);
+  // What is refused before tRPC sees it has not all that tRPC wants of an error: it is left unread.
+  const body: unknown = thrown.meta?.['responseJSON'];
+  const error = isObject(body) ? body['error'] : undefined;
+  if (!isObject(error) || !isObject(error['data'])) return undefined;
+  return answerIn(error['data'], String(error['message']));
 }
+
+function answerIn(data: Record<string, unknown>, message: string): Answer | undefined {
+  const { leaseholdCode, incidentId, details } = data;
+  if (typeof leaseholdCode !== 'string') return undefined;
+  return { code: leaseholdCode, message, incidentId, details: isObject(details) ? details : {} };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+/** What says how a datacenter is, and not what was wrong with the request. */
+const STATES_OF_A_DATACENTER: ReadonlySet<number> = new Set([408, 429, 503]);
 
 function answeredFailure(
   { code, message, incidentId, details }: Answer,
   { datacenter, cause }: { readonly datacenter: string; readonly cause: unknown },
 ): PeerFailure {
-  // `auth.required`: it does not know the secret. A caller that may not do something is told otherwise.
+  // `auth.required`: it does not know the secret. A caller that may not do something is told otherwise,
+  // and so is one whose request failed at a third datacenter: see `peer-router`.
   if (code === 'auth.required' || code === 'peer.refused') {
     const text = `The datacenter "${datacenter}" refused the credentials of this one.`;
     const error = new LeaseError('peer.refused', text, { details: { datacenter }, cause });
-    return { error, isAnswer: false };
+    return { error, kind: 'refused' };
   }
   if (!isKnown(code) || ERROR_CODES[code].http === 500) {
     const text = `The datacenter "${datacenter}" failed: ${code}, incident ${String(incidentId)}.`;
-    return { error: new LeaseError('internal.error', text, { cause }), isAnswer: true };
+    return { error: new LeaseError('internal.error', text, { cause }), kind: 'answered' };
   }
-  return { error: new LeaseError(code, message, { details, cause }), isAnswer: true };
+  // It may be about a third one, and says so itself then.
+  const isState = STATES_OF_A_DATACENTER.has(ERROR_CODES[code].http);
+  const told = isState ? { datacenter, ...details } : details;
+  return { error: new LeaseError(code, message, { details: told, cause }), kind: 'answered' };
 }
 
 /** A newer controller may know codes that this one does not. */

@@ -7,7 +7,12 @@ const REST_MS = 1_000;
 export interface PeerReachability {
   /** It answered, if only with an error. @param roundTripMs of a question that takes it no time. */
   answered(roundTripMs?: number): void;
+  /** A connection did not come about or broke, or it refused the credentials. */
   failed(code: ErrorCode): void;
+  /** It did not answer a probe: what is under way ends, for its answer would not come either. */
+  silent(code: ErrorCode): void;
+  /** @returns a function that ends it. */
+  onSilence(end: () => void): () => void;
   /** A call of our own finds out; nobody else needs to. @returns a function that ends it. */
   probing(): () => void;
   /** Since when it cannot be reached, and why; null while it can, or before it was ever asked. */
@@ -28,6 +33,13 @@ export function createPeerReachability(options: {
   let failedAtMs = -Infinity;
   let probeCount = 0;
   let roundTripMs: number | null = null;
+  const underWay = new Set<() => void>();
+  const failed = (code: ErrorCode): void => {
+    failedAtMs = clock.nowMs();
+    const isNews = away?.code !== code;
+    away = { since: away?.since ?? new Date().toISOString(), code };
+    if (isNews) onChange(code);
+  };
   return {
     answered(tookMs) {
       if (tookMs !== undefined) roundTripMs = Math.round(tookMs * 10) / 10;
@@ -35,11 +47,16 @@ export function createPeerReachability(options: {
       away = null;
       onChange(null);
     },
-    failed(code) {
-      failedAtMs = clock.nowMs();
-      const isNews = away?.code !== code;
-      away = { since: away?.since ?? new Date().toISOString(), code };
-      if (isNews) onChange(code);
+    failed,
+    silent(code) {
+      failed(code);
+      for (const end of underWay) end();
+    },
+    onSilence(end) {
+      underWay.add(end);
+      return () => {
+        underWay.delete(end);
+      };
     },
     probing() {
       probeCount += 1;

@@ -1,3 +1,4 @@
+import type { ErrorCode } from '@leasehold/keys-core';
 import { describeError } from '../error-map.ts';
 import type { UnreachableDatacenter } from '../services/datacenters.ts';
 import { assertKnown, sendOn, type CalledContext } from './elsewhere.ts';
@@ -5,6 +6,9 @@ import { assertKnown, sendOn, type CalledContext } from './elsewhere.ts';
 export type Asked<Answer> =
   | { readonly outcome: 'answered'; readonly answer: Answer }
   | { readonly outcome: 'unreachable'; readonly unreachable: UnreachableDatacenter };
+
+/** What it answers, besides failures, when it cannot answer now. */
+const NOT_NOW: ReadonlySet<ErrorCode> = new Set(['request.deadline', 'request.rate_limited']);
 
 /**
  * Asks another datacenter the same, unless it is known to be away. One that says that it cannot answer
@@ -25,7 +29,7 @@ export async function askedOf<Answer>(
     return { outcome: 'answered', answer: (await sendOn(ctx, datacenter, { input })) as Answer };
   } catch (error) {
     const { leaseholdCode: code, httpStatus } = describeError(error);
-    if (httpStatus < 500 && code !== 'request.deadline') throw error;
+    if (httpStatus < 500 && !NOT_NOW.has(code)) throw error;
     const since = datacenters.away(datacenter)?.since ?? null;
     return { outcome: 'unreachable', unreachable: { datacenter, since, code } };
   }

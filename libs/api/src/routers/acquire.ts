@@ -1,3 +1,4 @@
+import { LeaseError } from '@leasehold/keys-core';
 import type { z } from 'zod';
 import { assertMayHold, callerOf } from '../access/access.ts';
 import type { ApiServices } from '../context.ts';
@@ -85,7 +86,16 @@ async function acquireThere(
     const answer = (await sendOn(ctx, datacenter, { input })) as Awaited<
       ReturnType<typeof acquireMany>
     >;
-    return answer.results;
+    const missing = failedItem(
+      ctx.services,
+      ctx.procedure,
+      new LeaseError(
+        'request.outcome_unknown',
+        `The datacenter "${datacenter}" did not answer all that it was asked; the outcome is unknown.`,
+        { details: { datacenter } },
+      ),
+    );
+    return items.map((_item, index) => answer.results[index] ?? missing);
   } catch (error) {
     const failed = failedItem(ctx.services, ctx.procedure, error);
     return items.map(() => failed);

@@ -31,13 +31,28 @@ type ForwardedContext = ApiContext & { readonly access: Access };
 /** Calls a procedure by its path, as the caller that the context names. */
 export type CallProcedure = (ctx: ApiContext, path: string, input: unknown) => Promise<unknown>;
 
+/**
+ * That a third datacenter refuses this one is told to the asking one as what it is there: this one
+ * answers, and cannot reach the third. `peer.refused` would mean that this one refused who asks.
+ */
+const answering = peerProcedure.use(async ({ ctx, next }) => {
+  const result = await next();
+  const cause = result.ok ? undefined : result.error.cause;
+  if (!(cause instanceof LeaseError) || cause.code !== 'peer.refused') return result;
+  throw new LeaseError(
+    'reservation.datacenter_unreachable',
+    `The datacenter "${ctx.services.datacenter}" cannot ask "${String(cause.details['datacenter'])}": its credentials were refused there.`,
+    { details: cause.details, cause },
+  );
+});
+
 /** @param callProcedure over everything but this router. */
 export function createPeerRouter(callProcedure: CallProcedure) {
   return router({
     /** Whether this datacenter answers, and is the one that was meant. */
     ping: peerProcedure.query(({ ctx }) => ({ datacenter: ctx.services.datacenter })),
 
-    connect: peerProcedure.input(peerConnectInputSchema).mutation(({ ctx, input }) => {
+    connect: answering.input(peerConnectInputSchema).mutation(({ ctx, input }) => {
       const { access } = forwardedContext(ctx, input.caller);
       assertRole(access, 'client');
       assertMayHold(access, input.input.key.namespace);
@@ -45,13 +60,13 @@ export function createPeerRouter(callProcedure: CallProcedure) {
     }),
 
     /** What a reservation of this datacenter is; one that can be proven is activated. */
-    resolve: peerProcedure
+    resolve: answering
       .input(peerResolveInputSchema)
       .mutation(({ ctx, input }) =>
         ctx.services.reservations.standing(input.reservationId, input.key),
       ),
 
-    move: peerProcedure.input(peerMoveInputSchema).mutation(async ({ ctx, input }) => {
+    move: answering.input(peerMoveInputSchema).mutation(async ({ ctx, input }) => {
       const as = forwardedContext(ctx, input.caller);
       assertRole(as.access, 'operator');
       assertMayReserve(as.access, input.input.key);
@@ -61,7 +76,7 @@ export function createPeerRouter(callProcedure: CallProcedure) {
     }),
 
     /** Carries out a procedure of those in `forwardable.ts`, with all its own checks. */
-    carryOut: peerProcedure.input(carryOutInputSchema).mutation(({ ctx, input }) => {
+    carryOut: answering.input(carryOutInputSchema).mutation(({ ctx, input }) => {
       const { procedure, caller } = input;
       if (!isForwardable(procedure)) {
         throw new LeaseError('auth.forbidden', `"${procedure}" is not carried out for others.`);

@@ -1,0 +1,63 @@
+import { errorBody, describeError } from '@leasehold/api';
+import { LeaseError, type ErrorCode } from '@leasehold/keys-core';
+import { createTRPCClient, httpLink } from '@trpc/client';
+import { describe, expect, test } from 'vitest';
+import type { AppRouter } from '@leasehold/api';
+import { peerFailure, type PeerFailure } from './peer-failure.ts';
+
+/** What comes of a call that dc2 answers so, before any procedure has seen it. */
+async function failureOf(
+  code: ErrorCode,
+  details: Readonly<Record<string, unknown>> = {},
+): Promise<PeerFailure> {
+  const answer = describeError(new LeaseError(code, undefined, { details }));
+  const api = createTRPCClient<AppRouter>({
+    links: [
+      httpLink({
+        url: 'http://192.0.2.1/trpc',
+        fetch: () =>
+          Promise.resolve(Response.json(errorBody(answer), { status: answer.httpStatus })),
+      }),
+    ],
+  });
+  const thrown: unknown = await api.peer.ping.query().catch((error: unknown) => error);
+  return peerFailure(thrown, { datacenter: 'dc2', isRepeatable: false });
+}
+
+describe('what another datacenter answers', () => {
+  test.each([
+    'store.unavailable',
+    'grant.hold_off',
+    'request.rate_limited',
+    'request.deadline',
+    'reservation.store_unreachable',
+  ] as const)('%s is told as that datacenter’s, and it is there', async (code) => {
+    expect(await failureOf(code)).toMatchObject({
+      kind: 'answered',
+      error: { code, details: { datacenter: 'dc2' } },
+    });
+  });
+
+  test('of a third one is told as of that one', async () => {
+    expect(
+      await failureOf('reservation.datacenter_unreachable', { datacenter: 'dc3' }),
+    ).toMatchObject({ kind: 'answered', error: { details: { datacenter: 'dc3' } } });
+  });
+
+  test('of the request alone is told as it is', async () => {
+    const { error } = await failureOf('request.invalid', { field: 'key' });
+
+    expect(error).toMatchObject({ code: 'request.invalid', details: { field: 'key' } });
+    expect(error.details).not.toHaveProperty('datacenter');
+  });
+
+  test.each(['auth.required', 'peer.refused'] as const)(
+    '%s says that it refuses this one',
+    async (code) => {
+      expect(await failureOf(code)).toMatchObject({
+        kind: 'refused',
+        error: { code: 'peer.refused', details: { datacenter: 'dc2' } },
+      });
+    },
+  );
+});
