@@ -1,6 +1,7 @@
 'use client';
 
 import { keyNameOf } from '@leasehold/keys-core';
+import { Skeleton } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
 import { Facts } from '~/components/facts.tsx';
 import { Link } from '~/components/link.tsx';
@@ -38,8 +39,10 @@ export function HolderPanel({
         </p>
       ) : grant && !isOnlyMoved(grant) ? (
         <HolderFacts grant={grant} />
+      ) : unreachable === undefined && read.isPending ? (
+        <Skeleton height={110} aria-busy="true" />
       ) : (
-        <p className={classes['text']}>{holderText(grant, unreachable, read.error)}</p>
+        <p className={classes['text']}>{holderText(unreachable, read.error)}</p>
       )}
     </Panel>
   );
@@ -50,14 +53,9 @@ function isOnlyMoved(grant: Grant): boolean {
   return grant.droneId === null && !isInForce(grant);
 }
 
-function holderText(
-  grant: Grant | null | undefined,
-  unreachable: string | undefined,
-  error: ApiError | null,
-): string {
+function holderText(unreachable: string | undefined, error: ApiError | null): string {
   if (unreachable !== undefined) return `Not known while ${unreachable} cannot be reached.`;
-  if (grant !== undefined) return 'Nobody has held it there yet.';
-  return error === null ? 'Being read.' : `Not known: ${error.message}`;
+  return error === null ? 'Nobody has held it there yet.' : `Not known: ${error.message}`;
 }
 
 function HolderFacts({ grant }: { readonly grant: Grant }) {
