@@ -41,7 +41,7 @@ describe('a datacenter that is away', () => {
   test('is named by every answer that needs it, and the others go on', async () => {
     const { world, here, there, secret } = await openTwo();
     const on = world.of(here);
-    await startTestDrone(on, { droneId: 'd1', datacenter: here });
+    const drone = await startTestDrone(on, { droneId: 'd1', datacenter: here });
     await startTestDrone(world.of(there), { droneId: 'd2', datacenter: there });
     const key = { name: randomUUID() };
     const input = { key, spawn: { program: 'room', datacenter: there } };
@@ -70,6 +70,7 @@ describe('a datacenter that is away', () => {
     expect(
       await mutate(on, 'leases.acquire', { secret, input: wanted({ datacenter: there }) }),
     ).toBe('reservation.datacenter_unreachable');
+    await drone.heartbeat();
     const ours = { key: { name: randomUUID() }, spawn: { program: 'room' } };
     expect(await mutate(on, 'keys.connect', { secret, input: ours })).toMatchObject({
       datacenter: here,
