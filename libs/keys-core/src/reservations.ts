@@ -35,6 +35,7 @@ export type {
   ReservationView,
   Resolved,
 } from './faces/reservations/reservation-types.ts';
+export { putHomes } from './store/reservations/home-rows.ts';
 export type { Departure, Standing } from './store/reservations/activate.ts';
 export {
   PUBLISHING,

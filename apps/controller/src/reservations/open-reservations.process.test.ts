@@ -98,6 +98,19 @@ describe('a datacenter with etcd', () => {
     await expect(start).rejects.toThrow(/"dc1", and that is the name of the database/);
   });
 
+  test('alone, reserves the keys from before there were reservations, so that what runs is found', async () => {
+    const store = await aDatabase();
+    for (let count = 0; count < 1_200; count += 1) await grantOld(store, `old-${String(count)}`);
+
+    const { store: here } = await startReservations({
+      ...{ store, datacenter: 'dc1', peers: [], endpoints: null },
+    });
+
+    for (const name of ['old-0', 'old-999', 'old-1199']) {
+      expect(await here.read(['game', name])).toMatch(/^dc1\./);
+    }
+  });
+
   test('tells a new store what lives here, keys from before there were reservations too', async () => {
     const { endpoints } = await anEtcd();
     const store = await aDatabase();

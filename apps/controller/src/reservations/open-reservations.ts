@@ -25,6 +25,7 @@ import type { Logger } from '@leasehold/service-kit';
 import { runInBackground } from '../background.ts';
 import { createDuties, isSynced, type Duties } from './duties.ts';
 import { assertOwn, invalid } from './invalid.ts';
+import { reserveOldKeysHere } from './publish.ts';
 import { createStoreStanding, type StoreStanding } from './store-standing.ts';
 
 export interface ReservationsConfig {
@@ -83,6 +84,8 @@ async function openAlone(
   const { clusterId, epoch } = membership;
   invariant(epoch !== null, 'the epoch of the database has been checked');
   assertOwn(datacenter, await registerHere(store.prisma, datacenter, clusterId), clusterId);
+  // Registered for the first time: it may be older than reservations are.
+  if (membership.datacenter === null) await reserveOldKeysHere(store, datacenter);
   // Nothing has ever left it.
   await noteMembership(store.prisma, { datacenter, syncedEpoch: epoch });
   const reservations = createPostgresReservationStore(store);

@@ -4,12 +4,14 @@ import {
   parseReservationKey,
   reservationIdOf,
   reservationKeyOf,
+  reservationKeyText,
 } from '@leasehold/keys-core';
 import {
   firstReservationsAfter,
   newestPointers,
   newestReservations,
   pointersAfter,
+  putHomes,
   unreservedKeysAfter,
   type EtcdReservationStore,
   type ReservationStore,
@@ -99,6 +101,30 @@ async function publishPointers({ datacenter, shared, store }: Publishing): Promi
     const last = pointers.at(-1);
     if (last === undefined) return conflicts;
     afterId = last.fromId;
+  }
+}
+
+/** How many are written by one statement. */
+const ROWS_MAX = 1_000;
+
+/**
+ * Reserves the keys that were granted before there were reservations, where the database itself is the
+ * store: who connects to what runs already, and would not start it, finds it.
+ */
+export async function reserveOldKeysHere(store: Store, datacenter: string): Promise<void> {
+  let after = { namespace: '', name: '' };
+  for (;;) {
+    const keys = await unreservedKeysAfter(store.reads, { after, limit: ROWS_MAX });
+    const last = keys.at(-1);
+    if (last === undefined) return;
+    await putHomes(
+      store.prisma,
+      keys.map((key) => ({
+        key: reservationKeyText(reservationKeyOf(key)),
+        reservationId: reservationIdOf(datacenter, store.ids.uuid()),
+      })),
+    );
+    after = last;
   }
 }
 

@@ -55,6 +55,22 @@ export async function reserveHere(sql: Sql, key: string, reservationId: string):
   return made ?? onlyRow([await readHome(sql, key)].filter(isThere));
 }
 
+/** Writes many down at once; those that are there stay as they are. */
+export async function putHomes(
+  sql: Sql,
+  homes: readonly { readonly key: string; readonly reservationId: string }[],
+): Promise<void> {
+  await sql.$queryRaw`
+    insert into reservation_home (key, reservation_id)
+    select h.key, h.reservation_id
+    from unnest(
+      ${homes.map(({ key }) => key)}::text[], ${homes.map(({ reservationId }) => reservationId)}::text[]
+    ) as h (key, reservation_id)
+    order by h.key ${C}
+    on conflict (key) do nothing
+    returning 1 as put`;
+}
+
 /** Where a reservation moved to, as this datacenter's database has it. Index: the primary key. */
 export async function readPointer(
   sql: Sql,
