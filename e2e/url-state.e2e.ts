@@ -25,7 +25,10 @@ const sortBy =
 const tab =
   (name: string) =>
   async (page: Page): Promise<void> => {
-    await page.getByRole('tab', { name, exact: true }).click();
+    const wanted = page.getByRole('tab', { name, exact: true });
+    await wanted.click();
+    // The address is there before the tab is.
+    await expect(wanted).toHaveAttribute('aria-selected', 'true');
   };
 /** In a filter's menu: `menuitemcheckbox` where several may be chosen. */
 const choose =

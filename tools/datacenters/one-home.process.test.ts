@@ -128,9 +128,10 @@ async function end({ backendId, datacenter }: Answer, name: string): Promise<voi
   await waitUntil(
     async () => {
       const key = await world.dc(anywhere()).api('viewer').keys.get.query({ name, datacenter });
-      return key?.phase === 'free';
+      // Null: it was free, and a move that was under way has taken it elsewhere.
+      return key === null || key.phase === 'free';
     },
-    { what: `that ${name} is free` },
+    { what: `that ${name} is free`, timeoutMs: 30_000 },
   );
 }
 

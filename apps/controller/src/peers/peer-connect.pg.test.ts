@@ -48,6 +48,20 @@ describe('a connect', () => {
     }
   });
 
+  test('is followed by a look at the key, which finds it where it lives, unless another place is named', async () => {
+    await startTestDrone(world.of('dc2'), { droneId: 'd2', datacenter: 'dc2' });
+    const key = { name: randomUUID(), namespace: '' };
+    const spawn = { program: 'room', datacenter: 'dc2' };
+    await connectAt('dc1', client1, { key, spawn });
+    const look = (input: object): Promise<unknown> =>
+      query(world.of('dc1'), 'keys.get', { secret: client1, input });
+
+    expect(await look(key)).toMatchObject({ name: key.name, phase: 'held', datacenter: 'dc2' });
+    expect(await look({ ...key, datacenter: 'dc3' })).toBeNull();
+    expect(await look({ ...key, datacenter: 'dc1' })).toBeNull();
+    expect(await look({ ...key, name: randomUUID() })).toBeNull();
+  });
+
   test('that is sent twice with one idempotency key is carried out once, across datacenters', async () => {
     await startTestDrone(world.of('dc2'), { droneId: 'd2', datacenter: 'dc2' });
     const input = {

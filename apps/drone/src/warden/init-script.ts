@@ -11,7 +11,8 @@
  * - Shells start a background job with SIGINT and SIGQUIT ignored; `env --default-signal` mends
  *   that, where it exists, so that a program may be stopped with either.
  * - A signal that comes before the program runs ends init (nothing has started), and one that comes
- *   during `wait` interrupts it: hence the loop.
+ *   during `wait` interrupts it: hence the loop. Whether the program is gone by then is not asked: the
+ *   shell may have reaped it already, and only `wait` has its exit code.
  * - `wait` reaps orphans of the namespace too.
  */
 
@@ -36,7 +37,7 @@ child=$!
 while :; do
   interrupted=0
   wait "$child"; code=$?
-  [ "$interrupted" = 1 ] && kill -0 "$child" || break
+  [ "$interrupted" = 1 ] || break
 done
 echo "exit $code" >&3
 exit "$code"
@@ -63,7 +64,7 @@ child=$!
 while :; do
   interrupted=0
   wait "$child"; code=$?
-  [ "$interrupted" = 1 ] && kill -0 "$child" || break
+  [ "$interrupted" = 1 ] || break
 done
 echo "exit $code" >&3
 kill -s KILL 0

@@ -1,3 +1,5 @@
+import { reservationKeyOf } from '@leasehold/keys-core';
+import type { KeyView } from '@leasehold/keys-core/keys';
 import { assertMayHold, callerOf, mayRead } from '../access/access.ts';
 import {
   connectInputSchema,
@@ -8,7 +10,7 @@ import {
   keyRenewableInputSchema,
   keyRevokeInputSchema,
 } from '../contract/keys.ts';
-import { at } from '../forwarding/elsewhere.ts';
+import { at, sendOn, type CalledContext } from '../forwarding/elsewhere.ts';
 import { listAt } from '../forwarding/lists.ts';
 import {
   clientProcedure,
@@ -37,7 +39,8 @@ export const keysRouter = router({
   get: viewerProcedure.input(keyNameSchema).query(({ ctx, input }) =>
     at(ctx, input, async (name) => {
       if (!mayRead(ctx.access, name.namespace)) return null;
-      return ctx.services.keys.get(name, callerOf(ctx.access));
+      const here = await ctx.services.keys.get(name, callerOf(ctx.access));
+      return here ?? (input.datacenter === undefined ? atHome(ctx, name) : null);
     }),
   ),
 
@@ -86,3 +89,18 @@ export const keysRouter = router({
     }),
   ),
 });
+
+/**
+ * A key that is not here, from where it lives: who does not say where to look wants to know who holds
+ * it. Null when it is reserved nowhere else.
+ */
+async function atHome(
+  ctx: CalledContext,
+  name: { readonly namespace: string; readonly name: string },
+): Promise<KeyView | null> {
+  const { reservations, datacenters } = ctx.services;
+  if (ctx.isForwarded || datacenters.peers.length === 0) return null;
+  const home = await reservations.resolve({ key: reservationKeyOf(name), isFresh: true });
+  if (home.outcome === 'not_found' || !datacenters.peers.includes(home.datacenter)) return null;
+  return (await sendOn(ctx, home.datacenter, { input: name })) as KeyView | null;
+}

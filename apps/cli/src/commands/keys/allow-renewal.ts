@@ -21,8 +21,12 @@ export function addKeysAllowRenewal(cli: Cli, parent: Command): void {
       }: { namespace: string; datacenter?: string; reason?: string },
     ) => {
       const client = cli.client();
-      const { leaseId } = await findKey(client, { name, namespace, datacenter });
-      const answer = await client.keys.allowRenewal.mutate({ leaseId, reason, datacenter });
+      const found = await findKey(client, { name, namespace, datacenter });
+      const answer = await client.keys.allowRenewal.mutate({
+        leaseId: found.leaseId,
+        reason,
+        datacenter: found.datacenter,
+      });
       cli.show(answer, () =>
         answer.changed
           ? `${printable(name)} may be renewed again.`

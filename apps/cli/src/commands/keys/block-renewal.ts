@@ -21,8 +21,12 @@ export function addKeysBlockRenewal(cli: Cli, parent: Command): void {
       }: { namespace: string; datacenter?: string; reason?: string },
     ) => {
       const client = cli.client();
-      const { leaseId } = await findKey(client, { name, namespace, datacenter });
-      const answer = await client.keys.blockRenewal.mutate({ leaseId, reason, datacenter });
+      const found = await findKey(client, { name, namespace, datacenter });
+      const answer = await client.keys.blockRenewal.mutate({
+        leaseId: found.leaseId,
+        reason,
+        datacenter: found.datacenter,
+      });
       cli.show(answer, () =>
         answer.changed
           ? `${printable(name)} is not renewed any more, and runs out.`

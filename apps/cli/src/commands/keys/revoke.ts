@@ -37,16 +37,16 @@ export function addKeysRevoke(cli: Cli, parent: Command): void {
       const isAbandoned = options.abandon === true;
       if (isAbandoned && !isForced) throw usageFailure('--abandon is for --force.');
       const client = cli.client();
-      const { leaseId, phase } = await findKey(client, { name, namespace, datacenter });
+      const found = await findKey(client, { name, namespace, datacenter });
       const answer = await client.keys.revoke.mutate({
-        leaseId,
+        leaseId: found.leaseId,
         mode: isForced ? 'force' : 'graceful',
         reason,
         abandon: isAbandoned,
-        datacenter,
+        datacenter: found.datacenter,
       });
       if (answer.outcome === 'gone') {
-        throw refusal('key.not_held', `Nobody holds ${printable(name)}: it is ${phase}.`);
+        throw refusal('key.not_held', `Nobody holds ${printable(name)}: it is ${found.phase}.`);
       }
       cli.show(answer, () => outcomeText(printable(name), answer, isAbandoned));
     });
