@@ -1,12 +1,32 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 
-/** A port of 127.0.0.1 that nobody listens on at this moment. */
+/**
+ * Below the ports that the kernel gives to connections and to who listens on any port: one of those may be
+ * taken again before it is used. Above what services usually have.
+ */
+const PORTS = { from: 10_000, below: 24_000 } as const;
+const TRIES_MAX = 100;
+
+/** A port of 127.0.0.1 that nobody listens on at this moment, and that is given to nobody by itself. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  for (let tries = 0; tries < TRIES_MAX; tries += 1) {
+    const port = randomInt(PORTS.from, PORTS.below);
+    if (await isFree(port)) return port;
+  }
+  throw new Error(`no free port in ${String(TRIES_MAX)} tries`);
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  const bound = once(server, 'listening').then(
+    () => true,
+    () => false,
+  );
+  server.listen(port, '127.0.0.1');
+  if (!(await bound)) return false;
   server.close();
   await once(server, 'close');
-  return port;
+  return true;
 }
