@@ -167,19 +167,15 @@ describe('renew', () => {
     expect(outcome.outcome === 'renewed' && outcome.remainingMs).toBeGreaterThan(59_000);
   });
 
-  test('renewals stay HOT', async () => {
+  test('renewals stay HOT: they write nothing that an index has', async () => {
     const kernel = await openKernel();
+    // Room for all versions on each page: when old ones go depends on who else uses the cluster.
+    await kernel.store.prisma.$executeRaw`alter table lease set (fillfactor = 10)`;
     const grants = await Promise.all(
       Array.from({ length: 200 }, (_, index) => granted(kernel, { name: `n${String(index)}` })),
     );
-    // As a table in use has them. Without, the plan may hold a page twice, which is then not tidied up.
-    await kernel.store.prisma.$executeRaw`analyze lease`;
-    // One statement after the other: a row version is reused once nobody may still read it.
-    for (let round = 0; round < 10; round += 1) {
-      await kernel.leases.renewAll(
-        'lease',
-        grants.map((grant) => renewalOf(grant)),
-      );
+    for (let round = 0; round < 8; round += 1) {
+      await Promise.all(grants.map((grant) => kernel.leases.renew('lease', renewalOf(grant))));
     }
 
     // A session that becomes idle within a second of its last report keeps its numbers for ten more.
@@ -188,11 +184,11 @@ describe('renew', () => {
         const [stats] = await kernel.store.prisma.$queryRaw<{ all: number; hot: number }[]>`
           select n_tup_upd::int as all, n_tup_hot_upd::int as hot
           from pg_stat_user_tables where relname = 'lease'`;
-        return (stats?.all ?? 0) >= 2_000 && stats;
+        return (stats?.all ?? 0) >= 1_600 && stats;
       },
       { timeoutMs: 25_000 },
     );
-    expect(hot / all).toBeGreaterThanOrEqual(0.9);
+    expect(hot / all).toBeGreaterThanOrEqual(0.99);
   });
 });
 
