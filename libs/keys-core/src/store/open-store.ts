@@ -1,4 +1,5 @@
 import { PrismaPg } from '@prisma/adapter-pg';
+import pg from 'pg';
 import type { Clock, IdSource } from '../kernel/clock.ts';
 import { createClockWatch, type ClockWatch } from './clock-watch.ts';
 import { PrismaClient } from './generated/client.ts';
@@ -87,22 +88,7 @@ export function openStore(options: StoreOptions): Store {
     statementTimeoutMs: number,
     prepared: PreparedOptions = UNPREPARED,
   ): PrismaClient =>
-    new PrismaClient({
-      adapter: new PrismaPg(
-        {
-          connectionString: options.databaseUrl,
-          max,
-          connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-          keepAlive: true,
-          // Timeouts are the server's: a client that stops waiting does not stop a statement, and one
-          // that waited for a row was seen to grant it seconds after its client was gone.
-          // Statements of a few rows are never worth compiling: on a fresh database, whose tables have
-          // no statistics, PostgreSQL took seconds to compile a grant of one millisecond.
-          options: `-c statement_timeout=${String(statementTimeoutMs)} -c default_transaction_isolation=read\\ committed -c jit=off -c idle_in_transaction_session_timeout=${String(IDLE_TIMEOUT_MS)}${prepared.settings}`,
-        },
-        { onPoolError: onError, onConnectionError: onError, ...prepared.naming },
-      ),
-    });
+    openClient({ databaseUrl: options.databaseUrl, max, statementTimeoutMs, prepared, onError });
   const prisma = client(options.connectionsMax ?? CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS);
   const prepared = preparedOptions(options.databaseUrl);
   const transitions = client(TRANSITION_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS, prepared);
@@ -150,4 +136,50 @@ export function openStore(options: StoreOptions): Store {
       await Promise.all(clients.map((one) => one.$disconnect()));
     },
   };
+}
+
+interface ClientOptions {
+  readonly databaseUrl: string;
+  /** Connections, at most. */
+  readonly max: number;
+  readonly statementTimeoutMs: number;
+  readonly prepared: PreparedOptions;
+  readonly onError: (error: unknown) => void;
+}
+
+function openClient(options: ClientOptions): PrismaClient {
+  const { databaseUrl, max, statementTimeoutMs, prepared, onError } = options;
+  const pool = createPool({
+    connectionString: databaseUrl,
+    max,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    // Timeouts are the server's: a client that stops waiting does not stop a statement, and one
+    // that waited for a row was seen to grant it seconds after its client was gone.
+    // Statements of a few rows are never worth compiling: on a fresh database, whose tables have
+    // no statistics, PostgreSQL took seconds to compile a grant of one millisecond.
+    options: `-c statement_timeout=${String(statementTimeoutMs)} -c default_transaction_isolation=read\\ committed -c jit=off -c idle_in_transaction_session_timeout=${String(IDLE_TIMEOUT_MS)}${prepared.settings}`,
+  });
+  return new PrismaClient({
+    adapter: new PrismaPg(pool, {
+      onPoolError: onError,
+      onConnectionError: onError,
+      disposeExternalPool: true,
+      ...prepared.naming,
+    }),
+  });
+}
+
+/**
+ * A pool whose connections have a listener for errors as long as they live. Between being handed out
+ * and its caller's first step a connection has none of pg's or Prisma's; a session that ended in that
+ * moment, as those of a killed database do, was seen to end the whole process.
+ */
+function createPool(config: pg.PoolConfig): pg.Pool {
+  const pool = new pg.Pool(config);
+  pool.on('connect', (connection) => {
+    // Not told of here: whoever uses the connection next is, and says so.
+    connection.on('error', () => undefined);
+  });
+  return pool;
 }

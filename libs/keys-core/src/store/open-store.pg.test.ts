@@ -1,0 +1,46 @@
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { startFaultProxy, waitUntil, type FaultProxy } from '@leasehold/testing';
+import { openKernel, type Kernel } from '../testing/kernel-fixture.ts';
+
+/** A database, and a store of one connection to it whose answers can be held back. */
+async function throughProxy(): Promise<{ direct: Kernel; held: Kernel; proxy: FaultProxy }> {
+  const direct = await openKernel();
+  const url = new URL(direct.databaseUrl);
+  const proxy = await startFaultProxy({ host: url.hostname, port: Number(url.port) });
+  onTestFinished(() => proxy.close());
+  [url.hostname, url.port] = [proxy.host, String(proxy.port)];
+  const held = await openKernel({ databaseUrl: url.href, connectionsMax: 1 });
+  return { direct, held, proxy };
+}
+
+describe('the connections of a store', () => {
+  test('F12 a session that is ended while it passes from one caller to the next ends no process', async () => {
+    const uncaught = vi.fn();
+    process.on('uncaughtExceptionMonitor', uncaught);
+    onTestFinished(() => void process.off('uncaughtExceptionMonitor', uncaught));
+    const { direct, held, proxy } = await throughProxy();
+    const { prisma } = held.store;
+    const [session] = await prisma.$queryRaw<[{ pid: number }]>`select pg_backend_pid() as pid`;
+    const { pid } = session;
+
+    // The answer to the first caller and the end of the session come in one piece.
+    proxy.hold();
+    const first = Promise.allSettled([prisma.$queryRaw`select 'the first' as caller`]);
+    await waitUntil(async () => {
+      const [seen] = await direct.store.prisma.$queryRaw<[{ isDone: boolean }]>`
+        select state = 'idle' and query like '%the first%' as "isDone"
+        from pg_stat_activity where pid = ${pid}`;
+      return seen.isDone;
+    });
+    const second = Promise.allSettled([
+      prisma.$transaction((tx) => tx.$queryRaw`select 'the second' as caller`),
+    ]);
+    await direct.store.prisma.$queryRaw`select pg_terminate_backend(${pid}, 5000)`;
+    proxy.heal();
+
+    expect(await first).toEqual([{ status: 'fulfilled', value: [{ caller: 'the first' }] }]);
+    expect(await second).toMatchObject([{ status: 'rejected' }]);
+    expect(await prisma.$queryRaw`select 'the third' as caller`).toEqual([{ caller: 'the third' }]);
+    expect(uncaught).not.toHaveBeenCalled();
+  });
+});
