@@ -1,8 +1,13 @@
+import type { Page } from '@playwright/test';
+import { openPage } from './fixtures/axe.ts';
 import { connectRoom, openRoom, tableOf, untilLive } from './fixtures/grants.ts';
 import { expect, test } from './fixtures/test.ts';
+import { PAGES } from './pages.ts';
 
 /** What the specification promises between an event and its row. */
 const SEEN_WITHIN_MS = 1_000;
+/** How many pages are open at once: as many as two cores bear. */
+const TABS = 5;
 
 test.describe('live', () => {
   test('a grant made by another client appears within a second, without a reload', async ({
@@ -69,6 +74,37 @@ test.describe('live', () => {
     await expect(tableOf(page, 'keys').row(room.name)).toBeVisible();
   });
 
+  test('no page shows as live what is not: each says so, its times stand still, and it recovers', async ({
+    pageAs,
+    seeded,
+    stack,
+  }) => {
+    for (let first = 0; first < PAGES.length; first += TABS) {
+      const shown = PAGES.slice(first, first + TABS);
+      // A context each: the tabs of one share six connections.
+      const pages = await Promise.all(shown.map(() => pageAs('admin')));
+      await Promise.all(shown.map((one, index) => openPage(pages[index] as Page, one, seeded)));
+
+      stack.proxy.refuse();
+      for (const page of pages) {
+        const stale = page.getByRole('alert').filter({ hasText: /^Stale/ });
+        await expect(stale).toHaveCount(1);
+        await expect(page.getByRole('status').filter({ hasText: 'Not live' })).toBeVisible();
+        await expect(page.getByRole('status').filter({ hasText: /^Live/ })).toHaveCount(0);
+        const [age, times] = [await stale.innerText(), await timesOn(page)];
+        await expect(stale).not.toHaveText(age);
+        expect(await timesOn(page)).toEqual(times);
+      }
+
+      stack.proxy.heal();
+      for (const page of pages) {
+        await expect(page.getByRole('status').filter({ hasText: /^Live/ })).toBeVisible();
+        await expect(page.getByRole('alert').filter({ hasText: /^Stale/ })).toHaveCount(0);
+        await page.context().close();
+      }
+    }
+  });
+
   test('a lost stream of events is said, and lists are read on a timer meanwhile', async ({
     pageAs,
     stack,
@@ -100,3 +136,12 @@ test.describe('live', () => {
     await expect(tableOf(page, 'keys').row(room.name)).toBeVisible();
   });
 });
+
+/** What a page says of how long ago something was and how long it lasts, without the age of its data. */
+function timesOn(page: Page): Promise<string[]> {
+  return page
+    .getByRole('main')
+    .locator('time, td, dd')
+    .filter({ hasText: /\d (ms|s|min|h)\b/ })
+    .allInnerTexts();
+}

@@ -71,6 +71,7 @@ export {
   type Role,
   roleAllows,
 } from './kernel/roles.ts';
+export { AUDIT_ACTIONS, type AuditAction } from './kernel/audit-actions.ts';
 export {
   type ReservationKey,
   type ReservationPointer,

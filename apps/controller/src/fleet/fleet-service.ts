@@ -1,5 +1,5 @@
 import type { Actor, DroneAct, FleetService } from '@leasehold/api';
-import { LIMITS, LeaseError } from '@leasehold/keys-core';
+import { LIMITS, LeaseError, type AuditAction } from '@leasehold/keys-core';
 import type { Caller, KeyService } from '@leasehold/keys-core/keys';
 import {
   acknowledgeAction,
@@ -88,7 +88,7 @@ async function liveBackends(store: Store, droneId: string): Promise<BackendView[
   return backends;
 }
 
-function auditOf(action: string, act: DroneAct, actor: Actor): AuditEntry {
+function auditOf(action: AuditAction, act: DroneAct, actor: Actor): AuditEntry {
   return { ...actor, action, resource: `drone:${act.droneId}`, reason: act.reason };
 }
 

@@ -1,4 +1,5 @@
 import type { Actor, Invitation, PeopleService } from '@leasehold/api';
+import type { AuditAction } from '@leasehold/keys-core';
 import {
   changeRole,
   countTokensMadeBy,
@@ -131,7 +132,7 @@ async function enable(tx: Tx, act: Act, actor: Actor): Promise<boolean> {
 }
 
 function entry(
-  action: string,
+  action: AuditAction,
   act: Act,
   actor: Actor,
   detail: Readonly<Record<string, unknown>>,

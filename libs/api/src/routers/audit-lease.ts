@@ -1,3 +1,4 @@
+import type { AuditAction } from '@leasehold/keys-core';
 import type { Acted } from '@leasehold/keys-core/keys';
 import { actorOf, type ApiServices } from '../context.ts';
 
@@ -9,7 +10,7 @@ import { actorOf, type ApiServices } from '../context.ts';
 export async function audited<Answer extends Acted>(
   ctx: Parameters<typeof actorOf>[0] & { readonly services: ApiServices },
   act: {
-    readonly action: string;
+    readonly action: AuditAction;
     readonly input: {
       leaseId: string;
       reason?: string | undefined;

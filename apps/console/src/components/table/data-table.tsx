@@ -5,7 +5,7 @@ import { getCoreRowModel, useReactTable, type Row } from '@tanstack/react-table'
 import { useRef, useState } from 'react';
 import { counted } from '~/lib/format.ts';
 import { ErrorState } from '../states/error-state.tsx';
-import { StaleNotice } from '../states/stale-notice.tsx';
+import { StaleScope } from '../states/stale-scope.tsx';
 import { UnreachableNotice } from '../states/unreachable-notice.tsx';
 import { ColumnHead } from './column-head.tsx';
 import { TableFooter } from './table-footer.tsx';
@@ -56,48 +56,49 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
   }
   return (
     <div className={classes['table-box']}>
-      <StaleNotice read={read} />
-      <UnreachableNotice unreachable={read.data?.unreachable} />
-      <div
-        ref={region}
-        className={classes['scroll']}
-        tabIndex={0}
-        role="region"
-        aria-label={props.label}
-        onPointerEnter={() => setTouched(true)}
-        onPointerLeave={() => setTouched(false)}
-        // Somebody who is in the table, not who has just come to its edge, as after a turn of the page.
-        onFocus={(event) => setFocused(event.target !== event.currentTarget)}
-        onBlur={() => setFocused(false)}
-      >
-        <Changes held={held} />
-        <table
-          className={classes['table']}
-          aria-busy={read.data === undefined || read.isPlaceholderData}
+      <StaleScope read={read}>
+        <UnreachableNotice unreachable={read.data?.unreachable} />
+        <div
+          ref={region}
+          className={classes['scroll']}
+          tabIndex={0}
+          role="region"
+          aria-label={props.label}
+          onPointerEnter={() => setTouched(true)}
+          onPointerLeave={() => setTouched(false)}
+          // Somebody who is in the table, not who has just come to its edge, as after a turn of the page.
+          onFocus={(event) => setFocused(event.target !== event.currentTarget)}
+          onBlur={() => setFocused(false)}
         >
-          <thead>
-            {table.getHeaderGroups().map((group) => (
-              <tr key={group.id}>
-                {selection === undefined ? null : <SelectAll rows={rows} selection={selection} />}
-                {group.headers.map((header) => (
-                  <ColumnHead key={header.id} header={header} state={props.state} />
-                ))}
-              </tr>
-            ))}
-          </thead>
-          <tbody ref={body}>
-            <Body {...props} rows={rows} />
-          </tbody>
-        </table>
-        {read.data?.items.length === 0 ? props.empty : null}
-      </div>
-      <TableFooter
-        {...props}
-        rowCount={rows.length}
-        onPaged={() => {
-          toBeginning(region.current);
-        }}
-      />
+          <Changes held={held} />
+          <table
+            className={classes['table']}
+            aria-busy={read.data === undefined || read.isPlaceholderData}
+          >
+            <thead>
+              {table.getHeaderGroups().map((group) => (
+                <tr key={group.id}>
+                  {selection === undefined ? null : <SelectAll rows={rows} selection={selection} />}
+                  {group.headers.map((header) => (
+                    <ColumnHead key={header.id} header={header} state={props.state} />
+                  ))}
+                </tr>
+              ))}
+            </thead>
+            <tbody ref={body}>
+              <Body {...props} rows={rows} />
+            </tbody>
+          </table>
+          {read.data?.items.length === 0 ? props.empty : null}
+        </div>
+        <TableFooter
+          {...props}
+          rowCount={rows.length}
+          onPaged={() => {
+            toBeginning(region.current);
+          }}
+        />
+      </StaleScope>
     </div>
   );
 }

@@ -2,6 +2,7 @@
 
 import type { Phase } from '@leasehold/keys-core';
 import { duration } from '~/lib/format.ts';
+import { useStaleSince } from '~/lib/live/stale-since.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import classes from './remaining.module.css';
 
@@ -15,16 +16,17 @@ export interface RemainingProps {
 
 /**
  * How long a grant lasts unless it is renewed: a bar of its whole length and a text. Counted in the
- * database's time; once over it says so, and never goes below zero.
+ * database's time; once over it says so, and never goes below zero. Stale, it stands still and is pale.
  */
 export function Remaining({ phase, renewedAt, expiresAt, asOf }: RemainingProps) {
   const nowMs = useDatabaseNow() ?? Date.parse(asOf);
+  const isStale = useStaleSince() !== null;
   if (phase === 'free') return <span className={classes['none']}>–</span>;
   const remainingMs = Date.parse(expiresAt) - nowMs;
   const wholeMs = Math.max(1, Date.parse(expiresAt) - Date.parse(renewedAt));
   const share = Math.min(1, Math.max(0, remainingMs / wholeMs));
   return (
-    <span className={classes['remaining']}>
+    <span className={classes['remaining']} data-stale={isStale || undefined}>
       <span className={classes['bar']} aria-hidden>
         <span
           className={classes['rest']}

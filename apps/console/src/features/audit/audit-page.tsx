@@ -1,5 +1,6 @@
 'use client';
 
+import { AUDIT_ACTIONS } from '@leasehold/keys-core';
 import { parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
 import { lazyDialog } from '~/components/dialogs/lazy-dialog.tsx';
@@ -15,7 +16,7 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { parseSearch } from '~/lib/search.ts';
 import { useWhyNot } from '~/lib/session.tsx';
 import { auditColumns } from './audit-columns.tsx';
-import { AUDIT_ACTIONS, AUDIT_FIELDS, auditListInput, instantOf } from './audit-search.ts';
+import { AUDIT_FIELDS, auditListInput, instantOf } from './audit-search.ts';
 import type { AuditEntry } from './audit-target.ts';
 import { SpanFilter } from './span-filter.tsx';
 

@@ -6,36 +6,6 @@ const PAGE_ROWS = 100;
 /** What the search of the audit knows beside what an act was done to. */
 export const AUDIT_FIELDS = ['actor', 'resource'] as const;
 
-/** Every act that is written down. */
-export const AUDIT_ACTIONS = [
-  'keys.revoke',
-  'keys.blockRenewal',
-  'keys.allowRenewal',
-  'leases.revoke',
-  'leases.blockRenewal',
-  'leases.allowRenewal',
-  'environments.revoke',
-  'backends.terminate',
-  'reservations.move',
-  'drones.drain',
-  'drones.undrain',
-  'drones.markLost',
-  'tokens.create',
-  'tokens.revoke',
-  'people.invite',
-  'people.acceptInvitation',
-  'people.resetPassword',
-  'people.acceptPasswordReset',
-  'people.setRole',
-  'people.disable',
-  'people.enable',
-  'people.signIn',
-  'people.signOutEverywhere',
-  'people.changePassword',
-  'people.lockOut',
-  'people.makeAdmin',
-] as const;
-
 /** What the address says of the audit. */
 export interface AuditWanted {
   readonly search: Search;

@@ -11,7 +11,7 @@ import { Panel } from '~/components/panel.tsx';
 import { DataAge } from '~/components/states/data-age.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { ErrorState } from '~/components/states/error-state.tsx';
-import { StaleNotice } from '~/components/states/stale-notice.tsx';
+import { StaleScope } from '~/components/states/stale-scope.tsx';
 import { CopyableId } from '~/components/text/copyable-id.tsx';
 import { Mono } from '~/components/text/mono.tsx';
 import { BACKEND_LOOKS, LookBadge } from '~/components/text/phase-badge.tsx';
@@ -75,23 +75,24 @@ export function BackendDetailPage({
         actions={<StopButton backend={backend} />}
       />
       <Stack gap="sm">
-        <StaleNotice read={read} />
-        <div className={classes['pair']}>
-          <Panel title="States">
-            <StateTimeline states={backend.states} />
-          </Panel>
-          <Stack gap="sm">
-            <Panel title="Runs under">
-              <KeyFacts backend={backend} />
+        <StaleScope read={read}>
+          <div className={classes['pair']}>
+            <Panel title="States">
+              <StateTimeline states={backend.states} />
             </Panel>
-            <Panel title="Facts">
-              <ProcessFacts backend={backend} />
-            </Panel>
-            <Panel title="Logs">
-              <Logs backend={backend} />
-            </Panel>
-          </Stack>
-        </div>
+            <Stack gap="sm">
+              <Panel title="Runs under">
+                <KeyFacts backend={backend} />
+              </Panel>
+              <Panel title="Facts">
+                <ProcessFacts backend={backend} />
+              </Panel>
+              <Panel title="Logs">
+                <Logs backend={backend} />
+              </Panel>
+            </Stack>
+          </div>
+        </StaleScope>
       </Stack>
     </>
   );

@@ -12,7 +12,7 @@ import { DataAge } from '~/components/states/data-age.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { ErrorState } from '~/components/states/error-state.tsx';
 import { Notice } from '~/components/states/notice.tsx';
-import { StaleNotice } from '~/components/states/stale-notice.tsx';
+import { StaleScope } from '~/components/states/stale-scope.tsx';
 import { CopyableId } from '~/components/text/copyable-id.tsx';
 import { Mono } from '~/components/text/mono.tsx';
 import { DRONE_LOOKS, LookBadge } from '~/components/text/phase-badge.tsx';
@@ -87,13 +87,14 @@ export function DroneDetailPage({
         actions={<DroneButtons drone={drone} />}
       />
       <Stack gap="sm">
-        <StaleNotice read={read} />
-        {notice === undefined ? null : <Notice tone={notice.tone}>{notice.text}</Notice>}
-        <Panel title="Facts">
-          <DroneFacts drone={drone} />
-        </Panel>
-        <ProgramsPanel programs={drone.programs} />
-        <DroneTabs droneId={droneId} datacenter={datacenter} />
+        <StaleScope read={read}>
+          {notice === undefined ? null : <Notice tone={notice.tone}>{notice.text}</Notice>}
+          <Panel title="Facts">
+            <DroneFacts drone={drone} />
+          </Panel>
+          <ProgramsPanel programs={drone.programs} />
+          <DroneTabs droneId={droneId} datacenter={datacenter} />
+        </StaleScope>
       </Stack>
     </>
   );

@@ -9,6 +9,7 @@ import {
 } from '@tabler/icons-react';
 import type { CSSProperties } from 'react';
 import { absolute, ago, clockTime, duration } from '~/lib/format.ts';
+import { useStaleSince } from '~/lib/live/stale-since.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import type { GrantFace, GrantView } from './grant-view.ts';
 import {
@@ -40,15 +41,13 @@ const STATE_ICONS: Record<LadderState, Icon> = {
 export function DeadlineLadder({
   face,
   grant,
-  isStale = false,
 }: {
   readonly face: GrantFace;
   readonly grant: GrantView;
-  readonly isStale?: boolean;
 }) {
-  const tickMs = useDatabaseNow();
+  const isStale = useStaleSince() !== null;
   const asOfMs = Date.parse(grant.asOf);
-  const nowMs = isStale || tickMs === null ? asOfMs : Math.max(tickMs, asOfMs);
+  const nowMs = Math.max(useDatabaseNow() ?? asOfMs, asOfMs);
   const drawing = drawLadder(face, grant, nowMs);
   const StateIcon = STATE_ICONS[drawing.state];
   return (

@@ -1,8 +1,11 @@
 'use client';
 
+import { Skeleton } from '@mantine/core';
 import { Link } from '~/components/link.tsx';
 import { Facts } from '~/components/facts.tsx';
 import { Panel } from '~/components/panel.tsx';
+import { ErrorState } from '~/components/states/error-state.tsx';
+import { StaleScope } from '~/components/states/stale-scope.tsx';
 import { CopyableId } from '~/components/text/copyable-id.tsx';
 import { BACKEND_LOOKS, LookBadge } from '~/components/text/phase-badge.tsx';
 import { clockTime } from '~/lib/format.ts';
@@ -26,38 +29,50 @@ export function BackendPanel({
   const input = { backendId, ...at(datacenter) };
   const read = useLiveQuery('backends', 'get', input, { everyMs: EVERY_MS });
   const backend = read.data;
-  if (backend === undefined) return null;
+  if (backend === undefined) {
+    return (
+      <Panel title="Backend">
+        {read.isError ? (
+          <ErrorState error={read.error} what="the backend" onRetry={() => void read.refetch()} />
+        ) : (
+          <Skeleton height={150} aria-busy="true" />
+        )}
+      </Panel>
+    );
+  }
   return (
     <Panel title="Backend" meta={<LookBadge look={BACKEND_LOOKS[backend.status]} />}>
-      <Facts
-        items={[
-          [
-            'Backend',
-            <Link key="id" href={routes.backend(backendId, datacenter)} className="mono">
-              {backendId}
-            </Link>,
-          ],
-          ['Program', backend.program],
-          [
-            'Address',
-            backend.address === null ? null : (
-              <CopyableId key="address" id={backend.address} label="address" />
-            ),
-          ],
-          ['Reason', backend.reason],
-          ['Exit code', backend.exitCode],
-        ]}
-      />
-      <ol className={classes['states']} aria-label="States, oldest first">
-        {backend.states.slice(-STATES_MAX).map((state) => (
-          <li key={state.id}>
-            <LookBadge look={BACKEND_LOOKS[state.status]} />
-            <time dateTime={state.at} className="mono">
-              {clockTime(state.at)}
-            </time>
-          </li>
-        ))}
-      </ol>
+      <StaleScope read={read}>
+        <Facts
+          items={[
+            [
+              'Backend',
+              <Link key="id" href={routes.backend(backendId, datacenter)} className="mono">
+                {backendId}
+              </Link>,
+            ],
+            ['Program', backend.program],
+            [
+              'Address',
+              backend.address === null ? null : (
+                <CopyableId key="address" id={backend.address} label="address" />
+              ),
+            ],
+            ['Reason', backend.reason],
+            ['Exit code', backend.exitCode],
+          ]}
+        />
+        <ol className={classes['states']} aria-label="States, oldest first">
+          {backend.states.slice(-STATES_MAX).map((state) => (
+            <li key={state.id}>
+              <LookBadge look={BACKEND_LOOKS[state.status]} />
+              <time dateTime={state.at} className="mono">
+                {clockTime(state.at)}
+              </time>
+            </li>
+          ))}
+        </ol>
+      </StaleScope>
     </Panel>
   );
 }

@@ -9,7 +9,7 @@ import { Panel } from '~/components/panel.tsx';
 import { DataAge } from '~/components/states/data-age.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { ErrorState } from '~/components/states/error-state.tsx';
-import { StaleNotice } from '~/components/states/stale-notice.tsx';
+import { StaleScope } from '~/components/states/stale-scope.tsx';
 import { PhaseBadge } from '~/components/text/phase-badge.tsx';
 import { DeadlineLadder } from '~/features/grants/deadline-ladder.tsx';
 import { DetailSkeleton } from '~/features/grants/detail-skeleton.tsx';
@@ -17,7 +17,6 @@ import { GrantActions } from '~/features/grants/grant-actions.tsx';
 import { GrantTimeline } from '~/features/grants/grant-timeline.tsx';
 import { count, fullName } from '~/lib/format.ts';
 import { at } from '~/lib/here.ts';
-import { useFreshness } from '~/lib/live/use-freshness.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes, type ResourceRef } from '~/lib/routes.ts';
 import { fieldText } from '~/lib/search-text.ts';
@@ -58,7 +57,6 @@ export function KeyDetailPage() {
 /** One key: who holds it and why, its deadlines, its past, and what can be done. */
 function KeyDetail({ resource }: { readonly resource: ResourceRef }) {
   const read = useLiveQuery('keys', 'get', { ...resource }, { everyMs: EVERY_MS });
-  const { isStale } = useFreshness(read);
   const key = read.data ?? undefined;
   const isRead = read.data !== undefined;
   return (
@@ -82,21 +80,20 @@ function KeyDetail({ resource }: { readonly resource: ResourceRef }) {
       {!isRead && !read.isError ? <DetailSkeleton /> : null}
       {read.data === null ? <NoKey resource={resource} /> : null}
       {key === undefined ? null : (
-        <>
-          <StaleNotice read={read} />
-          <KeyBody item={key} isStale={isStale} />
-        </>
+        <StaleScope read={read}>
+          <KeyBody item={key} />
+        </StaleScope>
       )}
     </>
   );
 }
 
-function KeyBody({ item, isStale }: { readonly item: KeyItem; readonly isStale: boolean }) {
+function KeyBody({ item }: { readonly item: KeyItem }) {
   return (
     <>
       <div className={classes['columns']}>
         <Panel title="Deadlines">
-          <DeadlineLadder face="key" grant={item} isStale={isStale} />
+          <DeadlineLadder face="key" grant={item} />
         </Panel>
         <Panel title="Holder">
           <KeyFacts item={item} />

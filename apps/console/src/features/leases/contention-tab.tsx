@@ -6,7 +6,7 @@ import { DatacenterMenu } from '~/components/datacenters/datacenter-menu.tsx';
 import { SearchBox } from '~/components/search-box.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { ErrorState } from '~/components/states/error-state.tsx';
-import { StaleNotice } from '~/components/states/stale-notice.tsx';
+import { StaleScope } from '~/components/states/stale-scope.tsx';
 import { UnreachableNotice } from '~/components/states/unreachable-notice.tsx';
 import { TableFooter } from '~/components/table/table-footer.tsx';
 import { useHeldRows } from '~/components/table/use-held-rows.ts';
@@ -80,8 +80,7 @@ function Lines({
     return <ErrorState error={read.error} what="who waits" onRetry={() => void read.refetch()} />;
   }
   return (
-    <>
-      <StaleNotice read={read} />
+    <StaleScope read={read}>
       <UnreachableNotice unreachable={read.data?.unreachable} />
       <Changes count={held.changeCount} onShow={held.showAll} />
       <ContentionTable {...table} empty={<NobodyWaits namespace={namespace} />} />
@@ -93,7 +92,7 @@ function Lines({
         rowCount={read.data?.items.length ?? 0}
         isOfOthers={filter.isOfOthers}
       />
-    </>
+    </StaleScope>
   );
 }
 

@@ -8,10 +8,9 @@ import { Panel } from '~/components/panel.tsx';
 import { DataAge } from '~/components/states/data-age.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { ErrorState } from '~/components/states/error-state.tsx';
-import { StaleNotice } from '~/components/states/stale-notice.tsx';
+import { StaleScope } from '~/components/states/stale-scope.tsx';
 import { PhaseBadge } from '~/components/text/phase-badge.tsx';
 import { at } from '~/lib/here.ts';
-import { useFreshness } from '~/lib/live/use-freshness.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import { DeadlineLadder } from '../grants/deadline-ladder.tsx';
@@ -39,7 +38,6 @@ export function DetailFrame({ face, resource, list, facts, children }: DetailFra
   const { namespace, name, datacenter } = resource;
   const input = { namespace, name, ...at(datacenter) };
   const read = useLiveQuery(GROUP_OF[face], 'get', input, { everyMs: EVERY_MS });
-  const { isStale } = useFreshness(read);
   const lease = read.data;
   const header = {
     title: <bdi>{resource.name}</bdi>,
@@ -76,12 +74,13 @@ export function DetailFrame({ face, resource, list, facts, children }: DetailFra
         actions={<GrantActions face={face} grant={lease} />}
       />
       <Stack gap="sm">
-        <StaleNotice read={read} />
-        {facts(lease)}
-        <Panel title="Deadlines">
-          <DeadlineLadder face={face} grant={lease} isStale={isStale} />
-        </Panel>
-        {children(lease)}
+        <StaleScope read={read}>
+          {facts(lease)}
+          <Panel title="Deadlines">
+            <DeadlineLadder face={face} grant={lease} />
+          </Panel>
+          {children(lease)}
+        </StaleScope>
       </Stack>
     </>
   );

@@ -8,7 +8,7 @@ import { DataAge } from '~/components/states/data-age.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { ErrorState } from '~/components/states/error-state.tsx';
 import { Notice } from '~/components/states/notice.tsx';
-import { StaleNotice } from '~/components/states/stale-notice.tsx';
+import { StaleScope } from '~/components/states/stale-scope.tsx';
 import { UnreachableNotice } from '~/components/states/unreachable-notice.tsx';
 import type { Outputs } from '~/lib/api.ts';
 import { count, counted } from '~/lib/format.ts';
@@ -56,12 +56,11 @@ export function TreeTab() {
       {read.data === undefined && read.isError ? (
         <ErrorState error={read.error} what="the namespaces" onRetry={() => void read.refetch()} />
       ) : (
-        <>
-          <StaleNotice read={read} />
+        <StaleScope read={read}>
           <UnreachableNotice unreachable={read.data?.unreachable} />
           <Tree tree={read.data} q={q} onWithin={setWithin} />
           <DataAge read={read} asOf={read.data?.asOf} />
-        </>
+        </StaleScope>
       )}
     </>
   );

@@ -5,7 +5,7 @@ import { parseAsInteger, useQueryState } from 'nuqs';
 import { PageHeader } from '~/components/page-header.tsx';
 import { DataAge } from '~/components/states/data-age.tsx';
 import { ErrorState } from '~/components/states/error-state.tsx';
-import { StaleNotice } from '~/components/states/stale-notice.tsx';
+import { StaleScope } from '~/components/states/stale-scope.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { ChartPanels } from './chart-panels.tsx';
 import { ContendedPanel } from './contended-panel.tsx';
@@ -41,7 +41,6 @@ export function OverviewPage() {
           />
         }
       />
-      <StaleNotice read={read} />
       {read.data === undefined ? (
         read.isError ? (
           <ErrorState error={read.error} what="the overview" onRetry={() => void read.refetch()} />
@@ -49,7 +48,7 @@ export function OverviewPage() {
           <OverviewSkeleton />
         )
       ) : (
-        <>
+        <StaleScope read={read}>
           <Verdict stats={read.data} />
           <Tiles stats={read.data} />
           <ChartPanels stats={read.data} />
@@ -57,7 +56,7 @@ export function OverviewPage() {
             <ContendedPanel contended={read.data.contended} />
             <RecentActs />
           </div>
-        </>
+        </StaleScope>
       )}
     </div>
   );

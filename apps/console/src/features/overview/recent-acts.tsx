@@ -3,6 +3,8 @@
 import { Skeleton, Text } from '@mantine/core';
 import { Link } from '~/components/link.tsx';
 import { Panel } from '~/components/panel.tsx';
+import { ErrorState } from '~/components/states/error-state.tsx';
+import { StaleScope } from '~/components/states/stale-scope.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
@@ -34,28 +36,32 @@ export function RecentActs() {
         <Text size="sm" c="dimmed">
           {whyNot}
         </Text>
+      ) : read.data === undefined && read.isError ? (
+        <ErrorState error={read.error} what="the audit" onRetry={() => void read.refetch()} />
       ) : read.data === undefined ? (
-        <Skeleton height={120} />
+        <Skeleton height={120} aria-busy="true" />
       ) : read.data.items.length === 0 ? (
         <Text size="sm" c="dimmed">
           No operator has done anything yet.
         </Text>
       ) : (
-        <ol className={classes['acts']}>
-          {read.data.items.map((act) => (
-            <li key={act.id}>
-              <span>
-                <strong>{act.action}</strong> <span className="mono">{actTarget(act)}</span>
-                {act.reason === null ? null : (
-                  <span className={classes['reason']}> “{act.reason}”</span>
-                )}
-              </span>
-              <span className={classes['who']}>
-                {act.actor} · <RelativeTime at={act.at} />
-              </span>
-            </li>
-          ))}
-        </ol>
+        <StaleScope read={read}>
+          <ol className={classes['acts']}>
+            {read.data.items.map((act) => (
+              <li key={act.id}>
+                <span>
+                  <strong>{act.action}</strong> <span className="mono">{actTarget(act)}</span>
+                  {act.reason === null ? null : (
+                    <span className={classes['reason']}> “{act.reason}”</span>
+                  )}
+                </span>
+                <span className={classes['who']}>
+                  {act.actor} · <RelativeTime at={act.at} />
+                </span>
+              </li>
+            ))}
+          </ol>
+        </StaleScope>
       )}
     </Panel>
   );

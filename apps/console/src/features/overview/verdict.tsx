@@ -1,13 +1,24 @@
 import type { StatsOverview } from '@leasehold/api/contract';
-import { IconAlertTriangle, IconCircleCheck } from '@tabler/icons-react';
+import { IconAlertTriangle, IconCircleCheck, IconHelpCircle } from '@tabler/icons-react';
 import { Link } from '~/components/link.tsx';
+import { useStaleSince } from '~/lib/live/stale-since.ts';
 import { concernsOf } from './concerns.ts';
 import classes from './overview.module.css';
 
-/** One line: healthy, or what is not. */
+/** One line: healthy, or what is not. That it was healthy when it was last read is not health. */
 export function Verdict({ stats }: { readonly stats: StatsOverview }) {
   const concerns = concernsOf(stats);
   const isBad = concerns.some(({ tone }) => tone === 'bad');
+  const isStale = useStaleSince() !== null;
+  if (isStale && concerns.length === 0) {
+    return (
+      <div className={classes['verdict']} data-tone="warn" role="status">
+        <IconHelpCircle size={20} aria-hidden />
+        <strong>Not known</strong>
+        <span>It was healthy when it was last read.</span>
+      </div>
+    );
+  }
   const tone = concerns.length === 0 ? 'good' : isBad ? 'bad' : 'warn';
   const VerdictIcon = tone === 'good' ? IconCircleCheck : IconAlertTriangle;
   return (

@@ -6,6 +6,7 @@ import type { UseQueryResult } from '@tanstack/react-query';
 import { Facts } from '~/components/facts.tsx';
 import { Link } from '~/components/link.tsx';
 import { Panel } from '~/components/panel.tsx';
+import { StaleScope } from '~/components/states/stale-scope.tsx';
 import { Mono } from '~/components/text/mono.tsx';
 import { PhaseBadge } from '~/components/text/phase-badge.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
@@ -38,7 +39,9 @@ export function HolderPanel({
           uses where it lives.
         </p>
       ) : grant && !isOnlyMoved(grant) ? (
-        <HolderFacts grant={grant} />
+        <StaleScope read={read}>
+          <HolderFacts grant={grant} />
+        </StaleScope>
       ) : unreachable === undefined && read.isPending ? (
         <Skeleton height={110} aria-busy="true" />
       ) : (

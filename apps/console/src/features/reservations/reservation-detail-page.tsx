@@ -10,7 +10,7 @@ import { DataAge } from '~/components/states/data-age.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { ErrorState } from '~/components/states/error-state.tsx';
 import { Notice } from '~/components/states/notice.tsx';
-import { StaleNotice } from '~/components/states/stale-notice.tsx';
+import { StaleScope } from '~/components/states/stale-scope.tsx';
 import { LookBadge } from '~/components/text/phase-badge.tsx';
 import { counted } from '~/lib/format.ts';
 import { at } from '~/lib/here.ts';
@@ -109,19 +109,20 @@ function Found({
         actions={<MoveButton reservation={reservation} grant={grant.data} />}
       />
       <Stack gap="sm">
-        <StaleNotice read={read} />
-        <HomeNotice reservation={reservation} />
-        <div className={classes['pair']}>
-          <Panel title="Chain" meta={<MovedTimes links={links} />}>
-            <ChainDrawing links={links} datacenters={items.map(({ name }) => name)} />
-            <ChainList links={links} />
-          </Panel>
-          <HolderPanel
-            of={key}
-            unreachable={home?.state === 'unreachable' ? datacenter : undefined}
-            read={grant}
-          />
-        </div>
+        <StaleScope read={read}>
+          <HomeNotice reservation={reservation} />
+          <div className={classes['pair']}>
+            <Panel title="Chain" meta={<MovedTimes links={links} />}>
+              <ChainDrawing links={links} datacenters={items.map(({ name }) => name)} />
+              <ChainList links={links} />
+            </Panel>
+            <HolderPanel
+              of={key}
+              unreachable={home?.state === 'unreachable' ? datacenter : undefined}
+              read={grant}
+            />
+          </div>
+        </StaleScope>
       </Stack>
     </>
   );

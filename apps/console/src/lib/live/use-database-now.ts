@@ -3,6 +3,7 @@
 import { useSyncExternalStore } from 'react';
 import { databaseClock } from '../database-clock.ts';
 import { pause } from './live-state.ts';
+import { useStaleSince } from './stale-since.ts';
 
 const TICK_MS = 1_000;
 
@@ -31,12 +32,14 @@ function subscribe(listener: () => void): () => void {
 
 /**
  * The database's time in epoch milliseconds, once a second; null until a first answer has told it
- * (and while a server renders): then what is shown is as of the data.
+ * (and while a server renders): then what is shown is as of the data. Around stale data it stands still.
  */
 export function useDatabaseNow(): number | null {
-  return useSyncExternalStore(
+  const stale = useStaleSince();
+  const tickMs = useSyncExternalStore(
     subscribe,
     () => (nowMs ??= databaseClock.nowMs()),
     () => null,
   );
+  return stale === null ? tickMs : stale.databaseMs;
 }

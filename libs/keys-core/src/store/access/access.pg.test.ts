@@ -248,7 +248,8 @@ describe('credentials file', () => {
 describe('audit', () => {
   test('is listed newest first, page by page, and filtered', async () => {
     const { store } = await openKernel();
-    for (const action of ['a', 'b', 'a']) {
+    const acts = ['drones.drain', 'drones.undrain', 'drones.drain'] as const;
+    for (const action of acts) {
       await writeAudit(store.prisma, {
         actor: 'ann',
         role: 'operator',
@@ -262,12 +263,12 @@ describe('audit', () => {
     const second = await listAudit(store.prisma, { limit: 2, cursor: first.nextCursor ?? '' });
     const filtered = await listAudit(store.prisma, {
       limit: 9,
-      action: 'a',
+      action: 'drones.drain',
       actor: 'ann',
       from: '2001-01-01T00:00:00Z',
     });
 
-    expect([...first.items, ...second.items].map((entry) => entry.action)).toEqual(['a', 'b', 'a']);
+    expect([...first.items, ...second.items].map((entry) => entry.action)).toEqual(acts);
     expect(second.nextCursor).toBeNull();
     expect(filtered.items).toHaveLength(2);
     expect((await listAudit(store.prisma, { limit: 9, to: '2001-01-01T00:00:00Z' })).items).toEqual(

@@ -1,3 +1,4 @@
+import type { AuditAction } from '../../kernel/audit-actions.ts';
 import { Prisma } from '../generated/client.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../page-cursor.ts';
 import type { Sql } from '../rows.ts';
@@ -6,8 +7,7 @@ import type { Sql } from '../rows.ts';
 export interface AuditEntry {
   readonly actor: string;
   readonly role: string;
-  /** The procedure, such as `drones.drain`. */
-  readonly action: string;
+  readonly action: AuditAction;
   /** What it was done to, such as `drone:d1`. */
   readonly resource: string;
   readonly reason?: string | null | undefined;

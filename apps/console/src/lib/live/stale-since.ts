@@ -1,0 +1,16 @@
+'use client';
+
+import { createContext, use } from 'react';
+
+/** When stale data came, in the database's epoch milliseconds; null when that is not known. */
+export interface StaleSince {
+  readonly databaseMs: number | null;
+}
+
+/** Set around what shows a read, for as long as that is stale. */
+export const StaleContext = createContext<StaleSince | null>(null);
+
+/** Since when what is shown around here is stale; null where it is fresh. */
+export function useStaleSince(): StaleSince | null {
+  return use(StaleContext);
+}
