@@ -4,7 +4,7 @@ import classes from './overview.module.css';
 /** The page's shape while its first numbers are on their way. */
 export function OverviewSkeleton() {
   return (
-    <div className={classes['page']} aria-busy aria-label="The overview is being read">
+    <div className={classes['page']} aria-busy aria-label="Loading" role="status">
       <Skeleton height={44} />
       <div className={classes['tiles']}>
         {['a', 'b', 'c', 'd', 'e', 'f'].map((key) => (
