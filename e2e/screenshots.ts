@@ -97,7 +97,9 @@ async function take(page: Page, file: string, of: { isFullPage: boolean }): Prom
     caret: 'hide',
     animations: 'disabled',
   });
-  const small = await sharp(picture).png({ palette: true, effort: of.isFullPage ? 1 : 10, colours: 256 }).toBuffer();
+  const small = await sharp(picture)
+    .png({ palette: true, effort: of.isFullPage ? 1 : 10, colours: 256 })
+    .toBuffer();
   await mkdir(path.dirname(file), { recursive: true });
   await writeFile(file, small);
 }
