@@ -5,8 +5,13 @@ import type { PlaywrightTestConfig } from '@playwright/test';
 /** The folder of the repository. */
 export const ROOT = path.join(import.meta.dirname, '..');
 
-/** Where distributions put Chromium; one that CHROMIUM_PATH names goes first. */
-const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+/** Where distributions put Chromium, as `tools/chromium.mjs` looks; what CHROMIUM_PATH names goes first. */
+const PLACES = [
+  '/usr/bin/chromium-headless-shell',
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+];
 
 /** A Chromium of this machine; undefined means the one that Playwright has downloaded. */
 const executablePath = [process.env['CHROMIUM_PATH'] ?? '', ...PLACES].find(
