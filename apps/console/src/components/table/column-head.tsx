@@ -18,15 +18,16 @@ export function ColumnHead<Item>({
 }) {
   const { meta, header: text } = header.column.columnDef;
   const content = flexRender(text, header.getContext());
-  const { sort } = meta ?? {};
+  const { sort, from, align, isFilling } = meta ?? {};
   const isSorted = sort !== undefined && state.sort === sort;
   const direction = state.direction ?? 'asc';
   const SortIcon = isSorted ? ICONS[direction] : IconArrowsSort;
   return (
     <th
       scope="col"
-      data-from={meta?.from}
-      data-align={meta?.align}
+      data-from={from}
+      data-align={align}
+      data-fill={isFilling}
       aria-sort={isSorted ? (direction === 'asc' ? 'ascending' : 'descending') : undefined}
     >
       {sort === undefined ? (

@@ -119,6 +119,7 @@ export function TableRows<Item>({
               key={cell.id}
               data-from={cell.column.columnDef.meta?.from}
               data-align={cell.column.columnDef.meta?.align}
+              data-fill={cell.column.columnDef.meta?.isFilling}
             >
               {flexRender(cell.column.columnDef.cell, cell.getContext())}
             </td>

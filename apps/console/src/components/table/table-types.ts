@@ -9,10 +9,12 @@ declare module '@tanstack/react-table' {
   // eslint-disable-next-line @typescript-eslint/no-unused-vars -- the library names the parameters
   interface ColumnMeta<TData extends RowData, TValue> {
     /** The narrowest page on which the column is shown; always unless said. */
-    readonly from?: 'sm' | 'md' | 'lg';
+    readonly from?: 'sm' | 'md' | 'lg' | 'xl';
     /** What the list can be sorted by at this column. */
     readonly sort?: string;
     readonly align?: 'end';
+    /** Text of any length: the column takes the room that the others leave, and is cut there. */
+    readonly isFilling?: true;
   }
 }
 
