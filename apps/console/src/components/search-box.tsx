@@ -4,6 +4,7 @@ import { CloseButton, TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
 import { useShortcut } from '~/components/shortcuts/use-shortcut.ts';
+import classes from './search-box.module.css';
 
 /** So long after the last key a search is carried out; Enter does it at once. */
 const TYPING_MS = 350;
@@ -39,7 +40,7 @@ export function SearchBox({
   return (
     <form
       role="search"
-      style={{ flex: '1 1 16rem', maxWidth: '34rem' }}
+      className={classes['search']}
       onSubmit={(event) => {
         event.preventDefault();
         commit(text.trim());

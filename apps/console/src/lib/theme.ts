@@ -101,6 +101,7 @@ export const cssVariablesResolver: CSSVariablesResolver = () => ({
   dark: {
     '--mantine-color-body': '#0f1418',
     '--mantine-color-text': '#dde2e6',
+    '--mantine-color-anchor': petrol[3],
     '--mantine-color-dimmed': '#96a1ad',
     '--mantine-color-error': '#f28b82',
     '--mantine-color-placeholder': '#8792a0',
