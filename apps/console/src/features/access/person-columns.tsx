@@ -3,6 +3,7 @@
 import { Text, VisuallyHidden } from '@mantine/core';
 import type { ColumnDef } from '@tanstack/react-table';
 import { RowMenu } from '~/components/row-menu.tsx';
+import { Under } from '~/components/table/under.tsx';
 import { LookBadge } from '~/components/text/phase-badge.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
 import { ROLE_LABELS } from '~/features/account/role-texts.ts';
@@ -97,15 +98,20 @@ function usePersonState(person: Person): PersonState {
 function Who({ person }: { readonly person: Person }) {
   const { person: me } = useSession();
   const isMe = me?.personId === person.personId;
+  const isNamed = person.name !== '' && person.name !== person.email;
   return (
     <>
-      <strong>{person.name === '' ? person.email : person.name}</strong>
+      <strong>{isNamed ? person.name : person.email}</strong>
       {isMe ? ' (you)' : ''}
-      {person.name === '' || person.name === person.email ? null : (
+      {isNamed ? (
         <Text component="span" size="sm" c="dimmed" ml={8} visibleFrom="sm">
           {person.email}
         </Text>
-      )}
+      ) : null}
+      <Under upTo="sm">
+        {isNamed ? <div>{person.email}</div> : null}
+        {ROLE_LABELS[person.role]}
+      </Under>
     </>
   );
 }

@@ -4,6 +4,7 @@ import { VisuallyHidden } from '@mantine/core';
 import type { ColumnDef } from '@tanstack/react-table';
 import { Link } from '~/components/link.tsx';
 import { RowMenu } from '~/components/row-menu.tsx';
+import { Under } from '~/components/table/under.tsx';
 import { Mono } from '~/components/text/mono.tsx';
 import { LookBadge } from '~/components/text/phase-badge.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
@@ -16,7 +17,16 @@ import { revokeProblem, tokenState, type Token } from './token-state.ts';
 /** `begin` opens the dialog that revokes. */
 export function tokenColumns(begin: (token: Token) => void): ColumnDef<Token>[] {
   return [
-    { id: 'name', header: 'Name', cell: ({ row }) => <strong>{row.original.name}</strong> },
+    {
+      id: 'name',
+      header: 'Name',
+      cell: ({ row: { original: token } }) => (
+        <>
+          <strong>{token.name}</strong>
+          <Under upTo="sm">{ROLE_LABELS[token.role]}</Under>
+        </>
+      ),
+    },
     {
       id: 'state',
       header: 'State',
@@ -44,14 +54,14 @@ export function tokenColumns(begin: (token: Token) => void): ColumnDef<Token>[] 
     {
       id: 'expires',
       header: 'Expires',
-      meta: { from: 'md' },
+      meta: { from: 'lg' },
       cell: ({ row: { original: token } }) =>
         token.expiresAt === null ? 'never' : <RelativeTime at={token.expiresAt} />,
     },
     {
       id: 'created',
       header: 'Created',
-      meta: { from: 'lg' },
+      meta: { from: 'xl' },
       cell: ({ row: { original: token } }) => (
         <>
           <RelativeTime at={token.createdAt} /> by {token.createdBy}

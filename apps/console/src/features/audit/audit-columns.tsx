@@ -3,6 +3,8 @@
 import { UnstyledButton } from '@mantine/core';
 import type { ColumnDef } from '@tanstack/react-table';
 import { Link } from '~/components/link.tsx';
+import { Under } from '~/components/table/under.tsx';
+import { LongName } from '~/components/text/long-name.tsx';
 import { Mono } from '~/components/text/mono.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
 import classes from './audit.module.css';
@@ -15,27 +17,37 @@ export function auditColumns(show: (entry: AuditEntry) => void): ColumnDef<Audit
       id: 'action',
       header: 'Action',
       cell: ({ row: { original: entry } }) => (
-        <UnstyledButton
-          className={classes['action'] ?? ''}
-          aria-haspopup="dialog"
-          onClick={() => {
-            show(entry);
-          }}
-        >
-          <Mono>{entry.action}</Mono>
-          <Mode entry={entry} />
-        </UnstyledButton>
+        <>
+          <UnstyledButton
+            className={classes['action'] ?? ''}
+            aria-haspopup="dialog"
+            onClick={() => {
+              show(entry);
+            }}
+          >
+            <Mono>{entry.action}</Mono>
+            <Mode entry={entry} />
+          </UnstyledButton>
+          <Under upTo="lg">
+            <RelativeTime at={entry.at} />
+          </Under>
+        </>
       ),
     },
     {
       id: 'target',
       header: 'On',
-      cell: ({ row: { original: entry } }) => <Target entry={entry} />,
+      cell: ({ row: { original: entry } }) => (
+        <>
+          <Target entry={entry} />
+          <Under upTo="sm">{entry.actor}</Under>
+        </>
+      ),
     },
     {
       id: 'reason',
       header: 'Why',
-      meta: { from: 'md' },
+      meta: { from: 'md', isFilling: true },
       cell: ({ row: { original: entry } }) =>
         entry.reason === null ? (
           '–'
@@ -54,13 +66,13 @@ export function auditColumns(show: (entry: AuditEntry) => void): ColumnDef<Audit
     {
       id: 'source',
       header: 'From where',
-      meta: { from: 'lg' },
+      meta: { from: 'xl' },
       cell: ({ row }) => <Mono>{row.original.source ?? '–'}</Mono>,
     },
     {
       id: 'at',
       header: 'When',
-      meta: { from: 'sm' },
+      meta: { from: 'lg' },
       cell: ({ row }) => <RelativeTime at={row.original.at} />,
     },
   ];
@@ -77,7 +89,13 @@ export function Target({ entry }: { readonly entry: AuditEntry }) {
   return (
     <>
       <span className={classes['kind']}>{kind}</span>{' '}
-      {href === null ? <Mono>{label}</Mono> : <Link href={href}>{label}</Link>}
+      {href === null ? (
+        <Mono>{label}</Mono>
+      ) : (
+        <Link href={href}>
+          <LongName>{label}</LongName>
+        </Link>
+      )}
     </>
   );
 }

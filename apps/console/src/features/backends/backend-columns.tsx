@@ -2,6 +2,7 @@
 
 import type { ColumnDef } from '@tanstack/react-table';
 import { Link } from '~/components/link.tsx';
+import { Under } from '~/components/table/under.tsx';
 import { Mono } from '~/components/text/mono.tsx';
 import { BACKEND_LOOKS, LookBadge } from '~/components/text/phase-badge.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
@@ -16,9 +17,12 @@ export function backendColumns({ isOfDrone = false } = {}): ColumnDef<Backend>[]
       id: 'backend',
       header: 'Backend',
       cell: ({ row: { original: backend } }) => (
-        <Link href={routes.backend(backend.backendId, backend.datacenter)}>
-          <Mono>{backend.backendId}</Mono>
-        </Link>
+        <>
+          <Link href={routes.backend(backend.backendId, backend.datacenter)}>
+            <Mono>{backend.backendId}</Mono>
+          </Link>
+          <Under upTo="sm">{backend.key.name}</Under>
+        </>
       ),
     },
     {
@@ -39,27 +43,30 @@ export function backendColumns({ isOfDrone = false } = {}): ColumnDef<Backend>[]
     {
       id: 'namespace',
       header: 'Namespace',
-      meta: { from: 'lg' },
+      meta: { from: 'xl' },
       cell: ({ row }) => row.original.key.namespace,
     },
     {
       id: 'program',
       header: 'Program',
-      meta: { from: 'md' },
+      meta: { from: 'lg' },
       cell: ({ row }) => row.original.program,
     },
     ...(isOfDrone ? [] : [DRONE]),
     {
       id: 'token',
       header: 'Token',
-      meta: { from: 'lg', align: 'end' },
+      meta: { from: 'xl', align: 'end' },
       cell: ({ row }) => <Mono>{row.original.fencingToken}</Mono>,
     },
     {
       id: 'end',
       header: 'Ended because',
-      meta: { from: 'md' },
-      cell: ({ row }) => endOf(row.original) ?? '–',
+      meta: { from: 'md', isFilling: true },
+      cell: ({ row: { original: backend } }) => {
+        const end = endOf(backend);
+        return <span title={end}>{end ?? '–'}</span>;
+      },
     },
     {
       id: 'createdAt',

@@ -4,7 +4,9 @@ import { Tip } from '~/components/tip.tsx';
 import { IconListDetails } from '@tabler/icons-react';
 import type { ColumnDef } from '@tanstack/react-table';
 import { Link } from '~/components/link.tsx';
+import { Under } from '~/components/table/under.tsx';
 import { CopyableId } from '~/components/text/copyable-id.tsx';
+import { LongName } from '~/components/text/long-name.tsx';
 import { Mono } from '~/components/text/mono.tsx';
 import { LookBadge } from '~/components/text/phase-badge.tsx';
 import { absolute, clockTime, fullName } from '~/lib/format.ts';
@@ -17,31 +19,35 @@ export function eventColumns(onShow: (event: EventView) => void): ColumnDef<Even
     {
       id: 'at',
       header: 'At (UTC)',
-      cell: ({ row: { original: event } }) => (
-        <Tip label={<span className="mono">{absolute(event.at)}</span>}>
-          <time dateTime={event.at} className="mono">
-            {clockTime(event.at)}
-          </time>
-        </Tip>
-      ),
+      meta: { from: 'sm' },
+      cell: ({ row: { original: event } }) => <At event={event} />,
     },
     {
       id: 'kind',
       header: 'Event',
-      cell: ({ row: { original: event } }) => <LookBadge look={EVENT_LOOKS[event.kind]} />,
+      cell: ({ row: { original: event } }) => (
+        <>
+          <LookBadge look={EVENT_LOOKS[event.kind]} />
+          <Under upTo="sm">
+            <At event={event} />
+          </Under>
+        </>
+      ),
     },
     {
       id: 'resource',
       header: 'Resource',
       cell: ({ row: { original: event } }) => (
-        <Link href={routeOf(event.face, event)}>{fullName(event)}</Link>
+        <Link href={routeOf(event.face, event)}>
+          <LongName>{fullName(event)}</LongName>
+        </Link>
       ),
     },
-    { id: 'face', header: 'Face', meta: { from: 'lg' }, cell: ({ row }) => row.original.face },
+    { id: 'face', header: 'Face', meta: { from: 'xl' }, cell: ({ row }) => row.original.face },
     {
       id: 'token',
       header: 'Token',
-      meta: { from: 'md', align: 'end' },
+      meta: { from: 'xl', align: 'end' },
       cell: ({ row }) => <Mono>{row.original.fencingToken}</Mono>,
     },
     {
@@ -53,7 +59,7 @@ export function eventColumns(onShow: (event: EventView) => void): ColumnDef<Even
     {
       id: 'reason',
       header: 'Reason',
-      meta: { from: 'md' },
+      meta: { from: 'lg', isFilling: true },
       cell: ({ row: { original: event } }) => (
         <span title={event.reason ?? ''}>{event.reason}</span>
       ),
@@ -61,7 +67,7 @@ export function eventColumns(onShow: (event: EventView) => void): ColumnDef<Even
     {
       id: 'lease',
       header: 'Lease',
-      meta: { from: 'lg' },
+      meta: { from: 'xl' },
       cell: ({ row: { original: event } }) => (
         <CopyableId id={event.leaseId} label="lease id" isShort />
       ),
@@ -84,4 +90,14 @@ export function eventColumns(onShow: (event: EventView) => void): ColumnDef<Even
       ),
     },
   ];
+}
+
+function At({ event }: { readonly event: EventView }) {
+  return (
+    <Tip label={<span className="mono">{absolute(event.at)}</span>}>
+      <time dateTime={event.at} className="mono">
+        {clockTime(event.at)}
+      </time>
+    </Tip>
+  );
 }
