@@ -27,6 +27,7 @@ import { Heartbeat } from './heartbeat.tsx';
 import { LoadBar } from './load-bar.tsx';
 import { ProgramsPanel } from './programs-panel.tsx';
 import { DRONE_ACTS, useDroneWhyNot } from './use-drone-acts.ts';
+import classes from './drone-detail-page.module.css';
 
 const DroneActDialog = lazyDialog('request', () =>
   import('./drone-act-dialog.tsx').then((module) => module.DroneActDialog),
@@ -89,10 +90,12 @@ export function DroneDetailPage({
       <Stack gap="sm">
         <StaleScope read={read}>
           {notice === undefined ? null : <Notice tone={notice.tone}>{notice.text}</Notice>}
-          <Panel title="Facts">
-            <DroneFacts drone={drone} />
-          </Panel>
-          <ProgramsPanel programs={drone.programs} />
+          <div className={classes['pair']}>
+            <Panel title="Facts">
+              <DroneFacts drone={drone} />
+            </Panel>
+            <ProgramsPanel programs={drone.programs} />
+          </div>
           <DroneTabs droneId={droneId} datacenter={datacenter} />
         </StaleScope>
       </Stack>

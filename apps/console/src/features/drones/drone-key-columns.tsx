@@ -3,6 +3,7 @@
 import type { KeyView } from '@leasehold/keys-core/keys';
 import type { ColumnDef } from '@tanstack/react-table';
 import { Link } from '~/components/link.tsx';
+import { Under } from '~/components/table/under.tsx';
 import { Mono } from '~/components/text/mono.tsx';
 import { PhaseBadge } from '~/components/text/phase-badge.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
@@ -14,7 +15,12 @@ export const DRONE_KEY_COLUMNS: ColumnDef<KeyView>[] = [
   {
     id: 'name',
     header: 'Key',
-    cell: ({ row: { original: key } }) => <Link href={routes.key(key)}>{key.name}</Link>,
+    cell: ({ row: { original: key } }) => (
+      <>
+        <Link href={routes.key(key)}>{key.name}</Link>
+        <Under upTo="sm">{key.namespace}</Under>
+      </>
+    ),
   },
   {
     id: 'namespace',

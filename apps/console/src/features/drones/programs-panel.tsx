@@ -14,7 +14,9 @@ export function ProgramsPanel({ programs }: { readonly programs: Drone['programs
         {programs.map(({ name, allowArgs, allowEnv }) => (
           <tr key={name}>
             <td>
-              <Mono>{name}</Mono>
+              <span style={{ whiteSpace: 'nowrap' }}>
+                <Mono>{name}</Mono>
+              </span>
             </td>
             <td>{allowArgs ? 'yes' : 'no'}</td>
             <td>{allowEnv.length === 0 ? 'no' : <Mono>{allowEnv.join(', ')}</Mono>}</td>
