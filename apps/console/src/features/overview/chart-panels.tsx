@@ -5,8 +5,8 @@ import { SegmentedControl, Skeleton } from '@mantine/core';
 import dynamic from 'next/dynamic';
 import { parseAsStringLiteral, useQueryState } from 'nuqs';
 import { Panel } from '~/components/panel.tsx';
-import { count } from '~/lib/format.ts';
-import { CHARTS, type ChartSpec } from './chart-series.ts';
+import { greatestOf } from './chart-axis.ts';
+import { CHARTS, valueText, type ChartSpec } from './chart-series.ts';
 import { windowText } from './windows.ts';
 import classes from './overview.module.css';
 
@@ -47,10 +47,7 @@ export function ChartPanels({ stats }: { readonly stats: StatsOverview }) {
             meta={<span className={classes['total']}>{totalText(chart, stats)}</span>}
           >
             {view === 'charts' ? (
-              <>
-                <TimeChart chart={chart} stats={stats} />
-                <Legend chart={chart} />
-              </>
+              <Chart chart={chart} stats={stats} />
             ) : (
               <ChartTable chart={chart} stats={stats} />
             )}
@@ -58,6 +55,23 @@ export function ChartPanels({ stats }: { readonly stats: StatsOverview }) {
         ))}
       </div>
     </section>
+  );
+}
+
+function Chart({ chart, stats }: { readonly chart: ChartSpec; readonly stats: StatsOverview }) {
+  const greatest = greatestOf(chart, stats);
+  if (greatest === null) {
+    return (
+      <p className={classes['nothing']}>
+        {chart.nothing} {windowText(stats.windowMinutes)}.
+      </p>
+    );
+  }
+  return (
+    <>
+      <TimeChart chart={chart} stats={stats} greatest={greatest} />
+      <Legend chart={chart} />
+    </>
   );
 }
 
@@ -77,9 +91,10 @@ function Legend({ chart }: { readonly chart: ChartSpec }) {
   );
 }
 
-function totalText({ series, valueText }: ChartSpec, { totals, windowMinutes }: StatsOverview) {
-  const [first] = series;
+function totalText(chart: ChartSpec, { totals, windowMinutes }: StatsOverview) {
+  const [first] = chart.series;
   const value = first === undefined ? null : totals[first.name];
   if (value === null) return `none ${windowText(windowMinutes)}`;
-  return `${valueText === count ? count(value) : `${first?.label ?? ''} ${valueText(value)}`} ${windowText(windowMinutes)}`;
+  const text = valueText(chart, value);
+  return `${chart.unit === 'count' ? text : `${first?.label ?? ''} ${text}`} ${windowText(windowMinutes)}`;
 }

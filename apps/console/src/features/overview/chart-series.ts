@@ -17,10 +17,15 @@ export interface ChartSpec {
   readonly id: string;
   readonly title: string;
   readonly series: readonly ChartSeries[];
-  readonly valueText: (value: number) => string;
+  readonly unit: 'count' | 'ms';
+  /** What is said in place of lines that would all lie at zero. */
+  readonly nothing: string;
 }
 
-const milliseconds = (value: number): string => duration(value);
+/** A value of a chart, for people. */
+export function valueText({ unit }: Pick<ChartSpec, 'unit'>, value: number): string {
+  return unit === 'ms' ? duration(value) : count(value);
+}
 
 /**
  * The steps that are over. The one under way, and the one before it, whose last numbers arrive some
@@ -36,7 +41,8 @@ export const CHARTS: readonly ChartSpec[] = [
   {
     id: 'grants',
     title: 'Grants and denials',
-    valueText: count,
+    unit: 'count',
+    nothing: 'Nobody asked for anything',
     series: [
       { name: 'grants', label: 'Grants', color: 'var(--tone-good)' },
       { name: 'denials', label: 'Denials', color: 'var(--tone-bad)', dash: '5 3' },
@@ -45,7 +51,8 @@ export const CHARTS: readonly ChartSpec[] = [
   {
     id: 'renewals',
     title: 'Renewals',
-    valueText: count,
+    unit: 'count',
+    nothing: 'Nothing was renewed',
     series: [
       { name: 'renewals', label: 'Renewals', color: 'var(--tone-info)' },
       { name: 'refusedRenewals', label: 'Refused', color: 'var(--tone-bad)', dash: '5 3' },
@@ -54,7 +61,8 @@ export const CHARTS: readonly ChartSpec[] = [
   {
     id: 'ends',
     title: 'How grants ended',
-    valueText: count,
+    unit: 'count',
+    nothing: 'No grant ended',
     series: [
       { name: 'releases', label: 'Releases', color: 'var(--tone-good)' },
       { name: 'expiries', label: 'Expiries', color: 'var(--tone-warn)', dash: '5 3' },
@@ -64,7 +72,8 @@ export const CHARTS: readonly ChartSpec[] = [
   {
     id: 'waits',
     title: 'Time waited',
-    valueText: milliseconds,
+    unit: 'ms',
+    nothing: 'Nobody waited',
     series: [
       { name: 'waitMsP50', label: 'p50', color: 'var(--tone-info)' },
       { name: 'waitMsP99', label: 'p99', color: 'var(--tone-warn)', dash: '5 3' },
@@ -73,7 +82,8 @@ export const CHARTS: readonly ChartSpec[] = [
   {
     id: 'handover',
     title: 'Handover, from one holder to the next',
-    valueText: milliseconds,
+    unit: 'ms',
+    nothing: 'Nothing changed hands',
     series: [
       { name: 'handoverMsP50', label: 'p50', color: 'var(--tone-info)' },
       { name: 'handoverMsP99', label: 'p99', color: 'var(--tone-warn)', dash: '5 3' },

@@ -1,7 +1,7 @@
 import type { StatsOverview } from '@leasehold/api/contract';
 import { ScrollArea, Table } from '@mantine/core';
 import { clockTime } from '~/lib/format.ts';
-import type { ChartSpec } from './chart-series.ts';
+import { valueText, type ChartSpec } from './chart-series.ts';
 
 /** The numbers of a chart, newest first. */
 export function ChartTable({
@@ -35,7 +35,7 @@ export function ChartTable({
                 const value = point[name];
                 return (
                   <Table.Td key={name} ta="right">
-                    {value === null ? '–' : chart.valueText(value)}
+                    {value === null ? '–' : valueText(chart, value)}
                   </Table.Td>
                 );
               })}

@@ -22,34 +22,37 @@ export function ContendedPanel({
           Who waits for whom
         </Link>
       }
+      isFlush={contended.length > 0}
     >
       {contended.length === 0 ? (
         <Text size="sm" c="dimmed">
           Nobody waits for anything.
         </Text>
       ) : (
-        <PlainTable
-          label="What several wait for"
-          heads={[
-            { text: 'Resource' },
-            { text: 'Held by' },
-            { text: 'Waiting', align: 'end' },
-            { text: 'Longest', align: 'end' },
-          ]}
-        >
-          {contended.map((resource) => (
-            <tr key={`${resource.face} ${fullName(resource)}`}>
-              <td className={classes['name']}>
-                <Link href={routeOf(resource.face, resource)}>{fullName(resource)}</Link>
-              </td>
-              <td className={classes['name']}>
-                {resource.holder === null ? '–' : <Mono>{resource.holder}</Mono>}
-              </td>
-              <td data-align="end">{count(resource.waiters)}</td>
-              <td data-align="end">{duration(resource.longestWaitMs)}</td>
-            </tr>
-          ))}
-        </PlainTable>
+        <div className={classes['contended']}>
+          <PlainTable
+            label="What several wait for"
+            heads={[
+              { text: 'Resource' },
+              { text: 'Held by' },
+              { text: 'Waiting', align: 'end' },
+              { text: 'Longest', align: 'end' },
+            ]}
+          >
+            {contended.map((resource) => (
+              <tr key={`${resource.face} ${fullName(resource)}`}>
+                <td className={classes['name']}>
+                  <Link href={routeOf(resource.face, resource)}>{fullName(resource)}</Link>
+                </td>
+                <td className={classes['name']}>
+                  {resource.holder === null ? '–' : <Mono>{resource.holder}</Mono>}
+                </td>
+                <td data-align="end">{count(resource.waiters)}</td>
+                <td data-align="end">{duration(resource.longestWaitMs)}</td>
+              </tr>
+            ))}
+          </PlainTable>
+        </div>
       )}
     </Panel>
   );

@@ -19,7 +19,10 @@ export function Tiles({ stats }: { readonly stats: StatsOverview }) {
       counted(faces.key[field], 'key'),
       counted(faces.lease[field], 'lease'),
       `${count(faces.environment[field])} env.`,
-    ].join(' · ');
+    ]
+      // A number stays beside what it counts.
+      .map((text) => text.replaceAll(' ', '\u00a0'))
+      .join(' · ');
   return (
     <div className={classes['tiles']}>
       <Tile label="Held" value={count(sum('held'))} href={routes.keys({ q: 'phase:held' })}>

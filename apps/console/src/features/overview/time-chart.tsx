@@ -3,16 +3,21 @@
 import { LineChart } from '@mantine/charts';
 import type { StatsOverview } from '@leasehold/api/contract';
 import { clockTime, duration } from '~/lib/format.ts';
-import { finishedSteps, type ChartSpec } from './chart-series.ts';
+import { axisTicks } from './chart-axis.ts';
+import { finishedSteps, valueText, type ChartSpec } from './chart-series.ts';
 
 /** One chart. What it shows is in the tables too, for whoever cannot see it. */
 export function TimeChart({
   chart,
   stats,
+  greatest,
 }: {
   readonly chart: ChartSpec;
   readonly stats: StatsOverview;
+  /** The greatest of the values. */
+  readonly greatest: number;
 }) {
+  const ticks = axisTicks(greatest, chart.unit);
   return (
     <div
       role="img"
@@ -35,11 +40,11 @@ export function TimeChart({
         curveType="linear"
         strokeWidth={1.75}
         connectNulls={false}
-        valueFormatter={chart.valueText}
+        valueFormatter={(value) => valueText(chart, value)}
         tickLine="none"
         gridAxis="x"
-        yAxisProps={{ width: 52, allowDecimals: false, tickCount: 4, interval: 0 }}
-        xAxisProps={{ minTickGap: 48 }}
+        yAxisProps={{ width: 52, ticks, domain: [0, ticks.at(-1) ?? greatest], interval: 0 }}
+        xAxisProps={{ minTickGap: 40, interval: 'equidistantPreserveStart' }}
         lineChartProps={{ accessibilityLayer: false, margin: { top: 6, right: 8 } }}
         lineProps={{ isAnimationActive: false }}
       />

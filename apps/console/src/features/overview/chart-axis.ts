@@ -1,0 +1,39 @@
+import type { StatsOverview } from '@leasehold/api/contract';
+import { finishedSteps, type ChartSpec } from './chart-series.ts';
+
+const TICKS_MAX = 4;
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60_000;
+/** So long as times are told in minutes: steps that are whole numbers of them, or halves. */
+const MINUTE_STEPS_MS = [0.5, 1, 2, 5, 10, 20, 30, 60].map((minutes) => minutes * MINUTE_MS);
+
+/** The greatest value that is drawn; null when nothing happened: no time at all, or counts of zero. */
+export function greatestOf({ series, unit }: ChartSpec, stats: StatsOverview): number | null {
+  const values = finishedSteps(stats)
+    .flatMap((point) => series.map(({ name }) => point[name]))
+    .filter((value) => value !== null)
+    .filter((value) => unit === 'ms' || value > 0);
+  return values.length === 0 ? null : Math.max(1, ...values);
+}
+
+/** The marks of an axis from zero on, evenly spaced, of which none has to be rounded to be written. */
+export function axisTicks(greatest: number, unit: ChartSpec['unit']): number[] {
+  const step = unit === 'ms' ? stepOfTimes(greatest) : stepOfCounts(greatest);
+  const stepCount = Math.max(1, Math.ceil(greatest / step));
+  return Array.from({ length: stepCount + 1 }, (_, index) => index * step);
+}
+
+/** 1, 2 or 5, with as many zeros as it takes. */
+function stepOfCounts(greatest: number): number {
+  const least = Math.max(1, greatest / TICKS_MAX);
+  const decade = 10 ** Math.floor(Math.log10(least));
+  return decade * ([1, 2, 5].find((digit) => digit * decade >= least) ?? 10);
+}
+
+/** Times are written in whole milliseconds, seconds or minutes. */
+function stepOfTimes(greatestMs: number): number {
+  if (greatestMs < SECOND_MS) return stepOfCounts(greatestMs);
+  if (greatestMs < MINUTE_MS) return stepOfCounts(greatestMs / SECOND_MS) * SECOND_MS;
+  const least = greatestMs / TICKS_MAX;
+  return MINUTE_STEPS_MS.find((stepMs) => stepMs >= least) ?? stepOfCounts(least);
+}
