@@ -16,15 +16,19 @@ import {
   drawLadder,
   fromNow,
   lanesOf,
+  sideOf,
   type LadderDrawing,
   type LadderState,
   type Rung,
 } from './ladder.ts';
 import classes from './deadline-ladder.module.css';
 
-/** How much of the width a label needs, on a wide page and on a narrow one. */
-const GAP_WIDE = 0.11;
-const GAP_NARROW = 0.24;
+/** The least width of a drawing of each size, which the style sheet knows too. */
+const WIDTHS_PX = { roomy: 832, wide: 512, narrow: 290 } as const;
+/** A character of a label's name and of its time, and what keeps two labels apart. */
+const NAME_PX = 6.2;
+const TIME_PX = 6.6;
+const APART_PX = 6;
 
 const STATE_ICONS: Record<LadderState, Icon> = {
   held: IconRefresh,
@@ -83,10 +87,11 @@ function percent(share: number): string {
 /** For eyes only: {@link RungTable} says the same in words. */
 function Drawing({ drawing, nowMs }: { readonly drawing: LadderDrawing; readonly nowMs: number }) {
   const { rungs, zones, now } = drawing;
-  const shares = rungs.map(({ share }) => share);
-  const wide = lanesOf(shares, GAP_WIDE);
-  const narrow = lanesOf(shares, GAP_NARROW);
+  const roomy = labelLanes(drawing, WIDTHS_PX.roomy);
+  const wide = labelLanes(drawing, WIDTHS_PX.wide);
+  const narrow = labelLanes(drawing, WIDTHS_PX.narrow);
   const lanes = {
+    '--lanes-roomy': Math.max(...roomy) + 1,
     '--lanes-wide': Math.max(...wide) + 1,
     '--lanes-narrow': Math.max(...narrow) + 1,
   } as CSSProperties;
@@ -121,11 +126,11 @@ function Drawing({ drawing, nowMs }: { readonly drawing: LadderDrawing; readonly
         <span
           key={kind}
           className={classes['label']}
-          data-end={share > 0.93 || undefined}
-          data-start={share < 0.07 || undefined}
+          data-side={sideOf(share)}
           style={
             {
               left: percent(share),
+              '--lane-roomy': roomy[index],
               '--lane-wide': wide[index],
               '--lane-narrow': narrow[index],
             } as CSSProperties
@@ -138,6 +143,18 @@ function Drawing({ drawing, nowMs }: { readonly drawing: LadderDrawing; readonly
         </span>
       ))}
     </div>
+  );
+}
+
+/** The lanes at a width. A label has room for the longest time that it will show: it never jumps. */
+function labelLanes({ rungs, startMs }: LadderDrawing, widthPx: number): number[] {
+  const endMs = rungs.at(-1)?.atMs ?? startMs;
+  const timePx = fromNow(endMs - 1, startMs).length * TIME_PX;
+  return lanesOf(
+    rungs.map(({ name, share }) => ({
+      at: share,
+      length: (Math.max(name.length * NAME_PX, timePx) + APART_PX) / widthPx,
+    })),
   );
 }
 

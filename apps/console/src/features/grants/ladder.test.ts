@@ -101,8 +101,18 @@ describe('fromNow', () => {
 
 describe('lanesOf', () => {
   it('puts labels that would overlap into rows of their own', () => {
-    expect(lanesOf([0.5, 0.67, 0.83, 1], 0.1)).toEqual([0, 0, 0, 0]);
-    expect(lanesOf([0.5, 0.67, 0.83, 1], 0.2)).toEqual([0, 1, 0, 1]);
-    expect(lanesOf([0.01, 0.02, 0.03], 0.2)).toEqual([0, 1, 2]);
+    const lanes = (shares: number[], length: number): number[] =>
+      lanesOf(shares.map((at) => ({ at, length })));
+
+    expect(lanes([0.5, 0.67, 0.83, 1], 0.1)).toEqual([0, 0, 0, 0]);
+    expect(lanes([0.5, 0.67, 0.83, 1], 0.2)).toEqual([0, 1, 0, 1]);
+    expect(lanes([0.01, 0.02, 0.03], 0.2)).toEqual([0, 1, 2]);
+  });
+
+  it('knows that the last label ends at its mark', () => {
+    const last = { at: 1, length: 0.13 };
+
+    expect(lanesOf([{ at: 0.83, length: 0.13 }, last])).toEqual([0, 1]);
+    expect(lanesOf([{ at: 0.8, length: 0.13 }, last])).toEqual([0, 0]);
   });
 });

@@ -218,16 +218,32 @@ export function fromNow(atMs: number, nowMs: number): string {
   return atMs > nowMs ? `in ${duration(atMs - nowMs)}` : `${duration(nowMs - atMs)} ago`;
 }
 
+/** Beyond these a label stands beside its mark, not below it. */
+const START_SHARE = 0.07;
+const END_SHARE = 0.93;
+
+/** Where a label stands: below its mark, or beside it where the drawing begins and ends. */
+export function sideOf(at: number): 'start' | 'middle' | 'end' {
+  if (at > END_SHARE) return 'end';
+  return at < START_SHARE ? 'start' : 'middle';
+}
+
+/** How much of what is left of its mark a label takes. */
+const LEFT_OF_MARK = { start: 0, middle: 0.5, end: 1 } as const;
+
 /**
- * The row of each label below the drawing, so that no two overlap: each needs `gap` of the whole
- * width to itself.
+ * The row of each label below the drawing, so that no two overlap: a label at `at` takes `length`,
+ * both as shares of the whole width.
  */
-export function lanesOf(shares: readonly number[], gap: number): number[] {
-  const lastOfLane: number[] = [];
-  return shares.map((at) => {
-    const free = lastOfLane.findIndex((last) => at - last >= gap);
-    const lane = free === -1 ? lastOfLane.length : free;
-    lastOfLane[lane] = at;
+export function lanesOf(
+  labels: readonly { readonly at: number; readonly length: number }[],
+): number[] {
+  const endOfLane: number[] = [];
+  return labels.map(({ at, length }) => {
+    const from = at - length * LEFT_OF_MARK[sideOf(at)];
+    const free = endOfLane.findIndex((end) => end <= from);
+    const lane = free === -1 ? endOfLane.length : free;
+    endOfLane[lane] = from + length;
     return lane;
   });
 }
