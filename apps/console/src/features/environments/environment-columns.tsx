@@ -71,7 +71,7 @@ export const ENVIRONMENT_COLUMNS: ColumnDef<LeaseItem>[] = [
   {
     id: 'comment',
     header: 'Comment',
-    meta: { from: 'lg' },
+    meta: { from: 'lg', isFilling: true },
     cell: ({ row: { original: environment } }) => <CommentCell lease={environment} />,
   },
 ];

@@ -7,7 +7,6 @@ import { grantFacts } from '../leases/lease-facts.tsx';
 import type { LeaseItem } from '../leases/lease-item.ts';
 import { fieldText } from '~/lib/search-text.ts';
 import { endedAt } from './last-use.ts';
-import classes from '../leases/facts.module.css';
 
 /** Who uses an environment, for what and why; of a free one who did last, and until when. */
 export function EnvironmentFacts({ environment }: { readonly environment: LeaseItem }) {
@@ -15,14 +14,11 @@ export function EnvironmentFacts({ environment }: { readonly environment: LeaseI
   const { action, comment, namespace, holder } = environment;
   return (
     <Facts
+      isFirstWide
       items={[
         [
           isHeld ? 'Held by' : 'Last held by',
-          <Link
-            key="holder"
-            className={classes['link'] ?? ''}
-            href={routes.environments({ q: fieldText('holder', holder) })}
-          >
+          <Link key="holder" href={routes.environments({ q: fieldText('holder', holder) })}>
             <bdi className="mono">{holder}</bdi>
           </Link>,
         ],
@@ -41,7 +37,6 @@ export function EnvironmentFacts({ environment }: { readonly environment: LeaseI
           namespace === '' ? null : (
             <Link
               key="namespace"
-              className={classes['link'] ?? ''}
               href={routes.environments({ q: fieldText('namespace', namespace) })}
             >
               <bdi>{namespace}</bdi>

@@ -32,7 +32,7 @@ export function EnvironmentsPage() {
   const read = useLiveQuery('environments', 'list', input, { enabled: problems.length === 0 });
   return (
     <>
-      <PageHeader title="Environments" />
+      <PageHeader title="Environments" actions={<ExportMenu list="environments" input={input} />} />
       <div className={classes['list']}>
         <BulkPanel face="environment" />
         <div className={classes['bar']}>
@@ -45,9 +45,6 @@ export function EnvironmentsPage() {
           />
           <PhaseFilter label="State" state={state} />
           <DatacenterMenu filter={filter} />
-          <span className={classes['end']}>
-            <ExportMenu list="environments" input={input} />
-          </span>
         </div>
         <DataTable
           label="environments"

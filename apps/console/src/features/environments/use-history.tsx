@@ -13,6 +13,7 @@ import type { ResourceRef } from '~/lib/routes.ts';
 import { storyOf } from '../grants/grants-of-events.ts';
 import { mapItems } from '../grants/map-items.ts';
 import { Waited } from '../leases/waited.tsx';
+import classes from '../leases/leases.module.css';
 import { usesOfEvents, type PastUse } from './uses-of-events.ts';
 
 const EVENTS_PER_PAGE = 100;
@@ -64,7 +65,7 @@ const COLUMNS: ColumnDef<UseRow>[] = [
   {
     id: 'lasted',
     header: 'Lasted',
-    meta: { from: 'sm' },
+    meta: { from: 'lg' },
     cell: ({ row: { original: use } }) => <Lasted use={use} />,
   },
   {
@@ -74,14 +75,18 @@ const COLUMNS: ColumnDef<UseRow>[] = [
       use.holder === null ? (
         '–'
       ) : (
-        <Mono title={use.holder}>
-          <bdi>{use.holder}</bdi>
-        </Mono>
+        <>
+          <Mono title={use.holder}>
+            <bdi>{use.holder}</bdi>
+          </Mono>
+          {use.action === null ? null : <bdi className={classes['under']}>{use.action}</bdi>}
+        </>
       ),
   },
   {
     id: 'action',
     header: 'For',
+    meta: { from: 'md' },
     cell: ({ row: { original: use } }) =>
       use.action === null ? (
         '–'
@@ -94,7 +99,7 @@ const COLUMNS: ColumnDef<UseRow>[] = [
   {
     id: 'comment',
     header: 'Comment',
-    meta: { from: 'md' },
+    meta: { from: 'md', isFilling: true },
     cell: ({ row: { original: use } }) => <bdi title={use.comment ?? ''}>{use.comment ?? '–'}</bdi>,
   },
   {
@@ -102,7 +107,11 @@ const COLUMNS: ColumnDef<UseRow>[] = [
     header: 'How it ended',
     cell: ({ row: { original: use } }) => {
       const text = storyOf(use);
-      return <span title={text}>{text}</span>;
+      return (
+        <span className={classes['ended']} title={text}>
+          {text}
+        </span>
+      );
     },
   },
   {

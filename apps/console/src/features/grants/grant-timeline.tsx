@@ -116,7 +116,7 @@ const COLUMNS: ColumnDef<TimelineRow>[] = [
   {
     id: 'from',
     header: 'From',
-    meta: { from: 'sm' },
+    meta: { from: 'lg' },
     cell: ({ row: { original: grant } }) =>
       grant.from === null ? 'before' : <RelativeTime at={grant.from} asOf={grant.asOf} />,
   },
@@ -128,6 +128,7 @@ const COLUMNS: ColumnDef<TimelineRow>[] = [
   {
     id: 'end',
     header: 'How it went',
+    meta: { isFilling: true },
     cell: ({ row: { original: grant } }) => <HowItWent grant={grant} />,
   },
 ];
@@ -136,7 +137,7 @@ function HeldFor({ grant }: { readonly grant: TimelineRow }) {
   const nowMs = useDatabaseNow() ?? Date.parse(grant.asOf);
   if (grant.from === null || (grant.to === null && !grant.isLasting)) return '–';
   const toMs = grant.to === null ? nowMs : Date.parse(grant.to);
-  return <Mono>{duration(toMs - Date.parse(grant.from))}</Mono>;
+  return duration(toMs - Date.parse(grant.from));
 }
 
 function HowItWent({ grant }: { readonly grant: TimelineRow }) {

@@ -79,6 +79,7 @@ const COLUMNS: ColumnDef<WaiterRow>[] = [
   {
     id: 'since',
     header: 'Since',
+    meta: { from: 'md' },
     cell: ({ row: { original: waiter } }) => <RelativeTime at={waiter.since} asOf={waiter.asOf} />,
   },
   {
@@ -99,5 +100,5 @@ const COLUMNS: ColumnDef<WaiterRow>[] = [
 function Waited({ waiter }: { readonly waiter: WaiterRow }) {
   const nowMs = useDatabaseNow();
   const sinceMs = Date.parse(waiter.since);
-  return <Mono>{duration(nowMs === null ? waiter.waitedMs : nowMs - sinceMs)}</Mono>;
+  return duration(nowMs === null ? waiter.waitedMs : nowMs - sinceMs);
 }

@@ -6,6 +6,7 @@ import { DatacenterMenu } from '~/components/datacenters/datacenter-menu.tsx';
 import { withDatacenter } from '~/components/datacenters/with-datacenter.tsx';
 import { ExportMenu } from '~/components/export-menu.tsx';
 import { FilterMenu } from '~/components/filter-menu.tsx';
+import { FilterRow } from '~/components/filter-row.tsx';
 import { PageHeader } from '~/components/page-header.tsx';
 import { SearchBox } from '~/components/search-box.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
@@ -40,7 +41,7 @@ export function KeysPage() {
     <>
       <PageHeader title="Keys" actions={<ExportMenu list="keys" input={input} />} />
       <BulkPanel face="key" />
-      <div className={classes['tools']}>
+      <FilterRow>
         <SearchBox
           label="Search keys"
           placeholder="Name, or holder: phase: tag: drone: namespace:"
@@ -50,7 +51,7 @@ export function KeysPage() {
         />
         <KeyFilters state={state} filter={filter} />
         <DatacenterMenu filter={filter} />
-      </div>
+      </FilterRow>
       <DataTable
         label="keys"
         columns={withDatacenter(KEY_COLUMNS, filter.isSeveral)}
@@ -130,7 +131,7 @@ function NoKeys({ state }: { readonly state: ListState<KeySort> }) {
   }
   return (
     <EmptyState title="No keys">
-      <p>Nobody has asked for a key yet. The first one, from a shell:</p>
+      Nobody has asked for a key yet. The first one, from a shell:
       <Code block className={classes['command'] ?? ''}>
         npx leasehold connect room-1 --namespace rooms --program room
       </Code>

@@ -65,7 +65,7 @@ const COLUMNS: ColumnDef<LeaseDeclaration>[] = [
   {
     id: 'description',
     header: 'Description',
-    meta: { from: 'md' },
+    meta: { from: 'md', isFilling: true },
     cell: ({ row: { original: one } }) => (
       <bdi title={one.description ?? ''}>{one.description ?? '–'}</bdi>
     ),

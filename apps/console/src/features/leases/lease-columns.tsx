@@ -94,7 +94,7 @@ export const LEASE_COLUMNS: ColumnDef<LeaseItem>[] = [
   {
     id: 'comment',
     header: 'Comment',
-    meta: { from: 'lg' },
+    meta: { from: 'lg', isFilling: true },
     cell: ({ row: { original: lease } }) => <CommentCell lease={lease} />,
   },
   {
@@ -122,7 +122,7 @@ export const LEASE_COLUMNS: ColumnDef<LeaseItem>[] = [
   {
     id: 'grantedAt',
     header: 'Granted',
-    meta: { sort: 'grantedAt', from: 'md' },
+    meta: { sort: 'grantedAt', from: 'lg' },
     cell: ({ row: { original: lease } }) => <RelativeTime at={lease.grantedAt} asOf={lease.asOf} />,
   },
 ];

@@ -7,21 +7,17 @@ import { routes } from '~/lib/routes.ts';
 import { isTaken } from './lease-columns.tsx';
 import type { LeaseItem } from './lease-item.ts';
 import { fieldText } from '~/lib/search-text.ts';
-import classes from './facts.module.css';
 
 /** Who holds a lease and why; of one that is free, who had it last. */
 export function LeaseFacts({ lease }: { readonly lease: LeaseItem }) {
   const isHeld = isTaken(lease);
   return (
     <Facts
+      isFirstWide
       items={[
         [
           isHeld ? 'Held by' : 'Last held by',
-          <Link
-            key="holder"
-            className={classes['link'] ?? ''}
-            href={routes.leases({ q: fieldText('holder', lease.holder) })}
-          >
+          <Link key="holder" href={routes.leases({ q: fieldText('holder', lease.holder) })}>
             <bdi className="mono">{lease.holder}</bdi>
           </Link>,
         ],
@@ -31,7 +27,6 @@ export function LeaseFacts({ lease }: { readonly lease: LeaseItem }) {
           lease.namespace === '' ? null : (
             <Link
               key="namespace"
-              className={classes['link'] ?? ''}
               href={routes.leases({ q: fieldText('namespace', lease.namespace) })}
             >
               <bdi>{lease.namespace}</bdi>

@@ -1,6 +1,6 @@
 'use client';
 
-import { Anchor, Button } from '@mantine/core';
+import { Anchor, Button, Code } from '@mantine/core';
 import { parseAsString, useQueryStates } from 'nuqs';
 import { DatacenterMenu } from '~/components/datacenters/datacenter-menu.tsx';
 import { SearchBox } from '~/components/search-box.tsx';
@@ -104,11 +104,18 @@ function Tree({
       {items.length > 0 ? (
         <NamespaceTree items={items} isAllOpen={q !== ''} />
       ) : (
-        <EmptyState title={q === '' ? 'No namespaces' : 'No namespace has that in its name'}>
-          {q === ''
-            ? 'Namespaces appear with the first lease in them.'
-            : `${counted(tree.items.length, 'namespace')} were looked through.`}
-        </EmptyState>
+        <div className={classes['nothing']}>
+          {q === '' ? (
+            <EmptyState title="No namespaces">
+              A namespace appears with the first lease in it. In a service:{' '}
+              <Code>leases.acquire(…)</Code> of <Code>@leasehold/client</Code>.
+            </EmptyState>
+          ) : (
+            <EmptyState title="No namespace has that in its name">
+              {counted(tree.items.length, 'namespace')} were looked through.
+            </EmptyState>
+          )}
+        </div>
       )}
     </>
   );
