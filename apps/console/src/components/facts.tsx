@@ -4,11 +4,14 @@ import classes from './facts.module.css';
 /** Names and values, side by side; values that are null are left out. */
 export function Facts({
   items,
+  isFirstWide = false,
 }: {
   readonly items: readonly (readonly [name: string, value: ReactNode])[];
+  /** The first of them has the room of two. */
+  readonly isFirstWide?: boolean;
 }) {
   return (
-    <dl className={classes['facts']}>
+    <dl className={classes['facts']} data-wide-first={isFirstWide || undefined}>
       {items
         .filter(([, value]) => value !== null && value !== undefined)
         .map(([name, value]) => (

@@ -21,7 +21,7 @@ export function EmptyState({
       <Title order={2} size="h5">
         {title}
       </Title>
-      <Text size="sm" c="dimmed" component="div" maw={440}>
+      <Text size="sm" c="dimmed" component="div" maw="31rem">
         {children}
       </Text>
       {action}
