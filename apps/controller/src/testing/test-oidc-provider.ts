@@ -1,15 +1,6 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { Provider } from 'oidc-provider';
 import { onTestFinished } from 'vitest';
+import { startOidcProvider, type OidcPerson } from '@leasehold/testing/oidc';
 import type { OidcConfig } from '../sign-in/sign-in-config.ts';
-
-/** Somebody whom the provider knows, by the name that they sign in there with. */
-export interface OidcPerson {
-  readonly email: string;
-  readonly isVerified: boolean;
-}
 
 /** An identity provider that answers, and a browser's way through it. */
 export interface TestOidcProvider {
@@ -26,45 +17,11 @@ export async function startTestOidcProvider(options: {
   readonly consoleOrigin: string;
   readonly people: Readonly<Record<string, OidcPerson>>;
 }): Promise<TestOidcProvider> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(async () => {
-    server.closeAllConnections();
-    server.close();
-    await once(server, 'close');
-  });
-  const issuer = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
-  const [clientId, clientSecret] = ['leasehold', 'a secret of the client'];
-  const provider = new Provider(issuer, {
-    clients: [
-      {
-        client_id: clientId,
-        client_secret: clientSecret,
-        redirect_uris: [`${options.consoleOrigin}/api/auth/callback/oidc`],
-      },
-    ],
-    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
-    cookies: { keys: ['a key of the test'] },
-    findAccount: (_ctx, sub) => {
-      const person = options.people[sub];
-      if (person === undefined) return undefined;
-      return {
-        accountId: sub,
-        claims: () => ({
-          sub,
-          name: sub,
-          email: person.email,
-          email_verified: person.isVerified,
-        }),
-      };
-    },
-  });
-  const answer = provider.callback();
-  server.on('request', (request, response) => void answer(request, response));
+  const { close, ...client } = await startOidcProvider(options);
+  onTestFinished(close);
   return {
-    config: { issuer, clientId, clientSecret, name: 'Test provider' },
-    signIn: (url, login) => walk(new URL(url), { issuer, login }),
+    config: { ...client, name: 'Test provider' },
+    signIn: (url, login) => walk(new URL(url), { issuer: client.issuer, login }),
   };
 }
 
