@@ -1,5 +1,6 @@
 import type { LeaseItem } from '../leases/lease-item.ts';
 import type { ColumnDef } from '@tanstack/react-table';
+import { Under } from '~/components/table/under.tsx';
 import { PhaseBadge } from '~/components/text/phase-badge.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
 import { Remaining } from '~/components/text/remaining.tsx';
@@ -44,13 +45,20 @@ export const ENVIRONMENT_COLUMNS: ColumnDef<LeaseItem>[] = [
     id: 'action',
     header: 'For',
     cell: ({ row: { original: environment } }) => (
-      <span
-        className={`${classes['action'] ?? ''} mono ${tone(environment)}`}
-        dir="auto"
-        title={environment.action ?? ''}
-      >
-        {environment.action ?? '–'}
-      </span>
+      <>
+        <span
+          className={`${classes['action'] ?? ''} mono ${tone(environment)}`}
+          dir="auto"
+          title={environment.action ?? ''}
+        >
+          {environment.action ?? '–'}
+        </span>
+        {isTaken(environment) ? (
+          <Under upTo="sm">
+            <HolderCell lease={environment} />
+          </Under>
+        ) : null}
+      </>
     ),
   },
   {

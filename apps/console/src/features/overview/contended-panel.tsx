@@ -42,10 +42,16 @@ export function ContendedPanel({
             {contended.map((resource) => (
               <tr key={`${resource.face} ${fullName(resource)}`}>
                 <td className={classes['name']}>
-                  <Link href={routeOf(resource.face, resource)}>{fullName(resource)}</Link>
+                  <Link href={routeOf(resource.face, resource)} title={fullName(resource)}>
+                    {fullName(resource)}
+                  </Link>
                 </td>
                 <td className={classes['name']}>
-                  {resource.holder === null ? '–' : <Mono>{resource.holder}</Mono>}
+                  {resource.holder === null ? (
+                    '–'
+                  ) : (
+                    <Mono title={resource.holder}>{resource.holder}</Mono>
+                  )}
                 </td>
                 <td data-align="end">{count(resource.waiters)}</td>
                 <td data-align="end">{duration(resource.longestWaitMs)}</td>

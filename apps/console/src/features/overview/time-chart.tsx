@@ -43,7 +43,13 @@ export function TimeChart({
         valueFormatter={(value) => valueText(chart, value)}
         tickLine="none"
         gridAxis="x"
-        yAxisProps={{ width: 52, ticks, domain: [0, ticks.at(-1) ?? greatest], interval: 0 }}
+        yAxisProps={{
+          width: 52,
+          ticks,
+          domain: [0, ticks.at(-1) ?? greatest],
+          interval: 0,
+          tickFormatter: (value: number) => (value === 0 ? '0' : valueText(chart, value)),
+        }}
         xAxisProps={{ minTickGap: 40, interval: 'equidistantPreserveStart' }}
         lineChartProps={{ accessibilityLayer: false, margin: { top: 6, right: 8 } }}
         lineProps={{ isAnimationActive: false }}
