@@ -90,6 +90,7 @@ describe('a datacenter that is away', () => {
     const listOf = (datacenter: string): Promise<unknown> =>
       query(on, 'leases.list', { secret, input: { datacenter } });
     await world.stop(there);
+    await listOf(there);
     await world.sees(here, there, false);
     const away = {
       datacenter: there,
@@ -185,7 +186,7 @@ describe('a datacenter that is away', () => {
       details: { datacenter: there },
     });
     line.heal();
-    await world.sees(here, there, true);
+    await world.reaches(here, there);
     expect(await mutate(on, 'leases.acquire', { secret, input })).toMatchObject({
       outcome: 'granted',
     });
@@ -259,8 +260,8 @@ test('a datacenter that a third one refuses is there, and the third one is named
     secretOf: (name, other) => ([name, other].includes(a) ? undefined : newTokenSecret()),
   });
   onTestFinished(() => world.close());
-  await world.sees(a, b, true);
-  await world.sees(a, c, true);
+  await world.reaches(a, b);
+  await world.reaches(a, c);
   const on = world.of(a);
   const { secret } = await on.token('operator');
   const key = ['', randomUUID()];

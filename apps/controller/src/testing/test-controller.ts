@@ -7,7 +7,7 @@ import { HEARTBEAT_MS, KEY_LADDERS, type Role } from '@leasehold/keys-core';
 import { insertToken, newTokenSecret } from '@leasehold/keys-core/store';
 import { createBootClock, createLogger, systemIds, type Logger } from '@leasehold/service-kit';
 import { createTestDatabase } from '@leasehold/testing';
-import { onTestFinished } from 'vitest';
+import { afterAll, onTestFinished } from 'vitest';
 import { startController, type Controller } from '../compose.ts';
 import type { DatacentersConfig } from '../peers/peers-config.ts';
 import { SIGN_IN_DEFAULTS, type SignInConfig } from '../sign-in/sign-in-config.ts';
@@ -35,12 +35,26 @@ interface TestControllerOptions {
   readonly datacenters?: DatacentersConfig;
 }
 
-/** Starts a controller with the `fast` ladder; it is closed when the test ends. */
+/** Of tests that are over. */
+const closing: Promise<unknown>[] = [];
+
+afterAll(async () => {
+  await Promise.all(closing);
+});
+
+/**
+ * Starts a controller with the `fast` ladder; it is closed when the test ends. The next test does not
+ * wait for that, unless the database is not the controller's own.
+ */
 export async function startTestController(
   options: TestControllerOptions = {},
 ): Promise<TestController> {
   const { close, ...started } = await openTestController(options);
-  onTestFinished(close);
+  onTestFinished(async () => {
+    const closed = close();
+    closing.push(closed);
+    if (options.databaseUrl !== undefined) await closed;
+  });
   return started;
 }
 

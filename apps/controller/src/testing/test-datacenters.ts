@@ -1,8 +1,12 @@
-import { createServer, type AddressInfo } from 'node:net';
-import { once } from 'node:events';
 import { invariant } from '@leasehold/keys-core';
 import { newTokenSecret } from '@leasehold/keys-core/store';
-import { startFaultProxy, waitUntil, type FaultProxy, type TestEtcd } from '@leasehold/testing';
+import {
+  freePort,
+  startFaultProxy,
+  waitUntil,
+  type FaultProxy,
+  type TestEtcd,
+} from '@leasehold/testing';
 import type { PeerConfig } from '../peers/peers-config.ts';
 import { openTestController, type TestController } from './test-controller.ts';
 import { query } from './wire.ts';
@@ -19,7 +23,12 @@ export interface TestDatacenters {
   restart(name: string): Promise<void>;
   /** Waits until a datacenter sees another one, or sees that it is away. */
   sees(name: string, other: string, isReachable: boolean): Promise<void>;
-  /** Waits until each has heard of all others. */
+  /**
+   * Has a datacenter ask another one until it answers: who has looked in vain looks again by itself
+   * after seconds only.
+   */
+  reaches(name: string, other: string): Promise<void>;
+  /** Waits until each {@link reaches} all others. */
   allSee(): Promise<void>;
   close(): Promise<void>;
 }
@@ -76,8 +85,13 @@ export async function openTestDatacenters(
     databases.set(name, controller.databaseUrl);
     return controller;
   };
-  const closing: (() => Promise<void>)[] = [];
-  for (const name of names) closing.push((await start(name)).close);
+  /** Of each datacenter: what its controllers are closed with, the last one first. */
+  const closing = new Map<string, (() => Promise<void>)[]>();
+  await Promise.all(
+    names.map(async (name) => {
+      closing.set(name, [(await start(name)).close]);
+    }),
+  );
   const of = (name: string): Open => {
     const found = opened.get(name);
     invariant(found !== undefined, `there is no datacenter ${name}`);
@@ -104,27 +118,36 @@ export async function openTestDatacenters(
       invariant(line !== undefined, `there is no datacenter ${name}`);
       return line;
     },
+    reaches: (name, other) => answers(of(name), other),
     async allSee() {
-      for (const name of names) {
-        for (const { name: other } of peersOf(name)) await sees(name, other, true);
-      }
+      await Promise.all(
+        names.flatMap((name) => peersOf(name).map((other) => answers(of(name), other.name))),
+      );
     },
     stop: (name) => of(name).controller.close(),
     async restart(name) {
-      closing.unshift((await start(name)).close);
+      closing.get(name)?.unshift((await start(name)).close);
     },
     async close() {
-      for (const close of closing) await close();
-      for (const line of lines.values()) await line.close();
+      // Before the controllers, which would wait for what is under way over a line that says nothing.
+      await Promise.all([...lines.values()].map((line) => line.close()));
+      await Promise.all(
+        [...closing.values()].map(async (closings) => {
+          for (const close of closings) await close();
+        }),
+      );
     },
   };
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
+async function answers(on: TestController, other: string): Promise<void> {
+  const { secret } = await on.token('viewer');
+  await waitUntil(
+    async () => {
+      const asked = { secret, input: { datacenter: other, limit: 1 } };
+      const { unreachable } = (await query(on, 'leases.list', asked)) as { unreachable: unknown[] };
+      return unreachable.length === 0;
+    },
+    { what: `an answer of ${other}` },
+  );
 }
