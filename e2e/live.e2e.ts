@@ -79,6 +79,7 @@ test.describe('live', () => {
     seeded,
     stack,
   }) => {
+    test.setTimeout(300_000);
     for (let first = 0; first < PAGES.length; first += TABS) {
       const shown = PAGES.slice(first, first + TABS);
       // A context each: the tabs of one share six connections.

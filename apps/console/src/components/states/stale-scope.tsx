@@ -32,7 +32,11 @@ export function StaleScope({
   return (
     <>
       {isStale && !isSaid ? (
-        <Notice tone="bad">{`Stale: this is how it was ${duration(ageMs)} ago. ${staleReason(read.failureReason, isSignedOut)}`}</Notice>
+        <Notice tone="bad">
+          Stale. {staleReason(read.failureReason, isSignedOut)}{' '}
+          {/* For eyes: told to screen readers, the notice would be read out each second. */}
+          <span aria-hidden>This is how it was {duration(ageMs)} ago.</span>
+        </Notice>
       ) : null}
       <StaleContext value={since}>{children}</StaleContext>
     </>
