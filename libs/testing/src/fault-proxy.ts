@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { FaultLink, Faults, type Direction } from './fault-link.ts';
 
 export type { Direction } from './fault-link.ts';
@@ -57,6 +57,8 @@ export async function startFaultProxy(
   options: FaultProxyOptions = {},
 ): Promise<FaultProxy> {
   const links = new Set<FaultLink>();
+  /** Of links too of which one end is gone and the other was not told. */
+  const sockets = new Set<Socket>();
   const nowhere = new Faults();
   const places = new Map<string, Faults>();
   let aim = target;
@@ -88,8 +90,13 @@ export async function startFaultProxy(
       near.resetAndDestroy();
       return;
     }
+    const far = connect(aim.port, aim.host);
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
+    }
     const link: FaultLink = new FaultLink(
-      { near, far: connect(aim.port, aim.host) },
+      { near, far },
       { faults: nowhere, look: recognise, onClosed: () => links.delete(link) },
     );
     links.add(link);
@@ -114,6 +121,7 @@ export async function startFaultProxy(
     async close() {
       server.close();
       reset(() => true);
+      for (const socket of sockets) socket.destroy();
       await once(server, 'close');
     },
   };

@@ -142,12 +142,8 @@ export async function openTestDatacenters(
 
 async function answers(on: TestController, other: string): Promise<void> {
   const { secret } = await on.token('viewer');
-  await waitUntil(
-    async () => {
-      const asked = { secret, input: { datacenter: other, limit: 1 } };
-      const { unreachable } = (await query(on, 'leases.list', asked)) as { unreachable: unknown[] };
-      return unreachable.length === 0;
-    },
-    { what: `an answer of ${other}` },
-  );
+  const input = { datacenter: other, name: 'asked-for-an-answer' };
+  await waitUntil(async () => (await query(on, 'keys.get', { secret, input })) === null, {
+    what: `an answer of ${other}`,
+  });
 }
