@@ -15,7 +15,9 @@ export function Header({ onOpenNav }: { readonly onOpenNav: () => void }) {
       <Burger size="sm" hiddenFrom="md" onClick={onOpenNav} aria-label="Open the list of pages" />
       <UnstyledButton className={classes['palette']} onClick={openPalette}>
         <IconSearch size={14} aria-hidden />
-        <span>Go to a key, a page, an action</span>
+        <span>
+          Go to a key<span className={classes['more']}>, a page, an action</span>
+        </span>
         <Kbd size="xs" className={classes['kbd']}>
           Ctrl K
         </Kbd>
