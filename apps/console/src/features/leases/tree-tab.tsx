@@ -107,8 +107,8 @@ function Tree({
         <div className={classes['nothing']}>
           {q === '' ? (
             <EmptyState title="No namespaces">
-              A namespace appears with the first lease in it. In a service:{' '}
-              <Code>leases.acquire(…)</Code> of <Code>@leasehold/client</Code>.
+              A namespace appears with its first lease: <Code>leases.acquire(…)</Code> of{' '}
+              <Code>@leasehold/client</Code>.
             </EmptyState>
           ) : (
             <EmptyState title="No namespace has that in its name">
