@@ -133,7 +133,8 @@ function NoKeys({ state }: { readonly state: ListState<KeySort> }) {
     <EmptyState title="No keys">
       Nobody has asked for a key yet. The first one, from a shell:
       <Code block className={classes['command'] ?? ''}>
-        npx leasehold connect room-1 <span className={classes['option']}>--namespace rooms</span>{' '}
+        <span className={classes['option']}>npx leasehold connect room-1</span>{' '}
+        <span className={classes['option']}>--namespace rooms</span>{' '}
         <span className={classes['option']}>--program room</span>
       </Code>
     </EmptyState>
