@@ -28,6 +28,9 @@ const everywhere = {
   maxWorkers: availableParallelism(),
 };
 
+/** More than there are cores: these wait for answers and deadlines for half of their time or more. */
+const WAITING_WORKERS = availableParallelism() + 1;
+
 const clusterSetup = ['libs/testing/src/global-setup.ts'];
 
 /** Every statement of the kernel and of keys once more, on the oldest PostgreSQL that the machine has. */
@@ -45,6 +48,7 @@ const oldest = {
     globalSetup: ['libs/testing/src/global-setup-oldest.ts'],
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    maxWorkers: WAITING_WORKERS,
     // Beside the others: each waits for its own PostgreSQL more than it works.
     sequence: { groupOrder: 1 },
   },
@@ -88,6 +92,7 @@ export default defineConfig({
           globalSetup: clusterSetup,
           testTimeout: 30_000,
           hookTimeout: 30_000,
+          maxWorkers: WAITING_WORKERS,
           sequence: { groupOrder: 1 },
         },
       },
@@ -100,8 +105,7 @@ export default defineConfig({
           name: 'process',
           include: testsNamed('.process'),
           exclude: [...everywhere.exclude, ...alone],
-          // They wait for deadlines more than they work.
-          maxWorkers: 2,
+          maxWorkers: WAITING_WORKERS,
           sequence: { groupOrder: 3 },
         },
       },
