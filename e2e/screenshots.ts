@@ -90,18 +90,19 @@ async function open(
 /** Pages of lists need nothing of it. */
 const NOTHING = {} as Seeded;
 
-/** A palette of 256 colours is enough for an interface, and a quarter of the size. */
 async function take(page: Page, file: string, of: { isFullPage: boolean }): Promise<void> {
   const picture = await page.screenshot({
     fullPage: of.isFullPage,
     caret: 'hide',
     animations: 'disabled',
   });
-  const small = await sharp(picture)
-    .png({ palette: true, effort: of.isFullPage ? 1 : 10, colours: 256 })
-    .toBuffer();
   await mkdir(path.dirname(file), { recursive: true });
-  await writeFile(file, small);
+  await writeFile(file, of.isFullPage ? picture : await smaller(picture));
+}
+
+/** A palette of 256 colours is nearly enough for an interface, and a quarter of the size. */
+function smaller(picture: Buffer): Promise<Buffer> {
+  return sharp(picture).png({ palette: true, effort: 10, colours: 256 }).toBuffer();
 }
 
 const ROOMS = ['standup-web', 'standup-payments', 'all-hands', 'interview-11-21', 'incident-2240'];
