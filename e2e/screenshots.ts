@@ -83,7 +83,7 @@ async function open(
   await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
   await page.goto(shown.path(seeded ?? NOTHING));
   await page.getByRole('heading', { level: 1, name: shown.heading }).waitFor();
-  await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
+  await expect(page.locator('[aria-busy="true"]')).toHaveCount(0);
   await page.getByRole('status').filter({ hasText: 'Live' }).waitFor();
 }
 

@@ -15,7 +15,7 @@ const ChartTable = dynamic(() => import('./chart-table.tsx').then((module) => mo
 // Charts are heavy, and nothing above them waits for them.
 const TimeChart = dynamic(() => import('./time-chart.tsx').then((module) => module.TimeChart), {
   ssr: false,
-  loading: () => <Skeleton height={180} />,
+  loading: () => <Skeleton height={180} aria-busy="true" />,
 });
 
 /** What happened over time, as charts or as tables. */
