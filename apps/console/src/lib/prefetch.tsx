@@ -1,7 +1,8 @@
 import 'server-only';
-import { dehydrate, HydrationBoundary } from '@tanstack/react-query';
+import { dehydrate } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { query, type Group, type Inputs, type Procedure } from './api.ts';
+import { Hydrated } from './hydrated.tsx';
 import { createQueryClient } from './query-client.ts';
 import { serverApi } from './server-api.ts';
 
@@ -28,5 +29,5 @@ export async function Prefetched<G extends Group, P extends Procedure<G>>({
   await queryClient
     .query({ ...query(group, procedure, input), retry: false })
     .catch(() => undefined);
-  return <HydrationBoundary state={dehydrate(queryClient)}>{children}</HydrationBoundary>;
+  return <Hydrated state={dehydrate(queryClient)}>{children}</Hydrated>;
 }

@@ -7,6 +7,10 @@ describe('staleReason', () => {
     const refused = { code: 'auth.forbidden', message: 'Your role may not do this.' };
 
     expect(staleReason(unreachable, false)).toMatch(/controller does not answer/);
+    // The console's own server says in two ways that nobody answers: a page says it in one.
+    for (const code of ['request.unreachable', 'request.outcome_unknown']) {
+      expect(staleReason({ ...unreachable, code }, false)).toBe(staleReason(unreachable, false));
+    }
     expect(staleReason(refused, false)).toBe(
       'It could not be read again: Your role may not do this. (auth.forbidden)',
     );

@@ -1,12 +1,13 @@
 'use client';
 
-import { useMemo, type ReactNode } from 'react';
+import { useMemo, useState, type ReactNode } from 'react';
 import type { ApiError } from '~/lib/api-error.ts';
 import { duration } from '~/lib/format.ts';
 import { StaleContext, useStaleSince } from '~/lib/live/stale-since.ts';
 import { useFreshness, type Read } from '~/lib/live/use-freshness.ts';
 import { signedOut } from '~/lib/signed-out.ts';
 import { useSignal } from '~/lib/use-signal.ts';
+import { CopyableId } from '../text/copyable-id.tsx';
 import { Notice } from './notice.tsx';
 import { staleReason } from './stale-reason.ts';
 
@@ -20,25 +21,47 @@ export function StaleScope({
   children,
 }: {
   readonly read: Read & {
-    /** Why the last try failed. */
+    /** Undefined while nothing was ever read: what is not there is not stale. */
+    readonly data: unknown;
+    /** Why the last read failed; it stays while the next one is under way. */
+    readonly error: ApiError | null;
+    /** Why the last try of the read under way failed. */
     readonly failureReason: ApiError | null;
   };
   readonly children: ReactNode;
 }) {
-  const { ageMs, isStale, cameAtMs } = useFreshness(read);
+  const { ageMs, cameAtMs, ...freshness } = useFreshness(read);
+  const isStale = freshness.isStale && read.data !== undefined;
   const isSignedOut = useSignal(signedOut);
+  const failure = read.error ?? read.failureReason;
+  const incidentId = useFirst(isStale, failure?.incidentId ?? null);
   const isSaid = useStaleSince() !== null;
   const since = useMemo(() => (isStale ? { databaseMs: cameAtMs } : null), [isStale, cameAtMs]);
   return (
     <>
       {isStale && !isSaid ? (
         <Notice tone="bad">
-          Stale. {staleReason(read.failureReason, isSignedOut)}{' '}
+          Stale. {staleReason(failure, isSignedOut)}{' '}
           {/* For eyes: told to screen readers, the notice would be read out each second. */}
-          <span aria-hidden>This is how it was {duration(ageMs)} ago.</span>
+          {read.dataUpdatedAt === 0 ? null : (
+            <span aria-hidden>This is how it was {duration(ageMs)} ago. </span>
+          )}
+          {incidentId === null ? null : (
+            <>
+              Incident <CopyableId id={incidentId} label="incident id" />
+            </>
+          )}
         </Notice>
       ) : null}
       <StaleContext value={since}>{children}</StaleContext>
     </>
   );
+}
+
+/** The first of them while it lasts: each try fails with another, and would be read out anew. */
+function useFirst(isLasting: boolean, value: string | null): string | null {
+  const [first, setFirst] = useState<string | null>(null);
+  const next = isLasting ? (first ?? value) : null;
+  if (next !== first) setFirst(next);
+  return next;
 }

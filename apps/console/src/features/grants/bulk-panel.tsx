@@ -6,6 +6,7 @@ import { useState } from 'react';
 import { GuardedButton } from '~/components/guarded-button.tsx';
 import { ActFailure } from '~/components/dialogs/act-failure.tsx';
 import { ErrorState } from '~/components/states/error-state.tsx';
+import { StaleScope } from '~/components/states/stale-scope.tsx';
 import type { Outputs } from '~/lib/api.ts';
 import { counted, fullName } from '~/lib/format.ts';
 import { routeOf, routes, type ResourceRef } from '~/lib/routes.ts';
@@ -65,6 +66,8 @@ export function BulkPanel({
           <CloseButton size="sm" aria-label="Close the bulk action" onClick={onClose} />
         )}
       </div>
+      {/* Over, nothing is read any more. */}
+      {isRunning ? <StaleScope read={read}>{null}</StaleScope> : null}
       <Progress
         size="sm"
         value={(progress.done / Math.max(1, progress.total)) * 100}

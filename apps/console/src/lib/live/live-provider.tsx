@@ -2,7 +2,7 @@
 
 import type { EventView } from '@leasehold/keys-core/keys';
 import { useQueryClient, type QueryClient } from '@tanstack/react-query';
-import { useEffect, type ReactNode } from 'react';
+import { useEffect, useRef, type ReactNode } from 'react';
 import { api } from '../api.ts';
 import { isSignedOut, toApiError } from '../api-error.ts';
 import { signedOut } from '../signed-out.ts';
@@ -116,13 +116,16 @@ function catchUp(queryClient: QueryClient): void {
   else void queryClient.invalidateQueries();
 }
 
-/** What was missed during a pause is read when it ends. */
+/** When a pause ends everything is read anew: much of what is shown, such as renewals, has no event. */
 function useRefreshAfterPause(queryClient: QueryClient): void {
   const holds = useSignal(pause.holds);
   const isByHand = useSignal(pause.isPausedByHand);
+  const isBehind = useRef(false);
   useEffect(() => {
     const look = (): void => {
-      if (document.hidden || pause.isPaused() || missed.get() === 0) return;
+      if (pause.isPaused() || missed.get() > 0) isBehind.current = true;
+      if (document.hidden || pause.isPaused() || !isBehind.current) return;
+      isBehind.current = false;
       missed.set(0);
       catchUp(queryClient);
     };

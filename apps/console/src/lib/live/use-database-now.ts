@@ -18,6 +18,16 @@ function tick(): void {
   for (const listener of [...listeners]) listener();
 }
 
+/**
+ * Paused by hand the clock stands still, but never before what is shown: a page that is opened
+ * meanwhile brings its own time, or its countdowns would promise more than there is.
+ */
+export function bringClockTo(dataMs: number | null): void {
+  if (!pause.isPausedByHand.get() || dataMs === null || nowMs === null || dataMs <= nowMs) return;
+  nowMs = dataMs;
+  for (const listener of [...listeners]) listener();
+}
+
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   timer ??= setInterval(tick, TICK_MS);

@@ -4,10 +4,13 @@ import { useEffect, useState } from 'react';
 import { databaseClock } from '../database-clock.ts';
 import { useSignal } from '../use-signal.ts';
 import { pause } from './live-state.ts';
+import { bringClockTo } from './use-database-now.ts';
 
 /** From this age on the data on a page is called stale, whatever the stream says. */
 export const STALE_MS = 12_000;
 const TICK_MS = 500;
+/** After a pause there is so long to read anew before age counts again. */
+const RESUMING_MS = 3_000;
 
 /** What a query says of its answers. */
 export interface Read {
@@ -32,33 +35,60 @@ export interface Freshness {
 export function useFreshness(read: Read): Freshness {
   const isByHand = useSignal(pause.isPausedByHand);
   const holds = useSignal(pause.holds);
-  // By the monotonic clock, from the moment that this page saw it change.
-  const [seen, setSeen] = useState<Seen>({ atMs: 0, databaseMs: null });
-  const [nowMs, setNowMs] = useState(0);
+  const isPaused = isByHand || holds > 0;
+  const [seen, setSeen] = useState<Seen>({ atMs: 0, wallMs: 0, databaseMs: null });
+  const [now, setNow] = useState({ atMs: 0, wallMs: 0 });
   useEffect(() => {
-    setSeen({ atMs: performance.now(), databaseMs: databaseClock.nowMs() });
-    setNowMs(performance.now());
+    const next = seenOf(read.dataUpdatedAt);
+    bringClockTo(next.databaseMs);
+    setSeen(next);
+    setNow(clocks());
   }, [read.dataUpdatedAt]);
   useEffect(() => {
     const timer = setInterval(() => {
-      setNowMs(performance.now());
+      setNow(clocks());
     }, TICK_MS);
     return () => {
       clearInterval(timer);
     };
   }, []);
-  const ageMs = Math.max(0, nowMs - seen.atMs);
-  const isPaused = isByHand || holds > 0;
+  const [wasPaused, setWasPaused] = useState(isPaused);
+  const [resumedAtMs, setResumedAtMs] = useState(-RESUMING_MS);
+  if (isPaused !== wasPaused) {
+    setWasPaused(isPaused);
+    if (!isPaused) setResumedAtMs(now.atMs);
+  }
+  // A machine that slept has a monotonic clock that did not go on; one whose clock was set has a wall
+  // clock that jumped. The older of the two is what can be claimed.
+  const ageMs = Math.max(0, now.atMs - seen.atMs, now.wallMs - seen.wallMs);
+  const isResuming = isPaused || now.atMs - resumedAtMs < RESUMING_MS;
   const isFailing = read.isError || read.failureCount > 0;
   return {
     ageMs,
-    isStale: isFailing || (!isPaused && ageMs > STALE_MS),
+    isStale: isFailing || (!isResuming && ageMs > STALE_MS),
     cameAtMs: seen.databaseMs,
   };
 }
 
-/** The moment at which data came, by the two clocks there are. */
+/** The moment at which data came, by the clocks there are: monotonic, wall, and the database's. */
 interface Seen {
   readonly atMs: number;
+  readonly wallMs: number;
   readonly databaseMs: number | null;
+}
+
+function clocks(): Pick<Seen, 'atMs' | 'wallMs'> {
+  return { atMs: performance.now(), wallMs: Date.now() };
+}
+
+/** What is shown may have come long before: a page that is come back to shows what it had. */
+function seenOf(dataUpdatedAt: number): Seen {
+  const { atMs, wallMs } = clocks();
+  const ageMs = dataUpdatedAt === 0 ? 0 : Math.max(0, wallMs - dataUpdatedAt);
+  const databaseMs = databaseClock.nowMs();
+  return {
+    atMs: atMs - ageMs,
+    wallMs: wallMs - ageMs,
+    databaseMs: databaseMs === null ? null : databaseMs - ageMs,
+  };
 }

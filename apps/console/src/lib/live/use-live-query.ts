@@ -1,10 +1,11 @@
 'use client';
 
-import { keepPreviousData, useQuery, type UseQueryResult } from '@tanstack/react-query';
+import { hashKey, keepPreviousData, useQuery, type UseQueryResult } from '@tanstack/react-query';
 import { query, type Group, type Inputs, type Outputs, type Procedure } from '../api.ts';
 import type { ApiError } from '../api-error.ts';
 import { useSignal } from '../use-signal.ts';
 import { pause, stream } from './live-state.ts';
+import { useLastFailure } from './use-last-failure.ts';
 
 const LISTS: ReadonlySet<string> = new Set(['list', 'contention', 'declared']);
 
@@ -27,12 +28,14 @@ export function useLiveQuery<G extends Group, P extends Procedure<G>>(
   const streamState = useSignal(stream);
   const isPaused = holds > 0 || isByHand;
   const intervalMs = streamState === 'open' ? everyMs : Math.min(everyMs, POLL_MS);
-  return useQuery({
-    ...query(group, procedure, input),
+  const asked = query(group, procedure, input);
+  const read = useQuery({
+    ...asked,
     enabled,
     refetchInterval: isPaused ? false : intervalMs,
     // The rows of a list stay in sight, pale, until those of the next page are there. Anything else
     // is of one thing, and must never be shown for another.
     ...(LISTS.has(procedure) ? { placeholderData: keepPreviousData } : {}),
   });
+  return useLastFailure(read, hashKey(asked.queryKey));
 }
