@@ -26,16 +26,21 @@ export function SearchBox({
   const input = useRef<HTMLInputElement>(null);
   const [text, setText] = useState(value);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  // Back and Forward change the address from outside.
+  /** What was searched for last, until the address says so. */
+  const sent = useRef<string>(undefined);
+  // Back and Forward change the address from outside. What comes from here is typed on meanwhile.
   useEffect(() => {
-    setText(value);
+    if (value !== sent.current) setText(value);
+    sent.current = undefined;
   }, [value]);
   useEffect(() => () => clearTimeout(timer.current), []);
   useShortcut('/', 'Search this list', () => input.current?.focus());
 
   const commit = (next: string): void => {
     clearTimeout(timer.current);
-    if (next !== value) onChange(next);
+    if (next === value) return;
+    sent.current = next;
+    onChange(next);
   };
   return (
     <form

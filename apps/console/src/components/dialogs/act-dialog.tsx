@@ -7,6 +7,7 @@ import { pause } from '~/lib/live/live-state.ts';
 import { signedOut } from '~/lib/signed-out.ts';
 import { useSignal } from '~/lib/use-signal.ts';
 import { ActFailure } from './act-failure.tsx';
+import classes from './act-dialog.module.css';
 
 /** Bytes of UTF-8, as the API bounds it. */
 const REASON_BYTES_MAX = 1_024;
@@ -51,7 +52,8 @@ export function ActDialog(props: ActDialogProps) {
   const reasonBytes = new TextEncoder().encode(reason.trim()).length;
   const isReasonMissing = props.reason === 'required' && reasonBytes === 0;
   const isReasonLong = reasonBytes > REASON_BYTES_MAX;
-  const isTyped = typed === undefined || typedText.trim() === typed.text;
+  // A name may begin or end with a space of its own.
+  const isTyped = typed === undefined || [typedText, typedText.trim()].includes(typed.text);
   const mayAct = !isReasonMissing && !isReasonLong && isTyped && isReady && !act.isPending;
   return (
     <Modal
@@ -91,7 +93,8 @@ export function ActDialog(props: ActDialogProps) {
             <TextInput
               label={
                 <>
-                  To go on, type {typed.what}: <span className="mono">{typed.text}</span>
+                  To go on, type {typed.what}:{' '}
+                  <span className={classes['typed']}>{typed.text}</span>
                 </>
               }
               required

@@ -27,7 +27,11 @@ export function BlockDialog(props: {
   const allow = useApiMutation(GROUP_OF[face], 'allowRenewal');
   if (isOpen !== wasOpen) {
     setWasOpen(isOpen);
-    if (isOpen) setGrant(props.grant);
+    if (isOpen) {
+      setGrant(props.grant);
+      block.reset();
+      allow.reset();
+    }
   }
   const mutation = grant.renewable ? block : allow;
   const verb = grant.renewable ? 'Block' : 'Allow';

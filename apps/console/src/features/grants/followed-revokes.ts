@@ -5,7 +5,8 @@
 import { createSignal } from '../../lib/signal.ts';
 import type { FollowedRevoke } from './revoke-progress.ts';
 
-const STORED = 'leasehold.revokes';
+/** With whose they are: another person who signs in in this tab has not made them. */
+let stored = 'leasehold.revokes';
 const KEPT_MAX = 3;
 
 export const followed = createSignal<readonly FollowedRevoke[]>([]);
@@ -20,19 +21,23 @@ export function unfollow(leaseId: string): void {
   store(followed.get().filter((other) => other.leaseId !== leaseId));
 }
 
-/** Reads what this tab followed before it was loaded anew. */
-export function readFollowed(): void {
-  const text = window.sessionStorage.getItem(STORED);
-  if (text === null) return;
+/** Reads what this person followed in this tab before it was loaded anew. */
+export function readFollowed(actor: string): void {
+  stored = `leasehold.revokes ${actor}`;
+  const text = window.sessionStorage.getItem(stored);
+  if (text === null) {
+    followed.set([]);
+    return;
+  }
   try {
     followed.set(JSON.parse(text) as FollowedRevoke[]);
   } catch {
-    window.sessionStorage.removeItem(STORED);
+    window.sessionStorage.removeItem(stored);
   }
 }
 
 function store(revokes: readonly FollowedRevoke[]): void {
   const kept = revokes.slice(0, KEPT_MAX);
   followed.set(kept);
-  window.sessionStorage.setItem(STORED, JSON.stringify(kept));
+  window.sessionStorage.setItem(stored, JSON.stringify(kept));
 }

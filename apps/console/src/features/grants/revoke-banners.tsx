@@ -2,6 +2,7 @@
 
 import dynamic from 'next/dynamic';
 import { useEffect } from 'react';
+import { useSession } from '~/lib/session.tsx';
 import { useSignal } from '~/lib/use-signal.ts';
 import { followed, readFollowed } from './followed-revokes.ts';
 
@@ -16,6 +17,9 @@ const RevokeBannerList = dynamic(
  */
 export function RevokeBanners() {
   const revokes = useSignal(followed);
-  useEffect(readFollowed, []);
+  const { actor } = useSession();
+  useEffect(() => {
+    readFollowed(actor);
+  }, [actor]);
   return revokes.length === 0 ? null : <RevokeBannerList revokes={revokes} />;
 }

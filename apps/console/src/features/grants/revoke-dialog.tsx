@@ -46,6 +46,7 @@ export function RevokeDialog(props: GrantDialogProps) {
       setGrant(props.grant);
       setMode('graceful');
       setAbandoned(false);
+      revoke.reset();
     }
   }
   const isForced = mode === 'force';
@@ -125,6 +126,7 @@ function useRevoke(face: GrantFace) {
   return {
     isPending: mutation.isPending,
     error: mutation.error,
+    reset: mutation.reset,
     run({ grant, mode, isAbandoned }: RevokePlan, reason: string, onDone: () => void): void {
       const input: Inputs['keys']['revoke'] = {
         leaseId: grant.leaseId,
@@ -134,8 +136,9 @@ function useRevoke(face: GrantFace) {
         ...(isAbandoned ? { abandon: true } : {}),
       };
       const requestedAtMs = databaseClock.nowMs() ?? Date.parse(grant.asOf);
-      mutation.mutate(input, {
-        onSuccess: (answer: RevokeAnswer) => {
+      // Followed whatever becomes of the dialog, which may be closed before the answer is there.
+      mutation.mutateAsync(input).then(
+        (answer: RevokeAnswer) => {
           follow({
             face,
             namespace: grant.namespace,
@@ -152,7 +155,9 @@ function useRevoke(face: GrantFace) {
           });
           onDone();
         },
-      });
+        // Said by the dialog.
+        () => undefined,
+      );
     },
   };
 }

@@ -5,7 +5,8 @@
 import { createSignal } from '../../lib/signal.ts';
 import type { FollowedMove } from './move-progress.ts';
 
-const STORED = 'leasehold.moves';
+/** With whose they are: another person who signs in in this tab has not made them. */
+let stored = 'leasehold.moves';
 const KEPT_MAX = 3;
 
 export const followedMoves = createSignal<readonly FollowedMove[]>([]);
@@ -20,14 +21,18 @@ export function unfollowMove(fromId: string): void {
   store(others(fromId));
 }
 
-/** Reads what this tab followed before it was loaded anew. */
-export function readFollowedMoves(): void {
-  const text = window.sessionStorage.getItem(STORED);
-  if (text === null) return;
+/** Reads what this person followed in this tab before it was loaded anew. */
+export function readFollowedMoves(actor: string): void {
+  stored = `leasehold.moves ${actor}`;
+  const text = window.sessionStorage.getItem(stored);
+  if (text === null) {
+    followedMoves.set([]);
+    return;
+  }
   try {
     followedMoves.set(JSON.parse(text) as FollowedMove[]);
   } catch {
-    window.sessionStorage.removeItem(STORED);
+    window.sessionStorage.removeItem(stored);
   }
 }
 
@@ -38,5 +43,5 @@ function others(fromId: string): readonly FollowedMove[] {
 function store(moves: readonly FollowedMove[]): void {
   const kept = moves.slice(0, KEPT_MAX);
   followedMoves.set(kept);
-  window.sessionStorage.setItem(STORED, JSON.stringify(kept));
+  window.sessionStorage.setItem(stored, JSON.stringify(kept));
 }

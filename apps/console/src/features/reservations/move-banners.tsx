@@ -2,6 +2,7 @@
 
 import dynamic from 'next/dynamic';
 import { useEffect } from 'react';
+import { useSession } from '~/lib/session.tsx';
 import { useSignal } from '~/lib/use-signal.ts';
 import { followedMoves, readFollowedMoves } from './followed-moves.ts';
 
@@ -13,6 +14,9 @@ const MoveBannerList = dynamic(
 /** The moves of this tab, each until its end was seen; on every page. Loaded where there are any. */
 export function MoveBanners() {
   const moves = useSignal(followedMoves);
-  useEffect(readFollowedMoves, []);
+  const { actor } = useSession();
+  useEffect(() => {
+    readFollowedMoves(actor);
+  }, [actor]);
   return moves.length === 0 ? null : <MoveBannerList moves={moves} />;
 }
