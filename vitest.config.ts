@@ -28,7 +28,7 @@ const everywhere = {
   maxWorkers: availableParallelism(),
 };
 
-/** More than there are cores: these wait for answers and deadlines for half of their time or more. */
+/** More than there are cores: tests of a database wait for it for half of their time. */
 const WAITING_WORKERS = availableParallelism() + 1;
 
 const clusterSetup = ['libs/testing/src/global-setup.ts'];
@@ -105,7 +105,8 @@ export default defineConfig({
           name: 'process',
           include: testsNamed('.process'),
           exclude: [...everywhere.exclude, ...alone],
-          maxWorkers: WAITING_WORKERS,
+          // Two: what waits for deadlines misses them where three others work.
+          maxWorkers: 2,
           sequence: { groupOrder: 3 },
         },
       },
