@@ -1,6 +1,6 @@
 import type { Page } from '@playwright/test';
 import { openPage } from './fixtures/axe.ts';
-import { connectRoom, openRoom, tableOf, untilLive } from './fixtures/grants.ts';
+import { connectRoom, openRoom, tableOf, timesOn, untilLive } from './fixtures/grants.ts';
 import { expect, test } from './fixtures/test.ts';
 import { PAGES } from './pages.ts';
 
@@ -137,12 +137,3 @@ test.describe('live', () => {
     await expect(tableOf(page, 'keys').row(room.name)).toBeVisible();
   });
 });
-
-/** What a page says of how long ago something was and how long it lasts, without the age of its data. */
-function timesOn(page: Page): Promise<string[]> {
-  return page
-    .getByRole('main')
-    .locator('time, td, dd')
-    .filter({ hasText: /\d (ms|s|min|h)\b/ })
-    .allInnerTexts();
-}

@@ -1,7 +1,9 @@
 import type { StatsOverview } from '@leasehold/api/contract';
 import { IconAlertTriangle, IconCircleCheck, IconHelpCircle } from '@tabler/icons-react';
 import { Link } from '~/components/link.tsx';
+import { pause } from '~/lib/live/live-state.ts';
 import { useStaleSince } from '~/lib/live/stale-since.ts';
+import { useSignal } from '~/lib/use-signal.ts';
 import { concernsOf } from './concerns.ts';
 import classes from './overview.module.css';
 
@@ -9,8 +11,9 @@ import classes from './overview.module.css';
 export function Verdict({ stats }: { readonly stats: StatsOverview }) {
   const concerns = concernsOf(stats);
   const isBad = concerns.some(({ tone }) => tone === 'bad');
+  const isPaused = useSignal(pause.isPausedByHand);
   const isStale = useStaleSince() !== null;
-  if (isStale && concerns.length === 0) {
+  if ((isStale || isPaused) && concerns.length === 0) {
     return (
       <div className={classes['verdict']} data-tone="warn" role="status">
         <IconHelpCircle size={20} aria-hidden />
@@ -26,7 +29,10 @@ export function Verdict({ stats }: { readonly stats: StatsOverview }) {
       <VerdictIcon size={20} aria-hidden />
       <strong>{concerns.length === 0 ? 'Healthy' : 'Look at this'}</strong>
       {concerns.length === 0 ? (
-        <span>Drones are heard, the reaper keeps up, no renewal was refused.</span>
+        <span>
+          {stats.drones.total === 0 ? 'There are no drones yet' : 'Drones are heard'}, the reaper
+          keeps up, no renewal was refused.
+        </span>
       ) : (
         <ul className={classes['concerns']}>
           {concerns.map(({ text, href }) => (

@@ -12,18 +12,19 @@ let timer: ReturnType<typeof setInterval> | undefined;
 let nowMs: number | null = null;
 
 function tick(): void {
-  // A countdown that is paused by hand stands still, text and bar.
-  if (pause.isPausedByHand.get()) return;
+  // While nothing is read, by hand or behind a dialog, a countdown stands still, text and bar: a grant
+  // that is renewed unseen would seem to run out.
+  if (pause.isPaused()) return;
   nowMs = databaseClock.nowMs();
   for (const listener of [...listeners]) listener();
 }
 
 /**
- * Paused by hand the clock stands still, but never before what is shown: a page that is opened
+ * Paused, the clock stands still, but never before what is shown: a page that is opened
  * meanwhile brings its own time, or its countdowns would promise more than there is.
  */
 export function bringClockTo(dataMs: number | null): void {
-  if (!pause.isPausedByHand.get() || dataMs === null || nowMs === null || dataMs <= nowMs) return;
+  if (!pause.isPaused() || dataMs === null || nowMs === null || dataMs <= nowMs) return;
   nowMs = dataMs;
   for (const listener of [...listeners]) listener();
 }
