@@ -133,7 +133,11 @@ export class Acquiring {
         isReplay,
         giveUpAtMs: startedAtMs + input.waitMs,
         life,
-        attempt: (turn) => leases.grant(turn),
+        attempt: async (turn) => {
+          const granted = await leases.grant(turn);
+          if (granted.outcome === 'granted') await this.#assertHeard(call, granted.grant);
+          return granted;
+        },
         answerOf: (refused) => heldAnswer(face, refused, elapsedMs()),
       });
     } catch (error) {
@@ -145,7 +149,6 @@ export class Acquiring {
       return outcome.answer;
     }
     if (outcome.outcome === 'granted') {
-      await this.#assertHeard(call, outcome.grant);
       store.observer.waited(face, elapsedMs(), 'granted');
       observeHandover(store, outcome.grant, elapsedMs());
       const sinceMs = sinceSentMs(call, outcome.grant, outcome.joinedAsOf);
@@ -159,12 +162,12 @@ export class Acquiring {
   }
 
   /**
-   * Gives a grant back whose caller fell silent just before its turn, so that it costs those behind no
-   * TTL. A caller that comes back is told that its wait is over, and asks anew.
+   * Gives a grant back whose caller fell silent just before its turn, or was gone when it had come, so
+   * that it costs those behind no TTL. A caller that comes back is told that its wait is over, and asks anew.
    * @throws {LeaseError} `lease.wait_cancelled`.
    */
   async #assertHeard({ life, request }: Call, { leaseId, fencingToken }: GrantRef): Promise<void> {
-    if (life.isAlive()) return;
+    if (life.isAlive() && !life.signal.aborted) return;
     await this.#deps.leases.release(this.#deps.face, {
       ...{ leaseId, fencingToken, principal: request.principal, actor: request.actor },
       result: 'failed',
