@@ -17,11 +17,12 @@ export async function startTestOidcProvider(options: {
   readonly consoleOrigin: string;
   readonly people: Readonly<Record<string, OidcPerson>>;
 }): Promise<TestOidcProvider> {
-  const { close, ...client } = await startOidcProvider(options);
-  onTestFinished(close);
+  const provider = await startOidcProvider(options);
+  onTestFinished(() => provider.close());
+  const { issuer, clientId, clientSecret } = provider;
   return {
-    config: { ...client, name: 'Test provider' },
-    signIn: (url, login) => walk(new URL(url), { issuer: client.issuer, login }),
+    config: { issuer, clientId, clientSecret, name: 'Test provider' },
+    signIn: (url, login) => walk(new URL(url), { issuer, login }),
   };
 }
 
