@@ -131,6 +131,30 @@ describe('waiting in line', () => {
     await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
   });
 
+  test('F18 a grant whose caller is gone when its turn has come is given back at once', async () => {
+    const gone = aCaller();
+    let isItsTurn = false;
+    const one = await openLeases({
+      observer: {
+        ...SILENT_OBSERVER,
+        grant: (_face, outcome) => {
+          if (isItsTurn && outcome === 'granted') gone.vanish();
+        },
+      },
+    });
+    const held = await acquired(one);
+    const first = await inLine(one, 'gone', {}, gone);
+    const second = await inLine(one, 'next');
+    isItsTurn = true;
+
+    await released(one, held);
+
+    await expect(codeOf(first.answer)).resolves.toBe('lease.wait_cancelled');
+    await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
+    const kinds = (await eventsOf(one, '42')).map((line) => line.split(' ')[0]);
+    expect(kinds).toEqual(['granted', 'released', 'granted', 'failed', 'granted']);
+  });
+
   test('a controller that dies holds up nobody who waits at another one', async () => {
     const one = await openLeases();
     const two = await openLeases({ databaseUrl: one.databaseUrl });
