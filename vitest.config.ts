@@ -28,9 +28,6 @@ const everywhere = {
   maxWorkers: availableParallelism(),
 };
 
-/** More than there are cores: tests of a database wait for it for half of their time. */
-const WAITING_WORKERS = availableParallelism() + 1;
-
 const clusterSetup = ['libs/testing/src/global-setup.ts'];
 
 /** Every statement of the kernel and of keys once more, on the oldest PostgreSQL that the machine has. */
@@ -48,7 +45,6 @@ const oldest = {
     globalSetup: ['libs/testing/src/global-setup-oldest.ts'],
     testTimeout: 30_000,
     hookTimeout: 30_000,
-    maxWorkers: WAITING_WORKERS,
     // Beside the others: each waits for its own PostgreSQL more than it works.
     sequence: { groupOrder: 1 },
   },
@@ -92,7 +88,6 @@ export default defineConfig({
           globalSetup: clusterSetup,
           testTimeout: 30_000,
           hookTimeout: 30_000,
-          maxWorkers: WAITING_WORKERS,
           sequence: { groupOrder: 1 },
         },
       },
@@ -105,7 +100,7 @@ export default defineConfig({
           name: 'process',
           include: testsNamed('.process'),
           exclude: [...everywhere.exclude, ...alone],
-          // Two: what waits for deadlines misses them where three others work.
+          // They wait for deadlines more than they work.
           maxWorkers: 2,
           sequence: { groupOrder: 3 },
         },
