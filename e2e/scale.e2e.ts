@@ -7,7 +7,7 @@ import { seedMany } from './seed/seed-many.ts';
 const KEYS_COUNT = 100_000;
 const FIRST_PAGE_MS_MAX = 300;
 const INTERACTIVE_MS_MAX = 1_000;
-const ROUNDS = 5;
+const ROUNDS = 10;
 
 /** A Leasehold of its own: so many keys would slow down the tests of others. */
 test.describe('a hundred thousand keys', () => {

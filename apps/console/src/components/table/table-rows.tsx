@@ -11,6 +11,8 @@ import classes from './data-table.module.css';
 /** From so many rows on, only those in sight are in the document. */
 const VIRTUAL_FROM = 60;
 const ROW_PX = 34;
+/** What is taken for the window until there is one: a page comes with as many rows as one shows. */
+const FIRST_WINDOW = { width: 1_440, height: 900 };
 const SKELETON_ROWS = 8;
 
 /** What stands where rows will be. */
@@ -67,6 +69,7 @@ export function TableRows<Item>({
     count: rows.length,
     estimateSize: () => ROW_PX,
     overscan: 20,
+    initialRect: FIRST_WINDOW,
     scrollMargin: top,
     enabled: rows.length >= VIRTUAL_FROM,
     getItemKey: (index) => rows[index]?.id ?? index,
