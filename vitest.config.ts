@@ -39,6 +39,7 @@ const oldest = {
     name: 'pg-oldest',
     include: [
       'libs/keys-core/src/store/{grant,renew,locks.race,plans,epoch,event-stream,fenced-transaction,kernel.model}.pg.test.ts',
+      'libs/keys-core/src/store/statements/assert-held.pg.test.ts',
       'libs/keys-core/src/faces/keys/{connect,report,key-reads,revoke}.pg.test.ts',
       'libs/keys-core/src/faces/leases/{waiting,acquire-or-renew,reap-stale}.pg.test.ts',
     ],

@@ -33,6 +33,7 @@ async function openSession(kernel: Kernel): Promise<pg.Client> {
 const RAISED: readonly [string, string][] = [
   ['40001', 'contention'],
   ['23505', 'contention'],
+  ['25P04', 'timeout'],
   ['57P02', 'lost'],
   ['57P03', 'unavailable'],
   ['53300', 'unavailable'],

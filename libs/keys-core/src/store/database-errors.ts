@@ -41,6 +41,7 @@ const FAILURE_OF_SQLSTATE: Record<string, DatabaseFailure> = {
   '55P03': 'contention', // lock_not_available
   '23505': 'contention', // unique_violation: somebody else was first with this id or key
   '57014': 'timeout', // query_canceled
+  '25P04': 'timeout', // transaction_timeout: rolled back, and the connection is gone
   '21000': 'data', // cardinality_violation
   '54001': 'data', // statement_too_complex
   '23514': 'data', // check_violation

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
+import { serviceLadder } from '../../kernel/ladder.ts';
 import type { Grant } from '../../kernel/outcomes.ts';
 import { openSession, someoneWaits } from '../../testing/coordinator-fixture.ts';
 import {
@@ -18,6 +20,19 @@ function assertHeld(
   { leaseId, fencingToken }: Pick<Grant, 'leaseId' | 'fencingToken'>,
 ): Promise<pg.QueryResult> {
   return session.query('select leasehold_assert_held($1, $2)', [leaseId, fencingToken]);
+}
+
+/** The limits of a session's transaction, in milliseconds; 0 is none. */
+async function limitsOf(session: pg.Client): Promise<{ statement: number; idle: number }> {
+  const { rows } = await session.query<{ name: string; ms: number }>(
+    `select name, setting::int as ms from pg_settings
+     where name in ('statement_timeout', 'idle_in_transaction_session_timeout')`,
+  );
+  const msOf = (name: string): number => rows.find((row) => row.name === name)?.ms ?? -1;
+  return {
+    statement: msOf('statement_timeout'),
+    idle: msOf('idle_in_transaction_session_timeout'),
+  };
 }
 
 function revokeByForce(kernel: Kernel, grant: Grant): Promise<unknown> {
@@ -126,5 +141,79 @@ describe('leasehold_assert_held, as a service in another language calls it', () 
 
     expect(refused.outcome).toBe('held');
     expect((await kernel.leases.grant(aRequest({ holder: 'bob' }))).outcome).toBe('granted');
+  });
+
+  test('H-assert a process that is paused after it lets go when the lease expires, and the next is granted', async () => {
+    const kernel = await openKernel();
+    const session = await openSession(kernel);
+    await session.query('create table work (id int)');
+    const grant = await granted(kernel, { ladder: serviceLadder(1_000) });
+    await session.query('begin');
+    await session.query('insert into work values (1)');
+    await assertHeld(session, grant);
+
+    const regrant = await waitUntil(
+      async () => {
+        const outcome = await kernel.leases.grant(aRequest({ holder: 'bob' }));
+        return outcome.outcome === 'granted' ? outcome.grant : undefined;
+      },
+      { timeoutMs: 10_000 },
+    );
+
+    expect(regrant.previous?.leaseId).toBe(grant.leaseId);
+    expect(regrant.grantedAt - grant.expiresAt).toBeLessThan(1_000);
+    await expect(session.query('commit')).rejects.toThrow();
+    const work = await (await openSession(kernel)).query('select from work');
+    expect(work.rowCount).toBe(0);
+  });
+
+  test('H-assert a statement after it is ended by the server when the lease expires', async () => {
+    const kernel = await openKernel();
+    const session = await openSession(kernel);
+    const grant = await granted(kernel, { ladder: serviceLadder(1_000) });
+    await session.query('begin');
+    await assertHeld(session, grant);
+
+    // By statement_timeout, or by transaction_timeout where there is one.
+    const code = expect.stringMatching(/^(57014|25P04)$/u) as unknown;
+    await expect(session.query('select pg_sleep(20)')).rejects.toMatchObject({ code });
+  });
+
+  test('the transaction has the remaining time of the lease, 10 s at most; the session is as before after it', async () => {
+    const kernel = await openKernel();
+    const session = await openSession(kernel);
+    await session.query(`set statement_timeout = '1min'`);
+    const before = await limitsOf(session);
+    const limitsUnder = async (grant: Grant): ReturnType<typeof limitsOf> => {
+      await session.query('begin');
+      await assertHeld(session, grant);
+      const limits = await limitsOf(session);
+      await session.query('rollback');
+      return limits;
+    };
+
+    const ofShort = await limitsUnder(
+      await granted(kernel, { name: 'short', ladder: serviceLadder(5_000) }),
+    );
+    const ofLong = await limitsUnder(await granted(kernel, { name: 'long' }));
+
+    expect(ofShort.statement).toBe(ofShort.idle);
+    expect(ofShort.idle).toBeGreaterThan(3_000);
+    expect(ofShort.idle).toBeLessThanOrEqual(5_000);
+    expect(ofLong).toEqual({ statement: 10_000, idle: 10_000 });
+    expect(await limitsOf(session)).toEqual(before);
+  });
+
+  test('a smaller limit that the caller has set stays', async () => {
+    const kernel = await openKernel();
+    const session = await openSession(kernel);
+    const grant = await granted(kernel);
+    await session.query(`set statement_timeout = '2s'`);
+    await session.query('begin');
+    await session.query(`set local idle_in_transaction_session_timeout = '700ms'`);
+
+    await assertHeld(session, grant);
+
+    expect(await limitsOf(session)).toEqual({ statement: 2_000, idle: 700 });
   });
 });

@@ -17,8 +17,9 @@ export interface HeldGrant {
  *   a takeover changes the lease id, which is one because its unique index is full, and waits.
  * - **Judges after the lock**, by the database's clock. A revoke or release that is not committed yet
  *   is not seen here: {@link isNotEnded} sees it.
- * - **Bounds** each statement and each pause between two, so that a process which was stopped in its
- *   transaction lets go. They are set in the transaction alone, which a pooler respects too.
+ * - **Bounds** each statement and each pause between two, and the transaction as a whole where the
+ *   server can (PostgreSQL 17), so that a process which was stopped in it lets go. They are set in the
+ *   transaction alone, which a pooler respects too.
  * - **Index**: `lease_lease_id_key`. Zero rows: the grant is not in force, or its token is another.
  */
 export async function lockHeld(
@@ -48,7 +49,8 @@ export async function lockHeld(
       extract(epoch from b.expires_at)::float8 * 1000 as "expiresAt",
       b.bound_ms as "boundMs",
       set_config('statement_timeout', b.bound_ms::text, true),
-      set_config('idle_in_transaction_session_timeout', b.bound_ms::text, true)
+      set_config('idle_in_transaction_session_timeout', b.bound_ms::text, true),
+      lease_bound_whole_transaction(b.bound_ms)::text
     from bounded b`;
   return rows[0];
 }
@@ -89,8 +91,8 @@ export async function closeBefore(sql: Sql, atMs: number): Promise<boolean> {
 }
 
 /**
- * Bounds the rest of a transaction that holds no grant yet: each statement, each pause between two,
- * and each wait for a lock, in milliseconds. Locks nothing.
+ * Bounds the rest of a transaction that holds no grant yet: each statement, each pause between two, the
+ * whole where the server can, and each wait for a lock. Milliseconds. Locks nothing.
  */
 export async function boundTransaction(
   sql: Sql,
@@ -101,5 +103,6 @@ export async function boundTransaction(
     select
       set_config('statement_timeout', ${boundMs}, true),
       set_config('idle_in_transaction_session_timeout', ${boundMs}, true),
-      set_config('lock_timeout', ${String(bounds.lockMs)}, true)`;
+      set_config('lock_timeout', ${String(bounds.lockMs)}, true),
+      lease_bound_whole_transaction(${bounds.boundMs}::int)::text`;
 }

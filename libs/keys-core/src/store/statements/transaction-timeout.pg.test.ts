@@ -1,0 +1,67 @@
+/** What PostgreSQL can do from 17 on: bound a transaction as a whole. */
+import type pg from 'pg';
+import { describe, expect, test } from 'vitest';
+import { serviceLadder } from '../../kernel/ladder.ts';
+import { openSession } from '../../testing/coordinator-fixture.ts';
+import { granted, openKernel } from '../../testing/kernel-fixture.ts';
+import { fencedTransaction } from '../fenced-transaction.ts';
+
+/** Sends statements that are short, with short pauses between, until the server has had enough. */
+async function keepBusy(send: (sql: string) => Promise<unknown>): Promise<never> {
+  for (;;) await send('select pg_sleep(0.02)::text');
+}
+
+async function transactionTimeoutMs(session: pg.Client): Promise<number> {
+  const { rows } = await session.query<{ ms: number }>(
+    `select setting::int as ms from pg_settings where name = 'transaction_timeout'`,
+  );
+  return rows[0]?.ms ?? -1;
+}
+
+describe('a transaction under a grant, as a whole', () => {
+  test('H-assert one that asserts that a lease is held and never pauses for long is ended with the lease', async () => {
+    const kernel = await openKernel();
+    const session = await openSession(kernel);
+    const { leaseId, fencingToken } = await granted(kernel, { ladder: serviceLadder(1_000) });
+    await session.query('begin');
+    await session.query('select leasehold_assert_held($1, $2)', [leaseId, fencingToken]);
+
+    const busy = keepBusy((sql) => session.query(sql));
+
+    await expect(busy).rejects.toMatchObject({ code: '25P04' });
+  });
+
+  test('fenced work that never pauses for long is ended by the server too', async () => {
+    const kernel = await openKernel();
+    const grant = await granted(kernel);
+    const session = await openSession(kernel);
+
+    const limit = await fencedTransaction(
+      kernel.store,
+      grant,
+      (tx) => tx.$queryRaw<{ ms: number }[]>`
+        select setting::int as ms from pg_settings where name = 'transaction_timeout'`,
+      { boundMs: 1_500 },
+    );
+
+    expect(limit).toEqual([{ ms: 1_500 }]);
+    expect(await transactionTimeoutMs(session)).toBe(0);
+  });
+
+  test('a longer limit of the session is shortened, a shorter one stays, by what is left of it', async () => {
+    const kernel = await openKernel();
+    const { leaseId, fencingToken } = await granted(kernel);
+    const limitWith = async (timeout: string): Promise<number> => {
+      const session = await openSession(kernel);
+      await session.query(`set transaction_timeout = '${timeout}'`);
+      await session.query('begin');
+      await session.query('select leasehold_assert_held($1, $2)', [leaseId, fencingToken]);
+      return transactionTimeoutMs(session);
+    };
+
+    expect(await limitWith('1h')).toBe(10_000);
+    const ofShort = await limitWith('5s');
+    expect(ofShort).toBeGreaterThan(3_000);
+    expect(ofShort).toBeLessThanOrEqual(5_000);
+  });
+});
