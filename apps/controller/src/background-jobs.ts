@@ -2,6 +2,7 @@ import type { Ladder } from '@leasehold/keys-core';
 import {
   checkEpoch,
   createEventRollup,
+  createFreeRowRemover,
   createReaper,
   dropOldDeclarations,
   removeOldBuckets,
@@ -19,6 +20,7 @@ import type { BulkRunner } from './bulk/bulk-runner.ts';
 import type { StatsCounter } from './stats/stats-counter.ts';
 
 const REAP_EVERY_MS = 1_000;
+const FREE_ROWS_EVERY_MS = 5_000;
 const EPOCH_EVERY_MS = 5_000;
 const LAST_USES_EVERY_MS = 15_000;
 const STATISTICS_EVERY_MS = 2_000;
@@ -38,9 +40,11 @@ export function backgroundJobs(deps: {
 }): Job[] {
   const { store, log } = deps;
   const reaper = createReaper(store);
+  const freeRows = createFreeRowRemover(store);
   const rollup = createEventRollup(store);
   return [
     { name: 'reap', everyMs: REAP_EVERY_MS, run: () => reaper.runOnce() },
+    { name: 'free rows', everyMs: FREE_ROWS_EVERY_MS, run: () => freeRows.runOnce() },
     {
       name: 'epoch',
       everyMs: EPOCH_EVERY_MS,

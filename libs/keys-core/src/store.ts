@@ -128,6 +128,7 @@ export type { EventFilter } from './store/event-filter.ts';
 export type { EventCulprit, EventLag } from './store/event-lag.ts';
 export { createEventStream, type EventHead, type EventStream } from './store/event-stream.ts';
 export type { EventRow } from './store/history.ts';
+export { createFreeRowRemover, type FreeRowRemover } from './store/free-rows.ts';
 export { createReaper, type Reaper, type ReapPass } from './store/reaper.ts';
 export { checkEpoch, type EpochCheck } from './store/epoch.ts';
 export { countWaiters } from './store/contention.ts';

@@ -13,7 +13,6 @@ import {
 } from '../testing/kernel-fixture.ts';
 import { makeClockShiftable } from '../testing/shifted-clock.ts';
 import { createReaper } from './reaper.ts';
-import { dropForgotten } from './statements/reap.ts';
 import { remove } from './statements/remove.ts';
 
 describe('grant', () => {
@@ -186,46 +185,6 @@ describe('C17 C60 fencing tokens only grow', () => {
 
     const held = await kernel.leases.grant(aRequest());
     expect(held).toMatchObject({ outcome: 'held', by: { fencingToken: grant.fencingToken } });
-  });
-
-  test('after the database clock went 30 days ahead, came back, and the row was to be collected', async () => {
-    const { url } = await createTestDatabase();
-    const shift = await makeClockShiftable(url);
-    const kernel = await openKernel({ databaseUrl: url, quietAfterJumpMs: 0 });
-    const day = 24 * 3_600_000;
-    const before = await granted(kernel, { name: 'k' });
-    await kernel.leases.release('lease', releaseOf(before));
-
-    await shift(30 * day);
-    const ahead = await granted(kernel, { name: 'k' });
-    await kernel.leases.release('lease', releaseOf(ahead));
-    await shift(0);
-    const back = await granted(kernel, { name: 'k' });
-    await kernel.leases.release('lease', releaseOf(back));
-    await age(kernel, back.leaseId, 2 * day);
-    const droppedCount = await dropForgotten(kernel.store.prisma, 100);
-    const after = await granted(kernel, { name: 'k' });
-
-    expect(droppedCount).toBe(0);
-    const tokens = [before, ahead, back, after].map((grant) => grant.fencingToken);
-    expect(tokens).toEqual([...tokens].sort(compareFencingTokens));
-    expect(new Set(tokens).size).toBe(4);
-  });
-
-  test('a row is collected a day after its end, when its token is behind the clock', async () => {
-    const kernel = await openKernel();
-    const grant = await granted(kernel);
-    await kernel.leases.release('lease', releaseOf(grant));
-    await age(kernel, grant.leaseId, 25 * 3_600_000);
-    const early = await dropForgotten(kernel.store.prisma, 100);
-    await kernel.store.prisma
-      .$executeRaw`update lease set fencing_token = fencing_token - 90000000`;
-
-    const droppedCount = await dropForgotten(kernel.store.prisma, 100);
-    const next = await granted(kernel);
-
-    expect([early, droppedCount]).toEqual([0, 1]);
-    expect(compareFencingTokens(next.fencingToken, grant.fencingToken)).toBe(1);
   });
 });
 

@@ -2,20 +2,18 @@ import { ROWS_PER_STATEMENT_MAX, removeAll, type RetentionPass } from './retenti
 import { onlyRow, type Sql } from './rows.ts';
 import { dropOldAnswers } from './requests.ts';
 import { dropUnclaimedReapRows } from './statements/reap-stale.ts';
-import { dropForgotten } from './statements/reap.ts';
 import { dropLapsedTickets } from './tickets.ts';
 
 /**
- * Removes what nobody needs any more of leases: resources that nobody has held for a day, answers to
- * idempotency keys and callbacks that nobody claimed after a day, tickets of waiters that died, and
- * events after the retention time.
+ * Removes what nobody needs any more of leases: answers to idempotency keys and callbacks that nobody
+ * claimed after a day, tickets of waiters that died, and events after the retention time. Rows of free
+ * resources have a job of their own, see `free-rows.ts`.
  */
 export async function removeOldLeaseRows(
   sql: Sql,
   retentionDays: number,
   pass: RetentionPass,
 ): Promise<void> {
-  await removeAll(pass, 'resources', () => dropForgotten(sql, ROWS_PER_STATEMENT_MAX));
   await removeAll(pass, 'answers', () => dropOldAnswers(sql, ROWS_PER_STATEMENT_MAX));
   await removeAll(pass, 'events', () => removeOldEvents(sql, retentionDays));
   await removeAll(pass, 'callbacks', () => dropUnclaimedReapRows(sql, ROWS_PER_STATEMENT_MAX));

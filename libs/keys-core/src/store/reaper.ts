@@ -1,4 +1,5 @@
 import type { Store } from './open-store.ts';
+import { rangesFrom } from './page-walk.ts';
 import { recordLostBackends, recordOverdueBackends } from './lost-backends.ts';
 import { readLeasePages, reap, type ReapedGrant } from './statements/reap.ts';
 
@@ -43,7 +44,7 @@ export function createReaper(store: Store): Reaper {
       if (!store.clockWatch.belief(store.clock.nowMs()).mayTakeOver) {
         return { reapedCount: 0, readPages: 0, freed: [] };
       }
-      const ranges = rangesFrom(nextPage, pages);
+      const ranges = rangesFrom(nextPage, pages, PAGES_PER_PASS_MAX);
       const freed: ReapedGrant[] = [];
       for (const { fromPage, toPage } of ranges) {
         freed.push(...(await reapRange(store, fromPage, toPage)));
@@ -59,17 +60,6 @@ export function createReaper(store: Store): Reaper {
       return { reapedCount: freed.length, readPages, freed };
     },
   };
-}
-
-/**
- * The pages of one pass: from where the last one ended, and on from the beginning. Without the second
- * part a table that grows would be read at its end alone, a few new pages in each pass.
- */
-function rangesFrom(fromPage: number, pages: number): { fromPage: number; toPage: number }[] {
-  const toPage = Math.min(fromPage + PAGES_PER_PASS_MAX, pages);
-  const restCount = Math.min(PAGES_PER_PASS_MAX - (toPage - fromPage), fromPage);
-  const first = { fromPage, toPage };
-  return restCount > 0 ? [first, { fromPage: 0, toPage: restCount }] : [first];
 }
 
 async function reapRange(store: Store, fromPage: number, toPage: number): Promise<ReapedGrant[]> {

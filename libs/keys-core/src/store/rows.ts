@@ -24,6 +24,12 @@ export const LEASE_COLUMNS = Prisma.sql`
 /** Every text that is compared with a column has that column's collation. */
 export const C = Prisma.sql`collate "C"`;
 
+/**
+ * What the token of a resource without a row must exceed: its row may have been deleted, while the
+ * database's clock was ahead. One row, read once per statement.
+ */
+export const TOKEN_FLOOR = Prisma.sql`(select f.floor from lease_token_floor f)`;
+
 /** Reads the row of each resource, in the order asked; undefined where there is none. */
 export async function readLeases(
   sql: Sql,

@@ -45,10 +45,11 @@ export async function aBackend(
     readonly namespace?: string;
     readonly name?: string;
     readonly ageMs?: number;
+    readonly leaseId?: string;
   },
 ): Promise<{ backendId: string; leaseId: string }> {
   const backendId = `bk-${randomUUID().slice(0, 12)}`;
-  const leaseId = randomUUID();
+  const leaseId = of.leaseId ?? randomUUID();
   const status = of.status ?? 'ready';
   await sql.$queryRaw`
     insert into backend (

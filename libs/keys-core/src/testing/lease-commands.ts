@@ -7,7 +7,8 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { KEY_LADDERS, deadlinesFrom, serviceLadder, type Ladder } from '../kernel/ladder.ts';
 import { FACES, type Resource } from '../kernel/resource.ts';
-import { readLeasePages, dropForgotten, reap } from '../store/statements/reap.ts';
+import { deleteFreeRows } from '../store/statements/delete-free.ts';
+import { readLeasePages, reap } from '../store/statements/reap.ts';
 import { remove } from '../store/statements/remove.ts';
 import { revoke } from '../store/statements/revoke.ts';
 import { setRenewable } from '../store/statements/set-renewable.ts';
@@ -289,10 +290,17 @@ const reaps = fc.constant(
   }),
 );
 
-const collections = fc.constant(
-  command('forget', async (model, real) => {
-    model.forget();
-    await dropForgotten(real.kernel.store.prisma, 10_000);
+/** A callback that is owed keeps its row: now and then a use case takes them. */
+const deletions = fc.boolean().map((areCallbacksTaken) =>
+  command(`delete free rows ${String(areCallbacksTaken)}`, async (model, real) => {
+    const sql = real.kernel.store.prisma;
+    if (areCallbacksTaken) {
+      model.owedCallbacks.clear();
+      await sql.$queryRaw`delete from lease_reap where namespace = ${real.namespace} returning 1`;
+    }
+    model.deleteFree();
+    const { pages } = await readLeasePages(sql);
+    await deleteFreeRows(sql, { fromPage: 0, toPage: pages, limit: 10_000, datacenter: 'local' });
   }),
 );
 
@@ -314,9 +322,8 @@ const boundaries = fc.record({ back, offsetMs: fc.constantFrom(-1, 0, 1) }).map(
   }),
 );
 
-/** Small enough that all of a run stay under the hour by which tokens of forgotten rows are safe. */
 const stepsBack = fc
-  .constantFrom(1, 800, 60_000)
+  .constantFrom(1, 800, 60_000, 30 * 24 * 3_600_000)
   .map((backMs) =>
     command(
       `clock steps back ${String(backMs)}`,
@@ -340,7 +347,7 @@ export const LEASE_COMMANDS: fc.Arbitrary<LeaseCommand>[] = [
   revocations,
   removals,
   reaps,
-  collections,
+  deletions,
   waits,
   boundaries,
   boundaries,

@@ -28,7 +28,7 @@ export interface ModelGrant {
   renewable: boolean;
   end: EndReason | null;
   stopsBy: number | null;
-  /** When the grant or its end was last seen to be over at the latest, for the collection of rows. */
+  /** When the grant or its end was last seen to be over at the latest, for the deletion of rows. */
   overAt: number;
   /** Until when the holder may believe that it holds, in its own clock: kept by the test. */
   believedUntilMs: number;
@@ -50,8 +50,8 @@ export interface ModelRef extends GrantRef {
   readonly principal: string;
 }
 
-/** Rows are collected this long after their end, if their token is this far behind the clock. */
-const FORGET_AFTER_MS = 24 * 3_600_000;
+/** Rows are deleted this long after their end, if their token is this far behind the clock. */
+const FREE_ROW_KEPT_MS = 24 * 3_600_000;
 const TOKEN_MARGIN_MS = 3_600_000;
 
 export class LeaseModel {
@@ -64,6 +64,8 @@ export class LeaseModel {
   readonly events = new Map<string, string[]>();
   /** The lease-face grants that expired: a use case's callback is owed for each. */
   readonly owedCallbacks = new Set<string>();
+  /** The largest token of a row that was deleted: the next tokens exceed it, whatever the clock says. */
+  tokenFloor = 0n;
 
   constructor(nowMs: number) {
     this.nowMs = nowMs;
@@ -93,7 +95,7 @@ export class LeaseModel {
     const from = this.rows.get(resourceKey(ask.resource));
     if (from !== undefined && !this.isTakable(from)) return { heldBy: from };
     if (from?.end === null) this.#expire(from);
-    const previousToken = from?.token ?? 0n;
+    const previousToken = from?.token ?? this.tokenFloor;
     const token = previousToken + 1n > BigInt(this.nowMs) ? previousToken + 1n : BigInt(this.nowMs);
     const granted: ModelGrant = {
       ...ask,
@@ -184,10 +186,13 @@ export class LeaseModel {
     return lapsed.map((grant) => grant.leaseId);
   }
 
-  forget(): void {
+  deleteFree(): void {
     for (const [key, row] of this.rows) {
-      const isLongOver = row.end !== null && row.overAt < this.nowMs - FORGET_AFTER_MS;
-      if (isLongOver && row.token < BigInt(this.nowMs - TOKEN_MARGIN_MS)) this.rows.delete(key);
+      const isLongOver = row.end !== null && row.overAt < this.nowMs - FREE_ROW_KEPT_MS;
+      const isBehind = row.token < BigInt(this.nowMs - TOKEN_MARGIN_MS);
+      if (!isLongOver || !isBehind || this.owedCallbacks.has(row.leaseId)) continue;
+      this.rows.delete(key);
+      if (row.token > this.tokenFloor) this.tokenFloor = row.token;
     }
   }
 

@@ -1,6 +1,6 @@
 import { invariant } from '../../kernel/errors.ts';
 import type { GrantRequest } from '../../kernel/outcomes.ts';
-import { C, type Sql } from '../rows.ts';
+import { C, TOKEN_FLOOR, type Sql } from '../rows.ts';
 import type { GrantOptions } from './grant.ts';
 
 /** What the holder has now. Instants are epoch milliseconds of the database. */
@@ -115,8 +115,8 @@ export async function acquireOrRenew(
         ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at
       )
       select
-        c.face, c.namespace, c.name, c.lease_id, lease_next_token(0), c.holder, c.principal, c.tag,
-        c.comment, c.metadata, c.ttl_ms, c.renew_after_ms, c.soft_after_ms, c.hard_after_ms,
+        c.face, c.namespace, c.name, c.lease_id, lease_next_token(${TOKEN_FLOOR}), c.holder,
+        c.principal, c.tag, c.comment, c.metadata, c.ttl_ms, c.renew_after_ms, c.soft_after_ms, c.hard_after_ms,
         clock_timestamp(), clock_timestamp(), clock_timestamp() + c.ttl_ms * interval '1 millisecond'
       from candidate c
       on conflict (face, namespace, name) do update set

@@ -2,7 +2,7 @@ import type { EndReason } from '../../kernel/lease.ts';
 import type { Grant, GrantRequest } from '../../kernel/outcomes.ts';
 import type { Face } from '../../kernel/resource.ts';
 import { Prisma } from '../generated/client.ts';
-import { C, type Sql } from '../rows.ts';
+import { C, TOKEN_FLOOR, type Sql } from '../rows.ts';
 
 export interface GrantOptions {
   /**
@@ -172,8 +172,8 @@ export async function grant(
         home_reservation
       )
       select
-        c.face, c.namespace, c.name, c.lease_id, lease_next_token(0), c.holder, c.principal, c.tag,
-        c.comment, c.metadata, c.ttl_ms, c.renew_after_ms, c.soft_after_ms, c.hard_after_ms,
+        c.face, c.namespace, c.name, c.lease_id, lease_next_token(${TOKEN_FLOOR}), c.holder,
+        c.principal, c.tag, c.comment, c.metadata, c.ttl_ms, c.renew_after_ms, c.soft_after_ms, c.hard_after_ms,
         clock_timestamp(), clock_timestamp(), clock_timestamp() + c.ttl_ms * interval '1 millisecond',
         c.home_reservation
       from candidate c

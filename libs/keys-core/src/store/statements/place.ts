@@ -1,5 +1,5 @@
 import type { Resource } from '../../kernel/resource.ts';
-import { C, type Sql } from '../rows.ts';
+import { C, TOKEN_FLOOR, type Sql } from '../rows.ts';
 
 /**
  * Sees to it that a resource has a row, of a grant that is over.
@@ -17,7 +17,7 @@ export async function place(sql: Sql, resource: Resource): Promise<void> {
       granted_at, renewed_at, expires_at, released_at, end_reason
     )
     select
-      r.face, r.namespace, r.name, gen_random_uuid(), lease_next_token(0), '', '', 4, 1, 2, 3,
+      r.face, r.namespace, r.name, gen_random_uuid(), lease_next_token(${TOKEN_FLOOR}), '', '', 4, 1, 2, 3,
       r.at, r.at, r.at, r.at, 'removed'
     from (
       select ${resource.face}::text ${C} as face, ${resource.namespace}::text ${C} as namespace,

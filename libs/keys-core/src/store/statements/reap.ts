@@ -73,26 +73,3 @@ export async function reap(
       extract(epoch from clock_timestamp() - x.expires_at)::float8 * 1000 as "lagMs"
     from expired x`;
 }
-
-/**
- * Drops the rows of resources that nobody has held for a day and whose token is safely behind the
- * clock, at most `limit` of them. A row whose token is ahead of the clock stays: without it the
- * next token could be smaller. @returns how many were dropped.
- */
-export async function dropForgotten(sql: Sql, limit: number): Promise<number> {
-  const rows = await sql.$queryRaw<{ name: string }[]>`
-    with dead as materialized (
-      select l.lease_id, l.end_reason, l.expires_at, l.released_at, l.fencing_token, l.stops_by
-      from lease l
-      where l.end_reason is not null
-        and greatest(l.expires_at, l.released_at, l.stops_by) < clock_timestamp() - interval '24 hours'
-        and l.fencing_token < (extract(epoch from clock_timestamp()) - 3600)::bigint * 1000
-      limit ${limit}
-      for update of l skip locked
-    )
-    delete from lease l
-    using dead d
-    where l.lease_id = d.lease_id
-    returning l.name`;
-  return rows.length;
-}
