@@ -91,6 +91,8 @@ const CONTRACT: Record<string, Role> = {
 
 /** What concerns every namespace, so that a token which is limited to some may not ask for it. */
 const UNLIMITED_ONLY = [
+  'drones.list',
+  'drones.get',
   'drones.drain',
   'drones.undrain',
   'drones.markLost',

@@ -54,7 +54,10 @@ export const viewerProcedure = procedureFor('viewer');
 export const clientProcedure = procedureFor('client');
 export const operatorProcedure = procedureFor('operator');
 
-/** What is counted over all namespaces is not for a token that is limited to some. */
+/**
+ * What is counted over all namespaces, or names programs of all, is not for a token that is limited to
+ * some.
+ */
 export const unlimitedViewerProcedure = viewerProcedure.use(({ ctx, next }) => {
   assertUnlimited(ctx.access);
   return next();

@@ -19,7 +19,7 @@ export interface HealthRoutesDeps {
 
 /**
  * `/healthz`: the process answers. `/readyz`: it can do its work. Both are open. `/metrics` is for
- * viewers: its labels name programs and faces.
+ * viewers that are not limited to namespaces: its labels name actions of all.
  */
 export function mountHealth(server: FastifyInstance, deps: HealthRoutesDeps): void {
   server.get('/healthz', () => ({ status: 'ok' }));
@@ -39,6 +39,12 @@ export function mountHealth(server: FastifyInstance, deps: HealthRoutesDeps): vo
     const access = secret === undefined ? undefined : await deps.tokens.authenticate(secret);
     if (access === undefined) throw new LeaseError('auth.required');
     if (!roleAllows(access.role, 'viewer')) throw new LeaseError('auth.forbidden');
+    if (access.namespaces !== null) {
+      throw new LeaseError(
+        'auth.forbidden',
+        'Metrics count all namespaces. This token is limited to some.',
+      );
+    }
     return reply.type(deps.metrics.contentType).send(await deps.metrics.metrics());
   });
 }

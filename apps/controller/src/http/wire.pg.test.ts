@@ -201,14 +201,16 @@ describe('wire', () => {
     expect(answer).toEqual({ status: 200, body: { result: { data: null } } });
   });
 
-  test('health is open, readiness looks at the database, metrics are for viewers', async () => {
+  test('health is open, readiness looks at the database, metrics are for viewers of all namespaces', async () => {
     const { secret } = await on.token('viewer');
     const drone = await on.token('drone');
+    const limited = await on.token('viewer', { namespaces: ['team'] });
 
     expect((await call(on, '/healthz')).status).toBe(200);
     expect((await call(on, '/readyz')).status).toBe(200);
     expect((await call(on, '/metrics')).status).toBe(401);
     expect((await call(on, '/metrics', { secret: drone.secret })).status).toBe(403);
+    expect((await call(on, '/metrics', { secret: limited.secret })).status).toBe(403);
     const metrics = await fetch(`${on.url}/metrics`, {
       headers: { authorization: `Bearer ${secret}` },
     });

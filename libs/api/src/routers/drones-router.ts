@@ -8,11 +8,16 @@ import { ackInputSchema, heartbeatInputSchema, sessionInputSchema } from '../con
 import { at } from '../forwarding/elsewhere.ts';
 import { listAt } from '../forwarding/lists.ts';
 import { asOf } from './as-of.ts';
-import { droneProcedure, fleetOperatorProcedure, router, viewerProcedure } from '../trpc.ts';
+import {
+  droneProcedure,
+  fleetOperatorProcedure,
+  router,
+  unlimitedViewerProcedure,
+} from '../trpc.ts';
 
 /** Drones: what operators see and say of them, and their own side of a session. */
 export const dronesRouter = router({
-  list: viewerProcedure
+  list: unlimitedViewerProcedure
     .input(droneListInputSchema)
     .query(({ ctx, input }) =>
       listAt(ctx, input, (wanted) =>
@@ -20,7 +25,7 @@ export const dronesRouter = router({
       ),
     ),
 
-  get: viewerProcedure
+  get: unlimitedViewerProcedure
     .input(droneIdInputSchema)
     .query(({ ctx, input }) =>
       at(ctx, input, ({ droneId }) => ctx.services.fleet.getDrone(droneId)),

@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { appRouter } from '@leasehold/api';
+import { openSocket } from '../testing/raw-socket.ts';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+import { startTestDrone } from '../testing/test-drone.ts';
+import { mutate, query } from '../testing/wire.ts';
+
+/** What only another team may see: it is in every name that the test makes. */
+const HIDDEN = 'hidden';
+
+const ENVIRONMENT = { environment: [HIDDEN, 'hidden-env'] };
+const LEASE = { namespace: [HIDDEN], key: 'hidden-lease' };
+const KEY = { name: 'hidden-key', namespace: HIDDEN };
+
+/** How a viewer would ask for it. */
+function inputsOf(backendId: string): Record<string, unknown> {
+  return {
+    'keys.get': KEY,
+    'keys.waiters': KEY,
+    'keys.history': KEY,
+    'leases.get': LEASE,
+    'leases.waiters': LEASE,
+    'leases.history': LEASE,
+    'environments.get': ENVIRONMENT,
+    'environments.history': ENVIRONMENT,
+    'backends.get': { backendId },
+    'drones.get': { droneId: 'd1' },
+    'reservations.resolve': { key: [HIDDEN, 'hidden-key'] },
+    'reservations.get': { key: [HIDDEN, 'hidden-key'] },
+    'bulk.get': { bulkId: randomUUID() },
+  };
+}
+
+/** Something of every kind in a namespace that the reader may not see, with a waiter in line. */
+async function fillHidden(on: TestController): Promise<string> {
+  const { secret } = await on.token('client');
+  await startTestDrone(on);
+  const connected = (await mutate(on, 'keys.connect', {
+    secret,
+    input: { key: KEY, spawn: { program: 'room' } },
+  })) as { backendId: string };
+  const asked = { ttlMs: 60_000, holder: 'hidden-holder', localTimeMs: 1 };
+  await mutate(on, 'leases.acquire', { secret, input: { ...LEASE, ...asked } });
+  const waiter = await openSocket(on, secret);
+  waiter.send(1, 'mutation', 'leases.acquire', { ...LEASE, ...asked, waitMs: 30_000 });
+  const used = { ...ENVIRONMENT, action: 'hidden-action', holder: 'hidden-holder', localTimeMs: 1 };
+  await mutate(on, 'environments.tryAcquire', { secret, input: used });
+  const declaration = { namespace: [HIDDEN], ttlMs: 1_000, description: 'hidden-declaration' };
+  await mutate(on, 'leases.declare', { secret, input: { declarations: [declaration] } });
+  return connected.backendId;
+}
+
+test('a viewer that is limited to a namespace learns nothing of another one from any query', async () => {
+  const on = await startTestController();
+  const inputs = inputsOf(await fillHidden(on));
+  const everything = await on.token('admin');
+  const limited = await on.token('admin', { namespaces: ['team'] });
+  const seen: string[] = [];
+  const leaked: string[] = [];
+
+  const procedures = Object.entries(
+    appRouter._def.procedures as unknown as Record<string, { _def: { type: string } }>,
+  );
+  for (const [path, { _def }] of procedures) {
+    if (_def.type !== 'query' || path.startsWith('peer.')) continue;
+    const asked = { input: inputs[path] ?? {} };
+    const shows = async (secret: string): Promise<boolean> =>
+      /hidden|"room"|\bbk-/u.test(JSON.stringify(await query(on, path, { secret, ...asked })));
+    if (await shows(everything.secret)) seen.push(path);
+    if (await shows(limited.secret)) leaked.push(path);
+  }
+
+  expect(leaked).toEqual([]);
+  expect(seen).toEqual(
+    expect.arrayContaining([
+      ...['keys.list', 'leases.list', 'leases.tree', 'leases.contention', 'leases.declared'],
+      ...['environments.list', 'backends.list', 'drones.list', 'events.list', 'reservations.list'],
+    ]),
+  );
+});
