@@ -1,7 +1,4 @@
 import { defineConfig } from 'prisma/config';
 
-/** Where Prisma's own tools find the schema and the migrations. */
-export default defineConfig({
-  schema: 'prisma/schema',
-  migrations: { path: 'prisma/migrations' },
-});
+/** Where Prisma's generator finds the schema. Migrations are applied by `leasehold migrate`. */
+export default defineConfig({ schema: 'prisma/schema' });

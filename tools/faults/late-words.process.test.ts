@@ -1,3 +1,4 @@
+import { connectionOf } from '@leasehold/service-kit';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
@@ -9,7 +10,7 @@ let stage: Stage;
 let db: pg.Client;
 beforeAll(async () => {
   stage = await Stage.open();
-  db = new pg.Client({ connectionString: stage.databaseUrl });
+  db = new pg.Client(connectionOf(stage.databaseUrl));
   await db.connect();
   stage.onClose(() => db.end());
 });

@@ -3,6 +3,7 @@
  * clock of this machine, and whether a backend was ever called alive without a grant (I16).
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { connectionOf } from '@leasehold/service-kit';
 import pg from 'pg';
 import { machineMs } from './machine-time.ts';
 
@@ -79,7 +80,7 @@ export class LeaseRecorder {
 
   async #connected(): Promise<pg.Client> {
     if (this.#client !== undefined) return this.#client;
-    const client = new pg.Client({ connectionString: this.#databaseUrl });
+    const client = new pg.Client(connectionOf(this.#databaseUrl));
     client.on('error', () => {
       this.#client = undefined;
     });

@@ -6,7 +6,13 @@ import {
   LIMITS,
   type Ladder,
 } from '@leasehold/keys-core';
-import { LOG_LEVELS, parseEnvironment, type Environment } from '@leasehold/service-kit';
+import {
+  databasePlaceOf,
+  LOG_LEVELS,
+  parseEnvironment,
+  schemaProblem,
+  type Environment,
+} from '@leasehold/service-kit';
 import { z } from 'zod';
 import {
   datacenterConfig,
@@ -23,6 +29,8 @@ export interface CliConfig extends DatacenterConfig {
   readonly home: string;
   /** null: PostgreSQL is started, with its data in the home. */
   readonly databaseUrl: string | null;
+  /** Where Leasehold's tables are; `databaseUrl` names it too. */
+  readonly schema: string;
   readonly host: string;
   readonly port: number;
   /** 0: any free port. */
@@ -72,6 +80,13 @@ const environmentSchema = z.object({
   DATABASE_URL: z
     .string()
     .refine((text) => isUrlOf(text, ['postgres:', 'postgresql:']), 'must be a postgresql:// URL')
+    .optional(),
+  LEASEHOLD_SCHEMA: z
+    .string()
+    .superRefine((name, context) => {
+      const problem = schemaProblem(name);
+      if (problem !== undefined) context.addIssue(problem);
+    })
     .optional(),
   LEASEHOLD_HOME: z.string().default('.leasehold'),
   LEASEHOLD_HOST: z.string().default('127.0.0.1'),
@@ -125,8 +140,10 @@ export function parseConfig(environment: Environment): CliConfig {
   const ladder = ladderOf(env);
   const heartbeatMs = env.LEASEHOLD_HEARTBEAT_MS ?? HEARTBEAT_MS[env.LEASEHOLD_PRESET];
   const problems = ladderProblems(ladder, heartbeatMs);
+  const place = databasePlaceOf(env);
   const datacenters = datacenterConfig(env);
   const allProblems = [
+    ...place.problems,
     ...problems.map((problem) => `LEASEHOLD_KEY_*_MS, LEASEHOLD_HEARTBEAT_MS: ${problem}`),
     ...datacenterProblems(env, env.LEASEHOLD_DATACENTER),
   ];
@@ -135,7 +152,8 @@ export function parseConfig(environment: Environment): CliConfig {
     consolePort: consolePortOf(env),
     consoleOrigin: env.LEASEHOLD_CONSOLE_ORIGIN?.toLowerCase() ?? null,
     home: resolve(env.LEASEHOLD_HOME),
-    databaseUrl: env.DATABASE_URL ?? null,
+    databaseUrl: place.databaseUrl,
+    schema: place.schema,
     host: env.LEASEHOLD_HOST,
     port: env.LEASEHOLD_PORT,
     datacenter: env.LEASEHOLD_DATACENTER,

@@ -21,7 +21,7 @@ import {
   type Store,
   type TokenAuthority,
 } from '@leasehold/keys-core/store';
-import type { Logger } from '@leasehold/service-kit';
+import { connectionOf, type Logger } from '@leasehold/service-kit';
 import { describeError, type ApiServices } from '@leasehold/api';
 import { createOpenConnections, type OpenConnections } from './access/open-connections.ts';
 import { createTokenService } from './access/token-service.ts';
@@ -67,7 +67,7 @@ const HTTP_FINISH_MS_MAX = 2_000;
 
 /** Starts a controller on a database whose migrations have been applied. */
 export async function startController(
-  config: Omit<ControllerConfig, 'databaseUrl'> & { readonly databaseUrl: string },
+  config: Config & { readonly databaseUrl: string },
   deps: ControllerDeps,
 ): Promise<Controller> {
   const { log } = deps;
@@ -102,10 +102,12 @@ export async function startController(
 
 async function examineDatabase(
   store: Store,
-  config: Omit<ControllerConfig, 'databaseUrl'>,
+  config: Config & { readonly databaseUrl: string },
   log: Logger,
 ): Promise<void> {
-  for (const warning of checkDatabase(await readDatabaseSettings(store.prisma))) log.warn(warning);
+  const settings = await readDatabaseSettings(store.prisma);
+  const { schema } = connectionOf(config.databaseUrl);
+  for (const warning of checkDatabase(settings, schema)) log.warn(warning);
   const epoch = await checkEpoch(store.prisma, Math.max(config.ladder.ttlMs, store.longestTtl.ms));
   await store.longestTtl.note(epoch.longestTtlMs);
   if (epoch.holdOffMs > 0) {
@@ -121,7 +123,7 @@ async function examineDatabase(
   }
 }
 
-type Config = Omit<ControllerConfig, 'databaseUrl'>;
+type Config = Omit<ControllerConfig, 'databaseUrl' | 'schema'>;
 
 /** What the server is made of, and what is to be closed after it. */
 interface Parts {

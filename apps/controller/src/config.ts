@@ -8,8 +8,10 @@ import {
   type Ladder,
 } from '@leasehold/keys-core';
 import {
+  databasePlaceOf,
   LOG_LEVELS,
   parseEnvironment,
+  schemaProblem,
   type Environment,
   type LogLevel,
 } from '@leasehold/service-kit';
@@ -31,6 +33,8 @@ import {
 export interface ControllerConfig {
   /** null: PostgreSQL is started, with its data in the home. */
   readonly databaseUrl: string | null;
+  /** Where Leasehold's tables are; `databaseUrl` names it too. */
+  readonly schema: string;
   readonly home: string;
   readonly host: string;
   /** 0: any free port. */
@@ -65,10 +69,17 @@ function wholeNumber(bounds: { min: number; max: number }): z.ZodType<number> {
 const DAY_MS = 86_400_000;
 const rungMs = wholeNumber({ min: 1, max: DAY_MS }).optional();
 
+/** The name of a schema of PostgreSQL. */
+const schemaName = z.string().superRefine((name, context) => {
+  const problem = schemaProblem(name);
+  if (problem !== undefined) context.addIssue(problem);
+});
+
 const environmentSchema = z.object({
   DATABASE_URL: z
     .url({ protocol: /^postgres(?:ql)?$/u, error: 'must be a postgresql:// URL' })
     .optional(),
+  LEASEHOLD_SCHEMA: schemaName.optional(),
   LEASEHOLD_HOME: z.string().min(1, 'must not be empty').default('.leasehold'),
   LEASEHOLD_HOST: z.string().min(1, 'must not be empty').default('127.0.0.1'),
   LEASEHOLD_PORT: wholeNumber({ min: 0, max: 65_535 }).default(4_600),
@@ -115,10 +126,17 @@ export function readConfig(environment: Environment): ControllerConfig {
   const rungs = ladderProblems(ladder, heartbeatMs).map(
     (problem) => `LEASEHOLD_KEY_*_MS: ${problem}`,
   );
-  const problems = [...rungs, ...signInProblems(values), ...peersProblems(values)];
+  const place = databasePlaceOf(values);
+  const problems = [
+    ...place.problems,
+    ...rungs,
+    ...signInProblems(values),
+    ...peersProblems(values),
+  ];
   if (problems.length > 0) throw invalid(problems);
   return {
-    databaseUrl: values.DATABASE_URL ?? null,
+    databaseUrl: place.databaseUrl,
+    schema: place.schema,
     home: resolve(values.LEASEHOLD_HOME),
     host: values.LEASEHOLD_HOST,
     port: values.LEASEHOLD_PORT,

@@ -8,26 +8,52 @@ const GOOD: DatabaseSettings = {
   synchronousCommit: 'on',
   synchronousStandbyNames: '',
   standbyCount: 0,
+  schema: 'leasehold',
+  role: 'controller',
+  cancelsLateStatements: true,
+  refused: [],
 };
 
 describe('database checks', () => {
   test('a database that keeps what it has answered passes without a word', () => {
-    expect(checkDatabase(GOOD)).toEqual([]);
-    expect(checkDatabase({ ...GOOD, versionNumber: 150_000 })).toEqual([]);
+    expect(checkDatabase(GOOD, 'leasehold')).toEqual([]);
+    expect(checkDatabase({ ...GOOD, versionNumber: 150_000 }, 'leasehold')).toEqual([]);
   });
 
   test.each(['off', 'local'])('synchronous_commit %s stops the start', (synchronousCommit) => {
-    expect(() => checkDatabase({ ...GOOD, synchronousCommit })).toThrow(/synchronous_commit/u);
+    expect(() => checkDatabase({ ...GOOD, synchronousCommit }, 'leasehold')).toThrow(
+      /synchronous_commit/u,
+    );
   });
 
   test('an old PostgreSQL stops the start, and all problems are told at once', () => {
     const settings = { ...GOOD, version: '14.9', versionNumber: 140_009, synchronousCommit: 'off' };
 
-    expect(() => checkDatabase(settings)).toThrow(/PostgreSQL 15 or later.*synchronous_commit/su);
+    expect(() => checkDatabase(settings, 'leasehold')).toThrow(
+      /PostgreSQL 15 or later.*synchronous_commit/su,
+    );
+  });
+
+  test('connections that search another schema stop the start, with the pooler named', () => {
+    expect(() => checkDatabase({ ...GOOD, schema: 'public' }, 'leasehold')).toThrow(
+      /"leasehold".*"public".*pooler/u,
+    );
+    expect(() => checkDatabase({ ...GOOD, schema: null }, 'leasehold')).toThrow(/USAGE/u);
+    expect(() => checkDatabase({ ...GOOD, cancelsLateStatements: false }, 'leasehold')).toThrow(
+      /statement_timeout is off/u,
+    );
+  });
+
+  test('a role without privileges on a table stops the start, with the table named', () => {
+    expect(() => checkDatabase({ ...GOOD, refused: ['lease'] }, 'leasehold')).toThrow(
+      /role controller may not use lease;/u,
+    );
   });
 
   test('a standby that nobody waits for is warned of', () => {
-    expect(checkDatabase({ ...GOOD, standbyCount: 1 })).toHaveLength(1);
-    expect(checkDatabase({ ...GOOD, standbyCount: 1, synchronousStandbyNames: '*' })).toEqual([]);
+    expect(checkDatabase({ ...GOOD, standbyCount: 1 }, 'leasehold')).toHaveLength(1);
+    expect(
+      checkDatabase({ ...GOOD, standbyCount: 1, synchronousStandbyNames: '*' }, 'leasehold'),
+    ).toEqual([]);
   });
 });

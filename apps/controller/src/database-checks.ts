@@ -1,14 +1,14 @@
 import { LeaseError } from '@leasehold/keys-core';
-import type { DatabaseSettings } from '@leasehold/keys-core/store';
+import { connectionProblems, type DatabaseSettings } from '@leasehold/keys-core/store';
 
 const POSTGRES_VERSION_MIN = 150_000;
 
 /**
- * Whether the database can keep what is promised on it.
+ * Whether the database can keep what is promised on it, and shows these connections our tables.
  * @returns warnings. @throws {LeaseError} `config.invalid` with every problem.
  */
-export function checkDatabase(settings: DatabaseSettings): string[] {
-  const problems: string[] = [];
+export function checkDatabase(settings: DatabaseSettings, schema: string): string[] {
+  const problems = connectionProblems(settings, schema);
   if (settings.versionNumber < POSTGRES_VERSION_MIN) {
     problems.push(`PostgreSQL 15 or later is needed, and this is ${settings.version}`);
   }

@@ -6,7 +6,7 @@ import {
   migrate,
   startEmbeddedPostgres,
 } from '@leasehold/keys-core/store';
-import type { Logger } from '@leasehold/service-kit';
+import { withSchema, type Logger } from '@leasehold/service-kit';
 import type { ControllerConfig } from './config.ts';
 
 /** The database of a controller, with the schema of this version. */
@@ -52,7 +52,7 @@ async function ownDatabase(config: ControllerConfig, log: Logger): Promise<Datab
       log.debug({ line }, 'postgres');
     },
   });
-  const url = postgres.url(OWN_DATABASE);
+  const url = withSchema(postgres.url(OWN_DATABASE), config.schema);
   await createDatabase(url);
   log.info({ port: postgres.port }, 'DATABASE_URL is not set: started a PostgreSQL of our own');
   return { url, stop: () => postgres.stop() };

@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Clock } from '@leasehold/keys-core';
 import { createLeaseCoordinator, type LeaseCoordinator } from '@leasehold/keys-core/leases';
 import { createLeaseStore, openStore, type Store } from '@leasehold/keys-core/store';
-import { createBootClock, systemIds } from '@leasehold/service-kit';
+import { connectionOf, createBootClock, systemIds } from '@leasehold/service-kit';
 import { createTestDatabase } from '@leasehold/testing';
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
@@ -39,7 +39,7 @@ export async function runSql<Row extends pg.QueryResultRow>(
   text: string,
   values?: unknown[],
 ): Promise<Row[]> {
-  const client = new pg.Client({ connectionString: databaseUrl });
+  const client = new pg.Client(connectionOf(databaseUrl));
   await client.connect();
   try {
     return (await client.query<Row>(text, values)).rows;

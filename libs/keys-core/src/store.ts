@@ -136,6 +136,7 @@ export { dropOldDeclarations } from './store/declarations.ts';
 export { removeOldLeaseRows } from './store/lease-retention.ts';
 export {
   checkReachable,
+  connectionProblems,
   readDatabaseSettings,
   readNow,
   type DatabaseSettings,

@@ -1,5 +1,15 @@
 /** What every process of Leasehold needs and no part of its domain. */
 export { createBootClock, TICK_MS, type TickingClock } from './boot-clock.ts';
+export {
+  connectionOf,
+  databasePlaceOf,
+  DEFAULT_SCHEMA,
+  schemaProblem,
+  searchPathOf,
+  withSchema,
+  type DatabaseConnection,
+  type DatabasePlace,
+} from './database-url.ts';
 export { parseEnvironment, type Environment, type ParsedEnvironment } from './environment.ts';
 export {
   createLogger,

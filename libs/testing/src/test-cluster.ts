@@ -8,6 +8,8 @@ import {
   startEmbeddedPostgres,
   type EmbeddedPostgres,
 } from '@leasehold/keys-core/store';
+import { DEFAULT_SCHEMA } from '@leasehold/service-kit';
+import pg from 'pg';
 
 /** The database that every test database is a copy of: migrated, and otherwise empty. */
 export const TEMPLATE_DATABASE = 'leasehold_template';
@@ -33,6 +35,7 @@ export async function startTestCluster(nativeDir?: string): Promise<TestCluster>
   });
   await createDatabase(cluster.url(TEMPLATE_DATABASE));
   await migrate(cluster.url(TEMPLATE_DATABASE), findMigrationsDir());
+  await searchOurTables(cluster.url('postgres'));
   return {
     url: cluster.url('postgres'),
     async stop() {
@@ -40,4 +43,18 @@ export async function startTestCluster(nativeDir?: string): Promise<TestCluster>
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/**
+ * Sessions that a test opens by itself search Leasehold's tables. Leasehold's own connections say what
+ * they search; that they all do is tested with a role and a schema without this.
+ */
+async function searchOurTables(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(`alter role current_user set search_path = ${DEFAULT_SCHEMA}, public`);
+  } finally {
+    await client.end();
+  }
 }

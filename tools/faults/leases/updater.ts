@@ -10,7 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createLeasehold, type Lease } from '@leasehold/client';
 import { fencedTransaction, type GuestSql } from '@leasehold/keys-core/leases';
 import { openStore } from '@leasehold/keys-core/store';
-import { createBootClock, systemIds } from '@leasehold/service-kit';
+import { connectionOf, createBootClock, systemIds } from '@leasehold/service-kit';
 import pg from 'pg';
 import { WINDOW_MS } from './updater-window.ts';
 import { codeOf, endAsked, grantOf, ready, say, settings } from './program.ts';
@@ -31,7 +31,7 @@ const { url, token, databaseUrl, guard, ttlMs } = settings() as UpdaterSettings;
 const leasehold = createLeasehold({ url, token, clientName: `updater-${guard}` });
 const updating = leasehold.defineLease(['experiment'], { ttlMs, waitMs: WAIT_MS });
 
-const pool = new pg.Pool({ connectionString: databaseUrl, max: 2 });
+const pool = new pg.Pool({ ...connectionOf(databaseUrl), max: 2 });
 pool.on('error', () => undefined);
 const store = openStore({
   databaseUrl,

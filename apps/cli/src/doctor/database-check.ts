@@ -1,11 +1,12 @@
 import { toleratedClockRatio } from '@leasehold/keys-core';
 import {
+  connectionProblems,
   migrationStatus,
   openStore,
   readDatabaseSettings,
   type Store,
 } from '@leasehold/keys-core/store';
-import { createBootClock, systemIds } from '@leasehold/service-kit';
+import { connectionOf, createBootClock, systemIds } from '@leasehold/service-kit';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CliConfig } from '../config.ts';
 import { pathOfPart } from '../sibling-app.ts';
@@ -28,7 +29,7 @@ export async function examineDatabase(databaseUrl: string, config: CliConfig): P
   });
   try {
     return [
-      ...(await settingsFindings(store)),
+      ...(await settingsFindings(store, connectionOf(databaseUrl).schema)),
       await migrationFinding(databaseUrl),
       ...(await clockFindings(store, config)),
     ];
@@ -37,7 +38,7 @@ export async function examineDatabase(databaseUrl: string, config: CliConfig): P
   }
 }
 
-async function settingsFindings(store: Store): Promise<Finding[]> {
+async function settingsFindings(store: Store, schema: string): Promise<Finding[]> {
   const settings = await readDatabaseSettings(store.prisma);
   const findings = [
     settings.versionNumber < POSTGRES_VERSION_MIN
@@ -55,6 +56,12 @@ async function settingsFindings(store: Store): Promise<Finding[]> {
         )
       : well('durability', `synchronous_commit is ${settings.synchronousCommit}`),
   ];
+  const problems = connectionProblems(settings, schema);
+  findings.push(
+    problems.length === 0
+      ? well('schema', `"${schema}", with every privilege that a controller needs`)
+      : wrong('schema', problems.join('; '), 'A controller refuses to start before.'),
+  );
   if (settings.standbyCount > 0 && settings.synchronousStandbyNames === '') {
     findings.push(
       unsure(
@@ -69,11 +76,18 @@ async function settingsFindings(store: Store): Promise<Finding[]> {
 
 async function migrationFinding(databaseUrl: string): Promise<Finding> {
   const status = await migrationStatus(databaseUrl, pathOfPart('migrations'));
-  if (status.unknown.length > 0) {
+  if (status.newer.length > 0) {
     return wrong(
       'migrations',
-      `the database has ${status.unknown.join(', ')}, which this version does not know`,
-      'It belongs to a newer Leasehold: use that one.',
+      `a newer version has applied ${status.newer.join(', ')}`,
+      'Use that version: a controller of this one refuses to start.',
+    );
+  }
+  if (status.changed.length > 0) {
+    return wrong(
+      'migrations',
+      `applied with another text than that of this version: ${status.changed.join(', ')}`,
+      'Use the migration files of the release unchanged.',
     );
   }
   return status.pending.length === 0

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from '@leasehold/keys-core/store';
+import { withSchema } from '@leasehold/service-kit';
 import type { CliConfig } from '../config.ts';
 import { openBoundedLog, type BoundedLog } from './bounded-log.ts';
 
@@ -43,7 +44,7 @@ export async function startDatabase(config: CliConfig, hooks: DatabaseHooks): Pr
     throw error;
   }
   const { port } = postgres;
-  const url = postgres.url(DATABASE_NAME);
+  const url = withSchema(postgres.url(DATABASE_NAME), config.schema);
   const stopping = new AbortController();
   const isStopping = (): boolean => stopping.signal.aborted;
 

@@ -330,6 +330,30 @@ export const ERROR_CODES = {
     text: 'The database cannot be reached.',
     doc: 'Try again; `leasehold doctor` says more.',
   },
+  'store.not_permitted': {
+    http: 500,
+    retryable: false,
+    text: 'The database role may not do this.',
+    doc: 'The message names what was refused. "Database roles" in deployment.md lists the privileges that each part needs.',
+  },
+  'store.schema_foreign': {
+    http: 500,
+    retryable: false,
+    text: 'The schema of the database holds tables of something else.',
+    doc: 'Leasehold lives in a schema of its own. Name an empty one, or one that does not exist, in LEASEHOLD_SCHEMA. Nothing was changed.',
+  },
+  'store.schema_newer': {
+    http: 500,
+    retryable: false,
+    text: 'The database belongs to a newer version of Leasehold.',
+    doc: 'A newer version has applied migrations with which this version must not be started. Start that version, or a later one. Controllers of this version that were running before go on.',
+  },
+  'store.schema_changed': {
+    http: 500,
+    retryable: false,
+    text: 'The database was made by other migrations than those of this version.',
+    doc: 'A migration file differs from the one that was applied, by its SHA-256. Use the files of the release unchanged.',
+  },
   'config.invalid': {
     http: 500,
     retryable: false,

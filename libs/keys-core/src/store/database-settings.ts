@@ -7,6 +7,13 @@ export interface DatabaseSettings {
   readonly synchronousCommit: string;
   readonly synchronousStandbyNames: string;
   readonly standbyCount: number;
+  /** Where the tables are that a statement without a schema means; null for nowhere. */
+  readonly schema: string | null;
+  readonly role: string;
+  /** Whether a statement that goes on for long is cancelled. */
+  readonly cancelsLateStatements: boolean;
+  /** Tables and sequences there that this role may not use. */
+  readonly refused: readonly string[];
 }
 
 /** Reads the settings of the database that the kernel depends on. */
@@ -17,8 +24,46 @@ export async function readDatabaseSettings(sql: Sql): Promise<DatabaseSettings> 
       current_setting('server_version_num')::int as "versionNumber",
       current_setting('synchronous_commit') as "synchronousCommit",
       current_setting('synchronous_standby_names') as "synchronousStandbyNames",
-      (select count(*)::int from pg_stat_replication) as "standbyCount"`;
+      (select count(*)::int from pg_stat_replication) as "standbyCount",
+      current_schema()::text as schema,
+      current_user::text as role,
+      current_setting('statement_timeout') <> '0' as "cancelsLateStatements",
+      array(
+        select c.relname::text
+        from pg_class c
+        where c.relnamespace = current_schema()::regnamespace
+          and case c.relkind
+            when 'r' then c.relname <> 'schema_migration' and not (
+              has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert')
+              and has_table_privilege(c.oid, 'update') and has_table_privilege(c.oid, 'delete')
+            )
+            when 'S' then not has_sequence_privilege(c.oid, 'usage')
+          end
+        order by c.relname
+      ) as refused`;
   return onlyRow(rows);
+}
+
+/** What keeps the statements of these connections from being what they are meant to be. */
+export function connectionProblems(settings: DatabaseSettings, schema: string): string[] {
+  if (settings.schema !== schema) {
+    const found = settings.schema === null ? 'no schema at all' : `"${settings.schema}"`;
+    return [
+      `connections must search the schema "${schema}", and they search ${found}: either it is not there yet (run "leasehold migrate"), or the role ${settings.role} has no USAGE on it, or a pooler has dropped the connection options (then set search_path for the role, see "PostgreSQL" in docs/deployment.md)`,
+    ];
+  }
+  const problems: string[] = [];
+  if (!settings.cancelsLateStatements) {
+    problems.push(
+      'statement_timeout is off: a pooler has dropped the connection options; set them for the role, see "PostgreSQL" in docs/deployment.md',
+    );
+  }
+  if (settings.refused.length > 0) {
+    problems.push(
+      `the role ${settings.role} may not use ${settings.refused.join(', ')}; see "Database roles" in docs/deployment.md`,
+    );
+  }
+  return problems;
 }
 
 /** The database's time, ISO-8601. */

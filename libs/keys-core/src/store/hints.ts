@@ -7,11 +7,13 @@
  * session of its own, so a transaction-level pooler in between costs the speed of hints, and
  * nothing else.
  */
+import { connectionOf, type DatabaseConnection } from '@leasehold/service-kit/database-url';
 import pg from 'pg';
 import type { Clock } from '../kernel/clock.ts';
 import type { Sql } from './rows.ts';
 
-const CHANNEL = 'leasehold_hint';
+/** Each schema has its own: installations that share a database do not wake each other. */
+const CHANNEL_STEM = 'leasehold_hint_';
 const RECONNECT_MS = 1_000;
 /** PostgreSQL takes less than 8,000 bytes in one notification. */
 const PAYLOAD_BYTES_MAX = 7_900;
@@ -42,6 +44,8 @@ export function openHints(options: HintsOptions): Hints {
 
 class DatabaseHints implements Hints {
   readonly #options: HintsOptions;
+  readonly #connection: Pick<DatabaseConnection, 'connectionString' | 'options'>;
+  readonly #channel: string;
   readonly #listeners = new Map<string, Set<() => void>>();
   readonly #listening: Promise<void>;
   #pending = new Set<string>();
@@ -52,6 +56,9 @@ class DatabaseHints implements Hints {
 
   constructor(options: HintsOptions) {
     this.#options = options;
+    const { schema, ...connection } = connectionOf(options.databaseUrl);
+    this.#connection = connection;
+    this.#channel = `${CHANNEL_STEM}${schema}`;
     this.#listening = this.#listen();
   }
 
@@ -99,10 +106,7 @@ class DatabaseHints implements Hints {
 
   async #listen(): Promise<void> {
     if (this.#isClosed) return;
-    const client = new pg.Client({
-      connectionString: this.#options.databaseUrl,
-      keepAlive: true,
-    });
+    const client = new pg.Client({ ...this.#connection, keepAlive: true });
     this.#client = client;
     let isOver = false;
     const onEnd = (): void => {
@@ -118,7 +122,7 @@ class DatabaseHints implements Hints {
     });
     try {
       await client.connect();
-      await client.query(`listen ${CHANNEL}`);
+      await client.query(`listen ${this.#channel}`);
       // What was said while nobody listened is unknown: everyone looks once.
       for (const topic of [...this.#listeners.keys()]) this.#deliver(topic);
     } catch (error) {
@@ -141,7 +145,7 @@ class DatabaseHints implements Hints {
       this.#pending = new Set();
       for (const payload of payloadsOf(topics)) {
         try {
-          await this.#options.sql.$queryRaw`select pg_notify(${CHANNEL}, ${payload})::text`;
+          await this.#options.sql.$queryRaw`select pg_notify(${this.#channel}, ${payload})::text`;
         } catch (error) {
           this.#options.onError(error);
         }

@@ -1,3 +1,4 @@
+import { connectionOf } from '@leasehold/service-kit/database-url';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import type { Clock, IdSource } from '../kernel/clock.ts';
@@ -149,19 +150,26 @@ interface ClientOptions {
 
 function openClient(options: ClientOptions): PrismaClient {
   const { databaseUrl, max, statementTimeoutMs, prepared, onError } = options;
+  // Timeouts are the server's: a client that stops waiting does not stop a statement, and one
+  // that waited for a row was seen to grant it seconds after its client was gone.
+  // Statements of a few rows are never worth compiling: on a fresh database, whose tables have
+  // no statistics, PostgreSQL took seconds to compile a grant of one millisecond.
+  const { schema, ...connection } = connectionOf(databaseUrl, [
+    `statement_timeout=${String(statementTimeoutMs)}`,
+    String.raw`default_transaction_isolation=read\ committed`,
+    'jit=off',
+    `idle_in_transaction_session_timeout=${String(IDLE_TIMEOUT_MS)}`,
+    ...prepared.settings,
+  ]);
   const pool = createPool({
-    connectionString: databaseUrl,
+    ...connection,
     max,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
-    // Timeouts are the server's: a client that stops waiting does not stop a statement, and one
-    // that waited for a row was seen to grant it seconds after its client was gone.
-    // Statements of a few rows are never worth compiling: on a fresh database, whose tables have
-    // no statistics, PostgreSQL took seconds to compile a grant of one millisecond.
-    options: `-c statement_timeout=${String(statementTimeoutMs)} -c default_transaction_isolation=read\\ committed -c jit=off -c idle_in_transaction_session_timeout=${String(IDLE_TIMEOUT_MS)}${prepared.settings}`,
   });
   return new PrismaClient({
     adapter: new PrismaPg(pool, {
+      schema,
       onPoolError: onError,
       onConnectionError: onError,
       disposeExternalPool: true,

@@ -11,7 +11,7 @@ import { createHash } from 'node:crypto';
 /** What a pool is opened with beside its timeouts. */
 export interface PreparedOptions {
   /** Start-up settings of its connections. */
-  readonly settings: string;
+  readonly settings: readonly string[];
   readonly naming: { readonly statementNameGenerator?: (query: { sql: string }) => string };
 }
 
@@ -22,7 +22,7 @@ export interface PreparedOptions {
 const LOCK_TIMEOUT_MS = 1_000;
 
 /** Every statement is planned when it is sent, for the very parameters that it has. */
-export const UNPREPARED: PreparedOptions = { settings: '', naming: {} };
+export const UNPREPARED: PreparedOptions = { settings: [], naming: {} };
 
 /**
  * Prepared statements belong to a session. Poolers that hand out sessions by the transaction must know
@@ -33,7 +33,11 @@ export function preparedOptions(databaseUrl: string): PreparedOptions {
   if (new URLSearchParams(query).get('pgbouncer') === 'true') return UNPREPARED;
   const names = new Map<string, string>();
   return {
-    settings: ` -c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c lock_timeout=${String(LOCK_TIMEOUT_MS)}`,
+    settings: [
+      'plan_cache_mode=force_generic_plan',
+      'enable_seqscan=off',
+      `lock_timeout=${String(LOCK_TIMEOUT_MS)}`,
+    ],
     naming: {
       statementNameGenerator: ({ sql }) => {
         let name = names.get(sql);

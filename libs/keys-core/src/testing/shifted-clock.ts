@@ -1,8 +1,6 @@
-import { readFile, readdir } from 'node:fs/promises';
+import { connectionOf } from '@leasehold/service-kit/database-url';
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
-
-const MIGRATIONS = new URL('../../../../prisma/migrations/', import.meta.url);
 
 /**
  * Gives one database a clock that can be stepped, so that the kernel's own SQL meets a database
@@ -14,7 +12,7 @@ export async function makeClockShiftable(
 ): Promise<(shiftMs: number) => Promise<void>> {
   return replaceClock(
     databaseUrl,
-    `select pg_catalog.clock_timestamp() + value * interval '1 millisecond' from shifted.clock`,
+    `select real_clock_timestamp() + value * interval '1 millisecond' from shifted.clock`,
   );
 }
 
@@ -28,44 +26,31 @@ export async function freezeClock(databaseUrl: string): Promise<(atMs: number) =
 }
 
 /**
- * Puts a function `clock_timestamp` into a schema that is searched before `pg_catalog`, and makes
- * the kernel's functions and defaults again so that they see it.
+ * Puts another function `clock_timestamp` in the place of PostgreSQL's own, which keeps working under
+ * another name, and makes the kernel's functions and defaults again so that they see it.
  */
 async function replaceClock(
   databaseUrl: string,
   definition: string,
 ): Promise<(value: number) => Promise<void>> {
-  const client = new pg.Client({ connectionString: databaseUrl });
+  const client = new pg.Client(connectionOf(databaseUrl));
   await client.connect();
   onTestFinished(() => client.end());
-  const { rows } = await client.query<{ name: string }>('select current_database() as name');
+  // Bodies of functions hold the function itself and not its name: they are made again by their text.
+  const { rows: functions } = await client.query<{ text: string }>(
+    `select pg_get_functiondef(oid) as text from pg_proc
+     where pronamespace = current_schema()::regnamespace`,
+  );
+  const judging = functions.filter(({ text }) => text.includes('clock_timestamp()'));
   await client.query(`
     create schema shifted;
     create table shifted.clock (value float8 not null);
     insert into shifted.clock values (0);
-    create function shifted.clock_timestamp() returns timestamptz language sql volatile as $$${definition}$$;
-    alter database "${rows[0]?.name ?? ''}" set search_path = shifted, pg_catalog, public;
-    set search_path = shifted, pg_catalog, public;
-    alter table lease_event alter column at set default clock_timestamp();`);
-  await client.query(
-    (await kernelFunctions()).replaceAll('CREATE FUNCTION', 'CREATE OR REPLACE FUNCTION public.'),
-  );
+    alter function pg_catalog.clock_timestamp() rename to real_clock_timestamp;
+    create function pg_catalog.clock_timestamp() returns timestamptz language sql volatile as $$${definition}$$;
+    alter table lease_event alter column at set default clock_timestamp();
+    ${judging.map(({ text }) => `${text};`).join('\n')}`);
   return async (value) => {
     await client.query('update shifted.clock set value = $1', [value]);
   };
-}
-
-/** The functions that the migrations make, as they stand there. */
-async function kernelFunctions(): Promise<string> {
-  const folders = (await readdir(MIGRATIONS, { withFileTypes: true })).filter((entry) =>
-    entry.isDirectory(),
-  );
-  const texts = await Promise.all(
-    folders.map((folder) => readFile(new URL(`${folder.name}/migration.sql`, MIGRATIONS), 'utf8')),
-  );
-  return texts
-    .flatMap((text) => text.match(/^CREATE FUNCTION [^;]*;/gmu) ?? [])
-    .filter((text) => text.includes('clock_timestamp'))
-    .join('\n')
-    .replaceAll('CREATE FUNCTION ', 'CREATE FUNCTION');
 }

@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { createControllerClient, type ControllerApi } from '@leasehold/client';
 import { bootstrapCredentials, openStore, type Credentials } from '@leasehold/keys-core/store';
-import { createBootClock, systemIds } from '@leasehold/service-kit';
+import { connectionOf, createBootClock, systemIds } from '@leasehold/service-kit';
 import pg from 'pg';
 import {
   startControllerProcess,
@@ -78,7 +78,7 @@ async function put(
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const database = await plan.databaseOf(name);
   enders.push(() => database.drop());
-  const sql = new pg.Pool({ connectionString: database.url, max: 4 });
+  const sql = new pg.Pool({ ...connectionOf(database.url), max: 4 });
   sql.on('error', () => undefined);
   enders.push(() => sql.end());
   const droneId = `drone-${name}`;

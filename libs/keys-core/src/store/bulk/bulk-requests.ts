@@ -42,8 +42,8 @@ export const BULK_FAILURES_SHOWN_MAX = 1_000;
 export const BULK_RUNNER_MS = 15_000;
 /** Bulk actions that are not over, at all controllers. */
 export const RUNNING_BULKS_MAX = 10;
-/** Any number of its own: whoever starts a bulk action waits for others who do. */
-const START_LOCK = 4_600_001;
+/** The first half of an advisory lock's key, of which the second is the schema: starts take turns. */
+const START_LOCK = 4_600_002;
 
 /**
  * Records a bulk action with all its items and its audit entry, as claimed by `runner`. @returns
@@ -58,7 +58,7 @@ export async function startBulk(
   runner: string,
 ): Promise<boolean> {
   return prisma.$transaction(async (tx) => {
-    await tx.$queryRaw`select pg_advisory_xact_lock(${START_LOCK}::bigint)::text`;
+    await tx.$queryRaw`select pg_advisory_xact_lock(${START_LOCK}::int, hashtext(current_schema()))::text`;
     const rows = await tx.$queryRaw<{ id: string }[]>`
       with made as (
         insert into bulk (

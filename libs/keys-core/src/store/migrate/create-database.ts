@@ -1,3 +1,4 @@
+import { connectionOf } from '@leasehold/service-kit/database-url';
 import pg from 'pg';
 
 const DUPLICATE_DATABASE = '42P04';
@@ -11,7 +12,8 @@ export async function createDatabase(databaseUrl: string, template?: string): Pr
   const url = new URL(databaseUrl);
   const name = decodeURIComponent(url.pathname.slice(1));
   url.pathname = '/postgres';
-  const client = new pg.Client({ connectionString: url.href });
+  const { connectionString } = connectionOf(url.href);
+  const client = new pg.Client({ connectionString });
   await client.connect();
   try {
     const found = await client.query('select 1 from pg_database where datname = $1', [name]);

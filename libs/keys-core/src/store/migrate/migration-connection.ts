@@ -1,0 +1,79 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connectionOf, searchPathOf } from '@leasehold/service-kit/database-url';
+import pg from 'pg';
+import { isLockTimeout, migrationFailure, stillLocked, unreachable } from './migration-failure.ts';
+
+/** The first half of our advisory locks' key; the second is the schema. */
+const MIGRATION_LOCK = 4_600_001;
+/** Waiting for the turn delays nobody; a migration takes seconds. */
+const TURN_WAIT_MS = 60_000;
+/**
+ * A migration that waits for a table's lock makes every renewal wait behind it. So it waits for a
+ * second at most, lets those that queue behind it pass, and tries again.
+ */
+const LOCK_TIMEOUT_MS = 1_000;
+const LOCK_TRIES_MAX = 30;
+const LOCK_RETRY_MS = 500;
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/**
+ * Runs `work` in one transaction, alone among those that migrate this schema, with unqualified names
+ * meaning the schema. A table that is locked is waited for, by trying again.
+ */
+export async function inTurn<T>(
+  client: pg.Client,
+  schema: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    await client.query('begin');
+    try {
+      await client.query(
+        `set local search_path = ${searchPathOf(schema)};
+         set local statement_timeout = 0;
+         set local idle_in_transaction_session_timeout = 0;
+         set local lock_timeout = ${String(TURN_WAIT_MS)}`,
+      );
+      await client.query('select pg_advisory_xact_lock($1, hashtext($2))', [
+        MIGRATION_LOCK,
+        schema,
+      ]);
+      await client.query(`set local lock_timeout = ${String(LOCK_TIMEOUT_MS)}`);
+      const result = await work();
+      await client.query('commit');
+      return result;
+    } catch (cause) {
+      // A connection that is broken has rolled it back.
+      await client.query('rollback').catch(() => undefined);
+      if (!isLockTimeout(cause)) throw migrationFailure(cause);
+      if (tries >= LOCK_TRIES_MAX) throw stillLocked(cause);
+    }
+    await sleep(LOCK_RETRY_MS);
+  }
+}
+
+/** Calls `work` with a connection, and with the schema that the address names. */
+export async function withClient<T>(
+  databaseUrl: string,
+  work: (client: pg.Client, schema: string) => Promise<T>,
+): Promise<T> {
+  // Searches what it would search without us: an earlier version has made its tables there.
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+  });
+  // A connection that breaks while it is idle has nobody else to tell.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+  } catch (cause) {
+    throw unreachable(cause);
+  }
+  try {
+    return await work(client, connectionOf(databaseUrl).schema);
+  } catch (cause) {
+    throw migrationFailure(cause);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,62 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { PrismaPg } from '@prisma/adapter-pg';
+import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils';
+import type * as Wasm from '@prisma/schema-engine-wasm/schema_engine_bg';
+
+/** The little of WebAssembly that is used; Node has it, its types do not name it. */
+interface WebAssemblyApi {
+  instantiate(
+    binary: Uint8Array,
+    imports: Record<string, unknown>,
+  ): Promise<{ instance: { exports: Record<string, () => void> } }>;
+}
+
+/** What Prisma itself would make of the schema in `schemaDir`: the script for an empty database. */
+export async function prismaScript(schemaDir: string, databaseUrl: string): Promise<string> {
+  const names = await readdir(schemaDir);
+  const files = await Promise.all(
+    names.map(async (name) => ({
+      path: name,
+      content: await readFile(path.join(schemaDir, name), 'utf8'),
+    })),
+  );
+  const { SchemaEngine } = await load();
+  const engine = await SchemaEngine.new(
+    { datamodels: files.map((file): [string, string] => [file.path, file.content]) },
+    () => undefined,
+    bindMigrationAwareSqlAdapterFactory(new PrismaPg({ connectionString: databaseUrl })),
+  );
+  try {
+    const { stdout } = await engine.diff({
+      from: { tag: 'empty' },
+      to: { tag: 'schemaDatamodel', files },
+      script: true,
+      exitCode: null,
+      filters: { externalTables: [], externalEnums: [] },
+    });
+    return stdout ?? '';
+  } finally {
+    engine.free();
+  }
+}
+
+/**
+ * Prisma's schema engine as WebAssembly. The package is written for bundlers that import `.wasm` files;
+ * Node does not, so its two halves are put together here.
+ */
+async function load(): Promise<typeof Wasm> {
+  const entry = createRequire(import.meta.url).resolve('@prisma/schema-engine-wasm');
+  const folder = path.dirname(entry);
+  const glue = (await import(
+    pathToFileURL(path.join(folder, 'schema_engine_bg.js')).href
+  )) as typeof Wasm;
+  const binary = await readFile(path.join(folder, 'schema_engine_bg.wasm'));
+  const { WebAssembly } = globalThis as unknown as { WebAssembly: WebAssemblyApi };
+  const { instance } = await WebAssembly.instantiate(binary, { './schema_engine_bg.js': glue });
+  glue.__wbg_set_wasm(instance.exports);
+  instance.exports['__wbindgen_start']?.();
+  return glue;
+}

@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest';
+import { connectionOf, databasePlaceOf, schemaProblem } from './database-url.ts';
+
+describe('the schema of a database', () => {
+  test('is leasehold where nobody names one', () => {
+    const place = databasePlaceOf({ DATABASE_URL: 'postgresql://db/app' });
+
+    expect(place).toEqual({
+      databaseUrl: 'postgresql://db/app?schema=leasehold',
+      schema: 'leasehold',
+      problems: [],
+    });
+  });
+
+  test('is named by LEASEHOLD_SCHEMA, by the address, or by both alike', () => {
+    const inUrl = 'postgresql://db/app?schema=locks';
+
+    expect(databasePlaceOf({ LEASEHOLD_SCHEMA: 'locks' })).toMatchObject({
+      databaseUrl: null,
+      schema: 'locks',
+    });
+    expect(databasePlaceOf({ DATABASE_URL: inUrl }).schema).toBe('locks');
+    expect(databasePlaceOf({ DATABASE_URL: inUrl, LEASEHOLD_SCHEMA: 'locks' }).problems).toEqual(
+      [],
+    );
+  });
+
+  test('is refused when the two differ', () => {
+    const { problems } = databasePlaceOf({
+      DATABASE_URL: 'postgresql://db/app?schema=locks',
+      LEASEHOLD_SCHEMA: 'leasehold',
+    });
+
+    expect(problems).toEqual([
+      'LEASEHOLD_SCHEMA: must be the schema that DATABASE_URL names, or be left out',
+    ]);
+  });
+
+  test.each(['', 'Locks', '1locks', 'lo-cks', 'a,b', 'a"b', 'pg_temp', 'information_schema'])(
+    'is not called %j',
+    (name) => {
+      const url = `postgresql://db/app?schema=${encodeURIComponent(name)}`;
+
+      expect(schemaProblem(name)).toBeDefined();
+      expect(databasePlaceOf({ DATABASE_URL: url }).problems[0]).toMatch(
+        /^DATABASE_URL: its schema/u,
+      );
+      expect(() => connectionOf(url)).toThrow(RangeError);
+    },
+  );
+
+  test.each(['public', 'leasehold', 'locks_2', '_x', 'a'.repeat(40)])(
+    'may be called %j',
+    (name) => {
+      expect(schemaProblem(name)).toBeUndefined();
+    },
+  );
+});
+
+describe('a connection', () => {
+  test('searches the schema alone, and keeps what else the address says', () => {
+    const url =
+      'postgresql://me:p%40ss@db:5433/app?sslmode=require&schema=locks&options=-c%20jit%3Don';
+
+    expect(connectionOf(url, ['jit=off'])).toEqual({
+      connectionString: 'postgresql://me:p%40ss@db:5433/app?sslmode=require',
+      options: '-c jit=on -c search_path=locks,pg_temp -c jit=off',
+      schema: 'locks',
+    });
+  });
+});

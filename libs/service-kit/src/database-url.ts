@@ -1,0 +1,93 @@
+/**
+ * The address of a database, with the schema that Leasehold's tables are in. The schema travels in the
+ * address as `?schema=`, as Prisma writes it, so that whoever has the address has the whole of it.
+ */
+
+/** The schema of Leasehold's tables, unless another one is named. */
+export const DEFAULT_SCHEMA = 'leasehold';
+
+/** Its name becomes a part of other names, which PostgreSQL cuts at 63 bytes. */
+const SCHEMA_NAME = /^[a-z_][a-z0-9_]{0,39}$/u;
+
+/** Why a schema cannot have this name; undefined when it can. */
+export function schemaProblem(name: string): string | undefined {
+  if (!SCHEMA_NAME.test(name)) {
+    return 'must be 1 to 40 of a-z, 0-9 and "_", and begin with no digit';
+  }
+  if (name.startsWith('pg_') || name === 'information_schema') {
+    return "must not be one of PostgreSQL's own schemas";
+  }
+  return undefined;
+}
+
+/** Where the tables are. */
+export interface DatabasePlace {
+  /** With `?schema=`; null when no database is named. */
+  readonly databaseUrl: string | null;
+  readonly schema: string;
+  /** What is wrong with the two, each problem with the name of its variable. */
+  readonly problems: readonly string[];
+}
+
+/** What DATABASE_URL and LEASEHOLD_SCHEMA say together. */
+export function databasePlaceOf(values: {
+  readonly DATABASE_URL?: string | undefined;
+  readonly LEASEHOLD_SCHEMA?: string | undefined;
+}): DatabasePlace {
+  const { DATABASE_URL: url, LEASEHOLD_SCHEMA: named } = values;
+  const inUrl = url === undefined ? null : new URL(url).searchParams.get('schema');
+  const problems: string[] = [];
+  if (inUrl !== null) {
+    const problem = schemaProblem(inUrl);
+    if (problem !== undefined) problems.push(`DATABASE_URL: its schema ${problem}`);
+    if (named !== undefined && named !== inUrl) {
+      problems.push('LEASEHOLD_SCHEMA: must be the schema that DATABASE_URL names, or be left out');
+    }
+  }
+  const schema = inUrl ?? named ?? DEFAULT_SCHEMA;
+  return { databaseUrl: url === undefined ? null : withSchema(url, schema), schema, problems };
+}
+
+/** The same address, with this schema. */
+export function withSchema(databaseUrl: string, schema: string): string {
+  const url = new URL(databaseUrl);
+  url.searchParams.set('schema', schema);
+  return url.href;
+}
+
+/** How to connect to an address: the parts of pg's configuration that come from it. */
+export interface DatabaseConnection {
+  readonly connectionString: string;
+  /** Settings of the session, as the server takes them at the start of a connection. */
+  readonly options: string;
+  readonly schema: string;
+}
+
+/**
+ * How to connect so that unqualified names mean Leasehold's tables, and nothing else. `settings` are
+ * further settings of the session, such as `jit=off`; they win over those of the address.
+ * @throws {RangeError} when the address names a schema that there cannot be.
+ */
+export function connectionOf(
+  databaseUrl: string,
+  settings: readonly string[] = [],
+): DatabaseConnection {
+  const url = new URL(databaseUrl);
+  const schema = url.searchParams.get('schema') ?? DEFAULT_SCHEMA;
+  const problem = schemaProblem(schema);
+  if (problem !== undefined) throw new RangeError(`The schema of the database ${problem}.`);
+  const own = url.searchParams.get('options');
+  url.searchParams.delete('schema');
+  url.searchParams.delete('options');
+  const all = [`search_path=${searchPathOf(schema)}`, ...settings].map((one) => `-c ${one}`);
+  return {
+    connectionString: url.href,
+    options: [...(own === null ? [] : [own]), ...all].join(' '),
+    schema,
+  };
+}
+
+/** Temporary tables come last: else one of another's making would hide ours. */
+export function searchPathOf(schema: string): string {
+  return `${schema},pg_temp`;
+}
