@@ -13,7 +13,11 @@ export interface SqlRuns {
 
 /** Runs a block under a lease that it is told, and again when that lease was given back. */
 export async function runUnderLease(block: Block, stage: Stage): Promise<SqlRuns> {
-  const database = new pg.Client({ connectionString: stage.databaseUrl });
+  // As a service connects: it searches its own tables.
+  const database = new pg.Client({
+    connectionString: stage.databaseUrl,
+    options: '-c search_path=public',
+  });
   await database.connect();
   await using leasehold = createLeasehold({ url: stage.controllerUrl, token: stage.token });
   try {

@@ -78,7 +78,7 @@ async function asserted(lease: Lease, entry: string): Promise<void> {
     await work(lease, entry);
     const entries = [...(rows[0]?.entries ?? []), entry];
     await client.query('update experiment set entries = $2 where name = $1', [guard, entries]);
-    await client.query('select leasehold_assert_held($1, $2)', [lease.leaseId, lease.fencingToken]);
+    await client.query('select leasehold.leasehold_assert_held($1, $2)', [lease.leaseId, lease.fencingToken]);
     await client.query('commit');
     client.release();
   } catch (error) {
