@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createControllerClient, type ControllerClient } from '@leasehold/client';
 import { invariant } from '@leasehold/keys-core';
 import { createBootClock } from '@leasehold/service-kit';
-import { supplyWarden } from '../../apps/drone/src/agent/warden-supply.ts';
+import { wardenSource } from '../../apps/drone/src/agent/warden-supply.ts';
 import type { BenchServers } from './bench-controller.ts';
 import { bundled, startChild } from './child.ts';
 import { megabytes, type Figure } from './figures.ts';
@@ -21,6 +21,7 @@ const GOAL_WARDEN_BYTES = 60e6;
 /** Three renewals of every key, and the garbage that they leave. */
 const HOLD_MS = 16_000;
 const LOOK_MS = 250;
+const REPLY_MS = 10_000;
 const READY_MS_MAX = 120_000;
 
 /** What a drone costs in memory: the agent while it holds keys, the warden with a few backends. */
@@ -145,14 +146,17 @@ async function countReady({ pool }: BenchDatabase): Promise<number> {
 /** A real warden with real processes. */
 async function wardenMemory(rig: Rig): Promise<Figure> {
   const clock = createBootClock();
-  const warden = await supplyWarden(
-    {
-      stateDir: path.join(rig.folder, 'warden'),
-      command: [process.execPath, bundled('drone'), 'warden'],
-      searchPath: process.env['PATH'] ?? '',
-    },
+  const wardens = wardenSource({
+    stateDir: path.join(rig.folder, 'warden'),
+    command: [process.execPath, bundled('drone'), 'warden'],
+    searchPath: process.env['PATH'] ?? '',
+    nowMs: () => clock.nowMs(),
+  });
+  const warden = await wardens.supply(
     { changed: () => undefined, superseded: () => undefined, lost: () => undefined },
+    { replyTimeoutMs: () => REPLY_MS, mayEndSilent: () => Promise.resolve(false) },
   );
+  await warden.takeCommand();
   try {
     for (let place = 0; place < WARDEN_BACKEND_COUNT; place += 1) {
       await warden.start({

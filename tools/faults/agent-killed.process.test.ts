@@ -10,6 +10,7 @@ beforeAll(async () => {
 afterAll(({}, file) => stage.close(file));
 
 /** From the ladder `fast`. */
+const RENEWAL_DUE_REMAINING_MS = 3_000;
 const SOFT_REMAINING_MS = 2_000;
 const HARD_REMAINING_MS = 1_000;
 /** A tick, a signal, and the end of a process on a busy machine. */
@@ -59,6 +60,23 @@ describe.concurrent('an agent that is killed', () => {
     await stage.untilRenewed(before, 2);
 
     await expectUnharmed(stage, { before, program: 'adopt', pids });
+    expectSound(stage, before);
+  });
+
+  test('F4b and an agent that leaves just before a renewal is due hands all its time to the next one', async () => {
+    const drone = await stage.startDrone({ droneId: 'leave-1', programs: { leave: 'stubborn' } });
+    const before = await stage.connect('leave', 'leave');
+    const { pids } = await stage.untilHeard(before);
+    await stage.untilRemaining(before, RENEWAL_DUE_REMAINING_MS + 100);
+
+    drone.agent.signal('SIGUSR2');
+    expect(await drone.agent.exited).toBe(0);
+    const leftMs = stage.expiryOf(before) - machineMs();
+    await drone.startAgent();
+    await stage.untilRenewed(before, 2);
+
+    expect(leftMs, 'renewed as it left').toBeGreaterThan(RENEWAL_DUE_REMAINING_MS + 1_000);
+    await expectUnharmed(stage, { before, program: 'leave', pids });
     expectSound(stage, before);
   });
 

@@ -5,8 +5,8 @@ import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-
 import packageJson from '../package.json' with { type: 'json' };
 import { DroneAgent } from './agent/agent.ts';
 import { TrpcControllerLink } from './agent/trpc-controller-link.ts';
-import type { WardenLink, WardenListener } from './agent/warden-link.ts';
-import { supplyWarden } from './agent/warden-supply.ts';
+import type { WardenSource } from './agent/warden-link.ts';
+import { wardenSource } from './agent/warden-supply.ts';
 import { loadDroneConfig, processEnvironment, type DroneConfig } from './config.ts';
 
 const EXIT = { done: 0, failed: 1, usage: 2 } as const;
@@ -19,7 +19,7 @@ export interface DroneCommand {
   readonly wardenCommand: readonly string[];
   readonly clock?: TickingClock | undefined;
   /** What stands in for a warden of real processes. */
-  readonly supplyWarden?: ((listener: WardenListener) => Promise<WardenLink>) | undefined;
+  readonly wardens?: WardenSource | undefined;
 }
 
 /** `agent --config FILE`: runs a drone until it is told to end. Returns the exit code. */
@@ -27,7 +27,7 @@ export async function runDroneCommand({
   args,
   wardenCommand,
   clock = createBootClock(),
-  supplyWarden: supply,
+  wardens,
 }: DroneCommand): Promise<number> {
   const environment = processEnvironment();
   let config: DroneConfig;
@@ -59,35 +59,34 @@ export async function runDroneCommand({
       log.info({ state }, 'connection to the controller');
     },
   });
+  const agent = new DroneAgent({
+    config,
+    clock,
+    log,
+    random,
+    version: packageJson.version,
+    link,
+    inheritedEnv: environment,
+    wardens:
+      wardens ??
+      wardenSource({
+        stateDir: config.stateDir,
+        command: wardenCommand,
+        searchPath: environment['PATH'] ?? '',
+        nowMs: () => clock.nowMs(),
+      }),
+  });
+  // Before it has started: it may be waiting for a controller when it is told to end.
+  shutdown.add('agent', () => agent.stop());
+  process.on('SIGUSR2', () => void agent.leave());
   try {
-    const agent = await DroneAgent.start({
-      config,
-      clock,
-      log,
-      random,
-      version: packageJson.version,
-      link,
-      inheritedEnv: environment,
-      supplyWarden: supply ?? wardenOf(config, wardenCommand, environment['PATH'] ?? ''),
-    });
-    shutdown.add('agent', () => agent.stop());
-    process.on('SIGUSR2', () => void agent.leave());
-    process.send?.({ type: 'ready' });
+    await Promise.race([agent.start().then(() => process.send?.({ type: 'ready' })), agent.ended]);
     return (await agent.ended) === 'replaced' ? EXIT.failed : EXIT.done;
   } catch (error) {
     log.fatal({ err: error }, 'the drone could not start');
     await link.close();
     return EXIT.failed;
   }
-}
-
-/** Real wardens: the one that runs already, or a new one. */
-function wardenOf(
-  { stateDir }: DroneConfig,
-  command: readonly string[],
-  searchPath: string,
-): (listener: WardenListener) => Promise<WardenLink> {
-  return (listener) => supplyWarden({ stateDir, command, searchPath }, listener);
 }
 
 /** @throws {LeaseError} `config.invalid` when the arguments do not name one file. */

@@ -15,11 +15,13 @@ import { SessionSuperseded, type ControllerLink } from './controller-link.ts';
 import { DroneSession } from './drone-session.ts';
 import { KeyRenewals } from './key-renewals.ts';
 import type { Log } from './log.ts';
+import { renewWindowMs } from './patience.ts';
 import { Ports } from './ports.ts';
 import { RunBook } from './run-book.ts';
 import { SeenBackends } from './seen-backends.ts';
 import { logFolderOf } from '../warden/output-log.ts';
-import { WardenLost, type WardenLink, type WardenListener } from './warden-link.ts';
+import { WardenCommand } from './warden-command.ts';
+import type { WardenLink, WardenSource } from './warden-link.ts';
 
 /** Why an agent ended. */
 export type AgentEnd = 'stopped' | 'left' | 'replaced';
@@ -31,7 +33,7 @@ export interface AgentOptions {
   readonly random: () => number;
   readonly version: string;
   readonly link: ControllerLink;
-  readonly supplyWarden: (listener: WardenListener) => Promise<WardenLink>;
+  readonly wardens: WardenSource;
   /** The agent's own environment; see what backends get of it in `backend-env.ts`. */
   readonly inheritedEnv: Readonly<Record<string, string | undefined>>;
 }
@@ -40,7 +42,6 @@ export interface AgentOptions {
 const STOP_ALLOWANCE_MS = 2_000;
 /** How long the last reports are waited for once everything is gone. */
 const LAST_REPORTS_MS_MAX = 2_000;
-const REATTACH_MS = 500;
 const POLL_MS = 50;
 
 /** See the protocol at the top of this file. */
@@ -50,14 +51,18 @@ export class DroneAgent {
   readonly #session: DroneSession;
   readonly #renewals: KeyRenewals;
   readonly #book: RunBook;
-  #warden: WardenLink | undefined;
+  readonly #command: WardenCommand;
   #stopTicking: () => void = () => undefined;
   #isStopping = false;
+  #isLeaving = false;
   #isLetGo = false;
   #announcedClockRatio: number | undefined;
+  /** Resolves when the backends are adopted: an action before that would miss them. */
+  #commanding: Promise<void> = Promise.resolve();
+  #takeActions: () => void = () => undefined;
   #end!: (how: AgentEnd) => void;
 
-  private constructor(options: AgentOptions) {
+  constructor(options: AgentOptions) {
     const { config, clock, link, log, random, inheritedEnv } = options;
     this.#options = options;
     this.ended = new Promise((resolve) => {
@@ -75,10 +80,7 @@ export class DroneAgent {
       },
     });
     const nowMs = (): number => clock.nowMs();
-    const warden = (): WardenLink => {
-      if (this.#warden === undefined) throw new WardenLost('there is no warden');
-      return this.#warden;
-    };
+    const warden = (): WardenLink => this.#command.warden;
     this.#renewals = new KeyRenewals({ link, warden, nowMs, log, droneId: config.droneId });
     const ports = new Ports({ host: config.host, ...config.ports });
     this.#book = new RunBook({
@@ -86,7 +88,7 @@ export class DroneAgent {
       seen: SeenBackends.open(config.stateDir),
       runContext: { warden, nowMs, random, log, host: config.host, ports, inheritedEnv },
       reportContext: { link, session: this.#session, log, random },
-      clockId: () => this.#warden?.identity.clockId,
+      clockId: () => this.#command.clockId,
       isStopping: () => this.#isStopping,
       onSpawned: (run) => {
         this.#announceClockRatio(run.identity.ladder);
@@ -94,19 +96,19 @@ export class DroneAgent {
         this.#renewals.tick([run], nowMs());
       },
     });
+    this.#command = this.#commandOf(options);
   }
 
   /**
-   * Attaches to the warden, adopts what it runs, and opens a session.
+   * Resolves when a controller has accepted this agent and it commands the warden; never when it is
+   * stopped before that, see `ended`.
    * @throws {WardenLost} when no warden comes up.
    */
-  static async start(options: AgentOptions): Promise<DroneAgent> {
-    const agent = new DroneAgent(options);
-    await agent.#attach();
-    agent.#stopTicking = options.clock.onTick((nowMs) => {
-      agent.#renewals.tick(agent.#book.all(), nowMs);
+  async start(): Promise<void> {
+    this.#stopTicking = this.#options.clock.onTick((nowMs) => {
+      this.#tick(nowMs);
     });
-    return agent;
+    await this.#command.take();
   }
 
   /** Stops every backend softly, bounded by the longest grace, and the warden with them. */
@@ -118,15 +120,24 @@ export class DroneAgent {
     this.#book.stopAll({ mode: 'soft', reason: 'external', isKeyLost: false });
     await this.#until(() => runs.every((run) => run.isOver), graceMs + STOP_ALLOWANCE_MS);
     await this.#until(() => this.#book.size === 0, LAST_REPORTS_MS_MAX);
-    await this.#warden?.shutdown().catch((error: unknown) => {
-      this.#options.log.warn({ err: error }, 'the warden could not be told to end');
-    });
+    await this.#command.shutdown();
     await this.#letGo('stopped');
   }
 
-  /** Ends, and leaves the backends to the warden for the next agent. */
-  leave(): Promise<void> {
-    return this.#letGo('left');
+  /**
+   * Ends, and leaves the backends to the warden for the next agent: with their keys just renewed, so
+   * that it has the whole ladder up to soft to come. What is asked from now on waits for it.
+   */
+  async leave(): Promise<void> {
+    if (this.#isLeaving || this.#isStopping) return this.#letGo('left');
+    this.#isLeaving = true;
+    const runs = this.#book.all();
+    const windowMs = renewWindowMs(runs.map((run) => run.identity.ladder));
+    const beganAtMs = this.#options.clock.nowMs();
+    await this.#until(() => !runs.some((run) => run.isStarting), windowMs);
+    const leftMs = windowMs - (this.#options.clock.nowMs() - beganAtMs);
+    await Promise.race([this.#renewals.handOver(runs), pause(leftMs)]);
+    await this.#letGo('left');
   }
 
   async #letGo(how: AgentEnd): Promise<void> {
@@ -136,16 +147,43 @@ export class DroneAgent {
     this.#stopTicking();
     this.#session.close();
     this.#book.close();
-    this.#warden?.close();
+    this.#command.close();
     await this.#options.link.close();
     this.#end(how);
   }
 
-  async #attach(): Promise<void> {
-    const { config, log, version } = this.#options;
-    const warden = await this.#takeCommand();
-    const { clockId, pid, isolation, isolationDetail } = warden.identity;
-    log.info({ clockId, wardenPid: pid, isolation, isolationDetail }, 'attached to the warden');
+  #commandOf({ wardens, log }: AgentOptions): WardenCommand {
+    return new WardenCommand({
+      wardens,
+      log,
+      runs: () => this.#book.all(),
+      openSession: (clockId) => {
+        this.#openSession(clockId);
+      },
+      accepted: () => this.#session.ref().then(() => undefined),
+      adopt: async (warden) => {
+        await this.#book.adopt(warden);
+        this.#takeActions();
+      },
+      abandon: () => {
+        this.#session.close();
+        this.#book.abandonAll();
+      },
+      changed: (backend) => {
+        this.#book.observe(backend);
+      },
+      onReplaced: () => void this.#letGo('replaced'),
+    });
+  }
+
+  #tick(nowMs: number): void {
+    this.#renewals.tick(this.#book.all(), nowMs);
+    this.#command.tick(nowMs);
+  }
+
+  #openSession(clockId: string): void {
+    const { config, version } = this.#options;
+    this.#holdActions();
     this.#session.open({
       droneId: config.droneId,
       clockId,
@@ -161,72 +199,17 @@ export class DroneAgent {
     });
   }
 
-  /**
-   * Has a warden, and has adopted what it runs. One that is lost before that is a failure of this
-   * attempt, and nothing else begins another one meanwhile: two would supersede each other.
-   */
-  async #takeCommand(): Promise<WardenLink> {
-    let stage: 'attaching' | 'attached' | 'lost' = 'attaching';
-    const isLost = (): boolean => stage === 'lost';
-    const warden = await this.#options.supplyWarden({
-      changed: (snapshot) => {
-        this.#book.observe(snapshot);
-      },
-      superseded: () => {
-        this.#options.log.error({}, 'a newer agent commands the warden; this one ends');
-        void this.#letGo('replaced');
-      },
-      lost: () => {
-        const wasAttached = stage === 'attached';
-        stage = 'lost';
-        if (wasAttached) void this.#recover();
-      },
+  #holdActions(): void {
+    this.#commanding = new Promise((resolve) => {
+      this.#takeActions = resolve;
     });
-    this.#warden = warden;
-    try {
-      await this.#book.adopt(warden);
-      if (isLost()) throw new WardenLost('the warden is gone');
-    } catch (error) {
-      warden.close();
-      this.#loseWarden();
-      throw error;
-    }
-    stage = 'attached';
-    return warden;
-  }
-
-  #loseWarden(): void {
-    this.#warden = undefined;
-    this.#book.abandonAll();
-  }
-
-  /**
-   * The warden is dead, and its backends with it, or it does not answer any more. What a living one
-   * still runs is adopted again.
-   */
-  async #recover(): Promise<void> {
-    if (this.#isStopping) return;
-    this.#options.log.error({ backendCount: this.#book.size }, 'the warden is gone');
-    this.#session.close();
-    this.#loseWarden();
-    while (!this.#hasEnded()) {
-      try {
-        await this.#attach();
-        return;
-      } catch (error) {
-        this.#options.log.error({ err: error }, 'no warden comes up');
-        await pause(REATTACH_MS);
-      }
-    }
-  }
-
-  #hasEnded(): boolean {
-    return this.#isStopping;
   }
 
   async #act(action: SpawnAction | TerminateAction): Promise<void> {
     const { actionId, backendId } = action;
     try {
+      await this.#commanding;
+      if (this.#isLeaving) return; // not acknowledged: the next agent gets it
       await this.#book.act(action);
       await this.#acknowledge(actionId);
     } catch (error) {

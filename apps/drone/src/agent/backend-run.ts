@@ -22,6 +22,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { BackendSnapshot, ExtendRequest } from '../warden/protocol.ts';
 import { notesOf, startRequestOf } from './launch-request.ts';
 import type { BackendNotes } from './notes.ts';
+import { askAtMs, killAtMs } from './patience.ts';
 import { isAnswering } from './readiness.ts';
 import type { ReportLine } from './report-line.ts';
 import type { LaunchPlan, RunContext, RunIdentity, StopWish } from './run-types.ts';
@@ -105,9 +106,25 @@ export class BackendRun {
     return this.#stage === 'over';
   }
 
+  /** Whether it is still to be launched, which only this agent can bring to an end. */
+  get isStarting(): boolean {
+    return this.#stage === 'loading' || this.#stage === 'launching';
+  }
+
   /** Whether its key must be renewed, given which backends the warden says are alive. */
   isWorthRenewing(aliveIds: ReadonlySet<string>): boolean {
     return this.#stage !== 'running' || aliveIds.has(this.identity.backendId);
+  }
+
+  /** When its warden is to be asked about it, and when to be killed for want of an answer. */
+  get watch(): { readonly askAtMs: number; readonly killAtMs: number } | undefined {
+    if (this.#stage === 'loading' || this.#stage === 'over') return undefined;
+    const { hardTerminateAtMs } = this.#keeper.deadlines;
+    const { ladder } = this.identity;
+    return {
+      askAtMs: askAtMs(hardTerminateAtMs, ladder),
+      killAtMs: killAtMs(hardTerminateAtMs, ladder),
+    };
   }
 
   /** What the warden is to be told of its deadlines. */

@@ -24,9 +24,10 @@ export interface ControllerLink {
    */
   heartbeat(input: HeartbeatInput, timeoutMs: number): Promise<void>;
   acknowledge(input: AckInput): Promise<void>;
-  report(input: ReportInput): Promise<'recorded' | 'ignored' | 'kill'>;
-  /** One answer per renewal, each naming its lease. */
-  renew(input: RenewInput): Promise<readonly RenewResult[]>;
+  /** Given up after `timeoutMs`, if not before. */
+  report(input: ReportInput, timeoutMs: number): Promise<'recorded' | 'ignored' | 'kill'>;
+  /** One answer per renewal, each naming its lease. Given up after `timeoutMs`, if not before. */
+  renew(input: RenewInput, timeoutMs: number): Promise<readonly RenewResult[]>;
   close(): Promise<void>;
 }
 

@@ -42,28 +42,73 @@ export class KeyRenewals {
     }
   }
 
-  async #renew(due: readonly DueRenewal[]): Promise<void> {
-    const { link, log, droneId } = this.#options;
+  /**
+   * Renews the keys of all that run, due or not, and gives the warden their deadlines: so much time
+   * has the next agent. What cannot be renewed keeps the deadlines that it has.
+   */
+  async handOver(runs: readonly BackendRun[]): Promise<void> {
+    const pages: (readonly BackendRun[])[] = [];
+    for (let first = 0; first < runs.length; first += LIMITS.renewalsPerCallMax) {
+      pages.push(runs.slice(first, first + LIMITS.renewalsPerCallMax));
+    }
     try {
-      const warden = this.#options.warden();
-      const aliveIds = new Set(await warden.alive());
-      const worthy = due.filter(({ run }) => run.isWorthRenewing(aliveIds));
-      if (worthy.length === 0) return;
-      const results = await link.renew({
+      await Promise.all(pages.map((page) => this.#handOverPage(page)));
+    } catch (error) {
+      this.#options.log.warn(
+        { err: error, count: runs.length },
+        'keys were not renewed at the end',
+      );
+    }
+  }
+
+  async #handOverPage(runs: readonly BackendRun[]): Promise<void> {
+    const { asked, results } = await this.#ask(runs);
+    const byLease = new Map([...asked].map(({ identity }) => [identity.leaseId, identity]));
+    const extensions = results.flatMap((result) => {
+      const identity = byLease.get(result.leaseId);
+      if (identity === undefined || result.outcome !== 'renewed') return [];
+      const { backendId, leaseId } = identity;
+      const { softTerminateAtMs: softAtMs, hardTerminateAtMs: hardAtMs } = result.deadlines;
+      return [{ backendId, leaseId, softAtMs, hardAtMs }];
+    });
+    await this.#options.warden().extend(extensions);
+  }
+
+  async #renew(due: readonly DueRenewal[]): Promise<void> {
+    try {
+      const { asked, results } = await this.#ask(due.map(({ run }) => run));
+      await this.#take(
+        due.filter(({ run }) => asked.has(run)),
+        results,
+      );
+    } catch (error) {
+      this.#options.log.debug({ err: error, count: due.length }, 'renewals got no answer');
+      for (const { run, requestId } of due) run.failed(requestId);
+    }
+  }
+
+  /** Asks the warden which of them are alive, and a controller to renew those. */
+  async #ask(
+    runs: readonly BackendRun[],
+  ): Promise<{ asked: ReadonlySet<BackendRun>; results: readonly RenewResult[] }> {
+    const { link, droneId, nowMs } = this.#options;
+    const warden = this.#options.warden();
+    const aliveIds = new Set(await warden.alive());
+    const asked = new Set(runs.filter((run) => run.isWorthRenewing(aliveIds)));
+    if (asked.size === 0) return { asked, results: [] };
+    const identities = [...asked].map(({ identity }) => identity);
+    const results = await link.renew(
+      {
         droneId,
         clockId: warden.identity.clockId,
         // Read before it is sent: the answer's deadlines are counted from here.
-        localTimeMs: this.#options.nowMs(),
-        renewals: worthy.map(({ run }) => ({
-          leaseId: run.identity.leaseId,
-          fencingToken: run.identity.fencingToken,
-        })),
-      });
-      await this.#take(worthy, results);
-    } catch (error) {
-      log.debug({ err: error, count: due.length }, 'renewals got no answer');
-      for (const { run, requestId } of due) run.failed(requestId);
-    }
+        localTimeMs: nowMs(),
+        renewals: identities.map(({ leaseId, fencingToken }) => ({ leaseId, fencingToken })),
+      },
+      // Once soft has come, no answer moves it.
+      Math.max(...identities.map(({ ladder }) => ladder.softAfterMs)),
+    );
+    return { asked, results };
   }
 
   async #take(due: readonly DueRenewal[], results: readonly RenewResult[]): Promise<void> {

@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { backoffMs } from '@leasehold/keys-core';
+import { backoffMs, type Ladder } from '@leasehold/keys-core';
 import { SessionSuperseded, type ControllerLink } from './controller-link.ts';
 import type { DroneSession } from './drone-session.ts';
 import type { Log } from './log.ts';
+import { renewWindowMs } from './patience.ts';
 import type { ReportInput } from './wire.ts';
 
 /** What one report says; the session's part is added when it is sent. */
@@ -10,6 +11,8 @@ export type ReportBody = Omit<ReportInput, 'droneId' | 'clockId' | 'session' | '
 
 const RETRY_FIRST_MS = 100;
 const RETRY_MS_MAX = 2_000;
+/** How long an answer is waited for where the ladder of the grant is not known. */
+const ANSWER_MS_MAX = 5_000;
 
 export interface ReportContext {
   readonly link: ControllerLink;
@@ -27,12 +30,15 @@ export interface ReportContext {
 export class ReportLine {
   readonly #backendId: string;
   readonly #context: ReportContext;
+  readonly #timeoutMs: number;
   #last: Promise<void> = Promise.resolve();
   #isClosed = false;
 
-  constructor(backendId: string, context: ReportContext) {
+  /** The ladder of its grant, where it is known, bounds how long one answer is waited for. */
+  constructor(backendId: string, context: ReportContext, ladder?: Ladder) {
     this.#backendId = backendId;
     this.#context = context;
+    this.#timeoutMs = ladder === undefined ? ANSWER_MS_MAX : renewWindowMs([ladder]);
   }
 
   /** Resolves when the report has been answered, or will never be sent because the line closed. */
@@ -50,7 +56,10 @@ export class ReportLine {
     for (let failureCount = 1; !this.#isClosed; failureCount += 1) {
       const ref = await session.ref();
       try {
-        const outcome = await link.report({ ...ref, ...body, backendId: this.#backendId });
+        const outcome = await link.report(
+          { ...ref, ...body, backendId: this.#backendId },
+          this.#timeoutMs,
+        );
         if (outcome === 'kill') this.#context.onKill(this.#backendId);
         return;
       } catch (error) {

@@ -117,7 +117,7 @@ export class RunBook {
       { backendId, leaseId, fencingToken, ladder, program, programName },
       this.#runContext,
       {
-        reports: new ReportLine(backendId, this.#reportContext),
+        reports: new ReportLine(backendId, this.#reportContext, ladder),
         deadlines,
         plan: {
           keyName: action.key.name,
@@ -144,10 +144,10 @@ export class RunBook {
     });
   }
 
-  async #refuse({ backendId, program }: SpawnAction, detail: string): Promise<void> {
+  async #refuse({ backendId, program, ladder }: SpawnAction, detail: string): Promise<void> {
     this.#mark(backendId, 'never');
     this.#options.runContext.log.warn({ backendId, program, detail }, 'refused to start a backend');
-    const line = new ReportLine(backendId, this.#reportContext);
+    const line = new ReportLine(backendId, this.#reportContext, ladder);
     await line.send({ status: 'terminated', reason: 'internal', refused: true, detail });
   }
 
@@ -181,7 +181,7 @@ export class RunBook {
     const run = BackendRun.adopted(
       { backendId, leaseId, fencingToken, ladder, program, programName },
       this.#runContext,
-      { reports: new ReportLine(backendId, this.#reportContext), notes, snapshot },
+      { reports: new ReportLine(backendId, this.#reportContext, ladder), notes, snapshot },
     );
     this.#runs.set(backendId, run);
     log.info({ backendId, pid, state }, 'adopted a backend');

@@ -12,12 +12,11 @@ import {
   type WardenEvent,
   type WardenIdentity,
 } from '../warden/protocol.ts';
+import type { WardenRecord } from '../warden/socket-path.ts';
 import { StartFailed, WardenLost, type WardenLink, type WardenListener } from './warden-link.ts';
 
-/** A warden on this machine answers in far less; one that does not is stopped or stuck. */
-const REPLY_TIMEOUT_MS = 3_000;
-/** Starting waits for the launch chain, which has a bound of its own. */
-const START_TIMEOUT_MS = 12_000;
+/** However far ahead the soft deadline of a start is, until which the warden may launch it. */
+const START_MS_MAX = 60_000;
 /** How many deadlines travel in one line. */
 const EXTEND_ITEMS_MAX = 1_000;
 /** What a request has around its backend is far less than this. */
@@ -25,7 +24,7 @@ const ENVELOPE_LENGTH = 100;
 
 /** The request of the protocol without its id. */
 type Question =
-  | { op: 'hello'; protocol: number }
+  | { op: 'peek' | 'hello'; protocol: number; secret: string }
   | { op: 'start'; backend: StartRequest }
   | { op: 'extend'; items: readonly ExtendRequest[] }
   | { op: 'stop'; stop: StopRequest }
@@ -39,19 +38,31 @@ interface Waiting {
   readonly timer: NodeJS.Timeout;
 }
 
+export interface SocketLinkOptions {
+  readonly listener: WardenListener;
+  /** How long a reply is waited for, asked at each request. */
+  readonly replyTimeoutMs: () => number;
+  readonly nowMs: () => number;
+}
+
+/** A warden listens and does not answer: it is stopped or stuck. */
+export class WardenSilent extends WardenLost {}
+
 /** A {@link WardenLink} over the warden's socket. */
 export class SocketWardenLink implements WardenLink {
   identity!: WardenIdentity;
   readonly #channel: LineChannel;
-  readonly #listener: WardenListener;
+  readonly #options: SocketLinkOptions;
+  readonly #secret: string;
   readonly #ended: Promise<void>;
   readonly #waiting = new Map<number, Waiting>();
   #lastId = 0;
   /** Nobody is told of the end of a connection that nobody has yet, or that was closed here. */
   #isWatched = false;
 
-  private constructor(socket: net.Socket, listener: WardenListener) {
-    this.#listener = listener;
+  private constructor(socket: net.Socket, secret: string, options: SocketLinkOptions) {
+    this.#options = options;
+    this.#secret = secret;
     this.#channel = lineChannel(socket, {
       lengthMax: REPLY_LINE_MAX,
       onLine: (line) => {
@@ -68,29 +79,39 @@ export class SocketWardenLink implements WardenLink {
   }
 
   /**
-   * Connects and takes command of the warden.
-   * @throws {WardenLost} when none listens there, or it does not answer.
+   * Connects to the warden of a record and learns who it is; takes no command.
+   * @throws {WardenSilent} when one listens and does not answer in time.
+   * @throws {WardenLost} when none listens there.
    */
-  static async connect(socketPath: string, listener: WardenListener): Promise<SocketWardenLink> {
+  static async connect(
+    { socketPath, secret }: Pick<WardenRecord, 'socketPath' | 'secret'>,
+    options: SocketLinkOptions,
+  ): Promise<SocketWardenLink> {
     const socket = net.connect(socketPath);
     await new Promise<void>((resolve, reject) => {
       socket.once('connect', resolve);
       socket.once('error', (cause) => {
-        reject(new WardenLost('no warden listens', { cause }));
+        reject(
+          isNobodyThere(cause)
+            ? new WardenLost('no warden listens', { cause })
+            : new WardenSilent('the warden takes no connection', { cause }),
+        );
       });
     });
-    const link = new SocketWardenLink(socket, listener);
+    const link = new SocketWardenLink(socket, secret, options);
     try {
-      link.identity = (await link.#ask({
-        op: 'hello',
-        protocol: PROTOCOL_VERSION,
-      })) as WardenIdentity;
-    } catch (error) {
+      link.identity = await link.#introduce('peek');
+    } catch (cause) {
       link.close();
-      throw error;
+      if (!(cause instanceof WardenLost)) throw cause;
+      throw new WardenSilent('the warden does not answer', { cause });
     }
     link.#isWatched = true;
     return link;
+  }
+
+  async takeCommand(): Promise<void> {
+    await this.#introduce('hello');
   }
 
   async start(request: StartRequest): Promise<BackendSnapshot> {
@@ -142,17 +163,27 @@ export class SocketWardenLink implements WardenLink {
     this.#channel.close();
   }
 
+  async #introduce(op: 'peek' | 'hello'): Promise<WardenIdentity> {
+    const introduction = { op, protocol: PROTOCOL_VERSION, secret: this.#secret };
+    return (await this.#ask(introduction)) as WardenIdentity;
+  }
+
+  /** A start is answered when the program runs, or when soft has come. */
+  #timeoutOf(question: Question): number {
+    const replyMs = this.#options.replyTimeoutMs();
+    if (question.op !== 'start') return replyMs;
+    const untilSoftMs = question.backend.softAtMs - this.#options.nowMs();
+    return replyMs + Math.min(Math.max(untilSoftMs, 0), START_MS_MAX);
+  }
+
   #ask(question: Question): Promise<unknown> {
     this.#lastId += 1;
     const id = this.#lastId;
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(
-        () => {
-          // Whether it was carried out is unknown: the connection ends, and what is, is asked anew.
-          this.#channel.destroy();
-        },
-        question.op === 'start' ? START_TIMEOUT_MS : REPLY_TIMEOUT_MS,
-      );
+      const timer = setTimeout(() => {
+        // Whether it was carried out is unknown: the next connection asks for what there is.
+        this.#channel.destroy();
+      }, this.#timeoutOf(question));
       this.#waiting.set(id, { resolve, reject, timer });
       if (!this.#channel.send({ id, ...question })) {
         this.#settle(id)?.reject(new WardenLost('the warden is gone'));
@@ -162,10 +193,10 @@ export class SocketWardenLink implements WardenLink {
 
   #receive(message: Reply | WardenEvent): void {
     if ('event' in message) {
-      if (message.event === 'changed') this.#listener.changed(message.backend);
+      if (message.event === 'changed') this.#options.listener.changed(message.backend);
       else {
         this.#isWatched = false;
-        this.#listener.superseded();
+        this.#options.listener.superseded();
       }
       return;
     }
@@ -193,6 +224,10 @@ export class SocketWardenLink implements WardenLink {
     }
     if (!this.#isWatched) return;
     this.#isWatched = false;
-    this.#listener.lost();
+    this.#options.listener.lost();
   }
+}
+
+function isNobodyThere(error: Error): boolean {
+  return 'code' in error && (error.code === 'ECONNREFUSED' || error.code === 'ENOENT');
 }

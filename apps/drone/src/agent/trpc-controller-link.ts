@@ -10,8 +10,9 @@ import type {
 } from './wire.ts';
 
 /**
- * After this an answer is not waited for any longer. Renewals have shorter tries of their own, and
- * an answer that comes after its try still counts.
+ * After this an answer is not waited for any longer; what concerns a grant may have a shorter time by
+ * its ladder. Renewals have shorter tries of their own, and an answer that comes after its try still
+ * counts.
  */
 const CALL_TIMEOUT_MS = 5_000;
 /** Together well inside the ladder, so that a silent network costs one try and not the key. */
@@ -71,9 +72,12 @@ export class TrpcControllerLink implements ControllerLink {
     await answerOf(this.#client.api.drones.ack.mutate(input));
   }
 
-  async report(input: ReportInput): Promise<'recorded' | 'ignored' | 'kill'> {
+  async report(input: ReportInput, timeoutMs: number): Promise<'recorded' | 'ignored' | 'kill'> {
+    const signal = AbortSignal.timeout(timeoutMs);
     try {
-      const { outcome } = await answerOf(this.#client.api.backends.report.mutate(input));
+      const { outcome } = await answerOf(
+        this.#client.api.backends.report.mutate(input, { signal }),
+      );
       return outcome;
     } catch (error) {
       // The controllers have forgotten it; saying so again will not help.
@@ -82,8 +86,9 @@ export class TrpcControllerLink implements ControllerLink {
     }
   }
 
-  async renew(input: RenewInput): Promise<readonly RenewResult[]> {
-    const { results } = await answerOf(this.#client.api.keys.renew.mutate(input));
+  async renew(input: RenewInput, timeoutMs: number): Promise<readonly RenewResult[]> {
+    const signal = AbortSignal.timeout(timeoutMs);
+    const { results } = await answerOf(this.#client.api.keys.renew.mutate(input, { signal }));
     return results;
   }
 

@@ -10,11 +10,15 @@ import type {
  * The agent's hold on its warden. The processes behind it may be simulated: nothing here says that
  * they are real.
  *
+ * A new link only looks: it knows the warden's identity. Everything else works once
+ * {@link takeCommand} has resolved, which ends the command of any other agent.
+ *
  * Every call may throw {@link WardenLost}: the connection is gone, and whether the request was
  * carried out is unknown.
  */
 export interface WardenLink {
   readonly identity: WardenIdentity;
+  takeCommand(): Promise<void>;
   /** @throws {StartFailed} when nothing was started, and nothing will be. */
   start(request: StartRequest): Promise<BackendSnapshot>;
   /** What is wrong with each item, in order; null where nothing is. */
@@ -38,6 +42,23 @@ export interface WardenListener {
   superseded(): void;
   /** The connection has ended and nobody closed it: the warden is dead, and its backends with it. */
   lost(): void;
+}
+
+/** Where an agent finds its warden. */
+export interface WardenSource {
+  /**
+   * Connects to the warden that runs, or starts one.
+   * @throws {WardenLost} when none comes up.
+   */
+  supply(listener: WardenListener, needs: SupplyNeeds): Promise<WardenLink>;
+  /** Kills a warden that does not answer, and so its backends. */
+  end(pid: number): void;
+}
+
+export interface SupplyNeeds {
+  readonly replyTimeoutMs: () => number;
+  /** Whether a warden that runs and does not answer may be ended now; if not, it is tried again. */
+  readonly mayEndSilent: (clockId: string) => Promise<boolean>;
 }
 
 /** The warden cannot be reached any more. */

@@ -2,12 +2,14 @@ import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { readWardenRecord } from '../warden/socket-path.ts';
-import { SocketWardenLink } from './socket-warden-link.ts';
-import { WardenLost, type WardenLink, type WardenListener } from './warden-link.ts';
+import { readWardenRecord, type WardenRecord } from '../warden/socket-path.ts';
+import { SocketWardenLink, WardenSilent, type SocketLinkOptions } from './socket-warden-link.ts';
+import { WardenLost, type SupplyNeeds, type WardenLink, type WardenSource } from './warden-link.ts';
 
-/** How long a new warden may take until it answers: it probes the machine first. */
+/** How long a new warden may take until it answers: it tries first what the machine allows. */
 const START_MS_MAX = 15_000;
+/** How long the kernel may take to end a killed warden. */
+const END_MS_MAX = 15_000;
 const POLL_MS = 20;
 
 export interface WardenSupplyOptions {
@@ -15,55 +17,83 @@ export interface WardenSupplyOptions {
   /** The program and the arguments that become a warden; the state folder and a PATH are added. */
   readonly command: readonly string[];
   readonly searchPath: string;
+  readonly nowMs: () => number;
 }
 
-/**
- * Takes command of the warden of a state folder, and starts one where none answers.
- * @throws {WardenLost} when none answers in time.
- */
-export async function supplyWarden(
-  options: WardenSupplyOptions,
-  listener: WardenListener,
-): Promise<WardenLink> {
-  mkdirSync(options.stateDir, { recursive: true, mode: 0o700 });
-  const living = await connectToRecorded(options.stateDir, listener);
-  if (living !== undefined) return living;
-  await endSilentWarden(options.stateDir);
+/** The warden of a state folder: the one that runs there, or a new one. */
+export function wardenSource(options: WardenSupplyOptions): WardenSource {
+  return {
+    supply: async (listener, needs) => {
+      const { replyTimeoutMs } = needs;
+      const link = { listener, replyTimeoutMs, nowMs: options.nowMs };
+      mkdirSync(options.stateDir, { recursive: true, mode: 0o700 });
+      return (await findLiving(options, link, needs)) ?? (await startNew(options, link));
+    },
+    end: (pid) => {
+      endWarden(options.stateDir, pid);
+    },
+  };
+}
 
+/** The one that answers; undefined when none runs. One that does not answer is ended if it may be. */
+async function findLiving(
+  { stateDir }: WardenSupplyOptions,
+  link: SocketLinkOptions,
+  needs: SupplyNeeds,
+): Promise<WardenLink | undefined> {
+  for (;;) {
+    const record = readWardenRecord(stateDir);
+    if (record === undefined) return undefined;
+    if (record.secret === '') {
+      refuseEarlier(stateDir, record);
+      return undefined;
+    }
+    try {
+      return await SocketWardenLink.connect(record, link);
+    } catch (error) {
+      if (!(error instanceof WardenLost)) throw error;
+      if (!(error instanceof WardenSilent)) return undefined;
+      if (await needs.mayEndSilent(record.clockId)) await endSilent(stateDir, record);
+      else await pause(POLL_MS);
+    }
+  }
+}
+
+/** Its backends cannot be adopted, and are not to be lost without a word. */
+function refuseEarlier(stateDir: string, { pid }: WardenRecord): void {
+  if (!isWardenOf(stateDir, pid)) return;
+  throw new Error(
+    `the warden that runs (process ${String(pid)}) is of an earlier version: drain the drone, end its agent with SIGTERM, and start it again`,
+  );
+}
+
+/** @throws {WardenLost} when none answers in time. */
+async function startNew(
+  options: WardenSupplyOptions,
+  link: SocketLinkOptions,
+): Promise<WardenLink> {
+  const former = readWardenRecord(options.stateDir)?.clockId;
   startWarden(options);
   const endsAtMs = performance.now() + START_MS_MAX;
   while (performance.now() < endsAtMs) {
     await pause(POLL_MS);
-    const started = await connectToRecorded(options.stateDir, listener);
-    if (started !== undefined) return started;
+    const record = readWardenRecord(options.stateDir);
+    if (record === undefined || record.clockId === former) continue;
+    return SocketWardenLink.connect(record, link);
   }
   throw new WardenLost(`no warden came up; see ${path.join(options.stateDir, 'warden.log')}`);
 }
 
-async function connectToRecorded(
-  stateDir: string,
-  listener: WardenListener,
-): Promise<WardenLink | undefined> {
-  const record = readWardenRecord(stateDir);
-  if (record === undefined) return undefined;
-  try {
-    return await SocketWardenLink.connect(record.socketPath, listener);
-  } catch (error) {
-    if (error instanceof WardenLost) return undefined;
-    throw error;
-  }
+/** Its backends die with it. Returns when it is gone, so that the next one finds its place free. */
+async function endSilent(stateDir: string, { pid }: WardenRecord): Promise<void> {
+  endWarden(stateDir, pid);
+  const endsAtMs = performance.now() + END_MS_MAX;
+  while (isWardenOf(stateDir, pid) && performance.now() < endsAtMs) await pause(POLL_MS);
 }
 
-/**
- * A warden that runs and does not answer keeps no deadline either: it is killed, and its backends
- * die with it. The number comes from a file, so the process must be the warden of this folder.
- */
-async function endSilentWarden(stateDir: string): Promise<void> {
-  const pid = readWardenRecord(stateDir)?.pid;
-  if (pid === undefined || !isWardenOf(stateDir, pid)) return;
-  process.kill(pid, 'SIGKILL');
-  const endsAtMs = performance.now() + START_MS_MAX;
-  while (isWardenOf(stateDir, pid) && performance.now() < endsAtMs) await pause(POLL_MS);
+/** The number comes from a file or from long ago: the process must be the warden of this folder. */
+function endWarden(stateDir: string, pid: number): void {
+  if (isWardenOf(stateDir, pid)) process.kill(pid, 'SIGKILL');
 }
 
 function isWardenOf(stateDir: string, pid: number): boolean {

@@ -25,6 +25,8 @@ export class ScriptedController implements ControllerLink {
   /** What a heartbeat waits for before it is answered. */
   answerHeartbeat: () => Promise<void> = () => Promise.resolve();
   session = 0;
+  /** Whether it answers a session at all: a wrong token and a dead line look the same to an agent. */
+  isAccepting = true;
   #listener: SessionListener | undefined;
   #input: SessionInput | undefined;
 
@@ -41,11 +43,17 @@ export class ScriptedController implements ControllerLink {
     this.#listener = listener;
     this.#input = input;
     this.session += 1;
-    const { session } = this;
-    queueMicrotask(() => {
-      listener.message({ kind: 'session', session, heartbeatMs: 1_000 });
-    });
+    if (this.isAccepting) {
+      queueMicrotask(() => {
+        if (this.#listener === listener) this.accept();
+      });
+    }
     return () => undefined;
+  }
+
+  /** Answers the newest session. */
+  accept(): void {
+    this.#listener?.message({ kind: 'session', session: this.session, heartbeatMs: 1_000 });
   }
 
   send(message: DroneMessage): void {

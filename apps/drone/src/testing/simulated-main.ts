@@ -18,6 +18,6 @@ process.exit(
     args: process.argv.slice(3),
     wardenCommand: [],
     clock,
-    supplyWarden: (listener) => warden.supply(listener),
+    wardens: warden,
   }),
 );

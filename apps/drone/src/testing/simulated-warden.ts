@@ -1,5 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { StartFailed, type WardenLink, type WardenListener } from '../agent/warden-link.ts';
+import {
+  StartFailed,
+  type WardenLink,
+  type WardenListener,
+  type WardenSource,
+} from '../agent/warden-link.ts';
 import type {
   BackendSnapshot,
   ExtendRequest,
@@ -42,7 +47,7 @@ class PaperProcess implements OwnedProcess {
  * A warden without processes, for what is about the agent alone: how it behaves, and what a
  * thousand backends cost it. Deadlines and stops are the real ones.
  */
-export class SimulatedWarden implements WardenLink {
+export class SimulatedWarden implements WardenLink, WardenSource {
   readonly identity: WardenIdentity = {
     clockId: randomUUID(),
     pid: 1,
@@ -51,6 +56,8 @@ export class SimulatedWarden implements WardenLink {
   };
   /** Whether programs that are started from now on ignore their stop signal. */
   ignoresStops = false;
+  /** How often an agent took command. */
+  commandCount = 0;
   readonly started: StartRequest[] = [];
   readonly stops: StopRequest[] = [];
   readonly #backends = new Map<string, { backend: WardenBackend; process: PaperProcess }>();
@@ -61,10 +68,19 @@ export class SimulatedWarden implements WardenLink {
     this.#nowMs = nowMs;
   }
 
-  /** An agent takes command. */
+  /** An agent looks at it. */
   supply(listener: WardenListener): Promise<WardenLink> {
     this.#listener = listener;
     return Promise.resolve(this);
+  }
+
+  takeCommand(): Promise<void> {
+    this.commandCount += 1;
+    return Promise.resolve();
+  }
+
+  end(): void {
+    // It never fails to answer.
   }
 
   /** Looks at every backend, as the real one does at each tick. */

@@ -3,14 +3,16 @@ import { randomUUID } from 'node:crypto';
 import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { SocketWardenLink } from '../agent/socket-warden-link.ts';
+import { SocketWardenLink, type SocketLinkOptions } from '../agent/socket-warden-link.ts';
 import type { WardenListener } from '../agent/warden-link.ts';
 import type { BackendSnapshot, StartRequest } from '../warden/protocol.ts';
-import { readWardenRecord } from '../warden/socket-path.ts';
+import { readWardenRecord, type WardenRecord } from '../warden/socket-path.ts';
 import { until } from './wait.ts';
 
 /** Somebody without privileges, for tests that run as root. */
 const ORDINARY_USER = { uid: 65_534, gid: 65_534 };
+
+const REPLY_MS = 10_000;
 
 /** A listener that notes what it hears. */
 export interface Ear extends WardenListener {
@@ -33,6 +35,21 @@ export function createEar(): Ear {
     },
   };
   return ear;
+}
+
+/** A link that waits as long as a test may take. */
+export function linkOptions(listener: WardenListener): SocketLinkOptions {
+  return { listener, replyTimeoutMs: () => REPLY_MS, nowMs: () => os.uptime() * 1_000 };
+}
+
+/** Looks at a warden and takes command of it. */
+export async function commandOf(
+  record: Pick<WardenRecord, 'socketPath' | 'secret'>,
+  ear: Ear = createEar(),
+): Promise<SocketWardenLink> {
+  const link = await SocketWardenLink.connect(record, linkOptions(ear));
+  await link.takeCommand();
+  return link;
 }
 
 /** A real warden process with a state folder of its own. */
@@ -66,11 +83,9 @@ export async function startWarden(
     pid: child.pid ?? 0,
     connect: async () => {
       const ear = createEar();
-      const link = await SocketWardenLink.connect(
-        readWardenRecord(stateDir)?.socketPath ?? '',
-        ear,
-      );
-      return { link, ear };
+      const record = readWardenRecord(stateDir);
+      if (record === undefined) throw new Error('there is no warden');
+      return { link: await commandOf(record, ear), ear };
     },
     [Symbol.asyncDispose]: async () => {
       child.kill('SIGKILL');

@@ -1,3 +1,4 @@
+import { timingSafeEqual } from 'node:crypto';
 import net from 'node:net';
 import { lineChannel, type LineChannel } from './line-channel.ts';
 import {
@@ -6,33 +7,42 @@ import {
   ProtocolError,
   REQUEST_LINE_MAX,
   type BackendSnapshot,
+  type Command,
+  type Introduction,
   type Reply,
-  type Request,
   type WardenIdentity,
 } from './protocol.ts';
 import { StartRefused, type Warden } from './warden.ts';
 
+export interface AgentServerOptions {
+  readonly identity: WardenIdentity;
+  /** What an agent must present; see `WardenRecord`. */
+  readonly secret: string;
+  readonly warden: () => Warden;
+  readonly onShutdown: () => void;
+}
+
 /**
- * Listens for agents and obeys the newest. A connection that has not said `hello` may do nothing.
+ * Listens for agents and obeys the newest that took command. A connection that has not presented the
+ * secret learns nothing and is cut off.
  */
 export class AgentServer {
-  readonly #identity: WardenIdentity;
-  readonly #warden: () => Warden;
-  readonly #onShutdown: () => void;
+  readonly #options: AgentServerOptions;
   readonly #server: net.Server;
+  /** Connections that have presented the secret. */
+  readonly #trusted = new Set<LineChannel>();
   #agent: LineChannel | undefined;
 
-  constructor(options: { identity: WardenIdentity; warden: () => Warden; onShutdown: () => void }) {
-    this.#identity = options.identity;
-    this.#warden = options.warden;
-    this.#onShutdown = options.onShutdown;
+  constructor(options: AgentServerOptions) {
+    this.#options = options;
     this.#server = net.createServer((socket) => {
       this.#serve(socket);
     });
   }
 
+  /** Whether an agent of this drone is connected, in command or not yet. */
   get hasAgent(): boolean {
-    return this.#agent !== undefined;
+    return this.#trusted.size > 0;
   }
 
   /** Resolves when agents can connect. The socket is its owner's alone from its first moment. */
@@ -55,6 +65,7 @@ export class AgentServer {
     });
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
+      this.#trusted.delete(channel);
       if (this.#agent === channel) this.#agent = undefined;
     });
   }
@@ -62,17 +73,37 @@ export class AgentServer {
   async #answer(line: string, channel: LineChannel): Promise<void> {
     try {
       const request = decodeRequest(line);
-      channel.send(await this.#replyTo(request, channel));
+      if ('secret' in request) this.#introduce(request, channel);
+      else if (!this.#trusted.has(channel)) refuse(channel, request.id, 'hello comes first');
+      else channel.send(await this.#replyTo(request, channel));
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
-      channel.send({ id: 0, ok: false, problem: error.message });
-      channel.close();
+      refuse(channel, 0, error.message);
     }
   }
 
-  async #replyTo(request: Request, channel: LineChannel): Promise<Reply> {
+  #introduce({ id, op, protocol, secret }: Introduction, channel: LineChannel): void {
+    if (!isEqual(secret, this.#options.secret)) {
+      refuse(channel, id, 'the secret is not that of this warden');
+      return;
+    }
+    if (protocol !== PROTOCOL_VERSION) {
+      refuse(channel, id, `this warden speaks protocol ${String(PROTOCOL_VERSION)}`);
+      return;
+    }
+    this.#trusted.add(channel);
+    if (op === 'hello' && this.#agent !== channel) {
+      this.#agent?.send({ event: 'superseded' });
+      this.#agent?.close();
+      this.#agent = channel;
+      // Before it can ask for a list: what the former asked for and is not in it never runs.
+      this.#options.warden().cancelLaunches();
+    }
+    channel.send({ id, ok: true, value: this.#options.identity });
+  }
+
+  async #replyTo(request: Command, channel: LineChannel): Promise<Reply> {
     const { id } = request;
-    if (request.op === 'hello') return this.#hello(id, request.protocol, channel);
     if (this.#agent !== channel) return { id, ok: false, problem: 'superseded' };
     try {
       return { id, ok: true, value: await this.#carryOut(request) };
@@ -84,22 +115,8 @@ export class AgentServer {
     }
   }
 
-  #hello(id: number, protocol: number, channel: LineChannel): Reply {
-    if (protocol !== PROTOCOL_VERSION) {
-      return { id, ok: false, problem: `this warden speaks protocol ${String(PROTOCOL_VERSION)}` };
-    }
-    if (this.#agent !== channel) {
-      this.#agent?.send({ event: 'superseded' });
-      this.#agent?.close();
-      this.#agent = channel;
-      // Before it can ask for a list: what the former asked for and is not in it never runs.
-      this.#warden().cancelLaunches();
-    }
-    return { id, ok: true, value: this.#identity };
-  }
-
-  async #carryOut(request: Exclude<Request, { op: 'hello' }>): Promise<unknown> {
-    const warden = this.#warden();
+  async #carryOut(request: Command): Promise<unknown> {
+    const warden = this.#options.warden();
     switch (request.op) {
       case 'start':
         return warden.start(request.backend);
@@ -116,8 +133,19 @@ export class AgentServer {
       case 'forget':
         return warden.forget(request.backendId);
       case 'shutdown':
-        this.#onShutdown();
+        this.#options.onShutdown();
         return true;
     }
   }
+}
+
+function refuse(channel: LineChannel, id: number, problem: string): void {
+  channel.send({ id, ok: false, problem });
+  channel.close();
+}
+
+/** In a time that says nothing of how much of the secret is right. */
+function isEqual(offered: string, secret: string): boolean {
+  const [a, b] = [Buffer.from(offered), Buffer.from(secret)];
+  return a.length === b.length && timingSafeEqual(a, b);
 }

@@ -49,6 +49,10 @@ export class WardenBackend {
     return this.#stopReason === null ? 'running' : 'stopping';
   }
 
+  get hardAtMs(): number {
+    return this.#hardAtMs;
+  }
+
   snapshot(): BackendSnapshot {
     return {
       backendId: this.#request.backendId,

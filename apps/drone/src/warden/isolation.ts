@@ -15,6 +15,8 @@ export interface LaunchMeans {
   readonly initScript: string;
   readonly session: readonly string[];
   readonly shell: string;
+  /** What makes the process that follows end with the one that started it; empty if nothing does. */
+  readonly endWithParent: readonly string[];
   /** What the group of the chain is sent for a gentle stop; null: the program's own stop signal. */
   readonly groupStopSignal: 'SIGTERM' | null;
 }
@@ -37,6 +39,7 @@ export async function probeLaunchMeans(find: FindTool): Promise<LaunchMeans> {
   const setsid = find('setsid');
   const defaultSignals = await defaultSignalsCommand(find('env'));
   const onDeath = setpriv === undefined ? [] : [setpriv, '--pdeathsig', 'KILL'];
+  const endWithParent = setpriv === undefined ? [] : [...onDeath, '--'];
 
   if (setpriv !== undefined && unshare !== undefined && setsid !== undefined) {
     const inNamespace = [...onDeath, unshare, '--pid', '--fork', '--kill-child', '--'];
@@ -59,6 +62,7 @@ export async function probeLaunchMeans(find: FindTool): Promise<LaunchMeans> {
         initScript: NAMESPACE_INIT,
         session: [setsid, ...defaultSignals],
         shell,
+        endWithParent,
         groupStopSignal: 'SIGTERM',
       };
     }
@@ -69,10 +73,11 @@ export async function probeLaunchMeans(find: FindTool): Promise<LaunchMeans> {
       setpriv === undefined
         ? 'no PID namespaces and no setpriv: backends may outlive a killed warden'
         : 'no PID namespaces: a backend ends with the warden, descendants that leave its process group may not',
-    chain: setpriv === undefined ? [] : [...onDeath, '--'],
+    chain: endWithParent,
     initScript: GROUP_INIT,
-    session: [...(setpriv === undefined ? [] : [...onDeath, '--']), ...defaultSignals],
+    session: [...endWithParent, ...defaultSignals],
     shell,
+    endWithParent,
     groupStopSignal: null,
   };
 }

@@ -17,6 +17,7 @@ afterAll(() => {
   rmSync(logFolder, { recursive: true, force: true });
 });
 
+const nowMs = (): number => os.uptime() * 1_000;
 const findTool = toolFinder('');
 
 function without(...names: string[]): (name: string) => string | undefined {
@@ -42,11 +43,11 @@ describe.each([
     const means = await probeLaunchMeans(find);
     const marker = `leasehold-${randomUUID()}`;
     const script = `trap 'exit 7' USR1; : ${marker}; touch ${logFolder}/${marker}; while :; do sleep 0.05; done`;
-    const backend = await BackendProcess.prepare(
-      startOf(script, { stopSignal: 'SIGUSR1' }),
+    const backend = await BackendProcess.prepare(startOf(script, { stopSignal: 'SIGUSR1' }), {
       means,
       logFolder,
-    );
+      nowMs,
+    });
     backend.release();
     await until(
       'the program runs',
@@ -67,11 +68,10 @@ describe.each([
     const request = startOf(`bash -c 'exec -a ${marker} sleep 600' & exit 5`, {
       command: '/bin/bash',
     });
-    const ended = await BackendProcess.prepare(request, means, logFolder);
+    const ended = await BackendProcess.prepare(request, { means, logFolder, nowMs });
     const killed = await BackendProcess.prepare(
       startOf(`exec -a ${marker} sleep 600`, { command: '/bin/bash' }),
-      means,
-      logFolder,
+      { means, logFolder, nowMs },
     );
     ended.release();
     killed.release();
@@ -88,11 +88,11 @@ describe.each([
 test('a program that was never let go never runs', async () => {
   const means = await probeLaunchMeans(findTool);
   const marker = `leasehold-${randomUUID()}`;
-  const backend = await BackendProcess.prepare(
-    startOf(`touch ${logFolder}/${marker}; sleep 600`),
+  const backend = await BackendProcess.prepare(startOf(`touch ${logFolder}/${marker}; sleep 600`), {
     means,
     logFolder,
-  );
+    nowMs,
+  });
 
   backend.kill();
   await until('it is gone', () => backend.isGone());

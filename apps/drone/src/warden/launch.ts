@@ -6,8 +6,15 @@ import type { LaunchMeans } from './isolation.ts';
 import { OutputLog } from './output-log.ts';
 import type { StartRequest } from './protocol.ts';
 
-/** How long the chain may take to its `ready`; it takes a few milliseconds on an idle machine. */
-const READY_TIMEOUT_MS = 10_000;
+/** However far ahead soft is: a chain takes a few milliseconds on an idle machine. */
+const LAUNCH_MS_MAX = 60_000;
+
+/** What the launches of one warden have in common. */
+export interface LaunchContext {
+  readonly means: LaunchMeans;
+  readonly logFolder: string;
+  readonly nowMs: () => number;
+}
 
 /**
  * One backend's processes, seen from their parent. Signals go to the group of a child that has not
@@ -36,12 +43,11 @@ export class BackendProcess {
   /**
    * Starts the chain up to the point where only `go` is missing. The program has not run when this
    * returns; it never does unless {@link release} is called.
-   * @throws {Error} when the chain does not come up.
+   * @throws {Error} when the chain does not come up before the soft deadline of the request.
    */
   static async prepare(
     request: StartRequest,
-    means: LaunchMeans,
-    logFolder: string,
+    { means, logFolder, nowMs }: LaunchContext,
   ): Promise<BackendProcess> {
     const [file = means.shell, ...args] = [
       ...means.chain,
@@ -65,7 +71,7 @@ export class BackendProcess {
     const pid = await spawnedPid(child);
     const backend = new BackendProcess(child, pid, means, request.stopSignal);
     try {
-      await backend.#ready();
+      await backend.#ready(Math.min(request.softAtMs - nowMs(), LAUNCH_MS_MAX));
     } catch (cause) {
       backend.kill();
       throw cause;
@@ -108,7 +114,7 @@ export class BackendProcess {
     }
   }
 
-  async #ready(): Promise<void> {
+  async #ready(timeoutMs: number): Promise<void> {
     const reports = this.#child.stdio[3] as Readable;
     (this.#child.stdio[4] as Writable).on('error', () => {
       // Init ended before it was let go; its exit says so.
@@ -117,7 +123,7 @@ export class BackendProcess {
     await new Promise<void>((resolve, reject) => {
       timer = setTimeout(() => {
         reject(new Error('the launch chain did not become ready'));
-      }, READY_TIMEOUT_MS);
+      }, timeoutMs);
       let report = '';
       reports.setEncoding('utf8');
       reports.on('data', (text: string) => {

@@ -3,14 +3,16 @@
  *
  * The agent sends requests `{ id, op, … }` and gets `{ id, ok: true, value }` or
  * `{ id, ok: false, problem }` for each, told apart by their ids. The warden sends events of its own accord.
- * A connection becomes the agent's with `hello`; the newest agent is obeyed, the former is told
- * `superseded` and cut off. All instants are readings of the boot clock of this machine.
+ * A connection must first prove that it is an agent of this drone: `peek` and `hello` carry the
+ * secret of the warden's record. After `peek` it knows which clock it is and commands nothing; with
+ * `hello` it takes command. The newest agent is obeyed, the former is told `superseded` and cut off.
+ * All instants are readings of the boot clock of this machine.
  *
  * The warden keeps its memory small, so what arrives is checked by hand here.
  */
 
 /** Raised when a message no longer means what it meant; a `hello` of another number is refused. */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 
 /**
  * No line to the warden is longer than this. Starting a thousand backends travels as a thousand
@@ -83,8 +85,17 @@ export interface BackendSnapshot {
   readonly meta: unknown;
 }
 
-export type Request =
-  | { readonly id: number; readonly op: 'hello'; readonly protocol: number }
+/** How a connection begins. */
+export interface Introduction {
+  readonly id: number;
+  readonly op: 'peek' | 'hello';
+  readonly protocol: number;
+  /** As it is in the warden's record, which only the drone's own user can read. */
+  readonly secret: string;
+}
+
+/** What only the agent in command may ask. */
+export type Command =
   | { readonly id: number; readonly op: 'start'; readonly backend: StartRequest }
   | { readonly id: number; readonly op: 'extend'; readonly items: readonly ExtendRequest[] }
   | { readonly id: number; readonly op: 'stop'; readonly stop: StopRequest }
@@ -93,6 +104,8 @@ export type Request =
   | { readonly id: number; readonly op: 'list' }
   | { readonly id: number; readonly op: 'forget'; readonly backendId: string }
   | { readonly id: number; readonly op: 'shutdown' };
+
+export type Request = Introduction | Command;
 
 export type Reply =
   | { readonly id: number; readonly ok: true; readonly value: unknown }
@@ -114,8 +127,14 @@ export function decodeRequest(line: string): Request {
   const message = fieldsOf(parseJson(line), 'request');
   const id = numberOf(message, 'id');
   switch (message['op']) {
+    case 'peek':
     case 'hello':
-      return { id, op: 'hello', protocol: numberOf(message, 'protocol') };
+      return {
+        id,
+        op: message['op'],
+        protocol: numberOf(message, 'protocol'),
+        secret: stringOf(message, 'secret'),
+      };
     case 'start':
       return { id, op: 'start', backend: decodeStart(fieldsOf(message['backend'], 'backend')) };
     case 'extend':

@@ -4,22 +4,24 @@
  *
  * It keeps no file that it trusts: what it owns are its children, and it dies with its memory. If
  * it is killed, the kernel kills its backends. It reads the boot clock at a tick of 50 ms, because
- * timers stand still while a machine sleeps.
+ * timers stand still while a machine sleeps. If it is stopped, its leash ends it in time.
  *
  * It loads as little as possible: no logger, no validation library, no transport.
  */
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { AgentServer } from './agent-server.ts';
 import { probeLaunchMeans, toolFinder } from './isolation.ts';
 import { BackendProcess } from './launch.ts';
+import { Leash } from './leash.ts';
 import { logFolderOf } from './output-log.ts';
 import { chooseSocketPath, readWardenRecord, writeWardenRecord } from './socket-path.ts';
 import { Warden } from './warden.ts';
 
 /** How long a warden without an agent and without a living backend stays. */
 const IDLE_LIMIT_MS = 5_000;
+const SECRET_BYTES = 32;
 
 export interface WardenOptions {
   readonly stateDir: string;
@@ -43,7 +45,14 @@ export async function runWarden({
   mkdirSync(logFolder, { recursive: true, mode: 0o700 });
   const socketPath = chooseSocketPath(stateDir);
   const clockId = randomUUID();
+  const secret = randomBytes(SECRET_BYTES).toString('base64url');
 
+  const leash = await Leash.start({
+    folder: stateDir,
+    shell: means.shell,
+    endWithParent: means.endWithParent,
+    onProblem: (problem) => process.stderr.write(`${problem}\n`),
+  });
   let isShutdown = false;
   const server: AgentServer = new AgentServer({
     identity: {
@@ -52,6 +61,7 @@ export async function runWarden({
       isolation: means.isolation,
       isolationDetail: means.detail,
     },
+    secret,
     warden: () => warden,
     onShutdown: () => {
       isShutdown = true;
@@ -59,8 +69,12 @@ export async function runWarden({
     },
   });
   const warden: Warden = new Warden({
-    launch: (request) => BackendProcess.prepare(request, means, logFolder),
+    launch: (request) =>
+      BackendProcess.prepare(request, { means, logFolder, nowMs: () => clock.nowMs() }),
     nowMs: () => clock.nowMs(),
+    onEarliestHard: (hardAtMs) => {
+      leash.hold(hardAtMs);
+    },
     onChange: (backend) => {
       server.tell(backend);
     },
@@ -69,13 +83,14 @@ export async function runWarden({
   // Whoever starts a warden has found that none answers here: what is left is a dead one's socket.
   rmSync(socketPath, { force: true });
   await server.listen(socketPath);
-  writeWardenRecord(stateDir, { socketPath, clockId, pid: process.pid });
+  writeWardenRecord(stateDir, { socketPath, clockId, pid: process.pid, secret });
   await untilUnneeded({
     clock,
     warden,
     hasAgent: () => server.hasAgent,
     isShutdown: () => isShutdown,
   });
+  leash.close();
   // The name may be a later warden's by now.
   if (readWardenRecord(stateDir)?.clockId === clockId) rmSync(socketPath, { force: true });
 }

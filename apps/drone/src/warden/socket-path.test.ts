@@ -29,7 +29,7 @@ describe("the warden's socket", () => {
   });
 
   test('is found again by its record, and a record that cannot be read is none', () => {
-    const record = { socketPath: '/x/warden.sock', clockId: 'c1', pid: 7 };
+    const record = { socketPath: '/x/warden.sock', clockId: 'c1', pid: 7, secret: 's' };
     expect(readWardenRecord(folder)).toBeUndefined();
 
     writeWardenRecord(folder, record);

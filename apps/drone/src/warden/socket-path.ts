@@ -6,11 +6,16 @@ import path from 'node:path';
 const SOCKET_PATH_BYTES_MAX = 100;
 const RECORD = 'warden.json';
 
-/** Where the warden of a state folder listens, and since when its clock counts. */
+/** Where the warden of a state folder listens, which clock it is, and what its agent must know. */
 export interface WardenRecord {
   readonly socketPath: string;
   readonly clockId: string;
   readonly pid: number;
+  /**
+   * Random for each warden. Whoever presents it on the socket is an agent of this drone. Empty in the
+   * record of an earlier version.
+   */
+  readonly secret: string;
 }
 
 /** A path for the socket: in the state folder, or in a short private folder when that is too deep. */
@@ -35,11 +40,10 @@ export function readWardenRecord(stateDir: string): WardenRecord | undefined {
     const record = JSON.parse(
       readFileSync(path.join(stateDir, RECORD), 'utf8'),
     ) as Partial<WardenRecord>;
-    const { socketPath, clockId, pid } = record;
-    if (typeof socketPath !== 'string' || typeof clockId !== 'string' || typeof pid !== 'number') {
-      return undefined;
-    }
-    return { socketPath, clockId, pid };
+    const { socketPath, clockId, pid, secret = '' } = record;
+    if (typeof socketPath !== 'string' || typeof clockId !== 'string') return undefined;
+    if (typeof pid !== 'number' || typeof secret !== 'string') return undefined;
+    return { socketPath, clockId, pid, secret };
   } catch {
     return undefined;
   }

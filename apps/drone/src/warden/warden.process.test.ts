@@ -6,7 +6,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bundleEntry, type DroneBundle } from '../testing/drone-bundle.ts';
 import { processesWith } from '../testing/processes.ts';
 import { until } from '../testing/wait.ts';
-import { createEar, startOf, startWarden, type Ear } from '../testing/warden-fixture.ts';
+import {
+  createEar,
+  linkOptions,
+  startOf,
+  startWarden,
+  type Ear,
+} from '../testing/warden-fixture.ts';
 import { SocketWardenLink } from '../agent/socket-warden-link.ts';
 import { readWardenRecord } from './socket-path.ts';
 
@@ -24,6 +30,7 @@ function marked(): { marker: string; sleep: string } {
   return { marker, sleep: `exec -a ${marker} sleep 600` };
 }
 
+const nowhere = { socketPath: '/nowhere', secret: '' };
 const bash = { command: '/bin/bash' };
 
 async function untilGone(ear: Ear, limitMs = 10_000): Promise<Ear['changes'][number]> {
@@ -306,9 +313,9 @@ describe('warden', () => {
     expect(processesWith(marker)).toEqual([]);
     await until('the idle one ends', () => idle.process.exitCode === 0, 8_000);
     const record = readWardenRecord(idle.stateDir);
-    await expect(SocketWardenLink.connect(record?.socketPath ?? '', createEar())).rejects.toThrow(
-      'no warden listens',
-    );
+    await expect(
+      SocketWardenLink.connect(record ?? nowhere, linkOptions(createEar())),
+    ).rejects.toThrow('no warden listens');
   });
 
   test('stays under 60 MB with fifty backends', async () => {

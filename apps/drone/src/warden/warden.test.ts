@@ -2,9 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { SocketWardenLink } from '../agent/socket-warden-link.ts';
 import { until } from '../testing/wait.ts';
-import { createEar, startOf } from '../testing/warden-fixture.ts';
+import { commandOf, startOf } from '../testing/warden-fixture.ts';
 import { AgentServer } from './agent-server.ts';
 import { Warden } from './warden.ts';
 
@@ -46,6 +45,7 @@ function wardenOf(held: HeldLaunch, seenIdsMax?: number): Warden {
     launch: held.launch,
     nowMs: () => os.uptime() * 1_000,
     onChange: () => undefined,
+    onEarliestHard: () => undefined,
     seenIdsMax,
   });
 }
@@ -57,17 +57,18 @@ describe('a launch that is under way', () => {
     const warden = wardenOf(held);
     const server = new AgentServer({
       identity: { clockId: 'one', pid: 1, isolation: 'process-group', isolationDetail: '' },
+      secret: 'one',
       warden: () => warden,
       onShutdown: () => undefined,
     });
     const socketPath = path.join(folder, 'warden.sock');
     await server.listen(socketPath);
-    const former = await SocketWardenLink.connect(socketPath, createEar());
+    const former = await commandOf({ socketPath, secret: 'one' });
     const request = startOf('', { backendId: 'b1' });
     const started = former.start(request).catch(() => 'not started');
     await until('the launch is under way', () => held.events.length > 0);
 
-    const next = await SocketWardenLink.connect(socketPath, createEar());
+    const next = await commandOf({ socketPath, secret: 'one' });
     const listed = await next.list();
     held.finish();
     await until('the launch is over', () => held.events.length > 1);

@@ -24,6 +24,7 @@ export class Warden {
   readonly #launch: Launch;
   readonly #nowMs: () => number;
   readonly #onChange: (backend: BackendSnapshot) => void;
+  readonly #onEarliestHard: (hardAtMs: number | undefined) => void;
   readonly #backends = new Map<string, WardenBackend>();
   /** The newest ids that were asked for: a backend is started at most once. */
   readonly #seenIds = new Set<string>();
@@ -36,11 +37,14 @@ export class Warden {
     launch: Launch;
     nowMs: () => number;
     onChange: (backend: BackendSnapshot) => void;
+    /** Told of the earliest hard deadline of all, before a program runs and after every change. */
+    onEarliestHard: (hardAtMs: number | undefined) => void;
     seenIdsMax?: number | undefined;
   }) {
     this.#launch = options.launch;
     this.#nowMs = options.nowMs;
     this.#onChange = options.onChange;
+    this.#onEarliestHard = options.onEarliestHard;
     this.#seenIdsMax = options.seenIdsMax ?? SEEN_IDS_MAX;
   }
 
@@ -61,6 +65,7 @@ export class Warden {
     }
     const backend = new WardenBackend(request, process);
     this.#backends.set(backendId, backend);
+    this.#tellEarliestHard();
     process.release();
     return backend.snapshot();
   }
@@ -76,10 +81,12 @@ export class Warden {
   /** What is wrong with each of the offered deadlines, in order; null where nothing is. */
   extend(items: readonly ExtendRequest[]): (string | null)[] {
     const nowMs = this.#nowMs();
-    return items.map((item) => {
+    const problems = items.map((item) => {
       const backend = this.#backends.get(item.backendId);
       return backend === undefined ? 'unknown_backend' : (backend.extend(item, nowMs) ?? null);
     });
+    this.#tellEarliestHard();
+    return problems;
   }
 
   /**
@@ -90,7 +97,10 @@ export class Warden {
     this.#launchingIds.delete(stop.backendId);
     const backend = this.#backends.get(stop.backendId);
     if (backend === undefined) return false;
-    if (backend.stop(stop, this.#nowMs())) this.#onChange(backend.snapshot());
+    const isChanged = backend.stop(stop, this.#nowMs());
+    // The loss of its key may have moved its hard deadline.
+    this.#tellEarliestHard();
+    if (isChanged) this.#onChange(backend.snapshot());
     return true;
   }
 
@@ -128,6 +138,15 @@ export class Warden {
     for (const backend of this.#backends.values()) {
       if (backend.tick(nowMs)) this.#onChange(backend.snapshot());
     }
+    this.#tellEarliestHard();
+  }
+
+  #tellEarliestHard(): void {
+    let earliestMs = Number.POSITIVE_INFINITY;
+    for (const backend of this.#backends.values()) {
+      if (backend.state !== 'gone') earliestMs = Math.min(earliestMs, backend.hardAtMs);
+    }
+    this.#onEarliestHard(Number.isFinite(earliestMs) ? earliestMs : undefined);
   }
 
   async #launchWanted(request: StartRequest): ReturnType<Launch> {

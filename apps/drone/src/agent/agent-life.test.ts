@@ -1,0 +1,194 @@
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { AgentStage, room } from '../testing/agent-stage.ts';
+import { until } from '../testing/wait.ts';
+import { WardenLost, type WardenListener } from './warden-link.ts';
+
+let stage: AgentStage;
+let clock: AgentStage['clock'];
+let warden: AgentStage['warden'];
+let controller: AgentStage['controller'];
+
+beforeEach(() => {
+  stage = new AgentStage();
+  ({ clock, warden, controller } = stage);
+});
+afterEach(() => stage.close());
+
+describe('a warden that runs already', () => {
+  test('H-warden-hello is not commanded by an agent whose session no controller has accepted', async () => {
+    const healthy = await stage.start();
+    controller.send(controller.spawnAt(clock.nowMs()));
+    await stage.untilReported('ready');
+    controller.isAccepting = false;
+    const sessions = controller.session;
+
+    const other = stage.create();
+    void other.start();
+    await until('the other one asks for a session', () => controller.session > sessions);
+
+    expect(warden.commandCount).toBe(1);
+    await other.stop();
+    expect(await warden.alive()).toEqual(['b1']);
+    await healthy.leave();
+  });
+
+  test('and does not answer is ended only once a controller has accepted the agent', async () => {
+    const asked: (() => Promise<boolean>)[] = [];
+    controller.isAccepting = false;
+    const agent = stage.create({ room }, (_listener, { mayEndSilent }) => {
+      asked.push(() => mayEndSilent(warden.identity.clockId));
+      return new Promise(() => undefined);
+    });
+    void agent.start();
+    let answer: boolean | undefined;
+    void asked[0]?.().then((may) => {
+      answer = may;
+    });
+    await until('a session is asked for', () => controller.session === 1);
+    expect(answer).toBeUndefined();
+
+    controller.accept();
+
+    await until('it may be ended', () => answer === true);
+  });
+});
+
+describe('what people are told of a drone', () => {
+  test('each heartbeat says how long the one before took, and nothing when that got no answer', async () => {
+    let beats = 0;
+    controller.answerHeartbeat = async () => {
+      beats += 1;
+      if (beats === 2) throw new Error('no answer');
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    };
+    await stage.start();
+
+    await until('four heartbeats were sent', () => controller.heartbeats.length >= 4);
+
+    const [first, second, third, fourth] = controller.heartbeats.map(
+      ({ load }) => load.roundTripMs,
+    );
+    expect([first, third]).toEqual([undefined, undefined]);
+    expect(second).toBeGreaterThanOrEqual(15);
+    expect(fourth).toBeGreaterThanOrEqual(15);
+  });
+
+  test('a session says where the output of backends is', async () => {
+    await stage.start();
+
+    expect(controller.sessionInput?.logFolder).toBe(path.join(stage.stateDir, 'logs'));
+  });
+});
+
+describe('an agent that leaves', () => {
+  test('renews the keys of its backends first, so that the next one has the time up to soft', async () => {
+    const agent = await stage.start();
+    controller.send(controller.spawnAt(clock.nowMs()));
+    await stage.untilReported('ready');
+
+    await agent.leave();
+
+    const renewal = controller.renewals.at(-1);
+    expect(controller.renewals).toHaveLength(2);
+    expect((await warden.list())[0]).toMatchObject({
+      state: 'running',
+      softAtMs: (renewal?.localTimeMs ?? 0) + controller.ladder.softAfterMs,
+      hardAtMs: (renewal?.localTimeMs ?? 0) + controller.ladder.hardAfterMs,
+    });
+  });
+
+  test('first brings the launch that is under way to its end, and leaves later actions to the next one', async () => {
+    const agent = await stage.start();
+    const start = warden.start.bind(warden);
+    let finish: () => void = () => undefined;
+    warden.start = async (request) => {
+      await new Promise<void>((resolve) => (finish = resolve));
+      return start(request);
+    };
+    controller.send(controller.spawnAt(clock.nowMs()));
+    await stage.untilReported('starting');
+
+    const left = agent.leave();
+    controller.send(stage.terminateOf('b1', '2'));
+    finish();
+    await left;
+
+    expect(await warden.alive()).toEqual(['b1']);
+    expect(controller.acks).toEqual(['1']);
+  });
+
+  test('and gets no answer to its renewals is gone before their keys must be renewed', async () => {
+    const agent = await stage.start();
+    controller.send(controller.spawnAt(clock.nowMs()));
+    await stage.untilReported('ready');
+    controller.renew = () => new Promise(() => undefined);
+    const beganAtMs = clock.nowMs();
+
+    await agent.leave();
+
+    const { softAfterMs, renewAfterMs } = controller.ladder;
+    expect(clock.nowMs() - beganAtMs).toBeLessThan(softAfterMs - renewAfterMs + 500);
+    expect(await warden.alive()).toEqual(['b1']);
+  });
+});
+
+test('F4b the next agent adopts what runs, with its port, and finishes what has ended meanwhile', async () => {
+  const former = await stage.start();
+  controller.send(controller.spawnAt(clock.nowMs(), { backendId: 'b1' }));
+  controller.send(
+    controller.spawnAt(clock.nowMs(), {
+      backendId: 'b2',
+      actionId: '2',
+      leaseId: '6f1dd2cc-0b3a-4b0e-9a2c-0d6d8b0b7f02',
+    }),
+  );
+  await stage.untilReported('ready', 'b1');
+  await stage.untilReported('ready', 'b2');
+  await former.leave();
+  warden.exit('b2', 9);
+  controller.reports.length = 0;
+  controller.heartbeats.length = 0;
+
+  await stage.start();
+  await stage.untilReported('terminated', 'b2');
+
+  expect(controller.statusesOf('b1')).toEqual(['ready']);
+  expect(controller.reports.find(({ backendId }) => backendId === 'b1')?.address).toMatch(
+    /^127\.0\.0\.1:31\d{3}$/u,
+  );
+  expect(controller.statusesOf('b2')).toEqual(['terminated']);
+  expect(warden.started).toHaveLength(2);
+});
+
+test('a warden that is lost again while it is being adopted: one recovery goes on, and it ends well', async () => {
+  const listeners: WardenListener[] = [];
+  const lists: (() => void)[] = [];
+  await stage.start({ room }, async (listener) => {
+    listeners.push(listener);
+    const link = await warden.supply(listener);
+    if (listeners.length !== 2) return link;
+    warden.list = () =>
+      new Promise((_resolve, reject) => {
+        lists.push(() => {
+          reject(new WardenLost('gone'));
+        });
+      });
+    return link;
+  });
+  const list = warden.list.bind(warden);
+
+  listeners[0]?.lost();
+  await until('the adoption is under way', () => lists.length === 1);
+  warden.list = list;
+  listeners[1]?.lost();
+  // The attempt under way fails by itself; no second one goes on beside it.
+  expect(listeners).toHaveLength(2);
+  lists[0]?.();
+  controller.heartbeats.length = 0;
+  await until('a session is open again', () => controller.heartbeats.length > 0);
+
+  // One at the start, one that was lost, one that stayed.
+  expect(listeners).toHaveLength(3);
+  expect(controller.session).toBe(3);
+});

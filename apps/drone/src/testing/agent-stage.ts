@@ -1,0 +1,113 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import type { TerminateAction } from '@leasehold/api';
+import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
+import { DroneAgent } from '../agent/agent.ts';
+import type { WardenSource } from '../agent/warden-link.ts';
+import type { DroneConfig } from '../config.ts';
+import { ScriptedController } from './scripted-controller.ts';
+import { SimulatedWarden } from './simulated-warden.ts';
+import { until } from './wait.ts';
+
+const quiet = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+};
+
+export const room: DroneConfig['programs'][string] = {
+  command: '/bin/true',
+  args: [],
+  env: {},
+  cwd: '/',
+  port: 'auto',
+  stopSignal: 'SIGTERM',
+  stopGraceMs: 1_000,
+  readiness: { type: 'none', timeoutMs: 300_000, intervalMs: 100 },
+  allowArgs: false,
+  allowEnv: [],
+};
+
+/** Agents between a warden whose processes exist on paper and a controller in the hands of a test. */
+export class AgentStage {
+  readonly stateDir: string = mkdtempSync(path.join(os.tmpdir(), 'lh-agent-'));
+  readonly clock: TickingClock = createBootClock();
+  readonly warden: SimulatedWarden = new SimulatedWarden(() => this.clock.nowMs());
+  readonly controller: ScriptedController = new ScriptedController();
+  readonly #agents: DroneAgent[] = [];
+
+  /** Ends every agent; the warden and its backends are left. */
+  async close(): Promise<void> {
+    for (const agent of this.#agents) await agent.leave();
+    rmSync(this.stateDir, { recursive: true, force: true });
+  }
+
+  /** An agent in command, whose session is open. */
+  async start(
+    programs: DroneConfig['programs'] = { room },
+    supply?: WardenSource['supply'],
+  ): Promise<DroneAgent> {
+    const agent = this.create(programs, supply);
+    await agent.start();
+    await until(
+      'a heartbeat says that the session is open',
+      () => this.controller.heartbeats.length > 0,
+    );
+    return agent;
+  }
+
+  create(
+    programs: DroneConfig['programs'] = { room },
+    supply: WardenSource['supply'] = (listener) => this.warden.supply(listener),
+  ): DroneAgent {
+    const agent = new DroneAgent({
+      config: {
+        droneId: 'drone-1',
+        datacenter: 'local',
+        controllerUrls: ['http://127.0.0.1:1'],
+        token: 'lh_none',
+        stateDir: this.stateDir,
+        capacity: 10,
+        host: '127.0.0.1',
+        ports: { from: 31_000, to: 31_100 },
+        programs,
+        logLevel: 'silent',
+      },
+      clock: this.clock,
+      log: quiet,
+      random: () => 0.5,
+      version: '0.0.0',
+      link: this.controller,
+      inheritedEnv: {},
+      wardens: { supply, end: () => undefined },
+    });
+    this.#agents.push(agent);
+    return agent;
+  }
+
+  async untilReported(status: string, backendId = 'b1'): Promise<void> {
+    await until(`${backendId} is reported ${status}`, () =>
+      this.controller.statusesOf(backendId).includes(status),
+    );
+  }
+
+  terminateOf(backendId: string, actionId: string): TerminateAction {
+    return {
+      kind: 'terminate',
+      actionId,
+      session: this.controller.session,
+      clockId: this.warden.identity.clockId,
+      backendId,
+      mode: 'soft',
+      reason: 'external',
+    };
+  }
+
+  /** Nothing more comes: said by a later action having been carried out. */
+  async untilSettled(): Promise<void> {
+    this.controller.send(this.terminateOf('nobody', '999'));
+    await until('a later action is acknowledged', () => this.controller.acks.includes('999'));
+  }
+}

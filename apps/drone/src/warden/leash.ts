@@ -1,0 +1,150 @@
+/**
+ * The leash: a process beside the warden that ends the warden, and with it every backend, when a
+ * hard deadline has passed and the warden did not act on it. It needs neither the agent nor the
+ * warden to run, so it holds when both are stopped.
+ *
+ * The warden writes the earliest hard deadline of its backends into a file that has no name, before
+ * a program runs and whenever that deadline changes. The leash sleeps until then and reads the file
+ * again: a deadline that has moved later costs the leash nothing at the time. Only a deadline earlier
+ * than the one it sleeps to wakes it, by a signal that the kernel delivers whether or not the warden
+ * still runs.
+ *
+ * It sleeps on a clock that stands still in suspend. The warden's own tick covers waking up; a warden
+ * that is stopped and whose machine is suspended as well is ended by so much later.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+
+/** What the leash leaves a warden that runs: two of its ticks, to kill the backend by itself. */
+export const LEASH_ALLOWANCE_MS = 100;
+/** A leash that ended is replaced after this; it ends when it is killed, or when it cannot run. */
+const RESTART_MS = 200;
+/** How many digits a deadline has in the file: it is always overwritten as a whole. */
+const DEADLINE_DIGITS = 16;
+const DEADLINE_FD = 3;
+
+/**
+ * Arguments: the process id of the warden, then the command line that goes before `sleep`. Times are
+ * hundredths of a second since boot, as `/proc/uptime` has them. A nap lasts a minute at most.
+ *
+ * A signal that comes before its `sleep` is known is noted in `woken`; one that comes later ends the
+ * `sleep`. The parent is asked before it is killed, so the number cannot be another process's.
+ */
+export const LEASH_SCRIPT = `
+warden=$1; shift
+nap=; woken=
+trap 'woken=1; [ -z "$nap" ] || kill "$nap"' USR1
+echo ready
+while :; do
+  nap=; woken=
+  read -r due < /proc/self/fd/${String(DEADLINE_FD)} || due=
+  read -r now _ < /proc/uptime
+  read -r stat < "/proc/$$/stat"
+  stat=\${stat##*) }; stat=\${stat#? }; parent=\${stat%% *}
+  [ "$parent" = "$warden" ] || exit 0
+  now=\${now%.*}\${now#*.}
+  while [ "\${due#0}" != "$due" ]; do due=\${due#0}; done
+  left=$(( \${due:-$((now + 6000))} - now ))
+  if [ "$left" -le 0 ]; then kill -s KILL "$warden"; exit 0; fi
+  [ "$left" -le 6000 ] || left=6000
+  seconds=$((left / 100)); rest=$((left % 100)); [ "$rest" -gt 9 ] || rest=0$rest
+  "$@" sleep "$seconds.$rest" &
+  nap=$!
+  [ -z "$woken" ] || kill "$nap"
+  wait "$nap"
+done
+`;
+
+export interface LeashOptions {
+  /** A folder that only the drone's own user may enter. */
+  readonly folder: string;
+  readonly shell: string;
+  /** What makes the process that follows end with the one that started it; empty if nothing does. */
+  readonly endWithParent: readonly string[];
+  /** Told when the leash ended or could not be started; another one is on its way. */
+  readonly onProblem: (problem: string) => void;
+}
+
+/** See the protocol at the top of this file. */
+export class Leash {
+  readonly #options: LeashOptions;
+  readonly #file: number;
+  #child: ChildProcess | undefined;
+  #heldMs: number | undefined;
+  #restart: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  private constructor(options: LeashOptions) {
+    this.#options = options;
+    const file = path.join(options.folder, `leash.${String(process.pid)}`);
+    this.#file = openSync(file, 'w+', 0o600);
+    rmSync(file);
+  }
+
+  /** Resolves when the leash is in place, or could not be started. */
+  static async start(options: LeashOptions): Promise<Leash> {
+    const leash = new Leash(options);
+    leash.#write(undefined);
+    await leash.#run();
+    return leash;
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  /** The earliest hard deadline of all backends that are left; undefined when there are none. */
+  hold(hardAtMs: number | undefined): void {
+    if (hardAtMs === this.#heldMs) return;
+    const isEarlier =
+      hardAtMs !== undefined && hardAtMs < (this.#heldMs ?? Number.POSITIVE_INFINITY);
+    this.#heldMs = hardAtMs;
+    this.#write(hardAtMs);
+    if (isEarlier) this.#child?.kill('SIGUSR1');
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#restart);
+    this.#child?.kill('SIGKILL');
+    closeSync(this.#file);
+  }
+
+  #write(hardAtMs: number | undefined): void {
+    const due = hardAtMs === undefined ? '' : Math.ceil((hardAtMs + LEASH_ALLOWANCE_MS) / 10);
+    writeSync(this.#file, `${String(due).padStart(DEADLINE_DIGITS, '0')}\n`, 0);
+  }
+
+  async #run(): Promise<void> {
+    const { shell, endWithParent, onProblem } = this.#options;
+    const words = [...endWithParent, shell, '-c', LEASH_SCRIPT, 'leasehold-leash'];
+    const [file = shell, ...args] = [...words, String(process.pid), ...endWithParent];
+    const child = spawn(file, args, {
+      cwd: '/',
+      env: { PATH: '/usr/bin:/bin' },
+      // A session of its own: what stops the warden's group does not stop it.
+      detached: true,
+      stdio: ['ignore', 'pipe', 'ignore', this.#file],
+    });
+    this.#child = child;
+    await new Promise<void>((resolve) => {
+      const ended = (how: string): void => {
+        if (this.#child !== child) return;
+        this.#child = undefined;
+        resolve();
+        if (this.#isClosed) return;
+        onProblem(`the leash ended (${how})`);
+        this.#restart = setTimeout(() => void this.#run(), RESTART_MS);
+      };
+      child.once('error', (error) => {
+        ended(error.message);
+      });
+      child.once('exit', (code, signal) => {
+        ended(signal ?? String(code));
+      });
+      (child.stdout as Readable).once('data', resolve);
+    });
+  }
+}
