@@ -5,18 +5,22 @@ import { createServer } from 'node:http';
  * runs of the room share over time. Every write carries this run's fencing token, so that a run
  * which was paused, lost its key and woke up again cannot overwrite what its successor wrote.
  *
+ * The counter is stored by the id of the key, not by its name: two namespaces may both have a key
+ * `lobby`, and these are two rooms.
+ *
  * `GET /` `{ key, fencingToken, backendId, requests }`, `GET /counter`, and `PUT /counter`, which
  * adds one.
  *
  * @param {{
  *   key: string,
+ *   keyId: string,
  *   fencingToken: string,
  *   backendId: string,
  *   store: ReturnType<typeof import('./store.mjs').openRoomStore> | null,
  * }} room
  * @returns {import('node:http').Server}
  */
-export function createRoom({ key, fencingToken, backendId, store }) {
+export function createRoom({ key, keyId, fencingToken, backendId, store }) {
   let requests = 0;
 
   /**
@@ -31,10 +35,10 @@ export function createRoom({ key, fencingToken, backendId, store }) {
     }
     if (path !== '/counter') return [404, { error: 'try GET /, GET /counter or PUT /counter' }];
     if (store === null) return [503, { error: 'set ROOM_STORE to a folder to have a counter' }];
-    if (method === 'GET') return [200, (await store.read(key)) ?? { value: 0 }];
+    if (method === 'GET') return [200, (await store.read(keyId)) ?? { value: 0 }];
     if (method !== 'PUT') return [405, { error: 'use GET or PUT' }];
 
-    const outcome = await store.update(key, fencingToken, (value) => value + 1);
+    const outcome = await store.update(keyId, fencingToken, (value) => value + 1);
     if (outcome.outcome === 'written') return [200, outcome.record];
     return [
       409,

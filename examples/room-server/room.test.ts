@@ -18,10 +18,11 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
-/** A run of the room of key `k`, as a drone would start it. @returns its base URL. */
-async function startRoom(fencingToken: string): Promise<string> {
+/** A run of a room whose key is called `k`, as a drone would start it. @returns its base URL. */
+async function startRoom(fencingToken: string, keyId = 'id-of-k'): Promise<string> {
   const room = createRoom({
     key: 'k',
+    keyId,
     fencingToken,
     backendId: `backend-${fencingToken}`,
     store: openRoomStore(directory),
@@ -69,7 +70,7 @@ describe('room store', () => {
     expect(await stores[0]?.read('k')).toMatchObject({ value: 20, version: 20 });
   });
 
-  test('a key that looks like a path touches no file outside of the store', async () => {
+  test('an id that looks like a path touches no file outside of the store', async () => {
     const store = openRoomStore(join(directory, 'inner'));
 
     await store.update('../outside', '1', () => 5);
@@ -92,6 +93,15 @@ describe('room', () => {
       backendId: 'backend-5',
       requests: 2,
     });
+  });
+
+  test('two keys of one name in two namespaces are two rooms', async () => {
+    const ofTeamA = await startRoom('5', 'id-of-team-a');
+    const ofTeamB = await startRoom('9', 'id-of-team-b');
+    await addOne(ofTeamA);
+
+    expect((await addOne(ofTeamB)).body).toMatchObject({ value: 1, fencingToken: '9' });
+    expect((await addOne(ofTeamA)).body).toMatchObject({ value: 2, fencingToken: '5' });
   });
 
   test('a run that was replaced cannot write any more, and its successor goes on from its value', async () => {

@@ -8,16 +8,21 @@ import { openRoomStore } from './store.mjs';
 const {
   PORT = '0',
   LEASEHOLD_KEY = '',
+  LEASEHOLD_KEY_ID = '',
   LEASEHOLD_FENCING_TOKEN = '0',
   LEASEHOLD_BACKEND_ID = '',
   ROOM_STORE,
 } = process.env;
 
+if (ROOM_STORE !== undefined && LEASEHOLD_KEY_ID === '') {
+  console.error('LEASEHOLD_KEY_ID is not set: it names what this room stores');
+  process.exit(2);
+}
 const store = ROOM_STORE === undefined ? null : openRoomStore(ROOM_STORE);
 
 // The store refuses smaller tokens only once it has been shown a larger one. So show it ours before
 // anything else: from here on, an earlier run of this room writes nothing.
-const shown = await store?.update(LEASEHOLD_KEY, LEASEHOLD_FENCING_TOKEN, (value) => value);
+const shown = await store?.update(LEASEHOLD_KEY_ID, LEASEHOLD_FENCING_TOKEN, (value) => value);
 if (shown?.outcome === 'refused') {
   console.error(`refused by the store: token ${shown.newestToken} is larger than ours`);
   process.exit(3);
@@ -25,6 +30,7 @@ if (shown?.outcome === 'refused') {
 
 const room = createRoom({
   key: LEASEHOLD_KEY,
+  keyId: LEASEHOLD_KEY_ID,
   fencingToken: LEASEHOLD_FENCING_TOKEN,
   backendId: LEASEHOLD_BACKEND_ID,
   store,

@@ -14,7 +14,7 @@ import { join } from 'node:path';
  *
  * In a database the same thing is one statement:
  *
- *     update room set value = $2, token = $3 where key = $1 and token <= $3
+ *     update room set value = $2, token = $3 where key_id = $1 and token <= $3
  *
  * Old versions are kept: a file that were deleted could be created a second time by a writer that
  * slept for long, and its write would be lost although it was accepted.
@@ -27,17 +27,17 @@ import { join } from 'node:path';
 /**
  * @param {string} directory created when it is missing
  * @returns {{
- *   read(key: string): Promise<StoredRecord | null>,
- *   update(key: string, fencingToken: string, change: (value: number) => number): Promise<WriteOutcome>,
+ *   read(keyId: string): Promise<StoredRecord | null>,
+ *   update(keyId: string, fencingToken: string, change: (value: number) => number): Promise<WriteOutcome>,
  * }}
  */
 export function openRoomStore(directory) {
   /**
-   * The folder of a key. The name of a key is never used as a path, so it is hashed.
-   * @param {string} key
+   * The folder of a key. An id is opaque and so never used as a path: it is hashed.
+   * @param {string} keyId
    */
-  async function folderOf(key) {
-    const folder = join(directory, createHash('sha256').update(key).digest('hex'));
+  async function folderOf(keyId) {
+    const folder = join(directory, createHash('sha256').update(keyId).digest('hex'));
     await mkdir(folder, { recursive: true });
     return folder;
   }
@@ -53,12 +53,12 @@ export function openRoomStore(directory) {
   }
 
   return {
-    async read(key) {
-      return newestIn(await folderOf(key));
+    async read(keyId) {
+      return newestIn(await folderOf(keyId));
     },
 
-    async update(key, fencingToken, change) {
-      const folder = await folderOf(key);
+    async update(keyId, fencingToken, change) {
+      const folder = await folderOf(keyId);
       for (;;) {
         const newest = await newestIn(folder);
         if (newest !== null && BigInt(fencingToken) < BigInt(newest.fencingToken)) {

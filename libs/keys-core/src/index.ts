@@ -17,6 +17,7 @@ export {
 } from './kernel/errors.ts';
 export { EVENT_KINDS, type EventKind, type LeaseEvent } from './kernel/events.ts';
 export { isFencingToken, compareFencingTokens } from './kernel/fencing-token.ts';
+export { keyIdOf } from './kernel/key-id.ts';
 export {
   type Ladder,
   type Deadlines,

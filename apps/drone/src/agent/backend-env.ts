@@ -1,6 +1,6 @@
 /**
  * What a backend finds in its environment. The name of its key is there, its namespace and its tag
- * are not: those are the business of whoever asked. The agent's own environment, which holds a
+ * are not: the id of the key stands for them. The agent's own environment, which holds a
  * token, is not passed on, but for what a program needs to find its way.
  */
 
@@ -19,6 +19,7 @@ export interface BackendEnvInput {
   readonly program: Readonly<Record<string, string>>;
   readonly requested: Readonly<Record<string, string>>;
   readonly keyName: string;
+  readonly keyId: string;
   readonly fencingToken: string;
   readonly backendId: string;
   readonly port: number;
@@ -35,6 +36,7 @@ export function backendEnv(input: BackendEnvInput): Record<string, string> {
     ...input.program,
     ...input.requested,
     LEASEHOLD_KEY: input.keyName,
+    LEASEHOLD_KEY_ID: input.keyId,
     LEASEHOLD_FENCING_TOKEN: input.fencingToken,
     LEASEHOLD_BACKEND_ID: input.backendId,
     PORT: String(input.port),

@@ -11,6 +11,7 @@
  */
 import {
   LeaseKeeper,
+  keyIdOf,
   statusRank,
   type BackendStatus,
   type Deadlines,
@@ -255,7 +256,10 @@ export class BackendRun {
 
   async #launch(plan: LaunchPlan): Promise<void> {
     const { ports, nowMs } = this.#context;
-    const port = await ports.take(this.identity.program.port);
+    const [port, keyId] = await Promise.all([
+      ports.take(this.identity.program.port),
+      keyIdOf(plan.key),
+    ]);
     if (!this.#isIn('launching')) {
       if (port !== undefined) ports.giveBack(port);
       return;
@@ -267,7 +271,7 @@ export class BackendRun {
     this.#notes = notesOf(this.identity, { plan, port, nowMs: nowMs() });
     this.#report('starting');
     try {
-      await this.#start(plan, this.#notes);
+      await this.#start({ plan, keyId, notes: this.#notes });
     } catch (error) {
       // Without its warden it is abandoned by whoever has it.
       if (error instanceof WardenLost || !this.#isIn('launching')) return;
@@ -277,10 +281,11 @@ export class BackendRun {
     }
   }
 
-  async #start(plan: LaunchPlan, notes: BackendNotes): Promise<void> {
+  async #start(of: { plan: LaunchPlan; keyId: string; notes: BackendNotes }): Promise<void> {
+    const { notes } = of;
     const warden = this.#context.warden();
     const { inheritedEnv } = this.#context;
-    const request = { plan, notes, inheritedEnv, deadlines: this.extension() };
+    const request = { ...of, inheritedEnv, deadlines: this.extension() };
     const snapshot = await warden.start(startRequestOf(this.identity, request));
     if (!this.#isIn('launching')) return;
     this.#stage = 'running';

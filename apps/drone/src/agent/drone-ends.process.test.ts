@@ -25,7 +25,9 @@ describe('a drone that ends, leaves or is replaced', () => {
 
     process.kill(wardenPid, 'SIGSTOP');
     await until('the frozen warden is ended', () => !isRunning(wardenPid), 15_000);
-    const next = await anotherThan(fleet, first.backendId, 2 * PATIENT_LADDER.ttlMs);
+    const next = await anotherThan(fleet, first.backendId, {
+      limitMs: 2 * PATIENT_LADDER.ttlMs,
+    });
     await until('the next one runs', isBeating(fleet, next.backendId));
 
     expectOneAtATime(fleet, [first.backendId, next.backendId]);

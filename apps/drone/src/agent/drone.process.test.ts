@@ -1,22 +1,45 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { KEY_LADDERS } from '@leasehold/keys-core';
-import { startFleet, witnessProgram } from '../testing/fleet-fixture.ts';
+import { startFleet, witnessProgram, type Fleet } from '../testing/fleet-fixture.ts';
 import { anotherThan, connect, isBeating, linesOf, untilOnline } from '../testing/fleet-steps.ts';
 import { until } from '../testing/wait.ts';
 
 const { ttlMs } = KEY_LADDERS.fast;
 
-describe('a drone and its controller', () => {
-  test('connect starts a backend, a second connect finds it, and its key is renewed past its expiry', async () => {
-    await using fleet = await startFleet();
-    fleet.startDrone();
-    await untilOnline(fleet);
+function shell(script: string, readiness: Record<string, unknown> = { type: 'none' }): unknown {
+  return { command: '/bin/sh', args: ['-c', script], readiness };
+}
 
-    const first = await connect(fleet);
-    const second = await connect(fleet);
+let fleet: Fleet;
+beforeAll(async () => {
+  fleet = await startFleet();
+  fleet.startDrone({
+    programs: {
+      witness: witnessProgram(fleet.folder),
+      brief: shell('sleep 0.4; exit 3'),
+      environment: shell(`env > ${fleet.folder}/$LEASEHOLD_BACKEND_ID.env; exec sleep 600`),
+      silent: shell('exec sleep 600', { type: 'tcp', timeoutMs: 500 }),
+    },
+  });
+  await untilOnline(fleet);
+});
+afterAll(() => fleet[Symbol.asyncDispose]());
+
+async function untilTerminated(backendId: string, limitMs?: number): Promise<void> {
+  await until(
+    'it is terminated',
+    async () => (await fleet.client.api.backends.get.query({ backendId })).status === 'terminated',
+    limitMs,
+  );
+}
+
+describe.concurrent('a drone and its controller', () => {
+  test('connect starts a backend, a second connect finds it, and its key is renewed past its expiry', async () => {
+    const first = await connect(fleet, { name: 'kept' });
+    const second = await connect(fleet, { name: 'kept' });
 
     expect(first).toMatchObject({ spawned: true, status: 'ready', droneId: 'drone-1' });
     expect(second).toMatchObject({
@@ -30,21 +53,17 @@ describe('a drone and its controller', () => {
       () => (linesOf(fleet, first.backendId).at(-1)?.atMs ?? 0) > beganAtMs + ttlMs + 1_000,
       12_000,
     );
-    expect(await connect(fleet)).toMatchObject({ spawned: false, backendId: first.backendId });
+    expect(await connect(fleet, { name: 'kept' })).toMatchObject({
+      spawned: false,
+      backendId: first.backendId,
+    });
   });
 
   test('a backend that ends by itself frees its key at once, and the next one has a larger token', async () => {
-    await using fleet = await startFleet();
-    const program = {
-      command: '/bin/sh',
-      args: ['-c', 'sleep 0.4; exit 3'],
-      readiness: { type: 'none' },
-    };
-    fleet.startDrone({ programs: { witness: program } });
-    await untilOnline(fleet);
-    const first = await connect(fleet);
+    const wish = { name: 'brief', program: 'brief' };
+    const first = await connect(fleet, wish);
 
-    const next = await anotherThan(fleet, first.backendId, 2_500);
+    const next = await anotherThan(fleet, first.backendId, { ...wish, limitMs: 2_500 });
 
     expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(first.fencingToken));
     const ended = await fleet.client.api.backends.get.query({ backendId: first.backendId });
@@ -52,25 +71,9 @@ describe('a drone and its controller', () => {
   });
 
   test('C44 the environment of a backend holds the name of its key, and neither namespace nor tag', async () => {
-    await using fleet = await startFleet();
-    const dump = path.join(fleet.folder, 'environment');
-    const program = {
-      command: '/bin/sh',
-      args: ['-c', `env > ${dump}.new; mv ${dump}.new ${dump}; sleep 600`],
-      readiness: { type: 'none' },
-    };
-    fleet.startDrone({ programs: { witness: program } });
-    await untilOnline(fleet);
-
     const key = { name: '../room name', namespace: 'hidden.space', tag: 'hidden-tag' };
-    const { fencingToken, backendId } = await fleet.client.api.keys.connect.mutate({
-      key,
-      spawn: { program: 'witness' },
-      waitFor: 'ready',
-    });
-    await until('it has written its environment', () => existsSync(dump));
+    const { environment, fencingToken, backendId } = await environmentOf(key);
 
-    const environment = readFileSync(dump, 'utf8');
     expect(environment).toContain(`LEASEHOLD_KEY=../room name\n`);
     expect(environment).toContain(`LEASEHOLD_FENCING_TOKEN=${fencingToken}\n`);
     expect(environment).toContain(`LEASEHOLD_BACKEND_ID=${backendId}\n`);
@@ -78,19 +81,30 @@ describe('a drone and its controller', () => {
     expect(environment).not.toMatch(/hidden|LEASEHOLD_TOKEN|LEASEHOLD_URL|lh_/u);
   });
 
+  test('C44 one name in two namespaces has two ids, and one key has one id for every backend', async () => {
+    const ofTeamA = await environmentOf({ name: 'X', namespace: 'team-a' });
+    const ofTeamB = await environmentOf({ name: 'X', namespace: 'team-b' });
+    await fleet.client.api.backends.terminate.mutate({
+      backendId: ofTeamA.backendId,
+      mode: 'hard',
+    });
+    await untilTerminated(ofTeamA.backendId);
+    const again = await environmentOf({ name: 'X', namespace: 'team-a' });
+
+    const id = (environment: string): string =>
+      /^LEASEHOLD_KEY_ID=([0-9a-f]{64})$/mu.exec(environment)?.[1] ?? '';
+    expect(id(ofTeamA.environment)).not.toBe('');
+    expect(id(ofTeamB.environment)).not.toBe(id(ofTeamA.environment));
+    expect(again.backendId).not.toBe(ofTeamA.backendId);
+    expect(id(again.environment)).toBe(id(ofTeamA.environment));
+  });
+
   test('an operator stops a backend softly, and it ends with the reason external', async () => {
-    await using fleet = await startFleet();
-    fleet.startDrone();
-    await untilOnline(fleet);
-    const { backendId } = await connect(fleet);
+    const { backendId } = await connect(fleet, { name: 'stopped' });
 
     await fleet.client.api.backends.terminate.mutate({ backendId, mode: 'soft' });
 
-    await until(
-      'it is terminated',
-      async () =>
-        (await fleet.client.api.backends.get.query({ backendId })).status === 'terminated',
-    );
+    await untilTerminated(backendId);
     expect(linesOf(fleet, backendId).at(-1)?.kind).toBe('stop');
     expect(await fleet.client.api.backends.get.query({ backendId })).toMatchObject({
       reason: 'external',
@@ -99,80 +113,68 @@ describe('a drone and its controller', () => {
   });
 
   test('a backend whose lifetime is over is stopped softly', async () => {
-    await using fleet = await startFleet();
-    fleet.startDrone();
-    await untilOnline(fleet);
-
     const { backendId } = await fleet.client.api.keys.connect.mutate({
-      key: { name: 'room' },
+      key: { name: 'limited' },
       spawn: { program: 'witness', lifetimeLimitSeconds: 1 },
       waitFor: 'ready',
     });
 
-    await until(
-      'it is terminated',
-      async () =>
-        (await fleet.client.api.backends.get.query({ backendId })).status === 'terminated',
-    );
+    await untilTerminated(backendId);
     expect(await fleet.client.api.backends.get.query({ backendId })).toMatchObject({
       reason: 'lifetime',
     });
   });
 
   test('a backend that never answers is stopped when its time to start is up', async () => {
-    await using fleet = await startFleet();
-    const program = {
-      command: '/bin/sh',
-      args: ['-c', 'sleep 600'],
-      readiness: { type: 'tcp', timeoutMs: 500 },
-    };
-    fleet.startDrone({ programs: { witness: program } });
-    await untilOnline(fleet);
-
     const { backendId } = await fleet.client.api.keys.connect.mutate({
-      key: { name: 'room' },
-      spawn: { program: 'witness' },
+      key: { name: 'silent' },
+      spawn: { program: 'silent' },
     });
 
-    await until(
-      'it is terminated',
-      async () =>
-        (await fleet.client.api.backends.get.query({ backendId })).status === 'terminated',
-    );
+    await untilTerminated(backendId);
     expect(await fleet.client.api.backends.get.query({ backendId })).toMatchObject({
       reason: 'startup_timeout',
     });
   });
 
   test('I15 a force revoke kills the backend within a second', async () => {
-    await using fleet = await startFleet();
-    fleet.startDrone();
-    await untilOnline(fleet);
-    const { leaseId, backendId } = await connect(fleet);
+    const { leaseId, backendId } = await connect(fleet, { name: 'revoked' });
 
     await fleet.client.api.keys.revoke.mutate({ leaseId, mode: 'force', reason: 'a test' });
 
-    await until(
-      'it is dead',
-      async () =>
-        (await fleet.client.api.backends.get.query({ backendId })).status === 'terminated',
-      1_500,
-    );
+    await untilTerminated(backendId, 1_500);
     expect(isBeating(fleet, backendId)()).toBe(false);
+  });
+
+  test('a program that is not offered is refused in words, and a name like a path touches no file', async () => {
+    const name = `../../${randomUUID()}`;
+
+    await expect(
+      fleet.client.api.keys.connect.mutate({ key: { name }, spawn: { program: 'unknown' } }),
+    ).rejects.toThrow();
+    const { backendId } = await connect(fleet, { name });
+
+    await until('it runs', () => linesOf(fleet, backendId).length > 0);
+    expect(existsSync(path.join(fleet.folder, 'drone/logs', name))).toBe(false);
   });
 });
 
-test('a program that is not offered is refused in words, and a name like a path touches no file', async () => {
-  await using fleet = await startFleet();
-  fleet.startDrone({ programs: { witness: witnessProgram(fleet.folder) } });
-  await untilOnline(fleet);
-  const name = `../../${randomUUID()}`;
+/** What a backend of a key found in its environment. */
+async function environmentOf(key: {
+  name: string;
+  namespace: string;
+  tag?: string;
+}): Promise<{ environment: string; fencingToken: string; backendId: string }> {
+  const { fencingToken, backendId } = await fleet.client.api.keys.connect.mutate({
+    key,
+    spawn: { program: 'environment' },
+    waitFor: 'ready',
+  });
+  const file = path.join(fleet.folder, `${backendId}.env`);
+  await until('it has written its environment', () => readIfThere(file).includes('PORT='));
+  return { environment: readIfThere(file), fencingToken, backendId };
+}
 
-  await expect(
-    fleet.client.api.keys.connect.mutate({ key: { name }, spawn: { program: 'unknown' } }),
-  ).rejects.toThrow();
-  const { backendId } = await connect(fleet, name);
-
-  await until('it runs', () => linesOf(fleet, backendId).length > 0);
-  expect(existsSync(path.join(fleet.folder, 'drone/logs', name))).toBe(false);
-});
+function readIfThere(file: string): string {
+  return existsSync(file) ? readFileSync(file, 'utf8') : '';
+}

@@ -27,6 +27,7 @@ export function startRequestOf(
   identity: RunIdentity,
   of: {
     plan: LaunchPlan;
+    keyId: string;
     notes: BackendNotes;
     inheritedEnv: Readonly<Record<string, string | undefined>>;
     deadlines: { softAtMs: number; hardAtMs: number };
@@ -46,7 +47,8 @@ export function startRequestOf(
       inherited: of.inheritedEnv,
       program: program.env,
       requested: plan.env,
-      keyName: plan.keyName,
+      keyName: plan.key.name,
+      keyId: of.keyId,
       fencingToken,
       backendId,
       port: notes.port,

@@ -120,7 +120,7 @@ export class RunBook {
         reports: new ReportLine(backendId, this.#reportContext, ladder),
         deadlines,
         plan: {
-          keyName: action.key.name,
+          key: action.key,
           args: action.args,
           env: action.env,
           lifetimeLimitMs: lifetimeLimitSeconds === null ? null : lifetimeLimitSeconds * 1_000,

@@ -30,7 +30,8 @@ export interface RunIdentity {
 
 /** What only a backend that is yet to be started has. */
 export interface LaunchPlan {
-  readonly keyName: string;
+  /** The program is told the name, and an id in place of the namespace: see `keyIdOf`. */
+  readonly key: { readonly name: string; readonly namespace: string };
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly lifetimeLimitMs: number | null;

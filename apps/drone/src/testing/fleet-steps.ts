@@ -4,11 +4,19 @@ import { until } from './wait.ts';
 
 export type Connected = Awaited<ReturnType<Fleet['client']['api']['keys']['connect']['mutate']>>;
 
-export function connect(fleet: Fleet, name = 'room', waitMs = 0): Promise<Connected> {
+export interface Wish {
+  readonly name?: string;
+  readonly program?: string;
+}
+
+export function connect(
+  fleet: Fleet,
+  { name = 'room', program = 'witness' }: Wish = {},
+): Promise<Connected> {
   return fleet.client.api.keys.connect.mutate({
     key: { name },
-    spawn: { program: 'witness' },
-    waitMs,
+    spawn: { program },
+    waitMs: 0,
     waitFor: 'ready',
   });
 }
@@ -21,16 +29,12 @@ export async function untilOnline(fleet: Fleet): Promise<void> {
 }
 
 /** Connects as soon as the key may be had; gives up when it should have been long ago. */
-export async function connectWithin(
-  fleet: Fleet,
-  limitMs: number,
-  name = 'room',
-): Promise<Connected> {
+export async function connectWithin(fleet: Fleet, limitMs: number): Promise<Connected> {
   let result: Connected | undefined;
   await until(
     'the key is granted again',
     async () => {
-      result = await connect(fleet, name).catch(() => undefined);
+      result = await connect(fleet).catch(() => undefined);
       return result !== undefined;
     },
     limitMs,
@@ -43,13 +47,13 @@ export async function connectWithin(
 export async function anotherThan(
   fleet: Fleet,
   former: string,
-  limitMs: number,
+  { limitMs, ...wish }: Wish & { readonly limitMs: number },
 ): Promise<Connected> {
   let connected: Connected | undefined;
   await until(
     'another backend has the key',
     async () => {
-      connected = await connect(fleet).catch(() => undefined);
+      connected = await connect(fleet, wish).catch(() => undefined);
       return connected !== undefined && connected.backendId !== former;
     },
     limitMs,

@@ -1,0 +1,21 @@
+/** Keeps these hashes apart from any other use of SHA-256; a change would rename everything stored. */
+const DOMAIN = 'leasehold.key-id.1';
+
+/**
+ * What a backend is told of its key besides the name: an id for its stores. It is 64 hexadecimal
+ * digits, the SHA-256 of a fixed word, the joined namespace and the name, with a NUL between them. So
+ * it is the same for every backend of a key in every datacenter and for ever, differs between two keys
+ * of one name in two namespaces, and tells the namespace to nobody who does not guess it.
+ */
+export async function keyIdOf({
+  namespace,
+  name,
+}: {
+  readonly namespace: string;
+  readonly name: string;
+}): Promise<string> {
+  // None of the parts can hold a NUL, so no two keys make one text.
+  const text = [DOMAIN, namespace, name].join('\0');
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
