@@ -141,7 +141,10 @@ function createParts({ store, metrics, signIn, datacenters, config, log }: Servi
   const { heartbeatMs, ladder, datacenter } = config;
   const random = (): number => store.ids.random();
   const leases = createLeaseStore(store);
-  const { revocations, ...faces } = createLeaseFaces({ store, leases, metrics, log });
+  const { revocations, ...faces } = createLeaseFaces({
+    ...{ store, leases, metrics, log },
+    environmentLeaseMs: config.environmentLeaseMs,
+  });
   const keys = createKeyService({
     store,
     leases,
@@ -164,7 +167,6 @@ function createParts({ store, metrics, signIn, datacenters, config, log }: Servi
       keys,
       reservations: datacenters.reservationsOf(keys),
       ...faces,
-      environmentLeaseMs: config.environmentLeaseMs,
       fleet: createFleetService({ store, keys, feed, heartbeatMs }),
       tokens: createTokenService(store),
       audit: {

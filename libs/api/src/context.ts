@@ -130,11 +130,9 @@ export type LeaseFace = LeaseService & LeaseOperations;
 export interface ApiServices {
   /** Where keys live, and connects wherever that is. */
   readonly reservations: ReservationService;
-  readonly keys: Omit<KeyService, 'connect'>;
+  readonly keys: Omit<KeyService, 'connect' | 'connectAgain'>;
   readonly leases: LeaseFace;
   readonly environments: LeaseFace;
-  /** For how long an environment is leased when its holder does not say, in milliseconds. */
-  readonly environmentLeaseMs: number;
   readonly fleet: FleetService;
   readonly tokens: TokenService;
   readonly audit: AuditService;

@@ -22,13 +22,18 @@ export function createLeaseFaces(deps: {
   readonly leases: LeaseStore;
   readonly metrics: ControllerMetrics;
   readonly log: Logger;
+  /** How long an environment is leased when its holder does not say, in milliseconds. */
+  readonly environmentLeaseMs: number;
 }): LeaseFaces {
-  const { store, leases, metrics, log } = deps;
+  const { store, leases, metrics, log, environmentLeaseMs } = deps;
   const revocations = createRevocationWatch(store, (error) => {
     log.warn({ err: error }, 'revocations could not be read; trying again');
   });
   const face = (name: 'lease' | 'environment'): LeaseFace => ({
-    ...createLeaseService({ store, leases, face: name }),
+    ...createLeaseService({
+      ...{ store, leases, face: name },
+      ttlMsDefault: name === 'environment' ? environmentLeaseMs : undefined,
+    }),
     ...createLeaseOperations({ store, face: name, revocations }),
   });
   return {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openTestDatacenters, type TestDatacenters } from '../testing/test-datacenters.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { mutate, query } from '../testing/wire.ts';
+import { acquireLease } from '../testing/wire-leases.ts';
 
 let etcd: TestEtcd;
 let world: TestDatacenters;
@@ -76,6 +77,40 @@ describe('a connect', () => {
 
     expect(answers[0]).toMatchObject({ datacenter: 'dc2', spawned: true });
     expect(answers[1]).toEqual(answers[0]);
+  });
+
+  test('H-key-across-faces with a key that another request has used, here or at the home, is told so', async () => {
+    await startTestDrone(world.of('dc2'), { droneId: 'd2', datacenter: 'dc2' });
+    const [here, there] = [randomUUID(), randomUUID()];
+    const wanted = { key: { name: randomUUID() }, spawn: { program: 'room', datacenter: 'dc2' } };
+    await acquireLease(world.of('dc1'), client1, { idempotencyKey: here });
+    const first = await connectAt('dc1', client1, { ...wanted, idempotencyKey: there });
+    const other = { ...wanted, key: { name: randomUUID() } };
+
+    const used = await connectAt('dc1', client1, { ...wanted, idempotencyKey: here });
+    const usedThere = await connectAt('dc1', client1, { ...other, idempotencyKey: there });
+    const again = await connectAt('dc1', client1, { ...wanted, idempotencyKey: there });
+
+    expect(used).toBe('request.idempotency_reused');
+    expect(usedThere).toBe('request.idempotency_reused');
+    expect(again).toEqual(first);
+  });
+
+  test('I7 that was carried out before its key has moved is answered again, and starts nothing', async () => {
+    const drone = await startTestDrone(world.of('dc1'), { droneId: 'd1', datacenter: 'dc1' });
+    await startTestDrone(world.of('dc3'), { droneId: 'd3', datacenter: 'dc3' });
+    const name = randomUUID();
+    const input = { key: { name }, spawn: { program: 'room' }, idempotencyKey: randomUUID() };
+    const first = await connectAt('dc1', client1, input);
+    await drone.report({ backendId: first.backendId, status: 'terminated' });
+    const { secret } = await world.of('dc1').token('operator');
+    const move = { key: ['', name], toDatacenter: 'dc3', reason: 'nearer' };
+    await mutate(world.of('dc1'), 'reservations.move', { secret, input: move });
+
+    const again = await connectAt('dc1', client1, input);
+
+    expect(again).toEqual({ ...first, status: 'terminated' });
+    expect(await connectAt('dc1', client1, { key: { name } })).toBe('key.unheld');
   });
 
   test('of a limited token is limited in the other datacenter too', async () => {

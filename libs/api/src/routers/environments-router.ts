@@ -23,9 +23,8 @@ export const environmentsRouter = router({
     const { services, access, life } = ctx;
     assertMayHold(access, input.environment.namespace);
     return at(ctx, input, async ({ environment, durationMs, ...rest }) => {
-      const ttlMs = durationMs ?? services.environmentLeaseMs;
       const answer = await services.environments.acquire(
-        { ...rest, ...environment, ttlMs, waitMs: 0 },
+        { ...rest, ...environment, ttlMs: durationMs, waitMs: 0 },
         callerOf(access),
         life,
       );

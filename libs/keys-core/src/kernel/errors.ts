@@ -220,7 +220,7 @@ export const ERROR_CODES = {
     http: 409,
     retryable: false,
     text: 'This idempotency key was used for another request.',
-    doc: 'One key stands for one request. Send a new one with each new request.',
+    doc: 'One key stands for one request, on every face. Send a new one with each new request, and the same one with a retry that asks for the same. Nothing was done.',
   },
   'grant.hold_off': {
     http: 503,

@@ -15,6 +15,8 @@ export interface GrantRequest extends Resource {
   readonly actor: string;
   /** One attempt, one answer, per principal: written by the grant's own statement. */
   readonly idempotencyKey?: string | undefined;
+  /** Recorded with the key: see `IdempotentRequest`. */
+  readonly fingerprint?: string | undefined;
   /** Whether it stands in line: its ticket's id is its lease id, and only its turn grants it. */
   readonly isQueued?: boolean | undefined;
   /**
@@ -50,23 +52,13 @@ export interface QueueHead {
   readonly lapsesInMs: number;
 }
 
-/** What is known of an idempotency key that was used before. */
-export interface RecordedRequest {
-  /** Of its grant or its ticket; null when it was given up before it came. */
-  readonly leaseId: string | null;
-  /** The refusal that it was answered; null for a grant, and while it waits. */
-  readonly answer: unknown;
-  /** What it was for, see `recordedResource`; null when it was given up before it came. */
-  readonly resource: string | null;
-}
-
 export type GrantOutcome =
   | { readonly outcome: 'granted'; readonly grant: Grant }
   | { readonly outcome: 'held'; readonly by: LeaseRow; readonly waiterCount: number }
   /** Nobody holds it, and others stand in line before the caller. */
   | { readonly outcome: 'queued'; readonly head: QueueHead; readonly waiterCount: number }
-  /** The idempotency key was used before: nothing was granted now. */
-  | { readonly outcome: 'recorded'; readonly request: RecordedRequest };
+  /** The idempotency key was used before: nothing was granted now, and its record says more. */
+  | { readonly outcome: 'recorded' };
 
 /** Names one grant: both are needed for every act on it. */
 export interface GrantRef {

@@ -21,11 +21,6 @@ export function resourceKey(resource: Resource): string {
   return `${resource.face}\0${resource.namespace}\0${resource.name}`;
 }
 
-/** A resource as the record of a request names it; no part of one can hold the separator. */
-export function recordedResource({ face, namespace, name }: Resource): string {
-  return [face, namespace, name].join('\u001f');
-}
-
 /** Why a name may not be used, or undefined. Path-like names are fine: no name is ever a path. */
 export function nameProblem(name: string): string | undefined {
   return textProblem(name, { bytesMin: 1, bytesMax: LIMITS.nameBytesMax });

@@ -164,8 +164,8 @@ function grantOptions(store: Store, onLocked: GrantOptions['onLocked']): GrantOp
 /** Why a request was refused, or undefined when nothing stood in its way but a lock or a change. */
 export function refusedOutcome(refusal: Refusal | undefined): GrantOutcome | undefined {
   if (refusal === undefined) return undefined;
-  const { row, head, waiterCount, recorded } = refusal;
-  if (recorded !== undefined) return { outcome: 'recorded', request: recorded };
+  const { row, head, waiterCount, isRecorded } = refusal;
+  if (isRecorded) return { outcome: 'recorded' };
   if (row !== undefined && !isTakable(row)) return { outcome: 'held', by: row, waiterCount };
   if (head !== undefined) return { outcome: 'queued', head, waiterCount };
   return undefined;

@@ -1,11 +1,11 @@
 import { ROWS_PER_STATEMENT_MAX, removeAll, type RetentionPass } from './retention-pass.ts';
 import { onlyRow, type Sql } from './rows.ts';
-import { dropOldAnswers } from './requests.ts';
+import { dropOldRequests } from './requests.ts';
 import { dropUnclaimedReapRows } from './statements/reap-stale.ts';
 import { dropLapsedTickets } from './tickets.ts';
 
 /**
- * Removes what nobody needs any more of leases: answers to idempotency keys and callbacks that nobody
+ * Removes what nobody needs any more of leases: records of idempotency keys and callbacks that nobody
  * claimed after a day, tickets of waiters that died, and events after the retention time. Rows of free
  * resources have a job of their own, see `free-rows.ts`.
  */
@@ -14,7 +14,7 @@ export async function removeOldLeaseRows(
   retentionDays: number,
   pass: RetentionPass,
 ): Promise<void> {
-  await removeAll(pass, 'answers', () => dropOldAnswers(sql, ROWS_PER_STATEMENT_MAX));
+  await removeAll(pass, 'answers', () => dropOldRequests(sql, ROWS_PER_STATEMENT_MAX));
   await removeAll(pass, 'events', () => removeOldEvents(sql, retentionDays));
   await removeAll(pass, 'callbacks', () => dropUnclaimedReapRows(sql, ROWS_PER_STATEMENT_MAX));
   // One statement takes all that there are.

@@ -15,6 +15,7 @@ import { createRefusalReader, createSlowLane, grantBatch } from './granting.ts';
 import type { Store } from './open-store.ts';
 import { releaseBatch } from './releasing.ts';
 import { observeRenewals, renewBatch, type RenewAnswer } from './renewing.ts';
+import { keyText } from './requests.ts';
 import type { ReleaseRequest } from './statements/release.ts';
 import type { RenewRequest } from './statements/renew.ts';
 
@@ -133,9 +134,8 @@ function perFace<T>(make: (face: Face) => T): Record<Face, T> {
 
 /** A statement grants each resource at most once, and answers each idempotency key at most once. */
 function grantKeys(request: GrantRequest): string[] {
+  const { principal, idempotencyKey } = request;
   const keys = [resourceKey(request)];
-  if (request.idempotencyKey !== undefined) {
-    keys.push(`${request.principal}\0${request.idempotencyKey}`);
-  }
+  if (idempotencyKey !== undefined) keys.push(keyText({ principal, idempotencyKey }));
   return keys;
 }

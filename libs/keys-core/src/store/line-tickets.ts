@@ -14,6 +14,7 @@ export interface TicketRequest extends Resource {
   readonly waiter: string;
   readonly principal: string;
   readonly idempotencyKey: string;
+  readonly fingerprint?: string | undefined;
 }
 
 /** A place in line. */
@@ -40,7 +41,8 @@ export async function joinLine(
   const rows = await sql.$queryRaw<Ticket[]>`
     with asked as materialized (
       select a.face ${C} as face, a.namespace ${C} as namespace, a.name ${C} as name, a.ticket_id,
-        a.waiter, a.principal ${C} as principal, a.idempotency_key ${C} as idempotency_key, a.place
+        a.waiter, a.principal ${C} as principal, a.idempotency_key ${C} as idempotency_key,
+        a.fingerprint, a.place
       from unnest(
         ${requests.map((request) => request.face)}::text[],
         ${requests.map((request) => request.namespace)}::text[],
@@ -48,13 +50,16 @@ export async function joinLine(
         ${requests.map((request) => request.ticketId)}::uuid[],
         ${requests.map((request) => request.waiter)}::text[],
         ${requests.map((request) => request.principal)}::text[],
-        ${requests.map((request) => request.idempotencyKey)}::text[]
-      ) with ordinality as a (face, namespace, name, ticket_id, waiter, principal, idempotency_key, place)
+        ${requests.map((request) => request.idempotencyKey)}::text[],
+        ${requests.map((request) => request.fingerprint ?? null)}::text[]
+      ) with ordinality as a (
+        face, namespace, name, ticket_id, waiter, principal, idempotency_key, fingerprint, place
+      )
     ),
     request as (
-      insert into lease_request as q (principal, idempotency_key, lease_id, resource)
+      insert into lease_request as q (principal, idempotency_key, lease_id, resource, fingerprint)
       select a.principal, a.idempotency_key, a.ticket_id,
-        concat_ws(chr(31), a.face, a.namespace, a.name)
+        concat_ws(chr(31), a.face, a.namespace, a.name), a.fingerprint
       from asked a
       order by a.principal, a.idempotency_key
       on conflict (principal, idempotency_key) do update set lease_id = excluded.lease_id

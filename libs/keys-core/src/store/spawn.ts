@@ -1,9 +1,11 @@
 import type { Deadlines, Ladder } from '../kernel/ladder.ts';
 import { deadlinesFrom } from '../kernel/ladder.ts';
 import type { Grant, GrantRequest } from '../kernel/outcomes.ts';
+import { recordedResource } from '../kernel/recorded-request.ts';
 import { recordLostBackends } from './lost-backends.ts';
 import { assertNoHoldOff, assertReadBack } from './granting.ts';
 import type { Store } from './open-store.ts';
+import type { KeyedRequest } from './requests.ts';
 import type { Sql } from './rows.ts';
 import { grant } from './statements/grant.ts';
 
@@ -17,7 +19,7 @@ export interface SpawnPlan {
   readonly env: Readonly<Record<string, string>>;
   readonly lifetimeLimitSeconds: number | null;
   /** Written with the grant, so that a replay of the same request finds this one's answer. */
-  readonly idempotency: { readonly principal: string; readonly key: string } | null;
+  readonly idempotent: KeyedRequest | null;
 }
 
 export type SpawnOutcome =
@@ -96,6 +98,7 @@ async function insertBackend(
   made: { grant: Grant; clock: DroneClock },
 ): Promise<void> {
   const { grant: own, clock } = made;
+  const { idempotent } = plan;
   const action = {
     kind: 'spawn',
     clockId: clock.clockId,
@@ -128,10 +131,12 @@ async function insertBackend(
       insert into backend_state (backend_id, status) select id, 'scheduled' from made
     ),
     request as (
-      insert into lease_request (principal, idempotency_key, lease_id, answer)
-      select ${plan.idempotency?.principal ?? null}, ${plan.idempotency?.key ?? null},
-        ${own.leaseId}::uuid, ${JSON.stringify({ backendId: plan.backendId, spawned: true })}::jsonb
-      where ${plan.idempotency !== null}
+      insert into lease_request (principal, idempotency_key, lease_id, answer, resource, fingerprint)
+      select ${idempotent?.principal ?? null}, ${idempotent?.idempotencyKey ?? null},
+        ${own.leaseId}::uuid, ${JSON.stringify({ backendId: plan.backendId, spawned: true })}::jsonb,
+        ${idempotent === null ? null : recordedResource(idempotent)},
+        ${idempotent?.fingerprint ?? null}
+      where ${idempotent !== null}
     )
     insert into backend_action (backend_id, drone_id, kind, payload)
     values (${plan.backendId}, ${plan.droneId}, 'spawn', ${JSON.stringify(action)}::jsonb)

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { waitUntil } from '@leasehold/testing';
 import type { Caller } from '../faces/face-types.ts';
 import { createLeaseService } from '../faces/leases/lease-service.ts';
 import type {
@@ -8,7 +9,7 @@ import type {
   GrantedLease,
   LeaseService,
 } from '../faces/leases/lease-types.ts';
-import { invariant } from '../kernel/errors.ts';
+import { invariant, LeaseError } from '../kernel/errors.ts';
 import type { StoreOptions } from '../store/open-store.ts';
 import { openKernel, type Kernel } from './kernel-fixture.ts';
 
@@ -88,4 +89,41 @@ export async function lineOf({ store }: Kernel, name = '42'): Promise<string[]> 
     where face = 'lease' and name = ${name} and valid_until > clock_timestamp()
     order by id`;
   return rows.map((row) => row.waiter);
+}
+
+/** Asks and is in line when this resolves. */
+export async function inLine(
+  at: Leases,
+  holder: string,
+  change: Parameters<typeof acquire>[1] = {},
+  life: CallerLife = ALIVE,
+): Promise<{ answer: Promise<AcquireAnswer> }> {
+  const answer = acquire(at, { waitMs: 60_000, holder, ...change }, { life });
+  answer.catch(() => undefined);
+  await waitUntil(async () => (await lineOf(at, change.name)).includes(holder));
+  return { answer };
+}
+
+/** A caller whose connection a test can cut, or whose silence it can begin. */
+export function aCaller(): CallerLife & { vanish(): void; fallSilent(): void } {
+  const gone = new AbortController();
+  let isAlive = true;
+  return {
+    signal: gone.signal,
+    isAlive: () => isAlive,
+    vanish: () => {
+      gone.abort(new Error('connection closed'));
+    },
+    fallSilent: () => {
+      isAlive = false;
+    },
+  };
+}
+
+/** The code that it fails with. */
+export async function codeOf(failing: Promise<unknown>): Promise<string> {
+  return failing.then(
+    () => 'no error',
+    (error: unknown) => (error instanceof LeaseError ? error.code : String(error)),
+  );
 }

@@ -19,7 +19,7 @@ import type { LeaseStore } from '../../store/lease-store.ts';
 import type { Store } from '../../store/open-store.ts';
 import { observeHeld, releaseAlone } from '../../store/releasing.ts';
 import type { ReleaseRequest } from '../../store/statements/release.ts';
-import { heldAnswer } from '../leases/acquiring.ts';
+import { heldAnswer } from '../leases/acquire-answers.ts';
 import { assertTtl } from '../leases/deadlines.ts';
 import type { HeldAnswer } from '../leases/lease-types.ts';
 import { errorText } from '../leases/reap-stale.ts';

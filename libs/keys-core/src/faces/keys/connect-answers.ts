@@ -1,53 +1,100 @@
 import { statusRank, type BackendStatus } from '../../kernel/backend-state.ts';
 import { LeaseError, ERROR_CODES, type ErrorCode } from '../../kernel/errors.ts';
 import { LIMITS } from '../../kernel/limits.ts';
-import { AnsweredMeanwhile } from './start-backend.ts';
-import { readAnswer, recordAnswer, type RecordedAnswer } from '../../store/requests.ts';
+import type { RecordedRequest } from '../../kernel/recorded-request.ts';
 import { readBackendAnswer } from '../../store/backend-answer.ts';
 import type { Store } from '../../store/open-store.ts';
+import { readRequest, recordAnswers, type KeyedRequest } from '../../store/requests.ts';
 import type { Caller } from '../face-types.ts';
+import { idempotentRequest } from '../request-fingerprint.ts';
 import type { ConnectInput, ConnectResult } from './key-types.ts';
+import { AnsweredMeanwhile } from './start-backend.ts';
+
+/** What is recorded of a connect: its result, or the error that it ended in. */
+type RecordedConnect =
+  | { readonly backendId: string; readonly spawned: boolean }
+  | {
+      readonly error: {
+        readonly code: string;
+        readonly message: string;
+        readonly details: Record<string, unknown>;
+      };
+    };
 
 /**
  * One idempotency key, one attempt, one answer, refusals included: a late duplicate of a request
  * that was refused must not start a backend that nobody waits for. Retryable refusals are not
  * recorded, because asking again is what they ask for.
+ * @throws {LeaseError} `request.idempotency_reused`.
  */
 export async function connectOnceFor(
   store: Store,
-  input: ConnectInput,
-  caller: Caller,
+  request: KeyedRequest | undefined,
   attempt: () => Promise<ConnectResult>,
 ): Promise<ConnectResult> {
-  const { idempotencyKey } = input;
-  if (idempotencyKey === undefined) return attempt();
-  const replayed = await readAnswer(store.prisma, caller.principal, idempotencyKey);
-  if (replayed !== undefined) return replay(store, replayed);
-  const request = { principal: caller.principal, idempotencyKey };
+  if (request === undefined) return attempt();
+  const before = await answeredBefore(store, request);
+  if (before !== undefined) return before;
   try {
     const result = await attempt();
     const { backendId, spawned } = result;
     if (spawned) return result;
-    await recordAnswer(store.prisma, request, { backendId, spawned });
-    // Of two equal requests at once the first answer counts for both.
-    const first = await readAnswer(store.prisma, caller.principal, idempotencyKey);
-    return first === undefined ? result : await replay(store, first);
+    return (await answeredFirst(store, request, { backendId, spawned })) ?? result;
   } catch (error) {
     if (error instanceof AnsweredMeanwhile) {
-      const first = await readAnswer(store.prisma, caller.principal, idempotencyKey);
-      if (first !== undefined) return replay(store, first);
+      const first = await answeredBefore(store, request);
+      if (first !== undefined) return first;
     }
     if (error instanceof LeaseError && !error.retryable) {
       const { code, message, details } = error;
-      await recordAnswer(store.prisma, request, {
-        error: { code, message, details: { ...details } },
-      });
+      const refusal = { error: { code, message, details: { ...details } } };
+      const first = await answeredFirst(store, request, refusal);
+      if (first !== undefined) return first;
     }
     throw error;
   }
 }
 
-async function replay(store: Store, answer: RecordedAnswer): Promise<ConnectResult> {
+/** A connect as its idempotency key's record has it, or undefined when it has no key. */
+export function keyedConnect(
+  { key, spawn, idempotencyKey }: ConnectInput,
+  { principal }: Caller,
+): KeyedRequest | undefined {
+  if (idempotencyKey === undefined) return undefined;
+  // Without a name the controller makes one up: it is not what was asked for.
+  const resource = { face: 'key', namespace: key?.namespace ?? '', name: key?.name ?? '' } as const;
+  const { program, args, env, lifetimeLimitSeconds = null, datacenter = null } = spawn ?? {};
+  const asked = {
+    tag: key?.tag ?? '',
+    spawn: spawn === undefined ? null : { program, args, env, lifetimeLimitSeconds, datacenter },
+  };
+  return { principal, idempotencyKey, ...idempotentRequest(resource, asked) };
+}
+
+/**
+ * What this request was answered here before, or undefined.
+ * @throws {LeaseError} the refusal that it was answered; `request.idempotency_reused`.
+ */
+export async function answeredBefore(
+  store: Store,
+  request: KeyedRequest,
+): Promise<ConnectResult | undefined> {
+  const record = await readRequest(store.prisma, request);
+  return record === undefined ? undefined : replay(store, record);
+}
+
+/** Records an answer; of two equal requests at once the first answer counts for both, and is returned. */
+async function answeredFirst(
+  store: Store,
+  request: KeyedRequest,
+  answer: RecordedConnect,
+): Promise<ConnectResult | undefined> {
+  const [isFirst] = await recordAnswers(store.prisma, [{ request, answer }]);
+  return isFirst === true ? undefined : answeredBefore(store, request);
+}
+
+async function replay(store: Store, record: RecordedRequest): Promise<ConnectResult> {
+  const answer = record.answer as RecordedConnect;
   if ('error' in answer) {
     const code: ErrorCode =
       answer.error.code in ERROR_CODES ? (answer.error.code as ErrorCode) : 'internal.error';

@@ -21,8 +21,7 @@ import { isoOf } from '../../store/rows.ts';
 import { dropTicket, holdTicket } from '../../store/tickets.ts';
 import { decideConnect, type ConnectDecision, type KeyState } from './decide-connect.ts';
 import { keyTopic } from './key-topic.ts';
-import type { Caller } from '../face-types.ts';
-import type { ConnectInput, ConnectResult } from './key-types.ts';
+import type { ConnectResult } from './key-types.ts';
 import {
   NotAtHome,
   RANDOM_ID_LENGTH,
@@ -48,9 +47,7 @@ const LOST_SPAWNS_MIN = 8;
 const RANDOM_KEY_PREFIX = 'lk-';
 
 export type Connect = (
-  input: ConnectInput,
-  caller: Caller,
-  signal: AbortSignal,
+  asked: Pick<Wanted, 'input' | 'caller' | 'signal' | 'idempotent'>,
 ) => Promise<ConnectResult>;
 
 /** What all connects of a controller share. */
@@ -68,13 +65,13 @@ export function createConnect(deps: ConnectDeps): Connect {
     readState: async (key) => stateOf(await readRow(key)),
     spawning: new Map(),
   };
-  return (input, caller, signal) => {
-    const key = input.key ?? {
+  return (asked) => {
+    const key = asked.input.key ?? {
       name: `${RANDOM_KEY_PREFIX}${ids.alphanumeric(RANDOM_ID_LENGTH)}`,
       namespace: '',
       tag: '',
     };
-    return new OneConnect(shared, { key, input, caller, signal }).run();
+    return new OneConnect(shared, { ...asked, key }).run();
   };
 }
 

@@ -12,7 +12,7 @@ import { setRenewable } from '../../store/statements/set-renewable.ts';
 import { createConnect } from './connect.ts';
 import { keyTopic } from './key-topic.ts';
 import type { ChooseDrone } from './start-backend.ts';
-import { connectOnceFor, waitUntilReady } from './connect-answers.ts';
+import { answeredBefore, connectOnceFor, keyedConnect, waitUntilReady } from './connect-answers.ts';
 import { getKey, keyHistory, keyWaiters, listKeyPage } from './key-reads.ts';
 import type { Acted, Caller } from '../face-types.ts';
 import type { KeyRenewResult, KeyService } from './key-types.ts';
@@ -39,10 +39,18 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
 
   return {
     async connect(input, caller, signal) {
-      const result = await connectOnceFor(store, input, caller, () =>
-        connect(input, caller, signal),
+      const idempotent = keyedConnect(input, caller);
+      const result = await connectOnceFor(store, idempotent, () =>
+        connect({ input, caller, signal, idempotent }),
       );
       return input.waitFor === 'ready' ? waitUntilReady(store, result, signal) : result;
+    },
+
+    async connectAgain(input, caller, signal) {
+      const idempotent = keyedConnect(input, caller);
+      const result = idempotent && (await answeredBefore(store, idempotent));
+      if (result === undefined || input.waitFor !== 'ready') return result;
+      return waitUntilReady(store, result, signal);
     },
 
     async renew({ droneId, localTimeMs, renewals }) {

@@ -20,6 +20,8 @@ export interface SpawnRequest {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly lifetimeLimitSeconds?: number | undefined;
+  /** Where a key lives that has no home yet. */
+  readonly datacenter?: string | undefined;
 }
 
 export interface ConnectResult {
@@ -105,9 +107,19 @@ export interface KeyService {
    * Returns the running backend of a key, or starts one (design 6.1).
    * @throws {LeaseError} `key.unheld`, `key.tag_mismatch`, `key.terminating`,
    * `key.holder_unreachable`, `spawn.no_drone`, `spawn.not_allowed`, `grant.hold_off`,
-   * `grant.contended`.
+   * `grant.contended`, `request.idempotency_reused`.
    */
   connect(input: ConnectInput, caller: Caller, signal: AbortSignal): Promise<ConnectResult>;
+  /**
+   * What a connect that was carried out here before is answered, by its idempotency key; undefined when
+   * the key was not used here.
+   * @throws {LeaseError} the refusal that it was answered; `request.idempotency_reused`.
+   */
+  connectAgain(
+    input: ConnectInput,
+    caller: Caller,
+    signal: AbortSignal,
+  ): Promise<ConnectResult | undefined>;
   /**
    * Renews keys of one drone, with an answer for each in order. A key whose row is kept locked is left
    * out: its neighbours are not to wait for it, and the drone tries it again.

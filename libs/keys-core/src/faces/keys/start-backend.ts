@@ -4,7 +4,7 @@ import { databaseFailureOf } from '../../store/database-errors.ts';
 import { observeHandover } from '../../store/granting.ts';
 import { timed } from '../../store/timed.ts';
 import type { Store } from '../../store/open-store.ts';
-import { readAnswer } from '../../store/requests.ts';
+import { readRequest, type KeyedRequest } from '../../store/requests.ts';
 import { spawn, type SpawnOutcome, type SpawnPlan } from '../../store/spawn.ts';
 import type { Caller } from '../face-types.ts';
 import type { ConnectInput, ConnectResult, SpawnRequest } from './key-types.ts';
@@ -37,6 +37,8 @@ export interface Wanted {
   readonly input: ConnectInput;
   readonly caller: Caller;
   readonly signal: AbortSignal;
+  /** What is recorded of it, if it has an idempotency key. */
+  readonly idempotent: KeyedRequest | undefined;
   /** Since when it has waited for the key, by the controller's clock; undefined when it has not. */
   readonly waitingSinceMs?: number | undefined;
 }
@@ -109,10 +111,8 @@ async function runSpawn(store: Store, plan: SpawnPlan): Promise<SpawnOutcome> {
   }
 }
 
-async function isAnswered(store: Store, { idempotency }: SpawnPlan): Promise<boolean> {
-  if (idempotency === null) return false;
-  const answer = await readAnswer(store.prisma, idempotency.principal, idempotency.key);
-  return answer !== undefined;
+async function isAnswered(store: Store, { idempotent }: SpawnPlan): Promise<boolean> {
+  return idempotent !== null && (await readRequest(store.prisma, idempotent)) !== undefined;
 }
 
 function planOf(
@@ -143,9 +143,6 @@ function planOf(
     args: asked.args,
     env: asked.env,
     lifetimeLimitSeconds: asked.lifetimeLimitSeconds ?? null,
-    idempotency:
-      input.idempotencyKey === undefined
-        ? null
-        : { principal: caller.principal, key: input.idempotencyKey },
+    idempotent: wanted.idempotent ?? null,
   };
 }

@@ -8,10 +8,10 @@ import { assertText, jsonProblem } from '../../kernel/text.ts';
 import { isLeaseId } from '../../store/fenced-transaction.ts';
 import { assertNotInHook, type GuestSql } from '../../store/guest-transaction.ts';
 import { observeHandover } from '../../store/granting.ts';
-import { readGrant } from '../../store/lease-requests.ts';
+import { readGrant } from '../../store/past-grants.ts';
 import type { LeaseStore } from '../../store/lease-store.ts';
 import type { Store } from '../../store/open-store.ts';
-import { heldAnswer } from './acquiring.ts';
+import { heldAnswer } from './acquire-answers.ts';
 import {
   acquireOrRenewOnce,
   grantWithHook,

@@ -14,8 +14,11 @@ export function leaseDeadlines(
 }
 
 /** @throws {LeaseError} `lease.ttl_out_of_range`. */
-export function assertTtl(ttlMs: number): void {
-  if (!Number.isInteger(ttlMs) || ttlMs < LIMITS.ttlMsMin || ttlMs > LIMITS.ttlMsMax) {
-    throw new LeaseError('lease.ttl_out_of_range', undefined, { details: { ttlMs } });
-  }
+export function assertTtl(ttlMs: number | undefined): asserts ttlMs is number {
+  const isInRange =
+    Number.isInteger(ttlMs) &&
+    ttlMs !== undefined &&
+    ttlMs >= LIMITS.ttlMsMin &&
+    ttlMs <= LIMITS.ttlMsMax;
+  if (!isInRange) throw new LeaseError('lease.ttl_out_of_range', undefined, { details: { ttlMs } });
 }

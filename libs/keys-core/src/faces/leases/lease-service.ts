@@ -1,5 +1,5 @@
 import type { RenewOutcome } from '../../kernel/outcomes.ts';
-import { cancelRequest } from '../../store/lease-requests.ts';
+import { cancelRequest } from '../../store/cancel-request.ts';
 import type { LeaseStore } from '../../store/lease-store.ts';
 import type { Store } from '../../store/open-store.ts';
 import { Acquiring } from './acquiring.ts';
@@ -11,11 +11,14 @@ export interface LeaseServiceDeps {
   readonly store: Store;
   readonly leases: LeaseStore;
   readonly face: 'lease' | 'environment';
+  /** How long an environment is leased when its caller does not say, in milliseconds. */
+  readonly ttlMsDefault?: number | undefined;
 }
 
 /** What services do with leases, or with environments, over the kernel. */
-export function createLeaseService({ store, leases, face }: LeaseServiceDeps): LeaseService {
-  const acquiring = new Acquiring({ store, leases, face, room: createWaitingRoom(store) });
+export function createLeaseService(deps: LeaseServiceDeps): LeaseService {
+  const { store, leases, face } = deps;
+  const acquiring = new Acquiring({ ...deps, room: createWaitingRoom(store) });
   return {
     acquire: (input, caller, life) => acquiring.acquire(input, caller, life),
 
@@ -44,6 +47,8 @@ export function createLeaseService({ store, leases, face }: LeaseServiceDeps): L
         principal: caller.principal,
         actor: caller.actor,
         idempotencyKey,
+        result: 'ok',
+        detail: 'given up',
       }),
   };
 }

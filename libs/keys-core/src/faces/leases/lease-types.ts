@@ -19,8 +19,8 @@ export interface AcquireInput {
   /** Segments joined by `.`. */
   readonly namespace: string;
   readonly name: string;
-  /** 1 s to 24 h. */
-  readonly ttlMs: number;
+  /** 1 s to 24 h; the face's own unless said. */
+  readonly ttlMs?: number | undefined;
   /** How long to wait in line; 0 answers at once. */
   readonly waitMs: number;
   readonly holder: string;
@@ -219,7 +219,9 @@ export interface LeaseService {
   release(input: ReleaseInput, caller: Caller): Promise<ReleaseOutcome>;
   /**
    * Gives up the acquire with this idempotency key: removes its ticket, or releases the grant that it
-   * became. Once it has answered, that acquire is never granted, even if it arrives later.
+   * became. Once it has answered, whatever it answered, the key is never answered with a grant, even if
+   * its acquire arrives later.
+   * @throws {LeaseError} `request.idempotency_reused` for the key of a request on another face.
    */
   cancel(
     input: { readonly idempotencyKey: string },

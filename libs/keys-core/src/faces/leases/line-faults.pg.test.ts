@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { LeaseError } from '../../kernel/errors.ts';
 import type { GrantRequest } from '../../kernel/outcomes.ts';
 import { joinLine, prolongTickets } from '../../store/line-tickets.ts';
 import { grant } from '../../store/statements/grant.ts';
@@ -11,6 +10,7 @@ import {
   acquire,
   acquired,
   ALIVE,
+  codeOf,
   lineOf,
   openLeases,
   released,
@@ -18,13 +18,6 @@ import {
   type Leases,
 } from '../../testing/lease-fixture.ts';
 import { createWaitingRoom } from './waiting.ts';
-
-async function codeOf(failing: Promise<unknown>): Promise<string> {
-  return failing.then(
-    () => 'no error',
-    (error: unknown) => (error instanceof LeaseError ? error.code : String(error)),
-  );
-}
 
 /** Keeps a grant's row locked, as fenced work does. @returns a function that lets go. */
 async function fence({ store }: Leases, leaseId: string): Promise<() => Promise<void>> {

@@ -1,56 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test, vi } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { LeaseError } from '../../kernel/errors.ts';
 import { SILENT_OBSERVER } from '../../store/observer.ts';
 import { age, eventsOf } from '../../testing/kernel-fixture.ts';
 import {
   acquire,
   acquired,
-  ALIVE,
+  aCaller,
+  codeOf,
+  inLine,
   lineOf,
   openLeases,
   released,
-  SERVICE,
-  type Leases,
 } from '../../testing/lease-fixture.ts';
-import type { AcquireAnswer, CallerLife } from './lease-types.ts';
-
-/** Asks and is in line when this resolves. */
-async function inLine(
-  at: Leases,
-  holder: string,
-  change: Parameters<typeof acquire>[1] = {},
-  life: CallerLife = ALIVE,
-): Promise<{ answer: Promise<AcquireAnswer> }> {
-  const answer = acquire(at, { waitMs: 60_000, holder, ...change }, { life });
-  answer.catch(() => undefined);
-  await waitUntil(async () => (await lineOf(at, change.name)).includes(holder));
-  return { answer };
-}
-
-/** A caller whose connection a test can cut, or whose silence it can begin. */
-function aCaller(): CallerLife & { vanish(): void; fallSilent(): void } {
-  const gone = new AbortController();
-  let isAlive = true;
-  return {
-    signal: gone.signal,
-    isAlive: () => isAlive,
-    vanish: () => {
-      gone.abort(new Error('connection closed'));
-    },
-    fallSilent: () => {
-      isAlive = false;
-    },
-  };
-}
-
-async function codeOf(failing: Promise<unknown>): Promise<string> {
-  return failing.then(
-    () => 'no error',
-    (error: unknown) => (error instanceof LeaseError ? error.code : String(error)),
-  );
-}
 
 describe('waiting in line', () => {
   test('I9 those who wait at two controllers are granted in the order of their tickets', async () => {
@@ -144,7 +106,8 @@ describe('waiting in line', () => {
       },
     });
     const held = await acquired(one);
-    const first = await inLine(one, 'gone', {}, gone);
+    const idempotencyKey = randomUUID();
+    const first = await inLine(one, 'gone', { idempotencyKey }, gone);
     const second = await inLine(one, 'next');
     isItsTurn = true;
 
@@ -152,6 +115,9 @@ describe('waiting in line', () => {
 
     await expect(codeOf(first.answer)).resolves.toBe('lease.wait_cancelled');
     await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
+    await expect(codeOf(acquire(one, { holder: 'gone', idempotencyKey }))).resolves.toBe(
+      'lease.wait_cancelled',
+    );
     const kinds = (await eventsOf(one, '42')).map((line) => line.split(' ')[0]);
     expect(kinds).toEqual(['granted', 'released', 'granted', 'failed', 'granted']);
   });
@@ -205,82 +171,6 @@ describe('waiting in line', () => {
     expect(answer.waitedMs).toBeGreaterThanOrEqual(200);
     expect(again).toEqual(answer);
     expect(await lineOf(one)).toEqual([]);
-  });
-});
-
-describe('giving up', () => {
-  test('takes the ticket away, and the next in line is granted', async () => {
-    const one = await openLeases();
-    const held = await acquired(one);
-    const idempotencyKey = randomUUID();
-    const first = await inLine(one, 'first', { idempotencyKey });
-    const second = await inLine(one, 'second');
-
-    const outcome = await one.service.cancel({ idempotencyKey }, SERVICE);
-    await released(one, held);
-
-    expect(outcome).toBe('cancelled');
-    await expect(codeOf(first.answer)).resolves.toBe('lease.wait_cancelled');
-    await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
-  });
-
-  test('releases the grant that the wait has become', async () => {
-    const one = await openLeases();
-    const idempotencyKey = randomUUID();
-    await acquired(one, { idempotencyKey });
-
-    const outcome = await one.service.cancel({ idempotencyKey }, SERVICE);
-
-    expect(outcome).toBe('released');
-    await expect(acquire(one, { holder: 'bob' })).resolves.toMatchObject({ outcome: 'granted' });
-  });
-
-  test('bars a request that arrives only after it was given up', async () => {
-    const one = await openLeases();
-    const idempotencyKey = randomUUID();
-
-    const outcome = await one.service.cancel({ idempotencyKey }, SERVICE);
-
-    expect(outcome).toBe('not_found');
-    await expect(codeOf(acquire(one, { idempotencyKey }))).resolves.toBe('lease.wait_cancelled');
-    await expect(codeOf(acquire(one, { idempotencyKey, waitMs: 1_000 }))).resolves.toBe(
-      'lease.wait_cancelled',
-    );
-  });
-
-  test('is the owner’s alone: another principal’s key is another key', async () => {
-    const one = await openLeases();
-    const idempotencyKey = randomUUID();
-    const lease = await acquired(one, { idempotencyKey });
-
-    const outcome = await one.service.cancel(
-      { idempotencyKey },
-      { ...SERVICE, principal: 'token-other' },
-    );
-
-    expect(outcome).toBe('not_found');
-    expect(await released(one, lease)).toBe('released');
-  });
-
-  test('I9 whatever the race with a release, a cancelled waiter is never left with a grant', async () => {
-    const one = await openLeases();
-    const two = await openLeases({ databaseUrl: one.databaseUrl });
-
-    for (let round = 0; round < 15; round += 1) {
-      const name = `race-${String(round)}`;
-      const idempotencyKey = randomUUID();
-      const held = await acquired(one, { name });
-      const { answer } = await inLine(one, 'racer', { name, idempotencyKey });
-      const [outcome] = await Promise.all([
-        two.service.cancel({ idempotencyKey }, SERVICE),
-        released(one, held),
-      ]);
-      await answer.catch(() => undefined);
-      expect(['cancelled', 'released']).toContain(outcome);
-      await expect(acquire(two, { name, holder: 'after' })).resolves.toMatchObject({
-        outcome: 'granted',
-      });
-    }
   });
 });
 

@@ -22,6 +22,7 @@ import {
   type TicketRequest,
 } from '../../store/line-tickets.ts';
 import type { Store } from '../../store/open-store.ts';
+import { keyText } from '../../store/requests.ts';
 import { Line, type Waiter, type WaitOutcome } from './line.ts';
 
 /** How often lines are looked after. */
@@ -82,7 +83,7 @@ class Room implements WaitingRoom {
         const tickets = await joinLine(store.transitions, requests);
         return requests.map(({ ticketId }) => tickets.get(ticketId));
       },
-      keysOf: (request) => [request.ticketId, `${request.principal}\0${request.idempotencyKey}`],
+      keysOf: (request) => [request.ticketId, keyText(request)],
       batchSizeMax: JOINS_PER_STATEMENT_MAX,
       inFlightMax: JOINS_IN_FLIGHT_MAX,
       queueMax: QUEUE_MAX,
@@ -109,6 +110,7 @@ class Room implements WaitingRoom {
           waiter: request.holder,
           principal: request.principal,
           idempotencyKey: request.idempotencyKey,
+          fingerprint: request.fingerprint,
         },
         wait.life.signal,
       );

@@ -13,7 +13,7 @@ import type { Resolver } from './resolver.ts';
 
 export interface ConnectingDeps {
   readonly store: Pick<Store, 'datacenter' | 'ids' | 'observer'>;
-  readonly keys: Pick<KeyService, 'connect'>;
+  readonly keys: Pick<KeyService, 'connect' | 'connectAgain'>;
   readonly resolver: Resolver;
   readonly local: LocalHome;
   readonly peers: Peers;
@@ -51,16 +51,21 @@ export class Connecting {
       findHome: (key: readonly string[]) => Promise<Home | undefined>;
     },
   ): Promise<ConnectResult> {
-    const { resolver } = this.#deps;
-    const named = withName(this.#deps.store, input, caller);
+    const { store, keys, resolver } = this.#deps;
+    const named = withName(store, input, caller);
     const key = reservationKeyOf(named.key);
     assertReservationKey(key);
     let isLookedUpAnew = false;
     for (let steps = 0; steps <= LIMITS.reservationChainMax; steps += 1) {
       signal.throwIfAborted();
       const home = await findHome(key);
+      if (home === undefined || datacenterOf(home.reservationId) !== store.datacenter) {
+        // Its idempotency key may have been used here: by itself before the key moved, or by another.
+        const again = await keys.connectAgain(named, caller, signal);
+        if (again !== undefined) return again;
+      }
       if (home === undefined) {
-        this.#deps.store.observer.grant('key', 'denied', 'free');
+        store.observer.grant('key', 'denied', 'free');
         throw new LeaseError('key.unheld');
       }
       const answer = await this.#connectAt(home.reservationId, named, { caller, signal });
@@ -100,7 +105,12 @@ export class Connecting {
     const key = reservationKeyOf(input.key);
     for (let tries = 1; ; tries += 1) {
       const standing = await local.standing(homeReservation, key, caller.actor);
-      if (standing.standing !== 'active') return { outcome: 'elsewhere', standing };
+      if (standing.standing !== 'active') {
+        const again = await keys.connectAgain(input, caller, signal);
+        return again === undefined
+          ? { outcome: 'elsewhere', standing }
+          : { outcome: 'connected', result: again };
+      }
       try {
         return { outcome: 'connected', result: await keys.connect(input, caller, signal) };
       } catch (error) {

@@ -34,7 +34,7 @@ import { createResolver, type Resolver, type ResolverOptions } from './resolver.
 export interface ReservationDeps {
   readonly store: Store;
   readonly reservations: ReservationStore;
-  readonly keys: Pick<KeyService, 'connect'>;
+  readonly keys: Pick<KeyService, 'connect' | 'connectAgain'>;
   readonly peers: Peers;
   readonly cachedMax?: number | undefined;
   readonly onResolved?: ResolverOptions['onResolved'];

@@ -236,7 +236,7 @@ function wantedRows(requests: readonly GrantRequest[]): Prisma.Sql {
         w.lease_id, w.face ${C} as face, w.namespace ${C} as namespace, w.name ${C} as name,
         w.holder, w.principal, w.tag, w.comment, w.metadata::jsonb as metadata,
         w.ttl_ms, w.renew_after_ms, w.soft_after_ms, w.hard_after_ms, w.actor,
-        w.idempotency_key ${C} as idempotency_key, w.is_queued,
+        w.idempotency_key ${C} as idempotency_key, w.fingerprint, w.is_queued,
         w.home_reservation ${C} as home_reservation
       from unnest(
         ${requests.map((r) => r.leaseId)}::uuid[],
@@ -254,12 +254,13 @@ function wantedRows(requests: readonly GrantRequest[]): Prisma.Sql {
         ${requests.map((r) => r.ladder.hardAfterMs)}::int[],
         ${requests.map((r) => r.actor)}::text[],
         ${requests.map((r) => r.idempotencyKey ?? null)}::text[],
+        ${requests.map((r) => r.fingerprint ?? null)}::text[],
         ${requests.map((r) => r.isQueued === true)}::boolean[],
         ${requests.map((r) => r.homeReservation ?? null)}::text[]
       ) as w (
         lease_id, face, namespace, name, holder, principal, tag, comment, metadata,
-        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, actor, idempotency_key, is_queued,
-        home_reservation
+        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, actor, idempotency_key, fingerprint,
+        is_queued, home_reservation
       )
       where not exists (select from database_epoch e where database_holds_off(e.hold_off_until, e.system_identifier, e.timeline))
   `;
@@ -304,9 +305,9 @@ const CONSEQUENCES = Prisma.sql`
       where t.ticket_id = g.lease_id
     ),
     request as (
-      insert into lease_request (principal, idempotency_key, lease_id, resource)
+      insert into lease_request (principal, idempotency_key, lease_id, resource, fingerprint)
       select w.principal, w.idempotency_key, g.lease_id,
-        concat_ws(chr(31), w.face, w.namespace, w.name)
+        concat_ws(chr(31), w.face, w.namespace, w.name), w.fingerprint
       from granted g
       join wanted w on w.lease_id = g.lease_id
       where w.idempotency_key is not null and not w.is_queued

@@ -1,5 +1,5 @@
 import type { LeaseRow } from '../../kernel/lease.ts';
-import type { GrantRequest, QueueHead, RecordedRequest } from '../../kernel/outcomes.ts';
+import type { GrantRequest, QueueHead } from '../../kernel/outcomes.ts';
 import { C, LEASE_COLUMNS, type Sql } from '../rows.ts';
 
 /** How many waiters a refusal counts at most. */
@@ -12,8 +12,8 @@ export interface Refusal {
   /** The first live waiter who stands before the request. */
   readonly head: QueueHead | undefined;
   readonly waiterCount: number;
-  /** What its idempotency key was used for before. */
-  readonly recorded: RecordedRequest | undefined;
+  /** Whether its idempotency key was used before. */
+  readonly isRecorded: boolean;
 }
 
 type RefusalRow = Partial<LeaseRow> & {
@@ -23,9 +23,6 @@ type RefusalRow = Partial<LeaseRow> & {
   headCreatedAt: number | null;
   headLapsesInMs: number | null;
   isRecorded: boolean;
-  recordedLeaseId: string | null;
-  recordedAnswer: unknown;
-  recordedResource: string | null;
 };
 
 /**
@@ -44,9 +41,7 @@ export async function readRefusals(
       coalesce(c.count, 0) as "waiterCount",
       h.waiter as "headWaiter", date_part('epoch', h.created_at) * 1000 as "headCreatedAt",
       date_part('epoch', h.valid_until - clock_timestamp()) * 1000 as "headLapsesInMs",
-      q.principal is not null as "isRecorded",
-      q.lease_id as "recordedLeaseId", q.answer as "recordedAnswer",
-      q.resource as "recordedResource"
+      q.principal is not null as "isRecorded"
     from unnest(
       ${requests.map((request) => request.face)}::text[],
       ${requests.map((request) => request.namespace)}::text[],
@@ -79,7 +74,7 @@ export async function readRefusals(
       ) o
     ) c on true
     left join lateral (
-      select q.principal, q.lease_id, q.answer, q.resource from lease_request q
+      select q.principal from lease_request q
       where q.principal = w.principal ${C} and q.idempotency_key = w.idempotency_key ${C}
         and (q.lease_id is distinct from w.lease_id or (w.is_queued and own.id is null))
     ) q on true`;
@@ -87,15 +82,14 @@ export async function readRefusals(
     row: undefined,
     head: undefined,
     waiterCount: 0,
-    recorded: undefined,
+    isRecorded: false,
   }));
   for (const { place, ...row } of rows) refusals[place - 1] = refusalOf(row);
   return refusals;
 }
 
 function refusalOf(row: Omit<RefusalRow, 'place'>): Refusal {
-  const { waiterCount, headWaiter, headCreatedAt, headLapsesInMs, ...rest } = row;
-  const { isRecorded, recordedLeaseId, recordedAnswer, recordedResource, ...lease } = rest;
+  const { waiterCount, headWaiter, headCreatedAt, headLapsesInMs, isRecorded, ...lease } = row;
   return {
     row: typeof lease.leaseId === 'string' ? (lease as LeaseRow) : undefined,
     head:
@@ -103,8 +97,6 @@ function refusalOf(row: Omit<RefusalRow, 'place'>): Refusal {
         ? undefined
         : { waiter: headWaiter, createdAt: headCreatedAt, lapsesInMs: headLapsesInMs ?? 0 },
     waiterCount,
-    recorded: isRecorded
-      ? { leaseId: recordedLeaseId, answer: recordedAnswer, resource: recordedResource }
-      : undefined,
+    isRecorded,
   };
 }

@@ -1,0 +1,66 @@
+/**
+ * What is remembered of an idempotency key: one key stands for one request, on every face, and has one
+ * answer. A request that comes back is told from another one by its fingerprint.
+ */
+import { LeaseError } from './errors.ts';
+import { FACES, type Face, type Resource } from './resource.ts';
+
+/** The record of an idempotency key. */
+export interface RecordedRequest {
+  /** Of its grant or its ticket; null for one that was given up before it came, and for a refusal. */
+  readonly leaseId: string | null;
+  /** What it was answered; null for a grant of a lease, and while it waits. */
+  readonly answer: unknown;
+  /** What it was for, see {@link recordedResource}; null when it was given up before it came. */
+  readonly resource: string | null;
+  /** Of all that was asked; null when it was given up before it came, or an older version recorded it. */
+  readonly fingerprint: string | null;
+}
+
+/** A request that carries an idempotency key. */
+export interface IdempotentRequest extends Resource {
+  /** Of everything that is asked for, and of nothing that a retry may change. */
+  readonly fingerprint: string;
+}
+
+const SEPARATOR = '\u001f';
+
+/** A resource as the record of a request names it; no part of one can hold the separator. */
+export function recordedResource({ face, namespace, name }: Resource): string {
+  return [face, namespace, name].join(SEPARATOR);
+}
+
+/** The answer of a request that was given up; the face is of the call that gave it up. */
+export function givenUp(face: Face): { readonly outcome: 'cancelled'; readonly face: Face } {
+  return { outcome: 'cancelled', face };
+}
+
+/** @throws {LeaseError} `request.idempotency_reused` when the key stands for another request. */
+export function assertSameRequest(record: RecordedRequest, request: IdempotentRequest): void {
+  if (!isSameRequest(record, request)) throw new LeaseError('request.idempotency_reused');
+}
+
+/** @throws {LeaseError} `request.idempotency_reused` when the key was used on another face. */
+export function assertSameFace(record: RecordedRequest, face: Face): void {
+  const recorded = faceOf(record);
+  if (recorded === undefined || recorded === face) return;
+  throw new LeaseError('request.idempotency_reused');
+}
+
+function isSameRequest(record: RecordedRequest, request: IdempotentRequest): boolean {
+  if (record.fingerprint !== null) return record.fingerprint === request.fingerprint;
+  // It was given up before it came, or recorded by a version that knew no fingerprints.
+  const face = faceOf(record);
+  if (face === undefined) return request.face !== 'key';
+  if (face !== request.face) return false;
+  return record.resource === null || record.resource === recordedResource(request);
+}
+
+/** Undefined for what an older version recorded of a request that was given up: no key's was. */
+function faceOf({ resource, answer }: RecordedRequest): Face | undefined {
+  if (resource !== null) return FACES.find((face) => face === resource.split(SEPARATOR, 1)[0]);
+  if (typeof answer !== 'object' || answer === null) return undefined;
+  if ('face' in answer) return FACES.find((face) => face === answer.face);
+  // An older version recorded no resource for a connect.
+  return 'backendId' in answer || 'error' in answer ? 'key' : undefined;
+}
