@@ -82,11 +82,30 @@ describe('error map', () => {
     ['08006', 'request.outcome_unknown'],
     ['57P03', 'store.unavailable'],
     ['53300', 'store.unavailable'],
+    ['53100', 'store.unavailable'],
+    ['58030', 'store.unavailable'],
+    ['XX001', 'internal.error'],
     ['22P05', 'internal.error'],
     ['42601', 'internal.error'],
   ] as const)('SQLSTATE %s is %s', (sqlState, code) => {
     expect(describeError(databaseError(sqlState)).leaseholdCode).toBe(code);
     expect(describeError(toTrpcError(databaseError(sqlState))).leaseholdCode).toBe(code);
+  });
+
+  test.each([
+    ["the database's", databaseError('53100')],
+    ["the controller's", Object.assign(new Error('write'), { code: 'ENOSPC' })],
+    [
+      'a disk behind an error of the store',
+      new LeaseError('store.unavailable', undefined, { cause: databaseError('53100') }),
+    ],
+  ])('a full disk is named, and can be waited for: %s', (_whose, error) => {
+    expect(describeError(error)).toMatchObject({
+      leaseholdCode: 'store.unavailable',
+      retryable: true,
+      message: expect.stringContaining('disk is full') as string,
+      details: { reason: 'disk_full' },
+    });
   });
 
   test.each([

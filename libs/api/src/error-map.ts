@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { TRPCError } from '@trpc/server';
 import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
-import { databaseFailureOf, type DatabaseFailure } from '@leasehold/keys-core/store';
+import { databaseFailureOf, isDiskFull, type DatabaseFailure } from '@leasehold/keys-core/store';
 import { ZodError } from 'zod';
 import { requestProblems } from './request-problems.ts';
 
@@ -82,10 +82,20 @@ export function describeError(thrown: unknown): ErrorAnswer {
     return answer(CODE_OF_TRPC[error.code] ?? 'internal.error', {}, error);
   }
   if (isAbort(root)) return answer('request.deadline', {}, error);
+  if (isDiskFull(root)) return answer('store.unavailable', DISK_FULL, error);
   return answer(CODE_OF_DATABASE_FAILURE[databaseFailureOf(root)], {}, error);
 }
 
+/** What a caller is told when the database, or the controller, has no space to write. */
+const DISK_FULL = {
+  message: 'The disk is full: nothing can be written until there is space.',
+  details: { reason: 'disk_full' },
+};
+
 function describeLeaseError(error: LeaseError, thrown: Error): ErrorAnswer {
+  if (error.code === 'store.unavailable' && isDiskFull(error)) {
+    return answer(error.code, DISK_FULL, thrown);
+  }
   const message = isInternal(error.code) ? undefined : error.message;
   return answer(error.code, { message, details: error.details }, thrown);
 }

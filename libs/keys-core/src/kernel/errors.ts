@@ -327,8 +327,8 @@ export const ERROR_CODES = {
   'store.unavailable': {
     http: 503,
     retryable: true,
-    text: 'The database cannot be reached.',
-    doc: 'Try again; `leasehold doctor` says more.',
+    text: 'The database cannot be reached, or cannot work now.',
+    doc: 'Nothing was changed. Try again; `leasehold doctor` says more. When `details.reason` is `disk_full`, the disk of the database is full, or that of the controller: requests are answered again as soon as there is space.',
   },
   'store.not_permitted': {
     http: 500,

@@ -36,7 +36,10 @@ const RAISED: readonly [string, string][] = [
   ['25P04', 'timeout'],
   ['57P02', 'lost'],
   ['57P03', 'unavailable'],
+  ['53100', 'unavailable'],
+  ['53200', 'unavailable'],
   ['53300', 'unavailable'],
+  ['58030', 'unavailable'],
   ['25006', 'unavailable'],
   ['54001', 'data'],
   ['23514', 'data'],
@@ -44,6 +47,8 @@ const RAISED: readonly [string, string][] = [
   ['08006', 'lost'],
   ['42P01', 'other'],
   ['XX000', 'other'],
+  ['XX001', 'other'],
+  ['XX002', 'other'],
 ];
 
 describe('what a failed statement is taken for', () => {

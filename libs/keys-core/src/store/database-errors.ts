@@ -1,6 +1,7 @@
 /**
- * The one file that knows how Prisma 7 with the pg adapter shapes its errors. The SQLSTATE of a
- * failed statement is at `meta.driverAdapterError.cause.originalCode`, whatever the Prisma code.
+ * The one file that knows how Prisma 7 with the pg adapter, and pg itself, shape their errors. The
+ * SQLSTATE of a failed statement is at `meta.driverAdapterError.cause.originalCode`, whatever the
+ * Prisma code; pg has it in `code`, beside a `severity`.
  */
 interface DriverCause {
   readonly originalCode?: string;
@@ -9,8 +10,14 @@ interface DriverCause {
 
 /** The SQLSTATE of a database error, or undefined when the error has none. */
 export function sqlStateOf(error: unknown): string | undefined {
-  const code = driverCauseOf(error)?.originalCode;
+  const code = driverCauseOf(error)?.originalCode ?? codeOfPg(error);
   return code !== undefined && /^[0-9A-Z]{5}$/u.test(code) ? code : undefined;
+}
+
+function codeOfPg(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code, severity } = error as { code?: string; severity?: string };
+  return severity === undefined ? undefined : code;
 }
 
 function driverCauseOf(error: unknown): DriverCause | undefined {
@@ -29,7 +36,8 @@ function driverCauseOf(error: unknown): DriverCause | undefined {
  *   timeout).
  * - `data`: a value in it cannot be stored; the other items of its batch are innocent.
  * - `timeout`: the server cancelled it; nothing was changed.
- * - `unavailable`: it never reached the database, or the database is starting or stopping.
+ * - `unavailable`: it never reached the database, or the database could not carry it out and changed
+ *   nothing: it is starting, stopping, or out of disk, memory or connections.
  * - `lost`: the connection broke while it ran; its outcome is unknown.
  * - `other`: a defect.
  */
@@ -48,11 +56,21 @@ const FAILURE_OF_SQLSTATE: Record<string, DatabaseFailure> = {
   '57P01': 'lost', // admin_shutdown
   '57P02': 'lost', // crash_shutdown
   '57P03': 'unavailable', // cannot_connect_now
-  '53300': 'unavailable', // too_many_connections
   '25006': 'unavailable', // read_only_sql_transaction: a demoted primary
   '28000': 'unavailable', // invalid_authorization_specification
   '28P01': 'unavailable', // invalid_password: changed under a running controller
   '3D000': 'unavailable', // invalid_catalog_name: the database was dropped or renamed
+};
+
+/**
+ * Classes of SQLSTATE, by their first two characters. Damaged data (`XX001`, `XX002`) is in none of
+ * them: sending a request again mends nothing, and an operator must hear of it.
+ */
+const FAILURE_OF_CLASS: Record<string, DatabaseFailure> = {
+  '08': 'lost', // connection exception
+  '22': 'data', // data exception
+  '53': 'unavailable', // insufficient resources: disk_full, out_of_memory, too_many_connections
+  '58': 'unavailable', // system error: io_error, undefined_file
 };
 
 /** Messages of errors that carry no SQLSTATE: the statement was on its way, or never left. */
@@ -65,11 +83,7 @@ const UNAVAILABLE_MESSAGE =
 export function databaseFailureOf(error: unknown): DatabaseFailure {
   const sqlState = sqlStateOf(error);
   if (sqlState !== undefined) {
-    const known = FAILURE_OF_SQLSTATE[sqlState];
-    if (known !== undefined) return known;
-    if (sqlState.startsWith('22')) return 'data';
-    if (sqlState.startsWith('08')) return 'lost';
-    return 'other';
+    return FAILURE_OF_SQLSTATE[sqlState] ?? FAILURE_OF_CLASS[sqlState.slice(0, 2)] ?? 'other';
   }
   const text = failureText(error);
   if (LOST_MESSAGE.test(text)) return 'lost';

@@ -235,7 +235,7 @@ describe.runIf(isRoot)('the embedded PostgreSQL, started by root', () => {
   });
 
   test.each([
-    ['full', 'size=8m', /config\.invalid The disk that holds .* is full/],
+    ['full', 'size=8m', /store\.unavailable The disk that holds .* is full/],
     ['read-only', 'ro', /config\.invalid .* is on a read-only file system/],
   ])('says that the disk is %s', async (_name, mountOptions, expected) => {
     // In a mount namespace of its own, so that the mount is gone with the process.

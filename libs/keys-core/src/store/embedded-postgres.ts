@@ -24,6 +24,8 @@ export interface EmbeddedPostgresOptions {
   readonly nativeDir?: string | undefined;
   /** Gets what PostgreSQL writes to its log, line by line, and what the operator should know. */
   readonly log?: ((line: string) => void) | undefined;
+  /** Gives up a start that is under way; a server that runs is not affected. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** A running PostgreSQL of our own. It ends with this process, whatever ends this process. */
@@ -49,7 +51,8 @@ const IMMEDIATE_STOP_MS = 5_000;
  * Listens on 127.0.0.1 alone; the password lies in `dataDir/password`, which nobody else may read.
  * A server that a killed process left behind on the same data is stopped first.
  *
- * @throws {LeaseError} config.invalid, naming the folder or the port and what to do about it.
+ * @throws {LeaseError} config.invalid, naming the folder or the port and what to do about it;
+ * store.unavailable when the disk is full, see `isDiskFull`.
  */
 export async function startEmbeddedPostgres(
   options: EmbeddedPostgresOptions,

@@ -1,13 +1,10 @@
 import { LeaseError } from '../../kernel/errors.ts';
+import { isDiskFull } from '../disk-full.ts';
 
 const MOVE =
   'or put LEASEHOLD_HOME somewhere else, or point DATABASE_URL at a PostgreSQL 15 or newer';
 
 const REASONS: readonly { pattern: RegExp; say: (dir: string) => string }[] = [
-  {
-    pattern: /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/,
-    say: (dir) => `The disk that holds ${dir} is full. Free some space, ${MOVE}.`,
-  },
   {
     pattern: /EROFS|Read-only file system/,
     say: (dir) => `${dir} is on a read-only file system. Make it writable, ${MOVE}.`,
@@ -31,12 +28,17 @@ const REASONS: readonly { pattern: RegExp; say: (dir: string) => string }[] = [
  * What went wrong with the folder `dir`, said so that its reader knows what to do. `output` is what
  * the program printed, or the text of the failed call.
  */
-export function startFailure(dir: string, output: string, cause?: unknown): LeaseError {
+export function startFailure(dir: string, output: string, given?: unknown): LeaseError {
+  const cause = given ?? new Error(output);
+  if (isDiskFull(cause)) {
+    const message = `The disk that holds ${dir} is full. Free some space, ${MOVE}.`;
+    return new LeaseError('store.unavailable', message, { cause });
+  }
   const reason = REASONS.find(({ pattern }) => pattern.test(output));
   const message = reason
     ? reason.say(dir)
     : `The embedded PostgreSQL in ${dir} did not start: ${lastLines(output)}`;
-  return new LeaseError('config.invalid', message, { cause: cause ?? new Error(output) });
+  return new LeaseError('config.invalid', message, { cause });
 }
 
 function lastLines(output: string): string {

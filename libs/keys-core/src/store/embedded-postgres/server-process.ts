@@ -22,6 +22,7 @@ interface ServerOptions {
   readonly fsync?: boolean | undefined;
   readonly settings?: Readonly<Record<string, string>> | undefined;
   readonly log?: ((line: string) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
 
 const START_TIMEOUT_MS = 60_000;
@@ -37,7 +38,8 @@ const OUTPUT_LINES_MAX = 50;
 /**
  * Starts the server on an initialised `dataDir`, and returns when it takes connections.
  *
- * @throws {LeaseError} config.invalid, naming the port or the folder.
+ * @throws {LeaseError} config.invalid, naming the port or the folder; store.unavailable when the disk
+ * is full.
  */
 export async function startServer(
   plan: RunPlan,
@@ -95,6 +97,7 @@ async function tryStart(
   for (
     let waitedMs = 0;
     pid !== undefined &&
+    options.signal?.aborted !== true &&
     child.exitCode === null &&
     child.signalCode === null &&
     waitedMs < START_TIMEOUT_MS;
