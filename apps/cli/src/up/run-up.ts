@@ -17,11 +17,14 @@ import type { Cli } from '../cli.ts';
 import type { CliConfig } from '../config.ts';
 import { makeHome, type RunFile } from '../home.ts';
 import { hasPart, pathOfPart } from '../sibling-app.ts';
+import { FailureWatch } from './failure-watch.ts';
 import { lockHome } from './home-lock.ts';
+import { systemSupervision } from './keep-running.ts';
 import { endLeftovers, forgetRun } from './leftovers.ts';
 import { checkPlace } from './place-check.ts';
 import type { Progress } from './progress.ts';
-import { startParts, type Parts } from './parts.ts';
+import { startParts, type Parts, type Programs } from './parts.ts';
+import { createSpaceWait } from './space-wait.ts';
 
 export interface UpOptions {
   readonly cli: Cli;
@@ -38,40 +41,66 @@ export interface UpOptions {
  * @throws {CliFailure} when something cannot be started, or dies too often.
  */
 export async function runUp(options: UpOptions): Promise<void> {
-  const { cli, config, progress } = options;
+  const { cli, config, progress, withConsole, onRunning } = options;
+  const { home } = config;
   const stop = cli.context.signal();
-  const programs = {
-    console: options.withConsole ? consoleProgram(progress) : null,
-    controller: pathOfPart('controller'),
-    drone: pathOfPart('drone'),
-    room: pathOfPart('room'),
-    migrations: pathOfPart('migrations'),
-  };
-  makeHome(config.home);
-  const unlock = lockHome(config.home);
+  const supervision = systemSupervision(stop);
+  const watch = new FailureWatch(progress, () => supervision.time.nowMs());
+  const whenSpace = createSpaceWait(watch, supervision);
+  const programs = programsOf(withConsole ? consoleProgram(progress) : null);
+  const unlock = await unlessStopped(stop, () =>
+    whenSpace(() => {
+      makeHome(home);
+      return lockHome(home);
+    }),
+  );
+  if (unlock === undefined) return;
   const enders: (() => Promise<void>)[] = [];
   try {
-    await clearAway(config.home, progress);
+    await clearAway(home, progress);
     const place = await checkPlace(config, { withConsole: programs.console !== null });
-    mkdirSync(join(config.home, 'logs'), { recursive: true, mode: 0o700 });
-    const parts = await startParts({
-      config: { ...config, ...place },
-      environment: cli.context.environment,
-      programs,
-      progress,
-      stop,
-      atEnd: (ender) => enders.push(ender),
+    const parts = await unlessStopped(stop, async () => {
+      await whenSpace(() => mkdirSync(join(home, 'logs'), { recursive: true, mode: 0o700 }));
+      return startParts({
+        ...{ supervision, watch, whenSpace, programs, progress },
+        config: { ...config, ...place },
+        environment: cli.context.environment,
+        atEnd: (ender) => enders.push(ender),
+      });
     });
     if (parts === undefined) return;
-    options.onRunning(parts.run(), parts.signIn);
+    onRunning(parts.run(), parts.signIn);
     await untilAsked(stop, parts);
     const last = config.databaseUrl === null ? ', then PostgreSQL' : '';
     progress.say(`\nStopping the drone and its backends, then the controller${last}.`);
   } finally {
     for (const end of enders.reverse()) await end();
-    forgetRun(config.home);
+    forgetRun(home);
     unlock();
   }
+}
+
+/** What is being started when everything is told to end fails because of that: then undefined. */
+async function unlessStopped<Result>(
+  stop: AbortSignal,
+  start: () => Promise<Result>,
+): Promise<Result | undefined> {
+  try {
+    return await start();
+  } catch (error) {
+    if (stop.aborted) return undefined;
+    throw error;
+  }
+}
+
+function programsOf(console: string | null): Programs {
+  return {
+    console,
+    controller: pathOfPart('controller'),
+    drone: pathOfPart('drone'),
+    room: pathOfPart('room'),
+    migrations: pathOfPart('migrations'),
+  };
 }
 
 function consoleProgram(progress: Progress): string | null {
@@ -87,7 +116,7 @@ async function clearAway(home: string, progress: Progress): Promise<void> {
   }
 }
 
-/** Waits for a signal; throws when a part has died for good before. */
+/** Waits for a signal; throws when a part has died too often before. */
 async function untilAsked(stop: AbortSignal, parts: Parts): Promise<void> {
   if (stop.aborted) return;
   const asked = new Promise<void>((resolve) => {

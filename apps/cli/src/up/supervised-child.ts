@@ -2,19 +2,18 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { refusal } from '../failure.ts';
+import { printable } from '../output/printable.ts';
 import { openBoundedLog, type BoundedLog } from './bounded-log.ts';
+import { deathOf, deathText, type Death } from './death.ts';
+import { keepRunning, type RunningHooks, type Start, type Supervision } from './keep-running.ts';
 import { alarmOf, lineReader, type Alarm } from './log-lines.ts';
+import { RestartSchedule } from './restart-schedule.ts';
 
 /** How long a process may take until it says that it is ready. */
 const READY_TIMEOUT_MS = 60_000;
-/** The first delay before a process that died is started again; doubled each time. */
-const RESTART_DELAY_MS_MIN = 500;
-const RESTART_DELAY_MS_MAX = 8_000;
-/** A process that ran for this long starts again at the smallest delay. */
-const STEADY_MS = 60_000;
-/** Deaths in a row after which no further start is worth a try: about 30 s of trying. */
-const DEATHS_IN_A_ROW_MAX = 7;
-/** How many of its last alarms are told when a process cannot start. */
+/** How long the last words of a dead process are waited for. */
+const LAST_WORDS_MS_MAX = 500;
+/** How many of its last alarms are told when a process dies. */
 const ALARMS_KEPT = 5;
 
 /** One of the processes that `leasehold up` runs. */
@@ -26,17 +25,13 @@ export interface ChildSpec {
   readonly logPath: string;
   /** How long it may take to end gently before it is killed. */
   readonly stopTimeoutMs: number;
+  /** Fulfilled when what it needs to start is there, or the signal aborts; asked before a restart. */
+  readonly needs?: ((signal: AbortSignal) => Promise<void>) | undefined;
 }
 
-export interface ChildHooks {
+export interface ChildHooks extends RunningHooks {
   /** A warning or an error in its log. */
   alarm(name: string, alarm: Alarm): void;
-  /** It died and is started again. */
-  restarting(name: string, how: string, inMs: number): void;
-  /** It runs again. */
-  restarted(name: string, ready: ReadyMessage): void;
-  /** It died too often; it is not started any more. */
-  gaveUp(name: string, how: string): void;
 }
 
 /** What a process tells its parent once it serves. */
@@ -53,8 +48,8 @@ export interface SupervisedChild {
 }
 
 /**
- * Starts a process and keeps it running: when it dies it is started again after a delay that
- * doubles. Its output goes to a bounded log; warnings are passed on.
+ * Starts a process and keeps it running, see {@link keepRunning}. Its output goes to a bounded log;
+ * warnings are passed on.
  *
  * The process gets a session of its own, so that a Ctrl-C in the terminal reaches only us, who end
  * everything in order. It ends by itself when we are gone: its IPC channel is then disconnected.
@@ -64,9 +59,9 @@ export interface SupervisedChild {
 export async function superviseChild(
   spec: ChildSpec,
   hooks: ChildHooks,
-  stop: AbortSignal,
+  supervision: Supervision,
 ): Promise<SupervisedChild> {
-  const supervisor = new Supervisor(spec, hooks, stop);
+  const supervisor = new Supervisor(spec, hooks, supervision);
   await supervisor.start();
   return supervisor;
 }
@@ -75,29 +70,50 @@ class Supervisor implements SupervisedChild {
   ready: ReadyMessage = { pid: 0 };
   readonly #spec: ChildSpec;
   readonly #hooks: ChildHooks;
+  readonly #supervision: Supervision;
   readonly #log: BoundedLog;
-  readonly #stop: AbortSignal;
   readonly #stopping = new AbortController();
-  readonly #alarms: Alarm[] = [];
   #child: ChildProcess | undefined;
-  #isReady = false;
-  #deathsInARow = 0;
   #kept: Promise<void> = Promise.resolve();
 
-  constructor(spec: ChildSpec, hooks: ChildHooks, stop: AbortSignal) {
+  constructor(spec: ChildSpec, hooks: ChildHooks, supervision: Supervision) {
     this.#spec = spec;
     this.#hooks = hooks;
-    this.#stop = stop;
+    this.#supervision = supervision;
     this.#log = openBoundedLog(spec.logPath);
   }
 
   async start(): Promise<void> {
-    try {
-      const child = await this.#startOnce();
-      this.#kept = this.#keepRunning(child);
-    } catch (error) {
+    const first = await this.#startFirst();
+    if (first.outcome === 'died') {
       this.#log.close();
-      throw error;
+      throw startFailed(this.#spec.name, first.death);
+    }
+    this.#kept = keepRunning(first.running, {
+      name: this.#spec.name,
+      start: async () => {
+        const { signal } = this.#stopping;
+        await this.#spec.needs?.(signal);
+        if (signal.aborted) return { outcome: 'died', death: deathOf('was told to stop', []) };
+        return this.#startOnce();
+      },
+      supervision: this.#supervision,
+      hooks: this.#hooks,
+      stopping: this.#stopping.signal,
+    });
+  }
+
+  /** A full disk is waited for here too; whatever else is wrong, somebody is there to hear of it. */
+  async #startFirst(): Promise<Start> {
+    const { random, stop, time } = this.#supervision;
+    const schedule = new RestartSchedule(random);
+    for (;;) {
+      const start = await this.#startOnce();
+      if (start.outcome === 'running' || start.death.cause !== 'disk_full') return start;
+      const { delayMs } = schedule.afterFullDisk();
+      this.#hooks.restarting(this.#spec.name, start.death, delayMs);
+      await time.pause(delayMs, stop);
+      if (stop.aborted) return start;
     }
   }
 
@@ -108,19 +124,35 @@ class Supervisor implements SupervisedChild {
     this.#log.close();
   }
 
-  async #startOnce(): Promise<ChildProcess> {
-    this.#isReady = false;
-    const child = this.#launch();
-    this.#child = child;
-    this.ready = await readyMessageOf(child, this.#spec.name, {
-      alarms: this.#alarms,
-      stop: this.#stop,
+  async #startOnce(): Promise<Start> {
+    const alarms: Alarm[] = [];
+    let isReady = false;
+    const child = this.#launch((alarm) => {
+      alarms.push(alarm);
+      if (alarms.length > ALARMS_KEPT) alarms.shift();
+      // Before it is ready its alarms are told with the failure to start, once.
+      if (isReady) this.#hooks.alarm(this.#spec.name, alarm);
     });
-    this.#isReady = true;
-    return child;
+    this.#child = child;
+    const endedWith = async (how: string): Promise<Death> => {
+      await outputRead(child);
+      const lines = alarms.map(({ message }) => message);
+      return deathOf(how, lines);
+    };
+    const start = await untilReady(child, this.#supervision.stop);
+    if (start.outcome === 'failed') {
+      return { outcome: 'died', death: await endedWith(start.how) };
+    }
+    this.ready = start.ready;
+    isReady = true;
+    const running = {
+      ended: exitOf(child).then(endedWith),
+      stop: () => endChild(child, this.#spec.stopTimeoutMs),
+    };
+    return { outcome: 'running', running };
   }
 
-  #launch(): ChildProcess {
+  #launch(onAlarm: (alarm: Alarm) => void): ChildProcess {
     const child = spawn(process.execPath, this.#spec.args, {
       env: this.#spec.env,
       detached: true,
@@ -128,7 +160,8 @@ class Supervisor implements SupervisedChild {
     });
     for (const source of ['stdout', 'stderr'] as const) {
       const read = lineReader((line) => {
-        this.#onLine(line, source);
+        const alarm = alarmOf(line, source);
+        if (alarm !== undefined) onAlarm(alarm);
       });
       child[source]?.on('data', (chunk: Buffer) => {
         this.#log.write(chunk);
@@ -137,83 +170,40 @@ class Supervisor implements SupervisedChild {
     }
     return child;
   }
-
-  #onLine(line: string, source: 'stdout' | 'stderr'): void {
-    const alarm = alarmOf(line, source);
-    if (alarm === undefined) return;
-    this.#alarms.push(alarm);
-    if (this.#alarms.length > ALARMS_KEPT) this.#alarms.shift();
-    // Before it is ready its alarms are told with the failure to start, once.
-    if (this.#isReady) this.#hooks.alarm(this.#spec.name, alarm);
-  }
-
-  async #keepRunning(first: ChildProcess): Promise<void> {
-    let child = first;
-    while (this.#deathsInARow < DEATHS_IN_A_ROW_MAX) {
-      const startedAtMs = performance.now();
-      const how = await deathOf(child);
-      if (this.#isStopping()) return;
-      if (performance.now() - startedAtMs > STEADY_MS) this.#deathsInARow = 0;
-      this.#deathsInARow += 1;
-      child = await this.#startAgain(child, how);
-    }
-    this.#hooks.gaveUp(this.#spec.name, await deathOf(child));
-  }
-
-  /** @returns the new process, or the dead one when it could not be started: its death is counted. */
-  async #startAgain(dead: ChildProcess, how: string): Promise<ChildProcess> {
-    const delayMs = Math.min(
-      RESTART_DELAY_MS_MIN * 2 ** (this.#deathsInARow - 1),
-      RESTART_DELAY_MS_MAX,
-    );
-    this.#hooks.restarting(this.#spec.name, how, delayMs);
-    const { signal } = this.#stopping;
-    await delay(delayMs, undefined, { signal }).catch(() => undefined);
-    if (this.#isStopping()) return dead;
-    try {
-      const child = await this.#startOnce();
-      this.#hooks.restarted(this.#spec.name, this.ready);
-      return child;
-    } catch {
-      return dead;
-    }
-  }
-
-  #isStopping(): boolean {
-    return this.#stopping.signal.aborted;
-  }
 }
 
 /** Waits for the first message of kind `ready`. Whatever else happens first kills the process. */
-async function readyMessageOf(
+async function untilReady(
   child: ChildProcess,
-  name: string,
-  { alarms, stop }: { alarms: readonly Alarm[]; stop: AbortSignal },
-): Promise<ReadyMessage> {
+  stop: AbortSignal,
+): Promise<
+  | { readonly outcome: 'ready'; readonly ready: ReadyMessage }
+  | { readonly outcome: 'failed'; readonly how: string }
+> {
   const settled = new AbortController();
   const { signal } = settled;
-  try {
-    const ready = (async (): Promise<ReadyMessage> => {
-      for (;;) {
-        const [message] = (await once(child, 'message', { signal })) as [unknown];
-        if (isReadyMessage(message)) return { ...message, pid: child.pid ?? 0 };
+  const failed = (how: string) => ({ outcome: 'failed', how }) as const;
+  const ready = async () => {
+    for (;;) {
+      const [message] = (await once(child, 'message', { signal })) as [unknown];
+      if (isReadyMessage(message)) {
+        return { outcome: 'ready', ready: { ...message, pid: child.pid ?? 0 } } as const;
       }
-    })();
-    const died = deathOf(child).then((how) => {
-      throw startFailed(name, how, alarms);
-    });
-    const late = delay(READY_TIMEOUT_MS, undefined, { signal }).then(() => {
-      throw startFailed(name, `was not ready after ${String(READY_TIMEOUT_MS / 1_000)} s`, alarms);
-    });
-    const stopped = once(stop, 'abort', { signal }).then(() => {
-      throw startFailed(name, 'was told to stop', []);
-    });
-    const ways = [ready, died, late, stopped];
-    for (const way of ways) way.catch(() => undefined);
-    return await Promise.race(ways);
-  } catch (error) {
-    child.kill('SIGKILL');
-    throw error;
+    }
+  };
+  const ways = [
+    ready(),
+    exitOf(child).then((how) => failed(`${how} before it was ready`)),
+    delay(READY_TIMEOUT_MS, undefined, { signal }).then(() =>
+      failed(`was not ready after ${String(READY_TIMEOUT_MS / 1_000)} s`),
+    ),
+    once(stop, 'abort', { signal }).then(() => failed('was told to stop')),
+  ];
+  for (const way of ways) way.catch(() => undefined);
+  try {
+    const first = await Promise.race(ways);
+    if (first.outcome === 'failed') child.kill('SIGKILL');
+    return first;
   } finally {
     settled.abort();
   }
@@ -225,13 +215,14 @@ function isReadyMessage(message: unknown): message is { type: 'ready' } {
   );
 }
 
-function startFailed(name: string, how: string, alarms: readonly Alarm[]): Error {
-  const said = alarms.map((alarm) => `\n  ${alarm.message}`).join('');
-  return refusal('up.start_failed', `The ${name} could not be started: it ${how}.${said}`);
+function startFailed(name: string, death: Death): Error {
+  const said = death.lastLines.map((line) => `\n  ${printable(line)}`).join('');
+  const why = deathText({ ...death, lastLines: [] });
+  return refusal('up.start_failed', `The ${name} could not be started: it ${why}.${said}`);
 }
 
 /** Resolves when the process is gone, with how it went. */
-async function deathOf(child: ChildProcess): Promise<string> {
+async function exitOf(child: ChildProcess): Promise<string> {
   if (child.exitCode === null && child.signalCode === null) {
     await new Promise<void>((resolve) => {
       child.once('exit', () => {
@@ -247,8 +238,17 @@ async function deathOf(child: ChildProcess): Promise<string> {
     : `was ended by ${child.signalCode}`;
 }
 
+/** Its last words may come after its end; a process that it left behind may keep its output open. */
+async function outputRead(child: ChildProcess): Promise<void> {
+  const closed = [child.stdout, child.stderr].map(async (stream) => {
+    if (stream !== null && !stream.closed) await once(stream, 'close');
+  });
+  const late = delay(LAST_WORDS_MS_MAX, undefined, { ref: false });
+  await Promise.race([Promise.allSettled(closed), late]);
+}
+
 async function endChild(child: ChildProcess, timeoutMs: number): Promise<void> {
-  const dead = deathOf(child);
+  const dead = exitOf(child);
   child.kill('SIGTERM');
   const isDead = await Promise.race([
     dead.then(() => true),

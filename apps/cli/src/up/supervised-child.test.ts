@@ -1,0 +1,130 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
+import { deathText, type Death } from './death.ts';
+import type { Supervision } from './keep-running.ts';
+import { superviseChild, type ChildHooks, type SupervisedChild } from './supervised-child.ts';
+
+const HOUR_MS = 3_600_000;
+
+let directory: string;
+let child: SupervisedChild | undefined;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'supervised-child-'));
+});
+
+afterEach(async () => {
+  await child?.stop();
+  child = undefined;
+  await rm(directory, { recursive: true });
+});
+
+/** What the supervisor says. */
+class Said implements ChildHooks {
+  readonly deaths: string[] = [];
+  readonly gaveUpOn: Death[] = [];
+  restartCount = 0;
+
+  alarm(): void {
+    // What a process says before it dies is in its death.
+  }
+
+  restarting(_name: string, death: Death): void {
+    this.deaths.push(deathText(death));
+  }
+
+  restarted(): void {
+    this.restartCount += 1;
+  }
+
+  gaveUp(_name: string, death: Death): void {
+    this.gaveUpOn.push(death);
+  }
+}
+
+/** Time that passes only in pauses, each of which lasts `pauseMs`. */
+function timeOfPauses(pauseMs: number): Supervision {
+  let nowMs = 0;
+  return {
+    random: () => 0,
+    stop: new AbortController().signal,
+    time: {
+      nowMs: () => nowMs,
+      pause() {
+        nowMs += pauseMs;
+        return Promise.resolve();
+      },
+    },
+  };
+}
+
+/** A real process that is ready and then runs `then`. */
+async function supervise(then: string, said: Said, supervision: Supervision): Promise<void> {
+  child = await superviseChild(
+    {
+      name: 'program',
+      args: ['-e', `process.send({ type: 'ready' }, () => { ${then} });`],
+      env: {},
+      logPath: join(directory, 'program.log'),
+      stopTimeoutMs: 5_000,
+    },
+    said,
+    supervision,
+  );
+}
+
+describe('superviseChild', () => {
+  test('H-restart-count: a process that dies once an hour is started again each time', async () => {
+    const said = new Said();
+    await supervise('process.exit(3)', said, timeOfPauses(HOUR_MS));
+
+    await waitUntil(() => said.restartCount >= 8);
+
+    expect(said.deaths[0]).toBe('ended with code 3');
+    expect(said.gaveUpOn).toEqual([]);
+  });
+
+  test('a process that dies at once, again and again, is given up, with its last words', async () => {
+    const said = new Said();
+    await supervise(
+      `console.error('EACCES: permission denied'); process.exit(1)`,
+      said,
+      timeOfPauses(1_000),
+    );
+
+    await waitUntil(() => said.gaveUpOn.length > 0);
+
+    expect(said.restartCount).toBe(7);
+    expect(said.gaveUpOn).toEqual([
+      {
+        how: 'ended with code 1',
+        cause: 'not_permitted',
+        lastLines: ['EACCES: permission denied'],
+      },
+    ]);
+  });
+
+  test('a process that cannot start for lack of space is waited for', async () => {
+    const said = new Said();
+    const log = join(directory, 'program.log');
+    const words = 'ENOSPC: no space left on device\\n';
+    // It fails for as long as its log is short: three times.
+    const start = `
+      if (require('fs').statSync(${JSON.stringify(log)}).size < ${String(3 * words.length - 3)}) {
+        process.stderr.write('${words}', () => process.exit(1));
+      } else process.send({ type: 'ready' });`;
+
+    child = await superviseChild(
+      { name: 'program', args: ['-e', start], env: {}, logPath: log, stopTimeoutMs: 5_000 },
+      said,
+      timeOfPauses(0),
+    );
+
+    expect(said.deaths).toEqual(
+      Array(3).fill('ended with code 1 before it was ready: its disk is full'),
+    );
+  });
+});
