@@ -58,12 +58,22 @@ function passSignals(listener: (signal: NodeJS.Signals) => void): void {
   });
 }
 
-// A reader that has gone away, as `| head` does, is no error of ours.
-for (const stream of [process.stdout, process.stderr]) {
-  stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-  });
+/** Whether something that was said is lost, such as in a file on a full disk. */
+let isOutputLost = false;
+
+/**
+ * Does not throw: what `leasehold up` runs is more important than what it says. A reader that has gone
+ * away, as `| head` does, is no problem at all.
+ */
+function onOutputError(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EPIPE' || isOutputLost) return;
+  isOutputLost = true;
+  process.stderr.write(`The output is not whole: ${error.message}\n`);
 }
+for (const stream of [process.stdout, process.stderr]) stream.on('error', onOutputError);
+process.once('exit', (code) => {
+  if (isOutputLost && code === EXIT_CODES.done) process.exitCode = EXIT_CODES.refused;
+});
 
 const exitCode = await runCli(process.argv.slice(2), {
   stdout: (text) => process.stdout.write(text),

@@ -1,5 +1,5 @@
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
-import { readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,14 @@ import { waitUntil } from '@leasehold/testing';
 import type { ConnectResult, KeyPage } from '@leasehold/keys-core/keys';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RunFile } from './home.ts';
-import { processesOf, readRun, runCommand, startUp, type Started } from './testing/command-line.ts';
+import {
+  processesOf,
+  readRun,
+  runCommand,
+  startCommand,
+  startUp,
+  type Started,
+} from './testing/command-line.ts';
 
 let home: string;
 let env: Record<string, string>;
@@ -231,6 +238,17 @@ describe('exit codes and errors', () => {
 
     expect(ended.exitCode).toBe(1);
     expect(ended.stderr).not.toContain(token);
+  });
+
+  test('output that cannot be written, on a full disk, ends with 1 and says so', async () => {
+    const full = openSync('/dev/full', 'w');
+    const command = startCommand(['config', 'print'], env, { stdout: full });
+    closeSync(full);
+
+    expect(await command.ended).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('The output is not whole: ENOSPC') as string,
+    });
   });
 
   test('a name that looks like a path is a key like any other', async () => {

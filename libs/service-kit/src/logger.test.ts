@@ -1,4 +1,7 @@
-import { describe, expect, test } from 'vitest';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { createLogger } from './logger.ts';
 
 const TOKEN = `lh_${'a1B2'.repeat(10)}xyz`;
@@ -64,4 +67,21 @@ describe('the log', () => {
     });
     expect((JSON.parse(text) as { time: string }).time).toMatch(/Z$/);
   });
+});
+
+test('a log that cannot be written, on a full disk, does not end its process', async () => {
+  const program = `
+    import { createLogger } from '${new URL('logger.ts', import.meta.url).href}';
+    const log = createLogger({ name: 'test', level: 'info' });
+    for (let line = 0; line < 3; line += 1) log.info('a line');
+    process.exitCode = 7;`;
+  const full = openSync('/dev/full', 'w');
+  onTestFinished(() => {
+    closeSync(full);
+  });
+  const args = ['--import', 'tsx', '--input-type=module', '-e', program];
+
+  const child = spawn(process.execPath, args, { stdio: ['ignore', full, 'ignore'] });
+
+  expect(await once(child, 'exit')).toEqual([7, null]);
 });

@@ -19,12 +19,16 @@ export interface LoggerOptions {
   readonly destination?: DestinationStream | undefined;
 }
 
+/** Lines that are kept for later where they cannot be written now, such as on a full disk. */
+const UNWRITTEN_BYTES_MAX = 1_024 * 1_024;
+
 const SECRET_FIELDS = ['token', 'secret', 'password', 'authorization', 'cookie'];
 
 /**
  * The log of a process: one JSON object per line, with the time in UTC. Fields that are named like a
  * secret are left out, and what looks like one is hidden wherever it stands, in messages and causes
- * of errors too. Written at once: what was logged before a crash is there after it.
+ * of errors too. Written at once: what was logged before a crash is there after it. What cannot be
+ * written stops nothing: it is written later, or lost.
  */
 export function createLogger({
   name,
@@ -32,7 +36,7 @@ export function createLogger({
   pretty: forPeople,
   destination,
 }: LoggerOptions): Logger {
-  const out = destination ?? pino.destination({ dest: 1, sync: true });
+  const out = destination ?? standardOutput();
   return pino(
     {
       name,
@@ -48,6 +52,13 @@ export function createLogger({
     },
     forPeople === true ? forReading(out) : out,
   );
+}
+
+function standardOutput(): DestinationStream {
+  const out = pino.destination({ dest: 1, sync: true, maxLength: UNWRITTEN_BYTES_MAX });
+  // Without a listener an error of the stream would end the process.
+  out.on('error', () => undefined);
+  return out;
 }
 
 function forReading(out: DestinationStream): DestinationStream {

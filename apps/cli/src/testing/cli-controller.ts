@@ -55,7 +55,7 @@ export async function startCliController(): Promise<CliController> {
     api: client.api,
     run: (...args) => runCommand(args, env),
     start: (...args) => startCommand(args, env),
-    startWith: (input, ...args) => startCommand(args, env, input),
+    startWith: (input, ...args) => startCommand(args, env, { input }),
     async answer<Value>(...args: string[]) {
       const ended = await runCommand([...args, '--json'], env);
       expect(ended).toMatchObject({ exitCode: 0, stderr: '' });

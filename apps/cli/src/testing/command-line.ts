@@ -22,15 +22,18 @@ export interface Started {
   readonly ended: Promise<Ended>;
 }
 
-/** Starts `leasehold …` as `npm start` does: built, in a process of its own, with a channel. */
+/**
+ * Starts `leasehold …` as `npm start` does: built, in a process of its own, with a channel. Its output
+ * is kept, unless it goes to a file.
+ */
 export function startCommand(
   args: readonly string[],
   env: Record<string, string>,
-  input?: string,
+  { input, stdout: file }: { input?: string; stdout?: number } = {},
 ): Started {
   const child = spawn(process.execPath, [LAUNCHER, ...args], {
     env: { PATH: process.env['PATH'] ?? '', ...env },
-    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe', 'ipc'],
+    stdio: [input === undefined ? 'ignore' : 'pipe', file ?? 'pipe', 'pipe', 'ipc'],
   });
   child.stdin?.end(input);
   let stdout = '';
