@@ -89,12 +89,14 @@ export async function startController(
       log.warn({ err: error }, 'database connection');
     },
   });
+  let signIn: ControllerSignIn | undefined;
   try {
     await examineDatabase(store, config, log);
-    const signIn = await createSignIn(store, { ...config.signIn, home: config.home }, log);
+    signIn = await createSignIn(store, { ...config.signIn, home: config.home }, log);
     const datacenters = await openDatacenters(config, { store, metrics: metrics.registry, log });
     return await serve({ store, metrics, stats, signIn, datacenters, config, log });
   } catch (error) {
+    signIn?.authority.close();
     await store.close();
     throw error;
   }
@@ -219,7 +221,7 @@ async function serve(serving: Serving): Promise<Controller> {
   const { ladder } = config;
   let isClosing = false;
   const checkReady = async (): Promise<void> => {
-    if (isClosing) throw new LeaseError('store.unavailable', 'The controller is stopping.');
+    if (isClosing) throw new LeaseError('controller.stopping');
     await checkReachable(store.prisma);
   };
   const server = await makeServer(serving, parts, checkReady).catch(async (error: unknown) => {

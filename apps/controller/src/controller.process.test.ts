@@ -196,4 +196,18 @@ describe('controller process', () => {
     await waitUntil(async () => (await statusOf(controller, '/readyz')) === 200);
     expect((await admin.keys.list.query({})).items).toEqual([]);
   });
+
+  test('its own PostgreSQL is started again when it dies, and it is ready again after', async () => {
+    const home = await aFolder();
+    const controller = await aController('', home);
+    const pidFile = path.join(home, 'postgres', 'data', 'postmaster.pid');
+    const pidOf = async (): Promise<number> => Number.parseInt(await readFile(pidFile, 'utf8'), 10);
+    const pid = await pidOf();
+
+    process.kill(pid, 'SIGKILL');
+    await waitUntil(() => controller.log().includes('PostgreSQL runs again'));
+
+    await waitUntil(async () => (await statusOf(controller, '/readyz')) === 200);
+    expect(await pidOf()).not.toBe(pid);
+  });
 });

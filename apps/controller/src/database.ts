@@ -4,16 +4,24 @@ import {
   createDatabase,
   findMigrationsDir,
   migrate,
-  startEmbeddedPostgres,
+  supervisePostgres,
 } from '@leasehold/keys-core/store';
 import { withSchema, type Logger } from '@leasehold/service-kit';
+import { deathText, type Supervision } from '@leasehold/service-kit/supervision';
 import type { ControllerConfig } from './config.ts';
 
 /** The database of a controller, with the schema of this version. */
 export interface Database {
   readonly url: string;
+  /** Rejects when it is our own and died too often. */
+  readonly failed: Promise<never>;
   /** Ends the PostgreSQL that was started for it, if one was. */
   stop(): Promise<void>;
+}
+
+export interface DatabaseDeps {
+  readonly log: Logger;
+  readonly supervision: Supervision;
 }
 
 /**
@@ -22,9 +30,13 @@ export interface Database {
  *
  * @throws {LeaseError} `store.unavailable`, `config.invalid`.
  */
-export async function prepareDatabase(config: ControllerConfig, log: Logger): Promise<Database> {
+export async function prepareDatabase(
+  config: ControllerConfig,
+  deps: DatabaseDeps,
+): Promise<Database> {
+  const { log } = deps;
   const database =
-    config.databaseUrl === null ? await ownDatabase(config, log) : configured(config.databaseUrl);
+    config.databaseUrl === null ? await ownDatabase(config, deps) : configured(config.databaseUrl);
   try {
     const { applied } = await migrate(database.url, findMigrationsDir());
     if (applied.length > 0) log.info({ applied }, 'migrations applied');
@@ -39,21 +51,41 @@ export async function prepareDatabase(config: ControllerConfig, log: Logger): Pr
   }
 }
 
+const NEVER = new Promise<never>(() => undefined);
+
 function configured(url: string): Database {
-  return { url, stop: () => Promise.resolve() };
+  return { url, failed: NEVER, stop: () => Promise.resolve() };
 }
 
 const OWN_DATABASE = 'leasehold';
 
-async function ownDatabase(config: ControllerConfig, log: Logger): Promise<Database> {
-  const postgres = await startEmbeddedPostgres({
+async function ownDatabase(
+  config: ControllerConfig,
+  { log, supervision }: DatabaseDeps,
+): Promise<Database> {
+  let fail = (_error: Error): void => undefined;
+  const failed = new Promise<never>((_resolve, reject) => (fail = reject));
+  failed.catch(() => undefined);
+  const postgres = await supervisePostgres({
     dataDir: join(config.home, 'postgres'),
+    supervision,
     log: (line) => {
       log.debug({ line }, 'postgres');
+    },
+    hooks: {
+      restarting: (_name, death, delayMs) => {
+        log.error({ delayMs }, `PostgreSQL ${deathText(death)}; starting it again`);
+      },
+      restarted: () => {
+        log.warn('PostgreSQL runs again');
+      },
+      gaveUp: (_name, death) => {
+        fail(new LeaseError('store.unavailable', `PostgreSQL ${deathText(death)}, too often.`));
+      },
     },
   });
   const url = withSchema(postgres.url(OWN_DATABASE), config.schema);
   await createDatabase(url);
   log.info({ port: postgres.port }, 'DATABASE_URL is not set: started a PostgreSQL of our own');
-  return { url, stop: () => postgres.stop() };
+  return { url, failed, stop: () => postgres.stop() };
 }

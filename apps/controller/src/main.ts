@@ -2,8 +2,17 @@
  * The controller's process: configuration, database, server, until a signal ends it or the process
  * that started it is gone.
  */
+import { once } from 'node:events';
 import { LeaseError } from '@leasehold/keys-core';
-import { createBootClock, createLogger, createShutdown, systemIds } from '@leasehold/service-kit';
+import { onceThereIsSpace } from '@leasehold/keys-core/store';
+import {
+  createBootClock,
+  createLogger,
+  createShutdown,
+  systemIds,
+  type Logger,
+} from '@leasehold/service-kit';
+import { systemSupervision, type Supervision } from '@leasehold/service-kit/supervision';
 import { startController } from './compose.ts';
 import { processEnvironment, readConfig } from './config.ts';
 import { prepareDatabase } from './database.ts';
@@ -25,18 +34,44 @@ async function main(): Promise<void> {
   });
   shutdown.listen();
   try {
-    const database = await prepareDatabase(config, log);
+    const supervision = systemSupervision(shutdown.signal);
+    const whenSpace = spaceWait(supervision, log);
+    const database = await whenSpace(() => prepareDatabase(config, { log, supervision }));
     shutdown.add('database', () => database.stop());
-    const controller = await startController(
-      { ...config, databaseUrl: database.url },
-      { clock: createBootClock(), ids: systemIds(), log },
+    const controller = await whenSpace(() =>
+      startController(
+        { ...config, databaseUrl: database.url },
+        { clock: createBootClock(), ids: systemIds(), log },
+      ),
     );
     shutdown.add('controller', () => controller.close());
     if (!shutdown.begun) process.send?.({ type: 'ready', url: controller.url });
+    await Promise.race([database.failed, aborted(shutdown.signal)]);
   } catch (error) {
-    await shutdown.run('the start failed');
+    await shutdown.run('a failure');
     throw error;
   }
+}
+
+/** Does something again until no full disk is in its way, and says that it waits. */
+function spaceWait(
+  { time, stop }: Supervision,
+  log: Logger,
+): <Result>(work: () => Promise<Result>) => Promise<Result> {
+  return (work) =>
+    onceThereIsSpace(work, {
+      async pause(ms) {
+        await time.pause(ms, stop);
+        stop.throwIfAborted();
+      },
+      onFull: (error) => {
+        log.error({ err: error }, 'a disk is full: waiting for space');
+      },
+    });
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort');
 }
 
 main().catch((error: unknown) => {

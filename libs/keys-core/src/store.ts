@@ -148,6 +148,11 @@ export {
   type EmbeddedPostgresOptions,
 } from './store/embedded-postgres.ts';
 export {
+  supervisePostgres,
+  type SupervisedPostgres,
+  type SupervisedPostgresOptions,
+} from './store/supervised-postgres.ts';
+export {
   createDatabase,
   findMigrationsDir,
   migrate,

@@ -69,6 +69,17 @@ describe('the log', () => {
   });
 });
 
+test('an error of pg is logged without its connection', () => {
+  const client = { processID: 7, secretKey: 4_711 };
+
+  const text = captured((logger) => {
+    logger.warn({ err: Object.assign(new Error('terminated'), { code: '57P01', client }) }, 'lost');
+  });
+
+  expect(JSON.parse(text)).toMatchObject({ err: { message: 'terminated', code: '57P01' } });
+  expect(text).not.toContain('4711');
+});
+
 test('a log that cannot be written, on a full disk, does not end its process', async () => {
   const program = `
     import { createLogger } from '${new URL('logger.ts', import.meta.url).href}';

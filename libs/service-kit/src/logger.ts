@@ -1,4 +1,4 @@
-import pino, { type DestinationStream, type Logger } from 'pino';
+import pino, { type DestinationStream, type Logger, type SerializedError } from 'pino';
 import { prettyFactory } from 'pino-pretty';
 import { hideSecrets } from './secrets.ts';
 
@@ -48,10 +48,18 @@ export function createLogger({
         paths: SECRET_FIELDS.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]),
         censor: '***',
       },
+      serializers: { err: errorFields },
       hooks: { streamWrite: hideSecrets },
     },
     forPeople === true ? forReading(out) : out,
   );
+}
+
+/** Errors of pg bring their whole connection along, with the secret that cancels its statements. */
+function errorFields(error: Error): SerializedError {
+  const fields: SerializedError = { ...pino.stdSerializers.err(error) };
+  delete fields['client'];
+  return fields;
 }
 
 function standardOutput(): DestinationStream {

@@ -22,16 +22,23 @@ export interface Started {
   readonly ended: Promise<Ended>;
 }
 
-/**
- * Starts `leasehold …` as `npm start` does: built, in a process of its own, with a channel. Its output
- * is kept, unless it goes to a file.
- */
+export interface CommandOptions {
+  /** Its standard input. */
+  readonly input?: string;
+  /** A file that its output goes to, instead of being kept. */
+  readonly stdout?: number;
+  /** Goes before the command line. */
+  readonly prefix?: readonly string[];
+}
+
+/** Starts `leasehold …` as `npm start` does: built, in a process of its own, with a channel. */
 export function startCommand(
   args: readonly string[],
   env: Record<string, string>,
-  { input, stdout: file }: { input?: string; stdout?: number } = {},
+  { input, stdout: file, prefix = [] }: CommandOptions = {},
 ): Started {
-  const child = spawn(process.execPath, [LAUNCHER, ...args], {
+  const [command = '', ...words] = [...prefix, process.execPath, LAUNCHER, ...args];
+  const child = spawn(command, words, {
     env: { PATH: process.env['PATH'] ?? '', ...env },
     stdio: [input === undefined ? 'ignore' : 'pipe', file ?? 'pipe', 'pipe', 'ipc'],
   });
@@ -62,8 +69,16 @@ export async function startUp(
   home: string,
   more: readonly string[] = [],
 ): Promise<{ up: Started; run: RunFile }> {
-  const args = ['up', '--preset', 'fast', '--port', '0', ...more];
-  const up = startCommand(args, { LEASEHOLD_HOME: home });
+  const up = startCommand([...UP_ARGS, ...more], { LEASEHOLD_HOME: home });
+  await untilRunning(up);
+  return { up, run: readRun(home) };
+}
+
+/** How tests run `leasehold up`. */
+export const UP_ARGS = ['up', '--preset', 'fast', '--port', '0'] as const;
+
+/** Waits until everything that a `leasehold up` runs answers. */
+export async function untilRunning(up: Started): Promise<void> {
   await waitUntil(
     () => {
       if (up.child.exitCode !== null) throw new Error(`up ended: ${up.said().stderr}`);
@@ -71,7 +86,6 @@ export async function startUp(
     },
     { timeoutMs: 60_000, what: 'leasehold up' },
   );
-  return { up, run: readRun(home) };
 }
 
 export function readRun(home: string): RunFile {

@@ -1,6 +1,6 @@
 import { refusal } from '../failure.ts';
 import { printable } from '../output/printable.ts';
-import { deathText, type Death } from './death.ts';
+import { deathText, type Death } from '@leasehold/service-kit/supervision';
 import type { Progress } from './progress.ts';
 import type { ChildHooks } from './supervised-child.ts';
 

@@ -6,7 +6,7 @@ import { externalDatabase, startDatabase, type Database } from './database.ts';
 import { DEMO_DRONE_ID, wardenPidOf, writeDemoDrone, type DemoDrone } from './demo-drone.ts';
 import { untilDroneReady } from './drone-readiness.ts';
 import type { FailureWatch } from './failure-watch.ts';
-import type { Supervision } from './keep-running.ts';
+import type { Supervision } from '@leasehold/service-kit/supervision';
 import { untilGone } from './leftovers.ts';
 import { identityOf, signalProcess } from './process-identity.ts';
 import { agentSpec, consoleOriginOf, consoleSpec, controllerSpec } from './processes.ts';

@@ -19,7 +19,7 @@ import { makeHome, type RunFile } from '../home.ts';
 import { hasPart, pathOfPart } from '../sibling-app.ts';
 import { FailureWatch } from './failure-watch.ts';
 import { lockHome } from './home-lock.ts';
-import { systemSupervision } from './keep-running.ts';
+import { systemSupervision } from '@leasehold/service-kit/supervision';
 import { endLeftovers, forgetRun } from './leftovers.ts';
 import { checkPlace } from './place-check.ts';
 import type { Progress } from './progress.ts';

@@ -1,7 +1,7 @@
 import { onceThereIsSpace } from '@leasehold/keys-core/store';
 import { printable } from '../output/printable.ts';
 import type { FailureWatch } from './failure-watch.ts';
-import type { Supervision } from './keep-running.ts';
+import type { Supervision } from '@leasehold/service-kit/supervision';
 
 /** Does something again until no full disk is in its way, see {@link onceThereIsSpace}. */
 export type SpaceWait = <Result>(work: () => Result | Promise<Result>) => Promise<Result>;

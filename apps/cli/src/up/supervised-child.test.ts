@@ -2,9 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { deathText, type Death, type Supervision } from '@leasehold/service-kit/supervision';
 import { waitUntil } from '@leasehold/testing';
-import { deathText, type Death } from './death.ts';
-import type { Supervision } from './keep-running.ts';
 import { superviseChild, type ChildHooks, type SupervisedChild } from './supervised-child.ts';
 
 const HOUR_MS = 3_600_000;

@@ -1,13 +1,20 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
+import {
+  deathOf,
+  deathText,
+  keepRunning,
+  RestartSchedule,
+  type Death,
+  type RunningHooks,
+  type Start,
+  type Supervision,
+} from '@leasehold/service-kit/supervision';
 import { refusal } from '../failure.ts';
 import { printable } from '../output/printable.ts';
 import { openBoundedLog, type BoundedLog } from './bounded-log.ts';
-import { deathOf, deathText, type Death } from './death.ts';
-import { keepRunning, type RunningHooks, type Start, type Supervision } from './keep-running.ts';
 import { alarmOf, lineReader, type Alarm } from './log-lines.ts';
-import { RestartSchedule } from './restart-schedule.ts';
 
 /** How long a process may take until it says that it is ready. */
 const READY_TIMEOUT_MS = 60_000;

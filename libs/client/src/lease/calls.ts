@@ -19,6 +19,7 @@ const PASSING = new Set([
   'request.deadline',
   'request.rate_limited',
   'store.unavailable',
+  'controller.stopping',
   'grant.contended',
 ]);
 

@@ -324,6 +324,12 @@ export const ERROR_CODES = {
     text: 'Another datacenter refused the credentials of this one.',
     doc: '`details.datacenter` says which. Both sides must have the same secret for each other in LEASEHOLD_PEER_TOKEN.',
   },
+  'controller.stopping': {
+    http: 503,
+    retryable: true,
+    text: 'This controller is stopping.',
+    doc: 'Nothing was done. Ask another controller, or this one when it runs again; the client library does so by itself.',
+  },
   'store.unavailable': {
     http: 503,
     retryable: true,

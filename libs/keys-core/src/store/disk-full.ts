@@ -1,4 +1,5 @@
-import { sqlStateOf } from './database-errors.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { databaseFailureOf, sqlStateOf } from './database-errors.ts';
 
 /** SQLSTATE of a database whose disk is full. */
 const DISK_FULL = '53100';
@@ -19,13 +20,14 @@ export function isDiskFull(error: unknown): boolean {
 }
 
 /** How soon it is looked again whether there is space. */
-const SPACE_RETRY_MS = 5_000;
+const SPACE_RETRY_MS = 2_000;
 /** It is said at once, and then about once a minute. */
-const TRIES_PER_WORD = 12;
+const TRIES_PER_WORD = 30;
 
 /**
  * Does `work` again and again until no full disk is in its way: without a bound, because nothing but
- * space helps, and whoever gives up has to be started again when there is some.
+ * space helps, and a process that gives up has to be started again when there is some. A database
+ * whose disk is full may end and come back: once there was no space, it is waited for as well.
  * @param waiting `pause` rejects when the wait is to end; `onFull` says why it takes so long.
  * @throws what `work` throws for other reasons, and what `pause` rejects with.
  */
@@ -40,9 +42,14 @@ export async function onceThereIsSpace<Result>(
     try {
       return await work();
     } catch (error) {
-      if (!isDiskFull(error)) throw error;
+      if (!isDiskFull(error) && (tries === 0 || !isAway(error))) throw error;
       if (tries % TRIES_PER_WORD === 0) waiting.onFull(error);
     }
     await waiting.pause(SPACE_RETRY_MS);
   }
+}
+
+function isAway(error: unknown): boolean {
+  if (error instanceof LeaseError) return error.code === 'store.unavailable';
+  return ['unavailable', 'lost'].includes(databaseFailureOf(error));
 }

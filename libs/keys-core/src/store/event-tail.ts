@@ -110,10 +110,10 @@ export class EventTail {
 
   /**
    * Waits until it has looked once more, well or not, or the signal aborts; for a reader that joined.
-   * @throws {LeaseError} `store.unavailable` when it was closed.
+   * @throws {LeaseError} `controller.stopping` when it was closed.
    */
   async nextLook(signal: AbortSignal): Promise<void> {
-    if (this.#isClosed) throw new LeaseError('store.unavailable', 'The controller is stopping.');
+    if (this.#isClosed) throw new LeaseError('controller.stopping');
     await calledIn(this.#looking, signal);
   }
 

@@ -48,7 +48,7 @@ describe('RestartSchedule', () => {
     const schedule = new RestartSchedule(withoutJitter);
 
     for (let count = 0; count < 100; count += 1) {
-      expect(schedule.next(fullDisk, count)).toEqual({ outcome: 'restart', delayMs: 8_000 });
+      expect(schedule.next(fullDisk, count)).toEqual({ outcome: 'restart', delayMs: 4_000 });
     }
     expect(schedule.next(crash, 100)).toEqual({ outcome: 'restart', delayMs: 500 });
   });

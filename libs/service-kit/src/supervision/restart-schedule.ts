@@ -1,9 +1,10 @@
-import { backoffMs } from '@leasehold/keys-core';
 import type { Death } from './death.ts';
 
 /** The first delay before a process that died is started again; doubled with each further death. */
 const RESTART_DELAY_MS_MIN = 500;
 const RESTART_DELAY_MS_MAX = 8_000;
+/** While its disk is full: each try costs a start, and space may be there any second. */
+const FULL_DISK_DELAY_MS = 4_000;
 /** Longer than the tries below take together, also where each start takes its whole minute. */
 const DEATHS_WINDOW_MS = 600_000;
 /** Deaths within the window after which no further start is worth a try: about 30 s of trying. */
@@ -40,14 +41,16 @@ export class RestartSchedule {
   }
 
   afterFullDisk(): Extract<RestartDecision, { outcome: 'restart' }> {
-    return { outcome: 'restart', delayMs: this.#delayMs(Infinity) };
+    return { outcome: 'restart', delayMs: this.#jittered(FULL_DISK_DELAY_MS) };
   }
 
   #delayMs(deathCount: number): number {
-    return backoffMs(deathCount, {
-      firstMs: RESTART_DELAY_MS_MIN,
-      maxMs: RESTART_DELAY_MS_MAX,
-      random: this.#random,
-    });
+    return this.#jittered(
+      Math.min(RESTART_DELAY_MS_MIN * 2 ** (deathCount - 1), RESTART_DELAY_MS_MAX),
+    );
+  }
+
+  #jittered(fullMs: number): number {
+    return fullMs * (1 - this.#random() / 2);
   }
 }

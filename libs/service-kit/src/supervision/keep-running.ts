@@ -72,7 +72,8 @@ export interface KeptProcess {
  */
 export async function keepRunning(first: Running, kept: KeptProcess): Promise<void> {
   const { name, supervision, hooks } = kept;
-  const isStopping = (): boolean => kept.stopping.aborted;
+  // While everything is being ended nothing is started again.
+  const isStopping = (): boolean => kept.stopping.aborted || supervision.stop.aborted;
   const schedule = new RestartSchedule(supervision.random);
   let death = await first.ended;
   while (!isStopping()) {
