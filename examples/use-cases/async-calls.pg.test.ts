@@ -5,13 +5,13 @@ import {
   aGate,
   joinService,
   letLeasesExpire,
+  runOurSql,
   runSql,
   startService,
   type Service,
 } from './testing/service.ts';
 
-const callsOf = (service: Service): AsyncCalls =>
-  new AsyncCalls(service.coordinator, service.store.prisma);
+const callsOf = (service: Service): AsyncCalls => new AsyncCalls(service.coordinator, service.pool);
 
 async function start(): Promise<{ service: Service; calls: AsyncCalls; others: AsyncCalls }> {
   const service = await startService('async-calls.sql');
@@ -39,7 +39,7 @@ describe('async calls', () => {
       return answer(call, signal);
     });
 
-    const held = await runSql(service.databaseUrl, 'select from lease where end_reason is null');
+    const held = await runOurSql(service.databaseUrl, 'select from lease where end_reason is null');
     expect(outcome).toBe('done');
     expect(meanwhile).toMatchObject([{ state: 'executing', attempts_left: 2 }]);
     expect(await tableOf(service)).toMatchObject([
@@ -72,7 +72,7 @@ describe('async calls', () => {
 
     await expect(calls.executeNext(answer)).rejects.toThrow(/no_answers/u);
 
-    const held = await runSql(service.databaseUrl, 'select from lease where end_reason is null');
+    const held = await runOurSql(service.databaseUrl, 'select from lease where end_reason is null');
     expect(await tableOf(service)).toMatchObject([{ state: 'executing' }]);
     expect(held).toHaveLength(1);
     expect(await others.executeNext(answer)).toBe('nothing to do');

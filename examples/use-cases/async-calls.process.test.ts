@@ -6,7 +6,7 @@ import { letLeasesExpire, runSql, startService } from './testing/service.ts';
 
 test('F4 a call whose coordinator was killed in it is retried once its lease has expired, not before', async () => {
   const service = await startService('async-calls.sql');
-  const calls = new AsyncCalls(service.coordinator, service.store.prisma);
+  const calls = new AsyncCalls(service.coordinator, service.pool);
   await calls.schedule('greet', 'world');
   const worker = await startProcess({
     name: 'worker',

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { LeaseError } from '@leasehold/keys-core';
-import type {
-  GuestSql,
-  LeaseCoordinator,
-  LeaseUseCase,
-  StaleReap,
-} from '@leasehold/keys-core/leases';
+import {
+  LeaseError,
+  type LeaseCoordinator,
+  type LeaseUseCase,
+  type PgTransaction,
+  type StaleReap,
+} from '@leasehold/core';
+import type { Pool } from 'pg';
 
 const NAMESPACE = ['async', 'call'];
 
@@ -19,7 +20,7 @@ interface Call {
 export type Execute = (call: Call, signal: AbortSignal) => Promise<unknown>;
 
 /** Executes one call. What it writes about the call is in the transactions of its lease. */
-class CallLease implements LeaseUseCase<unknown> {
+class CallLease implements LeaseUseCase<unknown, PgTransaction> {
   readonly #leaseId = randomUUID();
   readonly #call: Call;
 
@@ -31,42 +32,46 @@ class CallLease implements LeaseUseCase<unknown> {
   scope = () => ({ namespace: NAMESPACE, key: this.#call.id });
   durationMs = (): number => 10_000;
 
-  async willInsert(tx: GuestSql): Promise<void> {
-    const begun = await tx.$executeRaw`
-      update async_call
-      set state = 'executing', attempts_left = attempts_left - 1, lease_id = ${this.#leaseId}::uuid
-      where id = ${this.#call.id}::bigint and state = 'pending'`;
+  async willInsert(tx: PgTransaction): Promise<void> {
+    const begun = await tx.query(
+      `update async_call
+       set state = 'executing', attempts_left = attempts_left - 1, lease_id = $2
+       where id = $1 and state = 'pending'`,
+      [this.#call.id, this.#leaseId],
+    );
     // Another has done it since it was read; the grant is rolled back.
-    if (begun === 0) throw new NotPending();
+    if (begun.rowCount === 0) throw new NotPending();
   }
 
-  willReleaseOk(tx: GuestSql, response: unknown): unknown {
-    const text = JSON.stringify(response ?? null);
-    return tx.$executeRaw`
-      update async_call set state = 'done', response = ${text}::jsonb, lease_id = null
-      where id = ${this.#call.id}::bigint and lease_id = ${this.#leaseId}::uuid`;
+  willReleaseOk(tx: PgTransaction, response: unknown): unknown {
+    return tx.query(
+      `update async_call set state = 'done', response = $3, lease_id = null
+       where id = $1 and lease_id = $2`,
+      [this.#call.id, this.#leaseId, JSON.stringify(response ?? null)],
+    );
   }
 
-  willReleaseFail = (tx: GuestSql, failure: unknown): unknown =>
+  willReleaseFail = (tx: PgTransaction, failure: unknown): unknown =>
     tryAgain(tx, { id: this.#call.id, leaseId: this.#leaseId, why: String(failure) });
 }
 
 class NotPending extends Error {}
 
 export class AsyncCalls {
-  readonly #coordinator: LeaseCoordinator;
-  readonly #sql: GuestSql;
+  readonly #coordinator: LeaseCoordinator<PgTransaction>;
+  readonly #pool: Pool;
 
-  constructor(coordinator: LeaseCoordinator, sql: GuestSql) {
+  constructor(coordinator: LeaseCoordinator<PgTransaction>, pool: Pool) {
     this.#coordinator = coordinator;
-    this.#sql = sql;
+    this.#pool = pool;
   }
 
   /** @returns the id of a call that some coordinator will execute. */
   async schedule(verb: string, request: unknown): Promise<string> {
-    const rows = await this.#sql.$queryRaw<{ id: string }[]>`
-      insert into async_call (verb, request) values (${verb}, ${JSON.stringify(request)}::jsonb)
-      returning id::text`;
+    const { rows } = await this.#pool.query<{ id: string }>(
+      'insert into async_call (verb, request) values ($1, $2) returning id::text',
+      [verb, JSON.stringify(request)],
+    );
     return rows[0]?.id ?? '';
   }
 
@@ -110,23 +115,27 @@ export class AsyncCalls {
     }
   }
 
-  #pending(): Promise<Call[]> {
-    return this.#sql.$queryRaw<Call[]>`
-      select id::text, verb, request from async_call
-      where state = 'pending' order by id limit 10`;
+  async #pending(): Promise<Call[]> {
+    const { rows } = await this.#pool.query<Call>(
+      `select id::text, verb, request from async_call
+       where state = 'pending' order by id limit 10`,
+    );
+    return rows;
   }
 }
 
 /** The end of an execution that came to nothing: a call fails when it has used up its attempts. */
 function tryAgain(
-  tx: GuestSql,
+  tx: PgTransaction,
   { id, leaseId, why }: { id: string; leaseId: string; why: string },
-): Promise<number> {
-  return tx.$executeRaw`
-    update async_call
-    set state = case when attempts_left > 0 then 'pending' else 'failed' end,
-        error = ${why}, lease_id = null
-    where id = ${id}::bigint and lease_id = ${leaseId}::uuid`;
+): unknown {
+  return tx.query(
+    `update async_call
+     set state = case when attempts_left > 0 then 'pending' else 'failed' end,
+         error = $3, lease_id = null
+     where id = $1 and lease_id = $2`,
+    [id, leaseId, why],
+  );
 }
 
 function undefinedIfNotPending(error: unknown): undefined {

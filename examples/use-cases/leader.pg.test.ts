@@ -1,7 +1,7 @@
 import { startFaultProxy, waitUntil } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { runForLeader } from './leader.ts';
-import { joinService, runSql, startService, type Service } from './testing/service.ts';
+import { joinService, runOurSql, startService, type Service } from './testing/service.ts';
 
 /** Long enough that nobody is starved out of its seat, unless a test wants a seat to be lost. */
 const TTL_MS = 9_000;
@@ -28,7 +28,7 @@ function startController(
   const ended = runForLeader(
     {
       coordinator: service.coordinator,
-      clock: service.clock,
+      clock: service.core.clock,
       ttlMs,
       lead(signal, fencingToken) {
         terms.unshift({ signal, fencingToken });
@@ -123,7 +123,7 @@ describe('controllers', () => {
       scope: () => ({ namespace: ['controller'], key: 'leader' }),
       durationMs: () => 60_000,
     };
-    await runSql(
+    await runOurSql(
       database.databaseUrl,
       `update lease set end_reason = 'revoked', released_at = clock_timestamp()`,
     );

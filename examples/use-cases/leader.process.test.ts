@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { startProcess, waitUntil, type TestProcess } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
-import { runSql, startService } from './testing/service.ts';
+import { runOurSql, runSql, startService } from './testing/service.ts';
 
 const TTL_MS = 3_000;
 const CANDIDATE = path.join(import.meta.dirname, 'testing', 'candidate.ts');
@@ -28,7 +28,7 @@ test('I10 after a leader was killed another leads within TTL + 1 s, and after on
   }
   const leader = (): Promise<string> =>
     waitUntil(async () => {
-      const rows = await runSql<{ holder: string }>(
+      const rows = await runOurSql<{ holder: string }>(
         databaseUrl,
         'select holder from lease where end_reason is null and expires_at > clock_timestamp()',
       );
@@ -45,7 +45,7 @@ test('I10 after a leader was killed another leads within TTL + 1 s, and after on
   candidates.delete(second);
   const third = await leader();
 
-  const events = await runSql<{ kind: string; at: Date }>(
+  const events = await runOurSql<{ kind: string; at: Date }>(
     databaseUrl,
     'select kind, at from lease_event order by id',
   );

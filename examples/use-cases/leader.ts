@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '@leasehold/keys-core';
-import type { LeaseCoordinator, LeaseUseCase } from '@leasehold/keys-core/leases';
+import type { Clock, LeaseCoordinator, LeaseUseCase } from '@leasehold/core';
 
 /** How soon to ask again when the database did not answer. */
 const RETRY_MS = 250;
 
 export interface Candidate {
   /** Its `holder` is the address of this process, which is what followers are told. */
-  readonly coordinator: LeaseCoordinator;
+  readonly coordinator: LeaseCoordinator<unknown>;
+  /** `clock` of the core that made the coordinator: its deadlines are in that. */
   readonly clock: Clock;
   /** For how long a leader that died is still the leader: 1 s to 24 h. */
   readonly ttlMs: number;

@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { createLeaseCoordinator } from '@leasehold/keys-core/leases';
-import { createLeaseStore } from '@leasehold/keys-core/store';
 import { RunnerLiveness } from './runner-liveness.ts';
 import {
   joinService,
   letLeasesExpire,
+  runOurSql,
   runSql,
   startService,
   type Service,
@@ -12,12 +11,9 @@ import {
 
 const TTL_MS = 5_000;
 
-function controllerOf({ store }: Service): RunnerLiveness {
-  const leases = createLeaseStore(store);
-  return new RunnerLiveness(
-    createLeaseCoordinator({ store, leases, holder: 'controllers', principal: 'service' }),
-    TTL_MS,
-  );
+function controllerOf({ core }: Service): RunnerLiveness {
+  const coordinator = core.coordinator({ holder: 'controllers', principal: 'service' });
+  return new RunnerLiveness(coordinator, TTL_MS);
 }
 
 async function twoControllers(): Promise<{ service: Service; controllers: RunnerLiveness[] }> {
@@ -37,7 +33,7 @@ describe('runner liveness', () => {
     for (const endpoint of ['a:1', 'a:1', 'a:2']) {
       for (const controller of controllers) await controller.heard({ key: 'r1', endpoint });
     }
-    const grants = await runSql(service.databaseUrl, 'select from lease_event');
+    const grants = await runOurSql(service.databaseUrl, 'select from lease_event');
 
     expect(await runners(service)).toEqual([{ key: 'r1', endpoint: 'a:2', state: 'alive' }]);
     // Renewed by whoever heard of it: there was one grant.

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { LeaseCoordinator, LeaseUseCase, StaleReap } from '@leasehold/keys-core/leases';
+import type { LeaseCoordinator, LeaseUseCase, PgTransaction, StaleReap } from '@leasehold/core';
 
 const NAMESPACE = ['runner', 'liveness'];
 
@@ -14,28 +14,33 @@ export interface RunnerMessage {
  * that a runner's lease goes on when the runner connects to another of them.
  */
 export class RunnerLiveness {
-  readonly #coordinator: LeaseCoordinator;
+  readonly #coordinator: LeaseCoordinator<PgTransaction>;
   readonly #ttlMs: number;
 
   /** `coordinator` has the same holder, such as `controllers`, in every controller. */
-  constructor(coordinator: LeaseCoordinator, ttlMs: number) {
+  constructor(coordinator: LeaseCoordinator<PgTransaction>, ttlMs: number) {
     this.#coordinator = coordinator;
     this.#ttlMs = ttlMs;
   }
 
   /** @returns false when an operator has decided that this runner is to be dead. */
   async heard({ key, endpoint }: RunnerMessage): Promise<boolean> {
-    const lease: LeaseUseCase = {
+    const lease: LeaseUseCase<void, PgTransaction> = {
       key: () => randomUUID(),
       scope: () => ({ namespace: NAMESPACE, key }),
       durationMs: () => this.#ttlMs,
-      willInsert: (tx, _at, { leaseId }) => tx.$executeRaw`
-        insert into runner (key, endpoint, state, lease_id)
-        values (${key}, ${endpoint}, 'alive', ${leaseId}::uuid)
-        on conflict (key) do update
-        set endpoint = excluded.endpoint, state = 'alive', lease_id = excluded.lease_id`,
-      willHeartbeat: (tx) => tx.$executeRaw`
-        update runner set endpoint = ${endpoint} where key = ${key} and endpoint <> ${endpoint}`,
+      willInsert: (tx, _at, { leaseId }) =>
+        tx.query(
+          `insert into runner (key, endpoint, state, lease_id) values ($1, $2, 'alive', $3)
+           on conflict (key) do update
+           set endpoint = excluded.endpoint, state = 'alive', lease_id = excluded.lease_id`,
+          [key, endpoint, leaseId],
+        ),
+      willHeartbeat: (tx) =>
+        tx.query('update runner set endpoint = $2 where key = $1 and endpoint <> $2', [
+          key,
+          endpoint,
+        ]),
     };
     const answer = await this.#coordinator.acquireOrRenew(lease);
     return answer.outcome !== 'held';
@@ -43,13 +48,9 @@ export class RunnerLiveness {
 
   /** Marks runners dead that were not heard from. Every controller calls it now and then. */
   reap(): Promise<StaleReap> {
-    return this.#coordinator.reapStaleLeases(
-      [NAMESPACE],
-      false,
-      (leaseId, { key }, tx) =>
-        // Only if it has not come back meanwhile: then it has another lease.
-        tx.$executeRaw`
-        update runner set state = 'dead' where key = ${key} and lease_id = ${leaseId}::uuid`,
+    return this.#coordinator.reapStaleLeases([NAMESPACE], false, (leaseId, { key }, tx) =>
+      // Only if it has not come back meanwhile: then it has another lease.
+      tx.query(`update runner set state = 'dead' where key = $1 and lease_id = $2`, [key, leaseId]),
     );
   }
 }

@@ -5,6 +5,7 @@ import {
   aGate,
   joinService,
   letLeasesExpire,
+  runOurSql,
   runSql,
   startService,
   type Service,
@@ -75,7 +76,7 @@ describe('runner reservation', () => {
   test('the lease is renewed for as long as the controller waits', async () => {
     const service = await aRunner();
     const renewals = (): Promise<unknown[]> =>
-      runSql(service.databaseUrl, 'select from lease where renewed_at > granted_at');
+      runOurSql(service.databaseUrl, 'select from lease where renewed_at > granted_at');
 
     const reservation = await reserveRunner(service.coordinator, ask('d1'), async () => {
       await waitUntil(async () => (await renewals()).length > 0);

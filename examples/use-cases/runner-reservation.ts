@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { LeaseError } from '@leasehold/keys-core';
-import type {
-  GuestSql,
-  LeaseCoordinator,
-  LeaseUseCase,
-  StaleReap,
-} from '@leasehold/keys-core/leases';
+import {
+  LeaseError,
+  type LeaseCoordinator,
+  type LeaseUseCase,
+  type PgTransaction,
+  type StaleReap,
+} from '@leasehold/core';
 
 const NAMESPACE = ['runner', 'reserve'];
 
@@ -15,7 +15,7 @@ export type Reservation =
   /** It took longer than this controller could hold the runner. */
   | { readonly outcome: 'lost' };
 
-class RunnerReservation implements LeaseUseCase {
+class RunnerReservation implements LeaseUseCase<void, PgTransaction> {
   readonly #leaseId = randomUUID();
   readonly #runner: string;
   readonly #deployment: string;
@@ -31,27 +31,31 @@ class RunnerReservation implements LeaseUseCase {
   // Whoever wants the runner meanwhile is told.
   comment = (): string => `starts ${this.#deployment}`;
 
-  async willInsert(tx: GuestSql): Promise<void> {
-    const reserved = await tx.$executeRaw`
-      update runner_slot
-      set state = 'reserved', deployment = ${this.#deployment}, lease_id = ${this.#leaseId}::uuid
-      where runner = ${this.#runner} and state = 'idle'`;
+  async willInsert(tx: PgTransaction): Promise<void> {
+    const reserved = await tx.query(
+      `update runner_slot set state = 'reserved', deployment = $3, lease_id = $2
+       where runner = $1 and state = 'idle'`,
+      [this.#runner, this.#leaseId, this.#deployment],
+    );
     // Rolls the grant back, too.
-    if (reserved === 0) throw new RunnerNotIdle();
+    if (reserved.rowCount === 0) throw new RunnerNotIdle();
   }
 
-  willReleaseOk = (tx: GuestSql): unknown => tx.$executeRaw`
-    update runner_slot set state = 'assigned', lease_id = null
-    where runner = ${this.#runner} and lease_id = ${this.#leaseId}::uuid`;
+  willReleaseOk = (tx: PgTransaction): unknown =>
+    tx.query(
+      `update runner_slot set state = 'assigned', lease_id = null
+       where runner = $1 and lease_id = $2`,
+      [this.#runner, this.#leaseId],
+    );
 
-  willReleaseFail = (tx: GuestSql): unknown => freeAgain(tx, this.#runner, this.#leaseId);
+  willReleaseFail = (tx: PgTransaction): unknown => freeAgain(tx, this.#runner, this.#leaseId);
 }
 
 class RunnerNotIdle extends Error {}
 
 /** Reserves a runner, waits until `start` has started the deployment there, and assigns it. */
 export async function reserveRunner(
-  coordinator: LeaseCoordinator,
+  coordinator: LeaseCoordinator<PgTransaction>,
   { runner, deployment }: { runner: string; deployment: string },
   start: (signal: AbortSignal) => Promise<void>,
 ): Promise<Reservation> {
@@ -74,14 +78,16 @@ export async function reserveRunner(
 }
 
 /** Frees runners whose controller died while it was reserving them. */
-export function reapReservations(coordinator: LeaseCoordinator): Promise<StaleReap> {
+export function reapReservations(coordinator: LeaseCoordinator<PgTransaction>): Promise<StaleReap> {
   return coordinator.reapStaleLeases([NAMESPACE], false, (leaseId, { key }, tx) =>
     freeAgain(tx, key, leaseId),
   );
 }
 
-function freeAgain(tx: GuestSql, runner: string, leaseId: string): Promise<number> {
-  return tx.$executeRaw`
-    update runner_slot set state = 'idle', deployment = null, lease_id = null
-    where runner = ${runner} and lease_id = ${leaseId}::uuid`;
+function freeAgain(tx: PgTransaction, runner: string, leaseId: string): unknown {
+  return tx.query(
+    `update runner_slot set state = 'idle', deployment = null, lease_id = null
+     where runner = $1 and lease_id = $2`,
+    [runner, leaseId],
+  );
 }

@@ -4,6 +4,7 @@ import {
   aGate,
   joinService,
   letLeasesExpire,
+  runOurSql,
   runSql,
   startService,
   type Service,
@@ -18,7 +19,7 @@ async function aPurchase(): Promise<Service> {
   return service;
 }
 
-const at = ({ coordinator, store }: Service) => ({ coordinator, sql: store.prisma });
+const at = ({ coordinator, pool }: Service) => ({ coordinator, pool });
 const the = (event: Event, waitMs = WAIT_MS) => ({ purchase: 'p', event, waitMs });
 
 async function stateOf({ databaseUrl }: Service): Promise<string | undefined> {
@@ -37,9 +38,9 @@ describe('a finite state machine', () => {
     expect(meanwhile).toBe('new');
     expect(transition).toEqual({ outcome: 'done', from: 'new', to: 'paid' });
     expect(await stateOf(service)).toBe('paid');
-    expect(await runSql(service.databaseUrl, 'select from lease where end_reason is null')).toEqual(
-      [],
-    );
+    expect(
+      await runOurSql(service.databaseUrl, 'select from lease where end_reason is null'),
+    ).toEqual([]);
   });
 
   test('of two transitions at once one happens, and the other sees the new state', async () => {

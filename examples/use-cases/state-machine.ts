@@ -1,6 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { LeaseError } from '@leasehold/keys-core';
-import type { GuestSql, LeaseCoordinator, LeaseUseCase } from '@leasehold/keys-core/leases';
+import {
+  LeaseError,
+  type LeaseCoordinator,
+  type LeaseUseCase,
+  type PgTransaction,
+} from '@leasehold/core';
+import type { Pool } from 'pg';
 
 export type State = 'new' | 'paid' | 'shipped' | 'cancelled';
 export type Event = 'pay' | 'ship' | 'cancel';
@@ -28,7 +33,7 @@ interface Step {
 }
 
 /** The lease of one transition. A success is the step that was made. */
-class TransitionLease implements LeaseUseCase<Step> {
+class TransitionLease implements LeaseUseCase<Step, PgTransaction> {
   readonly #leaseId = randomUUID();
   readonly #purchase: string;
 
@@ -40,8 +45,13 @@ class TransitionLease implements LeaseUseCase<Step> {
   scope = () => ({ namespace: ['purchase', 'transition'], key: this.#purchase });
   durationMs = (): number => 10_000;
 
-  willReleaseOk = (tx: GuestSql, { to }: Step): unknown =>
-    tx.$executeRaw`update purchase set state = ${to} where id = ${this.#purchase}`;
+  willReleaseOk = (tx: PgTransaction, { to }: Step): unknown =>
+    tx.query('update purchase set state = $2 where id = $1', [this.#purchase, to]);
+}
+
+interface Connected {
+  readonly coordinator: LeaseCoordinator<PgTransaction>;
+  readonly pool: Pool;
 }
 
 /**
@@ -50,7 +60,7 @@ class TransitionLease implements LeaseUseCase<Step> {
  * sees its state.
  */
 export async function fire(
-  { coordinator, sql }: { readonly coordinator: LeaseCoordinator; readonly sql: GuestSql },
+  { coordinator, pool }: Connected,
   { purchase, event, waitMs }: { purchase: string; event: Event; waitMs: number },
   act: (from: State, to: State, signal: AbortSignal) => Promise<void>,
 ): Promise<Transition> {
@@ -59,7 +69,7 @@ export async function fire(
   if (granted.outcome === 'held') return { outcome: 'busy', by: granted.by };
   try {
     const step = await coordinator.whileHeld(lease, async (signal) => {
-      const from = await stateOf(sql, purchase);
+      const from = await stateOf(pool, purchase);
       const to = from === null ? undefined : TRANSITIONS[from][event];
       if (from === null || to === undefined) throw new MayNotHappen(event, from);
       await act(from, to, signal);
@@ -82,8 +92,9 @@ class MayNotHappen extends Error {
   }
 }
 
-async function stateOf(sql: GuestSql, purchase: string): Promise<State | null> {
-  const rows = await sql.$queryRaw<{ state: State }[]>`
-    select state from purchase where id = ${purchase}`;
+async function stateOf(pool: Pool, purchase: string): Promise<State | null> {
+  const { rows } = await pool.query<{ state: State }>('select state from purchase where id = $1', [
+    purchase,
+  ]);
   return rows[0]?.state ?? null;
 }

@@ -1,15 +1,12 @@
 /** A coordinator that begins a call and is never done with it: `call-worker.ts DATABASE_URL`. */
-import { createLeaseCoordinator } from '@leasehold/keys-core/leases';
-import { createLeaseStore, openStore } from '@leasehold/keys-core/store';
-import { createBootClock, systemIds } from '@leasehold/service-kit';
+import { createLeaseholdCore, pgDatabase } from '@leasehold/core';
+import pg from 'pg';
 import { AsyncCalls } from '../async-calls.ts';
 
 const [databaseUrl = ''] = process.argv.slice(2);
-const clock = createBootClock();
-const store = openStore({ databaseUrl, datacenter: 'local', clock, ids: systemIds() });
-const leases = createLeaseStore(store);
-const coordinator = createLeaseCoordinator({
-  ...{ store, leases },
+const pool = new pg.Pool({ connectionString: databaseUrl, options: '-c search_path=public' });
+const core = createLeaseholdCore({ database: pgDatabase(pool) });
+const coordinator = core.coordinator({
   holder: `worker ${String(process.pid)}`,
   principal: 'service',
 });
@@ -17,7 +14,7 @@ const coordinator = createLeaseCoordinator({
 process.once('disconnect', () => {
   process.exit(1);
 });
-await new AsyncCalls(coordinator, store.prisma).executeNext(() => {
+await new AsyncCalls(coordinator, pool).executeNext(() => {
   process.send?.({ type: 'ready' });
   return new Promise(() => undefined);
 });

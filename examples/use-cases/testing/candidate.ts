@@ -1,13 +1,13 @@
 /** A controller that runs for leader, as a process of its own: `candidate.ts DATABASE_URL ADDRESS TTL_MS`. */
-import { createLeaseCoordinator } from '@leasehold/keys-core/leases';
-import { createLeaseStore, openStore } from '@leasehold/keys-core/store';
-import { createBootClock, systemIds } from '@leasehold/service-kit';
+import { createLeaseholdCore, pgDatabase } from '@leasehold/core';
+import pg from 'pg';
 import { runForLeader } from '../leader.ts';
 
 const [databaseUrl = '', address = '', ttlMs = ''] = process.argv.slice(2);
-const clock = createBootClock();
-const store = openStore({ databaseUrl, datacenter: 'local', clock, ids: systemIds() });
-const leases = createLeaseStore(store);
+const pool = new pg.Pool({ connectionString: databaseUrl });
+// A session that the server ends while it is idle is no failure of the process.
+pool.on('error', () => undefined);
+const core = createLeaseholdCore({ database: pgDatabase(pool) });
 
 const running = new AbortController();
 process.once('SIGTERM', () => {
@@ -20,13 +20,13 @@ process.once('disconnect', () => {
 process.send?.({ type: 'ready' });
 await runForLeader(
   {
-    coordinator: createLeaseCoordinator({ store, leases, holder: address, principal: 'service' }),
-    clock,
+    coordinator: core.coordinator({ holder: address, principal: 'service' }),
+    clock: core.clock,
     ttlMs: Number(ttlMs),
     lead: () => undefined,
     follow: () => undefined,
   },
   running.signal,
 );
-await store.close();
+await pool.end();
 process.disconnect();

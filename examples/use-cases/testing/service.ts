@@ -1,18 +1,22 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { Clock } from '@leasehold/keys-core';
-import { createLeaseCoordinator, type LeaseCoordinator } from '@leasehold/keys-core/leases';
-import { createLeaseStore, openStore, type Store } from '@leasehold/keys-core/store';
-import { connectionOf, createBootClock, systemIds } from '@leasehold/service-kit';
+import {
+  createLeaseholdCore,
+  pgDatabase,
+  type LeaseCoordinator,
+  type LeaseholdCore,
+  type PgTransaction,
+} from '@leasehold/core';
+import { connectionOf } from '@leasehold/service-kit';
 import { createTestDatabase } from '@leasehold/testing';
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
 
 /** One process of a service that shares its database with Leasehold. */
 export interface Service {
-  readonly clock: Clock;
-  readonly store: Store;
-  readonly coordinator: LeaseCoordinator;
+  readonly pool: pg.Pool;
+  readonly core: LeaseholdCore<PgTransaction>;
+  readonly coordinator: LeaseCoordinator<PgTransaction>;
   readonly databaseUrl: string;
 }
 
@@ -25,21 +29,45 @@ export async function startService(tables: string): Promise<Service> {
 
 /** Another process of the same service. */
 export function joinService(databaseUrl: string, holder: string): Service {
-  const clock = createBootClock();
-  const store = openStore({ databaseUrl, datacenter: 'local', clock, ids: systemIds() });
-  onTestFinished(() => store.close());
-  const leases = createLeaseStore(store);
-  const coordinator = createLeaseCoordinator({ store, leases, holder, principal: 'service' });
-  return { store, clock, coordinator, databaseUrl };
+  const pool = openPool(databaseUrl);
+  onTestFinished(() => pool.end());
+  const core = createLeaseholdCore({ database: pgDatabase(pool) });
+  return {
+    pool,
+    core,
+    coordinator: core.coordinator({ holder, principal: 'service' }),
+    databaseUrl,
+  };
 }
 
-/** Runs statements as another client of the database would. */
-export async function runSql<Row extends pg.QueryResultRow>(
+/** The connections of a service, which search its own tables. */
+export function openPool(databaseUrl: string): pg.Pool {
+  return new pg.Pool({ connectionString: databaseUrl, options: '-c search_path=public' });
+}
+
+/** Runs statements on the tables of the service, as another client of the database would. */
+export function runSql<Row extends pg.QueryResultRow>(
   databaseUrl: string,
   text: string,
   values?: unknown[],
 ): Promise<Row[]> {
-  const client = new pg.Client(connectionOf(databaseUrl));
+  return runOnce({ connectionString: databaseUrl, options: '-c search_path=public' }, text, values);
+}
+
+/** Runs a statement on Leasehold's tables. */
+export function runOurSql<Row extends pg.QueryResultRow>(
+  databaseUrl: string,
+  text: string,
+): Promise<Row[]> {
+  return runOnce(connectionOf(databaseUrl), text);
+}
+
+async function runOnce<Row extends pg.QueryResultRow>(
+  connection: pg.ClientConfig,
+  text: string,
+  values?: unknown[],
+): Promise<Row[]> {
+  const client = new pg.Client(connection);
   await client.connect();
   try {
     return (await client.query<Row>(text, values)).rows;
@@ -50,7 +78,7 @@ export async function runSql<Row extends pg.QueryResultRow>(
 
 /** Makes every lease that is held expire, as if its holder had not been heard from for long. */
 export async function letLeasesExpire({ databaseUrl }: Service): Promise<void> {
-  await runSql(
+  await runOurSql(
     databaseUrl,
     `update lease set granted_at = granted_at - interval '1 hour',
        renewed_at = renewed_at - interval '1 hour', expires_at = expires_at - interval '1 hour'

@@ -38,7 +38,13 @@ export type {
 export { createLeaseCoordinator, type LeaseCoordinatorDeps } from './faces/leases/coordinator.ts';
 export type { ReapCallback, StaleReap } from './faces/leases/reap-stale.ts';
 export { fencedTransaction, type FencedOptions } from './store/fenced-transaction.ts';
-export type { GuestSql, GuestStore } from './store/guest-transaction.ts';
+export type {
+  CoordinatorStore,
+  GuestDatabase,
+  GuestStore,
+  GuestTransaction,
+} from './store/guest-transaction.ts';
+export type { GuestSql } from './store/prisma-guests.ts';
 export {
   ENVIRONMENT_LEASE_MS,
   tryAcquireEnvironment,

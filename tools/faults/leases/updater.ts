@@ -8,9 +8,8 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { createLeasehold, type Lease } from '@leasehold/client';
-import { fencedTransaction, type GuestSql } from '@leasehold/keys-core/leases';
-import { openStore } from '@leasehold/keys-core/store';
-import { connectionOf, createBootClock, systemIds } from '@leasehold/service-kit';
+import { createLeaseholdCore, pgDatabase } from '@leasehold/core';
+import { connectionOf } from '@leasehold/service-kit';
 import pg from 'pg';
 import { WINDOW_MS } from './updater-window.ts';
 import { codeOf, endAsked, grantOf, ready, say, settings } from './program.ts';
@@ -33,12 +32,7 @@ const updating = leasehold.defineLease(['experiment'], { ttlMs, waitMs: WAIT_MS 
 
 const pool = new pg.Pool({ ...connectionOf(databaseUrl), max: 2 });
 pool.on('error', () => undefined);
-const store = openStore({
-  databaseUrl,
-  datacenter: 'local',
-  clock: createBootClock(),
-  ids: systemIds(),
-});
+const core = createLeaseholdCore({ database: pgDatabase(pool) });
 
 /** Between reading and writing. What the process does while it is paused here comes too late. */
 async function work(lease: Lease, entry: string): Promise<void> {
@@ -60,11 +54,11 @@ async function unfenced(lease: Lease, entry: string): Promise<void> {
 }
 
 async function fenced(lease: Lease, entry: string): Promise<void> {
-  await fencedTransaction(store, lease, async (tx: GuestSql) => {
-    const [row] = await tx.$queryRaw<Row[]>`select entries from experiment where name = ${guard}`;
+  await core.fencedTransaction(lease, async (tx) => {
+    const { rows } = await tx.query<Row>('select entries from experiment where name = $1', [guard]);
     await work(lease, entry);
-    const entries = [...(row?.entries ?? []), entry];
-    await tx.$executeRaw`update experiment set entries = ${entries} where name = ${guard}`;
+    const entries = [...(rows[0]?.entries ?? []), entry];
+    await tx.query('update experiment set entries = $2 where name = $1', [guard, entries]);
   });
 }
 
@@ -78,7 +72,10 @@ async function asserted(lease: Lease, entry: string): Promise<void> {
     await work(lease, entry);
     const entries = [...(rows[0]?.entries ?? []), entry];
     await client.query('update experiment set entries = $2 where name = $1', [guard, entries]);
-    await client.query('select leasehold.leasehold_assert_held($1, $2)', [lease.leaseId, lease.fencingToken]);
+    await client.query('select leasehold.leasehold_assert_held($1, $2)', [
+      lease.leaseId,
+      lease.fencingToken,
+    ]);
     await client.query('commit');
     client.release();
   } catch (error) {

@@ -1,7 +1,7 @@
 import type { Face, Resource } from '../kernel/resource.ts';
-import { Prisma } from './generated/client.ts';
 import { withinLimits, withinNamespace } from './lease-order.ts';
 import { C, type Sql } from './rows.ts';
+import { fragment } from './sql.ts';
 
 /** Somebody who waits, and for whom. Instants are epoch milliseconds of the database. */
 export interface Contender extends Resource {
@@ -32,7 +32,7 @@ export async function readContention(
     readonly limit: number;
   },
 ): Promise<Contender[]> {
-  const column = Prisma.sql`w.namespace`;
+  const column = fragment`w.namespace`;
   return sql.$queryRaw<Contender[]>`
     with waiting as materialized (
       select w.*, row_number() over (partition by w.namespace, w.name order by w.id) as place

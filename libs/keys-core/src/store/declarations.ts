@@ -1,6 +1,6 @@
 import { withinLimits } from './lease-order.ts';
-import { Prisma } from './generated/client.ts';
 import { C, type Sql } from './rows.ts';
+import { fragment } from './sql.ts';
 
 /** A lease that a service declares. */
 export interface DeclarationRequest {
@@ -73,7 +73,7 @@ export async function readDeclarations(
     from (
       select d.* from lease_declaration d
       where (${page.after}::text is null or d.namespace > ${page.after} ${C})
-        and ${withinLimits(page.namespaces, Prisma.sql`d.namespace`)}
+        and ${withinLimits(page.namespaces, fragment`d.namespace`)}
       order by d.namespace
       limit ${page.limit}
     ) d

@@ -1,7 +1,7 @@
 import type { EventKind } from '../kernel/events.ts';
 import { isWithinNamespace, type Face, type Resource } from '../kernel/resource.ts';
-import { Prisma } from './generated/client.ts';
 import { C } from './rows.ts';
+import { fragment, type Fragment, joinFragments } from './sql.ts';
 
 /** Which events a reader wants, and which it may see. What is left out asks for nothing. */
 export interface EventFilter {
@@ -32,23 +32,23 @@ export function matchesFilter(
  * The condition of a filter on a row of `lease_event` whose alias is `v`. Written out rather than
  * with `lease_is_within`, which would be called for every row of every page.
  */
-export function eventCondition(filter: EventFilter): Prisma.Sql {
+export function eventCondition(filter: EventFilter): Fragment {
   const { face, namespace, name, kinds, limits } = filter;
-  const conditions = [Prisma.sql`true`];
+  const conditions = [fragment`true`];
   if (limits !== null) conditions.push(withinAny(limits));
   if (namespace !== undefined) conditions.push(withinAny([namespace]));
-  if (face !== undefined) conditions.push(Prisma.sql`v.face = ${face} ${C}`);
-  if (name !== undefined) conditions.push(Prisma.sql`v.name = ${name} ${C}`);
-  if (kinds !== undefined) conditions.push(Prisma.sql`v.kind = any(${[...kinds]}::text[])`);
-  return Prisma.join(conditions, ' and ');
+  if (face !== undefined) conditions.push(fragment`v.face = ${face} ${C}`);
+  if (name !== undefined) conditions.push(fragment`v.name = ${name} ${C}`);
+  if (kinds !== undefined) conditions.push(fragment`v.kind = any(${[...kinds]}::text[])`);
+  return joinFragments(conditions, ' and ');
 }
 
-function withinAny(parents: readonly string[]): Prisma.Sql {
-  if (parents.length === 0) return Prisma.sql`false`;
+function withinAny(parents: readonly string[]): Fragment {
+  if (parents.length === 0) return fragment`false`;
   const within = parents.map((parent) =>
     parent === ''
-      ? Prisma.sql`true`
-      : Prisma.sql`v.namespace = ${parent} ${C} or starts_with(v.namespace, ${`${parent}.`})`,
+      ? fragment`true`
+      : fragment`v.namespace = ${parent} ${C} or starts_with(v.namespace, ${`${parent}.`})`,
   );
-  return Prisma.sql`(${Prisma.join(within, ' or ')})`;
+  return fragment`(${joinFragments(within, ' or ')})`;
 }

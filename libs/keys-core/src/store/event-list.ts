@@ -9,10 +9,10 @@ import type { Face } from '../kernel/resource.ts';
 import { eventCursor, parseEventPlace } from './event-cursor.ts';
 import { eventCondition } from './event-filter.ts';
 import { readEventBounds } from './event-pages.ts';
-import { Prisma } from './generated/client.ts';
 import type { EventRow } from './history.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from './page-cursor.ts';
 import type { Sql } from './rows.ts';
+import { fragment, type Fragment, joinFragments } from './sql.ts';
 
 export interface EventListInput {
   readonly face?: Face | undefined;
@@ -102,27 +102,27 @@ interface List {
   readonly isByTime: boolean;
   readonly isDescending: boolean;
   /** What bounds the events that are looked through. */
-  readonly range: Prisma.Sql;
+  readonly range: Fragment;
   /** What is wanted of them. */
-  readonly wanted: Prisma.Sql;
+  readonly wanted: Fragment;
 }
 
 function listOf(input: EventListInput, afterId: bigint, limits: readonly string[] | null): List {
   const { face, namespace, name, kinds, leaseId, from, to, direction } = input;
   const isByTime = from !== undefined || to !== undefined;
   const isDescending = direction !== 'asc';
-  const range = [Prisma.sql`v.id > ${String(afterId)}::bigint`];
-  if (from !== undefined) range.push(Prisma.sql`v.at >= ${from}::timestamptz`);
-  if (to !== undefined) range.push(Prisma.sql`v.at < ${to}::timestamptz`);
+  const range = [fragment`v.id > ${String(afterId)}::bigint`];
+  if (from !== undefined) range.push(fragment`v.at >= ${from}::timestamptz`);
+  if (to !== undefined) range.push(fragment`v.at < ${to}::timestamptz`);
   const wanted = [eventCondition({ face, namespace, name, kinds, limits })];
   // An index finds what happened to one grant: nothing else is looked through for it.
-  if (leaseId !== undefined) range.push(Prisma.sql`v.lease_id = ${leaseId}::uuid`);
+  if (leaseId !== undefined) range.push(fragment`v.lease_id = ${leaseId}::uuid`);
   return {
     order: `${isByTime ? 'at' : 'id'} ${isDescending ? 'desc' : 'asc'}`,
     isByTime,
     isDescending,
-    range: Prisma.join(range, ' and '),
-    wanted: Prisma.join(wanted, ' and '),
+    range: joinFragments(range, ' and '),
+    wanted: joinFragments(wanted, ' and '),
   };
 }
 
@@ -186,18 +186,18 @@ async function lookThrough(
   };
 }
 
-function comesAfter({ isByTime, isDescending }: List, place: Place | null): Prisma.Sql {
-  if (place === null) return Prisma.sql`true`;
-  const comparison = isDescending ? Prisma.sql`<` : Prisma.sql`>`;
-  const id = Prisma.sql`${place.id}::bigint`;
-  if (!isByTime) return Prisma.sql`v.id ${comparison} ${id}`;
-  const at = Prisma.sql`to_timestamp(${place.at / 1_000}::float8)::timestamptz(3)`;
-  return Prisma.sql`(v.at, v.id) ${comparison} (${at}, ${id})`;
+function comesAfter({ isByTime, isDescending }: List, place: Place | null): Fragment {
+  if (place === null) return fragment`true`;
+  const comparison = isDescending ? fragment`<` : fragment`>`;
+  const id = fragment`${place.id}::bigint`;
+  if (!isByTime) return fragment`v.id ${comparison} ${id}`;
+  const at = fragment`to_timestamp(${place.at / 1_000}::float8)::timestamptz(3)`;
+  return fragment`(v.at, v.id) ${comparison} (${at}, ${id})`;
 }
 
-function orderOf({ isByTime, isDescending }: List, alias: 'v' | 'p' = 'v'): Prisma.Sql {
-  const to = isDescending ? Prisma.sql`desc` : Prisma.sql`asc`;
+function orderOf({ isByTime, isDescending }: List, alias: 'v' | 'p' = 'v'): Fragment {
+  const to = isDescending ? fragment`desc` : fragment`asc`;
   const [at, id] =
-    alias === 'v' ? [Prisma.sql`v.at`, Prisma.sql`v.id`] : [Prisma.sql`p.at`, Prisma.sql`p.id`];
-  return isByTime ? Prisma.sql`${at} ${to}, ${id} ${to}` : Prisma.sql`${id} ${to}`;
+    alias === 'v' ? [fragment`v.at`, fragment`v.id`] : [fragment`p.at`, fragment`p.id`];
+  return isByTime ? fragment`${at} ${to}, ${id} ${to}` : fragment`${id} ${to}`;
 }

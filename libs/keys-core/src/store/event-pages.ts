@@ -5,9 +5,9 @@
  */
 import type { MarkReading } from './event-finality.ts';
 import { eventCondition, type EventFilter } from './event-filter.ts';
-import { Prisma } from './generated/client.ts';
 import type { EventRow } from './history.ts';
 import { onlyRow, type Sql } from './rows.ts';
+import { fragment } from './sql.ts';
 
 /** How many events one statement looks through. */
 export const EVENTS_PER_PAGE_MAX = 1_000;
@@ -16,7 +16,7 @@ export const EVENTS_PER_PAGE_MAX = 1_000;
  * The life of the database that its events belong to; null from the moment in which it is another
  * one until a controller has noted that. The alias of `database_epoch` must be `e`.
  */
-export const EPOCH = Prisma.sql`
+export const EPOCH = fragment`
   case
     when e.epoch is null then 0
     when e.timeline = database_timeline()
@@ -24,7 +24,7 @@ export const EPOCH = Prisma.sql`
       then e.epoch
   end as epoch`;
 
-const EVENT_COLUMNS = Prisma.sql`
+const EVENT_COLUMNS = fragment`
   v.id::text as id, extract(epoch from v.at)::float8 * 1000 as at, v.face, v.namespace, v.name,
   v.lease_id as "leaseId", v.fencing_token::text as "fencingToken", v.kind, v.actor, v.reason,
   v.detail`;

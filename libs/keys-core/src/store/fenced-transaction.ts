@@ -17,8 +17,8 @@ import {
   GUEST_MS_MAX,
   guestTransaction,
   withinBound,
-  type GuestSql,
   type GuestStore,
+  type GuestTransaction,
 } from './guest-transaction.ts';
 import { isNotEnded, lockHeld, type HeldGrant } from './statements/assert-held.ts';
 
@@ -37,43 +37,43 @@ export interface FencedOptions {
  * `request.outcome_unknown` when the connection broke in the commit. But for the last, nothing was
  * changed. What `work` throws comes out as it is.
  */
-export async function fencedTransaction<Result>(
-  store: GuestStore,
+export async function fencedTransaction<Tx, Result>(
+  store: GuestStore<Tx>,
   ref: GrantRef,
-  work: (tx: GuestSql) => Promise<Result>,
+  work: (tx: Tx) => Promise<Result>,
   options: FencedOptions = {},
 ): Promise<Result> {
   return inFence(store, ref, {
     boundMs: options.boundMs,
-    work,
-    async close(tx) {
-      if (!(await isNotEnded(tx, ref))) throw notHeld(ref);
+    work: (guest) => guest.call(work),
+    async close({ sql }) {
+      if (!(await isNotEnded(sql, ref))) throw notHeld(ref);
     },
   });
 }
 
 /** Work under a grant, and the statement that has the last word on whether it may commit. */
-export interface FencedWork<Result> {
+export interface FencedWork<Tx, Result> {
   readonly boundMs?: number | undefined;
-  work(tx: GuestSql, held: HeldGrant): Promise<Result>;
+  work(guest: GuestTransaction<Tx>, held: HeldGrant): Promise<Result>;
   /** Throws when the transaction must not commit. */
-  close(tx: GuestSql, held: HeldGrant): Promise<void>;
+  close(guest: GuestTransaction<Tx>, held: HeldGrant): Promise<void>;
 }
 
 /** {@link fencedTransaction} for work that ends or prolongs the grant itself. */
-export async function inFence<Result>(
-  store: GuestStore,
+export async function inFence<Tx, Result>(
+  store: GuestStore<Tx>,
   ref: GrantRef,
-  fenced: FencedWork<Result>,
+  fenced: FencedWork<Tx, Result>,
 ): Promise<Result> {
   if (!isGrantRef(ref)) throw notHeld(ref);
   const boundMsMax = Math.min(Math.max(1, fenced.boundMs ?? GUEST_MS_MAX), GUEST_MS_MAX);
-  return guestTransaction(store, async (tx) => {
-    const held = await lockHeld(tx, ref, Math.ceil(boundMsMax));
+  return guestTransaction(store, async (guest) => {
+    const held = await lockHeld(guest.sql, ref, Math.ceil(boundMsMax));
     if (held === undefined) throw notHeld(ref);
     return withinBound(store, held.boundMs, async () => {
-      const result = await fenced.work(tx, held);
-      await fenced.close(tx, held);
+      const result = await fenced.work(guest, held);
+      await fenced.close(guest, held);
       return result;
     });
   });

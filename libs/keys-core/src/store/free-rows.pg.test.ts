@@ -187,8 +187,9 @@ test('a grant whose snapshot still has the row inserts nothing once the row is g
 
 test('of many controllers at once each row is deleted once', async () => {
   const kernel = await openKernel();
-  for (let index = 0; index < 20; index += 1)
-    {await longFree(kernel, { name: `row ${String(index)}` });}
+  for (let index = 0; index < 20; index += 1) {
+    await longFree(kernel, { name: `row ${String(index)}` });
+  }
 
   const counts = await Promise.all(
     Array.from({ length: 4 }, () => createFreeRowRemover(kernel.store).runOnce()),

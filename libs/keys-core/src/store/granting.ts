@@ -5,7 +5,7 @@ import type { Grant, GrantOutcome, GrantRequest } from '../kernel/outcomes.ts';
 import { resourceKey } from '../kernel/resource.ts';
 import { createCoalescer } from './coalesce.ts';
 import { databaseFailureOf, sqlStateOf } from './database-errors.ts';
-import type { Store } from './open-store.ts';
+import type { KernelStore } from './kernel-store.ts';
 import { readLeases, type Sql } from './rows.ts';
 import { grant, NOT_READ_BACK, type GrantOptions } from './statements/grant.ts';
 import { readRefusals, type Refusal } from './statements/refusals.ts';
@@ -20,7 +20,7 @@ const READ_QUEUE_MAX = 50_000;
 
 /** Grants a batch in one statement; who was refused is told why, from one more read. */
 export async function grantBatch(
-  store: Store,
+  store: KernelStore,
   requests: readonly GrantRequest[],
   askAlone: AskAlone,
 ): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
@@ -55,7 +55,7 @@ export async function grantBatch(
 
 /** Why each was refused. What goes wrong here is theirs alone: their neighbours have been granted. */
 async function readRefusalsOf(
-  store: Store,
+  store: KernelStore,
   refused: readonly GrantRequest[],
   sentAtMs: number,
 ): Promise<Map<string, Refusal | Error | undefined>> {
@@ -82,7 +82,7 @@ export type AskAlone = (request: GrantRequest) => Promise<GrantOutcome>;
  * The slow lane: a resource that seemed free and was not granted is asked for alone, on connections
  * of its own. Of a crowd one asks, and the others share what it met: the lane has few connections.
  */
-export function createSlowLane(store: Store): AskAlone {
+export function createSlowLane(store: KernelStore): AskAlone {
   const underWay = new Map<string, Promise<GrantOutcome>>();
   return async (request) => {
     const key = resourceKey(request);
@@ -109,7 +109,7 @@ export function createSlowLane(store: Store): AskAlone {
  * statement, and stand in nobody's way.
  */
 export function createRefusalReader(
-  store: Store,
+  store: KernelStore,
 ): (request: GrantRequest, signal?: AbortSignal) => Promise<GrantOutcome | undefined> {
   const reads = createCoalescer<GrantRequest, Refusal>({
     run: (requests) => readRefusals(store.transitions, requests),
@@ -131,7 +131,7 @@ export function createRefusalReader(
  * @throws {LeaseError} `grant.hold_off`.
  */
 export async function grantWithin(
-  store: Store,
+  store: KernelStore,
   tx: Sql,
   request: GrantRequest,
 ): Promise<GrantOutcome | undefined> {
@@ -150,14 +150,14 @@ export async function grantWithin(
 
 /** Before anything is granted for longer than ever: see {@link LongestTtl}. */
 export async function noteTtls(
-  store: Store,
+  store: KernelStore,
   requests: readonly { readonly ladder: { readonly ttlMs: number } }[],
 ): Promise<void> {
   const longestMs = Math.max(...requests.map((request) => request.ladder.ttlMs));
   if (longestMs > store.longestTtl.ms) await store.longestTtl.note(longestMs);
 }
 
-function grantOptions(store: Store, onLocked: GrantOptions['onLocked']): GrantOptions {
+function grantOptions(store: KernelStore, onLocked: GrantOptions['onLocked']): GrantOptions {
   return { ...store.clockWatch.belief(store.clock.nowMs()), onLocked };
 }
 
@@ -182,7 +182,7 @@ function isTakable(row: LeaseRow): boolean {
   return isOver && (row.stopsBy === null || row.asOf >= row.stopsBy);
 }
 
-async function grantAlone(store: Store, request: GrantRequest): Promise<GrantOutcome> {
+async function grantAlone(store: KernelStore, request: GrantRequest): Promise<GrantOutcome> {
   let by: LeaseRow | undefined;
   for (let tries = 0; tries < GRANT_TRIES_MAX; tries += 1) {
     const outcome = await grantWaiting(store, request);
@@ -200,7 +200,7 @@ async function grantAlone(store: Store, request: GrantRequest): Promise<GrantOut
 }
 
 async function grantWaiting(
-  store: Store,
+  store: KernelStore,
   request: GrantRequest,
 ): Promise<GrantOutcome | undefined> {
   try {
@@ -215,7 +215,7 @@ async function grantWaiting(
   }
 }
 
-function grantedOutcome(store: Store, request: GrantRequest, own: Grant): GrantOutcome {
+function grantedOutcome(store: KernelStore, request: GrantRequest, own: Grant): GrantOutcome {
   const status = own.previous?.end === 'expired' ? 'expired' : 'free';
   store.observer.grant(own.face, 'granted', status, actionOf(request));
   return { outcome: 'granted', grant: own };
@@ -226,7 +226,7 @@ function grantedOutcome(store: Store, request: GrantRequest, own: Grant): GrantO
  * the line later found the resource free, and was handed nothing over.
  */
 export function observeHandover(
-  store: Pick<Store, 'observer'>,
+  store: Pick<KernelStore, 'observer'>,
   { face, freeMs }: Grant,
   waitedMs: number,
 ): void {
@@ -235,7 +235,7 @@ export function observeHandover(
 }
 
 /** Counts a refusal. Looking again from one's place in line is no new refusal. */
-function observed(store: Store, request: GrantRequest, outcome: GrantOutcome): GrantOutcome {
+function observed(store: KernelStore, request: GrantRequest, outcome: GrantOutcome): GrantOutcome {
   if (request.isQueued === true) return outcome;
   if (outcome.outcome === 'queued') {
     store.observer.grant(request.face, 'denied', 'free', actionOf(request));
@@ -255,7 +255,7 @@ function actionOf(request: GrantRequest): string | undefined {
 
 /** Every answer tells what the database's clock shows, refusals too. */
 function watchClock(
-  store: Store,
+  store: KernelStore,
   rows: Iterable<{ readonly asOf: number } | undefined>,
   sentAtMs: number,
 ): void {
@@ -271,7 +271,7 @@ function watchClock(
  * so this waits until the server has surely cancelled it, and looks what became of each grant.
  */
 async function findLostGrants(
-  store: Store,
+  store: KernelStore,
   requests: readonly GrantRequest[],
   cause: unknown,
 ): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {

@@ -6,28 +6,38 @@
  * side ends one that goes on for longer than its bound, by rolling it back under it.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Clock } from '../kernel/clock.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import { databaseFailureOf, sqlStateOf } from './database-errors.ts';
-import type { PrismaClient } from './generated/client.ts';
-import type { Store } from './open-store.ts';
+import type { KernelStore } from './kernel-store.ts';
+import type { Sql } from './sql.ts';
 import { pause } from './timed.ts';
 
-/** What other people's code gets of a transaction. */
-export type GuestSql = Pick<PrismaClient, '$queryRaw' | '$executeRaw'>;
+/** A transaction in which both Leasehold and other people's code write. */
+export interface GuestTransaction<Tx> {
+  /** For Leasehold's own statements. */
+  readonly sql: Sql;
+  /** Calls other people's code with the transaction as they know it. */
+  call<Result>(code: (tx: Tx) => Result | Promise<Result>): Promise<Result>;
+}
 
-/** The part of a {@link Store} that these transactions need. */
-export type GuestStore = Pick<Store, 'guests' | 'clock'>;
+/** Where such transactions are begun; `Tx` is what other people's code gets of one. */
+export interface GuestDatabase<Tx> {
+  /** Runs `work` in one READ COMMITTED transaction, which is rolled back when it throws. */
+  transaction<Result>(work: (guest: GuestTransaction<Tx>) => Promise<Result>): Promise<Result>;
+}
+
+/** What these transactions need of a store. */
+export interface GuestStore<Tx> {
+  readonly guestDatabase: GuestDatabase<Tx>;
+  readonly clock: Clock;
+}
+
+/** What leases need whose transitions are in transactions of other people's. */
+export type CoordinatorStore<Tx> = KernelStore & GuestStore<Tx>;
 
 /** The longest that such a transaction may take, in milliseconds, whatever its lease allows. */
 export const GUEST_MS_MAX = 10_000;
-/** How long to wait for a connection, in milliseconds. */
-const CONNECTION_WAIT_MS = 5_000;
-/**
- * When Prisma gives a transaction up, in milliseconds: the first statement may wait for its row as
- * long as {@link GUEST_MS_MAX}, the work has as much, and this must never be the one to act first.
- */
-const PRISMA_TIMEOUT_MS = 2 * GUEST_MS_MAX + 2_000;
-
 /** How often a transaction is begun that met a broken connection in its first word. */
 const BEGIN_TRIES_MAX = 3;
 
@@ -62,9 +72,9 @@ export function assertNotInHook(): void {
  * @throws {LeaseError} `lease.in_hook`; `request.outcome_unknown` when the connection broke in the
  * commit itself.
  */
-export async function guestTransaction<Result>(
-  store: GuestStore,
-  work: (tx: GuestSql) => Promise<Result>,
+export async function guestTransaction<Tx, Result>(
+  store: GuestStore<Tx>,
+  work: (guest: GuestTransaction<Tx>) => Promise<Result>,
 ): Promise<Result> {
   assertNotInHook();
   for (let tries = 1; ; tries += 1) {
@@ -90,20 +100,17 @@ interface Progress {
   stage: 'beginning' | 'working' | 'committing';
 }
 
-function begin<Result>(
-  store: GuestStore,
-  work: (tx: GuestSql) => Promise<Result>,
+function begin<Tx, Result>(
+  store: GuestStore<Tx>,
+  work: (guest: GuestTransaction<Tx>) => Promise<Result>,
   progress: Progress,
 ): Promise<Result> {
-  return store.guests.$transaction(
-    async (tx) => {
-      progress.stage = 'working';
-      const result = await work(tx);
-      progress.stage = 'committing';
-      return result;
-    },
-    { isolationLevel: 'ReadCommitted', maxWait: CONNECTION_WAIT_MS, timeout: PRISMA_TIMEOUT_MS },
-  );
+  return store.guestDatabase.transaction(async (guest) => {
+    progress.stage = 'working';
+    const result = await work(guest);
+    progress.stage = 'committing';
+    return result;
+  });
 }
 
 /**
@@ -112,7 +119,7 @@ function begin<Result>(
  * @throws {LeaseError} `request.deadline` when it took longer, here or by the server's word.
  */
 export async function withinBound<Result>(
-  store: GuestStore,
+  store: Pick<KernelStore, 'clock'>,
   boundMs: number,
   work: () => Promise<Result>,
 ): Promise<Result> {
@@ -152,7 +159,7 @@ const CONTENTION = new Set(['40001', '40P01', '55P03']);
  * @throws {LeaseError} `grant.contended` when every try lost.
  */
 export async function retryContention<Result>(
-  store: Store,
+  store: KernelStore,
   run: () => Promise<Result>,
 ): Promise<Result> {
   for (let tries = 1; ; tries += 1) {

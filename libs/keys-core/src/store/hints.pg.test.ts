@@ -1,7 +1,10 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { withSchema } from '@leasehold/service-kit';
 import { waitUntil } from '@leasehold/testing';
 import { MACHINE_CLOCK, MACHINE_IDS, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
+import { HintListener } from './hint-listener.ts';
 import { openHints, type Hints } from './hints.ts';
+import { findMigrationsDir, migrate } from './migrate.ts';
 import { openStore } from './open-store.ts';
 
 const LONG_MS = 60_000;
@@ -18,8 +21,8 @@ function counting(hints: Hints, topic: string): { count: number } {
 }
 
 /** Two controllers on one database. The second one listens: a hint has come through. */
-async function twoControllers(): Promise<[Kernel, Kernel]> {
-  const first = await openKernel();
+async function twoControllers(databaseUrl?: string): Promise<[Kernel, Kernel]> {
+  const first = await openKernel(databaseUrl === undefined ? {} : { databaseUrl });
   const second = await openKernel({ databaseUrl: first.databaseUrl });
   const heard = counting(second.store.hints, 'warm-up');
   await waitUntil(() => {
@@ -106,7 +109,8 @@ describe('hints', () => {
     const heard = counting(second.store.hints, 'key:a/b');
 
     for (const payload of ['', 'key:a/b', '{"key:a/b":1}', '[1,null]', '["key:a/b"']) {
-      await first.store.prisma.$queryRaw`select pg_notify('leasehold_hint', ${payload})::text`;
+      await first.store.prisma
+        .$queryRaw`select pg_notify('leasehold_hint_leasehold', ${payload})::text`;
     }
     first.store.hints.notify('key:a/b');
 
@@ -132,6 +136,24 @@ describe('hints', () => {
     expect(heard.count).toBe(1);
   });
 
+  test('an installation in another schema of the database hears nothing', async () => {
+    const [one, two] = await twoControllers();
+    const url = withSchema(one.databaseUrl, 'other');
+    await migrate(url, findMigrationsDir());
+    const [otherOne, otherTwo] = await twoControllers(url);
+    const heard = counting(two.store.hints, 't');
+    const heardElsewhere = counting(otherTwo.store.hints, 't');
+    const last = counting(otherTwo.store.hints, 'last');
+
+    one.store.hints.notify('t');
+    await waitUntil(() => heard.count > 0);
+    // Notifications of a database arrive in the order in which they were sent.
+    otherOne.store.hints.notify('last');
+    await waitUntil(() => last.count > 0);
+
+    expect(heardElsewhere.count).toBe(0);
+  });
+
   test('closing while it connects leaves no session behind', async () => {
     const { databaseUrl, store } = await openKernel();
     const listening = async (): Promise<number> => {
@@ -141,14 +163,12 @@ describe('hints', () => {
       return rows[0]?.count ?? 0;
     };
     await waitUntil(async () => (await listening()) === 1);
-    const hints = openHints({
-      databaseUrl,
-      sql: store.prisma,
-      clock: MACHINE_CLOCK,
-      onError: () => undefined,
-    });
+    const onError = (): void => undefined;
+    const clock = MACHINE_CLOCK;
+    const hints = openHints({ schema: 'leasehold', sql: store.prisma, clock, onError });
+    const listener = new HintListener({ databaseUrl, hints, clock, onError });
 
-    await hints.close();
+    await listener.close();
 
     await waitUntil(async () => (await listening()) === 1);
     expect(await listening()).toBe(1);

@@ -3,20 +3,19 @@
  * lost; whoever waits for one also looks by itself now and then. They travel by LISTEN and NOTIFY.
  *
  * NOTIFY takes a lock of the whole database at commit, so no transition sends one: one sender per
- * controller collects topics and sends them together, one statement at a time. LISTEN needs a
- * session of its own, so a transaction-level pooler in between costs the speed of hints, and
- * nothing else.
+ * controller collects topics and sends them together, one statement at a time. Who listens to the
+ * others is in `hint-listener.ts`.
  */
-import { connectionOf, type DatabaseConnection } from '@leasehold/service-kit/database-url';
-import pg from 'pg';
 import type { Clock } from '../kernel/clock.ts';
-import type { Sql } from './rows.ts';
+import type { Sql } from './sql.ts';
 
-/** Each schema has its own: installations that share a database do not wake each other. */
-const CHANNEL_STEM = 'leasehold_hint_';
-const RECONNECT_MS = 1_000;
 /** PostgreSQL takes less than 8,000 bytes in one notification. */
 const PAYLOAD_BYTES_MAX = 7_900;
+
+/** Each schema has its channel: installations that share a database do not wake each other. */
+export function hintChannelOf(schema: string): string {
+  return `leasehold_hint_${schema}`;
+}
 
 export interface Hints {
   /** Tells every controller, this one at once. Never throws, never waits. */
@@ -28,42 +27,42 @@ export interface Hints {
    * which it was. To miss nothing, call it before looking and await it after.
    */
   next(topic: string, atMs: number, signal?: AbortSignal): Promise<void>;
-  close(): Promise<void>;
+  /** Sends nothing more. */
+  close(): void;
+}
+
+/** Hints that others' are handed to. */
+export interface HeardHints extends Hints {
+  /** Calls those who wait for the topic here. */
+  deliver(topic: string): void;
+  /** Calls everybody who waits here: what was said while nobody listened is unknown. */
+  deliverAll(): void;
 }
 
 export interface HintsOptions {
-  readonly databaseUrl: string;
+  readonly schema: string;
   readonly sql: Sql;
   readonly clock: Clock;
   readonly onError: (error: unknown) => void;
 }
 
-export function openHints(options: HintsOptions): Hints {
+export function openHints(options: HintsOptions): HeardHints {
   return new DatabaseHints(options);
 }
 
-class DatabaseHints implements Hints {
+class DatabaseHints implements HeardHints {
   readonly #options: HintsOptions;
-  readonly #connection: Pick<DatabaseConnection, 'connectionString' | 'options'>;
-  readonly #channel: string;
   readonly #listeners = new Map<string, Set<() => void>>();
-  readonly #listening: Promise<void>;
   #pending = new Set<string>();
   #isSending = false;
   #isClosed = false;
-  #client: pg.Client | undefined;
-  #cancelReconnect: (() => void) | undefined;
 
   constructor(options: HintsOptions) {
     this.#options = options;
-    const { schema, ...connection } = connectionOf(options.databaseUrl);
-    this.#connection = connection;
-    this.#channel = `${CHANNEL_STEM}${schema}`;
-    this.#listening = this.#listen();
   }
 
   notify(topic: string): void {
-    this.#deliver(topic);
+    this.deliver(topic);
     this.#pending.add(topic);
     void this.#send();
   }
@@ -93,59 +92,28 @@ class DatabaseHints implements Hints {
     });
   }
 
-  async close(): Promise<void> {
+  close(): void {
     this.#isClosed = true;
-    this.#cancelReconnect?.();
-    await this.#listening;
-    await this.#client?.end().catch(this.#options.onError);
   }
 
-  #deliver(topic: string): void {
+  deliver(topic: string): void {
     for (const fn of [...(this.#listeners.get(topic) ?? [])]) fn();
   }
 
-  async #listen(): Promise<void> {
-    if (this.#isClosed) return;
-    const client = new pg.Client({ ...this.#connection, keepAlive: true });
-    this.#client = client;
-    let isOver = false;
-    const onEnd = (): void => {
-      if (isOver) return;
-      isOver = true;
-      void client.end().catch(this.#options.onError);
-      this.#reconnectLater();
-    };
-    client.on('error', onEnd);
-    client.on('end', onEnd);
-    client.on('notification', (message) => {
-      for (const topic of topicsOf(message.payload ?? '')) this.#deliver(topic);
-    });
-    try {
-      await client.connect();
-      await client.query(`listen ${this.#channel}`);
-      // What was said while nobody listened is unknown: everyone looks once.
-      for (const topic of [...this.#listeners.keys()]) this.#deliver(topic);
-    } catch (error) {
-      this.#options.onError(error);
-      onEnd();
-    }
-  }
-
-  #reconnectLater(): void {
-    if (this.#isClosed) return;
-    const { clock } = this.#options;
-    this.#cancelReconnect = clock.at(clock.nowMs() + RECONNECT_MS, () => void this.#listen());
+  deliverAll(): void {
+    for (const topic of [...this.#listeners.keys()]) this.deliver(topic);
   }
 
   async #send(): Promise<void> {
     if (this.#isSending) return;
     this.#isSending = true;
+    const channel = hintChannelOf(this.#options.schema);
     while (this.#pending.size > 0 && !this.#isClosed) {
       const topics = [...this.#pending];
       this.#pending = new Set();
       for (const payload of payloadsOf(topics)) {
         try {
-          await this.#options.sql.$queryRaw`select pg_notify(${this.#channel}, ${payload})::text`;
+          await this.#options.sql.$queryRaw`select pg_notify(${channel}, ${payload})::text`;
         } catch (error) {
           this.#options.onError(error);
         }
@@ -171,14 +139,4 @@ function payloadsOf(topics: readonly string[]): string[] {
   }
   if (group.length > 0) payloads.push(JSON.stringify(group));
   return payloads;
-}
-
-function topicsOf(payload: string): string[] {
-  try {
-    const topics: unknown = JSON.parse(payload);
-    return Array.isArray(topics) ? topics.filter((topic) => typeof topic === 'string') : [];
-  } catch {
-    // Anyone who may connect may notify; what is not ours is not for us.
-    return [];
-  }
 }

@@ -1,8 +1,8 @@
 import type { LeaseRow } from '../kernel/lease.ts';
-import { Prisma } from './generated/client.ts';
 import type { LeaseOrder } from './lease-order.ts';
 import { listResources, type ResourceFilter } from './resource-list.ts';
 import type { Sql } from './rows.ts';
+import { fragment } from './sql.ts';
 
 /** A key as a list shows it. */
 export interface KeyRow extends LeaseRow {
@@ -15,9 +15,9 @@ export interface KeyRow extends LeaseRow {
 
 /** Its backend, found by `backend_lease_id_key`. */
 const SHOWN = {
-  columns: Prisma.sql`b.id as "backendId", b.status as "backendStatus", b.drone_id as "droneId",
+  columns: fragment`b.id as "backendId", b.status as "backendStatus", b.drone_id as "droneId",
     l.home_reservation as "reservationId"`,
-  joins: Prisma.sql`left join backend b on b.lease_id = l.lease_id`,
+  joins: fragment`left join backend b on b.lease_id = l.lease_id`,
 };
 
 /** Reads a page of keys, as {@link listResources} does. */

@@ -1,8 +1,8 @@
 import type { LeaseRow } from '../kernel/lease.ts';
 import { createCoalescer } from './coalesce.ts';
 import type { Store } from './open-store.ts';
-import { Prisma } from './generated/client.ts';
 import { C, type Sql } from './rows.ts';
+import { fragment } from './sql.ts';
 
 /** What connect needs of a lease row: half of its columns, on the way that is asked most. */
 export type KeyLease = Pick<
@@ -20,7 +20,7 @@ export type KeyLease = Pick<
   | 'asOf'
 >;
 
-const KEY_LEASE_COLUMNS = Prisma.sql`
+const KEY_LEASE_COLUMNS = fragment`
   l.lease_id as "leaseId", l.fencing_token::text as "fencingToken", l.holder, l.tag,
   date_part('epoch', l.granted_at) * 1000 as "grantedAt",
   date_part('epoch', l.expires_at) * 1000 as "expiresAt",

@@ -1,8 +1,8 @@
 /** How lists of resources are filtered and paged, whatever their face. The table's alias is `l`. */
 import type { Phase } from '../kernel/lease.ts';
-import { Prisma } from './generated/client.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from './page-cursor.ts';
 import { C } from './rows.ts';
+import { fragment, type Fragment, joinFragments } from './sql.ts';
 
 export interface LeaseOrder {
   readonly by: 'name' | 'grantedAt' | 'expiresAt';
@@ -26,10 +26,10 @@ export interface LeasePlace {
  */
 export function withinNamespace(
   namespace: string,
-  column: Prisma.Sql = Prisma.sql`l.namespace`,
-): Prisma.Sql {
-  if (namespace === '') return Prisma.sql`true`;
-  return Prisma.sql`(
+  column: Fragment = fragment`l.namespace`,
+): Fragment {
+  if (namespace === '') return fragment`true`;
+  return fragment`(
     ${column} >= ${namespace} ${C} and ${column} < ${`${namespace}/`} ${C}
     and (${column} = ${namespace} ${C} or starts_with(${column}, ${`${namespace}.`}))
   )`;
@@ -42,55 +42,55 @@ export function withinNamespace(
  */
 export function withinLimits(
   limits: readonly string[] | null,
-  column: Prisma.Sql = Prisma.sql`l.namespace`,
-): Prisma.Sql {
-  if (limits === null) return Prisma.sql`true`;
-  if (limits.length === 0) return Prisma.sql`false`;
+  column: Fragment = fragment`l.namespace`,
+): Fragment {
+  if (limits === null) return fragment`true`;
+  if (limits.length === 0) return fragment`false`;
   const any = limits.map((namespace) => withinNamespace(namespace, column));
-  return Prisma.sql`(${Prisma.join(any, ' or ')})`;
+  return fragment`(${joinFragments(any, ' or ')})`;
 }
 
-const HELD_BACK = Prisma.sql`(l.stops_by is not null and l.stops_by > clock_timestamp())`;
-const UNEXPIRED = Prisma.sql`lease_unexpired(l.released_at, l.end_reason, l.expires_at)`;
+const HELD_BACK = fragment`(l.stops_by is not null and l.stops_by > clock_timestamp())`;
+const UNEXPIRED = fragment`lease_unexpired(l.released_at, l.end_reason, l.expires_at)`;
 
 /** `phaseOf`, said in SQL; a test holds the two together. */
-export const PHASE_CONDITIONS: Record<Phase, Prisma.Sql> = {
-  held: Prisma.sql`(${UNEXPIRED} and l.renewable and not ${HELD_BACK})`,
-  expiring: Prisma.sql`((${UNEXPIRED} and not l.renewable) or ${HELD_BACK})`,
-  expired: Prisma.sql`(not ${UNEXPIRED} and coalesce(l.end_reason, 'expired') = 'expired' and not ${HELD_BACK})`,
-  free: Prisma.sql`(l.end_reason in ('released', 'revoked', 'removed') and not ${HELD_BACK})`,
+export const PHASE_CONDITIONS: Record<Phase, Fragment> = {
+  held: fragment`(${UNEXPIRED} and l.renewable and not ${HELD_BACK})`,
+  expiring: fragment`((${UNEXPIRED} and not l.renewable) or ${HELD_BACK})`,
+  expired: fragment`(not ${UNEXPIRED} and coalesce(l.end_reason, 'expired') = 'expired' and not ${HELD_BACK})`,
+  free: fragment`(l.end_reason in ('released', 'revoked', 'removed') and not ${HELD_BACK})`,
 };
 
 const SORT_COLUMNS = {
-  grantedAt: Prisma.sql`l.granted_at`,
-  expiresAt: Prisma.sql`l.expires_at`,
+  grantedAt: fragment`l.granted_at`,
+  expiresAt: fragment`l.expires_at`,
 } as const;
 
 /** The condition that a row comes after the place that was reached. */
-export function placeOf({ by, direction, after }: LeaseOrder): Prisma.Sql {
-  if (after === null) return Prisma.sql`true`;
-  const comparison = direction === 'asc' ? Prisma.sql`>` : Prisma.sql`<`;
-  const names = Prisma.sql`${after.namespace} ${C}, ${after.name} ${C}`;
-  if (by === 'name') return Prisma.sql`(l.namespace, l.name) ${comparison} (${names})`;
-  return Prisma.sql`(${SORT_COLUMNS[by]}, l.namespace, l.name)
+export function placeOf({ by, direction, after }: LeaseOrder): Fragment {
+  if (after === null) return fragment`true`;
+  const comparison = direction === 'asc' ? fragment`>` : fragment`<`;
+  const names = fragment`${after.namespace} ${C}, ${after.name} ${C}`;
+  if (by === 'name') return fragment`(l.namespace, l.name) ${comparison} (${names})`;
+  return fragment`(${SORT_COLUMNS[by]}, l.namespace, l.name)
     ${comparison} (to_timestamp(${(after.at ?? 0) / 1000}::float8)::timestamptz(3), ${names})`;
 }
 
 /** What rows are ordered by. */
-export function orderOf({ by, direction }: LeaseOrder): Prisma.Sql {
-  const to = direction === 'asc' ? Prisma.sql`asc` : Prisma.sql`desc`;
-  const names = Prisma.sql`l.namespace ${to}, l.name ${to}`;
-  return by === 'name' ? names : Prisma.sql`${SORT_COLUMNS[by]} ${to}, ${names}`;
+export function orderOf({ by, direction }: LeaseOrder): Fragment {
+  const to = direction === 'asc' ? fragment`asc` : fragment`desc`;
+  const names = fragment`l.namespace ${to}, l.name ${to}`;
+  return by === 'name' ? names : fragment`${SORT_COLUMNS[by]} ${to}, ${names}`;
 }
 
 /**
  * The same order, said so that no index gives it: what is ordered by this is read as its conditions
  * find it, and the first rows are kept.
  */
-export function scanOrderOf({ by, direction }: LeaseOrder): Prisma.Sql {
-  const to = direction === 'asc' ? Prisma.sql`asc` : Prisma.sql`desc`;
-  const names = Prisma.sql`(l.namespace || '') ${C} ${to}, l.name ${to}`;
-  return by === 'name' ? names : Prisma.sql`${SORT_COLUMNS[by]} ${to}, ${names}`;
+export function scanOrderOf({ by, direction }: LeaseOrder): Fragment {
+  const to = direction === 'asc' ? fragment`asc` : fragment`desc`;
+  const names = fragment`(l.namespace || '') ${C} ${to}, l.name ${to}`;
+  return by === 'name' ? names : fragment`${SORT_COLUMNS[by]} ${to}, ${names}`;
 }
 
 /** The cursor of the page that begins after a row. */

@@ -12,7 +12,7 @@ import type {
 import { resourceKey, type Face } from '../kernel/resource.ts';
 import { createCoalescer } from './coalesce.ts';
 import { createRefusalReader, createSlowLane, grantBatch } from './granting.ts';
-import type { Store } from './open-store.ts';
+import type { KernelStore } from './kernel-store.ts';
 import { releaseBatch } from './releasing.ts';
 import { observeRenewals, renewBatch, type RenewAnswer } from './renewing.ts';
 import { keyText } from './requests.ts';
@@ -41,7 +41,7 @@ export interface LeaseStore {
   release(face: Face, request: ReleaseRequest): Promise<ReleaseOutcome>;
 }
 
-export function createLeaseStore(store: Store): LeaseStore {
+export function createLeaseStore(store: KernelStore): LeaseStore {
   // Gathering: the items of one call come one after the other, and are to travel together.
   const common = {
     inFlightMax: STATEMENTS_IN_FLIGHT_MAX,
@@ -107,7 +107,7 @@ type AskForGrant = LeaseStore['grant'];
  * A statement grants a resource once, so a crowd would be served one by one, and whose turn it is in
  * line last. Whoever is not the first to ask for a resource asks by a plain read before.
  */
-function inACrowd(store: Store, ask: AskForGrant): AskForGrant {
+function inACrowd(store: KernelStore, ask: AskForGrant): AskForGrant {
   const readRefusal = createRefusalReader(store);
   /** How many requests for each resource are on their way. */
   const asked = new Map<string, number>();

@@ -1,7 +1,7 @@
 import type { Face } from '../kernel/resource.ts';
-import { Prisma } from './generated/client.ts';
 import { PHASE_CONDITIONS, withinLimits, withinNamespace } from './lease-order.ts';
 import { C, type Sql } from './rows.ts';
+import { fragment } from './sql.ts';
 
 /** A namespace with how many of its resources, children's included, are in each phase. */
 export interface NamespaceCounts {
@@ -30,7 +30,7 @@ export async function countByNamespace(
   },
 ): Promise<NamespaceCounts[]> {
   const { namespace, namespaces, limit } = which;
-  const waiterColumn = Prisma.sql`w.namespace`;
+  const waiterColumn = fragment`w.namespace`;
   const depth = namespace === '' ? 0 : namespace.split('.').length;
   return sql.$queryRaw<NamespaceCounts[]>`
     with own as materialized (
@@ -58,7 +58,7 @@ export async function countByNamespace(
       select array_to_string((string_to_array(o.namespace, '.'))[1:i], '.') ${C} as ancestor
       from generate_series(${depth}::int, cardinality(string_to_array(o.namespace, '.'))) as i
     ) n
-    where ${withinLimits(namespaces, Prisma.sql`n.ancestor`)}
+    where ${withinLimits(namespaces, fragment`n.ancestor`)}
     group by n.ancestor
     order by cardinality(string_to_array(n.ancestor, '.')), n.ancestor
     limit ${limit}`;

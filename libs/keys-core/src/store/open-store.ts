@@ -2,12 +2,17 @@ import { connectionOf } from '@leasehold/service-kit/database-url';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import type { Clock, IdSource } from '../kernel/clock.ts';
-import { createClockWatch, type ClockWatch } from './clock-watch.ts';
+import { createClockWatch } from './clock-watch.ts';
 import { PrismaClient } from './generated/client.ts';
-import { openHints, type Hints } from './hints.ts';
-import { createLongestTtl, type LongestTtl } from './longest-ttl.ts';
+import { HintListener } from './hint-listener.ts';
+import { openHints } from './hints.ts';
+import type { GuestDatabase } from './guest-transaction.ts';
+import type { KernelStore } from './kernel-store.ts';
+import { createLongestTtl } from './longest-ttl.ts';
 import { preparedOptions, UNPREPARED, type PreparedOptions } from './prepared.ts';
+import { prismaGuests, type GuestSql } from './prisma-guests.ts';
 import { SILENT_OBSERVER, type StoreObserver } from './observer.ts';
+import { QUIET_AFTER_JUMP_MS, RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './timeouts.ts';
 
 export interface StoreOptions {
   readonly databaseUrl: string;
@@ -31,7 +36,7 @@ export interface StoreOptions {
 }
 
 /** The open database of one controller. */
-export interface Store {
+export interface Store extends KernelStore {
   readonly prisma: PrismaClient;
   /**
    * Connections for grants, releases and the reads between them: their statements are long, few and
@@ -52,20 +57,12 @@ export interface Store {
    * callbacks. However long that takes, nothing of Leasehold's own waits for one of them.
    */
   readonly guests: PrismaClient;
-  readonly hints: Hints;
-  readonly clockWatch: ClockWatch;
-  readonly longestTtl: LongestTtl;
-  readonly clock: Clock;
-  readonly ids: IdSource;
+  /** Transactions on those. */
+  readonly guestDatabase: GuestDatabase<GuestSql>;
   readonly datacenter: string;
-  readonly observer: StoreObserver;
-  /** After how long the server has surely cancelled any transition, in milliseconds. */
-  readonly statementTimeoutMs: number;
   close(): Promise<void>;
 }
 
-const STATEMENT_TIMEOUT_MS = 2_000;
-const RENEWAL_TIMEOUT_MS = 3_000;
 /** A controller that is stopped within a transaction lets go of its rows after this long. */
 const IDLE_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -79,7 +76,6 @@ const READ_TIMEOUT_MS = 10_000;
 const GUEST_CONNECTIONS_MAX = 10;
 /** The longest that a statement of a guest may take: as long as a fenced transaction may. */
 const GUEST_TIMEOUT_MS = 10_000;
-const QUIET_AFTER_JUMP_MS = 60_000;
 
 export function openStore(options: StoreOptions): Store {
   const observer = options.observer ?? SILENT_OBSERVER;
@@ -101,12 +97,10 @@ export function openStore(options: StoreOptions): Store {
   const slowLane = client(SLOW_LANE_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS);
   const reads = client(READ_CONNECTIONS_MAX, READ_TIMEOUT_MS);
   const guests = client(GUEST_CONNECTIONS_MAX, GUEST_TIMEOUT_MS);
-  const hints = openHints({
-    databaseUrl: options.databaseUrl,
-    sql: prisma,
-    clock: options.clock,
-    onError,
-  });
+  const { databaseUrl, clock } = options;
+  const { schema } = connectionOf(databaseUrl);
+  const hints = openHints({ schema, sql: prisma, clock, onError });
+  const listener = new HintListener({ databaseUrl, hints, clock, onError });
   return {
     prisma,
     transitions,
@@ -114,6 +108,7 @@ export function openStore(options: StoreOptions): Store {
     slowLane,
     reads,
     guests,
+    guestDatabase: prismaGuests(guests),
     hints,
     clockWatch: createClockWatch({
       quietMs: options.quietAfterJumpMs ?? QUIET_AFTER_JUMP_MS,
@@ -132,7 +127,8 @@ export function openStore(options: StoreOptions): Store {
     observer,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     async close() {
-      await hints.close();
+      hints.close();
+      await listener.close();
       const clients = [prisma, transitions, renewals, slowLane, reads, guests];
       await Promise.all(clients.map((one) => one.$disconnect()));
     },

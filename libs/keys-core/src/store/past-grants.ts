@@ -2,9 +2,9 @@
 import type { Ladder } from '../kernel/ladder.ts';
 import { assertSameRequest, type RecordedRequest } from '../kernel/recorded-request.ts';
 import type { Resource } from '../kernel/resource.ts';
-import { Prisma } from './generated/client.ts';
 import type { KeyedRequest } from './requests.ts';
 import { C, type Sql } from './rows.ts';
+import { fragment, type Fragment } from './sql.ts';
 
 export interface PastGrant extends Resource {
   readonly leaseId: string;
@@ -24,8 +24,8 @@ type PastGrantRow = Omit<PastGrant, 'ladder'> & Ladder;
  * The grant with an id. One that its row no longer carries is told from its event: it has ended, and no
  * deadline of it lies ahead. **Index**: `lease_event_lease_id_idx`, `lease_lease_id_key`.
  */
-function grantWithId(leaseId: Prisma.Sql): Prisma.Sql {
-  return Prisma.sql`
+function grantWithId(leaseId: Fragment): Fragment {
+  return fragment`
     select e.face, e.namespace, e.name, e.lease_id as "leaseId",
       e.fencing_token::text as "fencingToken",
       e.detail ->> 'holder' as holder, e.detail ->> 'principal' as principal,
@@ -46,7 +46,7 @@ function grantWithId(leaseId: Prisma.Sql): Prisma.Sql {
 
 /** The grant with this id, or undefined when there was none. */
 export async function readGrant(sql: Sql, leaseId: string): Promise<PastGrant | undefined> {
-  const [row] = await sql.$queryRaw<PastGrantRow[]>`${grantWithId(Prisma.sql`${leaseId}::uuid`)}`;
+  const [row] = await sql.$queryRaw<PastGrantRow[]>`${grantWithId(fragment`${leaseId}::uuid`)}`;
   return row === undefined ? undefined : grantOf(row);
 }
 
@@ -73,7 +73,7 @@ export async function readPastRequest(
   >`
     select q.lease_id as "ticketId", q.answer, q.resource, q.fingerprint, g.*
     from lease_request q
-    left join lateral (${grantWithId(Prisma.sql`q.lease_id`)}) g on true
+    left join lateral (${grantWithId(fragment`q.lease_id`)}) g on true
     where q.principal = ${request.principal} ${C}
       and q.idempotency_key = ${request.idempotencyKey} ${C}`;
   if (row === undefined) return undefined;

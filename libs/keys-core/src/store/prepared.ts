@@ -21,6 +21,12 @@ export interface PreparedOptions {
  */
 const LOCK_TIMEOUT_MS = 1_000;
 
+/** What transitions are carried out with, planned once or each time. */
+export const TRANSITION_SETTINGS = {
+  enable_seqscan: 'off',
+  lock_timeout: String(LOCK_TIMEOUT_MS),
+} as const;
+
 /** Every statement is planned when it is sent, for the very parameters that it has. */
 export const UNPREPARED: PreparedOptions = { settings: [], naming: {} };
 
@@ -33,11 +39,10 @@ export function preparedOptions(databaseUrl: string): PreparedOptions {
   if (new URLSearchParams(query).get('pgbouncer') === 'true') return UNPREPARED;
   const names = new Map<string, string>();
   return {
-    settings: [
-      'plan_cache_mode=force_generic_plan',
-      'enable_seqscan=off',
-      `lock_timeout=${String(LOCK_TIMEOUT_MS)}`,
-    ],
+    settings: Object.entries({
+      plan_cache_mode: 'force_generic_plan',
+      ...TRANSITION_SETTINGS,
+    }).map(([name, value]) => `${name}=${value}`),
     naming: {
       statementNameGenerator: ({ sql }) => {
         let name = names.get(sql);

@@ -2,7 +2,7 @@ import { LeaseError } from '../kernel/errors.ts';
 import type { ReleaseOutcome } from '../kernel/outcomes.ts';
 import type { Face } from '../kernel/resource.ts';
 import { leaseTopic } from './lease-topic.ts';
-import type { Store } from './open-store.ts';
+import type { KernelStore } from './kernel-store.ts';
 import type { Sql } from './rows.ts';
 import { readEndedGrants, type PastEnd } from './statements/ended-grants.ts';
 import { release, type Released, type ReleaseRequest } from './statements/release.ts';
@@ -10,7 +10,7 @@ import { timed } from './timed.ts';
 
 /** Releases a batch; who waits for one of its resources is woken. */
 export async function releaseBatch(
-  store: Store,
+  store: KernelStore,
   face: Face,
   requests: readonly ReleaseRequest[],
 ): Promise<(ReleaseOutcome | Promise<ReleaseOutcome>)[]> {
@@ -36,7 +36,7 @@ export async function releaseBatch(
 
 /** A release whose row was locked: alone, waiting for it where that delays nobody. */
 async function releaseLocked(
-  store: Store,
+  store: KernelStore,
   face: Face,
   request: ReleaseRequest,
 ): Promise<ReleaseOutcome> {
@@ -65,12 +65,12 @@ export async function releaseAlone(
 }
 
 /** Tells those who stand in line that their lease was given up. Sent only where somebody does. */
-export function wakeWaiters(store: Pick<Store, 'hints'>, released: Released): void {
+export function wakeWaiters(store: Pick<KernelStore, 'hints'>, released: Released): void {
   if (released.isAwaited) store.hints.notify(leaseTopic(released));
 }
 
 /** Counts for how long a grant was held, once its release is committed. */
-export function observeHeld(store: Pick<Store, 'observer'>, released: Released): void {
+export function observeHeld(store: Pick<KernelStore, 'observer'>, released: Released): void {
   if (released.outcome !== 'released') return;
   const action = released.face === 'environment' ? released.tag : undefined;
   store.observer.held(released.face, released.heldMs, action);

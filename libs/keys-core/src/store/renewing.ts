@@ -1,7 +1,7 @@
 import type { RefusalReason, RenewOutcome } from '../kernel/outcomes.ts';
 import type { Face } from '../kernel/resource.ts';
 import { databaseFailureOf } from './database-errors.ts';
-import type { Store } from './open-store.ts';
+import type { KernelStore } from './kernel-store.ts';
 import { readEndedGrants } from './statements/ended-grants.ts';
 import { renew, type RenewRequest } from './statements/renew.ts';
 import { pause, timed } from './timed.ts';
@@ -15,7 +15,7 @@ export type RenewAnswer = RenewOutcome | undefined;
 
 /** Renews a batch; one whose row was locked at every try has no answer. */
 export async function renewBatch(
-  store: Store,
+  store: KernelStore,
   face: Face,
   requests: readonly RenewRequest[],
 ): Promise<(RenewAnswer | Promise<RenewAnswer>)[]> {
@@ -29,7 +29,7 @@ export async function renewBatch(
 
 /** What one statement can say; a request without an answer met a row that was locked. */
 async function renewOnce(
-  store: Store,
+  store: KernelStore,
   face: Face,
   requests: readonly RenewRequest[],
 ): Promise<Map<string, RenewOutcome>> {
@@ -50,7 +50,7 @@ async function renewOnce(
  * as well stays without an answer, which its holder takes as a try that failed.
  */
 async function renewSkipped(
-  store: Store,
+  store: KernelStore,
   face: Face,
   skipped: readonly RenewRequest[],
 ): Promise<Map<string, RenewOutcome>> {
@@ -72,7 +72,11 @@ async function renewSkipped(
 }
 
 /** Counts by outcome: a call of a thousand renewals is told in a few words. */
-export function observeRenewals(store: Store, face: Face, outcomes: readonly RenewAnswer[]): void {
+export function observeRenewals(
+  store: KernelStore,
+  face: Face,
+  outcomes: readonly RenewAnswer[],
+): void {
   const counts = new Map<string, number>();
   for (const outcome of outcomes) {
     const said = outcome?.outcome === 'refused' ? outcome.reason : (outcome?.outcome ?? 'locked');

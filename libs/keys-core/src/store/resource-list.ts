@@ -13,7 +13,6 @@
  */
 import type { LeaseRow, Phase } from '../kernel/lease.ts';
 import type { Face } from '../kernel/resource.ts';
-import { Prisma } from './generated/client.ts';
 import {
   PHASE_CONDITIONS,
   orderOf,
@@ -24,6 +23,7 @@ import {
   type LeaseOrder,
 } from './lease-order.ts';
 import { C, LEASE_COLUMNS, type Sql } from './rows.ts';
+import { fragment, type Fragment, joinFragments } from './sql.ts';
 
 /** Which resources are asked for. */
 export interface ResourceFilter {
@@ -47,8 +47,8 @@ export interface ResourceFilter {
 
 /** What a face shows besides the row and its waiters; the row's alias is `l`. */
 export interface ResourceColumns {
-  readonly columns: Prisma.Sql;
-  readonly joins: Prisma.Sql;
+  readonly columns: Fragment;
+  readonly joins: Fragment;
 }
 
 /** How many rows are looked at before all are scanned: some milliseconds' worth. */
@@ -65,18 +65,18 @@ export async function listResources<Row extends LeaseRow>(
   { filter, order }: { readonly filter: ResourceFilter; readonly order: LeaseOrder },
   shown: ResourceColumns,
 ): Promise<Row[]> {
-  const ofFace = Prisma.sql`l.face = ${face} ${C} and ${rangeOf(filter)} and ${placeOf(order)}`;
+  const ofFace = fragment`l.face = ${face} ${C} and ${rangeOf(filter)} and ${placeOf(order)}`;
   const way = order.by === 'name' ? wayOf(filter) : 'scan';
   if (way === 'walk') {
     return pageOfRows(sql, {
-      cut: cutOf(Prisma.sql`lease l where ${ofFace}`, order),
+      cut: cutOf(fragment`lease l where ${ofFace}`, order),
       order,
       shown,
     });
   }
   const wanted = othersOf(filter);
   if (way === 'look') {
-    const next = Prisma.sql`
+    const next = fragment`
       (
         select l.* from lease l
         where ${ofFace}
@@ -87,7 +87,7 @@ export async function listResources<Row extends LeaseRow>(
     const near = await pageOfRows<Row>(sql, { cut: cutOf(next, order), order, shown });
     if (near.length === order.limit) return near;
   }
-  const all = Prisma.sql`
+  const all = fragment`
     select l.* from lease l
     where ${ofFace} and ${wanted}
     order by ${scanOrderOf(order)}
@@ -112,48 +112,48 @@ function wayOf(filter: ResourceFilter): 'walk' | 'look' | 'scan' {
 }
 
 /** What the primary key may find by itself. */
-function rangeOf(filter: ResourceFilter): Prisma.Sql {
+function rangeOf(filter: ResourceFilter): Fragment {
   const { namespace, includeChildren, name, prefix, livesIn } = filter;
   const conditions = [withinLimits(filter.namespaces)];
   if (livesIn !== undefined) {
     conditions.push(
-      Prisma.sql`(l.home_reservation is null or starts_with(l.home_reservation, ${`${livesIn}.`} ${C}))`,
+      fragment`(l.home_reservation is null or starts_with(l.home_reservation, ${`${livesIn}.`} ${C}))`,
     );
   }
   if (namespace !== undefined) {
     conditions.push(
-      includeChildren ? withinNamespace(namespace) : Prisma.sql`l.namespace = ${namespace} ${C}`,
+      includeChildren ? withinNamespace(namespace) : fragment`l.namespace = ${namespace} ${C}`,
     );
     // Elsewhere a name says nothing of where its row lies, and is asked of the rows.
     if (!includeChildren) conditions.push(nameConditionOf(name, prefix));
   }
-  return Prisma.join(conditions, ' and ');
+  return joinFragments(conditions, ' and ');
 }
 
-function othersOf(filter: ResourceFilter): Prisma.Sql {
+function othersOf(filter: ResourceFilter): Fragment {
   const { name, prefix, phase, holder, tag, droneId, leaseId } = filter;
   const conditions = [nameConditionOf(name, prefix)];
-  if (holder !== undefined) conditions.push(Prisma.sql`l.holder = ${holder}`);
-  if (tag !== undefined) conditions.push(Prisma.sql`l.tag = ${tag}`);
+  if (holder !== undefined) conditions.push(fragment`l.holder = ${holder}`);
+  if (tag !== undefined) conditions.push(fragment`l.tag = ${tag}`);
   if (phase !== undefined) conditions.push(PHASE_CONDITIONS[phase]);
-  if (leaseId !== undefined) conditions.push(Prisma.sql`l.lease_id = ${leaseId}::uuid`);
+  if (leaseId !== undefined) conditions.push(fragment`l.lease_id = ${leaseId}::uuid`);
   if (droneId !== undefined) {
     conditions.push(
-      Prisma.sql`l.lease_id in (select b.lease_id from backend b where b.drone_id = ${droneId} ${C})`,
+      fragment`l.lease_id in (select b.lease_id from backend b where b.drone_id = ${droneId} ${C})`,
     );
   }
-  return Prisma.join(conditions, ' and ');
+  return joinFragments(conditions, ' and ');
 }
 
-function nameConditionOf(name: string | undefined, prefix: string | undefined): Prisma.Sql {
-  const conditions = [Prisma.sql`true`];
-  if (name !== undefined) conditions.push(Prisma.sql`l.name = ${name} ${C}`);
-  if (prefix !== undefined) conditions.push(Prisma.sql`starts_with(l.name, ${prefix})`);
-  return Prisma.join(conditions, ' and ');
+function nameConditionOf(name: string | undefined, prefix: string | undefined): Fragment {
+  const conditions = [fragment`true`];
+  if (name !== undefined) conditions.push(fragment`l.name = ${name} ${C}`);
+  if (prefix !== undefined) conditions.push(fragment`starts_with(l.name, ${prefix})`);
+  return joinFragments(conditions, ' and ');
 }
 
-function cutOf(from: Prisma.Sql, order: LeaseOrder): Prisma.Sql {
-  return Prisma.sql`select l.* from ${from} order by ${orderOf(order)} limit ${order.limit}`;
+function cutOf(from: Fragment, order: LeaseOrder): Fragment {
+  return fragment`select l.* from ${from} order by ${orderOf(order)} limit ${order.limit}`;
 }
 
 /**
@@ -164,7 +164,7 @@ function cutOf(from: Prisma.Sql, order: LeaseOrder): Prisma.Sql {
 async function pageOfRows<Row>(
   sql: Sql,
   page: {
-    readonly cut: Prisma.Sql;
+    readonly cut: Fragment;
     readonly order: LeaseOrder;
     readonly shown: ResourceColumns;
   },

@@ -1,14 +1,12 @@
 import { invariant } from '../kernel/errors.ts';
 import type { LeaseRow } from '../kernel/lease.ts';
 import type { Face } from '../kernel/resource.ts';
-import { Prisma } from './generated/client.ts';
-import type { PrismaClient } from './generated/client.ts';
+import { fragment, type Sql } from './sql.ts';
 
-/** What a statement is sent with: a client, or a transaction of it. */
-export type Sql = Pick<PrismaClient, '$queryRaw'>;
+export type { Sql } from './sql.ts';
 
 /** The columns of a lease row in the shape of {@link LeaseRow}; the table's alias must be `l`. */
-export const LEASE_COLUMNS = Prisma.sql`
+export const LEASE_COLUMNS = fragment`
   l.face, l.namespace, l.name, l.lease_id as "leaseId", l.fencing_token::text as "fencingToken",
   l.holder, l.principal, l.tag, l.comment,
   l.ttl_ms as "ttlMs", l.renew_after_ms as "renewAfterMs",
@@ -22,13 +20,13 @@ export const LEASE_COLUMNS = Prisma.sql`
   date_part('epoch', clock_timestamp()) * 1000 as "asOf"`;
 
 /** Every text that is compared with a column has that column's collation. */
-export const C = Prisma.sql`collate "C"`;
+export const C = fragment`collate "C"`;
 
 /**
  * What the token of a resource without a row must exceed: its row may have been deleted, while the
  * database's clock was ahead. One row, read once per statement.
  */
-export const TOKEN_FLOOR = Prisma.sql`(select f.floor from lease_token_floor f)`;
+export const TOKEN_FLOOR = fragment`(select f.floor from lease_token_floor f)`;
 
 /** Reads the row of each resource, in the order asked; undefined where there is none. */
 export async function readLeases(

@@ -1,9 +1,9 @@
 import type { StatementKind } from './observer.ts';
-import type { Store } from './open-store.ts';
+import type { KernelStore } from './kernel-store.ts';
 
 /** Runs a statement and tells the observer how long it took. */
 export async function timed<T>(
-  store: Store,
+  store: KernelStore,
   kind: StatementKind,
   run: () => Promise<T>,
 ): Promise<T> {
@@ -16,7 +16,7 @@ export async function timed<T>(
 }
 
 /** Waits by the store's own clock. */
-export function pause(store: Store, ms: number): Promise<void> {
+export function pause(store: KernelStore, ms: number): Promise<void> {
   return new Promise((resolve) => {
     store.clock.at(store.clock.nowMs() + ms, resolve);
   });

@@ -5,16 +5,17 @@ import { waitUntil } from '@leasehold/testing';
 import { createLeaseCoordinator } from '../faces/leases/coordinator.ts';
 import type { CoordinatedLease, LeaseCoordinator } from '../faces/leases/coordinator-types.ts';
 import type { LeaseUseCase } from '../faces/leases/use-case.ts';
+import type { GuestSql } from '../store/prisma-guests.ts';
 import { invariant } from '../kernel/errors.ts';
 import type { Kernel } from './kernel-fixture.ts';
 
 /** A coordinator of a process called `holder`. All own what they hold as one service does. */
-export function aCoordinator(kernel: Kernel, holder = 'alice'): LeaseCoordinator {
+export function aCoordinator(kernel: Kernel, holder = 'alice'): LeaseCoordinator<GuestSql> {
   const { store, leases } = kernel;
   return createLeaseCoordinator({ store, leases, holder, principal: 'token-a' });
 }
 
-export interface TestUseCase extends LeaseUseCase<string> {
+export interface TestUseCase extends LeaseUseCase<string, GuestSql> {
   /** What it was told by setDeadline. */
   readonly deadlines: number[];
 }
@@ -22,7 +23,7 @@ export interface TestUseCase extends LeaseUseCase<string> {
 /** A lease on `test/<name>` for a minute, with the hooks that a test gives it. */
 export function aUseCase(
   name: string,
-  change: Partial<LeaseUseCase<string>> & { durationMs?: () => number } = {},
+  change: Partial<LeaseUseCase<string, GuestSql>> & { durationMs?: () => number } = {},
 ): TestUseCase {
   const id = randomUUID();
   const deadlines: number[] = [];
@@ -38,8 +39,8 @@ export function aUseCase(
 
 /** Acquires or fails the test. */
 export async function acquired(
-  coordinator: LeaseCoordinator,
-  lease: LeaseUseCase<string>,
+  coordinator: LeaseCoordinator<GuestSql>,
+  lease: LeaseUseCase<string, GuestSql>,
 ): Promise<CoordinatedLease> {
   const answer = await coordinator.acquire(lease, 0);
   invariant(answer.outcome === 'granted', `the test expected a grant, and it is ${answer.outcome}`);

@@ -1,13 +1,13 @@
 import type pg from 'pg';
-import { Prisma } from '../store/generated/client.ts';
 import type { Sql } from '../store/rows.ts';
+import { fragment } from '../store/sql.ts';
 
 /** A stand-in for the client that explains a statement instead of running it. */
 export function explaining(client: pg.Client): { sql: Sql; plans: string[] } {
   const plans: string[] = [];
   const sql = {
     $queryRaw: async (strings: TemplateStringsArray, ...values: unknown[]) => {
-      const query = Prisma.sql(strings, ...values);
+      const query = fragment(strings, ...values);
       const { rows } = await client.query<{ 'QUERY PLAN': string }>(
         `explain ${query.text}`,
         query.values,

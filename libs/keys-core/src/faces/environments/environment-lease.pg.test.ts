@@ -12,8 +12,9 @@ import {
   type EnvironmentLeaseDeps,
   type EnvironmentUse,
 } from './environment-lease.ts';
+import type { GuestSql } from '../../store/prisma-guests.ts';
 
-function depsOf({ store, leases }: Kernel, principal = 'token-a'): EnvironmentLeaseDeps {
+function depsOf({ store, leases }: Kernel, principal = 'token-a'): EnvironmentLeaseDeps<GuestSql> {
   return { store, leases, principal };
 }
 
@@ -182,7 +183,8 @@ describe('tryAcquireEnvironment', () => {
 describe('withEnvironmentLease', () => {
   const use = <Recorded>(
     kernel: Kernel,
-    change: Pick<EnvironmentUse<Recorded>, 'record'> & Partial<EnvironmentUse<Recorded>>,
+    change: Pick<EnvironmentUse<Recorded, GuestSql>, 'record'> &
+      Partial<EnvironmentUse<Recorded, GuestSql>>,
   ) => withEnvironmentLease(depsOf(kernel), 'prod', { ...DEPLOY, ...change });
 
   test('checks, records and gives back in one commit', async () => {

@@ -14,9 +14,8 @@ import type {
 import { assertResource, joinNamespace } from '../../kernel/resource.ts';
 import { assertText } from '../../kernel/text.ts';
 import { inFence, notHeld } from '../../store/fenced-transaction.ts';
-import { assertNotInHook, type GuestSql } from '../../store/guest-transaction.ts';
+import { assertNotInHook, type CoordinatorStore } from '../../store/guest-transaction.ts';
 import type { LeaseStore } from '../../store/lease-store.ts';
-import type { Store } from '../../store/open-store.ts';
 import { observeHeld, releaseAlone } from '../../store/releasing.ts';
 import type { ReleaseRequest } from '../../store/statements/release.ts';
 import { heldAnswer } from '../leases/acquire-answers.ts';
@@ -27,8 +26,8 @@ import { errorText } from '../leases/reap-stale.ts';
 /** Keel's default, in milliseconds. */
 export const ENVIRONMENT_LEASE_MS = 60_000;
 
-export interface EnvironmentLeaseDeps {
-  readonly store: Store;
+export interface EnvironmentLeaseDeps<Tx = unknown> {
+  readonly store: CoordinatorStore<Tx>;
   readonly leases: LeaseStore;
   /** Who owns the lease: only this principal releases it. */
   readonly principal: string;
@@ -60,13 +59,11 @@ export interface EnvironmentLease extends GrantRef, AsyncDisposable {
 export type EnvironmentAcquire =
   { readonly outcome: 'granted'; readonly lease: EnvironmentLease } | HeldAnswer;
 
-export interface EnvironmentUse<Recorded> extends EnvironmentRequest {
+export interface EnvironmentUse<Recorded, Tx> extends EnvironmentRequest {
   /** Why the action may not run now: one reason or more; null, or none, when it may. */
-  veto?(
-    tx: GuestSql,
-  ): Promise<string | readonly string[] | null> | string | readonly string[] | null;
+  veto?(tx: Tx): Promise<string | readonly string[] | null> | string | readonly string[] | null;
   /** Records that the environment is in use. */
-  record(tx: GuestSql): Promise<Recorded> | Recorded;
+  record(tx: Tx): Promise<Recorded> | Recorded;
 }
 
 export type EnvironmentUseOutcome<Recorded> =
@@ -115,10 +112,10 @@ export async function tryAcquireEnvironment(
  * `request.deadline` when it took longer than the lease or 10 s: nothing was recorded. Otherwise as
  * {@link tryAcquireEnvironment}.
  */
-export async function withEnvironmentLease<Recorded>(
-  deps: EnvironmentLeaseDeps,
+export async function withEnvironmentLease<Recorded, Tx>(
+  deps: EnvironmentLeaseDeps<Tx>,
   environment: Environment,
-  use: EnvironmentUse<Recorded>,
+  use: EnvironmentUse<Recorded, Tx>,
 ): Promise<EnvironmentUseOutcome<Recorded>> {
   const outcome = await grantEnvironment(deps, environment, use);
   if (outcome.outcome !== 'granted') return refusal(outcome);
@@ -135,22 +132,22 @@ export async function withEnvironmentLease<Recorded>(
   }
 }
 
-async function checkAndRecord<Recorded>(
-  deps: EnvironmentLeaseDeps,
+async function checkAndRecord<Recorded, Tx>(
+  deps: EnvironmentLeaseDeps<Tx>,
   ref: GrantRef,
-  use: EnvironmentUse<Recorded>,
+  use: EnvironmentUse<Recorded, Tx>,
 ): Promise<EnvironmentUseOutcome<Recorded>> {
   const { store } = deps;
   const request = releaseOf(deps, use, ref);
   const { answer, released } = await inFence(store, ref, {
-    async work(tx) {
-      const reasons = listOf((await use.veto?.(tx)) ?? null);
+    async work(guest) {
+      const reasons = listOf(await guest.call(async (tx) => (await use.veto?.(tx)) ?? null));
       const made: EnvironmentUseOutcome<Recorded> =
         reasons.length > 0
           ? { outcome: 'vetoed', reasons }
-          : { outcome: 'recorded', recorded: await use.record(tx), ...ref };
+          : { outcome: 'recorded', recorded: await guest.call((tx) => use.record(tx)), ...ref };
       // The last statement: it locks the row, judges whether the lease is in force, and ends it.
-      const end = await releaseAlone(tx, 'environment', ending(request, made));
+      const end = await releaseAlone(guest.sql, 'environment', ending(request, made));
       if (end.outcome !== 'released') throw notHeld(ref);
       return { answer: made, released: end.released };
     },

@@ -16,7 +16,7 @@ import {
   granted,
   openKernel,
 } from '../../testing/kernel-fixture.ts';
-import { type GuestSql } from '../../store/guest-transaction.ts';
+import type { GuestSql } from '../../store/prisma-guests.ts';
 import { makeClockShiftable } from '../../testing/shifted-clock.ts';
 import { revoke } from '../../store/statements/revoke.ts';
 

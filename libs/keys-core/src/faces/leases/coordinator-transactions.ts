@@ -23,9 +23,10 @@ import {
   guestTransaction,
   retryContention,
   withinBound,
-  type GuestSql,
+  type CoordinatorStore,
+  type GuestTransaction,
 } from '../../store/guest-transaction.ts';
-import type { Store } from '../../store/open-store.ts';
+import type { KernelStore } from '../../store/kernel-store.ts';
 import { observeHeld, releaseAlone, wakeWaiters } from '../../store/releasing.ts';
 import type { Sql } from '../../store/rows.ts';
 import { acquireOrRenew, type AcquiredOrRenewed } from '../../store/statements/acquire-or-renew.ts';
@@ -40,8 +41,8 @@ import { leaseDeadlines } from './deadlines.ts';
 import type { Refused } from './line.ts';
 
 /** What a hook of a grant or a renewal is given: see LeaseUseCase. */
-export type GrantHook = (tx: GuestSql, at: number, grant: GrantRef) => unknown;
-type ReleaseHook = (tx: GuestSql) => unknown;
+export type GrantHook<Tx> = (tx: Tx, at: number, grant: GrantRef) => unknown;
+type ReleaseHook<Tx> = (tx: Tx) => unknown;
 
 /** How long a grant waits for its row, in milliseconds, before it is tried again. */
 const LOCK_MS = 100;
@@ -64,27 +65,29 @@ function boundOf(ladder: Ladder): number {
  * Grants with a hook in the same transaction. `assertWanted` throws when the caller has given up, and
  * has the last word before the commit.
  */
-export async function grantWithHook(
-  store: Store,
+export async function grantWithHook<Tx>(
+  store: CoordinatorStore<Tx>,
   request: GrantRequest,
-  hook: GrantHook,
+  hook: GrantHook<Tx>,
   assertWanted: () => void,
 ): Promise<Asked<GrantOutcome>> {
   const boundMs = boundOf(request.ladder);
   const once = (): Promise<Asked<GrantOutcome>> =>
-    guestTransaction(store, async (tx) => {
-      await boundTransaction(tx, { boundMs, lockMs: LOCK_MS });
+    guestTransaction(store, async (guest) => {
+      await boundTransaction(guest.sql, { boundMs, lockMs: LOCK_MS });
       return withinBound(store, boundMs, async () => {
         const localTimeMs = store.clock.nowMs();
-        const outcome = await grantWithin(store, tx, request);
+        const outcome = await grantWithin(store, guest.sql, request);
         if (outcome === undefined) throw new LeaseError('grant.contended');
         if (outcome.outcome === 'granted') {
-          await callGrantHook(tx, hook, { grant: outcome.grant, localTimeMs });
+          await callGrantHook(guest, hook, { grant: outcome.grant, localTimeMs });
           assertWanted();
         }
         return { outcome, localTimeMs };
       });
     });
+  // Over a connection of its own, so not within: the pool may have no other.
+  await noteTtls(store, [request]);
   await place(store.transitions, request);
   try {
     return await retryContention(store, once);
@@ -99,9 +102,9 @@ export async function grantWithHook(
   }
 }
 
-function callGrantHook(
-  tx: GuestSql,
-  hook: GrantHook,
+function callGrantHook<Tx>(
+  guest: GuestTransaction<Tx>,
+  hook: GrantHook<Tx>,
   made: {
     readonly grant: Pick<Grant, 'leaseId' | 'fencingToken' | 'ladder' | 'remainingMs'>;
     readonly localTimeMs: number;
@@ -109,7 +112,7 @@ function callGrantHook(
 ): Promise<unknown> {
   const { leaseId, fencingToken, ladder, remainingMs } = made.grant;
   const { loseAtMs } = leaseDeadlines(ladder, made.localTimeMs, remainingMs);
-  return callHook(() => hook(tx, loseAtMs, { leaseId, fencingToken }));
+  return callHook(() => guest.call((tx) => hook(tx, loseAtMs, { leaseId, fencingToken })));
 }
 
 /**
@@ -117,24 +120,24 @@ function callGrantHook(
  * expired, or not at all: who has read "expired" meanwhile is never contradicted.
  * @throws {LeaseError} `lease.not_held` when it is over; why, the plain renewal says.
  */
-export async function renewWithHook(
-  store: Store,
+export async function renewWithHook<Tx>(
+  store: CoordinatorStore<Tx>,
   request: GrantRef & { readonly principal: string },
-  hook: GrantHook,
+  hook: GrantHook<Tx>,
 ): Promise<Asked<RenewOutcome>> {
   return retryContention(store, () =>
     inFence(store, request, {
-      async work(tx) {
+      async work(guest) {
         const localTimeMs = store.clock.nowMs();
-        const outcome = await renewWithin(tx, request);
+        const outcome = await renewWithin(guest.sql, request);
         if (outcome.outcome === 'renewed') {
           const grant = { ...outcome, fencingToken: request.fencingToken };
-          await callGrantHook(tx, hook, { grant, localTimeMs });
+          await callGrantHook(guest, hook, { grant, localTimeMs });
         }
         return { outcome, localTimeMs };
       },
-      async close(tx, held) {
-        if (!(await closeBefore(tx, held.expiresAt))) throw notHeld(request);
+      async close({ sql }, held) {
+        if (!(await closeBefore(sql, held.expiresAt))) throw notHeld(request);
       },
     }),
   );
@@ -156,16 +159,16 @@ async function renewWithin(
  * Releases with a hook in the same transaction; the hook is called only for what is released.
  * @throws {LeaseError} `lease.not_held` when it is over; how, the plain release says.
  */
-export async function releaseWithHook(
-  store: Store,
+export async function releaseWithHook<Tx>(
+  store: CoordinatorStore<Tx>,
   request: ReleaseRequest,
-  hook: ReleaseHook,
+  hook: ReleaseHook<Tx>,
 ): Promise<ReleaseOutcome> {
   const { outcome, released } = await retryContention(store, () =>
     inFence(store, request, {
-      async work(tx) {
-        const answer = await releaseAlone(tx, 'lease', request);
-        if (answer.outcome === 'released') await callHook(() => hook(tx));
+      async work(guest) {
+        const answer = await releaseAlone(guest.sql, 'lease', request);
+        if (answer.outcome === 'released') await callHook(() => guest.call(hook));
         return answer;
       },
       // The release has locked the row: a revoke or a takeover waits for the commit.
@@ -180,16 +183,16 @@ export async function releaseWithHook(
   return outcome;
 }
 
-export interface AcquireOrRenewHooks {
-  readonly willInsert: GrantHook | undefined;
-  readonly willHeartbeat: GrantHook | undefined;
+export interface AcquireOrRenewHooks<Tx> {
+  readonly willInsert: GrantHook<Tx> | undefined;
+  readonly willHeartbeat: GrantHook<Tx> | undefined;
 }
 
 /** Who asks by a holder's name has the lease, or is told who has. */
-export async function acquireOrRenewOnce(
-  store: Store,
+export async function acquireOrRenewOnce<Tx>(
+  store: CoordinatorStore<Tx>,
   request: GrantRequest,
-  hooks: AcquireOrRenewHooks,
+  hooks: AcquireOrRenewHooks<Tx>,
 ): Promise<Asked<AcquiredOrRenewed> | Refused> {
   let held: Refused | undefined;
   for (let tries = 0; tries < LOCKED_TRIES_MAX; tries += 1) {
@@ -225,50 +228,50 @@ function isOwnLocked(refused: Refused, request: GrantRequest): boolean {
   return by.holder === request.holder && by.principal === request.principal && by.renewable;
 }
 
-async function askOrRenew(
-  store: Store,
+async function askOrRenew<Tx>(
+  store: CoordinatorStore<Tx>,
   request: GrantRequest,
-  hooks: AcquireOrRenewHooks,
+  hooks: AcquireOrRenewHooks<Tx>,
 ): Promise<Asked<AcquiredOrRenewed> | undefined> {
   const ask = async (sql: Sql): Promise<Asked<AcquiredOrRenewed> | undefined> => {
     const localTimeMs = store.clock.nowMs();
-    await noteTtls(store, [request]);
     const outcome = await acquireOrRenew(sql, request, store.clockWatch.belief(localTimeMs));
     if (outcome === undefined) return undefined;
     store.clockWatch.observe(outcome.asOf, localTimeMs, store.clock.nowMs());
     return { outcome, localTimeMs };
   };
+  await noteTtls(store, [request]);
   if (hooks.willInsert === undefined && hooks.willHeartbeat === undefined) return ask(store.prisma);
   const boundMs = boundOf(request.ladder);
   await place(store.transitions, request);
   return retryContention(store, () =>
-    guestTransaction(store, async (tx) => {
-      await boundTransaction(tx, { boundMs, lockMs: LOCK_MS });
+    guestTransaction(store, async (guest) => {
+      await boundTransaction(guest.sql, { boundMs, lockMs: LOCK_MS });
       return withinBound(store, boundMs, async () => {
-        const found = await ask(tx);
-        if (found !== undefined) await callFoundHook(tx, hooks, found);
+        const found = await ask(guest.sql);
+        if (found !== undefined) await callFoundHook(guest, hooks, found);
         return found;
       });
     }),
   );
 }
 
-async function callFoundHook(
-  tx: GuestSql,
-  hooks: AcquireOrRenewHooks,
+async function callFoundHook<Tx>(
+  guest: GuestTransaction<Tx>,
+  hooks: AcquireOrRenewHooks<Tx>,
   { outcome: found, localTimeMs }: Asked<AcquiredOrRenewed>,
 ): Promise<void> {
   const hook = found.outcome === 'granted' ? hooks.willInsert : hooks.willHeartbeat;
   if (hook === undefined) return;
   const grant = { ...found, ladder: found, remainingMs: found.expiresAt - found.asOf };
-  await callGrantHook(tx, hook, { grant, localTimeMs });
+  await callGrantHook(guest, hook, { grant, localTimeMs });
   // The old expiry passed beside the hook: somebody may have read that it did. It is granted anew.
-  if (found.expiredAt !== null && !(await closeBefore(tx, found.expiredAt))) {
+  if (found.expiredAt !== null && !(await closeBefore(guest.sql, found.expiredAt))) {
     throw new LeaseError('grant.contended');
   }
 }
 
-function observeFound(store: Store, found: AcquiredOrRenewed): void {
+function observeFound(store: KernelStore, found: AcquiredOrRenewed): void {
   if (found.outcome === 'renewed') {
     store.observer.renewal('lease', 'renewed', 1);
     return;

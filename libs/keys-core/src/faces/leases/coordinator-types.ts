@@ -30,7 +30,7 @@ export type CoordinatorAcquireOrRenew =
  * hook took too long, `request.outcome_unknown` when the connection broke in a commit, and what a
  * hook throws, as it is; but for an unknown outcome nothing was changed then.
  */
-export interface LeaseCoordinator {
+export interface LeaseCoordinator<Tx> {
   /**
    * Grants the lease, in line for `waitMs` if another has it; 0 answers at once. Asked again after a
    * lost answer, with the same `key()`, it finds the grant that it was given.
@@ -38,7 +38,7 @@ export interface LeaseCoordinator {
    * `lease.wait_cancelled` when `signal` aborted: then it holds nothing.
    */
   acquire<Success>(
-    lease: LeaseUseCase<Success>,
+    lease: LeaseUseCase<Success, Tx>,
     waitMs: number,
     options?: { readonly signal?: AbortSignal | undefined },
   ): Promise<CoordinatorAcquire>;
@@ -46,7 +46,7 @@ export interface LeaseCoordinator {
    * Renews the lease by its duration.
    * @throws {LeaseError} `lease.not_held` when this coordinator has not acquired it.
    */
-  heartbeat<Success>(lease: LeaseUseCase<Success>): Promise<CoordinatorHeartbeat>;
+  heartbeat<Success>(lease: LeaseUseCase<Success, Tx>): Promise<CoordinatorHeartbeat>;
   /**
    * Does `work` with a lease that was acquired, renews it meanwhile, and ends it as the work ends:
    * with `releaseOk` of what it resolves to, which is then the answer, or with `releaseFail` of what it
@@ -64,7 +64,7 @@ export interface LeaseCoordinator {
    * has released it.
    */
   whileHeld<Success>(
-    lease: LeaseUseCase<Success>,
+    lease: LeaseUseCase<Success, Tx>,
     work: (signal: AbortSignal) => Promise<Success>,
   ): Promise<Success>;
   /**
@@ -72,18 +72,18 @@ export interface LeaseCoordinator {
    * was lost meanwhile is reported, and nothing of the use case is written.
    * @throws {LeaseError} `lease.not_held` when this coordinator has not acquired it.
    */
-  releaseOk<Success>(lease: LeaseUseCase<Success>, success: Success): Promise<ReleaseOutcome>;
+  releaseOk<Success>(lease: LeaseUseCase<Success, Tx>, success: Success): Promise<ReleaseOutcome>;
   /**
    * Gives the lease up with a failure, whose message is kept in its history. Otherwise as `releaseOk`.
    * @throws {LeaseError} `lease.not_held` when this coordinator has not acquired it.
    */
-  releaseFail<Success>(lease: LeaseUseCase<Success>, failure: unknown): Promise<ReleaseOutcome>;
+  releaseFail<Success>(lease: LeaseUseCase<Success, Tx>, failure: unknown): Promise<ReleaseOutcome>;
   /**
    * In one statement: renews the lease that this holder has, its token unchanged; else grants it if
    * it is free or expired and nobody waits for it; else says who has it. For leaders and for liveness.
    * It goes by the holder's name, so that a restarted process finds its lease again: names differ.
    */
-  acquireOrRenew<Success>(lease: LeaseUseCase<Success>): Promise<CoordinatorAcquireOrRenew>;
+  acquireOrRenew<Success>(lease: LeaseUseCase<Success, Tx>): Promise<CoordinatorAcquireOrRenew>;
   /**
    * Ends the expired leases of these namespaces, and calls `fn` for each that expired there, whoever
    * ended it, in a transaction of its own: it commits exactly once for each. One that throws is rolled
@@ -94,6 +94,6 @@ export interface LeaseCoordinator {
   reapStaleLeases(
     namespaces: readonly (readonly string[])[],
     includeChildren: boolean,
-    fn: ReapCallback,
+    fn: ReapCallback<Tx>,
   ): Promise<StaleReap>;
 }

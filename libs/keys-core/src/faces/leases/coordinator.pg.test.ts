@@ -13,7 +13,7 @@ import {
   granted,
   openKernel,
 } from '../../testing/kernel-fixture.ts';
-import { type GuestSql } from '../../store/guest-transaction.ts';
+import type { GuestSql } from '../../store/prisma-guests.ts';
 
 /** Fails a statement as a deadlock would. */
 async function loseOnce(tx: GuestSql, tries: { count: number }, timesMax = 1): Promise<void> {

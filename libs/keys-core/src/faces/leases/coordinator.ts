@@ -6,11 +6,10 @@ import type { ReleaseOutcome } from '../../kernel/outcomes.ts';
 import { assertResource, joinNamespace } from '../../kernel/resource.ts';
 import { assertText, jsonProblem } from '../../kernel/text.ts';
 import { isLeaseId } from '../../store/fenced-transaction.ts';
-import { assertNotInHook, type GuestSql } from '../../store/guest-transaction.ts';
+import { assertNotInHook, type CoordinatorStore } from '../../store/guest-transaction.ts';
 import { observeHandover } from '../../store/granting.ts';
 import { readGrant } from '../../store/past-grants.ts';
 import type { LeaseStore } from '../../store/lease-store.ts';
-import type { Store } from '../../store/open-store.ts';
 import { heldAnswer } from './acquire-answers.ts';
 import {
   acquireOrRenewOnce,
@@ -34,8 +33,8 @@ import type { LeaseUseCase } from './use-case.ts';
 import { createWaitingRoom, type WaitingRoom } from './waiting.ts';
 import { lossOf, workWhileHeld } from './while-held.ts';
 
-export interface LeaseCoordinatorDeps {
-  readonly store: Store;
+export interface LeaseCoordinatorDeps<Tx> {
+  readonly store: CoordinatorStore<Tx>;
   readonly leases: LeaseStore;
   /** Who holds what this coordinator acquires, as others are told; unlike that of any other process. */
   readonly holder: string;
@@ -46,7 +45,7 @@ export interface LeaseCoordinatorDeps {
 }
 
 /** @see LeaseCoordinator */
-export function createLeaseCoordinator(deps: LeaseCoordinatorDeps): LeaseCoordinator {
+export function createLeaseCoordinator<Tx>(deps: LeaseCoordinatorDeps<Tx>): LeaseCoordinator<Tx> {
   assertText('holder', deps.holder, { bytesMin: 1, bytesMax: LIMITS.holderBytesMax });
   const coordinator = new Coordinator(deps);
   const reaper = createStaleReaper(deps.store);
@@ -65,17 +64,17 @@ export function createLeaseCoordinator(deps: LeaseCoordinatorDeps): LeaseCoordin
 }
 
 /** What all methods but the hooks of a release take of a use case. */
-type AnyUseCase = Omit<LeaseUseCase<never>, 'willReleaseOk'>;
+type AnyUseCase<Tx> = Omit<LeaseUseCase<never, Tx>, 'willReleaseOk'>;
 
-interface Ending {
+interface Ending<Tx> {
   readonly result: 'ok' | 'failed';
   readonly detail: string | null;
-  readonly hook: ((tx: GuestSql, grant: GrantRef) => unknown) | undefined;
+  readonly hook: ((tx: Tx, grant: GrantRef) => unknown) | undefined;
 }
 
 /** An acquire under way. */
-interface Call {
-  readonly lease: AnyUseCase;
+interface Call<Tx> {
+  readonly lease: AnyUseCase<Tx>;
   readonly request: GrantRequest;
   readonly signal: AbortSignal;
   readonly startedAtMs: number;
@@ -85,26 +84,26 @@ interface Call {
   hookFailure: { readonly error: unknown } | undefined;
 }
 
-class Coordinator {
-  readonly #deps: LeaseCoordinatorDeps;
+class Coordinator<Tx> {
+  readonly #deps: LeaseCoordinatorDeps<Tx>;
   readonly #room: WaitingRoom;
   readonly #held = new WeakMap<object, GrantRef>();
   /** Of those that were not released. */
   readonly #deadlines = new WeakMap<object, LeaseDeadlines>();
 
-  constructor(deps: LeaseCoordinatorDeps) {
+  constructor(deps: LeaseCoordinatorDeps<Tx>) {
     this.#deps = deps;
     this.#room = createWaitingRoom(deps.store);
   }
 
   async acquire(
-    lease: AnyUseCase,
+    lease: AnyUseCase<Tx>,
     waitMs: number,
     signal = new AbortController().signal,
   ): Promise<CoordinatorAcquire> {
     assertNotInHook();
     assertWait(waitMs);
-    const call: Call = {
+    const call: Call<Tx> = {
       lease,
       request: this.#requestOf(lease),
       signal,
@@ -129,7 +128,7 @@ class Coordinator {
   }
 
   /** One try, with its hook if there is one. A grant that nobody wants any more is given back. */
-  async #ask(call: Call, request: GrantRequest): Promise<GrantOutcome> {
+  async #ask(call: Call<Tx>, request: GrantRequest): Promise<GrantOutcome> {
     const { outcome, localTimeMs } = await this.#askOnce(call, request);
     const found = ownGrant(outcome, request);
     call.askedAtMs = localTimeMs;
@@ -141,7 +140,7 @@ class Coordinator {
     return found;
   }
 
-  async #askOnce(call: Call, request: GrantRequest): Promise<Asked<GrantOutcome>> {
+  async #askOnce(call: Call<Tx>, request: GrantRequest): Promise<Asked<GrantOutcome>> {
     const { store, leases } = this.#deps;
     const { lease, signal } = call;
     if (lease.willInsert === undefined) {
@@ -161,7 +160,7 @@ class Coordinator {
     });
   }
 
-  async #wait(call: Call, waitMs: number, first: Refused): Promise<CoordinatorAcquire> {
+  async #wait(call: Call<Tx>, waitMs: number, first: Refused): Promise<CoordinatorAcquire> {
     const { store } = this.#deps;
     const { request, signal, startedAtMs } = call;
     const elapsedMs = (): number => store.clock.nowMs() - startedAtMs;
@@ -195,19 +194,19 @@ class Coordinator {
   }
 
   /** A try from the place in line. What a hook throws ends the wait, whatever it looks like. */
-  async #turn(call: Call, turn: GrantRequest): Promise<GrantOutcome> {
+  async #turn(call: Call<Tx>, turn: GrantRequest): Promise<GrantOutcome> {
     call.hookFailure = undefined;
     try {
       return await this.#ask(call, turn);
     } catch (error) {
-      const { hookFailure } = call as Pick<Call, 'hookFailure'>;
+      const { hookFailure } = call as Pick<Call<Tx>, 'hookFailure'>;
       if (hookFailure?.error !== error) throw error;
       throw new LeaseError('internal.error', undefined, { cause: error });
     }
   }
 
   /** The place in line is gone: to the grant that it became, whose answer was lost, or for good. */
-  async #findGrant(call: Call, request: GrantRequest): Promise<CoordinatedGrant> {
+  async #findGrant(call: Call<Tx>, request: GrantRequest): Promise<CoordinatedGrant> {
     call.askedAtMs = this.#deps.store.clock.nowMs();
     const grant = await readGrant(this.#deps.store.prisma, request.leaseId);
     if (grant !== undefined && !isOwnedBy(grant, request)) throw usedKey();
@@ -215,7 +214,7 @@ class Coordinator {
     return grant;
   }
 
-  async heartbeat(lease: AnyUseCase): Promise<CoordinatorHeartbeat> {
+  async heartbeat(lease: AnyUseCase<Tx>): Promise<CoordinatorHeartbeat> {
     assertNotInHook();
     const { store, leases, principal } = this.#deps;
     const ref = this.#refOf(lease);
@@ -239,7 +238,7 @@ class Coordinator {
   }
 
   async whileHeld<Success>(
-    lease: LeaseUseCase<Success>,
+    lease: LeaseUseCase<Success, Tx>,
     work: (signal: AbortSignal) => Promise<Success>,
   ): Promise<Success> {
     assertNotInHook();
@@ -263,7 +262,10 @@ class Coordinator {
     }
   }
 
-  releaseDone<Success>(lease: LeaseUseCase<Success>, success: Success): Promise<ReleaseOutcome> {
+  releaseDone<Success>(
+    lease: LeaseUseCase<Success, Tx>,
+    success: Success,
+  ): Promise<ReleaseOutcome> {
     return this.release(lease, {
       result: 'ok',
       detail: null,
@@ -271,7 +273,7 @@ class Coordinator {
     });
   }
 
-  releaseFailed(lease: AnyUseCase, failure: unknown): Promise<ReleaseOutcome> {
+  releaseFailed(lease: AnyUseCase<Tx>, failure: unknown): Promise<ReleaseOutcome> {
     return this.release(lease, {
       result: 'failed',
       detail: errorText(failure),
@@ -279,7 +281,7 @@ class Coordinator {
     });
   }
 
-  async release(lease: object, { result, detail, hook }: Ending): Promise<ReleaseOutcome> {
+  async release(lease: object, { result, detail, hook }: Ending<Tx>): Promise<ReleaseOutcome> {
     assertNotInHook();
     const { store, leases, principal } = this.#deps;
     const ref = this.#refOf(lease);
@@ -297,7 +299,7 @@ class Coordinator {
     return outcome;
   }
 
-  async acquireOrRenew(lease: AnyUseCase): Promise<CoordinatorAcquireOrRenew> {
+  async acquireOrRenew(lease: AnyUseCase<Tx>): Promise<CoordinatorAcquireOrRenew> {
     assertNotInHook();
     const { willInsert, willHeartbeat } = lease;
     const found = await acquireOrRenewOnce(this.#deps.store, this.#requestOf(lease), {
@@ -311,7 +313,7 @@ class Coordinator {
     return { outcome: outcome.outcome, ...this.#settle(lease, grant, localTimeMs) };
   }
 
-  #requestOf(lease: AnyUseCase): GrantRequest {
+  #requestOf(lease: AnyUseCase<Tx>): GrantRequest {
     const { holder, principal } = this.#deps;
     const { namespace, key } = lease.scope();
     const leaseId = lease.key();
@@ -346,17 +348,17 @@ class Coordinator {
     return ref;
   }
 
-  #granted(call: Call, grant: CoordinatedGrant): CoordinatorAcquire {
+  #granted(call: Call<Tx>, grant: CoordinatedGrant): CoordinatorAcquire {
     const waitedMs = Math.round(this.#deps.store.clock.nowMs() - call.startedAtMs);
     return { outcome: 'granted', waitedMs, ...this.#settle(call.lease, grant, call.askedAtMs) };
   }
 
-  #refused(call: Call, refused: Refused): CoordinatorAcquire {
+  #refused(call: Call<Tx>, refused: Refused): CoordinatorAcquire {
     return heldAnswer('lease', refused, this.#deps.store.clock.nowMs() - call.startedAtMs);
   }
 
   /** Remembers a grant or a renewal that is committed, and tells the use case until when it lasts. */
-  #settle(lease: AnyUseCase, grant: CoordinatedGrant, localTimeMs: number): CoordinatedLease {
+  #settle(lease: AnyUseCase<Tx>, grant: CoordinatedGrant, localTimeMs: number): CoordinatedLease {
     const ref = refOf(grant);
     const deadlines = leaseDeadlines(grant.ladder, localTimeMs, grant.remainingMs);
     this.#held.set(lease, ref);
@@ -421,7 +423,7 @@ async function orPlain<Result>(
 }
 
 /** What a use case says of itself, as it is stored. */
-function aboutOf(lease: AnyUseCase): Pick<GrantRequest, 'comment' | 'metadata'> {
+function aboutOf(lease: AnyUseCase<never>): Pick<GrantRequest, 'comment' | 'metadata'> {
   const comment = lease.comment?.() ?? null;
   assertText('comment', comment ?? '', { bytesMax: LIMITS.commentBytesMax });
   return { comment, metadata: jsonOf(lease.metadata?.()) };

@@ -12,9 +12,9 @@ import {
   guestTransaction,
   retryContention,
   withinBound,
-  type GuestSql,
+  type CoordinatorStore,
 } from '../../store/guest-transaction.ts';
-import type { Store } from '../../store/open-store.ts';
+import type { KernelStore } from '../../store/kernel-store.ts';
 import { boundTransaction } from '../../store/statements/assert-held.ts';
 import {
   claimReapRow,
@@ -43,12 +43,7 @@ const LOCK_MS = 1_000;
  * one lease when it failed or lost against another transaction, and commits once. `grant` has the
  * token of the expired grant; the scope may have another holder by now.
  */
-export type ReapCallback = (
-  leaseId: LeaseId,
-  scope: Scope,
-  tx: GuestSql,
-  grant: GrantRef,
-) => unknown;
+export type ReapCallback<Tx> = (leaseId: LeaseId, scope: Scope, tx: Tx, grant: GrantRef) => unknown;
 
 export interface StaleReap {
   /** Expired grants that this call ended. */
@@ -59,16 +54,16 @@ export interface StaleReap {
   readonly failedCount: number;
 }
 
-export interface StaleReaper {
+export interface StaleReaper<Tx> {
   /** @see LeaseCoordinator.reapStaleLeases */
   run(
     namespaces: readonly (readonly string[])[],
     includeChildren: boolean,
-    fn: ReapCallback,
+    fn: ReapCallback<Tx>,
   ): Promise<StaleReap>;
 }
 
-export function createStaleReaper(store: Store): StaleReaper {
+export function createStaleReaper<Tx>(store: CoordinatorStore<Tx>): StaleReaper<Tx> {
   const places = new Map<string, LeasePlace>();
   return {
     async run(namespaces, includeChildren, fn) {
@@ -85,7 +80,7 @@ export function createStaleReaper(store: Store): StaleReaper {
 
 /** Ends what has expired in a namespace, from where the call before stopped. @returns how many. */
 async function endRange(
-  store: Store,
+  store: KernelStore,
   range: NamespaceRange,
   places: Map<string, LeasePlace>,
 ): Promise<number> {
@@ -109,10 +104,10 @@ async function endRange(
   return endedCount;
 }
 
-async function callBack(
-  store: Store,
+async function callBack<Tx>(
+  store: CoordinatorStore<Tx>,
   ranges: readonly NamespaceRange[],
-  fn: ReapCallback,
+  fn: ReapCallback<Tx>,
 ): Promise<Pick<StaleReap, 'calledCount' | 'failedCount'>> {
   const seen: string[] = [];
   let calledCount = 0;
@@ -130,10 +125,10 @@ async function callBack(
   return { calledCount, failedCount };
 }
 
-async function callOne(
-  store: Store,
+async function callOne<Tx>(
+  store: CoordinatorStore<Tx>,
   leaseId: string,
-  fn: ReapCallback,
+  fn: ReapCallback<Tx>,
 ): Promise<'called' | 'failed' | 'passed'> {
   try {
     const isCalled = await retryContention(store, () => claimAndCall(store, leaseId, fn));
@@ -146,16 +141,21 @@ async function callOne(
   }
 }
 
-function claimAndCall(store: Store, leaseId: string, fn: ReapCallback): Promise<boolean> {
-  return guestTransaction(store, async (tx) => {
-    await boundTransaction(tx, { boundMs: GUEST_MS_MAX, lockMs: LOCK_MS });
+function claimAndCall<Tx>(
+  store: CoordinatorStore<Tx>,
+  leaseId: string,
+  fn: ReapCallback<Tx>,
+): Promise<boolean> {
+  return guestTransaction(store, async (guest) => {
+    await boundTransaction(guest.sql, { boundMs: GUEST_MS_MAX, lockMs: LOCK_MS });
     return withinBound(store, GUEST_MS_MAX, async () => {
-      const row = await claimReapRow(tx, leaseId);
+      const row = await claimReapRow(guest.sql, leaseId);
       if (row === undefined) return false;
       const namespace = row.namespace === '' ? [] : row.namespace.split('.');
       const grant = { leaseId, fencingToken: row.fencingToken };
-      await callHook(() => fn(leaseId, { namespace, key: row.name }, tx, grant));
-      await deleteReapRow(tx, leaseId);
+      const scope = { namespace, key: row.name };
+      await callHook(() => guest.call((tx) => fn(leaseId, scope, tx, grant)));
+      await deleteReapRow(guest.sql, leaseId);
       return true;
     });
   });

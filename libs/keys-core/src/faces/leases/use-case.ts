@@ -1,5 +1,4 @@
 import type { GrantRef } from '../../kernel/outcomes.ts';
-import type { GuestSql } from '../../store/guest-transaction.ts';
 
 /** The id of one holding: a new UUID for each lease that is obtained. */
 export type LeaseId = string;
@@ -12,6 +11,7 @@ export interface Scope {
 
 /**
  * One lease as its use case sees it, and what the use case writes of its own with each transition.
+ * `Tx` is the transaction as the service knows it.
  *
  * A hook runs inside the transaction of its transition, which is tried again when it lost against
  * another one, and the hook with it; so it does nothing but write with `tx`. One that throws rolls the
@@ -22,7 +22,7 @@ export interface Scope {
  * grace before the database may give the lease to another. `grant` names the grant, for use cases
  * that store its id or its token.
  */
-export interface LeaseUseCase<Success = void> {
+export interface LeaseUseCase<Success = void, Tx = unknown> {
   /** A UUID that no other lease has had; the grant's id. */
   key(): LeaseId;
   scope(): Scope;
@@ -34,8 +34,8 @@ export interface LeaseUseCase<Success = void> {
   metadata?(): unknown;
   /** Told after each grant and each renewal, once it is committed. */
   setDeadline?(at: number): void;
-  willInsert?(tx: GuestSql, at: number, grant: GrantRef): unknown;
-  willHeartbeat?(tx: GuestSql, at: number, grant: GrantRef): unknown;
-  willReleaseOk?(tx: GuestSql, success: Success, grant: GrantRef): unknown;
-  willReleaseFail?(tx: GuestSql, failure: unknown, grant: GrantRef): unknown;
+  willInsert?(tx: Tx, at: number, grant: GrantRef): unknown;
+  willHeartbeat?(tx: Tx, at: number, grant: GrantRef): unknown;
+  willReleaseOk?(tx: Tx, success: Success, grant: GrantRef): unknown;
+  willReleaseFail?(tx: Tx, failure: unknown, grant: GrantRef): unknown;
 }

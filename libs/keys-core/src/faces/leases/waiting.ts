@@ -21,7 +21,7 @@ import {
   type Ticket,
   type TicketRequest,
 } from '../../store/line-tickets.ts';
-import type { Store } from '../../store/open-store.ts';
+import type { KernelStore } from '../../store/kernel-store.ts';
 import { keyText } from '../../store/requests.ts';
 import { Line, type Waiter, type WaitOutcome } from './line.ts';
 
@@ -55,7 +55,7 @@ export interface WaitingRoom {
   wait(wait: Wait): Promise<WaitOutcome>;
 }
 
-export function createWaitingRoom(store: Store): WaitingRoom {
+export function createWaitingRoom(store: KernelStore): WaitingRoom {
   return new Room(store);
 }
 
@@ -67,7 +67,7 @@ interface OpenLine {
 }
 
 class Room implements WaitingRoom {
-  readonly #store: Store;
+  readonly #store: KernelStore;
   readonly #joins: Coalescer<TicketRequest, Ticket | undefined>;
   readonly #lines = new Map<string, OpenLine>();
   readonly #givingUp = new Set<Waiter>();
@@ -76,7 +76,7 @@ class Room implements WaitingRoom {
   #prolongAtMs = 0;
   #waiterCount = 0;
 
-  constructor(store: Store) {
+  constructor(store: KernelStore) {
     this.#store = store;
     this.#joins = createCoalescer({
       run: async (requests) => {

@@ -1,7 +1,7 @@
 import type { AuditAction } from '../../kernel/audit-actions.ts';
-import { Prisma } from '../generated/client.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../page-cursor.ts';
 import type { Sql } from '../rows.ts';
+import { fragment, type Fragment, joinFragments } from '../sql.ts';
 
 /** What an operator did outside of leases. */
 export interface AuditEntry {
@@ -70,22 +70,22 @@ export async function listAudit(
   return pageOf(items, input.limit, (item) => [item.id]);
 }
 
-function conditionOf(input: AuditListInput): Prisma.Sql {
+function conditionOf(input: AuditListInput): Fragment {
   const { actor, action, resource, from, to } = input;
   const before = placeOfCursor(input.cursor);
-  const conditions = [Prisma.sql`true`];
-  if (before !== null) conditions.push(Prisma.sql`a.id < ${before}::bigint`);
-  if (actor !== undefined) conditions.push(Prisma.sql`a.actor = ${actor}`);
-  if (action !== undefined) conditions.push(Prisma.sql`a.action = ${action}`);
+  const conditions = [fragment`true`];
+  if (before !== null) conditions.push(fragment`a.id < ${before}::bigint`);
+  if (actor !== undefined) conditions.push(fragment`a.actor = ${actor}`);
+  if (action !== undefined) conditions.push(fragment`a.action = ${action}`);
   if (resource !== undefined) {
-    conditions.push(Prisma.sql`(
+    conditions.push(fragment`(
       a.resource = ${resource} or split_part(a.resource, ':', 2) = ${resource}
       or a.detail ->> 'name' = ${resource}
     )`);
   }
-  if (from !== undefined) conditions.push(Prisma.sql`a.at >= ${from}::timestamptz`);
-  if (to !== undefined) conditions.push(Prisma.sql`a.at < ${to}::timestamptz`);
-  return Prisma.join(conditions, ' and ');
+  if (from !== undefined) conditions.push(fragment`a.at >= ${from}::timestamptz`);
+  if (to !== undefined) conditions.push(fragment`a.at < ${to}::timestamptz`);
+  return joinFragments(conditions, ' and ');
 }
 
 function placeOfCursor(cursor: string | undefined): string | null {

@@ -8,8 +8,8 @@
  */
 import { LeaseError } from '../../kernel/errors.ts';
 import type { LadderRole } from '../../kernel/roles.ts';
-import { Prisma } from '../generated/client.ts';
 import type { Sql } from '../rows.ts';
+import { fragment } from '../sql.ts';
 
 /** What a person was before a change. */
 interface ChangedPerson {
@@ -17,7 +17,7 @@ interface ChangedPerson {
   readonly role: LadderRole;
 }
 
-const ADMINS = Prisma.sql`
+const ADMINS = fragment`
   admins as materialized (
     select a.id
     from person a
@@ -27,7 +27,7 @@ const ADMINS = Prisma.sql`
   )`;
 
 /** True unless `p` is the only administrator who can sign in. */
-const IS_NOT_THE_LAST = Prisma.sql`(
+const IS_NOT_THE_LAST = fragment`(
     p.role <> 'admin' or p.disabled_at is not null or p.joined_at is null
     or (select count(*) from admins a where a.id <> p.id) > 0
   )`;

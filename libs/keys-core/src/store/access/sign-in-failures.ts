@@ -5,8 +5,8 @@
  */
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
-import { Prisma } from '../generated/client.ts';
 import type { Sql } from '../rows.ts';
+import { fragment, type Fragment } from '../sql.ts';
 
 /** Failures after which an address is locked for where they came from, within an hour. */
 export const SIGN_IN_FAILURES_MAX = 10;
@@ -103,8 +103,8 @@ export async function countSignInTry(sql: Sql, at: TriedAt): Promise<SignInTry> 
 }
 
 /** Counts one more in a row that is there, unless it is locked out: locks it out at `countMax`. */
-function countedUpTo(countMax: number, withinMinutes: number): Prisma.Sql {
-  return Prisma.sql`
+function countedUpTo(countMax: number, withinMinutes: number): Fragment {
+  return fragment`
     on conflict (email_hash, source) do update
     set (failure_count, counted_since, locked_until, failed_at) = (
       select n.failure_count, n.counted_since,

@@ -1,5 +1,5 @@
-import { Prisma } from '../generated/client.ts';
 import { BULK_RUNNER_MS } from './bulk-requests.ts';
+import { fragment, type Fragment } from '../sql.ts';
 
 /** Why a bulk action is not carried out any further, as the audit has it. */
 const WHY_ENDED = 'Whoever started it may not do this any more.';
@@ -11,8 +11,8 @@ const WHY_ENDED = 'Whoever started it may not do this any more.';
  *
  * Indexes: the primary keys of `person` and `api_token`. A principal that is neither is nobody's.
  */
-export function judgedAndKept(runner: string): Prisma.Sql {
-  return Prisma.sql`
+export function judgedAndKept(runner: string): Fragment {
+  return fragment`
     judged as materialized (
       select f.id, case
           when p.id is null and t.id is null then 'unknown'

@@ -3,7 +3,6 @@ import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { GrantRef } from '../../kernel/outcomes.ts';
 import { explaining } from '../../testing/explaining.ts';
-import { Prisma } from '../generated/client.ts';
 import { granted, openKernel, type Kernel } from '../../testing/kernel-fixture.ts';
 import { abortBulk, readBulk, startBulk, type BulkOrder } from './bulk-requests.ts';
 import {
@@ -14,6 +13,7 @@ import {
   readOpenItems,
   recordItems,
 } from './bulk-runs.ts';
+import { fragment } from '../sql.ts';
 
 function anOrder(change: Partial<BulkOrder> = {}): BulkOrder {
   return {
@@ -124,9 +124,9 @@ describe('bulk actions in the database', () => {
   });
 
   test.each([
-    ['disabled', Prisma.sql`update person set disabled_at = clock_timestamp()`],
-    ['role', Prisma.sql`update person set role = 'client'`],
-    ['unknown', Prisma.sql`delete from person`],
+    ['disabled', fragment`update person set disabled_at = clock_timestamp()`],
+    ['role', fragment`update person set role = 'client'`],
+    ['unknown', fragment`delete from person`],
   ])('one that %s ends goes on nowhere, and the audit says so', async (cause, change) => {
     const kernel = await openKernel();
     const { prisma } = kernel.store;

@@ -1,11 +1,11 @@
 import { LeaseError } from '../../kernel/errors.ts';
 import type { BackendStatus } from '../../kernel/backend-state.ts';
-import { Prisma } from '../generated/client.ts';
 import { withinLimits } from '../lease-order.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../page-cursor.ts';
 import { isPageInstant } from '../page-instant.ts';
 import type { Sql } from '../rows.ts';
 import type { BackendStateView, BackendView } from './fleet-views.ts';
+import { fragment, joinFragments } from '../sql.ts';
 
 export interface BackendListInput {
   readonly droneId?: string | undefined;
@@ -31,7 +31,7 @@ type BackendRow = Omit<BackendView, 'key' | 'logs' | 'createdAt' | 'statusAt'> &
   readonly statusAt: Date;
 };
 
-const BACKEND_COLUMNS = Prisma.sql`
+const BACKEND_COLUMNS = fragment`
   b.id as "backendId", b.status, b.reason, b.program, b.name, b.namespace, b.tag,
   b.drone_id as "droneId", b.datacenter, b.lease_id as "leaseId",
   b.fencing_token::text as "fencingToken", b.address, b.exit_code as "exitCode",
@@ -62,26 +62,26 @@ export async function listBackends(
 ): Promise<{ items: BackendView[]; nextCursor: string | null }> {
   const after = placeOfCursor(input.cursor);
   const filters = [
-    withinLimits(limits, Prisma.sql`b.namespace`),
+    withinLimits(limits, fragment`b.namespace`),
     ...(after === undefined
       ? []
       : [
-          Prisma.sql`(b.created_at, b.id) < (${after.createdAt}::timestamptz, ${after.id}::text collate "C")`,
+          fragment`(b.created_at, b.id) < (${after.createdAt}::timestamptz, ${after.id}::text collate "C")`,
         ]),
-    ...(input.droneId === undefined ? [] : [Prisma.sql`b.drone_id = ${input.droneId} collate "C"`]),
-    ...(input.status === undefined ? [] : [Prisma.sql`b.status = ${input.status}`]),
-    ...(input.live === true ? [Prisma.sql`b.status <> 'terminated'`] : []),
-    ...(input.program === undefined ? [] : [Prisma.sql`b.program = ${input.program}`]),
+    ...(input.droneId === undefined ? [] : [fragment`b.drone_id = ${input.droneId} collate "C"`]),
+    ...(input.status === undefined ? [] : [fragment`b.status = ${input.status}`]),
+    ...(input.live === true ? [fragment`b.status <> 'terminated'`] : []),
+    ...(input.program === undefined ? [] : [fragment`b.program = ${input.program}`]),
     ...(input.namespace === undefined
       ? []
-      : [Prisma.sql`b.namespace = ${input.namespace} collate "C"`]),
-    ...(input.name === undefined ? [] : [Prisma.sql`b.name = ${input.name} collate "C"`]),
+      : [fragment`b.namespace = ${input.namespace} collate "C"`]),
+    ...(input.name === undefined ? [] : [fragment`b.name = ${input.name} collate "C"`]),
   ];
   const rows = await sql.$queryRaw<BackendRow[]>`
     select ${BACKEND_COLUMNS}
     from (
       select b.* from backend b
-      where ${Prisma.join(filters, ' and ')}
+      where ${joinFragments(filters, ' and ')}
       order by b.created_at desc, b.id desc
       limit ${input.limit + 1}
     ) b
@@ -110,7 +110,7 @@ export async function getBackend(
     select ${BACKEND_COLUMNS}
     from backend b
     left join drone d on d.id = b.drone_id
-    where b.id = ${backendId} collate "C" and ${withinLimits(limits, Prisma.sql`b.namespace`)}`;
+    where b.id = ${backendId} collate "C" and ${withinLimits(limits, fragment`b.namespace`)}`;
   const [row] = rows;
   if (row === undefined) throw new LeaseError('backend.not_found');
   return backendView(row);

@@ -1,11 +1,11 @@
 import { LeaseError } from '../../kernel/errors.ts';
 import { statusRank } from '../../kernel/backend-state.ts';
 import type { DroneStatus } from '../../kernel/drone-status.ts';
-import { Prisma } from '../generated/client.ts';
 import { decodeCursor, pageOf } from '../page-cursor.ts';
 import type { Sql } from '../rows.ts';
 import { heartbeatAgeMsMax } from './heartbeat-staleness.ts';
 import type { DroneView } from './fleet-views.ts';
+import { fragment, type Fragment } from '../sql.ts';
 
 const TERMINATED_RANK = statusRank('terminated');
 
@@ -28,9 +28,9 @@ type DroneRow = Omit<
 };
 
 /** A drone's row with its status at this moment of the database's clock. */
-function droneRows(heartbeatMs: number): Prisma.Sql {
-  const ageMax = Prisma.sql`${heartbeatAgeMsMax(heartbeatMs)}::float8 * interval '1 millisecond'`;
-  return Prisma.sql`
+function droneRows(heartbeatMs: number): Fragment {
+  const ageMax = fragment`${heartbeatAgeMsMax(heartbeatMs)}::float8 * interval '1 millisecond'`;
+  return fragment`
     select
       d.id as "droneId", d.datacenter, d.draining, d.lost_at as "lostAt", d.version, d.programs,
       d.capacity, d.session::float8 as session, d.clock_id as "clockId",

@@ -1,8 +1,8 @@
-import { Prisma } from '../generated/client.ts';
 import { withinLimits, withinNamespace } from '../lease-order.ts';
 import type { Store } from '../open-store.ts';
 import { decodeCursor, pageOf } from '../page-cursor.ts';
 import { C } from '../rows.ts';
+import { fragment, joinFragments } from '../sql.ts';
 
 /** A reservation of this datacenter; instants are epoch milliseconds. */
 export interface ReservationRow {
@@ -35,17 +35,17 @@ export async function listReservations(
   input: ReservationListFilter,
   limits: readonly string[] | null,
 ): Promise<{ items: ReservationRow[]; nextCursor: string | null }> {
-  const column = Prisma.sql`r.namespace`;
+  const column = fragment`r.namespace`;
   const { namespace, prefix, state, cursor, limit } = input;
   const [afterKey, afterId] = cursor === undefined ? [] : decodeCursor(cursor, 2);
   const conditions = [
     withinLimits(limits, column),
-    namespace === undefined ? Prisma.sql`true` : withinNamespace(namespace, column),
-    prefix === undefined ? Prisma.sql`true` : Prisma.sql`starts_with(r.name, ${prefix} ${C})`,
-    state === undefined ? Prisma.sql`true` : Prisma.sql`r.state = ${state}`,
+    namespace === undefined ? fragment`true` : withinNamespace(namespace, column),
+    prefix === undefined ? fragment`true` : fragment`starts_with(r.name, ${prefix} ${C})`,
+    state === undefined ? fragment`true` : fragment`r.state = ${state}`,
     afterKey === undefined || afterId === undefined
-      ? Prisma.sql`true`
-      : Prisma.sql`(r.key, r.reservation_id) > (${afterKey} ${C}, ${afterId} ${C})`,
+      ? fragment`true`
+      : fragment`(r.key, r.reservation_id) > (${afterKey} ${C}, ${afterId} ${C})`,
   ];
   const rows = await store.reads.$queryRaw<ReservationRow[]>`
     select r.key, r.reservation_id as "reservationId", r.state, r.chain, p.to_id as "movedTo",
@@ -55,7 +55,7 @@ export async function listReservations(
       r.moved_by as "movedBy", r.move_reason as "moveReason"
     from reservation r
     left join reservation_pointer p on p.from_id = r.reservation_id
-    where ${Prisma.join(conditions, ' and ')}
+    where ${joinFragments(conditions, ' and ')}
     order by r.key, r.reservation_id
     limit ${limit + 1}`;
   return pageOf(rows, limit, (row) => [row.key, row.reservationId]);

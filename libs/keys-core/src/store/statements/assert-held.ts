@@ -1,5 +1,5 @@
 import type { GrantRef } from '../../kernel/outcomes.ts';
-import type { Sql } from '../rows.ts';
+import { onlyRow, type Sql } from '../rows.ts';
 
 /** A grant that was found in force, and that nobody can take over until the transaction ends. */
 export interface HeldGrant {
@@ -11,7 +11,8 @@ export interface HeldGrant {
 
 /**
  * Begins work under a grant: finds that it is in force, keeps it from being taken over, and bounds
- * the transaction by the remaining time of the lease, `boundMsMax` at most.
+ * the transaction by the remaining time of the lease, `boundMsMax` at most. A function of the database
+ * does it, so that a service needs no privilege on the table.
  *
  * - **Locks** the grant's row `for key share`. A renewal changes no key column and passes at once;
  *   a takeover changes the lease id, which is one because its unique index is full, and waits.
@@ -28,30 +29,8 @@ export async function lockHeld(
   boundMsMax: number,
 ): Promise<HeldGrant | undefined> {
   const rows = await sql.$queryRaw<HeldGrant[]>`
-    with locked as materialized (
-      select l.fencing_token, l.released_at, l.end_reason, l.expires_at
-      from lease l
-      where l.lease_id = ${ref.leaseId}::uuid
-      for key share of l
-    ),
-    bounded as materialized (
-      select
-        k.expires_at,
-        greatest(1, least(
-          ${boundMsMax}::int,
-          ceil(extract(epoch from k.expires_at - clock_timestamp()) * 1000)
-        ))::int as bound_ms
-      from locked k
-      where k.fencing_token = ${ref.fencingToken}::bigint
-        and lease_unexpired(k.released_at, k.end_reason, k.expires_at)
-    )
-    select
-      extract(epoch from b.expires_at)::float8 * 1000 as "expiresAt",
-      b.bound_ms as "boundMs",
-      set_config('statement_timeout', b.bound_ms::text, true),
-      set_config('idle_in_transaction_session_timeout', b.bound_ms::text, true),
-      lease_bound_whole_transaction(b.bound_ms)::text
-    from bounded b`;
+    select extract(epoch from f.expires_at)::float8 * 1000 as "expiresAt", f.bound_ms as "boundMs"
+    from leasehold_fence(${ref.leaseId}::uuid, ${ref.fencingToken}::bigint, ${boundMsMax}::int) f`;
   return rows[0];
 }
 
@@ -62,16 +41,12 @@ export async function lockHeld(
  *   that comes later waits until this transaction has ended.
  * - Whether the grant's time is over meanwhile makes no difference: nobody else was granted the
  *   resource, and nobody is before the commit.
- * - **Index**: `lease_lease_id_key`. Zero rows: it was ended.
+ * - **Index**: `lease_lease_id_key`.
  */
 export async function isNotEnded(sql: Sql, ref: GrantRef): Promise<boolean> {
-  const rows = await sql.$queryRaw<{ leaseId: string }[]>`
-    select l.lease_id::text as "leaseId"
-    from lease l
-    where l.lease_id = ${ref.leaseId}::uuid and l.fencing_token = ${ref.fencingToken}::bigint
-      and l.released_at is null and l.end_reason is null
-    for share of l`;
-  return rows.length > 0;
+  const rows = await sql.$queryRaw<{ holds: boolean }[]>`
+    select leasehold_fence_holds(${ref.leaseId}::uuid, ${ref.fencingToken}::bigint) as holds`;
+  return onlyRow(rows).holds;
 }
 
 /**

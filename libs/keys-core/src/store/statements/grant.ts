@@ -1,8 +1,8 @@
 import type { EndReason } from '../../kernel/lease.ts';
 import type { Grant, GrantRequest } from '../../kernel/outcomes.ts';
 import type { Face } from '../../kernel/resource.ts';
-import { Prisma } from '../generated/client.ts';
 import { C, TOKEN_FLOOR, type Sql } from '../rows.ts';
+import { fragment, type Fragment, NO_FRAGMENT } from '../sql.ts';
 
 export interface GrantOptions {
   /**
@@ -20,7 +20,7 @@ export interface GrantOptions {
  * A row while this database has become another one, by a restore or a failover, and has not yet heard
  * from the reservation store which keys had left it: it may take itself for the home of one.
  */
-export const NOT_READ_BACK = Prisma.sql`
+export const NOT_READ_BACK = fragment`
   select from reservation_membership m
   cross join database_epoch e
   where m.store_id is not null and m.synced_epoch is distinct from e.epoch`;
@@ -29,7 +29,7 @@ export const NOT_READ_BACK = Prisma.sql`
  * Whether the reservation that a request names is the active home of its key here. One that is absent
  * was not activated yet; whether it has been left since, the lease row says.
  */
-const IS_AT_HOME = Prisma.sql`(
+const IS_AT_HOME = fragment`(
   exists (
     select from reservation r
     where r.reservation_id = w.home_reservation and r.state = 'active'
@@ -87,9 +87,9 @@ export async function grant(
   requests: readonly GrantRequest[],
   options: GrantOptions,
 ): Promise<Map<string, Grant>> {
-  const skip = options.onLocked === 'skip' ? Prisma.sql`skip locked` : Prisma.empty;
+  const skip = options.onLocked === 'skip' ? fragment`skip locked` : NO_FRAGMENT;
   const { believeUntil } = options;
-  const mayTakeOver = Prisma.sql`(${options.mayTakeOver} and (
+  const mayTakeOver = fragment`(${options.mayTakeOver} and (
     ${believeUntil === undefined} or clock_timestamp() <= to_timestamp(${(believeUntil ?? 0) / 1000}::float8)
   ))`;
   const rows = await sql.$queryRaw<GrantedRow[]>`
@@ -230,8 +230,8 @@ export async function grant(
 }
 
 /** The requests as rows; none while a restored database grants nothing. */
-function wantedRows(requests: readonly GrantRequest[]): Prisma.Sql {
-  return Prisma.sql`
+function wantedRows(requests: readonly GrantRequest[]): Fragment {
+  return fragment`
       select
         w.lease_id, w.face ${C} as face, w.namespace ${C} as namespace, w.name ${C} as name,
         w.holder, w.principal, w.tag, w.comment, w.metadata::jsonb as metadata,
@@ -267,7 +267,7 @@ function wantedRows(requests: readonly GrantRequest[]): Prisma.Sql {
 }
 
 /** What is written with every grant: its events, the callback that it owes, its ticket, its record. */
-const CONSEQUENCES = Prisma.sql`
+const CONSEQUENCES = fragment`
     fact as (
       insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, detail)
       select f.face, f.namespace, f.name, f.lease_id, f.fencing_token, f.kind, f.actor, f.detail

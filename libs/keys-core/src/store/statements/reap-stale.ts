@@ -1,5 +1,5 @@
-import { Prisma } from '../generated/client.ts';
 import { C, onlyRow, type Sql } from '../rows.ts';
+import { fragment } from '../sql.ts';
 
 /** A namespace, joined, with its children or without. */
 export interface NamespaceRange {
@@ -130,7 +130,7 @@ export async function listReapRows(
   ranges: readonly NamespaceRange[],
   page: { readonly seen: readonly string[]; readonly limit: number },
 ): Promise<string[]> {
-  const due = Prisma.sql`p.face = 'lease'
+  const due = fragment`p.face = 'lease'
     and (p.next_attempt_at is null or p.next_attempt_at <= clock_timestamp())
     and p.lease_id <> all (${page.seen}::uuid[])`;
   const rows = await sql.$queryRaw<{ leaseId: string }[]>`

@@ -1,7 +1,7 @@
 import type { GrantRef, ReleaseOutcome } from '../../kernel/outcomes.ts';
 import type { Face, Resource } from '../../kernel/resource.ts';
-import { Prisma } from '../generated/client.ts';
 import type { Sql } from '../rows.ts';
+import { fragment, NO_FRAGMENT } from '../sql.ts';
 
 /** A release that a holder asks for. */
 export interface ReleaseRequest extends GrantRef {
@@ -42,7 +42,7 @@ export async function release(
   requests: readonly ReleaseRequest[],
   onLocked: 'skip' | 'wait',
 ): Promise<Map<string, Released>> {
-  const skip = onLocked === 'skip' ? Prisma.sql`skip locked` : Prisma.empty;
+  const skip = onLocked === 'skip' ? fragment`skip locked` : NO_FRAGMENT;
   const rows = await sql.$queryRaw<Released[]>`
     with asked as materialized (
       select a.lease_id, a.fencing_token, a.principal collate "C" as principal, a.actor, a.result, a.detail

@@ -10,9 +10,9 @@
  */
 import { FinalMark } from '../event-finality.ts';
 import { EPOCH, readEventMark } from '../event-pages.ts';
-import { Prisma } from '../generated/client.ts';
 import type { Sql } from '../rows.ts';
 import { STATS_KEPT_HOURS, bucketOf } from './stats-buckets.ts';
+import { fragment } from '../sql.ts';
 
 /** A statement of this many takes some 50 ms; it is one range of the primary key. */
 const EVENTS_PER_STATEMENT_MAX = 10_000;
@@ -105,7 +105,7 @@ async function countEvents(
       ) v
     ),
     counted as (
-      select ${bucketOf(Prisma.sql`v.at`)} as bucket_at, v.face,
+      select ${bucketOf(fragment`v.at`)} as bucket_at, v.face,
         count(*) filter (where v.kind in ('granted', 'taken_over')) as grants,
         count(*) filter (where v.kind in ('released', 'failed')) as releases,
         count(*) filter (where v.kind = 'expired') as expiries,

@@ -4,10 +4,10 @@
  * 25 hours, whatever the load.
  */
 import type { Face } from '../../kernel/resource.ts';
-import { Prisma } from '../generated/client.ts';
 import { ROWS_PER_STATEMENT_MAX, removeAll, type RetentionPass } from '../retention-pass.ts';
 import { onlyRow, type Sql } from '../rows.ts';
 import { DURATION_PLACES } from './histogram.ts';
+import { fragment, type Fragment, joinFragments } from '../sql.ts';
 
 /** The length of a bucket. */
 export const STATS_BUCKET_MS = 10_000;
@@ -26,13 +26,13 @@ export interface StatsCounts {
 }
 
 /** The bucket that an instant belongs to. */
-export function bucketOf(instant: Prisma.Sql): Prisma.Sql {
-  return Prisma.sql`date_bin(${STATS_BUCKET_MS} * interval '1 millisecond', ${instant}, timestamptz 'epoch')`;
+export function bucketOf(instant: Fragment): Fragment {
+  return fragment`date_bin(${STATS_BUCKET_MS} * interval '1 millisecond', ${instant}, timestamptz 'epoch')`;
 }
 
 /** Two histograms as one; either may be null, or be of fewer places. */
-function added(column: Prisma.Sql): Prisma.Sql {
-  return Prisma.sql`
+function added(column: Fragment): Fragment {
+  return fragment`
     case
       when excluded.${column} is null then t.${column}
       when t.${column} is null then excluded.${column}
@@ -55,7 +55,7 @@ export async function addToBuckets(sql: Sql, counts: readonly StatsCounts[]): Pr
     insert into stats_bucket as t (
       bucket_at, face, denials, renewals, refused_renewals, waits, handovers
     )
-    select ${bucketOf(Prisma.sql`clock_timestamp()`)}, c.face, c.denials, c.renewals,
+    select ${bucketOf(fragment`clock_timestamp()`)}, c.face, c.denials, c.renewals,
       c.refused_renewals, c.waits::bigint[], c.handovers::bigint[]
     from unnest(
       ${counts.map((one) => one.face)}::text[],
@@ -70,8 +70,8 @@ export async function addToBuckets(sql: Sql, counts: readonly StatsCounts[]): Pr
       denials = t.denials + excluded.denials,
       renewals = t.renewals + excluded.renewals,
       refused_renewals = t.refused_renewals + excluded.refused_renewals,
-      waits = ${added(Prisma.sql`waits`)},
-      handovers = ${added(Prisma.sql`handovers`)}
+      waits = ${added(fragment`waits`)},
+      handovers = ${added(fragment`handovers`)}
     returning t.face`;
 }
 
@@ -102,12 +102,12 @@ export interface StatsSeries {
 }
 
 /** The sum of each place of a histogram. */
-function summed(column: Prisma.Sql): Prisma.Sql {
+function summed(column: Fragment): Fragment {
   const places = Array.from(
     { length: DURATION_PLACES },
-    (_, place) => Prisma.sql`coalesce(sum(b.${column}[${place + 1}::int]), 0)::float8`,
+    (_, place) => fragment`coalesce(sum(b.${column}[${place + 1}::int]), 0)::float8`,
   );
-  return Prisma.sql`array[${Prisma.join(places)}]`;
+  return fragment`array[${joinFragments(places)}]`;
 }
 
 /**
@@ -119,7 +119,7 @@ export async function readSeries(
   sql: Sql,
   { stepMs, stepCount }: { readonly stepMs: number; readonly stepCount: number },
 ): Promise<StatsSeries> {
-  const step = Prisma.sql`${stepMs} * interval '1 millisecond'`;
+  const step = fragment`${stepMs} * interval '1 millisecond'`;
   const rows = await sql.$queryRaw<({ asOf: number } & { [K in keyof StatsStep]: unknown })[]>`
     with clock as materialized (
       select t.now, date_bin(${step}, t.now, timestamptz 'epoch') as newest
@@ -131,8 +131,8 @@ export async function readSeries(
         sum(b.expiries)::float8 as expiries, sum(b.revocations)::float8 as revocations,
         sum(b.denials)::float8 as denials, sum(b.renewals)::float8 as renewals,
         sum(b.refused_renewals)::float8 as "refusedRenewals",
-        ${summed(Prisma.sql`waits`)} as waits,
-        ${summed(Prisma.sql`handovers`)} as handovers
+        ${summed(fragment`waits`)} as waits,
+        ${summed(fragment`handovers`)} as handovers
       from stats_bucket b
       where b.bucket_at >= (select c.newest - ${(stepCount - 1) * stepMs} * interval '1 millisecond' from clock c)
         and b.bucket_at <= (select c.now from clock c)

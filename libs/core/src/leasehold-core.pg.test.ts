@@ -1,0 +1,205 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
+import type { LeaseUseCase } from './index.ts';
+import { aService, CLIENTS, type Service } from './testing/service-fixture.ts';
+
+/** A lease on `test/<key>` for a minute, with the hooks that a test gives it. */
+function aLease<Tx>(
+  key: string,
+  hooks: Partial<LeaseUseCase<string, Tx>> = {},
+): LeaseUseCase<string, Tx> {
+  const id = randomUUID();
+  const scope = { namespace: ['test'], key };
+  return { key: () => id, scope: () => scope, durationMs: () => 60_000, ...hooks };
+}
+
+/** Acquires or fails the test. */
+async function acquired<Tx>(service: Service<Tx>, holder: string, key = 'thing') {
+  const coordinator = service.core.coordinator({ holder });
+  const lease = aLease<Tx>(key);
+  const answer = await coordinator.acquire(lease, 0);
+  if (answer.outcome !== 'granted') throw new Error(`the lease is ${answer.outcome}`);
+  return { coordinator, lease, ref: answer };
+}
+
+describe.each(CLIENTS)('with $name', ({ open }) => {
+  test('fenced work writes the tables that the service searches, whatever they are called', async () => {
+    const service = await aService(open);
+    const { ref } = await acquired(service, 'alice');
+
+    const result = await service.core.fencedTransaction(ref, async (tx) => {
+      // The service has a table of the name of one of ours.
+      await service.write(tx, 'fenced');
+      return 'done';
+    });
+
+    expect(result).toBe('done');
+    expect(await service.written()).toEqual(['fenced']);
+  });
+
+  test('H-assert fenced work under a lease that is over is not begun', async () => {
+    const service = await aService(open);
+    const { ref, coordinator, lease } = await acquired(service, 'alice');
+    await coordinator.releaseOk(lease, 'done');
+
+    const work = service.core.fencedTransaction(ref, (tx) => service.write(tx, 'late'));
+
+    await expect(work).rejects.toMatchObject({ code: 'lease.not_held' });
+    expect(await service.written()).toEqual([]);
+  });
+
+  test('a revoke that comes first rolls fenced work back', async () => {
+    const service = await aService(open);
+    const { ref } = await acquired(service, 'alice');
+
+    const work = service.core.fencedTransaction(ref, async (tx) => {
+      await service.write(tx, 'revoked');
+      await service.ours(
+        `update lease set end_reason = 'revoked' where lease_id = '${ref.leaseId}'`,
+      );
+    });
+
+    await expect(work).rejects.toMatchObject({ code: 'lease.not_held' });
+    expect(await service.written()).toEqual([]);
+  });
+
+  test('a takeover waits until fenced work has committed', async () => {
+    const service = await aService(open);
+    const other = await service.another();
+    const { ref } = await acquired(service, 'alice');
+
+    let taking: Promise<{ outcome: string }> | undefined;
+    await service.core.fencedTransaction(ref, async (tx) => {
+      await service.write(tx, 'first');
+      await service.letExpire(ref.leaseId);
+      taking = other.core.coordinator({ holder: 'bob' }).acquire(
+        aLease('thing', {
+          willInsert: (theirs: Parameters<typeof other.write>[0]) => other.write(theirs, 'second'),
+        }),
+        10_000,
+      );
+      await waitUntil(async () => (await service.ours('select from lease_waiter')).length > 0);
+      expect(await other.written()).toEqual([]);
+    });
+
+    expect(await taking).toMatchObject({ outcome: 'granted' });
+    expect(await service.written()).toEqual(['first', 'second']);
+  });
+
+  test('work that goes on for longer than its bound is rolled back, and writes nothing afterwards', async () => {
+    const service = await aService(open);
+    const { ref } = await acquired(service, 'alice');
+    let late: Promise<unknown> = Promise.resolve();
+    let goOn = (): void => undefined;
+    const over = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+
+    const work = service.core.fencedTransaction(
+      ref,
+      async (tx) => {
+        await service.write(tx, 'in time');
+        late = over.then(() => service.write(tx, 'too late'));
+        await late;
+      },
+      { boundMs: 200 },
+    );
+
+    await expect(work).rejects.toMatchObject({ code: 'request.deadline' });
+    goOn();
+    await expect(late).rejects.toThrow();
+    expect(await service.written()).toEqual([]);
+  });
+
+  test('the hooks of a coordinator write in the transaction of each transition', async () => {
+    const service = await aService(open);
+    const coordinator = service.core.coordinator({ holder: 'alice' });
+    const lease = aLease<Parameters<typeof service.write>[0]>('thing', {
+      willInsert: (tx) => service.write(tx, 'granted'),
+      willHeartbeat: (tx) => service.write(tx, 'renewed'),
+      willReleaseOk: (tx, success) => service.write(tx, `released: ${success}`),
+    });
+
+    const granted = await coordinator.acquire(lease, 0);
+    const renewed = await coordinator.heartbeat(lease);
+    const released = await coordinator.releaseOk(lease, 'well');
+
+    expect([granted.outcome, renewed.outcome, released]).toEqual([
+      'granted',
+      'renewed',
+      'released',
+    ]);
+    expect(await service.written()).toEqual(['granted', 'renewed', 'released: well']);
+  });
+
+  test('a hook that throws rolls the grant back with what it wrote, and its error comes out', async () => {
+    const service = await aService(open);
+    const coordinator = service.core.coordinator({ holder: 'alice' });
+    const lease = aLease<Parameters<typeof service.write>[0]>('thing', {
+      willInsert: async (tx) => {
+        await service.write(tx, 'granted');
+        throw new Error('no');
+      },
+    });
+
+    await expect(coordinator.acquire(lease, 0)).rejects.toThrow('no');
+
+    expect(await service.written()).toEqual([]);
+    expect(await coordinator.acquire(aLease('thing'), 0)).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('who waits in line is granted after the release, and a leader renews by its name', async () => {
+    const service = await aService(open);
+    const other = await service.another();
+    const { coordinator, lease } = await acquired(service, 'alice');
+    const waiting = other.core.coordinator({ holder: 'bob' }).acquire(aLease('thing'), 10_000);
+    await waitUntil(async () => (await service.ours('select from lease_waiter')).length > 0);
+
+    await coordinator.releaseOk(lease, 'done');
+    const leader = service.core.coordinator({ holder: 'leader' });
+    const first = await leader.acquireOrRenew(aLease('lead'));
+    const again = await leader.acquireOrRenew(aLease('lead'));
+
+    expect(await waiting).toMatchObject({ outcome: 'granted' });
+    expect([first.outcome, again.outcome]).toEqual(['granted', 'renewed']);
+  });
+
+  test('callbacks of expired leases commit with the end of the lease', async () => {
+    const service = await aService(open);
+    const { ref } = await acquired(service, 'alice');
+    await service.letExpire(ref.leaseId);
+    const reap = (): Promise<{ calledCount: number }> =>
+      service.core
+        .coordinator({ holder: 'sweeper' })
+        .reapStaleLeases([['test']], true, (leaseId, scope, tx) =>
+          service.write(tx, `${scope.key} ${String(leaseId === ref.leaseId)}`),
+        );
+
+    const calls = [await reap(), await reap()].map(({ calledCount }) => calledCount);
+
+    expect(calls).toEqual([1, 0]);
+    expect(await service.written()).toEqual(['thing true']);
+  });
+
+  test('an environment is checked and recorded in one transaction, and a veto records nothing', async () => {
+    const service = await aService(open);
+    const use = (action: string): ReturnType<typeof service.core.withEnvironmentLease<string>> =>
+      service.core.withEnvironmentLease(['shop', 'prod'], {
+        action,
+        holder: 'ci-1',
+        veto: async () => ((await service.written()).length > 0 ? 'in use' : null),
+        record: async (tx) => {
+          await service.write(tx, action);
+          return action;
+        },
+      });
+
+    const first = await use('deploy');
+    const second = await use('migrate');
+
+    expect(first).toMatchObject({ outcome: 'recorded', recorded: 'deploy' });
+    expect(second).toEqual({ outcome: 'vetoed', reasons: ['in use'] });
+    expect(await service.written()).toEqual(['deploy']);
+  });
+});

@@ -1,0 +1,110 @@
+import { PrismaPg } from '@prisma/adapter-pg';
+import { createTestDatabase } from '@leasehold/testing';
+import pg from 'pg';
+import { onTestFinished } from 'vitest';
+import { PrismaClient } from '../../../keys-core/src/store/generated/client.ts';
+import {
+  createLeaseholdCore,
+  pgDatabase,
+  prismaDatabase,
+  type LeaseholdCore,
+  type PgTransaction,
+  type ServiceDatabase,
+} from '../index.ts';
+
+/** A client of a service, which searches the schema `public`. */
+interface OpenClient<Tx> {
+  readonly database: ServiceDatabase<Tx>;
+  /** Writes a note of the service's, in its own table `lease`. */
+  write(tx: Tx, note: string): Promise<unknown>;
+  close(): Promise<unknown>;
+}
+
+/** A service that shares a database with Leasehold. */
+export interface Service<Tx> {
+  readonly core: LeaseholdCore<Tx>;
+  write(tx: Tx, note: string): Promise<unknown>;
+  /** The notes that were committed. */
+  written(): Promise<string[]>;
+  /** Runs a statement on Leasehold's tables, over a connection of its own. */
+  ours(text: string): Promise<unknown[]>;
+  letExpire(leaseId: string): Promise<void>;
+  /** The same service in another process. */
+  another(): Promise<Service<Tx>>;
+}
+
+type PrismaTx = Pick<PrismaClient, '$executeRaw' | '$queryRawUnsafe'>;
+
+/** One connection: whoever needs a second one while the first is busy would wait for ever. */
+const CONNECTIONS_MAX = 1;
+
+function connectionsTo(connectionString: string): pg.Pool {
+  const options = '-c search_path=public';
+  return new pg.Pool({ connectionString, options, max: CONNECTIONS_MAX });
+}
+
+function openPrisma(url: string): OpenClient<PrismaTx> {
+  const pool = connectionsTo(url);
+  const prisma = new PrismaClient({ adapter: new PrismaPg(pool, { disposeExternalPool: true }) });
+  return {
+    database: prismaDatabase<PrismaTx>(prisma),
+    write: async (tx, note) => tx.$executeRaw`insert into lease (note) values (${note})`,
+    close: () => prisma.$disconnect(),
+  };
+}
+
+function openPg(url: string): OpenClient<PgTransaction> {
+  const pool = connectionsTo(url);
+  return {
+    database: pgDatabase(pool),
+    write: (tx, note) => tx.query('insert into lease (note) values ($1)', [note]),
+    close: () => pool.end(),
+  };
+}
+
+/** What a service may have its connections by. */
+export const CLIENTS: { name: string; open: (url: string) => OpenClient<unknown> }[] = [
+  { name: 'a Prisma client', open: openPrisma },
+  { name: 'a pg pool', open: openPg },
+];
+
+/** A service with its table `lease`, in a database of the test's own. */
+export async function aService<Tx>(open: (url: string) => OpenClient<Tx>): Promise<Service<Tx>> {
+  const { url } = await createTestDatabase();
+  const observer = new pg.Pool({ connectionString: url });
+  onTestFinished(() => observer.end());
+  await observer.query('create table public.lease (id serial, note text not null)');
+  return serviceOn(open, url, observer);
+}
+
+function serviceOn<Tx>(
+  open: (url: string) => OpenClient<Tx>,
+  url: string,
+  observer: pg.Pool,
+): Service<Tx> {
+  const client = open(url);
+  onTestFinished(async () => {
+    await client.close();
+  });
+  const ours = async (text: string): Promise<unknown[]> =>
+    (await observer.query<Record<string, unknown>>(text)).rows;
+  return {
+    core: createLeaseholdCore({ database: client.database }),
+    write: (tx, note) => client.write(tx, note),
+    ours,
+    async written() {
+      const { rows } = await observer.query<{ note: string }>(
+        'select note from public.lease order by id',
+      );
+      return rows.map(({ note }) => note);
+    },
+    async letExpire(leaseId) {
+      await ours(
+        `update lease set granted_at = granted_at - interval '1 hour',
+           renewed_at = renewed_at - interval '1 hour', expires_at = expires_at - interval '1 hour'
+         where lease_id = '${leaseId}'`,
+      );
+    },
+    another: () => Promise.resolve(serviceOn(open, url, observer)),
+  };
+}
