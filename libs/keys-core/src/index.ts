@@ -7,7 +7,6 @@ export {
   createCoalescer,
 } from './kernel/coalesce.ts';
 export { DRONE_STATUSES, type DroneStatus } from './kernel/drone-status.ts';
-export { COMMAND_ERROR_CODES, type CommandErrorCode } from './kernel/command-errors.ts';
 export {
   ERROR_CODES,
   type ErrorCode,
@@ -29,6 +28,7 @@ export {
   toleratedClockRatio,
   deadlinesFrom,
   serviceLadder,
+  UNCONFIRMED_LADDER,
 } from './kernel/ladder.ts';
 export {
   PHASES,

@@ -5,7 +5,6 @@ import {
   anyDatacenterSchema,
   cursorSchema,
   datacenterSchema,
-  endedWithinMsSchema,
   envNameSchema,
   grantRefSchema,
   holderSchema,
@@ -96,7 +95,6 @@ export const keyListInputSchema = z
     /** Keys whose name begins with this. */
     prefix: nameSchema.optional(),
     phase: z.enum(PHASES).optional(),
-    endedWithinMs: endedWithinMsSchema.optional(),
     holder: holderSchema.optional(),
     droneId: idSchema.optional(),
     tag: tagSchema.optional(),

@@ -4,7 +4,6 @@ import type { LeaseListInput } from '@leasehold/keys-core/leases';
 import {
   cursorSchema,
   anyDatacenterSchema,
-  endedWithinMsSchema,
   grantRefSchema,
   holderSchema,
   idempotencyKeySchema,
@@ -51,6 +50,8 @@ export const acquireItemSchema = z.strictObject({
 
 export const acquireInputSchema = acquireItemSchema.extend({
   waitMs: z.number().int().min(0).max(LIMITS.waitMsMax).default(0),
+  /** The caller renews what it is granted, before it uses it: until then the grant is a short one. */
+  confirms: z.boolean().default(false),
   localTimeMs: localTimeMsSchema,
 });
 
@@ -157,7 +158,6 @@ export const leaseListFields = {
   /** Leases whose key begins with this. */
   prefix: nameSchema.optional(),
   phase: z.enum(PHASES).optional(),
-  endedWithinMs: endedWithinMsSchema.optional(),
   holder: holderSchema.optional(),
   /** The lease whose newest grant this is. */
   leaseId: leaseIdSchema.optional(),

@@ -2,10 +2,13 @@
  * How a grant is asked for: one attempt with one idempotency key, sent again with the same key when
  * its answer was lost, so that it is granted once at most. Whoever gives up sees to it, in the
  * background, that the attempt holds nothing.
+ *
+ * An attempt that stands in line confirms its grant: it renews it before anybody hears of it. Until then
+ * the grant is a short one, so that one whose answer was lost costs those behind a second and no TTL.
  */
 import { LIMITS, serviceLadder } from '@leasehold/keys-core';
-import type { AcquireAnswer } from '@leasehold/keys-core/leases';
-import { OutcomeUnknownError, UnreachableError } from '../call-errors.ts';
+import type { AcquireAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
+import { LeaseholdCallError, OutcomeUnknownError, UnreachableError } from '../call-errors.ts';
 import { outsideOfWork } from '../context/work-context.ts';
 import type { Machine } from '../machine.ts';
 import type { Background } from './background.ts';
@@ -15,6 +18,8 @@ import type { AcquireRequest, LeaseWire } from './lease-wire.ts';
 /** How long one try may take beyond the time in line. */
 const TRY_MS = 5_000;
 const GIVE_UP_TRY_MS = 2_000;
+/** How long one try to confirm may take: a few are made in the short first term of the grant. */
+const CONFIRM_TRY_MS = 250;
 
 export interface AcquireDeps {
   readonly machine: Machine;
@@ -29,15 +34,18 @@ export interface AcquireBounds {
   readonly signal: AbortSignal | undefined;
 }
 
-/** An answer, and for how long its call was under way. */
+/** An answer, and for how long the call that its deadlines are of was under way. */
 export interface Acquired {
   readonly answer: AcquireAnswer;
   readonly tookMs: number;
 }
 
+type Granted = Extract<AcquireAnswer, { outcome: 'granted' }>;
+
 /**
  * @throws {UnreachableError} nothing was sent; {@link OutcomeUnknownError} no answer came in time, and
- * the attempt is being given up; the reason of the signal, likewise; else what was answered.
+ * the attempt is being given up; the reason of the signal, likewise; `lease.wait_cancelled` when its
+ * place in line is gone, or its grant was not confirmed in time; else what was answered.
  */
 export async function acquireGrant(
   deps: AcquireDeps,
@@ -47,7 +55,10 @@ export async function acquireGrant(
   signal?.throwIfAborted();
   const attempt = new Attempt(deps, request, waitMs);
   try {
-    return await attempt.carryOut(signal);
+    const acquired = await attempt.carryOut(signal);
+    const { answer } = acquired;
+    if (answer.outcome === 'held' || request.confirms !== true) return acquired;
+    return await attempt.confirm(answer, signal);
   } catch (error) {
     // An earlier try may have got there, when the last one did not.
     if (signal?.aborted === true || mayPassInTime(error)) attempt.giveUp();
@@ -91,6 +102,46 @@ class Attempt {
       }
       await pauseBeforeRetry(machine, failureCount, signal);
     }
+  }
+
+  /** Renews a grant for the first time: with its deadlines for the whole TTL, or it is not handed out. */
+  async confirm(answer: Granted, signal: AbortSignal | undefined): Promise<Acquired> {
+    const { machine, background } = this.#deps;
+    const { leaseId, deadlines } = answer.lease;
+    const bounds = {
+      untilMs: deadlines.loseAtMs,
+      tryMs: CONFIRM_TRY_MS,
+      signal: signal ?? background.signal,
+    };
+    let sentAtMs = 0;
+    const result = await untilAnswered(machine, bounds, async (trySignal) => {
+      sentAtMs = machine.clock.nowMs();
+      return outsideOfWork(() => this.#renewOnce(answer.lease, trySignal));
+    }).catch((error: unknown) => {
+      if (!isPassing(error)) throw error;
+      // It may have got there: then the grant is a whole one, which nobody wants any more.
+      this.giveUp();
+      throw new LeaseholdCallError('lease.wait_cancelled', { cause: error });
+    });
+    if (result.outcome === 'refused') {
+      throw new LeaseholdCallError('lease.wait_cancelled', {
+        details: { leaseId, reason: result.reason },
+      });
+    }
+    const lease = { ...answer.lease, deadlines: result.deadlines };
+    return { answer: { ...answer, lease }, tookMs: machine.clock.nowMs() - sentAtMs };
+  }
+
+  async #renewOnce(
+    { leaseId, fencingToken }: Granted['lease'],
+    signal: AbortSignal,
+  ): Promise<LeaseRenewResult> {
+    const { wire } = this.#deps;
+    const ref = { leaseId, fencingToken };
+    const [result] = await wire.heartbeat([ref], signal, this.#request.datacenter);
+    // Its row is locked for a moment.
+    if (result === undefined) throw new OutcomeUnknownError();
+    return result;
   }
 
   wasNeverSent(): boolean {

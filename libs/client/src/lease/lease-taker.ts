@@ -20,8 +20,14 @@ import {
 import type { Lease } from './lease.ts';
 import type { AcquireRequest } from './lease-wire.ts';
 
+/** How often a place in line is taken for a grant that is to be confirmed. */
+const CONFIRMING_TRIES_MAX = 3;
+
 /** What somebody wants. */
-export interface Wish extends Omit<AcquireRequest, 'idempotencyKey' | 'namespace' | 'key'> {
+export interface Wish extends Omit<
+  AcquireRequest,
+  'idempotencyKey' | 'namespace' | 'key' | 'confirms'
+> {
   readonly scope: LeaseScope;
   readonly waitMs: number;
   readonly renews: boolean;
@@ -110,12 +116,17 @@ export class LeaseTaker {
     return this.#standInLine(wish, endsAtMs, signal);
   }
 
-  /** A place in line is lost with the connection that it was taken over; then a new one is taken. */
+  /**
+   * A place in line is lost with the connection that it was taken over, or with a grant that was confirmed
+   * too late; then a new one is taken. Whom a slow line keeps from confirming does not try it forever.
+   */
   async #standInLine(wish: Wish, endsAtMs: number, signal: AbortSignal): Promise<Acquired> {
     for (let lossCount = 1; ; lossCount += 1) {
       const waitMs = Math.max(0, endsAtMs - this.#machine.clock.nowMs());
       try {
-        return await acquireGrant(this.#deps, this.#requestOf(wish), { waitMs, signal });
+        const confirms = waitMs > 0 && lossCount <= CONFIRMING_TRIES_MAX;
+        const request = { ...this.#requestOf(wish), confirms };
+        return await acquireGrant(this.#deps, request, { waitMs, signal });
       } catch (error) {
         const isPlaceLost =
           error instanceof LeaseholdCallError && error.code === 'lease.wait_cancelled';

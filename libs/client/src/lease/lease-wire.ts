@@ -18,6 +18,8 @@ export interface AcquireRequest {
   /** Where the lease is to be; the controller's own datacenter unless said. */
   readonly datacenter?: string | undefined;
   readonly idempotencyKey: string;
+  /** Whether the grant is renewed before it is handed out: until then it is a short one. */
+  readonly confirms?: boolean | undefined;
 }
 
 export interface ReleaseRequest extends GrantRef {

@@ -45,7 +45,7 @@ export function createLeaseWire({ api, machine, wasReachableSince }: WireDeps): 
       const localTimeMs = machine.clock.nowMs();
       const wholeMs = Math.ceil(waitMs);
       return api.leases.acquire.mutate(
-        { ...itemOf(request), localTimeMs, waitMs: wholeMs },
+        { ...itemOf(request), localTimeMs, waitMs: wholeMs, confirms: request.confirms },
         { signal },
       );
     },
@@ -71,8 +71,7 @@ export function createEnvironmentWire({ api, machine, wasReachableSince }: WireD
   return {
     face: 'environment',
     wasReachableSince,
-    acquire(request, _waitMs, signal) {
-      const { namespace, key, ttlMs, action = '', ...rest } = request;
+    acquire({ namespace, key, ttlMs, action = '', confirms: _, ...rest }, _waitMs, signal) {
       const localTimeMs = machine.clock.nowMs();
       return api.environments.tryAcquire.mutate(
         { ...rest, action, localTimeMs, environment: [...namespace, key], durationMs: ttlMs },
@@ -107,7 +106,7 @@ function byDatacenter<Batches>(
   };
 }
 
-function itemOf({ namespace, ttlMs, action: _action, ...rest }: AcquireRequest) {
+function itemOf({ namespace, ttlMs, action: _action, confirms: _, ...rest }: AcquireRequest) {
   if (ttlMs === undefined) throw new LeaseholdCallError('lease.ttl_out_of_range');
   return { ...rest, ttlMs, namespace: [...namespace] };
 }

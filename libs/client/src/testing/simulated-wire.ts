@@ -2,7 +2,12 @@
  * A controller and its database in one object, behind the seam where the library meets the network:
  * it grants, renews and releases by a clock of its own, and loses what a test tells it to lose.
  */
-import { serviceLadder, type GrantRef, type ReleaseOutcome } from '@leasehold/keys-core';
+import {
+  serviceLadder,
+  UNCONFIRMED_LADDER,
+  type GrantRef,
+  type ReleaseOutcome,
+} from '@leasehold/keys-core';
 import type { AcquireAnswer, LeaseDeadlines, LeaseRenewResult } from '@leasehold/keys-core/leases';
 import { DatacenterUnreachableError, OutcomeUnknownError } from '../call-errors.ts';
 import type { AcquireRequest, LeaseWire, ReleaseRequest } from '../lease/lease-wire.ts';
@@ -14,6 +19,7 @@ interface Row {
   readonly ttlMs: number;
   readonly key: string;
   expiresAtMs: number;
+  isUnconfirmed: boolean;
   end: 'released' | 'revoked' | undefined;
   isBlocked: boolean;
 }
@@ -31,6 +37,8 @@ export class SimulatedWire implements LeaseWire {
   readonly #rows = new Map<string, Row>();
   readonly #attempts = new Map<string, AcquireAnswer | 'given_up'>();
   readonly heartbeats: (readonly GrantRef[])[] = [];
+  /** Called with each heartbeat's number before it travels. */
+  beforeHeartbeat: (count: number) => void = () => undefined;
   /** The datacenter that each heartbeat named. */
   readonly heartbeatDatacenters: (string | undefined)[] = [];
   readonly releases: ReleaseRequest[] = [];
@@ -93,6 +101,7 @@ export class SimulatedWire implements LeaseWire {
   ): Promise<LeaseRenewResult[]> {
     this.heartbeats.push(renewals);
     this.heartbeatDatacenters.push(datacenter);
+    this.beforeHeartbeat(this.heartbeats.length);
     return this.#travel(signal, (localTimeMs) =>
       renewals.map(({ leaseId }) => this.#renew(leaseId, localTimeMs)),
     );
@@ -139,12 +148,14 @@ export class SimulatedWire implements LeaseWire {
     return answer;
   }
 
-  #grant({ key, holder, ttlMs = 60_000 }: AcquireRequest): Row {
+  #grant({ key, holder, ttlMs = 60_000, confirms = false }: AcquireRequest): Row {
     this.#lastToken += 1;
+    const firstMs = confirms ? UNCONFIRMED_LADDER.ttlMs : ttlMs;
     const row: Row = {
       leaseId: `00000000-0000-4000-8000-${String(this.#lastToken).padStart(12, '0')}`,
       token: this.#lastToken,
-      expiresAtMs: this.#databaseNowMs() + ttlMs,
+      expiresAtMs: this.#databaseNowMs() + firstMs,
+      isUnconfirmed: confirms,
       end: undefined,
       isBlocked: false,
       ...{ key, holder, ttlMs },
@@ -168,8 +179,9 @@ export class SimulatedWire implements LeaseWire {
   }
 
   #deadlines(row: Row, localTimeMs: number): LeaseDeadlines {
-    const ladder = serviceLadder(row.ttlMs);
-    const expiresAtMs = localTimeMs + Math.min(row.ttlMs, row.expiresAtMs - this.#databaseNowMs());
+    const ladder = row.isUnconfirmed ? UNCONFIRMED_LADDER : serviceLadder(row.ttlMs);
+    const expiresAtMs =
+      localTimeMs + Math.min(ladder.ttlMs, row.expiresAtMs - this.#databaseNowMs());
     return {
       renewAtMs: expiresAtMs - (ladder.ttlMs - ladder.renewAfterMs),
       loseAtMs: expiresAtMs - (ladder.ttlMs - ladder.hardAfterMs),
@@ -185,6 +197,7 @@ export class SimulatedWire implements LeaseWire {
     }
     if (row.isBlocked) return { leaseId, outcome: 'refused', reason: 'renewal_blocked' };
     row.expiresAtMs = this.#databaseNowMs() + row.ttlMs;
+    row.isUnconfirmed = false;
     return { leaseId, outcome: 'renewed', deadlines: this.#deadlines(row, localTimeMs) };
   }
 

@@ -100,6 +100,18 @@ export function deadlinesFrom(ladder: Ladder, localTimeMs: number, remainingMs: 
 }
 
 /**
+ * The ladder of a grant whose caller said that it will confirm it, until it does: it renews at once. Short,
+ * so that a grant whose answer was lost is free again within a second; less than any TTL, so that it is told
+ * from those (by `lease_confirmed` in SQL); and long enough for an answer and a renewal to travel 0.6 s.
+ */
+export const UNCONFIRMED_LADDER: Ladder = {
+  renewAfterMs: 0,
+  softAfterMs: 650,
+  hardAfterMs: 650,
+  ttlMs: 900,
+};
+
+/**
  * The ladder of a lease that a service holds: renewed after a third of its TTL or 30 s, whichever
  * is sooner; given up a grace of `max(ttl/6, 250 ms)` before it expires. Soft and hard are one:
  * a service has no second, harder stop.

@@ -11,6 +11,8 @@ export interface GrantRequest extends Resource {
   readonly comment: string | null;
   readonly metadata: unknown;
   readonly ladder: Ladder;
+  /** Whether the caller will confirm the grant: until its first renewal it has `UNCONFIRMED_LADDER`. */
+  readonly confirms?: boolean | undefined;
   /** Who is written into the event: a person, a token, a drone. */
   readonly actor: string;
   /** One attempt, one answer, per principal: written by the grant's own statement. */
@@ -26,7 +28,7 @@ export interface GrantRequest extends Resource {
   readonly homeReservation?: string | undefined;
 }
 
-/** A new grant. `remainingMs` is `expiresAt - asOf`, both read by the statement that granted. */
+/** A new grant; `ladder` is the one that it has for now. `remainingMs` is `expiresAt - asOf`, both read by the statement that granted. */
 export interface Grant extends Resource {
   readonly leaseId: string;
   readonly fencingToken: string;

@@ -7,7 +7,7 @@ import { createCoalescer } from './coalesce.ts';
 import { databaseFailureOf, sqlStateOf } from './database-errors.ts';
 import type { KernelStore } from './kernel-store.ts';
 import { readLeases, type Sql } from './rows.ts';
-import { grant, NOT_READ_BACK, type GrantOptions } from './statements/grant.ts';
+import { firstLadder, grant, NOT_READ_BACK, type GrantOptions } from './statements/grant.ts';
 import { readRefusals, type Refusal } from './statements/refusals.ts';
 import { pause, timed } from './timed.ts';
 
@@ -285,7 +285,7 @@ async function findLostGrants(
     if (row?.leaseId !== request.leaseId) return Promise.reject(unknown());
     return grantedOutcome(store, request, {
       ...row,
-      ladder: request.ladder,
+      ladder: firstLadder(request),
       remainingMs: row.expiresAt - row.asOf,
       freeMs: null,
       previous: null,

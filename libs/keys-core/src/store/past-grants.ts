@@ -1,5 +1,5 @@
 /** Grants as they were given, whatever has become of them. */
-import type { Ladder } from '../kernel/ladder.ts';
+import { UNCONFIRMED_LADDER, type Ladder } from '../kernel/ladder.ts';
 import { assertSameRequest, type RecordedRequest } from '../kernel/recorded-request.ts';
 import type { Resource } from '../kernel/resource.ts';
 import type { KeyedRequest } from './requests.ts';
@@ -11,6 +11,7 @@ export interface PastGrant extends Resource {
   readonly fencingToken: string;
   readonly holder: string;
   readonly principal: string;
+  /** The one that it has now: a short one until it is confirmed. */
   readonly ladder: Ladder;
   /** 0 when it has ended. */
   readonly remainingMs: number;
@@ -18,7 +19,7 @@ export interface PastGrant extends Resource {
   readonly asOf: number;
 }
 
-type PastGrantRow = Omit<PastGrant, 'ladder'> & Ladder;
+type PastGrantRow = Omit<PastGrant, 'ladder'> & Ladder & { readonly isConfirmed: boolean };
 
 /**
  * The grant with an id. One that its row no longer carries is told from its event: it has ended, and no
@@ -31,6 +32,7 @@ function grantWithId(leaseId: Fragment): Fragment {
       e.detail ->> 'holder' as holder, e.detail ->> 'principal' as principal,
       coalesce(l.ttl_ms, 1) as "ttlMs", coalesce(l.renew_after_ms, 0) as "renewAfterMs",
       coalesce(l.soft_after_ms, 0) as "softAfterMs", coalesce(l.hard_after_ms, 0) as "hardAfterMs",
+      coalesce(lease_confirmed(l.renewed_at, l.expires_at), true) as "isConfirmed",
       case
         when l.end_reason is null and l.released_at is null
           then greatest(0, date_part('epoch', l.expires_at - clock_timestamp()) * 1000)
@@ -84,6 +86,7 @@ export async function readPastRequest(
 }
 
 function grantOf(row: PastGrantRow): PastGrant {
-  const { ttlMs, renewAfterMs, softAfterMs, hardAfterMs, ...grant } = row;
-  return { ...grant, ladder: { ttlMs, renewAfterMs, softAfterMs, hardAfterMs } };
+  const { ttlMs, renewAfterMs, softAfterMs, hardAfterMs, isConfirmed, ...grant } = row;
+  const ladder = { ttlMs, renewAfterMs, softAfterMs, hardAfterMs };
+  return { ...grant, ladder: isConfirmed ? ladder : UNCONFIRMED_LADDER };
 }

@@ -72,7 +72,7 @@ async function moveClock(
 async function askForGrant(
   model: LeaseModel,
   real: RealKernel,
-  asked: { resource: number; holder: number; ladder: number },
+  asked: { resource: number; holder: number; ladder: number; confirms: boolean },
 ): Promise<void> {
   const { face, name } = RESOURCES[asked.resource] ?? { face: 'key', name: 'k1' };
   const holder = HOLDERS[asked.holder] ?? 'alice';
@@ -82,6 +82,7 @@ async function askForGrant(
     holder,
     principal: `token-${holder}`,
     ladder: LADDERS[asked.ladder] ?? serviceLadder(1_000),
+    confirms: asked.confirms,
   };
   const expected = model.grant(ask);
   const { resource, ...rest } = ask;
@@ -103,7 +104,7 @@ async function askForGrant(
     grant: {
       leaseId: granted.leaseId,
       fencingToken: String(granted.token),
-      remainingMs: granted.ladder.ttlMs,
+      remainingMs: granted.expiresAt - model.nowMs,
     },
   });
   if (from !== undefined) expectNoEarlySteal(model, from);
@@ -186,7 +187,12 @@ const wrong = fc.oneof(
 );
 
 const grants = fc
-  .record({ resource: fc.nat({ max: 3 }), holder: fc.nat({ max: 2 }), ladder: fc.nat({ max: 2 }) })
+  .record({
+    resource: fc.nat({ max: 3 }),
+    holder: fc.nat({ max: 2 }),
+    ladder: fc.nat({ max: 2 }),
+    confirms: fc.boolean(),
+  })
   .map((asked) =>
     command(
       `grant ${JSON.stringify(asked)}`,

@@ -8,7 +8,7 @@
  * that has really gone by, which is also the holders' own clock.
  */
 import type { EventKind } from '../kernel/events.ts';
-import type { Ladder } from '../kernel/ladder.ts';
+import { UNCONFIRMED_LADDER, type Ladder } from '../kernel/ladder.ts';
 import type { EndReason, Phase } from '../kernel/lease.ts';
 import type { GrantRef, RefusalReason, ReleaseOutcome, RevokeOutcome } from '../kernel/outcomes.ts';
 import { resourceKey, type Face, type Resource } from '../kernel/resource.ts';
@@ -25,6 +25,8 @@ export interface ModelGrant {
   /** What the row carries: greater than what the holder was given once it was ended by force. */
   token: bigint;
   expiresAt: number;
+  /** Whether its holder was to confirm it and has not done so yet. */
+  isUnconfirmed: boolean;
   renewable: boolean;
   end: EndReason | null;
   stopsBy: number | null;
@@ -42,6 +44,7 @@ export interface ModelAsk {
   readonly holder: string;
   readonly principal: string;
   readonly ladder: Ladder;
+  readonly confirms: boolean;
 }
 
 /** A holder's request about a grant: right in every part, or not. */
@@ -62,7 +65,7 @@ export class LeaseModel {
   readonly grants: ModelGrant[] = [];
   /** What must have been written down, per resource, as `kind lease token`. */
   readonly events = new Map<string, string[]>();
-  /** The lease-face grants that expired: a use case's callback is owed for each. */
+  /** The lease-face grants that were confirmed and expired: a callback is owed for each. */
   readonly owedCallbacks = new Set<string>();
   /** The largest token of a row that was deleted: the next tokens exceed it, whatever the clock says. */
   tokenFloor = 0n;
@@ -97,15 +100,18 @@ export class LeaseModel {
     if (from?.end === null) this.#expire(from);
     const previousToken = from?.token ?? this.tokenFloor;
     const token = previousToken + 1n > BigInt(this.nowMs) ? previousToken + 1n : BigInt(this.nowMs);
+    const { confirms: isUnconfirmed, ...asked } = ask;
+    const expiresAt = this.nowMs + (isUnconfirmed ? UNCONFIRMED_LADDER : ask.ladder).ttlMs;
     const granted: ModelGrant = {
-      ...ask,
+      ...asked,
       givenToken: token,
       token,
-      expiresAt: this.nowMs + ask.ladder.ttlMs,
+      expiresAt,
+      isUnconfirmed,
       renewable: true,
       end: null,
       stopsBy: null,
-      overAt: this.nowMs + ask.ladder.ttlMs,
+      overAt: expiresAt,
       believedUntilMs: 0,
       isAbandoned: false,
     };
@@ -126,6 +132,7 @@ export class LeaseModel {
       return 'expired';
     }
     if (!grant.renewable) return 'renewal_blocked';
+    grant.isUnconfirmed = false;
     grant.expiresAt = this.nowMs + grant.ladder.ttlMs;
     grant.overAt = grant.expiresAt;
     return undefined;
@@ -207,7 +214,10 @@ export class LeaseModel {
 
   #expire(grant: ModelGrant): void {
     grant.end = 'expired';
-    if (grant.resource.face === 'lease') this.owedCallbacks.add(grant.leaseId);
+    // Nobody began to use one that was not confirmed.
+    if (grant.resource.face === 'lease' && !grant.isUnconfirmed) {
+      this.owedCallbacks.add(grant.leaseId);
+    }
     this.#write('expired', grant);
   }
 

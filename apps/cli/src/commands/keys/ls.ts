@@ -6,15 +6,8 @@ import { pageText, withDatacenters, withPage, type PageOptions } from '../../opt
 import { agoText, durationText } from '../../output/duration.ts';
 import { printable, printableOr } from '../../output/printable.ts';
 import { placed, tableText, type Column } from '../../output/table.ts';
-import {
-  nothingText,
-  RECENT_GRANTS,
-  recentFilter,
-  withAll,
-  type RecentOptions,
-} from '../../recent.ts';
 
-interface KeysLsOptions extends PageOptions, RecentOptions {
+interface KeysLsOptions extends PageOptions {
   readonly namespace?: string;
   readonly name?: string;
   readonly prefix?: string;
@@ -51,8 +44,9 @@ const COLUMNS: readonly Column<KeyView>[] = [
 
 /** `leasehold keys ls`. */
 export function addKeysLs(cli: Cli, parent: Command): void {
-  const command = cli.leaf(parent, 'ls', 'List keys, who holds them, and for how much longer');
-  withAll(withDatacenters(withPage(command)), RECENT_GRANTS)
+  withDatacenters(
+    withPage(cli.leaf(parent, 'ls', 'List keys, who holds them, and for how much longer')),
+  )
     .option('--namespace <namespace>', 'in this namespace and its children')
     .option('--name <name>', 'of this name')
     .option('--prefix <text>', 'whose name begins with this')
@@ -65,11 +59,7 @@ export function addKeysLs(cli: Cli, parent: Command): void {
     .action(async (options: KeysLsOptions) => {
       const page = await cli.client().keys.list.query(listInput(options));
       const columns = placed(COLUMNS, options.datacenter);
-      cli.show(page, () =>
-        pageText(page, nothingText('keys', options, RECENT_GRANTS), (keys) =>
-          tableText(keys, columns),
-        ),
-      );
+      cli.show(page, () => pageText(page, 'No keys.', (keys) => tableText(keys, columns)));
     });
 }
 
@@ -104,7 +94,6 @@ function listInput(
       cursor,
       sort,
     },
-    ...recentFilter(options, RECENT_GRANTS),
     // As its help says, and as leases are listed.
     includeChildren: true,
     direction: desc === true ? 'desc' : undefined,

@@ -1,6 +1,5 @@
 import type { Inputs } from '~/lib/api.ts';
 import type { ListState } from '~/lib/use-list-state.ts';
-import { RECENT_ENVIRONMENTS_MS } from '../../lib/phase-search.ts';
 import { leaseListInput, type LeaseSort } from '../leases/lease-search.ts';
 
 /** What the search of environments knows beside names. */
@@ -11,6 +10,5 @@ export function environmentListInput(
   state: Pick<ListState<LeaseSort>, 'search' | 'sort' | 'direction' | 'after'>,
 ): NonNullable<Inputs['environments']['list']> {
   const { action } = state.search.fields;
-  const input = leaseListInput(state, RECENT_ENVIRONMENTS_MS);
-  return { ...input, ...(action === undefined ? {} : { action }) };
+  return { ...leaseListInput(state), ...(action === undefined ? {} : { action }) };
 }

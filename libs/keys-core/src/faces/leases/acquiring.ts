@@ -101,6 +101,7 @@ export class Acquiring {
       comment: input.comment ?? null,
       metadata: input.metadata ?? null,
       ladder: serviceLadder(ttlMs),
+      confirms: input.confirms,
       actor: caller.actor,
     };
     const { idempotencyKey } = input;

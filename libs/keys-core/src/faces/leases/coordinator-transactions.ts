@@ -276,6 +276,6 @@ function observeFound(store: KernelStore, found: AcquiredOrRenewed): void {
     store.observer.renewal('lease', 'renewed', 1);
     return;
   }
-  const isTakenOver = found.previousEnd === 'expired' || found.previousEnd === 'lapsed';
+  const isTakenOver = ['expired', 'lapsed', 'unconfirmed'].includes(found.previousEnd ?? '');
   store.observer.grant('lease', 'granted', isTakenOver ? 'expired' : 'free');
 }

@@ -28,6 +28,11 @@ export interface AcquireInput {
   readonly action?: string | undefined;
   readonly comment?: string | undefined;
   readonly metadata?: unknown;
+  /**
+   * Whether the caller renews what it is granted before it uses it: then a grant whose answer is lost is
+   * free again within a second, instead of after its TTL.
+   */
+  readonly confirms?: boolean | undefined;
   /** One attempt, one answer: sending the same request again with it is safe for 24 h. */
   readonly idempotencyKey?: string | undefined;
 }
@@ -127,8 +132,6 @@ export interface LeaseListInput {
   readonly name?: string | undefined;
   readonly prefix?: string | undefined;
   readonly phase?: Phase | undefined;
-  /** Leaves out what nobody has held for longer than this. Milliseconds. */
-  readonly endedWithinMs?: number | undefined;
   readonly holder?: string | undefined;
   /** What an environment is leased for. */
   readonly action?: string | undefined;

@@ -1,6 +1,7 @@
 import { invariant } from '../../kernel/errors.ts';
 import type { GrantRequest } from '../../kernel/outcomes.ts';
 import { C, TOKEN_FLOOR, type Sql } from '../rows.ts';
+import { GRANT_KIND, LAPSED_BEFORE, LAPSED_REAP, PREVIOUS_END } from './expired.ts';
 import type { GrantOptions } from './grant.ts';
 
 /** What the holder has now. Instants are epoch milliseconds of the database. */
@@ -123,7 +124,7 @@ export async function acquireOrRenew(
         lease_id = excluded.lease_id,
         previous_lease_id = l.lease_id,
         previous_fencing_token = l.fencing_token,
-        previous_end = coalesce(l.end_reason, 'lapsed'),
+        previous_end = ${PREVIOUS_END},
         fencing_token = lease_next_token(l.fencing_token),
         holder = excluded.holder,
         principal = excluded.principal,
@@ -146,30 +147,23 @@ export async function acquireOrRenew(
       returning l.*
     ),
     fact as (
-      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, detail)
-      select f.face, f.namespace, f.name, f.lease_id, f.fencing_token, f.kind, f.actor, f.detail
+      insert into lease_event (
+        face, namespace, name, lease_id, fencing_token, kind, actor, reason, detail
+      )
+      select
+        f.face, f.namespace, f.name, f.lease_id, f.fencing_token, f.kind, f.actor, f.reason, f.detail
       from (
-        select
-          0 as step, g.face, g.namespace, g.name, g.previous_lease_id as lease_id,
-          g.previous_fencing_token as fencing_token, 'expired' as kind, 'leasehold' as actor,
-          null::jsonb as detail
-        from granted g
-        where g.previous_end = 'lapsed'
+        ${LAPSED_BEFORE}
         union all
         select
           1, g.face, g.namespace, g.name, g.lease_id, g.fencing_token,
-          case when g.previous_end in ('lapsed', 'expired') then 'taken_over' else 'granted' end,
-          ${r.actor}, jsonb_build_object('holder', g.holder, 'principal', g.principal)
+          ${GRANT_KIND},
+          ${r.actor}, null, jsonb_build_object('holder', g.holder, 'principal', g.principal)
         from granted g
       ) f
       order by f.step
     ),
-    reap as (
-      insert into lease_reap (lease_id, face, namespace, name, fencing_token)
-      select g.previous_lease_id, g.face, g.namespace, g.name, g.previous_fencing_token
-      from granted g
-      where g.previous_end = 'lapsed' and g.face = 'lease'
-    )
+    ${LAPSED_REAP}
     select
       a.outcome, a.lease_id as "leaseId", a.fencing_token::text as "fencingToken",
       extract(epoch from a.expires_at)::float8 * 1000 as "expiresAt",

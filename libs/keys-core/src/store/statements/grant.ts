@@ -1,8 +1,11 @@
+import { UNCONFIRMED_LADDER, type Ladder } from '../../kernel/ladder.ts';
 import type { EndReason } from '../../kernel/lease.ts';
 import type { Grant, GrantRequest } from '../../kernel/outcomes.ts';
 import type { Face } from '../../kernel/resource.ts';
 import { C, TOKEN_FLOOR, type Sql } from '../rows.ts';
 import { fragment, type Fragment, NO_FRAGMENT } from '../sql.ts';
+import { PREVIOUS_END } from './expired.ts';
+import { GRANT_FACTS } from './grant-facts.ts';
 
 export interface GrantOptions {
   /**
@@ -38,6 +41,13 @@ const IS_AT_HOME = fragment`(
   and not exists (${NOT_READ_BACK})
 )`;
 
+/** How long a new grant lasts at first, by the row that was to be inserted. */
+const FIRST_MS = fragment`
+  case
+    when lease_confirmed(excluded.renewed_at, excluded.expires_at) then excluded.ttl_ms
+    else ${UNCONFIRMED_LADDER.ttlMs}::int
+  end`;
+
 interface GrantedRow {
   face: Face;
   namespace: string;
@@ -49,7 +59,7 @@ interface GrantedRow {
   asOf: number;
   previousLeaseId: string | null;
   previousFencingToken: string | null;
-  previousEnd: EndReason | 'lapsed' | null;
+  previousEnd: EndReason | 'lapsed' | 'unconfirmed' | null;
   freeMs: number | null;
 }
 
@@ -75,7 +85,8 @@ interface GrantedRow {
  *   key was used, or its row was locked or changed meanwhile. The caller reads which.
  *
  * A takeover of a grant that nobody has ended writes that grant's one `expired` event, and its one
- * `lease_reap` row when it is a lease: a reaper that comes later finds nothing left to do.
+ * `lease_reap` row when it is a lease: a reaper that comes later finds nothing left to do. Of one that was
+ * never confirmed it writes the event alone.
  *
  * - **At home**: a key is granted under an active reservation, and the row remembers which. A row that
  *   was sealed by a move names another one, and nothing is granted on it. See `store/reservations`.
@@ -174,7 +185,7 @@ export async function grant(
       select
         c.face, c.namespace, c.name, c.lease_id, lease_next_token(${TOKEN_FLOOR}), c.holder,
         c.principal, c.tag, c.comment, c.metadata, c.ttl_ms, c.renew_after_ms, c.soft_after_ms, c.hard_after_ms,
-        clock_timestamp(), clock_timestamp(), clock_timestamp() + c.ttl_ms * interval '1 millisecond',
+        clock_timestamp(), clock_timestamp(), clock_timestamp() + c.first_ms * interval '1 millisecond',
         c.home_reservation
       from candidate c
       order by c.face, c.namespace, c.name
@@ -182,7 +193,7 @@ export async function grant(
         lease_id = excluded.lease_id,
         previous_lease_id = l.lease_id,
         previous_fencing_token = l.fencing_token,
-        previous_end = coalesce(l.end_reason, 'lapsed'),
+        previous_end = ${PREVIOUS_END},
         fencing_token = lease_next_token(l.fencing_token),
         holder = excluded.holder,
         principal = excluded.principal,
@@ -195,7 +206,7 @@ export async function grant(
         hard_after_ms = excluded.hard_after_ms,
         granted_at = clock_timestamp(),
         renewed_at = clock_timestamp(),
-        expires_at = clock_timestamp() + excluded.ttl_ms * interval '1 millisecond',
+        expires_at = clock_timestamp() + ${FIRST_MS} * interval '1 millisecond',
         renewable = true,
         released_at = null,
         end_reason = null,
@@ -208,7 +219,7 @@ export async function grant(
         l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.granted_at, l.expires_at,
         l.previous_lease_id, l.previous_fencing_token, l.previous_end
     ),
-    ${CONSEQUENCES}
+    ${GRANT_FACTS}
     select
       g.face, g.namespace, g.name, g.lease_id as "leaseId", g.fencing_token::text as "fencingToken",
       extract(epoch from g.granted_at)::float8 * 1000 as "grantedAt",
@@ -235,7 +246,7 @@ function wantedRows(requests: readonly GrantRequest[]): Fragment {
       select
         w.lease_id, w.face ${C} as face, w.namespace ${C} as namespace, w.name ${C} as name,
         w.holder, w.principal, w.tag, w.comment, w.metadata::jsonb as metadata,
-        w.ttl_ms, w.renew_after_ms, w.soft_after_ms, w.hard_after_ms, w.actor,
+        w.ttl_ms, w.first_ms, w.renew_after_ms, w.soft_after_ms, w.hard_after_ms, w.actor,
         w.idempotency_key ${C} as idempotency_key, w.fingerprint, w.is_queued,
         w.home_reservation ${C} as home_reservation
       from unnest(
@@ -249,6 +260,7 @@ function wantedRows(requests: readonly GrantRequest[]): Fragment {
         ${requests.map((r) => r.comment)}::text[],
         ${requests.map((r) => (r.metadata == null ? null : JSON.stringify(r.metadata)))}::text[],
         ${requests.map((r) => r.ladder.ttlMs)}::int[],
+        ${requests.map((r) => firstLadder(r).ttlMs)}::int[],
         ${requests.map((r) => r.ladder.renewAfterMs)}::int[],
         ${requests.map((r) => r.ladder.softAfterMs)}::int[],
         ${requests.map((r) => r.ladder.hardAfterMs)}::int[],
@@ -259,74 +271,31 @@ function wantedRows(requests: readonly GrantRequest[]): Fragment {
         ${requests.map((r) => r.homeReservation ?? null)}::text[]
       ) as w (
         lease_id, face, namespace, name, holder, principal, tag, comment, metadata,
-        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, actor, idempotency_key, fingerprint,
-        is_queued, home_reservation
+        ttl_ms, first_ms, renew_after_ms, soft_after_ms, hard_after_ms, actor, idempotency_key,
+        fingerprint, is_queued, home_reservation
       )
       where not exists (select from database_epoch e where database_holds_off(e.hold_off_until, e.system_identifier, e.timeline))
   `;
 }
 
-/** What is written with every grant: its events, the callback that it owes, its ticket, its record. */
-const CONSEQUENCES = fragment`
-    fact as (
-      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, detail)
-      select f.face, f.namespace, f.name, f.lease_id, f.fencing_token, f.kind, f.actor, f.detail
-      from (
-        select
-          0 as step, g.face, g.namespace, g.name, g.previous_lease_id as lease_id,
-          g.previous_fencing_token as fencing_token, 'expired' as kind, 'leasehold' as actor,
-          null::jsonb as detail
-        from granted g
-        where g.previous_end = 'lapsed'
-        union all
-        select
-          1, g.face, g.namespace, g.name, g.lease_id, g.fencing_token,
-          case when g.previous_end in ('lapsed', 'expired') then 'taken_over' else 'granted' end,
-          w.actor, jsonb_build_object('holder', w.holder, 'principal', w.principal)
-            -- Who used an environment is asked together with what for, long after.
-            || case when g.face = 'environment' then jsonb_build_object('action', w.tag, 'comment', w.comment) else '{}' end
-        from granted g
-        join wanted w on w.lease_id = g.lease_id
-      ) f
-      order by f.face, f.namespace, f.name, f.step
-    ),
-    reap as (
-      insert into lease_reap (lease_id, face, namespace, name, fencing_token)
-      select g.previous_lease_id, g.face, g.namespace, g.name, g.previous_fencing_token
-      from granted g
-      where g.previous_end = 'lapsed' and g.face = 'lease'
-    ),
-    -- Taken from what was granted: a statement that deleted its ticket whatever came of it would eat
-    -- the tickets of the refused. By its id, not by its place: one that was prolonged since the
-    -- statement's snapshot is not found there, and would hold up the line until it lapsed.
-    used as (
-      delete from lease_waiter t
-      using granted g
-      where t.ticket_id = g.lease_id
-    ),
-    request as (
-      insert into lease_request (principal, idempotency_key, lease_id, resource, fingerprint)
-      select w.principal, w.idempotency_key, g.lease_id,
-        concat_ws(chr(31), w.face, w.namespace, w.name), w.fingerprint
-      from granted g
-      join wanted w on w.lease_id = g.lease_id
-      where w.idempotency_key is not null and not w.is_queued
-    )
-  `;
+/** The ladder of a new grant, until it is renewed. */
+export function firstLadder({ confirms, ladder }: GrantRequest): Ladder {
+  return confirms === true ? UNCONFIRMED_LADDER : ladder;
+}
 
 function grantOf(row: GrantedRow, request: GrantRequest): Grant {
   const { previousLeaseId, previousFencingToken, previousEnd, ...rest } = row;
   const isFirst = previousLeaseId === null || previousFencingToken === null || previousEnd === null;
   return {
     ...rest,
-    ladder: request.ladder,
+    ladder: firstLadder(request),
     remainingMs: row.expiresAt - row.asOf,
     previous: isFirst
       ? null
       : {
           leaseId: previousLeaseId,
           fencingToken: previousFencingToken,
-          end: previousEnd === 'lapsed' ? 'expired' : previousEnd,
+          end: previousEnd === 'lapsed' || previousEnd === 'unconfirmed' ? 'expired' : previousEnd,
         },
   };
 }

@@ -1,5 +1,6 @@
 import { C, onlyRow, type Sql } from '../rows.ts';
 import { fragment } from '../sql.ts';
+import { EXPIRED_FACTS, IS_CONFIRMED } from './expired.ts';
 
 /** A namespace, joined, with its children or without. */
 export interface NamespaceRange {
@@ -24,7 +25,7 @@ export interface StalePage {
 
 /**
  * Ends the grants of a namespace that have expired and that nobody has ended, among the next `limit`
- * leases after a place, and writes the one `expired` event and the one `lease_reap` row of each.
+ * leases after a place, and writes what {@link EXPIRED_FACTS} says of each.
  *
  * - **Index**: the primary key, from the place on. In its collation the children of `a` lie between
  *   `a.` and `a/`; what lies between `a` and `a.` is passed over.
@@ -81,19 +82,9 @@ export async function endStale(
       from locked k
       where l.lease_id = k.lease_id and k.end_reason is null
         and not lease_unexpired(k.released_at, k.end_reason, k.expires_at)
-      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token
+      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, ${IS_CONFIRMED}
     ),
-    fact as (
-      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor)
-      select x.face, x.namespace, x.name, x.lease_id, x.fencing_token, 'expired', 'leasehold'
-      from expired x
-      order by x.face, x.namespace, x.name
-    ),
-    reap as (
-      insert into lease_reap (lease_id, face, namespace, name, fencing_token)
-      select x.lease_id, x.face, x.namespace, x.name, x.fencing_token
-      from expired x
-    ),
+    ${EXPIRED_FACTS},
     last as (
       select p.namespace, p.name from page p order by p.namespace desc, p.name desc limit 1
     )

@@ -1,5 +1,6 @@
 import type { Face } from '../../kernel/resource.ts';
 import { onlyRow, type Sql } from '../rows.ts';
+import { EXPIRED_FACTS, IS_CONFIRMED } from './expired.ts';
 
 export interface ReapedGrant {
   readonly leaseId: string;
@@ -55,20 +56,9 @@ export async function reap(
       from locked k
       where l.lease_id = k.lease_id and k.end_reason is null
         and not lease_unexpired(k.released_at, k.end_reason, k.expires_at)
-      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.expires_at
+      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.expires_at, ${IS_CONFIRMED}
     ),
-    fact as (
-      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor)
-      select x.face, x.namespace, x.name, x.lease_id, x.fencing_token, 'expired', 'leasehold'
-      from expired x
-      order by x.face, x.namespace, x.name
-    ),
-    reap as (
-      insert into lease_reap (lease_id, face, namespace, name, fencing_token)
-      select x.lease_id, x.face, x.namespace, x.name, x.fencing_token
-      from expired x
-      where x.face = 'lease'
-    )
+    ${EXPIRED_FACTS}
     select x.lease_id as "leaseId", x.face, x.namespace, x.name,
       extract(epoch from clock_timestamp() - x.expires_at)::float8 * 1000 as "lagMs"
     from expired x`;

@@ -2,6 +2,7 @@ import type { GrantRef, ReleaseOutcome } from '../../kernel/outcomes.ts';
 import type { Face, Resource } from '../../kernel/resource.ts';
 import type { Sql } from '../rows.ts';
 import { fragment, NO_FRAGMENT } from '../sql.ts';
+import { expiredReason, IS_CONFIRMED } from './expired.ts';
 
 /** A release that a holder asks for. */
 export interface ReleaseRequest extends GrantRef {
@@ -85,7 +86,7 @@ export async function release(
           end_reason = j.outcome
       from judged j
       where l.lease_id = j.lease_id and j.end_reason is null and j.outcome in ('released', 'expired')
-      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.end_reason
+      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.end_reason, ${IS_CONFIRMED}
     ),
     fact as (
       insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, reason)
@@ -97,7 +98,10 @@ export async function release(
           else 'released'
         end,
         case when e.end_reason = 'expired' then 'leasehold' else j.actor end,
-        case when e.end_reason = 'released' then j.detail end
+        case
+          when e.end_reason = 'released' then j.detail
+          else ${expiredReason(fragment`e.is_confirmed`)}
+        end
       from ended e
       join judged j on j.lease_id = e.lease_id
       order by e.face, e.namespace, e.name
@@ -106,7 +110,7 @@ export async function release(
       insert into lease_reap (lease_id, face, namespace, name, fencing_token)
       select e.lease_id, e.face, e.namespace, e.name, e.fencing_token
       from ended e
-      where e.end_reason = 'expired' and e.face = 'lease'
+      where e.end_reason = 'expired' and e.face = 'lease' and e.is_confirmed
     )
     select j.lease_id as "leaseId", j.outcome, j.face, j.namespace, j.name, j.tag,
       extract(epoch from clock_timestamp() - j.granted_at)::float8 * 1000 as "heldMs",

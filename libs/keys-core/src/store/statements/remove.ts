@@ -1,5 +1,7 @@
 import type { Face } from '../../kernel/resource.ts';
 import type { Sql } from '../rows.ts';
+import { fragment } from '../sql.ts';
+import { expiredReason, IS_CONFIRMED } from './expired.ts';
 
 /**
  * Ends each of the grants that has expired and that nobody has ended: Plane's `remove_key`. The row
@@ -18,7 +20,7 @@ export async function remove(
     with locked as materialized (
       select l.face, l.namespace, l.name, l.lease_id, l.released_at, l.end_reason, l.expires_at
       from lease l
-      where l.lease_id = any (${leaseIds as string[]}::uuid[]) and l.face = ${face}
+      where l.lease_id = any (${leaseIds}::uuid[]) and l.face = ${face}
       order by l.face, l.namespace, l.name
       for no key update of l
     ),
@@ -28,11 +30,12 @@ export async function remove(
       from locked k
       where l.lease_id = k.lease_id and k.end_reason is null
         and not lease_unexpired(k.released_at, k.end_reason, k.expires_at)
-      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token
+      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, ${IS_CONFIRMED}
     ),
     fact as (
-      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor)
-      select r.face, r.namespace, r.name, r.lease_id, r.fencing_token, x.kind, x.actor
+      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, reason)
+      select r.face, r.namespace, r.name, r.lease_id, r.fencing_token, x.kind, x.actor,
+        case when x.kind = 'expired' then ${expiredReason(fragment`r.is_confirmed`)} end
       from removed r
       cross join (values (0, 'expired', 'leasehold'), (1, 'removed', ${actor})) as x (step, kind, actor)
       order by r.face, r.namespace, r.name, x.step
@@ -41,7 +44,7 @@ export async function remove(
       insert into lease_reap (lease_id, face, namespace, name, fencing_token)
       select r.lease_id, r.face, r.namespace, r.name, r.fencing_token
       from removed r
-      where r.face = 'lease'
+      where r.face = 'lease' and r.is_confirmed
     )
     select r.lease_id as "leaseId" from removed r`;
   return new Set(rows.map((row) => row.leaseId));

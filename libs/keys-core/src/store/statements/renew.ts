@@ -2,6 +2,7 @@ import { invariant } from '../../kernel/errors.ts';
 import type { GrantRef, RefusalReason, RenewOutcome } from '../../kernel/outcomes.ts';
 import type { Face } from '../../kernel/resource.ts';
 import type { Sql } from '../rows.ts';
+import { EXPIRED_FACTS, IS_CONFIRMED } from './expired.ts';
 
 /** A renewal that one holder asks for. `principal` is who is authenticated, never who they say. */
 export interface RenewRequest extends GrantRef {
@@ -91,25 +92,14 @@ export async function renew(
       returning
         j.place, l.expires_at, j.ttl_ms, j.renew_after_ms, j.soft_after_ms, j.hard_after_ms
     ),
-    lapsed as (
+    expired as (
       update lease l
       set end_reason = 'expired'
       from judged j
       where l.lease_id = j.lease_id and j.refusal = 'expired' and j.end_reason is null
-      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token
+      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, ${IS_CONFIRMED}
     ),
-    fact as (
-      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor)
-      select x.face, x.namespace, x.name, x.lease_id, x.fencing_token, 'expired', 'leasehold'
-      from lapsed x
-      order by x.face, x.namespace, x.name
-    ),
-    reap as (
-      insert into lease_reap (lease_id, face, namespace, name, fencing_token)
-      select x.lease_id, x.face, x.namespace, x.name, x.fencing_token
-      from lapsed x
-      where x.face = 'lease'
-    )
+    ${EXPIRED_FACTS}
     select
       string_agg(r.place::text, ',') as places, null as refusal,
       min(date_part('epoch', r.expires_at - clock_timestamp())) * 1000 as "remainingMs",
