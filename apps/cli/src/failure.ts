@@ -1,4 +1,8 @@
+import type { CommandErrorCode, ErrorCode } from '@leasehold/keys-core';
 import { EXIT_CODES } from './exit-codes.ts';
+
+/** One of the codes of `docs/errors.md`. */
+export type FailureCode = ErrorCode | CommandErrorCode;
 
 /**
  * What a command ends with when it could not do what was asked: a sentence that says what is wrong,
@@ -6,7 +10,7 @@ import { EXIT_CODES } from './exit-codes.ts';
  * {@link EXIT_CODES}, or what `leases run` ends with besides.
  */
 export class CliFailure extends Error {
-  readonly code: string;
+  readonly code: FailureCode;
   readonly exitCode: number;
   readonly hint: string | undefined;
   readonly retryable: boolean;
@@ -16,7 +20,7 @@ export class CliFailure extends Error {
   constructor(
     message: string,
     failure: {
-      code: string;
+      code: FailureCode;
       exitCode: number;
       hint?: string | undefined;
       retryable?: boolean | undefined;
@@ -42,7 +46,7 @@ export function usageFailure(message: string, hint?: string): CliFailure {
 }
 
 /** Leasehold, or this machine, refused what was asked. */
-export function refusal(code: string, message: string, hint?: string): CliFailure {
+export function refusal(code: FailureCode, message: string, hint?: string): CliFailure {
   return new CliFailure(message, { code, exitCode: EXIT_CODES.refused, hint });
 }
 

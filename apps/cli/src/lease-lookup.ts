@@ -57,7 +57,7 @@ export async function findLease(
     throw refusal(
       `${face.noun}.not_found`,
       `There is no ${face.noun} ${scopeText(scope)}: nobody ever held it.`,
-      `Names are compared byte for byte. \`leasehold ${face.group} ls\` shows all.`,
+      `Names are compared byte for byte. \`leasehold ${face.group} ls --all\` shows all.`,
     );
   }
   return view;

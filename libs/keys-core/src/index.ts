@@ -7,6 +7,7 @@ export {
   createCoalescer,
 } from './kernel/coalesce.ts';
 export { DRONE_STATUSES, type DroneStatus } from './kernel/drone-status.ts';
+export { COMMAND_ERROR_CODES, type CommandErrorCode } from './kernel/command-errors.ts';
 export {
   ERROR_CODES,
   type ErrorCode,

@@ -18,13 +18,16 @@ export function FilterMenu({
   label,
   value,
   options,
+  unset = 'Any',
   onChange,
 }: {
   /** What it filters by: `Phase`. */
   readonly label: string;
   readonly value: string | undefined;
+  /** What is shown when nothing is chosen. */
+  readonly unset?: string;
   readonly options: readonly FilterOption[];
-  /** `null` is any. */
+  /** `null` is nothing chosen. */
   readonly onChange: (value: string | null) => void;
 }) {
   const text = value === undefined ? label : `${label}: ${labelsOf(options, [value])[0] ?? value}`;
@@ -37,7 +40,7 @@ export function FilterMenu({
             onChange(next === ANY ? null : next);
           }}
         >
-          {[{ value: ANY, label: 'Any' }, ...options].map((option) => (
+          {[{ value: ANY, label: unset }, ...options].map((option) => (
             <menu.RadioItem key={option.value} value={option.value} closeMenuOnClick>
               {option.label}
             </menu.RadioItem>

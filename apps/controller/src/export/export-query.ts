@@ -13,6 +13,7 @@ export interface ExportRequest {
 /** Texts of an address that stand for something else than a text. */
 const WORDS: Readonly<Record<string, unknown>> = { true: true, false: false };
 const BOOLEANS = ['includeChildren'];
+const NUMBERS = ['endedWithinMs'];
 const LISTS = ['kinds'];
 
 /**
@@ -39,6 +40,7 @@ export function readExportQuery(list: ExportList, query: unknown): ExportRequest
 
 function valueOf(field: string, text: string | string[]): unknown {
   if (LISTS.includes(field)) return Array.isArray(text) ? text : text.split(',');
+  if (NUMBERS.includes(field) && /^\d+$/u.test(String(text))) return Number(text);
   return BOOLEANS.includes(field) && typeof text === 'string' ? (WORDS[text] ?? text) : text;
 }
 

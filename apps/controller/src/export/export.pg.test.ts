@@ -81,6 +81,7 @@ describe('an export', () => {
     expect(await names('namespace=filtered&includeChildren=false')).toEqual(['a']);
     expect(await names('namespace=filtered&sort=name&direction=desc')).toEqual(['b', 'a']);
     expect(await names('namespace=filtered&phase=free')).toEqual([]);
+    expect(await names('namespace=filtered&endedWithinMs=60000')).toEqual(['a', 'b']);
     expect((await download(on, 'environments?format=csv&action=nothing', secret)).text).toMatch(
       /^namespace,name,action,phase,[^\n]*metadata\r\n$/u,
     );
@@ -171,6 +172,7 @@ describe('an export', () => {
     ['a cursor', 'keys?cursor=x', 'cursor: is not a filter'],
     ['a phase that is none', 'keys?phase=lost', 'phase: '],
     ['a word for yes or no', 'keys?includeChildren=yes', 'includeChildren: '],
+    ['no number', 'keys?endedWithinMs=soon', 'endedWithinMs: '],
     ['a field given twice', 'keys?name=a&name=b', 'name: '],
     ['an instant that is none', 'events?from=yesterday', 'from: must be an ISO-8601 instant'],
     ['the year 0', 'audit?from=0000-01-01T00:00:00Z', 'from: must be an instant after the year 0'],

@@ -95,6 +95,13 @@ export const envNameSchema = z
     /^[A-Za-z_][A-Za-z0-9_]{0,254}$/u,
     'must be letters, digits and "_", not beginning with a digit',
   );
+
+/** A year. */
+const ENDED_WITHIN_MS_MAX = 366 * 24 * 60 * 60 * 1_000;
+
+/** Of a list: leaves out what nobody has held for longer than this. Milliseconds. */
+export const endedWithinMsSchema = z.number().int().min(0).max(ENDED_WITHIN_MS_MAX);
+
 export const limitSchema = z
   .number()
   .int()

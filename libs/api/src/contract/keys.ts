@@ -5,6 +5,7 @@ import {
   anyDatacenterSchema,
   cursorSchema,
   datacenterSchema,
+  endedWithinMsSchema,
   envNameSchema,
   grantRefSchema,
   holderSchema,
@@ -95,6 +96,7 @@ export const keyListInputSchema = z
     /** Keys whose name begins with this. */
     prefix: nameSchema.optional(),
     phase: z.enum(PHASES).optional(),
+    endedWithinMs: endedWithinMsSchema.optional(),
     holder: holderSchema.optional(),
     droneId: idSchema.optional(),
     tag: tagSchema.optional(),

@@ -4,6 +4,7 @@ import type { LeaseListInput } from '@leasehold/keys-core/leases';
 import {
   cursorSchema,
   anyDatacenterSchema,
+  endedWithinMsSchema,
   grantRefSchema,
   holderSchema,
   idempotencyKeySchema,
@@ -158,6 +159,7 @@ export const leaseListFields = {
   /** Leases whose key begins with this. */
   prefix: nameSchema.optional(),
   phase: z.enum(PHASES).optional(),
+  endedWithinMs: endedWithinMsSchema.optional(),
   holder: holderSchema.optional(),
   /** The lease whose newest grant this is. */
   leaseId: leaseIdSchema.optional(),

@@ -61,6 +61,14 @@ export const PHASE_CONDITIONS: Record<Phase, Fragment> = {
   free: fragment`(l.end_reason in ('released', 'revoked', 'removed') and not ${HELD_BACK})`,
 };
 
+/** Whether somebody holds a row, or did at some moment of the last `ms`. */
+export function endedWithin(ms: number): Fragment {
+  return fragment`(
+    ${UNEXPIRED} or ${HELD_BACK}
+    or coalesce(l.released_at, l.expires_at) > clock_timestamp() - ${ms}::float8 * interval '1 millisecond'
+  )`;
+}
+
 const SORT_COLUMNS = {
   grantedAt: fragment`l.granted_at`,
   expiresAt: fragment`l.expires_at`,

@@ -15,6 +15,7 @@ import type { LeaseRow, Phase } from '../kernel/lease.ts';
 import type { Face } from '../kernel/resource.ts';
 import {
   PHASE_CONDITIONS,
+  endedWithin,
   orderOf,
   placeOf,
   scanOrderOf,
@@ -32,6 +33,8 @@ export interface ResourceFilter {
   readonly name?: string | undefined;
   readonly prefix?: string | undefined;
   readonly phase?: Phase | undefined;
+  /** Leaves out what nobody has held for longer than this. Milliseconds. */
+  readonly endedWithinMs?: number | undefined;
   readonly holder?: string | undefined;
   /** A key's tag; the action that an environment is leased for. */
   readonly tag?: string | undefined;
@@ -106,7 +109,8 @@ function wayOf(filter: ResourceFilter): 'walk' | 'look' | 'scan' {
   if (!isOneNamespace && namespaces !== null && namespaces.length > 1) return 'scan';
   if (filter.leaseId !== undefined || filter.droneId !== undefined) return 'scan';
   const isNamed = name !== undefined || prefix !== undefined;
-  const isOfRows = [filter.phase, filter.holder, filter.tag].some((asked) => asked !== undefined);
+  const { phase, endedWithinMs, holder, tag } = filter;
+  const isOfRows = [phase, endedWithinMs, holder, tag].some((asked) => asked !== undefined);
   if (!isOfRows && (isOneNamespace || !isNamed)) return 'walk';
   return name === undefined ? 'look' : 'scan';
 }
@@ -131,11 +135,12 @@ function rangeOf(filter: ResourceFilter): Fragment {
 }
 
 function othersOf(filter: ResourceFilter): Fragment {
-  const { name, prefix, phase, holder, tag, droneId, leaseId } = filter;
+  const { name, prefix, phase, endedWithinMs, holder, tag, droneId, leaseId } = filter;
   const conditions = [nameConditionOf(name, prefix)];
   if (holder !== undefined) conditions.push(fragment`l.holder = ${holder}`);
   if (tag !== undefined) conditions.push(fragment`l.tag = ${tag}`);
   if (phase !== undefined) conditions.push(PHASE_CONDITIONS[phase]);
+  if (endedWithinMs !== undefined) conditions.push(endedWithin(endedWithinMs));
   if (leaseId !== undefined) conditions.push(fragment`l.lease_id = ${leaseId}::uuid`);
   if (droneId !== undefined) {
     conditions.push(

@@ -6,8 +6,15 @@ import { pageText, withDatacenters, withPage, type PageOptions } from '../../opt
 import { agoText, durationText } from '../../output/duration.ts';
 import { printable, printableOr } from '../../output/printable.ts';
 import { placed, tableText, type Column } from '../../output/table.ts';
+import {
+  nothingText,
+  RECENT_GRANTS,
+  recentFilter,
+  withAll,
+  type RecentOptions,
+} from '../../recent.ts';
 
-interface KeysLsOptions extends PageOptions {
+interface KeysLsOptions extends PageOptions, RecentOptions {
   readonly namespace?: string;
   readonly name?: string;
   readonly prefix?: string;
@@ -44,9 +51,8 @@ const COLUMNS: readonly Column<KeyView>[] = [
 
 /** `leasehold keys ls`. */
 export function addKeysLs(cli: Cli, parent: Command): void {
-  withDatacenters(
-    withPage(cli.leaf(parent, 'ls', 'List keys, who holds them, and for how much longer')),
-  )
+  const command = cli.leaf(parent, 'ls', 'List keys, who holds them, and for how much longer');
+  withAll(withDatacenters(withPage(command)), RECENT_GRANTS)
     .option('--namespace <namespace>', 'in this namespace and its children')
     .option('--name <name>', 'of this name')
     .option('--prefix <text>', 'whose name begins with this')
@@ -59,7 +65,11 @@ export function addKeysLs(cli: Cli, parent: Command): void {
     .action(async (options: KeysLsOptions) => {
       const page = await cli.client().keys.list.query(listInput(options));
       const columns = placed(COLUMNS, options.datacenter);
-      cli.show(page, () => pageText(page, 'No keys.', (keys) => tableText(keys, columns)));
+      cli.show(page, () =>
+        pageText(page, nothingText('keys', options, RECENT_GRANTS), (keys) =>
+          tableText(keys, columns),
+        ),
+      );
     });
 }
 
@@ -94,6 +104,7 @@ function listInput(
       cursor,
       sort,
     },
+    ...recentFilter(options, RECENT_GRANTS),
     // As its help says, and as leases are listed.
     includeChildren: true,
     direction: desc === true ? 'desc' : undefined,

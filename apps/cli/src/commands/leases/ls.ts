@@ -4,10 +4,18 @@ import { Option, type Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import { pageText, withDatacenters, withPage, type PageOptions } from '../../options.ts';
 import { leaseTable } from '../../output/lease-text.ts';
+import {
+  nothingText,
+  RECENT_GRANTS,
+  recentFilter,
+  withAll,
+  type Recency,
+  type RecentOptions,
+} from '../../recent.ts';
 import type { LeaseView } from '../../views.ts';
 
 /** How a list of leases or environments is asked for. */
-export interface LeaseLsOptions extends PageOptions {
+export interface LeaseLsOptions extends PageOptions, RecentOptions {
   readonly namespace?: string;
   readonly children: boolean;
   readonly name?: string;
@@ -27,17 +35,20 @@ const SORTS = ['name', 'grantedAt', 'expiresAt'] as const satisfies NonNullable<
 export function addLeasesLs(cli: Cli, parent: Command): void {
   withLeaseFilters(
     cli.leaf(parent, 'ls', 'List leases, who holds them, and for how much longer'),
+    RECENT_GRANTS,
   ).action(async (options: LeaseLsOptions) => {
-    const page = await cli.client().leases.list.query(leaseListInput(options));
+    const page = await cli.client().leases.list.query(leaseListInput(options, RECENT_GRANTS));
     cli.show(page, () =>
-      pageText(page, 'No leases.', (items) => leaseTable('lease', items, options.datacenter)),
+      pageText(page, nothingText('leases', options, RECENT_GRANTS), (items) =>
+        leaseTable('lease', items, options.datacenter),
+      ),
     );
   });
 }
 
 /** Adds what a list is filtered, sorted and cut by. */
-export function withLeaseFilters(command: Command): Command {
-  return withDatacenters(withPage(command))
+export function withLeaseFilters(command: Command, recency: Recency): Command {
+  return withAll(withDatacenters(withPage(command)), recency)
     .option('--namespace <namespace>', 'in this namespace and its children')
     .option('--no-children', 'with --namespace: not in its children')
     .option('--name <name>', 'of this key')
@@ -51,11 +62,13 @@ export function withLeaseFilters(command: Command): Command {
 /** The filters as the API takes them. */
 export function leaseListInput(
   options: LeaseLsOptions,
+  recency: Recency,
 ): LeaseListInput & { datacenter?: string | undefined } {
-  const { children, desc, ...same } = options;
+  const { namespace, name, prefix, phase, holder, datacenter, sort, limit, cursor } = options;
   return {
-    ...same,
-    includeChildren: children,
-    direction: desc === true ? 'desc' : undefined,
+    ...{ namespace, name, prefix, phase, holder, datacenter, sort, limit, cursor },
+    ...recentFilter(options, recency),
+    includeChildren: options.children,
+    direction: options.desc === true ? 'desc' : undefined,
   };
 }

@@ -1,5 +1,6 @@
 import type { Inputs } from '~/lib/api.ts';
 import type { ListState } from '~/lib/use-list-state.ts';
+import { RECENT_ENVIRONMENTS_MS } from '../../lib/phase-search.ts';
 import { leaseListInput, type LeaseSort } from '../leases/lease-search.ts';
 
 /** What the search of environments knows beside names. */
@@ -10,5 +11,6 @@ export function environmentListInput(
   state: Pick<ListState<LeaseSort>, 'search' | 'sort' | 'direction' | 'after'>,
 ): NonNullable<Inputs['environments']['list']> {
   const { action } = state.search.fields;
-  return { ...leaseListInput(state), ...(action === undefined ? {} : { action }) };
+  const input = leaseListInput(state, RECENT_ENVIRONMENTS_MS);
+  return { ...input, ...(action === undefined ? {} : { action }) };
 }

@@ -16,6 +16,7 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { useDatacenterFilter } from '~/lib/use-datacenter-filter.ts';
 import { useListState } from '~/lib/use-list-state.ts';
 import { LEASE_SORTS, leaseSearchProblems } from '../leases/lease-search.ts';
+import { LongOver } from '../leases/long-over.tsx';
 import { NothingFound } from '../leases/nothing-found.tsx';
 import { PhaseFilter } from '../leases/phase-filter.tsx';
 import { ENVIRONMENT_COLUMNS } from './environment-columns.tsx';
@@ -58,7 +59,7 @@ export function EnvironmentsPage() {
           selection={selection}
           empty={
             <NothingFound what="environments" state={state}>
-              <NoEnvironments />
+              <NoEnvironments state={state} />
             </NothingFound>
           }
         />
@@ -68,11 +69,11 @@ export function EnvironmentsPage() {
   );
 }
 
-function NoEnvironments() {
+function NoEnvironments({ state }: { readonly state: Parameters<typeof LongOver>[0]['state'] }) {
   return (
-    <EmptyState title="No environments">
-      An environment appears when somebody first asks for it: <Code>withEnvironmentLease(…)</Code>{' '}
-      of <Code>@leasehold/client</Code>.
+    <EmptyState title="No environments" action={<LongOver what="environments" state={state} />}>
+      None was used within the last 7 days. An environment appears when somebody first asks for it:{' '}
+      <Code>withEnvironmentLease(…)</Code> of <Code>@leasehold/client</Code>.
     </EmptyState>
   );
 }

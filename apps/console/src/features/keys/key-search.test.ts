@@ -34,7 +34,9 @@ describe('keyListInput', () => {
 
 describe('keySearchProblems', () => {
   it('names the field and what it may be', () => {
-    expect(problemsOf('phase:gone')).toEqual(['phase: is one of free, held, expiring, expired']);
+    expect(problemsOf('phase:gone')).toEqual([
+      'phase: is one of free, held, expiring, expired, any',
+    ]);
     expect(problemsOf('lease:12')).toEqual(['lease: is a whole lease id']);
     expect(problemsOf('room- phase:held')).toEqual([]);
   });

@@ -1,7 +1,7 @@
-import { PHASES, type Phase } from '@leasehold/keys-core';
 import type { Inputs } from '~/lib/api.ts';
-import type { ListState } from '~/lib/use-list-state.ts';
+import { phaseInput, phaseProblems, RECENT_GRANTS_MS } from '../../lib/phase-search.ts';
 import { parseSearch } from '../../lib/search.ts';
+import type { ListState } from '~/lib/use-list-state.ts';
 
 /** What the search of keys knows beside names. */
 export const KEY_FIELDS = ['holder', 'phase', 'tag', 'drone', 'namespace', 'lease'] as const;
@@ -17,7 +17,6 @@ export function keyListInput(
 ): NonNullable<Inputs['keys']['list']> {
   const { name, prefix, fields } = state.search;
   const { holder, tag, drone, namespace, lease } = fields;
-  const phase = PHASES.find((known: Phase) => known === fields['phase']);
   return {
     limit: PAGE_ROWS,
     sort: state.sort,
@@ -30,7 +29,7 @@ export function keyListInput(
     ...(drone === undefined ? {} : { droneId: drone }),
     ...(namespace === undefined ? {} : { namespace, includeChildren: true }),
     ...(lease === undefined ? {} : { leaseId: lease }),
-    ...(phase === undefined ? {} : { phase }),
+    ...phaseInput(state.search, RECENT_GRANTS_MS),
   };
 }
 
@@ -49,12 +48,10 @@ export function keyListStateOf(
 
 /** What the search asks for that no key can have; nothing is found then, and this says why. */
 export function keySearchProblems(search: ListState<KeySort>['search']): readonly string[] {
-  const { phase, lease } = search.fields;
+  const { lease } = search.fields;
   return [
     ...search.problems,
-    ...(phase === undefined || PHASES.some((known) => known === phase)
-      ? []
-      : [`phase: is one of ${PHASES.join(', ')}`]),
+    ...phaseProblems(search),
     ...(lease === undefined || UUID.test(lease) ? [] : ['lease: is a whole lease id']),
   ];
 }

@@ -1,7 +1,6 @@
 'use client';
 
-import { Button, Code } from '@mantine/core';
-import { PHASES } from '@leasehold/keys-core';
+import { Button, Code, Group } from '@mantine/core';
 import { DatacenterMenu } from '~/components/datacenters/datacenter-menu.tsx';
 import { withDatacenter } from '~/components/datacenters/with-datacenter.tsx';
 import { ExportMenu } from '~/components/export-menu.tsx';
@@ -12,13 +11,14 @@ import { SearchBox } from '~/components/search-box.tsx';
 import { EmptyState } from '~/components/states/empty-state.tsx';
 import { DataTable } from '~/components/table/data-table.tsx';
 import { useSelection } from '~/components/table/use-selection.ts';
-import { PHASE_LOOKS } from '~/components/text/phase-badge.tsx';
 import { BulkBar, BulkPanel } from '~/features/grants/lazy-bulk.tsx';
 import { fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { withField } from '~/lib/search-text.ts';
 import { useDatacenterFilter, type DatacenterFilter } from '~/lib/use-datacenter-filter.ts';
 import { useListState, type ListState } from '~/lib/use-list-state.ts';
+import { LongOver } from '../leases/long-over.tsx';
+import { PhaseFilter } from '../leases/phase-filter.tsx';
 import { KEY_COLUMNS, type KeyItem } from './key-columns.tsx';
 import {
   KEY_FIELDS,
@@ -83,18 +83,13 @@ function KeyFilters({
     { limit: 100, ...filter.input },
     { everyMs: 30_000 },
   );
-  const { phase, drone } = state.search.fields;
+  const { drone } = state.search.fields;
   const set = (field: string) => (value: string | null) => {
     state.setQ(withField(state.q, field, value));
   };
   return (
     <>
-      <FilterMenu
-        label="Phase"
-        value={phase}
-        options={PHASES.map((value) => ({ value, label: PHASE_LOOKS[value].label }))}
-        onChange={set('phase')}
-      />
+      <PhaseFilter label="Phase" state={state} />
       <FilterMenu
         label="Drone"
         value={drone}
@@ -114,14 +109,17 @@ function NoKeys({ state }: { readonly state: ListState<KeySort> }) {
       <EmptyState
         title="No key is like this"
         action={
-          <Button
-            variant="default"
-            onClick={() => {
-              state.setQ('');
-            }}
-          >
-            Clear the search
-          </Button>
+          <Group gap="xs" justify="center">
+            <Button
+              variant="default"
+              onClick={() => {
+                state.setQ('');
+              }}
+            >
+              Clear the search
+            </Button>
+            {state.search.fields['phase'] === undefined && <LongOver what="keys" state={state} />}
+          </Group>
         }
       >
         Nothing that exists now matches the search. A bare word is the beginning of a name; in
@@ -130,8 +128,8 @@ function NoKeys({ state }: { readonly state: ListState<KeySort> }) {
     );
   }
   return (
-    <EmptyState title="No keys">
-      Nobody has asked for a key yet. The first one, from a shell:
+    <EmptyState title="No keys" action={<LongOver what="keys" state={state} />}>
+      Nobody holds a key, nor did within the last hour. To ask for one, from a shell:
       <Code block className={classes['command'] ?? ''}>
         <span className={classes['option']}>npx leasehold connect room-1</span>{' '}
         <span className={classes['option']}>--namespace rooms</span>{' '}

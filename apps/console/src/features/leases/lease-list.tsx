@@ -16,6 +16,7 @@ import { useListState } from '~/lib/use-list-state.ts';
 import { LEASE_COLUMNS } from './lease-columns.tsx';
 import type { LeaseItem } from './lease-item.ts';
 import { LEASE_FIELDS, LEASE_SORTS, leaseListInput, leaseSearchProblems } from './lease-search.ts';
+import { LongOver } from './long-over.tsx';
 import { NothingFound } from './nothing-found.tsx';
 import { PhaseFilter } from './phase-filter.tsx';
 import classes from './leases.module.css';
@@ -57,9 +58,9 @@ export function LeaseList() {
         selection={selection}
         empty={
           <NothingFound what="leases" state={state}>
-            <EmptyState title="No leases">
-              No service has acquired one yet. In a service: <Code>leases.acquire(…)</Code> of{' '}
-              <Code>@leasehold/client</Code>.
+            <EmptyState title="No leases" action={<LongOver what="leases" state={state} />}>
+              Nobody holds one, nor did within the last hour. In a service:{' '}
+              <Code>leases.acquire(…)</Code> of <Code>@leasehold/client</Code>.
             </EmptyState>
           </NothingFound>
         }

@@ -19,7 +19,7 @@ test('what the address says is what is asked for', () => {
 
 test('what no lease can be is said, and not asked for', () => {
   expect(leaseSearchProblems(search('phase:nonsense lease:b39f'))).toEqual([
-    'phase: is one of free, held, expiring, expired',
+    'phase: is one of free, held, expiring, expired, any',
     'lease: is a whole lease id',
   ]);
   expect(

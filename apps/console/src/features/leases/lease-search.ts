@@ -1,7 +1,7 @@
-import { PHASES, type Phase } from '@leasehold/keys-core';
 import type { Inputs } from '~/lib/api.ts';
 import type { Search } from '~/lib/search.ts';
 import type { ListState } from '~/lib/use-list-state.ts';
+import { phaseInput, phaseProblems, RECENT_GRANTS_MS } from '../../lib/phase-search.ts';
 
 /** What the search of leases knows beside names. */
 export const LEASE_FIELDS = ['holder', 'phase', 'namespace', 'lease'] as const;
@@ -15,10 +15,10 @@ const PAGE_ROWS = 100;
 /** What is asked of `leases.list` for what the address says. */
 export function leaseListInput(
   state: Pick<ListState<LeaseSort>, 'search' | 'sort' | 'direction' | 'after'>,
+  recentMs: number = RECENT_GRANTS_MS,
 ): NonNullable<Inputs['leases']['list']> {
   const { name, prefix, fields } = state.search;
   const { holder, namespace, lease } = fields;
-  const phase = PHASES.find((known: Phase) => known === fields['phase']);
   return {
     limit: PAGE_ROWS,
     sort: state.sort,
@@ -29,18 +29,16 @@ export function leaseListInput(
     ...(holder === undefined ? {} : { holder }),
     ...(namespace === undefined ? {} : { namespace }),
     ...(lease === undefined ? {} : { leaseId: lease }),
-    ...(phase === undefined ? {} : { phase }),
+    ...phaseInput(state.search, recentMs),
   };
 }
 
 /** What the search asks for that no lease can have; nothing is asked then, and this says why. */
 export function leaseSearchProblems(search: Search): readonly string[] {
-  const { phase, lease } = search.fields;
+  const { lease } = search.fields;
   return [
     ...search.problems,
-    ...(phase === undefined || PHASES.some((known) => known === phase)
-      ? []
-      : [`phase: is one of ${PHASES.join(', ')}`]),
+    ...phaseProblems(search),
     ...(lease === undefined || UUID.test(lease) ? [] : ['lease: is a whole lease id']),
   ];
 }

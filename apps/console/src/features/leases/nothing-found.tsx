@@ -1,8 +1,9 @@
 'use client';
 
-import { Button } from '@mantine/core';
+import { Button, Group } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { EmptyState } from '~/components/states/empty-state.tsx';
+import { LongOver } from './long-over.tsx';
 import type { ListState } from '~/lib/use-list-state.ts';
 
 /** Nothing, because of the search; or nothing at all, which `children` explains. */
@@ -13,7 +14,7 @@ export function NothingFound({
 }: {
   /** `leases` */
   readonly what: string;
-  readonly state: Pick<ListState<string>, 'q' | 'setQ' | 'isFiltered'>;
+  readonly state: Pick<ListState<string>, 'q' | 'search' | 'setQ' | 'isFiltered'>;
   readonly children: ReactNode;
 }) {
   if (!state.isFiltered) return children;
@@ -21,14 +22,17 @@ export function NothingFound({
     <EmptyState
       title={`No ${what} match this search`}
       action={
-        <Button
-          variant="default"
-          onClick={() => {
-            state.setQ('');
-          }}
-        >
-          Clear the search
-        </Button>
+        <Group gap="xs" justify="center">
+          <Button
+            variant="default"
+            onClick={() => {
+              state.setQ('');
+            }}
+          >
+            Clear the search
+          </Button>
+          {state.search.fields['phase'] === undefined && <LongOver what={what} state={state} />}
+        </Group>
       }
     >
       Names are found by how they begin; write <span className="mono">&quot;name&quot;</span> for

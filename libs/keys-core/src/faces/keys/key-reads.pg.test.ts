@@ -107,6 +107,28 @@ describe('a key as operators see it', () => {
 });
 
 describe('a list of keys', () => {
+  test('may leave out what nobody has held for long, whatever its end was', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const hourMs = 3_600_000;
+    for (const name of ['held', 'freed', 'freed-long', 'lapsed', 'lapsed-long']) {
+      const { leaseId, backendId } = await connect(on, { key: key(name) });
+      if (name.startsWith('freed')) {
+        await on.keys.report(reportOf(drone, backendId, 'terminated', { exitCode: 0 }));
+      }
+      if (name === 'lapsed') await age(on, leaseId, KEY_LADDERS.fast.ttlMs);
+      if (name.endsWith('-long')) await age(on, leaseId, 2 * hourMs);
+    }
+    const { leaseId } = await connect(on, { key: key('renewed') });
+    await on.store.prisma.$executeRaw`
+      update lease set granted_at = granted_at - interval '1 day' where lease_id = ${leaseId}::uuid`;
+
+    const recent = await namesOf(on, { endedWithinMs: hourMs });
+
+    expect(recent).toEqual(['freed', 'held', 'lapsed', 'renewed']);
+    expect(await namesOf(on)).toHaveLength(6);
+  });
+
   test('filters by namespace, name, prefix, tag, holder and drone', async () => {
     const on = await openKeys();
     const one = await aDrone(on.store.prisma);

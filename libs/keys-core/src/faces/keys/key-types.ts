@@ -69,6 +69,8 @@ export interface KeyListInput {
   readonly name?: string | undefined;
   readonly prefix?: string | undefined;
   readonly phase?: Phase | undefined;
+  /** Leaves out what nobody has held for longer than this. Milliseconds. */
+  readonly endedWithinMs?: number | undefined;
   readonly holder?: string | undefined;
   readonly droneId?: string | undefined;
   readonly tag?: string | undefined;

@@ -132,6 +132,8 @@ export interface LeaseListInput {
   readonly name?: string | undefined;
   readonly prefix?: string | undefined;
   readonly phase?: Phase | undefined;
+  /** Leaves out what nobody has held for longer than this. Milliseconds. */
+  readonly endedWithinMs?: number | undefined;
   readonly holder?: string | undefined;
   /** What an environment is leased for. */
   readonly action?: string | undefined;
