@@ -6,7 +6,7 @@ import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { openEmptyDatabase, runSql, type EmptyDatabase } from '../testing/migration-fixture.ts';
-import { prismaScript } from '../testing/prisma-script.ts';
+import { prismaScript } from '../testing/prisma-engine.ts';
 import { findMigrationsDir, migrate, migrationStatus } from './migrate.ts';
 
 const MIGRATIONS = findMigrationsDir();

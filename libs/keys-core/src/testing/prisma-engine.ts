@@ -14,6 +14,18 @@ interface WebAssemblyApi {
   ): Promise<{ instance: { exports: Record<string, () => void> } }>;
 }
 
+interface SchemaFile {
+  readonly path: string;
+  readonly content: string;
+}
+
+/** One for a process: the package keeps its WebAssembly instance in a variable of its module. */
+let loading: Promise<typeof Wasm> | undefined;
+
+type Engine = Awaited<ReturnType<(typeof Wasm.SchemaEngine)['new']>>;
+
+const NO_FILTERS = { externalTables: [], externalEnums: [] };
+
 /** What Prisma itself would make of the schema in `schemaDir`: the script for an empty database. */
 export async function prismaScript(schemaDir: string, databaseUrl: string): Promise<string> {
   const names = await readdir(schemaDir);
@@ -23,21 +35,61 @@ export async function prismaScript(schemaDir: string, databaseUrl: string): Prom
       content: await readFile(path.join(schemaDir, name), 'utf8'),
     })),
   );
-  const { SchemaEngine } = await load();
+  return withEngine(files, databaseUrl, async (engine) => {
+    const { stdout } = await engine.diff({
+      from: { tag: 'empty' },
+      to: { tag: 'schemaDatamodel', files },
+      script: true,
+      exitCode: null,
+      filters: NO_FILTERS,
+    });
+    return stdout ?? '';
+  });
+}
+
+/** An application that Prisma migrates: what `prisma migrate deploy` does for it. */
+export interface PrismaApplication {
+  readonly schema: string;
+  readonly migrations: readonly { readonly name: string; readonly sql: string }[];
+}
+
+/** @returns the names of the migrations that were applied now. */
+export async function prismaDeploy(
+  { schema, migrations }: PrismaApplication,
+  databaseUrl: string,
+): Promise<string[]> {
+  const files = [{ path: 'schema.prisma', content: schema }];
+  return withEngine(files, databaseUrl, async (engine) => {
+    const { appliedMigrationNames } = await engine.applyMigrations({
+      migrationsList: {
+        baseDir: '/migrations',
+        lockfile: { path: 'migration_lock.toml', content: 'provider = "postgresql"\n' },
+        shadowDbInitScript: '',
+        migrationDirectories: migrations.map(({ name, sql }) => ({
+          path: name,
+          migrationFile: { path: 'migration.sql', content: { tag: 'ok', value: sql } },
+        })),
+      },
+      filters: NO_FILTERS,
+    });
+    return appliedMigrationNames;
+  });
+}
+
+async function withEngine<T>(
+  files: readonly SchemaFile[],
+  databaseUrl: string,
+  work: (engine: Engine) => Promise<T>,
+): Promise<T> {
+  loading ??= load();
+  const { SchemaEngine } = await loading;
   const engine = await SchemaEngine.new(
     { datamodels: files.map((file): [string, string] => [file.path, file.content]) },
     () => undefined,
     bindMigrationAwareSqlAdapterFactory(new PrismaPg({ connectionString: databaseUrl })),
   );
   try {
-    const { stdout } = await engine.diff({
-      from: { tag: 'empty' },
-      to: { tag: 'schemaDatamodel', files },
-      script: true,
-      exitCode: null,
-      filters: { externalTables: [], externalEnums: [] },
-    });
-    return stdout ?? '';
+    return await work(engine);
   } finally {
     engine.free();
   }
