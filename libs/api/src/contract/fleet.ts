@@ -11,6 +11,7 @@ import {
   idSchema,
   localTimeMsSchema,
   textSchema,
+  toldFields,
   uuidSchema,
 } from './common.ts';
 
@@ -38,6 +39,7 @@ export const sessionInputSchema = z.strictObject({
   capacity: z.number().int().min(0).max(100_000),
   /** The folder on the drone's machine that its backends' output is in, for people who look for it. */
   logFolder: textSchema({ bytesMin: 1, bytesMax: 1_024 }).optional(),
+  ...toldFields,
 });
 
 const fromSession = {
@@ -54,6 +56,7 @@ export const heartbeatInputSchema = z.strictObject({
     /** From when the heartbeat before this one was sent until it was answered; left out if it was not. */
     roundTripMs: z.number().nonnegative().optional(),
   }),
+  ...toldFields,
 });
 
 export const ackInputSchema = z.strictObject({
