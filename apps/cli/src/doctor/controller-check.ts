@@ -1,9 +1,9 @@
 import { createControllerClient, leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
 import { failureOf } from '../failure-of.ts';
 import { durationText } from '../output/duration.ts';
-import { holdOffText } from '../output/hold-off.ts';
 import { printable } from '../output/printable.ts';
 import type { DroneView } from '../views.ts';
+import { isolationFindings } from './isolation-check.ts';
 import { unsure, well, wrong, type Finding } from './finding.ts';
 
 const READY_TIMEOUT_MS = 5_000;
@@ -20,9 +20,7 @@ export async function examineController(access: {
   try {
     const drones = await droneFindings(connection.api);
     const isAnswered = drones[0]?.state === 'well';
-    if (!isAnswered) return [controller, ...drones];
-    const { api } = connection;
-    return [controller, ...(await holdOffFindings(api)), ...drones, ...(await peerFindings(api))];
+    return [controller, ...drones, ...(isAnswered ? await peerFindings(connection.api) : [])];
   } finally {
     await connection.close();
   }
@@ -50,18 +48,6 @@ async function readinessFinding(url: string): Promise<Finding> {
   }
 }
 
-async function holdOffFindings(api: ControllerApi): Promise<Finding[]> {
-  const holdOff = await api.holdOff.get.query({});
-  if (holdOff === null) return [];
-  return [
-    wrong(
-      'grants',
-      holdOffText(holdOff),
-      'It ends by itself. If nobody acts on anything from before: `leasehold hold-off end --reason TEXT`.',
-    ),
-  ];
-}
-
 async function droneFindings(api: ControllerApi): Promise<Finding[]> {
   let drones: readonly DroneView[];
   try {
@@ -84,7 +70,7 @@ async function droneFindings(api: ControllerApi): Promise<Finding[]> {
       wrong('drones', 'none has ever registered', 'Start one: `leasehold drone --config FILE`.'),
     ];
   }
-  const findings = drones.map(droneFinding);
+  const findings = drones.flatMap((drone) => [droneFinding(drone), ...isolationFindings(drone)]);
   const offered = new Set(drones.filter((drone) => drone.status === 'ready').flatMap(programNames));
   return [
     token,

@@ -10,7 +10,6 @@ import {
   placedFields,
   segmentsOrProblem,
   textSchema,
-  toldFields,
 } from './common.ts';
 import { anyNamespaceSchema, commentSchema, leaseListFields, metadataSchema } from './leases.ts';
 
@@ -49,7 +48,6 @@ export const tryAcquireInputSchema = z.strictObject({
   durationMs: z.number().int().optional(),
   localTimeMs: localTimeMsSchema,
   idempotencyKey: idempotencyKeySchema.optional(),
-  ...toldFields,
   ...placedFields,
 });
 

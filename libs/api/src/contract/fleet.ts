@@ -11,7 +11,6 @@ import {
   idSchema,
   localTimeMsSchema,
   textSchema,
-  toldFields,
   uuidSchema,
 } from './common.ts';
 
@@ -21,6 +20,16 @@ export const offeredProgramSchema = z.strictObject({
   allowArgs: z.boolean().default(false),
   /** Names of environment variables that a request may set. */
   allowEnv: z.array(envNameSchema).max(LIMITS.backendEnvMax).default([]),
+});
+
+/** What keeps the programs of a drone from the drone itself, as its machine provides it. */
+export const droneIsolationSchema = z.strictObject({
+  user: z.enum(['own', 'shared']),
+  pidNamespace: z.boolean(),
+  privateProc: z.boolean(),
+  hiddenHome: z.boolean(),
+  noNewPrivs: z.boolean(),
+  detail: textSchema({ bytesMax: 1_024 }),
 });
 
 export const sessionInputSchema = z.strictObject({
@@ -39,7 +48,8 @@ export const sessionInputSchema = z.strictObject({
   capacity: z.number().int().min(0).max(100_000),
   /** The folder on the drone's machine that its backends' output is in, for people who look for it. */
   logFolder: textSchema({ bytesMin: 1, bytesMax: 1_024 }).optional(),
-  ...toldFields,
+  /** Left out by a drone that does not know yet: its warden does not answer. */
+  isolation: droneIsolationSchema.optional(),
 });
 
 const fromSession = {
@@ -56,7 +66,6 @@ export const heartbeatInputSchema = z.strictObject({
     /** From when the heartbeat before this one was sent until it was answered; left out if it was not. */
     roundTripMs: z.number().nonnegative().optional(),
   }),
-  ...toldFields,
 });
 
 export const ackInputSchema = z.strictObject({

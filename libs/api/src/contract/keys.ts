@@ -20,7 +20,6 @@ import {
   reasonSchema,
   tagSchema,
   textSchema,
-  toldFields,
   uuidSchema,
 } from './common.ts';
 
@@ -116,7 +115,6 @@ export const keyRenewInputSchema = z.strictObject({
   clockId: uuidSchema,
   localTimeMs: localTimeMsSchema,
   renewals: z.array(grantRefSchema).max(LIMITS.renewalsPerCallMax),
-  ...toldFields,
 });
 
 export const keyRenewableInputSchema = z.strictObject({

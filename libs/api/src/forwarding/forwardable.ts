@@ -10,7 +10,6 @@ const READS: ReadonlySet<string> = new Set([
   ...['get', 'list', 'history'].map((name) => `environments.${name}`),
   ...['get', 'list'].flatMap((name) => [`drones.${name}`, `backends.${name}`]),
   'events.list',
-  'holdOff.get',
   'reservations.list',
 ]);
 
@@ -25,7 +24,6 @@ const ACTS: ReadonlySet<string> = new Set([
   ),
   ...['drain', 'undrain', 'markLost'].map((name) => `drones.${name}`),
   'backends.terminate',
-  'holdOff.end',
 ]);
 
 export function isForwardable(procedure: string): boolean {

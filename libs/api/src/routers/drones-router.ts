@@ -54,18 +54,12 @@ export const dronesRouter = router({
     input,
     signal,
   }) {
-    const { witness, ...request } = input;
-    await ctx.services.witness.consider(witness);
-    yield* ctx.services.fleet.session(request, signal ?? ctx.signal);
+    yield* ctx.services.fleet.session(input, signal ?? ctx.signal);
   }),
 
   heartbeat: droneProcedure
     .input(heartbeatInputSchema)
-    .mutation(async ({ ctx, input: { witness, ...heartbeat } }) => {
-      await ctx.services.witness.consider(witness);
-      const answer = await ctx.services.fleet.heartbeat(heartbeat);
-      return { ...answer, witness: ctx.services.witness.told() };
-    }),
+    .mutation(({ ctx, input }) => ctx.services.fleet.heartbeat(input)),
 
   ack: droneProcedure
     .input(ackInputSchema)

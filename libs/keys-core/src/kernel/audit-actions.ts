@@ -11,7 +11,6 @@ export const AUDIT_ACTIONS = [
   'bulk.abort',
   'backends.terminate',
   'reservations.move',
-  'holdOff.end',
   'drones.drain',
   'drones.undrain',
   'drones.markLost',

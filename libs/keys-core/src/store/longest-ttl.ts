@@ -13,10 +13,9 @@ export interface LongestTtl {
 
 export function createLongestTtl(options: {
   readonly sql: Sql;
-  /** What was kept in an earlier life, in milliseconds. */
+  /** What was told to `onLonger` in an earlier life, in milliseconds. */
   readonly rememberedMs: number;
-  /** Keeps a longer one outside of the database. */
-  readonly keep: (ttlMs: number) => Promise<void>;
+  readonly onLonger: (ttlMs: number) => void;
 }): LongestTtl {
   let longestMs = options.rememberedMs;
   return {
@@ -26,7 +25,7 @@ export function createLongestTtl(options: {
     async note(ttlMs) {
       if (ttlMs <= longestMs) return;
       await noteLongestTtl(options.sql, ttlMs);
-      await options.keep(ttlMs);
+      options.onLonger(ttlMs);
       longestMs = Math.max(longestMs, ttlMs);
     },
   };

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { A_GUARD, aRequest, openKernel } from '../testing/kernel-fixture.ts';
+import { openKernel } from '../testing/kernel-fixture.ts';
+import { aRequest } from '../testing/kernel-fixture.ts';
 import { explaining } from '../testing/explaining.ts';
 import { deleteFreeRows } from './statements/delete-free.ts';
 import { readEndedGrants } from './statements/ended-grants.ts';
@@ -40,7 +41,7 @@ describe('plans', () => {
       sql,
       refs.map((_, index) => aRequest({ name: `r${String(index)}`, namespace: 'n' })),
       {
-        guard: A_GUARD,
+        mayTakeOver: true,
         onLocked: 'skip',
       },
     );
@@ -49,10 +50,7 @@ describe('plans', () => {
     await readEndedGrants(sql, 'lease', refs);
     // Explained statements answer with no row, and this one always has one.
     await expect(
-      deleteFreeRows(sql, {
-        ...{ fromPage: 0, toPage: 100, limit: 1_000, datacenter: 'local' },
-        belief: A_GUARD.belief,
-      }),
+      deleteFreeRows(sql, { fromPage: 0, toPage: 100, limit: 1_000, datacenter: 'local' }),
     ).rejects.toThrow('one row expected');
 
     expect(plans).toHaveLength(5);

@@ -28,11 +28,29 @@ function droneText(drone: DroneView): string {
     ['draining', drone.draining ? 'yes' : 'no'],
     ['backends', `${String(drone.backendCount)} of ${String(drone.capacity)}`],
     ['programs', drone.programs.map(programText).join(', ') || '-'],
+    ...isolationRows(drone),
     ['datacenter', drone.datacenter],
     ['version', printable(drone.version)],
     ['session', String(drone.session)],
     ['clock id', drone.clockId],
   ]);
+}
+
+function isolationRows({ isolation }: DroneView): readonly (readonly [string, string])[] {
+  if (isolation === null) {
+    return [['isolation', 'the drone does not say; it is of an earlier version']];
+  }
+  const { user, pidNamespace, privateProc, hiddenHome, noNewPrivs, detail } = isolation;
+  const has = [
+    ...(pidNamespace ? ['PID namespace'] : []),
+    ...(privateProc ? ['private /proc'] : []),
+    ...(hiddenHome ? ['hidden state folder and home'] : []),
+    ...(noNewPrivs ? ['no_new_privs'] : []),
+  ];
+  return [
+    ['programs run as', user === 'own' ? 'users of their own' : "the drone's own user"],
+    ['isolation', `${has.join(', ') || 'none'} (${printable(detail)})`],
+  ];
 }
 
 function programText(program: DroneView['programs'][number]): string {

@@ -22,7 +22,7 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
 import type { DroneActRequest } from './drone-act-dialog.tsx';
 import { DroneTabs } from './drone-tabs.tsx';
-import { droneNotice, roundTrip, type Drone } from './drone-texts.ts';
+import { droneNotice, isolationFacts, roundTrip, type Drone } from './drone-texts.ts';
 import { Heartbeat } from './heartbeat.tsx';
 import { LoadBar } from './load-bar.tsx';
 import { ProgramsPanel } from './programs-panel.tsx';
@@ -117,6 +117,7 @@ function DroneFacts({ drone }: { readonly drone: Drone }) {
             <Mono key="trip">{roundTrip(drone.roundTripMs)}</Mono>
           ),
         ],
+        ...isolationFacts(drone.isolation),
         ['Datacenter', drone.datacenter],
         ['Version', <Mono key="version">{drone.version}</Mono>],
         ['Registered', <RelativeTime key="registered" at={drone.registeredAt} asOf={drone.asOf} />],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { actProblem, droneNotice, roundTrip } from './drone-texts.ts';
+import { actProblem, droneNotice, isolationFacts, roundTrip } from './drone-texts.ts';
 
 const READY = { draining: false, lostAt: null };
 const DRAINING = { draining: true, lostAt: null };
@@ -48,5 +48,29 @@ describe('roundTrip', () => {
     expect(roundTrip(1.42)).toBe('1.4 ms');
     expect(roundTrip(35.2)).toBe('35 ms');
     expect(roundTrip(1_200)).toBe('1 s');
+  });
+});
+
+describe('isolationFacts', () => {
+  test('says what keeps programs from the drone, and what is missing', () => {
+    const facts = new Map(
+      isolationFacts({
+        user: 'shared',
+        pidNamespace: true,
+        privateProc: false,
+        hiddenHome: false,
+        noNewPrivs: true,
+        detail: 'missing: mount namespaces',
+      }),
+    );
+
+    expect(facts.get('Programs run as')).toBe('the drone’s own user');
+    expect(facts.get('Isolation of programs')).toBe(
+      'PID namespace, no new privileges; missing: mount namespaces',
+    );
+  });
+
+  test('claims nothing for a drone that does not say', () => {
+    expect(isolationFacts(null)).toEqual([['Isolation of programs', 'not said by this version']]);
   });
 });

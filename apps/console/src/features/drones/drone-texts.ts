@@ -59,3 +59,21 @@ export function roundTrip(ms: number): string {
   if (ms < 0.1) return '< 0.1 ms';
   return ms < 10 ? `${ms.toFixed(1)} ms` : duration(ms);
 }
+
+/** What keeps a drone's programs from the drone itself, as facts of its page. */
+export function isolationFacts(
+  isolation: Drone['isolation'],
+): readonly (readonly [name: string, value: string])[] {
+  if (isolation === null) return [['Isolation of programs', 'not said by this version']];
+  const { user, pidNamespace, privateProc, hiddenHome, noNewPrivs, detail } = isolation;
+  const has = [
+    ...(pidNamespace ? ['PID namespace'] : []),
+    ...(privateProc ? ['private /proc'] : []),
+    ...(hiddenHome ? ['hidden home'] : []),
+    ...(noNewPrivs ? ['no new privileges'] : []),
+  ];
+  return [
+    ['Programs run as', user === 'own' ? 'users of their own' : 'the drone’s own user'],
+    ['Isolation of programs', `${has.join(', ') || 'none'}; ${detail}`],
+  ];
+}

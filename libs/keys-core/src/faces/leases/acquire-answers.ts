@@ -73,16 +73,15 @@ export function heldAnswer(
       waiters: refused?.waiterCount ?? 0,
     };
   }
-  const { by, doubtMs } = refused;
+  const { by } = refused;
   return {
     ...common,
     by: by.holder,
     since: isoOf(by.grantedAt),
-    remainingMs: Math.max(0, Math.round(by.expiresAt - by.asOf), Math.ceil(doubtMs)),
+    remainingMs: Math.max(0, Math.round(by.expiresAt - by.asOf)),
     comment: by.comment,
     action: face === 'environment' ? by.tag : null,
     waiters: refused.waiterCount,
-    ...(doubtMs > 0 ? { isExpiryUnconfirmed: true } : {}),
   };
 }
 

@@ -40,6 +40,23 @@ describe('drone session', () => {
     });
   });
 
+  test('keeps what the drone says of its isolation, and claims nothing for one that does not say', async () => {
+    const { store } = await openKernel();
+    const clockId = randomUUID();
+    const isolation = {
+      ...{ user: 'own', pidNamespace: true, privateProc: true, hiddenHome: true, noNewPrivs: true },
+      detail: 'nothing is missing',
+    } as const;
+
+    await openSession(store.prisma, { ...aSession('told', clockId), isolation });
+    await openSession(store.prisma, aSession('silent', clockId));
+
+    const told = await getDrone(store.prisma, 'told', HEARTBEAT_MS);
+    const silent = await getDrone(store.prisma, 'silent', HEARTBEAT_MS);
+    expect(told.isolation).toEqual(isolation);
+    expect(silent.isolation).toBeNull();
+  });
+
   test('hears a heartbeat of the newest session and its clock only', async () => {
     const { store } = await openKernel();
     const older = await aDrone(store.prisma, { heartbeatAgeMs: null });

@@ -6,7 +6,7 @@
  */
 import { LeaseError } from '../../kernel/errors.ts';
 import { onlyRow, type Sql } from '../rows.ts';
-import type { OfferedProgram } from './fleet-views.ts';
+import type { DroneIsolation, OfferedProgram } from './fleet-views.ts';
 
 export interface SessionRequest {
   readonly droneId: string;
@@ -17,6 +17,7 @@ export interface SessionRequest {
   readonly capacity: number;
   /** On the drone's machine: where its backends' output is. */
   readonly logFolder?: string | undefined;
+  readonly isolation?: DroneIsolation | undefined;
 }
 
 /** Names one session; everything that a drone sends carries it. */
@@ -36,11 +37,13 @@ export interface SessionRef {
 export async function openSession(sql: Sql, request: SessionRequest): Promise<number> {
   const rows = await sql.$queryRaw<{ session: number }[]>`
     insert into drone as d (id, datacenter, clock_id, session, version, programs, capacity, log_folder,
-      registered_at)
+      isolation, registered_at)
     values (
       ${request.droneId}, ${request.datacenter}, ${request.clockId}::uuid, 1, ${request.version},
       ${JSON.stringify(request.programs)}::jsonb, ${request.capacity},
-      ${request.logFolder ?? null}, clock_timestamp()
+      ${request.logFolder ?? null},
+      ${request.isolation === undefined ? null : JSON.stringify(request.isolation)}::jsonb,
+      clock_timestamp()
     )
     on conflict (id) do update
     set datacenter = excluded.datacenter,
@@ -50,6 +53,7 @@ export async function openSession(sql: Sql, request: SessionRequest): Promise<nu
       programs = excluded.programs,
       capacity = excluded.capacity,
       log_folder = excluded.log_folder,
+      isolation = excluded.isolation,
       registered_at = clock_timestamp(),
       lost_at = null,
       local_time_ms = case when d.clock_id = excluded.clock_id then d.local_time_ms end,

@@ -33,7 +33,7 @@ function droneRows(heartbeatMs: number): Fragment {
   return fragment`
     select
       d.id as "droneId", d.datacenter, d.draining, d.lost_at as "lostAt", d.version, d.programs,
-      d.capacity, d.session::float8 as session, d.clock_id as "clockId",
+      d.capacity, d.isolation, d.session::float8 as session, d.clock_id as "clockId",
       d.registered_at as "registeredAt", d.heartbeat_at as "heartbeatAt",
       case
         when d.heartbeat_at is not null

@@ -9,6 +9,19 @@ export interface OfferedProgram {
   readonly allowEnv: readonly string[];
 }
 
+/** What keeps the programs of a drone from the drone itself, as its machine provides it. */
+export interface DroneIsolation {
+  /** `own`: each program runs as a user of its own. `shared`: as the drone's. */
+  readonly user: 'own' | 'shared';
+  readonly pidNamespace: boolean;
+  readonly privateProc: boolean;
+  /** The drone's folders are hidden from programs. */
+  readonly hiddenHome: boolean;
+  readonly noNewPrivs: boolean;
+  /** What is missing, in words. */
+  readonly detail: string;
+}
+
 /** A drone as operators see it. Instants are ISO-8601 UTC strings. */
 export interface DroneView {
   readonly droneId: string;
@@ -19,6 +32,8 @@ export interface DroneView {
   readonly version: string;
   readonly programs: readonly OfferedProgram[];
   readonly capacity: number;
+  /** Null where the drone does not say: it is of an earlier version. */
+  readonly isolation: DroneIsolation | null;
   /** Backends that have not terminated. */
   readonly backendCount: number;
   /** What the drone itself said last; null until the first heartbeat of the present clock. */

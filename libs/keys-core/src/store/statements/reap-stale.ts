@@ -1,8 +1,6 @@
-import type { ClockBelief } from '../clock-watch.ts';
 import { C, onlyRow, type Sql } from '../rows.ts';
 import { fragment } from '../sql.ts';
 import { EXPIRED_FACTS, IS_CONFIRMED } from './expired.ts';
-import { expiryBelieved } from './expiry.ts';
 
 /** A namespace, joined, with its children or without. */
 export interface NamespaceRange {
@@ -33,7 +31,8 @@ export interface StalePage {
  *   `a.` and `a/`; what lies between `a` and `a.` is passed over.
  * - **Locks first, judges then**, skipping locked rows: they are being renewed, released or taken
  *   over. Two reapers never end the same grant: the second finds it locked or ended.
- * - **Ends only what is believed to have expired**, see `expiry.ts`.
+ * - **Ends nothing past `believeUntil`**, a reading that the clock cannot have reached unless it has
+ *   jumped.
  */
 export async function endStale(
   sql: Sql,
@@ -41,7 +40,7 @@ export async function endStale(
   page: {
     readonly after: LeasePlace | undefined;
     readonly limit: number;
-    readonly belief: ClockBelief;
+    readonly believeUntil: number | undefined;
   },
 ): Promise<StalePage> {
   const { namespace, includeChildren } = range;
@@ -72,7 +71,8 @@ export async function endStale(
       join lease l on l.lease_id = p.lease_id
       where p.end_reason is null and p.released_at is null
         and p.expires_at <= (select clock_timestamp())
-        and ${expiryBelieved(page.belief)}
+        and (${page.believeUntil === undefined} or (select clock_timestamp())
+          <= to_timestamp(${(page.believeUntil ?? 0) / 1000}::float8))
       order by l.namespace, l.name
       for no key update of l skip locked
     ),

@@ -2,9 +2,7 @@ import { invariant } from '../../kernel/errors.ts';
 import type { GrantRef, RefusalReason, RenewOutcome } from '../../kernel/outcomes.ts';
 import type { Face } from '../../kernel/resource.ts';
 import type { Sql } from '../rows.ts';
-import type { LogPlace } from '../witness/witness-stamp.ts';
 import { EXPIRED_FACTS, IS_CONFIRMED } from './expired.ts';
-import { LOG_PLACE } from './expiry.ts';
 
 /** A renewal that one holder asks for. `principal` is who is authenticated, never who they say. */
 export interface RenewRequest extends GrantRef {
@@ -21,15 +19,6 @@ interface JudgedGroup {
   renewAfterMs: number;
   softAfterMs: number;
   hardAfterMs: number;
-  run: string;
-  position: string;
-}
-
-export interface Renewed {
-  /** By lease id. */
-  readonly outcomes: Map<string, RenewOutcome>;
-  /** Where the log had come; undefined when nothing was renewed. */
-  readonly place: LogPlace | undefined;
 }
 
 /**
@@ -57,7 +46,7 @@ export async function renew(
   sql: Sql,
   face: Face,
   requests: readonly RenewRequest[],
-): Promise<Renewed> {
+): Promise<Map<string, RenewOutcome>> {
   const principals = new Map<string, number>();
   for (const { principal } of requests) {
     if (!principals.has(principal)) principals.set(principal, principals.size + 1);
@@ -115,20 +104,18 @@ export async function renew(
       string_agg(r.place::text, ',') as places, null as refusal,
       min(date_part('epoch', r.expires_at - clock_timestamp())) * 1000 as "remainingMs",
       r.ttl_ms as "ttlMs", r.renew_after_ms as "renewAfterMs",
-      r.soft_after_ms as "softAfterMs", r.hard_after_ms as "hardAfterMs", ${LOG_PLACE}
+      r.soft_after_ms as "softAfterMs", r.hard_after_ms as "hardAfterMs"
     from renewed r
     group by r.ttl_ms, r.renew_after_ms, r.soft_after_ms, r.hard_after_ms
     union all
-    select string_agg(j.place::text, ','), j.refusal, 0, 0, 0, 0, 0, '0', '0/0'
+    select string_agg(j.place::text, ','), j.refusal, 0, 0, 0, 0, 0
     from judged j
     where j.refusal is not null
     group by j.refusal`;
   const outcomes = new Map<string, RenewOutcome>();
-  let place: LogPlace | undefined;
-  for (const { places, refusal, remainingMs, run, position, ...ladder } of groups) {
-    if (refusal === null) place = { run, position };
-    for (const index of places.split(',')) {
-      const leaseId = requests[Number(index) - 1]?.leaseId;
+  for (const { places, refusal, remainingMs, ...ladder } of groups) {
+    for (const place of places.split(',')) {
+      const leaseId = requests[Number(place) - 1]?.leaseId;
       if (leaseId === undefined) continue;
       outcomes.set(
         leaseId,
@@ -138,7 +125,7 @@ export async function renew(
       );
     }
   }
-  return { outcomes, place };
+  return outcomes;
 }
 
 /**

@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest';
+import { isolationFindings } from './isolation-check.ts';
+
+const drone = { droneId: 'drone-1', status: 'ready' } as const;
+const full = {
+  user: 'own',
+  pidNamespace: true,
+  privateProc: true,
+  hiddenHome: true,
+  noNewPrivs: true,
+  detail: 'nothing is missing',
+} as const;
+
+describe('the doctor on the isolation of a drone', () => {
+  test('has nothing to say of a machine that provides everything', () => {
+    expect(isolationFindings({ ...drone, isolation: full })).toEqual([]);
+  });
+
+  test('calls it wrong when programs can read the token of the drone', () => {
+    const isolation = {
+      ...full,
+      user: 'shared',
+      privateProc: false,
+      detail: 'missing: x',
+    } as const;
+
+    const [finding] = isolationFindings({ ...drone, isolation });
+
+    expect(finding).toMatchObject({ state: 'wrong', subject: 'isolation of drone-1' });
+    expect(finding?.text).toMatch(/read its token; missing: x/u);
+    expect(finding?.advice).toMatch(/docs\/deployment\.md/u);
+  });
+
+  test.each([
+    ['users of their own are missing', { ...full, user: 'shared', detail: 'missing: y' } as const],
+    ['no_new_privs is missing', { ...full, noNewPrivs: false, detail: 'missing: y' }],
+    ['the drone does not say', null],
+  ])('mentions it when %s', (_what, isolation) => {
+    expect(isolationFindings({ ...drone, isolation })).toMatchObject([{ state: 'unsure' }]);
+  });
+
+  test('says nothing of a drone that is marked as lost', () => {
+    expect(isolationFindings({ ...drone, status: 'lost', isolation: null })).toEqual([]);
+  });
+});

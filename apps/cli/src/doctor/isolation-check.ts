@@ -1,0 +1,28 @@
+import { printable } from '../output/printable.ts';
+import type { DroneView } from '../views.ts';
+import { unsure, wrong, type Finding } from './finding.ts';
+
+/** What a machine does not provide to keep programs from the drone. Of lost drones nothing is said. */
+export function isolationFindings({
+  droneId,
+  status,
+  isolation,
+}: Pick<DroneView, 'droneId' | 'status' | 'isolation'>): Finding[] {
+  const subject = `isolation of ${printable(droneId)}`;
+  if (status === 'lost') return [];
+  if (isolation === null) {
+    return [unsure(subject, 'the drone does not say what it has', 'Upgrade the drone.')];
+  }
+  const { user, privateProc, pidNamespace, hiddenHome, noNewPrivs, detail } = isolation;
+  if (user === 'own' && pidNamespace && privateProc && hiddenHome && noNewPrivs) return [];
+  if (user === 'shared' && !(privateProc && hiddenHome)) {
+    return [
+      wrong(
+        subject,
+        `its programs can read its token; ${printable(detail)}`,
+        'Run it as root, or where user namespaces are allowed. See "Isolation" in docs/deployment.md.',
+      ),
+    ];
+  }
+  return [unsure(subject, printable(detail), 'See "Isolation" in docs/deployment.md.')];
+}
