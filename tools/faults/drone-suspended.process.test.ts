@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { machineMs } from './machine-time.ts';
+import { leashOf, processesOf } from './machine-processes.ts';
 import { Stage } from './stage.ts';
 import { SUCCESSION_MS_MAX, expectUnharmed } from './verdict.ts';
 
@@ -16,13 +17,16 @@ describe('a drone that is suspended as a whole', () => {
   test('F8 past the expiry and continued stops its backends before they act for long, and the new holder notices nothing', async () => {
     const sleeper = await stage.startDrone({ droneId: 'sleep-1', programs: { sleep: 'stubborn' } });
     const former = await stage.connect('sleep', 'sleep');
-    const { pids: formerPids } = await stage.untilHeard(former);
+    await stage.untilHeard(former);
+    const formerPids = processesOf(former.backendId);
+    const leashPids = leashOf(sleeper.warden().pid);
     await stage.startDrone({ droneId: 'sleep-2', programs: { sleep: 'stubborn' } });
 
     const atMs = machineMs();
     sleeper.agent.signal('SIGSTOP');
     sleeper.signalWarden('SIGSTOP');
-    for (const pid of formerPids) process.kill(pid, 'SIGSTOP');
+    for (const pid of [...formerPids, ...leashPids]) process.kill(pid, 'SIGSTOP');
+    expect(leashPids).toHaveLength(1);
     const next = await stage.successorOf(former, 'sleep');
     const { pids } = await stage.untilHeard(next.answer);
     // The worst order: whoever must not act wakes first, whoever stops it last.
@@ -30,6 +34,7 @@ describe('a drone that is suspended as a whole', () => {
     for (const pid of formerPids) process.kill(pid, 'SIGCONT');
     sleeper.agent.signal('SIGCONT');
     sleeper.signalWarden('SIGCONT');
+    for (const pid of leashPids) process.kill(pid, 'SIGCONT');
     const ended = await stage.untilSilent(former);
 
     const afterExpiryMs = Math.round(next.atMs - stage.expiryOf(former));

@@ -1,5 +1,5 @@
 /** What a fault is played on: controllers, drones, witnesses, and everything that they wrote. */
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import type { RunnerTask, RunnerTestSuite } from 'vitest';
@@ -67,7 +67,10 @@ export class Stage {
     const database = options.databaseUrl === undefined ? await createTestDatabase() : undefined;
     const stage = new Stage(options.databaseUrl ?? database?.url ?? '', folder);
     if (database !== undefined) stage.onClose(() => database.drop());
+    // Programs run as users of their own, each of which writes there.
+    await mkdir(path.dirname(stage.testimonyFile));
     await writeFile(stage.testimonyFile, '');
+    await chmod(stage.testimonyFile, 0o666);
     stage.#droneFile = await copyOfDrone(folder);
     try {
       await stage.startController({ entry: options.entry });
@@ -79,7 +82,7 @@ export class Stage {
   }
 
   get testimonyFile(): string {
-    return path.join(this.folder, 'testimony.jsonl');
+    return path.join(this.folder, 'testimony', 'lines.jsonl');
   }
 
   /** The API of the first controller, as administrator. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { livesOf, overlapsOf, type TestimonyLine } from './testimony.ts';
 
 function line(backend: string, token: string, atMs: number): TestimonyLine {
-  return { kind: 'beat', key: 'k', token, backend, pid: 1, atMs };
+  return { kind: 'beat', key: 'k', token, backend, pid: '1', atMs };
 }
 
 describe('the judge of what backends wrote', () => {

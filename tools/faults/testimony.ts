@@ -6,7 +6,8 @@ export interface TestimonyLine {
   readonly key: string;
   readonly token: string;
   readonly backend: string;
-  readonly pid: number;
+  /** Its PID namespace, and its number there. */
+  readonly pid: string;
   readonly atMs: number;
 }
 
@@ -19,7 +20,7 @@ export interface Life {
   readonly lastAtMs: number;
   /** When it was first asked to stop. */
   readonly askedToStopAtMs: number | undefined;
-  readonly pids: ReadonlySet<number>;
+  readonly pids: ReadonlySet<string>;
 }
 
 /** The lines of a file that witnesses share, in the order in which they were written. */

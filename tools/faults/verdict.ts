@@ -59,7 +59,7 @@ export function expectSuccession(
 /** Nothing was lost: the same backend, process and token, alive now, and the same for who asks. */
 export async function expectUnharmed(
   stage: Stage,
-  of: { before: Answer; program: string; pids: ReadonlySet<number> },
+  of: { before: Answer; program: string; pids: ReadonlySet<string> },
 ): Promise<void> {
   const { before, program } = of;
   const life = await stage.untilHeard(before);

@@ -20,8 +20,8 @@ const identity = {
   key: LEASEHOLD_KEY,
   token: LEASEHOLD_FENCING_TOKEN,
   backend: LEASEHOLD_BACKEND_ID,
-  // In a PID namespace its own number is another one; procfs tells the one of the machine.
-  pid: Number(readlinkSync('/proc/self')),
+  // It sees only the number that it has in its namespace.
+  pid: `${readlinkSync('/proc/self/ns/pid')} ${readlinkSync('/proc/self')}`,
 };
 const testimony = openSync(file, 'a');
 

@@ -4,10 +4,18 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LeaseError } from '@leasehold/keys-core';
 import { loadDroneConfig } from './config.ts';
+import type { UserSources } from './program-users.ts';
 
 const environment = {
   LEASEHOLD_TOKEN: `lh_${'x'.repeat(32)}`,
   LEASEHOLD_URL: 'http://127.0.0.1:4600',
+};
+
+/** A machine with two accounts, on which the drone is root. */
+const system: UserSources = {
+  accounts: 'root:x:0:0:root:/root:/bin/sh\nwww:x:33:34::/:/bin/false\n',
+  map: '         0          0 4294967295\n',
+  isRoot: true,
 };
 
 let folder: string;
@@ -24,9 +32,13 @@ function written(content: unknown): string {
   return file;
 }
 
-function problemsOf(file: string, env: Record<string, string | undefined> = environment): string[] {
+function problemsOf(
+  file: string,
+  env: Record<string, string | undefined> = environment,
+  users: UserSources = system,
+): string[] {
   try {
-    loadDroneConfig(file, env);
+    loadDroneConfig(file, env, users);
     return [];
   } catch (error) {
     if (!(error instanceof LeaseError)) throw error;
@@ -58,6 +70,63 @@ describe('the configuration of a drone', () => {
       allowEnv: [],
       readiness: { type: 'tcp', timeoutMs: 300_000, intervalMs: 100 },
     });
+  });
+
+  test('gives each program a user of its own: the one that is named, or one by its name that stays', () => {
+    const file = written({
+      droneId: 'd1',
+      programs: {
+        room: { command: 'node' },
+        board: { command: 'node' },
+        named: { command: 'node', user: 'www' },
+        numbered: { command: 'node', user: '2000:3000' },
+      },
+    });
+
+    const { programs } = loadDroneConfig(file, environment, system);
+    const again = loadDroneConfig(file, environment, system).programs;
+
+    expect(programs['named']).toMatchObject({ user: { uid: 33, gid: 34 }, isUserNamed: true });
+    expect(programs['numbered']).toMatchObject({ user: { uid: 2_000, gid: 3_000 } });
+    expect(programs['room']?.user).toEqual(again['room']?.user);
+    expect(programs['room']?.user.uid).toBeGreaterThanOrEqual(2_100_000_000);
+    expect(programs['room']?.user).not.toEqual(programs['board']?.user);
+    expect(programs['room']?.isUserNamed).toBe(false);
+  });
+
+  test.each([
+    ['root by its name', { user: 'root' }, system, /programs\.room\.user: must not be root/u],
+    ['root by its number', { user: '0' }, system, /must not be root/u],
+    ['the group of root', { user: '5:0' }, system, /must not be root/u],
+    ['an account that is not there', { user: 'nina' }, system, /no account nina/u],
+    ['a user outside of the namespace', {}, { ...system, map: '0 1000 100' }, /from 0 to 99/u],
+  ])('does not let a program run as %s', (_what, program, users, expected) => {
+    const file = written({ droneId: 'd1', programs: { room: { command: 'node', ...program } } });
+
+    expect(problemsOf(file, environment, users).join('\n')).toMatch(expected);
+  });
+
+  test('never takes the user of an account, or one user for two programs, without being told to', () => {
+    const range = { from: 33, to: 33 };
+    const file = written({
+      droneId: 'd1',
+      users: range,
+      programs: { room: { command: 'node' }, board: { command: 'node' } },
+    });
+
+    const problems = problemsOf(file, environment, system).join('\n');
+
+    expect(problems).toMatch(/would be www, who has an account/u);
+    expect(problems).toMatch(/programs\.board\.user: would be that of room/u);
+  });
+
+  test('a program whose folder would be hidden from it starts in its folder of data instead', () => {
+    const file = written({ droneId: 'd1', programs: { room: { command: 'node' } } });
+    const home = path.dirname(file);
+
+    const { programs } = loadDroneConfig(file, { ...environment, LEASEHOLD_HOME: home }, system);
+
+    expect(programs['room']?.cwd).toBeNull();
   });
 
   test('tells every problem of the file and the environment at once', () => {

@@ -9,8 +9,19 @@ import { datacenterSchema, envNameSchema, idSchema } from '@leasehold/api/contra
 import { LeaseError, LIMITS } from '@leasehold/keys-core';
 import { z } from 'zod';
 import { isForbiddenEnvName } from './agent/backend-env.ts';
+import { usersOf } from './config-users.ts';
+import { systemUsers, type UserSources } from './program-users.ts';
+import { USER_NUMBER_MAX, type UserIds } from './warden/protocol.ts';
+import { isInside } from './warden/view.ts';
 
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const;
+
+/**
+ * How far programs must be kept from the drone. `namespaces`: PID and mount namespaces, a private /proc
+ * and no new privileges. `own-user`: users of their own besides.
+ */
+export const ISOLATION_LEVELS = ['none', 'namespaces', 'own-user'] as const;
+export type IsolationLevel = (typeof ISOLATION_LEVELS)[number];
 
 const portSchema = z.number().int().min(1).max(65_535);
 const durationMsSchema = z
@@ -49,12 +60,29 @@ const readinessSchema = z
   ])
   .default({ type: 'tcp', timeoutMs: 300_000, intervalMs: 100 });
 
+const userNumberSchema = z.number().int().min(1).max(USER_NUMBER_MAX);
+
 const programSchema = z.strictObject({
   command: commandSchema,
+  /** Whom it runs as, under a drone that runs as root; one of `users` unless said. */
+  user: z
+    .union([
+      userNumberSchema,
+      z
+        .string()
+        .regex(
+          /^(?:[a-z_][a-z0-9_-]{0,31}|\d{1,10}(?::\d{1,10})?)$/u,
+          'must be a name, a number, or two numbers as `uid:gid`',
+        ),
+    ])
+    .optional(),
   args: z.array(z.string()).max(LIMITS.backendArgsMax).default([]),
   env: z.record(envNameSchema, z.string()).default({}),
-  /** Taken from the folder of the config file, which is also what it is unless said. */
-  cwd: z.string().min(1).default('.'),
+  /**
+   * Taken from the folder of the config file, which is also what it is unless said; where that folder
+   * is hidden from programs, it is the program's folder of data.
+   */
+  cwd: z.string().min(1).optional(),
   port: z.union([z.literal('auto'), portSchema]).default('auto'),
   readiness: readinessSchema,
   stopSignal: z.enum(STOP_SIGNALS).default('SIGTERM'),
@@ -66,7 +94,7 @@ const programSchema = z.strictObject({
     .array(
       envNameSchema.refine(
         (name) => !isForbiddenEnvName(name),
-        'is set by Leasehold or steers the loader, and cannot be allowed',
+        'is set by Leasehold or makes a program load code, and cannot be allowed',
       ),
     )
     .max(LIMITS.backendEnvMax)
@@ -87,6 +115,15 @@ const fileSchema = z.strictObject({
     .strictObject({ from: portSchema, to: portSchema })
     .refine(({ from, to }) => from <= to, 'from must not be greater than to')
     .default({ from: 21_000, to: 29_999 }),
+  /** The users that programs run as which name none. */
+  users: z
+    .strictObject({ from: userNumberSchema, to: userNumberSchema })
+    .refine(({ from, to }) => from <= to, 'from must not be greater than to')
+    .optional(),
+  /** What the machine must provide, or the drone does not start. */
+  isolation: z
+    .strictObject({ require: z.enum(ISOLATION_LEVELS).default('none') })
+    .default({ require: 'none' }),
   programs: z
     .record(idSchema, programSchema)
     .refine(
@@ -110,7 +147,15 @@ const environmentSchema = z.object({
     .default('info'),
 });
 
-export type ProgramConfig = z.infer<typeof programSchema>;
+/** A program as the drone runs it. */
+export interface ProgramConfig extends Omit<z.infer<typeof programSchema>, 'cwd' | 'user'> {
+  /** Null: the configuration says nothing, and the folder of its file is not for programs. */
+  readonly cwd: string | null;
+  /** Whom it runs as under a drone that may change users. */
+  readonly user: UserIds;
+  /** Whether the configuration names that user: then it runs as no other. */
+  readonly isUserNamed: boolean;
+}
 export type ReadinessConfig = z.infer<typeof readinessSchema>;
 
 export interface DroneConfig {
@@ -120,6 +165,11 @@ export interface DroneConfig {
   readonly controllerUrls: readonly string[];
   readonly token: string;
   readonly stateDir: string;
+  /** `LEASEHOLD_HOME`: hidden from programs, if it is there. */
+  readonly home: string;
+  /** The file that this was read from. */
+  readonly file: string;
+  readonly isolation: { readonly require: IsolationLevel };
   readonly capacity: number;
   readonly host: string;
   readonly ports: { readonly from: number; readonly to: number };
@@ -138,7 +188,11 @@ export function processEnvironment(): Environment {
  * Reads the config file and the environment.
  * @throws {LeaseError} `config.invalid`, with every problem in `details.problems`.
  */
-export function loadDroneConfig(file: string, environment: Environment): DroneConfig {
+export function loadDroneConfig(
+  file: string,
+  environment: Environment,
+  system: UserSources = systemUsers(),
+): DroneConfig {
   const problems: string[] = [];
   const env = collect(environmentSchema, definedOnly(environment), (name) => name, problems);
   const content = readConfigFile(file, problems);
@@ -152,22 +206,39 @@ export function loadDroneConfig(file: string, environment: Environment): DroneCo
   if (controllerUrls.length === 0) {
     throw invalid(['LEASEHOLD_URL: is required, or `controllerUrls` in the config file']);
   }
+  const home = path.resolve(env.LEASEHOLD_HOME);
+  const stateDir = path.resolve(parsed.stateDir ?? path.join(home, 'drones', parsed.droneId));
+  const users = usersOf(parsed, system);
+  if (users.problems.length > 0) {
+    throw invalid(users.problems.map((problem) => `${file}: ${problem}`));
+  }
+  const folder = path.resolve(path.dirname(file));
+  const isHidden = [home, stateDir].some((own) => folder === own || isInside(folder, own));
   return {
     ...parsed,
     datacenter: env.LEASEHOLD_DATACENTER,
     controllerUrls,
     token: env.LEASEHOLD_TOKEN,
-    stateDir: path.resolve(
-      parsed.stateDir ?? path.join(env.LEASEHOLD_HOME, 'drones', parsed.droneId),
-    ),
-    programs: Object.fromEntries(
-      Object.entries(parsed.programs).map(([name, program]) => [
-        name,
-        { ...program, cwd: path.resolve(path.dirname(file), program.cwd) },
-      ]),
-    ),
+    stateDir,
+    home,
+    file: path.resolve(file),
+    programs: mapValues(parsed.programs, ({ cwd, user, ...program }, name) => ({
+      ...program,
+      cwd: cwd === undefined && isHidden ? null : path.resolve(folder, cwd ?? '.'),
+      user: users.of(name),
+      isUserNamed: user !== undefined,
+    })),
     logLevel: env.LEASEHOLD_LOG_LEVEL,
   };
+}
+
+function mapValues<T, U>(
+  values: Readonly<Record<string, T>>,
+  change: (value: T, name: string) => U,
+): Record<string, U> {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, change(value, name)]),
+  );
 }
 
 function invalid(problems: readonly string[]): LeaseError {

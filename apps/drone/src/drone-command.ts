@@ -66,6 +66,7 @@ export async function runDroneCommand({
     random,
     version: packageJson.version,
     link,
+    entry: wardenCommand[1] ?? config.file,
     inheritedEnv: environment,
     wardens:
       wardens ??

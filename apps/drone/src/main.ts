@@ -2,12 +2,13 @@
  * The one entry of a drone: `main.mjs agent --config FILE` and `main.mjs warden STATE_DIR PATH`. What
  * either needs is loaded only then, so that the warden stays small.
  */
-import { keepMemorySmall } from './small-memory.ts';
+import { keepCodeSmall, keepMemorySmall } from './small-memory.ts';
 
 keepMemorySmall();
 const [role, ...args] = process.argv.slice(2);
 
 if (role === 'warden') {
+  keepCodeSmall();
   const { runWarden } = await import('./warden/run-warden.ts');
   await runWarden({ stateDir: args[0] ?? '', searchPath: args[1] ?? '' });
   process.exit(0);

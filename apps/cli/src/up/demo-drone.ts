@@ -25,7 +25,8 @@ export function writeDemoDrone(home: string, roomServerPath: string): DemoDrone 
       room: {
         command: process.execPath,
         args: [roomServerPath],
-        env: { ROOM_STORE: join(home, 'rooms') },
+        // In the program's own folder of data, which is where it starts.
+        env: { ROOM_STORE: 'rooms' },
         port: 'auto',
         readiness: { type: 'tcp' },
       },

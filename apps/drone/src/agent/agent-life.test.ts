@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AgentStage, room } from '../testing/agent-stage.ts';
+import { NOT_ISOLATED } from '../testing/simulated-warden.ts';
 import { until } from '../testing/wait.ts';
 import { WardenLost, type WardenListener } from './warden-link.ts';
 
@@ -54,7 +55,22 @@ describe('a warden that runs already', () => {
   });
 });
 
+test('a drone does not start on a machine that isolates less than its configuration requires', async () => {
+  const agent = stage.create({ room }, undefined, 'namespaces');
+
+  await expect(agent.start()).rejects.toThrow(/requires isolation "namespaces".*simulated/u);
+
+  expect(controller.session).toBe(0);
+  expect(warden.commandCount).toBe(0);
+});
+
 describe('what people are told of a drone', () => {
+  test('a session says what the machine has to keep programs from the drone', async () => {
+    await stage.start();
+
+    expect(controller.sessionInput?.isolation).toEqual(NOT_ISOLATED);
+  });
+
   test('each heartbeat says how long the one before took, and nothing when that got no answer', async () => {
     let beats = 0;
     controller.answerHeartbeat = async () => {

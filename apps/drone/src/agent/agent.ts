@@ -16,10 +16,13 @@ import { DroneSession } from './drone-session.ts';
 import { KeyRenewals } from './key-renewals.ts';
 import type { Log } from './log.ts';
 import { renewWindowMs } from './patience.ts';
+import { isFullyIsolated, requireIsolation } from './isolation-level.ts';
 import { Ports } from './ports.ts';
+import { placeOf, type DronePlace } from './program-place.ts';
 import { RunBook } from './run-book.ts';
 import { SeenBackends } from './seen-backends.ts';
 import { logFolderOf } from '../warden/output-log.ts';
+import type { IsolationFacts } from '../warden/protocol.ts';
 import { WardenCommand } from './warden-command.ts';
 import type { WardenLink, WardenSource } from './warden-link.ts';
 
@@ -34,6 +37,8 @@ export interface AgentOptions {
   readonly version: string;
   readonly link: ControllerLink;
   readonly wardens: WardenSource;
+  /** The file of the drone's own program. */
+  readonly entry: string;
   /** The agent's own environment; see what backends get of it in `backend-env.ts`. */
   readonly inheritedEnv: Readonly<Record<string, string | undefined>>;
 }
@@ -86,7 +91,10 @@ export class DroneAgent {
     this.#book = new RunBook({
       config,
       seen: SeenBackends.open(config.stateDir),
-      runContext: { warden, nowMs, random, log, host: config.host, ports, inheritedEnv },
+      runContext: {
+        ...{ warden, nowMs, random, log, host: config.host, ports, inheritedEnv },
+        placeOf: (program) => placeOf(program, this.#placeWith(this.#command.isolation)),
+      },
       reportContext: { link, session: this.#session, log, random },
       clockId: () => this.#command.clockId,
       isStopping: () => this.#isStopping,
@@ -157,8 +165,11 @@ export class DroneAgent {
       wardens,
       log,
       runs: () => this.#book.all(),
-      openSession: (clockId) => {
-        this.#openSession(clockId);
+      examine: (isolation) => {
+        this.#examine(isolation);
+      },
+      openSession: (clockId, isolation) => {
+        this.#openSession(clockId, isolation);
       },
       accepted: () => this.#session.ref().then(() => undefined),
       adopt: async (warden) => {
@@ -181,7 +192,32 @@ export class DroneAgent {
     this.#command.tick(nowMs);
   }
 
-  #openSession(clockId: string): void {
+  /** Says what the machine does not provide, and what is likely to keep programs from running. */
+  #examine(isolation: IsolationFacts): void {
+    const { config, log } = this.#options;
+    requireIsolation(isolation, config.isolation.require);
+    const isComplete = isFullyIsolated(isolation);
+    log[isComplete ? 'info' : 'warn']({ isolation }, `isolation of programs: ${isolation.detail}`);
+    for (const [name, program] of Object.entries(config.programs)) {
+      const { problems, refusal } = placeOf(program, this.#placeWith(isolation));
+      for (const problem of [...problems, ...(refusal === undefined ? [] : [refusal])]) {
+        log.warn({ program: name }, `program ${name}: ${problem}`);
+      }
+    }
+  }
+
+  #placeWith(facts: IsolationFacts): DronePlace {
+    const { config, inheritedEnv, entry } = this.#options;
+    return {
+      facts,
+      stateDir: config.stateDir,
+      home: config.home,
+      steering: [config.file, entry],
+      searchPath: inheritedEnv['PATH'] ?? '',
+    };
+  }
+
+  #openSession(clockId: string, isolation: IsolationFacts | undefined): void {
     const { config, version } = this.#options;
     this.#holdActions();
     this.#session.open({
@@ -196,6 +232,7 @@ export class DroneAgent {
       version,
       capacity: config.capacity,
       logFolder: tellable(logFolderOf(config.stateDir)),
+      isolation,
     });
   }
 

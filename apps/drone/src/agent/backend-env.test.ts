@@ -5,7 +5,9 @@ describe('the environment of a backend', () => {
   test('C44 holds the name of its key and neither namespace, tag nor the token of the drone', () => {
     const env = backendEnv({
       inherited: {
-        PATH: '/bin',
+        PATH: '/root/bin',
+        HOME: '/root',
+        LANG: 'C.UTF-8',
         LEASEHOLD_TOKEN: 'lh_secret',
         LEASEHOLD_URL: 'http://c',
         SHELL: '/bin/sh',
@@ -20,7 +22,8 @@ describe('the environment of a backend', () => {
     });
 
     expect(env).toEqual({
-      PATH: '/bin',
+      PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+      LANG: 'C.UTF-8',
       MODE: 'room',
       COLOUR: 'red',
       LEASEHOLD_KEY: 'room/1',
@@ -47,16 +50,27 @@ describe('what a request may pass to a program', () => {
   });
 
   test.each([
-    'PORT',
-    'PATH',
-    'LD_PRELOAD',
-    'LD_LIBRARY_PATH',
-    'NODE_OPTIONS',
-    'DYLD_INSERT_LIBRARIES',
-    'LEASEHOLD_KEY',
+    ...['PORT', 'PATH', 'HOME', 'TMPDIR', 'LEASEHOLD_KEY', 'LEASEHOLD_KEY_ID'],
+    ...['LD_PRELOAD', 'LD_LIBRARY_PATH', 'DYLD_INSERT_LIBRARIES', 'GCONV_PATH', 'LOCPATH'],
+    ...['GLIBC_TUNABLES', 'MALLOC_TOP_PAD_', 'HOSTALIASES', 'OPENSSL_CONF', 'SSLKEYLOGFILE'],
+    ...['BASH_ENV', 'ENV', 'SHELLOPTS', 'BASHOPTS', 'PS4', 'IFS', 'PROMPT_COMMAND', 'ZDOTDIR'],
+    ...['BASH_FUNC_ls', 'PERL5OPT', 'PERL5LIB', 'PERL5DB', 'PYTHONSTARTUP', 'PYTHONPATH'],
+    ...['PYTHONHOME', 'RUBYOPT', 'RUBYLIB', 'GEM_PATH', 'NODE_OPTIONS', 'NODE_PATH', 'PHPRC'],
+    ...['JAVA_TOOL_OPTIONS', '_JAVA_OPTIONS', 'JDK_JAVA_OPTIONS', 'CLASSPATH', 'LUA_INIT'],
+    ...['DOTNET_STARTUP_HOOKS', 'CORECLR_PROFILER', 'GIT_SSH_COMMAND', 'EDITOR', 'PAGER'],
+    ...['LESSOPEN', 'npm_config_script_shell', 'XDG_CONFIG_HOME', 'GTK_MODULES', 'MAKEFLAGS'],
   ])('never %s, whatever the program allows', (name) => {
-    expect(wishProblem({ ...open, allowEnv: [name] }, { args: [], env: { [name]: 'x' } })).toMatch(
-      name,
-    );
+    const wishes = { args: [], env: { [name]: 'x' } };
+
+    expect(wishProblem({ ...open, allowEnv: [name] }, wishes)).toMatch(name);
   });
+
+  test.each(['COLOUR', 'NODE_ENV', 'LOG_LEVEL', 'DATABASE_URL', 'PORTS', 'ENVIRONMENT', 'REGION'])(
+    '%s, if the program allows it',
+    (name) => {
+      const wishes = { args: [], env: { [name]: 'x' } };
+
+      expect(wishProblem({ ...open, allowEnv: [name] }, wishes)).toBeUndefined();
+    },
+  );
 });

@@ -285,7 +285,8 @@ export class BackendRun {
     const { notes } = of;
     const warden = this.#context.warden();
     const { inheritedEnv } = this.#context;
-    const request = { ...of, inheritedEnv, deadlines: this.extension() };
+    const place = this.#context.placeOf(this.identity.program);
+    const request = { ...of, place, inheritedEnv, deadlines: this.extension() };
     const snapshot = await warden.start(startRequestOf(this.identity, request));
     if (!this.#isIn('launching')) return;
     this.#stage = 'running';

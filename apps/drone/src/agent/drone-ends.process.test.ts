@@ -17,7 +17,7 @@ const { ttlMs } = KEY_LADDERS.fast;
 
 describe('a drone that ends, leaves or is replaced', () => {
   test('F8 the warden is frozen: it is ended, its backends die with it, and the drone goes on', async () => {
-    await using fleet = await startFleet(PATIENT_LADDER);
+    await using fleet = await startFleet({ ladder: PATIENT_LADDER });
     fleet.startDrone();
     await untilOnline(fleet);
     const first = await connect(fleet);
@@ -53,7 +53,7 @@ describe('a drone that ends, leaves or is replaced', () => {
   });
 
   test('an agent that leaves hands its backends to the next one', async () => {
-    await using fleet = await startFleet(PATIENT_LADDER);
+    await using fleet = await startFleet({ ladder: PATIENT_LADDER });
     const agent = fleet.startDrone();
     await untilOnline(fleet);
     const first = await connect(fleet);
@@ -73,7 +73,7 @@ describe('a drone that ends, leaves or is replaced', () => {
   });
 
   test('the newest of two agents with one id wins; the other ends and stops nothing', async () => {
-    await using fleet = await startFleet(PATIENT_LADDER);
+    await using fleet = await startFleet({ ladder: PATIENT_LADDER });
     const former = fleet.startDrone();
     await untilOnline(fleet);
     const first = await connect(fleet);

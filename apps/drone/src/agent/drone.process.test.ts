@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { KEY_LADDERS } from '@leasehold/keys-core';
-import { startFleet, witnessProgram, type Fleet } from '../testing/fleet-fixture.ts';
+import { OPEN, startFleet, witnessProgram, type Fleet } from '../testing/fleet-fixture.ts';
 import { anotherThan, connect, isBeating, linesOf, untilOnline } from '../testing/fleet-steps.ts';
 import { until } from '../testing/wait.ts';
 
@@ -20,13 +20,29 @@ beforeAll(async () => {
     programs: {
       witness: witnessProgram(fleet.folder),
       brief: shell('sleep 0.4; exit 3'),
-      environment: shell(`env > ${fleet.folder}/$LEASEHOLD_BACKEND_ID.env; exec sleep 600`),
+      environment: shell(`env > ${fleet.folder}/${OPEN}/$LEASEHOLD_BACKEND_ID.env; exec sleep 600`),
       silent: shell('exec sleep 600', { type: 'tcp', timeoutMs: 500 }),
+      locked: { command: '/bin/sh', args: [programInLockedFolder()], readiness: { type: 'none' } },
     },
   });
   await untilOnline(fleet);
 });
 afterAll(() => fleet[Symbol.asyncDispose]());
+
+/** A program whose folder lies in one of mode 0700, as a clone in a home does, beside other files. */
+function programInLockedFolder(): string {
+  const locked = path.join(fleet.folder, 'locked');
+  mkdirSync(path.join(locked, 'app'), { recursive: true });
+  writeFileSync(path.join(locked, 'private.txt'), 'not for programs');
+  const script = path.join(locked, 'app/main.sh');
+  const listing = `${fleet.folder}/${OPEN}/listing`;
+  writeFileSync(
+    script,
+    `ls -A ${locked} > ${listing}.new; mv ${listing}.new ${listing}; exec sleep 600`,
+  );
+  chmodSync(locked, 0o700);
+  return script;
+}
 
 async function untilTerminated(backendId: string, limitMs?: number): Promise<void> {
   await until(
@@ -146,6 +162,17 @@ describe.concurrent('a drone and its controller', () => {
     expect(isBeating(fleet, backendId)()).toBe(false);
   });
 
+  test.runIf(process.getuid?.() === 0)(
+    'under root, a program in a folder that its user may not enter runs, and sees nothing else there',
+    async () => {
+      await connect(fleet, { name: 'locked', program: 'locked' });
+
+      const listing = path.join(fleet.folder, OPEN, 'listing');
+      await until('it has looked around', () => existsSync(listing));
+      expect(readFileSync(listing, 'utf8')).toBe('app\n');
+    },
+  );
+
   test('a program that is not offered is refused in words, and a name like a path touches no file', async () => {
     const name = `../../${randomUUID()}`;
 
@@ -155,7 +182,7 @@ describe.concurrent('a drone and its controller', () => {
     const { backendId } = await connect(fleet, { name });
 
     await until('it runs', () => linesOf(fleet, backendId).length > 0);
-    expect(existsSync(path.join(fleet.folder, 'drone/logs', name))).toBe(false);
+    expect(existsSync(path.join(fleet.stateDir, 'logs', name))).toBe(false);
   });
 });
 
@@ -170,7 +197,7 @@ async function environmentOf(key: {
     spawn: { program: 'environment' },
     waitFor: 'ready',
   });
-  const file = path.join(fleet.folder, `${backendId}.env`);
+  const file = path.join(fleet.folder, OPEN, `${backendId}.env`);
   await until('it has written its environment', () => readIfThere(file).includes('PORT='));
   return { environment: readIfThere(file), fencingToken, backendId };
 }

@@ -1,6 +1,8 @@
 import type { StartRequest } from '../warden/protocol.ts';
 import { backendEnv } from './backend-env.ts';
 import type { BackendNotes } from './notes.ts';
+import { leashMs } from './patience.ts';
+import type { ProgramPlace } from './program-place.ts';
 import type { LaunchPlan, RunIdentity } from './run-types.ts';
 
 /** What the next agent must know of a backend that is about to be started on a port. */
@@ -29,19 +31,24 @@ export function startRequestOf(
     plan: LaunchPlan;
     keyId: string;
     notes: BackendNotes;
+    place: ProgramPlace;
     inheritedEnv: Readonly<Record<string, string | undefined>>;
     deadlines: { softAtMs: number; hardAtMs: number };
   },
 ): StartRequest {
   const { backendId, leaseId, fencingToken, program, ladder } = identity;
-  const { plan, notes } = of;
+  const { plan, notes, place } = of;
   return {
     backendId,
     leaseId,
     ...of.deadlines,
     hardAfterMs: ladder.hardAfterMs,
     softToHardMs: ladder.hardAfterMs - ladder.softAfterMs,
-    command: program.command,
+    leashMs: leashMs(ladder),
+    program: identity.programName,
+    user: place.user,
+    places: place.places,
+    command: place.command,
     args: [...program.args, ...plan.args],
     env: backendEnv({
       inherited: of.inheritedEnv,
@@ -53,7 +60,7 @@ export function startRequestOf(
       backendId,
       port: notes.port,
     }),
-    cwd: program.cwd,
+    cwd: place.cwd,
     stopSignal: program.stopSignal,
     stopGraceMs: program.stopGraceMs,
     meta: notes,

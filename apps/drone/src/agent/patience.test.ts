@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { KEY_LADDERS, ladderProblems, type Ladder } from '@leasehold/keys-core';
 import { TICK_MS } from '@leasehold/service-kit/boot-clock';
-import { LEASH_ALLOWANCE_MS } from '../warden/leash.ts';
-import { askAtMs, killAtMs, renewWindowMs, replyTimeoutMs } from './patience.ts';
+import { askAtMs, killAtMs, leashMs, renewWindowMs, replyTimeoutMs } from './patience.ts';
 
 const HEARTBEAT_MS = 100;
 
@@ -34,20 +33,25 @@ describe('H-frozen-warden the times of the chain from soft to hard', () => {
         expect(askAtMs(hardAfterMs, ladder)).toBe(softAfterMs);
         expect(givenUpMs).toBeLessThanOrEqual(killAtMs(hardAfterMs, ladder));
         expect(killedMs).toBeLessThan(hardAfterMs);
-        expect(hardAfterMs + LEASH_ALLOWANCE_MS).toBeLessThan(ttlMs);
+        expect(hardAfterMs + leashMs(ladder)).toBeGreaterThan(hardAfterMs + 2 * TICK_MS);
+        expect(hardAfterMs + leashMs(ladder)).toBeLessThan(ttlMs - 2 * TICK_MS);
       }),
     );
   });
 
   test.each([
-    { preset: 'standard', reply: 3_000, kill: 47_500 },
-    { preset: 'fast', reply: 500, kill: 4_750 },
-  ] as const)('are of `$preset`: $reply ms for a reply, killed at $kill ms', (of) => {
-    const ladder = KEY_LADDERS[of.preset];
+    { preset: 'standard', reply: 3_000, kill: 47_500, leash: 52_500 },
+    { preset: 'fast', reply: 500, kill: 4_750, leash: 5_250 },
+  ] as const)(
+    'are of `$preset`: $reply ms for a reply, killed at $kill ms, the leash at $leash ms',
+    (of) => {
+      const ladder = KEY_LADDERS[of.preset];
 
-    expect(replyTimeoutMs([ladder])).toBe(of.reply);
-    expect(killAtMs(ladder.hardAfterMs, ladder)).toBe(of.kill);
-  });
+      expect(replyTimeoutMs([ladder])).toBe(of.reply);
+      expect(killAtMs(ladder.hardAfterMs, ladder)).toBe(of.kill);
+      expect(ladder.hardAfterMs + leashMs(ladder)).toBe(of.leash);
+    },
+  );
 
   test('are those of the shortest of several ladders', () => {
     expect(replyTimeoutMs([KEY_LADDERS.standard, KEY_LADDERS.fast])).toBe(500);

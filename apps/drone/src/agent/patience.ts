@@ -4,12 +4,14 @@
  *
  *   soft ──ask, within a tick──▶ no reply after 1/2 ──look again──▶ kill at 3/4, within a tick ──▶ hard
  *
- * The shortest time from soft to hard that a ladder may have is 500 ms; a tick is 50 ms.
+ * The leash acts in the first quarter of what is left from hard to expiry. The shortest time from soft
+ * to hard that a ladder may have is 500 ms, and so is that from hard to expiry; a tick is 50 ms.
  */
 import type { Ladder } from '@leasehold/keys-core';
 
 const REPLY_SHARE = 1 / 2;
 const KILL_SHARE = 3 / 4;
+const LEASH_SHARE = 1 / 4;
 /** However long the ladder is, and while this agent knows of no grant. */
 const REPLY_MS_MAX = 3_000;
 
@@ -45,4 +47,12 @@ export function askAtMs(hardAtMs: number, ladder: Rungs): number {
 /** When a warden that does not answer is killed because of a backend. */
 export function killAtMs(hardAtMs: number, ladder: Rungs): number {
   return hardAtMs - goodbyeMs(ladder) * (1 - KILL_SHARE);
+}
+
+/**
+ * How long after hard the leash ends a warden that has not killed the backend: what a warden that is
+ * merely late has, on a busy machine.
+ */
+export function leashMs({ hardAfterMs, ttlMs }: Pick<Ladder, 'hardAfterMs' | 'ttlMs'>): number {
+  return (ttlMs - hardAfterMs) * LEASH_SHARE;
 }

@@ -134,11 +134,13 @@ export class RunBook {
 
   #problemOf(action: SpawnAction): string | undefined {
     const { config, clockId, isStopping, runContext } = this.#options;
+    const program = config.programs[action.program];
     return spawnProblem(action, {
       isStopping: isStopping(),
       clockId: clockId(),
       nowMs: runContext.nowMs(),
-      program: config.programs[action.program],
+      program,
+      refusal: program && clockId() !== undefined ? runContext.placeOf(program).refusal : undefined,
       hasRoom: this.#runs.size < config.capacity,
       instanceCount: this.all().filter((run) => run.identity.programName === action.program).length,
     });

@@ -10,6 +10,8 @@ export interface SpawnSituation {
   readonly clockId: string | undefined;
   readonly nowMs: number;
   readonly program: ProgramConfig | undefined;
+  /** Why the program must not be started on this machine; undefined when it may be. */
+  readonly refusal: string | undefined;
   readonly hasRoom: boolean;
   /** How many backends of the program there are. */
   readonly instanceCount: number;
@@ -26,6 +28,7 @@ export function spawnProblem(action: SpawnAction, now: SpawnSituation): string |
     return 'its deadlines have passed, or are of another clock';
   }
   if (now.program === undefined) return 'the drone does not offer the program';
+  if (now.refusal !== undefined) return `the program cannot run here: ${now.refusal}`;
   if (!now.hasRoom) return 'the drone is full';
   const instancesMax = now.program.resources?.instancesMax ?? Number.POSITIVE_INFINITY;
   if (now.instanceCount >= instancesMax) return 'the drone runs the program often enough';

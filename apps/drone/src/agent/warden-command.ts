@@ -8,7 +8,7 @@
  * controller displaces nobody.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { BackendSnapshot, WardenIdentity } from '../warden/protocol.ts';
+import type { BackendSnapshot, IsolationFacts } from '../warden/protocol.ts';
 import { Attachment } from './attachment.ts';
 import type { BackendRun } from './backend-run.ts';
 import type { Log } from './log.ts';
@@ -28,8 +28,16 @@ export interface WardenCommandOptions {
   readonly log: Log;
   /** The backends that this agent has to do with. */
   readonly runs: () => readonly BackendRun[];
-  /** Opens a session for a warden's clock, in place of one for another. */
-  readonly openSession: (clockId: string) => void;
+  /**
+   * Looks at a warden before anything depends on it.
+   * @throws {IsolationTooWeak} when it does not keep programs away as they must be.
+   */
+  readonly examine: (isolation: IsolationFacts) => void;
+  /**
+   * Opens a session for a warden's clock, in place of one for another. The isolation is not known of
+   * a warden that does not answer.
+   */
+  readonly openSession: (clockId: string, isolation?: IsolationFacts) => void;
   /** Resolves when a controller has accepted the newest session. */
   readonly accepted: () => Promise<void>;
   readonly adopt: (warden: WardenLink) => Promise<void>;
@@ -72,18 +80,23 @@ export class WardenCommand {
     return this.#warden?.identity.clockId;
   }
 
+  /** @throws {WardenLost} while this agent commands none. */
+  get isolation(): IsolationFacts {
+    return this.warden.identity.isolation;
+  }
+
   /**
    * Resolves when this agent is in command for the first time; never if it is closed before that.
    * @throws {WardenLost} when no warden comes up.
+   * @throws {IsolationTooWeak} when the machine does not provide what the configuration requires.
    */
-  async take(): Promise<WardenIdentity> {
+  async take(): Promise<void> {
     const found = await this.#find();
     try {
       await this.#command(found);
     } catch (error) {
       await this.#takeAgain(error);
     }
-    return found.warden.identity;
   }
 
   /** Guards the warden; to be called at every tick. */
@@ -122,6 +135,12 @@ export class WardenCommand {
       replyTimeoutMs: () => replyTimeoutMs(runs().map((run) => run.identity.ladder)),
       mayEndSilent: (clockId) => this.#mayEndSilent(clockId),
     });
+    try {
+      this.#options.examine(warden.identity.isolation);
+    } catch (error) {
+      warden.close();
+      throw error;
+    }
     return { warden, attachment };
   }
 
@@ -142,9 +161,9 @@ export class WardenCommand {
   /** @throws {WardenLost} when the warden is gone before it is in command. */
   async #command({ warden, attachment }: Found): Promise<void> {
     const { log, openSession, adopt } = this.#options;
-    const { clockId, pid, isolation, isolationDetail } = warden.identity;
+    const { clockId, pid } = warden.identity;
     try {
-      openSession(clockId);
+      openSession(clockId, warden.identity.isolation);
       if (!this.#isAccepted) await attachment.step(this.#beAccepted());
       await attachment.step(warden.takeCommand());
       this.#warden = warden;
@@ -156,7 +175,7 @@ export class WardenCommand {
       throw error;
     }
     this.#guard.found();
-    log.info({ clockId, wardenPid: pid, isolation, isolationDetail }, 'commands the warden');
+    log.info({ clockId, wardenPid: pid }, 'commands the warden');
   }
 
   async #beAccepted(): Promise<void> {

@@ -5,7 +5,7 @@ import type { TerminateAction } from '@leasehold/api';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { DroneAgent } from '../agent/agent.ts';
 import type { WardenSource } from '../agent/warden-link.ts';
-import type { DroneConfig } from '../config.ts';
+import type { DroneConfig, IsolationLevel } from '../config.ts';
 import { ScriptedController } from './scripted-controller.ts';
 import { SimulatedWarden } from './simulated-warden.ts';
 import { until } from './wait.ts';
@@ -22,6 +22,8 @@ export const room: DroneConfig['programs'][string] = {
   args: [],
   env: {},
   cwd: '/',
+  user: { uid: 2_100_000_001, gid: 2_100_000_001 },
+  isUserNamed: false,
   port: 'auto',
   stopSignal: 'SIGTERM',
   stopGraceMs: 1_000,
@@ -61,6 +63,7 @@ export class AgentStage {
   create(
     programs: DroneConfig['programs'] = { room },
     supply: WardenSource['supply'] = (listener) => this.warden.supply(listener),
+    require: IsolationLevel = 'none',
   ): DroneAgent {
     const agent = new DroneAgent({
       config: {
@@ -69,6 +72,9 @@ export class AgentStage {
         controllerUrls: ['http://127.0.0.1:1'],
         token: 'lh_none',
         stateDir: this.stateDir,
+        home: path.join(this.stateDir, 'home'),
+        file: '/nowhere/drone.json',
+        isolation: { require },
         capacity: 10,
         host: '127.0.0.1',
         ports: { from: 31_000, to: 31_100 },
@@ -80,6 +86,7 @@ export class AgentStage {
       random: () => 0.5,
       version: '0.0.0',
       link: this.controller,
+      entry: '/nowhere/main.mjs',
       inheritedEnv: {},
       wardens: { supply, end: () => undefined },
     });

@@ -4,10 +4,14 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
@@ -21,11 +25,14 @@ import { createBootClock, systemIds } from '@leasehold/service-kit';
 import { createTestDatabase, type TestDatabase } from '@leasehold/testing';
 import { readWardenRecord } from '../warden/socket-path.ts';
 import { until } from './wait.ts';
+import { ORDINARY_USER } from './warden-fixture.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../../..');
 const CONTROLLER = path.join(ROOT, 'apps/controller/dist/main.mjs');
 const DRONE = path.join(ROOT, 'apps/drone/dist/main.mjs');
 export const DRONE_ID = 'drone-1';
+/** The folder that backends write to. */
+export const OPEN = 'open';
 
 /** A process of ours with its log in a file. */
 export interface Started {
@@ -36,6 +43,12 @@ export interface Started {
 
 export interface Fleet extends AsyncDisposable {
   readonly folder: string;
+  /** Leasehold's home: the credentials are there. */
+  readonly home: string;
+  readonly stateDir: string;
+  /** The drone's configuration, and its own program. */
+  readonly configFile: string;
+  readonly droneFile: string;
   readonly credentials: Credentials;
   readonly controllerUrl: string;
   readonly controller: Started;
@@ -51,6 +64,8 @@ export interface Fleet extends AsyncDisposable {
 export interface DroneOptions {
   readonly programs?: Record<string, unknown>;
   readonly controllerUrl?: string;
+  /** Another token than the drone's own. */
+  readonly token?: string;
   readonly capacity?: number;
   /** What is run instead of the drone's own entry. */
   readonly entry?: readonly string[];
@@ -69,7 +84,7 @@ const BEAT_SECONDS = '0.05';
 /** A program that writes when it starts, that it lives, and that it was asked to stop. */
 export function witnessProgram(folder: string): Record<string, unknown> {
   const say = (kind: string): string =>
-    `read -r now _ < /proc/uptime; echo "${kind} $LEASEHOLD_BACKEND_ID $LEASEHOLD_FENCING_TOKEN $now" >> ${folder}/witness`;
+    `read -r now _ < /proc/uptime; echo "${kind} $LEASEHOLD_BACKEND_ID $LEASEHOLD_FENCING_TOKEN $now" >> ${folder}/${OPEN}/witness`;
   return {
     command: '/bin/sh',
     args: [
@@ -88,10 +103,24 @@ export const PATIENT_LADDER = {
   ttlMs: 11_000,
 };
 
-export async function startFleet(ladder: Ladder = KEY_LADDERS.fast): Promise<Fleet> {
+export interface FleetOptions {
+  readonly ladder?: Ladder;
+  /** Whether the drone runs as somebody without privileges, where the tests run as root. */
+  readonly isOrdinaryUser?: boolean;
+}
+
+export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
+  const { ladder = KEY_LADDERS.fast } = options;
+  const user = options.isOrdinaryUser === true && process.getuid?.() === 0 ? ORDINARY_USER : {};
   const folder = mkdtempSync(path.join(os.tmpdir(), 'lh-fleet-'));
+  const home = path.join(folder, 'home');
+  const stateDir = path.join(home, 'drone');
   const database = await createTestDatabase();
-  const credentials = await credentialsOf(database, folder);
+  makeFolders(folder, { home, stateDir });
+  const credentials = await credentialsOf(database, home);
+  const droneFile = path.join(folder, 'drone.mjs');
+  copyFileSync(DRONE, droneFile);
+  const configFile = path.join(folder, 'drone.json');
   const started: Started[] = [];
   const fleet = { url: '', port: '0' };
   let controller: Started | undefined;
@@ -101,7 +130,7 @@ export async function startFleet(ladder: Ladder = KEY_LADDERS.fast): Promise<Fle
     const environment = {
       ...{ PATH: process.env['PATH'], DATABASE_URL: database.url, LEASEHOLD_HEARTBEAT_MS: '700' },
       ...ladderVariables(ladder),
-      ...{ LEASEHOLD_HOME: folder, LEASEHOLD_PORT: fleet.port },
+      ...{ LEASEHOLD_HOME: home, LEASEHOLD_PORT: fleet.port },
     };
     const log = openSync(path.join(folder, 'controller.log'), 'a');
     const child = spawn(process.execPath, [CONTROLLER], {
@@ -126,7 +155,7 @@ export async function startFleet(ladder: Ladder = KEY_LADDERS.fast): Promise<Fle
 
   await startController();
   return {
-    folder,
+    ...{ folder, home, stateDir, configFile, droneFile },
     credentials,
     get controllerUrl() {
       return fleet.url;
@@ -143,29 +172,62 @@ export async function startFleet(ladder: Ladder = KEY_LADDERS.fast): Promise<Fle
       });
       return client;
     },
-    witness: () => readWitness(path.join(folder, 'witness')),
+    witness: () => readWitness(path.join(folder, OPEN, 'witness')),
     startController,
-    startDrone: (options = {}) =>
-      note(
-        spawnDrone(folder, {
-          ...options,
-          token: credentials.drone,
-          url: options.controllerUrl ?? fleet.url,
+    startDrone: (wish = {}) => {
+      writeFileSync(
+        configFile,
+        JSON.stringify({
+          droneId: DRONE_ID,
+          stateDir,
+          capacity: wish.capacity ?? 100,
+          programs: wish.programs ?? { witness: witnessProgram(folder) },
         }),
-        started,
-      ),
-    wardenPid: () => readWardenRecord(path.join(folder, 'drone'))?.pid ?? 0,
+      );
+      if (user === ORDINARY_USER) chownAll(folder, ORDINARY_USER);
+      const log = openSync(path.join(folder, 'drone.log'), 'a');
+      const entry = wish.entry ?? [process.execPath, droneFile];
+      const [program, ...args] = [...entry, 'agent', '--config', configFile];
+      const child = spawn(program, args, {
+        env: {
+          PATH: process.env['PATH'],
+          LEASEHOLD_HOME: home,
+          LEASEHOLD_URL: wish.controllerUrl ?? fleet.url,
+          LEASEHOLD_TOKEN: wish.token ?? credentials.drone,
+          LEASEHOLD_LOG_LEVEL: 'debug',
+        },
+        stdio: ['ignore', log, log],
+        ...user,
+      });
+      return note(child, started);
+    },
+    wardenPid: () => readWardenRecord(stateDir)?.pid ?? 0,
     [Symbol.asyncDispose]: async () => {
       await client?.close();
       for (const { child } of started) child.kill('SIGCONT');
       for (const { child } of started.toReversed()) child.kill('SIGKILL');
       await until('every process ended', () => started.every(({ hasEnded }) => hasEnded()));
-      const wardenPid = readWardenRecord(path.join(folder, 'drone'))?.pid;
+      const wardenPid = readWardenRecord(stateDir)?.pid;
       if (wardenPid !== undefined) endWarden(wardenPid);
       await database.drop();
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Programs run as users of their own: there is one folder that they may write to. */
+function makeFolders(folder: string, of: { home: string; stateDir: string }): void {
+  chmodSync(folder, 0o755);
+  mkdirSync(of.stateDir, { recursive: true, mode: 0o700 });
+  mkdirSync(path.join(folder, OPEN));
+  chmodSync(path.join(folder, OPEN), 0o777);
+}
+
+function chownAll(folder: string, { uid, gid }: typeof ORDINARY_USER): void {
+  chownSync(folder, uid, gid);
+  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+    chownSync(path.join(folder, name), uid, gid);
+  }
 }
 
 function ladderVariables(ladder: Ladder): Record<string, string> {
@@ -185,36 +247,7 @@ function endWarden(pid: number): void {
   }
 }
 
-function spawnDrone(
-  folder: string,
-  options: DroneOptions & { token: string; url: string },
-): ChildProcess {
-  const file = path.join(folder, 'drone.json');
-  const programs = options.programs ?? { witness: witnessProgram(folder) };
-  mkdirSync(path.join(folder, 'drone'), { recursive: true });
-  writeFileSync(
-    file,
-    JSON.stringify({
-      droneId: DRONE_ID,
-      stateDir: path.join(folder, 'drone'),
-      capacity: options.capacity ?? 100,
-      programs,
-    }),
-  );
-  const log = openSync(path.join(folder, 'drone.log'), 'a');
-  const [program = process.execPath, ...args] = options.entry ?? [process.execPath, DRONE];
-  return spawn(program, [...args, 'agent', '--config', file], {
-    env: {
-      PATH: process.env['PATH'],
-      LEASEHOLD_URL: options.url,
-      LEASEHOLD_TOKEN: options.token,
-      LEASEHOLD_LOG_LEVEL: 'debug',
-    },
-    stdio: ['ignore', log, log],
-  });
-}
-
-async function credentialsOf(database: TestDatabase, folder: string): Promise<Credentials> {
+async function credentialsOf(database: TestDatabase, home: string): Promise<Credentials> {
   const store = openStore({
     databaseUrl: database.url,
     datacenter: 'local',
@@ -222,7 +255,7 @@ async function credentialsOf(database: TestDatabase, folder: string): Promise<Cr
     ids: systemIds(),
   });
   try {
-    return await bootstrapCredentials(store, path.join(folder, 'credentials.json'), {
+    return await bootstrapCredentials(store, path.join(home, 'credentials.json'), {
       droneIds: [DRONE_ID],
     });
   } finally {

@@ -17,6 +17,21 @@ export function processesWith(marker: string): number[] {
     .filter((pid) => isRunning(pid) && commandLineOf(pid).includes(marker));
 }
 
+/** The running children of a process whose command line holds the marker. */
+export function childrenWith(parent: number, marker: string): number[] {
+  return processesWith(marker).filter((pid) => parentOf(pid) === parent);
+}
+
+/** Undefined when it ended while it was looked at. */
+function parentOf(pid: number): number | undefined {
+  try {
+    const stat = readFileSync(`/proc/${String(pid)}/stat`, 'utf8');
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+  } catch {
+    return undefined;
+  }
+}
+
 function commandLineOf(pid: number): string {
   try {
     return readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8');

@@ -8,11 +8,22 @@ import {
 import type {
   BackendSnapshot,
   ExtendRequest,
+  IsolationFacts,
   StartRequest,
   StopRequest,
   WardenIdentity,
 } from '../warden/protocol.ts';
 import { WardenBackend, type OwnedProcess } from '../warden/backend.ts';
+
+/** What a warden says that keeps nothing from its programs. */
+export const NOT_ISOLATED: IsolationFacts = {
+  user: 'shared',
+  pidNamespace: false,
+  privateProc: false,
+  hiddenHome: false,
+  noNewPrivs: false,
+  detail: 'simulated',
+};
 
 /** A process that exists on paper: it stops when it is asked to, unless it ignores that. */
 class PaperProcess implements OwnedProcess {
@@ -51,8 +62,7 @@ export class SimulatedWarden implements WardenLink, WardenSource {
   readonly identity: WardenIdentity = {
     clockId: randomUUID(),
     pid: 1,
-    isolation: 'pid-namespace',
-    isolationDetail: 'simulated',
+    isolation: NOT_ISOLATED,
   };
   /** Whether programs that are started from now on ignore their stop signal. */
   ignoresStops = false;

@@ -10,9 +10,11 @@ import { readWardenRecord, type WardenRecord } from '../warden/socket-path.ts';
 import { until } from './wait.ts';
 
 /** Somebody without privileges, for tests that run as root. */
-const ORDINARY_USER = { uid: 65_534, gid: 65_534 };
+export const ORDINARY_USER = { uid: 65_534, gid: 65_534 };
 
 const REPLY_MS = 10_000;
+/** As of the ladder `fast`. */
+export const LEASH_MS = 250;
 
 /** A listener that notes what it hears. */
 export interface Ear extends WardenListener {
@@ -109,6 +111,10 @@ export function startOf(
     hardAtMs: nowMs + hardInMs,
     hardAfterMs: 5_000_000,
     softToHardMs: hardInMs - softInMs,
+    leashMs: LEASH_MS,
+    program: 'test',
+    user: null,
+    places: { hidden: [], blocked: [], reads: [], fixed: [] },
     command: '/bin/sh',
     args: ['-c', script],
     env: { PATH: '/usr/bin:/bin' },

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { SocketWardenLink } from '../agent/socket-warden-link.ts';
 import { commandOf, createEar, linkOptions, startOf, type Ear } from '../testing/warden-fixture.ts';
+import { NOT_ISOLATED } from '../testing/simulated-warden.ts';
 import { AgentServer } from './agent-server.ts';
 import { PROTOCOL_VERSION } from './protocol.ts';
 import { Warden } from './warden.ts';
@@ -27,10 +28,10 @@ async function inFolder(
     launch: () => Promise.resolve(paperProcess),
     nowMs: () => os.uptime() * 1_000,
     onChange: () => undefined,
-    onEarliestHard: () => undefined,
+    onActBy: () => undefined,
   });
   const server = new AgentServer({
-    identity: { clockId: 'one', pid: 1, isolation: 'process-group', isolationDetail: '' },
+    identity: { clockId: 'one', pid: 1, isolation: NOT_ISOLATED },
     secret: 'one',
     warden: () => warden,
     onShutdown: () => undefined,

@@ -49,8 +49,9 @@ export class WardenBackend {
     return this.#stopReason === null ? 'running' : 'stopping';
   }
 
-  get hardAtMs(): number {
-    return this.#hardAtMs;
+  /** When it must have been killed at the latest; undefined once it has been, or is gone. */
+  get actByMs(): number | undefined {
+    return this.#isKilled || this.#isGone ? undefined : this.#hardAtMs + this.#request.leashMs;
   }
 
   snapshot(): BackendSnapshot {

@@ -1,10 +1,14 @@
 /**
- * The first process of a backend: a few lines of POSIX shell between the warden and the program.
+ * The first process of a backend: a few lines of POSIX shell between the warden and the program. It
+ * runs as the warden's user; the program need not.
  *
- * It reports over file descriptor 3 and is let go over file descriptor 4:
+ * It reports over file descriptor 3, is let go over file descriptor 4, and reads the table of mounts
+ * from file descriptor 5:
  *
  *   init ─"ready"─▶ warden ─"go"─▶ init starts the program … program ends: init ─"exit N"─▶ warden
  *
+ * - Before `ready` it makes the program's view of the files and enters the program's folder. What goes
+ *   wrong is reported as `failed` and a reason, and the program never starts.
  * - The parent-death signals are armed before `ready`. If the warden dies earlier, init reads the
  *   end of file instead of `go`, and the program never starts.
  * - Between `ready` and `go` the warden notes the namespace and checks once more that there is time.
@@ -14,24 +18,57 @@
  *   during `wait` interrupts it: hence the loop. Whether the program is gone by then is not asked: the
  *   shell may have reaped it already, and only `wait` has its exit code.
  * - `wait` reaps orphans of the namespace too.
+ *
+ * Arguments: the stop signal, the program's folder, the `mount` command (empty where there is no view
+ * to make), folders to make read-only, `--`, and the command line that becomes the program.
  */
+
+const PREPARE = `
+exec 6>&2 2>/dev/null
+umask 022
+fail() { echo "failed $*" >&3; exit 125; }
+signal=$1; folder=$2; mount=$3; shift 3
+`;
+
+/** The kernel refuses a remount that drops an option which the machine had set, so these are tried. */
+const VIEW = `
+readonly_again() {
+  "$mount" -o remount,bind,ro "$1" ||
+  "$mount" -o remount,bind,ro,nosuid,nodev "$1" ||
+  "$mount" -o remount,bind,ro,nosuid,nodev,noexec "$1"
+}
+if [ -n "$mount" ]; then
+  problem=$("$mount" --all --fstab /proc/self/fd/5 2>&1) ||
+    fail "its view of the files could not be made: $problem"
+fi
+while [ "$1" != -- ]; do
+  "$mount" --rbind "$1" "$1" && readonly_again "$1" || fail "$1 could not be made read-only"
+  shift
+done
+shift
+`;
+
+const ENTER = `
+cd "$folder" || fail "its folder $folder cannot be entered"
+unset OLDPWD
+umask 077
+`;
 
 /**
  * As PID 1 of its own namespace. A PID 1 without a handler ignores every signal, so the program is
  * not PID 1: init is, and turns SIGTERM into the stop signal of the program's own session. When
  * init ends, the kernel kills everything that is left in the namespace.
- *
- * Arguments: the stop signal, then the command line that becomes the program's session.
  */
 export const NAMESPACE_INIT = `
-exec 5>&2 2>/dev/null
-signal=$1; shift
+${PREPARE}
 child=; interrupted=0; stopped=0
 trap 'stopped=1; interrupted=1; [ -z "$child" ] || kill -s "$signal" -- "-$child" || kill -s "$signal" "$child"' TERM
+${VIEW}
+${ENTER}
 echo ready >&3
 read -r go <&4 || exit 125
 [ "$stopped" = 0 ] || exit 143
-"$@" 2>&5 3>&- 4>&- 5>&- &
+"$@" 2>&6 3>&- 4>&- 5>&- 6>&- &
 child=$!
 [ "$stopped" = 0 ] || kill -s "$signal" "$child"
 while :; do
@@ -46,19 +83,19 @@ exit "$code"
 /**
  * Without a namespace: leader of the backend's process group. The warden sends the stop signal to
  * the group; init itself only takes note of it. When the program has ended, init kills what is left
- * of its group, and so itself.
- *
- * Arguments: the stop signal, then the command line of the program.
+ * of its group, and so itself. There is no view of the files to make.
  */
 export const GROUP_INIT = `
-exec 5>&2 2>/dev/null
-signal=$1; shift
+${PREPARE}
 interrupted=0; stopped=0
 trap 'stopped=1; interrupted=1' "$signal"
+while [ "$1" != -- ]; do shift; done
+shift
+${ENTER}
 echo ready >&3
 read -r go <&4 || exit 125
 [ "$stopped" = 0 ] || exit 143
-"$@" 2>&5 3>&- 4>&- 5>&- &
+"$@" 2>&6 3>&- 4>&- 5>&- 6>&- &
 child=$!
 [ "$stopped" = 0 ] || kill -s "$signal" "$child"
 while :; do

@@ -1,31 +1,48 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { processesWith } from '../testing/processes.ts';
 import { until } from '../testing/wait.ts';
 import { startOf } from '../testing/warden-fixture.ts';
-import { probeLaunchMeans, toolFinder } from './isolation.ts';
+import { probeLaunchMeans, toolFinder, type LaunchMeans } from './isolation.ts';
 import { BackendProcess } from './launch.ts';
+import type { StartRequest } from './protocol.ts';
 
-let logFolder: string;
+let stateDir: string;
+let workshop: string;
 beforeAll(() => {
-  logFolder = mkdtempSync(path.join(os.tmpdir(), 'lh-logs-'));
+  stateDir = mkdtempSync(path.join(os.tmpdir(), 'lh-launch-'));
+  workshop = path.join(stateDir, 'view');
+  mkdirSync(workshop);
 });
 afterAll(() => {
-  rmSync(logFolder, { recursive: true, force: true });
+  rmSync(stateDir, { recursive: true, force: true });
 });
 
 const nowMs = (): number => os.uptime() * 1_000;
 const findTool = toolFinder('');
+
+function probed(find = findTool): Promise<LaunchMeans> {
+  return probeLaunchMeans({ find, stateDir, workshop, isRoot: process.getuid?.() === 0 });
+}
+
+function prepared(request: StartRequest, means: LaunchMeans): Promise<BackendProcess> {
+  const context = { means, stateDir, logFolder: stateDir, workshop, hidden: [stateDir], nowMs };
+  return BackendProcess.prepare(request, context);
+}
 
 function without(...names: string[]): (name: string) => string | undefined {
   return (name) => (names.includes(name) ? undefined : findTool(name));
 }
 
 describe.each([
-  { machine: 'without namespaces', find: without('unshare'), detail: /descendants that leave/u },
+  {
+    machine: 'without namespaces',
+    find: without('unshare'),
+    detail: /what leaves the process group/u,
+  },
   {
     machine: 'without namespaces and without setpriv',
     find: without('unshare', 'setpriv', 'env'),
@@ -33,26 +50,21 @@ describe.each([
   },
 ])('a machine $machine', ({ find, detail }) => {
   test('is told apart, and says what it has instead', async () => {
-    const means = await probeLaunchMeans(find);
+    const means = await probed(find);
 
-    expect(means.isolation).toBe('process-group');
-    expect(means.detail).toMatch(detail);
+    expect(means.facts).toMatchObject({ pidNamespace: false, privateProc: false });
+    expect(means.facts.detail).toMatch(detail);
   });
 
   test('stops a program by its stop signal and tells its exit code', async () => {
-    const means = await probeLaunchMeans(find);
+    const means = await probed(find);
     const marker = `leasehold-${randomUUID()}`;
-    const script = `trap 'exit 7' USR1; : ${marker}; touch ${logFolder}/${marker}; while :; do sleep 0.05; done`;
-    const backend = await BackendProcess.prepare(startOf(script, { stopSignal: 'SIGUSR1' }), {
-      means,
-      logFolder,
-      nowMs,
-    });
+    const script = `trap 'exit 7' USR1; : ${marker}; touch ${stateDir}/${marker}; while :; do sleep 0.05; done`;
+    const backend = await prepared(startOf(script, { stopSignal: 'SIGUSR1' }), means);
     backend.release();
     await until(
       'the program runs',
-      () =>
-        processesWith(`touch ${logFolder}`).length > 0 && processesWith('sleep 0.05').length > 0,
+      () => processesWith(`touch ${stateDir}`).length > 0 && processesWith('sleep 0.05').length > 0,
     );
 
     backend.signalStop();
@@ -63,15 +75,15 @@ describe.each([
   });
 
   test('kills the whole group of a program that has ended or is killed', async () => {
-    const means = await probeLaunchMeans(find);
+    const means = await probed(find);
     const marker = `leasehold-${randomUUID()}`;
     const request = startOf(`bash -c 'exec -a ${marker} sleep 600' & exit 5`, {
       command: '/bin/bash',
     });
-    const ended = await BackendProcess.prepare(request, { means, logFolder, nowMs });
-    const killed = await BackendProcess.prepare(
+    const ended = await prepared(request, means);
+    const killed = await prepared(
       startOf(`exec -a ${marker} sleep 600`, { command: '/bin/bash' }),
-      { means, logFolder, nowMs },
+      means,
     );
     ended.release();
     killed.release();
@@ -86,13 +98,9 @@ describe.each([
 });
 
 test('a program that was never let go never runs', async () => {
-  const means = await probeLaunchMeans(findTool);
+  const means = await probed();
   const marker = `leasehold-${randomUUID()}`;
-  const backend = await BackendProcess.prepare(startOf(`touch ${logFolder}/${marker}; sleep 600`), {
-    means,
-    logFolder,
-    nowMs,
-  });
+  const backend = await prepared(startOf(`touch ${stateDir}/${marker}; sleep 600`), means);
 
   backend.kill();
   await until('it is gone', () => backend.isGone());

@@ -3,11 +3,10 @@
  * hard deadline has passed and the warden did not act on it. It needs neither the agent nor the
  * warden to run, so it holds when both are stopped.
  *
- * The warden writes the earliest hard deadline of its backends into a file that has no name, before
- * a program runs and whenever that deadline changes. The leash sleeps until then and reads the file
- * again: a deadline that has moved later costs the leash nothing at the time. Only a deadline earlier
- * than the one it sleeps to wakes it, by a signal that the kernel delivers whether or not the warden
- * still runs.
+ * The warden writes the moment by which it will have acted into a file that has no name, before a
+ * program runs and whenever that moment changes. The leash sleeps until then and reads the file
+ * again: a moment that has moved later costs the leash nothing at the time. Only one earlier than the
+ * one it sleeps to wakes it, by a signal that the kernel delivers whether or not the warden still runs.
  *
  * It sleeps on a clock that stands still in suspend. The warden's own tick covers waking up; a warden
  * that is stopped and whose machine is suspended as well is ended by so much later.
@@ -17,13 +16,11 @@ import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 
-/** What the leash leaves a warden that runs: two of its ticks, to kill the backend by itself. */
-export const LEASH_ALLOWANCE_MS = 100;
 /** A leash that ended is replaced after this; it ends when it is killed, or when it cannot run. */
 const RESTART_MS = 200;
-/** How many digits a deadline has in the file: it is always overwritten as a whole. */
-const DEADLINE_DIGITS = 16;
-const DEADLINE_FD = 3;
+/** How many digits the moment has in the file: it is always overwritten as a whole. */
+const MOMENT_DIGITS = 16;
+const MOMENT_FD = 3;
 
 /**
  * Arguments: the process id of the warden, then the command line that goes before `sleep`. Times are
@@ -39,7 +36,7 @@ trap 'woken=1; [ -z "$nap" ] || kill "$nap"' USR1
 echo ready
 while :; do
   nap=; woken=
-  read -r due < /proc/self/fd/${String(DEADLINE_FD)} || due=
+  read -r due < /proc/self/fd/${String(MOMENT_FD)} || due=
   read -r now _ < /proc/uptime
   read -r stat < "/proc/$$/stat"
   stat=\${stat##*) }; stat=\${stat#? }; parent=\${stat%% *}
@@ -95,13 +92,12 @@ export class Leash {
     return this.#child?.pid;
   }
 
-  /** The earliest hard deadline of all backends that are left; undefined when there are none. */
-  hold(hardAtMs: number | undefined): void {
-    if (hardAtMs === this.#heldMs) return;
-    const isEarlier =
-      hardAtMs !== undefined && hardAtMs < (this.#heldMs ?? Number.POSITIVE_INFINITY);
-    this.#heldMs = hardAtMs;
-    this.#write(hardAtMs);
+  /** When the warden must have acted next; undefined while there is nothing to act on. */
+  hold(atMs: number | undefined): void {
+    if (atMs === this.#heldMs) return;
+    const isEarlier = atMs !== undefined && atMs < (this.#heldMs ?? Number.POSITIVE_INFINITY);
+    this.#heldMs = atMs;
+    this.#write(atMs);
     if (isEarlier) this.#child?.kill('SIGUSR1');
   }
 
@@ -112,9 +108,9 @@ export class Leash {
     closeSync(this.#file);
   }
 
-  #write(hardAtMs: number | undefined): void {
-    const due = hardAtMs === undefined ? '' : Math.ceil((hardAtMs + LEASH_ALLOWANCE_MS) / 10);
-    writeSync(this.#file, `${String(due).padStart(DEADLINE_DIGITS, '0')}\n`, 0);
+  #write(atMs: number | undefined): void {
+    const due = atMs === undefined ? '' : Math.ceil(atMs / 10);
+    writeSync(this.#file, `${String(due).padStart(MOMENT_DIGITS, '0')}\n`, 0);
   }
 
   async #run(): Promise<void> {

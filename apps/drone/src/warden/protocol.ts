@@ -20,18 +20,36 @@ export const PROTOCOL_VERSION = 2;
  */
 export const REQUEST_LINE_MAX = 4 * 1_048_576;
 
+/** The largest number that tools take for a user, and not for "no change". */
+export const USER_NUMBER_MAX = 2 ** 31 - 2;
+
 /** No line to the agent is longer than this: all backends of the largest drone are one. */
 export const REPLY_LINE_MAX = 128 * 1_048_576;
 
-export type Isolation = 'pid-namespace' | 'process-group';
+/** What keeps a backend from the drone on this machine, and what does not. */
+export interface IsolationFacts {
+  /** `own`: each program runs as a user of its own. `shared`: as the drone's. */
+  readonly user: 'own' | 'shared';
+  /** A backend sees and signals no process but its own, and ends with the warden, descendants included. */
+  readonly pidNamespace: boolean;
+  readonly privateProc: boolean;
+  /** The drone's state folder and home are covered in a backend's view of the files. */
+  readonly hiddenHome: boolean;
+  readonly noNewPrivs: boolean;
+  /** What is missing, in words. */
+  readonly detail: string;
+}
+
+export interface UserIds {
+  readonly uid: number;
+  readonly gid: number;
+}
 
 export interface WardenIdentity {
   /** A random id made when the warden started: local times of this machine belong to it. */
   readonly clockId: string;
   readonly pid: number;
-  readonly isolation: Isolation;
-  /** What the isolation means on this machine, in words. */
-  readonly isolationDetail: string;
+  readonly isolation: IsolationFacts;
 }
 
 export interface StartRequest {
@@ -42,14 +60,34 @@ export interface StartRequest {
   /** From grant to hard, and from soft to hard: no deadline may lie further ahead than the first. */
   readonly hardAfterMs: number;
   readonly softToHardMs: number;
+  /** How long after hard the leash ends a warden that has not acted. */
+  readonly leashMs: number;
+  /** Names the folder of data that its backends share. */
+  readonly program: string;
+  /** Whom the program runs as; null for the warden's own user. */
+  readonly user: UserIds | null;
+  readonly places: ProgramPlaces;
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  readonly cwd: string;
+  /** Null: the program's folder of data. */
+  readonly cwd: string | null;
   readonly stopSignal: string;
   readonly stopGraceMs: number;
   /** The agent's own notes, kept for the next agent. The warden never reads them. */
   readonly meta: unknown;
+}
+
+/** Folders of the machine that matter to a program, all absolute, real and there. */
+export interface ProgramPlaces {
+  /** Leasehold's own: empty in the program's view. */
+  readonly hidden: readonly string[];
+  /** What the program's user may not enter: empty in its view, but for what it reads. */
+  readonly blocked: readonly string[];
+  /** What the program reads. */
+  readonly reads: readonly string[];
+  /** What becomes read-only in its view. */
+  readonly fixed: readonly string[];
 }
 
 export interface ExtendRequest {
@@ -163,6 +201,10 @@ function decodeStart(fields: Fields): StartRequest {
     ...decodeExtend(fields),
     hardAfterMs: numberOf(fields, 'hardAfterMs'),
     softToHardMs: numberOf(fields, 'softToHardMs'),
+    leashMs: numberOf(fields, 'leashMs'),
+    program: idOf(fields, 'program'),
+    user: fields['user'] === null ? null : decodeUser(fieldsOf(fields['user'], 'user')),
+    places: decodePlaces(fieldsOf(fields['places'], 'places')),
     command: stringOf(fields, 'command'),
     args: listOf(fields, 'args').map((arg) => text(arg, 'args')),
     env: Object.fromEntries(
@@ -171,10 +213,25 @@ function decodeStart(fields: Fields): StartRequest {
         text(value, 'env'),
       ]),
     ),
-    cwd: stringOf(fields, 'cwd'),
+    cwd: fields['cwd'] === null ? null : absolute(fields['cwd'], 'cwd'),
     stopSignal: signalOf(fields),
     stopGraceMs: numberOf(fields, 'stopGraceMs'),
     meta: fields['meta'] ?? null,
+  };
+}
+
+function decodeUser(fields: Fields): UserIds {
+  return { uid: userNumberOf(fields, 'uid'), gid: userNumberOf(fields, 'gid') };
+}
+
+function decodePlaces(fields: Fields): ProgramPlaces {
+  const folders = (name: string): string[] =>
+    listOf(fields, name).map((folder) => absolute(folder, name));
+  return {
+    hidden: folders('hidden'),
+    blocked: folders('blocked'),
+    reads: folders('reads'),
+    fixed: folders('fixed'),
   };
 }
 
@@ -238,11 +295,30 @@ function text(value: unknown, name: string): string {
   return value;
 }
 
-/** Backend ids become file names of logs, so their form is part of the protocol. */
+/** Never root, and a number that the system's tools take for one. */
+function userNumberOf(fields: Fields, name: string): number {
+  const value = numberOf(fields, name);
+  if (!Number.isInteger(value) || value < 1 || value > USER_NUMBER_MAX) {
+    throw new ProtocolError(`${name} must be a whole number from 1 to ${String(USER_NUMBER_MAX)}`);
+  }
+  return value;
+}
+
+function absolute(value: unknown, name: string): string {
+  const folder = text(value, name);
+  if (!folder.startsWith('/')) throw new ProtocolError(`${name} must hold absolute paths`);
+  return folder;
+}
+
 function backendIdOf(fields: Fields): string {
-  const value = stringOf(fields, 'backendId');
+  return idOf(fields, 'backendId');
+}
+
+/** Ids become names of files and folders, so their form is part of the protocol. */
+function idOf(fields: Fields, name: string): string {
+  const value = stringOf(fields, name);
   if (!/^[a-z0-9-]{1,64}$/u.test(value)) {
-    throw new ProtocolError('backendId must be 1 to 64 of a-z, 0-9 and "-"');
+    throw new ProtocolError(`${name} must be 1 to 64 of a-z, 0-9 and "-"`);
   }
   return value;
 }

@@ -9,13 +9,15 @@
  * It loads as little as possible: no logger, no validation library, no transport.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdirSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, realpathSync, rmSync } from 'node:fs';
+import path from 'node:path';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { AgentServer } from './agent-server.ts';
 import { probeLaunchMeans, toolFinder } from './isolation.ts';
-import { BackendProcess } from './launch.ts';
+import { BackendProcess, type LaunchContext } from './launch.ts';
 import { Leash } from './leash.ts';
 import { logFolderOf } from './output-log.ts';
+import { removeLeftTemporary } from './program-folders.ts';
 import { chooseSocketPath, readWardenRecord, writeWardenRecord } from './socket-path.ts';
 import { Warden } from './warden.ts';
 
@@ -31,18 +33,24 @@ export interface WardenOptions {
 }
 
 /** Resolves when the warden has ended: told to, or with nobody left to serve. */
-export async function runWarden({
-  stateDir,
-  searchPath,
-  clock = createBootClock(),
-}: WardenOptions): Promise<void> {
+export async function runWarden(options: WardenOptions): Promise<void> {
+  const { searchPath, clock = createBootClock() } = options;
+  // Mounts are made by real paths.
+  const stateDir = realpathSync(options.stateDir);
   // Ctrl-C, and a stop of the agent's group, are the agent's business.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGPIPE', 'SIGUSR2'] as const) {
     process.on(signal, () => undefined);
   }
-  const means = await probeLaunchMeans(toolFinder(searchPath));
+  chmodSync(stateDir, 0o700);
   const logFolder = logFolderOf(stateDir);
-  mkdirSync(logFolder, { recursive: true, mode: 0o700 });
+  const workshop = path.join(stateDir, 'view');
+  for (const folder of [logFolder, workshop]) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const means = await probeLaunchMeans({
+    find: toolFinder(searchPath),
+    ...{ stateDir, workshop },
+    isRoot: process.getuid?.() === 0,
+  });
+  removeLeftTemporary(stateDir, means);
   const socketPath = chooseSocketPath(stateDir);
   const clockId = randomUUID();
   const secret = randomBytes(SECRET_BYTES).toString('base64url');
@@ -58,8 +66,7 @@ export async function runWarden({
     identity: {
       clockId,
       pid: process.pid,
-      isolation: means.isolation,
-      isolationDetail: means.detail,
+      isolation: means.facts,
     },
     secret,
     warden: () => warden,
@@ -68,12 +75,17 @@ export async function runWarden({
       warden.shutdown();
     },
   });
-  const warden: Warden = new Warden({
-    launch: (request) =>
-      BackendProcess.prepare(request, { means, logFolder, nowMs: () => clock.nowMs() }),
+  const context: LaunchContext = {
+    ...{ means, stateDir, logFolder, workshop },
+    // The socket may be elsewhere, where its path is short enough.
+    hidden: [stateDir, realpathSync(path.dirname(socketPath))],
     nowMs: () => clock.nowMs(),
-    onEarliestHard: (hardAtMs) => {
-      leash.hold(hardAtMs);
+  };
+  const warden: Warden = new Warden({
+    launch: (request) => BackendProcess.prepare(request, context),
+    nowMs: () => clock.nowMs(),
+    onActBy: (atMs) => {
+      leash.hold(atMs);
     },
     onChange: (backend) => {
       server.tell(backend);

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { NOT_ISOLATED } from '../testing/simulated-warden.ts';
 import { until } from '../testing/wait.ts';
 import { commandOf, startOf } from '../testing/warden-fixture.ts';
 import { AgentServer } from './agent-server.ts';
@@ -45,7 +46,7 @@ function wardenOf(held: HeldLaunch, seenIdsMax?: number): Warden {
     launch: held.launch,
     nowMs: () => os.uptime() * 1_000,
     onChange: () => undefined,
-    onEarliestHard: () => undefined,
+    onActBy: () => undefined,
     seenIdsMax,
   });
 }
@@ -56,7 +57,7 @@ describe('a launch that is under way', () => {
     const held = new HeldLaunch();
     const warden = wardenOf(held);
     const server = new AgentServer({
-      identity: { clockId: 'one', pid: 1, isolation: 'process-group', isolationDetail: '' },
+      identity: { clockId: 'one', pid: 1, isolation: NOT_ISOLATED },
       secret: 'one',
       warden: () => warden,
       onShutdown: () => undefined,
@@ -95,6 +96,33 @@ describe('a launch that is under way', () => {
     await expect(started).rejects.toThrow('not_wanted_any_more');
     expect(held.events).toEqual(['launching', 'killed']);
   });
+});
+
+test('H-frozen-warden says by when it must act next: of the earliest, never of one that it has killed', async () => {
+  let nowMs = 0;
+  const moments: (number | undefined)[] = [];
+  const held = new HeldLaunch();
+  held.finish();
+  const warden = new Warden({
+    launch: held.launch,
+    nowMs: () => nowMs,
+    onChange: () => undefined,
+    onActBy: (atMs) => moments.push(atMs),
+  });
+  const times = { hardAfterMs: 1_000_000, softToHardMs: 100, leashMs: 25 };
+  const late = startOf('', { ...times, backendId: 'late', softAtMs: 900, hardAtMs: 1_000 });
+  const early = startOf('', { ...times, backendId: 'early', softAtMs: 400, hardAtMs: 500 });
+
+  await warden.start(late);
+  await warden.start(early);
+  expect(moments.at(-1)).toBe(525);
+  warden.extend([{ backendId: 'early', leaseId: 'lease-one', softAtMs: 1_900, hardAtMs: 2_000 }]);
+  expect(moments.at(-1)).toBe(1_025);
+  nowMs = 1_000;
+  warden.tick(nowMs);
+
+  expect(held.events).toContain('killed');
+  expect(moments.at(-1)).toBe(2_025);
 });
 
 test('the memory of ids is bounded, and what runs is never started twice', async () => {

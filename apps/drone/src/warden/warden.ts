@@ -24,27 +24,31 @@ export class Warden {
   readonly #launch: Launch;
   readonly #nowMs: () => number;
   readonly #onChange: (backend: BackendSnapshot) => void;
-  readonly #onEarliestHard: (hardAtMs: number | undefined) => void;
+  readonly #onActBy: (atMs: number | undefined) => void;
   readonly #backends = new Map<string, WardenBackend>();
   /** The newest ids that were asked for: a backend is started at most once. */
   readonly #seenIds = new Set<string>();
   readonly #seenIdsMax: number;
   /** What is being launched and still wanted: whatever leaves this early is never released. */
   readonly #launchingIds = new Set<string>();
+  #actByMs: number | undefined;
   #isShuttingDown = false;
 
   constructor(options: {
     launch: Launch;
     nowMs: () => number;
     onChange: (backend: BackendSnapshot) => void;
-    /** Told of the earliest hard deadline of all, before a program runs and after every change. */
-    onEarliestHard: (hardAtMs: number | undefined) => void;
+    /**
+     * Told when a backend must be killed next at the latest, before its program runs and after every
+     * change; undefined while there is none.
+     */
+    onActBy: (atMs: number | undefined) => void;
     seenIdsMax?: number | undefined;
   }) {
     this.#launch = options.launch;
     this.#nowMs = options.nowMs;
     this.#onChange = options.onChange;
-    this.#onEarliestHard = options.onEarliestHard;
+    this.#onActBy = options.onActBy;
     this.#seenIdsMax = options.seenIdsMax ?? SEEN_IDS_MAX;
   }
 
@@ -65,7 +69,7 @@ export class Warden {
     }
     const backend = new WardenBackend(request, process);
     this.#backends.set(backendId, backend);
-    this.#tellEarliestHard();
+    this.#tellActByAlso(backend);
     process.release();
     return backend.snapshot();
   }
@@ -85,7 +89,7 @@ export class Warden {
       const backend = this.#backends.get(item.backendId);
       return backend === undefined ? 'unknown_backend' : (backend.extend(item, nowMs) ?? null);
     });
-    this.#tellEarliestHard();
+    this.#tellActBy();
     return problems;
   }
 
@@ -99,7 +103,7 @@ export class Warden {
     if (backend === undefined) return false;
     const isChanged = backend.stop(stop, this.#nowMs());
     // The loss of its key may have moved its hard deadline.
-    this.#tellEarliestHard();
+    this.#tellActByAlso(backend);
     if (isChanged) this.#onChange(backend.snapshot());
     return true;
   }
@@ -138,15 +142,24 @@ export class Warden {
     for (const backend of this.#backends.values()) {
       if (backend.tick(nowMs)) this.#onChange(backend.snapshot());
     }
-    this.#tellEarliestHard();
+    this.#tellActBy();
   }
 
-  #tellEarliestHard(): void {
-    let earliestMs = Number.POSITIVE_INFINITY;
-    for (const backend of this.#backends.values()) {
-      if (backend.state !== 'gone') earliestMs = Math.min(earliestMs, backend.hardAtMs);
-    }
-    this.#onEarliestHard(Number.isFinite(earliestMs) ? earliestMs : undefined);
+  #tellActBy(): void {
+    this.#actByMs = undefined;
+    for (const backend of this.#backends.values()) this.#actByAlso(backend);
+    this.#onActBy(this.#actByMs);
+  }
+
+  /** For a backend that is new, or whose deadline may have moved earlier: the others need no look. */
+  #tellActByAlso(backend: WardenBackend): void {
+    this.#actByAlso(backend);
+    this.#onActBy(this.#actByMs);
+  }
+
+  #actByAlso({ actByMs }: WardenBackend): void {
+    if (actByMs === undefined) return;
+    this.#actByMs = Math.min(this.#actByMs ?? actByMs, actByMs);
   }
 
   async #launchWanted(request: StartRequest): ReturnType<Launch> {

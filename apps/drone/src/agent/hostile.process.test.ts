@@ -1,0 +1,109 @@
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { DRONE_ID, OPEN, startFleet, type Fleet, type Started } from '../testing/fleet-fixture.ts';
+import { connect, untilOnline } from '../testing/fleet-steps.ts';
+import { childrenWith, isRunning } from '../testing/processes.ts';
+import { until } from '../testing/wait.ts';
+import { readWardenRecord } from '../warden/socket-path.ts';
+
+interface Line {
+  readonly attack?: string;
+  readonly got?: string;
+  readonly status?: string;
+  readonly environment?: Record<string, string>;
+}
+
+const HOSTILE = path.resolve(import.meta.dirname, '../testing/hostile.mjs');
+const HOSTILE_MS_MAX = 40_000;
+/** What this machine is to provide; without it there would be nothing to show here. */
+const EVERYTHING = { pidNamespace: true, privateProc: true, hiddenHome: true, noNewPrivs: true };
+
+describe.each([
+  { who: 'root', isOrdinaryUser: false },
+  { who: 'an ordinary user', isOrdinaryUser: true },
+])('a hostile program on a drone of $who', ({ isOrdinaryUser }) => {
+  test('reads no secret, reaches no process, socket or file of the drone, gains nothing, and its key is kept', async () => {
+    await using fleet = await startFleet({ isOrdinaryUser });
+    const script = path.join(fleet.folder, OPEN, 'hostile.mjs');
+    const targetsFile = path.join(fleet.folder, OPEN, 'targets.json');
+    copyFileSync(HOSTILE, script);
+    const agent = fleet.startDrone({
+      programs: {
+        hostile: {
+          command: process.execPath,
+          args: [script, targetsFile],
+          readiness: { type: 'none' },
+        },
+      },
+    });
+    await untilOnline(fleet);
+    const { isolation } = await fleet.client.api.drones.get.query({ droneId: DRONE_ID });
+    expect(isolation).toMatchObject({ user: isOrdinaryUser ? 'shared' : 'own', ...EVERYTHING });
+    writeFileSync(path.join(fleet.home, 'run.json'), '{"secret":"of run.json"}', { mode: 0o600 });
+    writeFileSync(path.join(fleet.home, 'auth-secret'), 'of auth-secret', { mode: 0o600 });
+    const config = readFileSync(fleet.configFile, 'utf8');
+    writeFileSync(targetsFile, JSON.stringify(targetsOf(fleet, agent)));
+
+    const first = await connect(fleet, { program: 'hostile' });
+    await until('it has tried everything', () => isDone(fleet, first.backendId), HOSTILE_MS_MAX);
+
+    const lines = linesOf(fleet, first.backendId);
+    expect(lines.filter(({ got }) => got !== undefined)).toEqual([]);
+    expect(lines.filter(({ attack }) => attack !== undefined).length).toBeGreaterThan(60);
+    expectUnprivileged(lines, isOrdinaryUser);
+    expect(readFileSync(fleet.configFile, 'utf8')).toBe(config);
+    for (const pid of [agent.pid, fleet.wardenPid(), fleet.controller.pid]) {
+      expect(isRunning(pid)).toBe(true);
+    }
+    expect(await connect(fleet, { program: 'hostile' })).toMatchObject({
+      spawned: false,
+      backendId: first.backendId,
+    });
+  });
+});
+
+/** Everything that there is to attack, as an attacker would like to be told. */
+function targetsOf(fleet: Fleet, agent: Started): unknown {
+  const wardenPid = fleet.wardenPid();
+  const { socketPath } = readWardenRecord(fleet.stateDir) ?? {};
+  const [leash] = childrenWith(wardenPid, 'leasehold-leash');
+  return {
+    pids: { agent: agent.pid, warden: wardenPid, controller: fleet.controller.pid, leash },
+    stateDir: fleet.stateDir,
+    home: fleet.home,
+    socketPath,
+    config: fleet.configFile,
+    program: fleet.droneFile,
+  };
+}
+
+function expectUnprivileged(lines: readonly Line[], isOrdinaryUser: boolean): void {
+  const status = lines.find((line) => line.status !== undefined)?.status ?? '';
+  expect(status).toMatch(/^NoNewPrivs:\t1$/mu);
+  for (const name of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb']) {
+    expect(status).toMatch(new RegExp(`^${name}:\\t0+$`, 'mu'));
+  }
+  const uid = Number(/^Uid:\t(\d+)/mu.exec(status)?.[1]);
+  if (process.getuid?.() !== 0) expect(uid).toBe(process.getuid?.());
+  else if (isOrdinaryUser) expect(uid).toBe(65_534);
+  else {
+    expect(uid).toBeGreaterThanOrEqual(2_100_000_000);
+    expect(status).toMatch(/^Groups:\s*$/mu);
+  }
+}
+
+function linesOf(fleet: Fleet, backendId: string): Line[] {
+  const file = path.join(fleet.stateDir, 'logs', `${backendId}.stdout.log`);
+  if (!existsSync(file)) return [];
+  const text = readFileSync(file, 'utf8');
+  return text
+    .slice(0, text.lastIndexOf('\n') + 1)
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Line);
+}
+
+function isDone(fleet: Fleet, backendId: string): boolean {
+  return linesOf(fleet, backendId).some(({ attack }) => attack === 'done');
+}

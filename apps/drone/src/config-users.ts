@@ -1,0 +1,51 @@
+import {
+  defaultUserRange,
+  derivedUser,
+  namedUser,
+  userProblem,
+  type UserRange,
+  type UserSources,
+} from './program-users.ts';
+import type { UserIds } from './warden/protocol.ts';
+
+/** What of the configuration says whom programs run as. */
+interface UserConfig {
+  readonly users?: UserRange | undefined;
+  readonly programs: Readonly<Record<string, { readonly user?: string | number | undefined }>>;
+}
+
+export interface ProgramUsers {
+  of(program: string): UserIds;
+  readonly problems: readonly string[];
+}
+
+/** The user of each program, and what is wrong with them. */
+export function usersOf({ users, programs }: UserConfig, system: UserSources): ProgramUsers {
+  const range = users ?? defaultUserRange(system);
+  const problems: string[] = [];
+  const byProgram = new Map<string, UserIds>();
+  const derived = new Map<number, string>();
+  for (const [name, { user: wish }] of Object.entries(programs)) {
+    const user = wish === undefined ? derivedUser(name, range) : namedUser(wish, system);
+    const place = `programs.${name}.user`;
+    if (user === undefined) {
+      problems.push(`${place}: this machine has no account ${String(wish)}; a number needs none`);
+      continue;
+    }
+    byProgram.set(name, user);
+    // A drone that is not root runs everything as its own user.
+    if (wish === undefined && !system.isRoot) continue;
+    const problem = userProblem(user, system, wish === undefined);
+    if (problem !== undefined) problems.push(`${place}: ${problem}`);
+    if (wish !== undefined) continue;
+    const other = derived.get(user.uid);
+    if (other !== undefined) {
+      problems.push(`${place}: would be that of ${other}; name a \`user\` for one of them`);
+    }
+    derived.set(user.uid, name);
+  }
+  return {
+    problems,
+    of: (program) => byProgram.get(program) ?? derivedUser(program, range),
+  };
+}

@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'vitest';
+import { mountTableOf, type ViewRequest } from './view.ts';
+
+const nothing: ViewRequest = {
+  workshop: '/state/view',
+  hidden: ['/state'],
+  blocked: [],
+  reads: [],
+  writes: [],
+};
+
+/** The mounts of a table, as `source target type`. */
+function mountsOf(request: Partial<ViewRequest>): string[] {
+  return mountTableOf({ ...nothing, ...request })
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split(' ').slice(0, 3).join(' '));
+}
+
+describe('the view of a program', () => {
+  test('covers what is hidden, and shows its own folders in the cover', () => {
+    expect(mountsOf({ writes: ['/state/data/room'] })).toEqual([
+      'tmpfs /state/view tmpfs',
+      'tmpfs /state/view/0 tmpfs',
+      '/state/data/room /state/view/0/data/room none',
+      '/state/view/0 /state none',
+    ]);
+  });
+
+  test('covers a folder that its user may not enter, and shows in it what it reads', () => {
+    const mounts = mountsOf({
+      hidden: ['/root/clone/home', '/root/clone/home/drone'],
+      blocked: ['/root'],
+      reads: ['/root/clone/examples/room', '/usr/bin'],
+      writes: ['/root/clone/home/drone/data/room'],
+      workshop: '/root/clone/home/drone/view',
+    });
+
+    expect(mounts.slice(2)).toEqual([
+      '/root/clone/examples/room /root/clone/home/drone/view/0/clone/examples/room none',
+      '/root/clone/home/drone/data/room /root/clone/home/drone/view/0/clone/home/drone/data/room none',
+      '/root/clone/home/drone/view/0 /root none',
+    ]);
+  });
+
+  test('puts the cover in its place last that takes away where covers are built', () => {
+    const mounts = mountsOf({ blocked: ['/other'], reads: ['/other/app'] });
+
+    expect(mounts.slice(-2)).toEqual(['/state/view/0 /other none', '/state/view/1 /state none']);
+  });
+
+  test('hides again what is hidden in a folder that is shown', () => {
+    const mounts = mountsOf({
+      hidden: ['/root/clone/home'],
+      blocked: ['/root'],
+      reads: ['/root/clone'],
+    });
+
+    expect(mounts).toContain('tmpfs /state/view/0/clone/home tmpfs');
+    expect(mounts.indexOf('tmpfs /state/view/0/clone/home tmpfs')).toBeGreaterThan(
+      mounts.indexOf('/root/clone /state/view/0/clone none'),
+    );
+  });
+
+  test('writes blanks and backslashes of a path as the table has them', () => {
+    expect(mountTableOf({ ...nothing, writes: ['/state/data/a b\\c#d\ne'] })).toContain(
+      String.raw`/state/data/a\040b\134c\043d\012e /state/view/0/data/a\040b\134c\043d\012e none`,
+    );
+  });
+});
