@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { invariant, KEY_LADDERS, type GrantRequest } from '@leasehold/keys-core';
+import { guardNow } from '../../libs/keys-core/src/store/guard.ts';
 import { grant } from '../../libs/keys-core/src/store/statements/grant.ts';
 import { perSecond, times, type Figure } from './figures.ts';
 import type { BenchDatabase, Rig } from './rig.ts';
@@ -57,9 +58,10 @@ async function grantCoalesced({ leases }: BenchDatabase): Promise<void> {
 }
 
 async function grantAlone({ store }: BenchDatabase): Promise<void> {
-  const granted = await grant(store.prisma, [aGrantRequest()], {
-    mayTakeOver: true,
+  await store.witness.ready();
+  const { grants } = await grant(store.prisma, [aGrantRequest()], {
+    guard: guardNow(store),
     onLocked: 'skip',
   });
-  invariant(granted.size === 1, 'nobody holds a new name');
+  invariant(grants.size === 1, 'nobody holds a new name');
 }

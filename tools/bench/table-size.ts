@@ -1,5 +1,6 @@
 import { invariant } from '@leasehold/keys-core';
 import { createReaper } from '@leasehold/keys-core/store';
+import { guardNow } from '../../libs/keys-core/src/store/guard.ts';
 import { grant } from '../../libs/keys-core/src/store/statements/grant.ts';
 import { milliseconds, perSecond, times, type Figure } from './figures.ts';
 import { aGrantRequest } from './grants.ts';
@@ -84,8 +85,10 @@ async function rateOfBatches(
 ): Promise<number> {
   const durationMs = await durationMsOf(async () => {
     for (const requests of batches) {
-      const granted = await grant(store.prisma, requests, { mayTakeOver: true, onLocked: 'skip' });
-      invariant(granted.size === requests.length, 'the bench asks for what can be granted');
+      await store.witness.ready();
+      const guard = guardNow(store);
+      const { grants } = await grant(store.prisma, requests, { guard, onLocked: 'skip' });
+      invariant(grants.size === requests.length, 'the bench asks for what can be granted');
     }
   });
   return (batches.length * BATCH_SIZE * 1_000) / durationMs;

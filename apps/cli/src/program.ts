@@ -25,6 +25,8 @@ import { addEnvLs } from './commands/env/ls.ts';
 import { addEnvRevoke } from './commands/env/revoke.ts';
 import { addEnvShow } from './commands/env/show.ts';
 import { addEventsTail } from './commands/events/tail.ts';
+import { addHoldOffEnd } from './commands/hold-off/end.ts';
+import { addHoldOffShow } from './commands/hold-off/show.ts';
 import { addKeysAllowRenewal } from './commands/keys/allow-renewal.ts';
 import { addKeysBlockRenewal } from './commands/keys/block-renewal.ts';
 import { addKeysHistory } from './commands/keys/history.ts';
@@ -127,6 +129,11 @@ const GROUPS: readonly (readonly [
     'drones',
     'Look at drones, and take them out of use',
     [addDronesLs, addDronesShow, addDronesDrain, addDronesUndrain, addDronesMarkLost],
+  ],
+  [
+    'hold-off',
+    'See whether new grants are held off after a restore',
+    [addHoldOffShow, addHoldOffEnd],
   ],
   ['admin', 'Let administrators in to the console', [addAdminCreate]],
   ['tokens', 'Make and end API tokens', [addTokensCreate, addTokensLs, addTokensRevoke]],

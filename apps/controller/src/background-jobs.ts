@@ -1,6 +1,4 @@
-import type { Ladder } from '@leasehold/keys-core';
 import {
-  checkEpoch,
   createEventRollup,
   createFreeRowRemover,
   createReaper,
@@ -10,6 +8,7 @@ import {
   removeOldFleetRows,
   removeOldLeaseRows,
   removeOldPeopleRows,
+  removeOldWitnesses,
   type SessionAuthority,
   type Store,
   type TokenAuthority,
@@ -21,7 +20,7 @@ import type { StatsCounter } from './stats/stats-counter.ts';
 
 const REAP_EVERY_MS = 1_000;
 const FREE_ROWS_EVERY_MS = 5_000;
-const EPOCH_EVERY_MS = 5_000;
+const LOOK_EVERY_MS = 1_000;
 const LAST_USES_EVERY_MS = 15_000;
 const STATISTICS_EVERY_MS = 2_000;
 const BULK_EVERY_MS = 2_000;
@@ -36,7 +35,6 @@ export function backgroundJobs(deps: {
   readonly stats: StatsCounter;
   readonly bulk: BulkRunner;
   readonly retentionDays: number;
-  readonly ladder: Ladder;
 }): Job[] {
   const { store, log } = deps;
   const reaper = createReaper(store);
@@ -45,21 +43,7 @@ export function backgroundJobs(deps: {
   return [
     { name: 'reap', everyMs: REAP_EVERY_MS, run: () => reaper.runOnce() },
     { name: 'free rows', everyMs: FREE_ROWS_EVERY_MS, run: () => freeRows.runOnce() },
-    {
-      name: 'epoch',
-      everyMs: EPOCH_EVERY_MS,
-      run: async () => {
-        const epoch = await checkEpoch(
-          store.prisma,
-          Math.max(deps.ladder.ttlMs, store.longestTtl.ms),
-        );
-        // What other controllers have granted counts here too, should the database lose it.
-        await store.longestTtl.note(epoch.longestTtlMs);
-        if (epoch.isNew) {
-          log.error({ epoch }, 'the database was restored or failed over: new grants are held off');
-        }
-      },
-    },
+    { name: 'witness', everyMs: LOOK_EVERY_MS, run: () => store.witness.look() },
     { name: 'last uses', everyMs: LAST_USES_EVERY_MS, run: () => deps.tokens.flushLastUses() },
     { name: 'sessions seen', everyMs: LAST_USES_EVERY_MS, run: () => deps.sessions.flushSeen() },
     { name: 'statistics', everyMs: STATISTICS_EVERY_MS, run: () => deps.stats.flush(store) },
@@ -77,6 +61,7 @@ export function backgroundJobs(deps: {
         };
         await removeOldFleetRows(store.prisma, deps.retentionDays, pass);
         await removeOldLeaseRows(store.prisma, deps.retentionDays, pass);
+        await removeOldWitnesses(store.prisma, pass);
         await removeOldBulks(store.prisma, deps.retentionDays, pass);
         await removeOldBuckets(store.prisma, pass);
         await removeOldPeopleRows(store.prisma, pass);

@@ -1,27 +1,21 @@
 /** Puts a controller together from its parts, and takes it apart again in the opposite order. */
-import { join } from 'node:path';
-import { toleratedClockRatio, LeaseError, type Clock, type IdSource } from '@leasehold/keys-core';
+import { toleratedClockRatio, LeaseError } from '@leasehold/keys-core';
 import { createKeyService } from '@leasehold/keys-core/keys';
 import type { RevocationWatch } from '@leasehold/keys-core/leases';
 import {
-  bootstrapCredentials,
-  checkEpoch,
   checkReachable,
   chooseDrone,
   createEventStream,
   createLeaseStore,
   createTokenAuthority,
-  hasAdminToken,
   listAudit,
-  openStore,
-  readDatabaseSettings,
   readNow,
   writeAudit,
   type EventStream,
   type Store,
   type TokenAuthority,
 } from '@leasehold/keys-core/store';
-import { connectionOf, type Logger } from '@leasehold/service-kit';
+import type { Logger } from '@leasehold/service-kit';
 import { describeError, type ApiServices } from '@leasehold/api';
 import { createOpenConnections, type OpenConnections } from './access/open-connections.ts';
 import { createTokenService } from './access/token-service.ts';
@@ -29,16 +23,20 @@ import { runInBackground, type Job } from './background.ts';
 import { backgroundJobs } from './background-jobs.ts';
 import { createBulk, type Bulk } from './bulk/bulk-service.ts';
 import type { ControllerConfig } from './config.ts';
-import { checkDatabase } from './database-checks.ts';
 import { addEventGauges } from './events/event-gauges.ts';
 import { createEventService } from './events/event-service.ts';
 import { createFleetService } from './fleet/fleet-service.ts';
 import { createOutboxFeed, type OutboxFeed } from './fleet/outbox-feed.ts';
+import { createHoldOffService } from './hold-off-service.ts';
 import { createHttpServer } from './http/http-server.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import { createLeaseFaces } from './leases/lease-faces.ts';
-import { readLongestTtl, writeLongestTtl } from './longest-ttl-file.ts';
 import { addGauges, createMetrics, type ControllerMetrics } from './metrics.ts';
+import {
+  examineDatabase,
+  openControllerStore,
+  type ControllerDeps,
+} from './open-controller-store.ts';
 import { openDatacenters, type OpenDatacenters } from './peers/open-datacenters.ts';
 import { createPeopleService } from './people/people-service.ts';
 import { createStatsCounter, type StatsCounter } from './stats/stats-counter.ts';
@@ -46,11 +44,7 @@ import { createStatsService } from './stats/stats-service.ts';
 import { createSignIn, type ControllerSignIn } from './sign-in/sign-in.ts';
 import { createSourceAddress } from './http/source-address.ts';
 
-export interface ControllerDeps {
-  readonly clock: Clock;
-  readonly ids: IdSource;
-  readonly log: Logger;
-}
+export type { ControllerDeps };
 
 /** A controller that answers. */
 export interface Controller {
@@ -73,21 +67,9 @@ export async function startController(
   const { log } = deps;
   const metrics = createMetrics();
   const stats = createStatsCounter();
-  const store = openStore({
-    databaseUrl: config.databaseUrl,
-    datacenter: config.datacenter,
-    clock: deps.clock,
-    ids: deps.ids,
-    renewalTimeoutMs: Math.floor((config.ladder.softAfterMs - config.ladder.renewAfterMs) / 3),
-    quietAfterJumpMs: config.ladder.ttlMs,
-    rememberedTtlMs: readLongestTtl(config.home),
-    onLongerTtl: (ttlMs) => {
-      writeLongestTtl(config.home, ttlMs);
-    },
+  const store = openControllerStore(config, deps, {
+    registry: metrics.registry,
     observer: stats.observing(metrics.observer),
-    onBackgroundError: (error) => {
-      log.warn({ err: error }, 'database connection');
-    },
   });
   let signIn: ControllerSignIn | undefined;
   try {
@@ -99,29 +81,6 @@ export async function startController(
     signIn?.authority.close();
     await store.close();
     throw error;
-  }
-}
-
-async function examineDatabase(
-  store: Store,
-  config: Config & { readonly databaseUrl: string },
-  log: Logger,
-): Promise<void> {
-  const settings = await readDatabaseSettings(store.prisma);
-  const { schema } = connectionOf(config.databaseUrl);
-  for (const warning of checkDatabase(settings, schema)) log.warn(warning);
-  const epoch = await checkEpoch(store.prisma, Math.max(config.ladder.ttlMs, store.longestTtl.ms));
-  await store.longestTtl.note(epoch.longestTtlMs);
-  if (epoch.holdOffMs > 0) {
-    log.warn(
-      { holdOffMs: epoch.holdOffMs },
-      'the database was restored or failed over: no new grants for now',
-    );
-  }
-  if (!(await hasAdminToken(store.prisma))) {
-    const path = join(config.home, 'credentials.json');
-    await bootstrapCredentials(store, path, { droneIds: [] });
-    log.info({ path }, 'no administrator yet: first tokens written');
   }
 }
 
@@ -179,6 +138,11 @@ function createParts({ store, metrics, signIn, datacenters, config, log }: Servi
       bulk: bulk.service,
       people: createPeopleService(store),
       stats: createStatsService({ store, datacenter, heartbeatMs }),
+      witness: {
+        told: () => store.witness.stamp(),
+        consider: (told) => store.witness.consider(told),
+      },
+      holdOff: createHoldOffService(store),
       datacenter,
       datacenters: datacenters.service,
       now: () => readNow(store.prisma),
@@ -286,7 +250,7 @@ async function makeServer(
 
 function jobsOf(serving: Serving, { bulk, tokens }: Parts): Job[] {
   const { signIn, datacenters, config } = serving;
-  const { retentionDays, ladder } = config;
+  const { retentionDays } = config;
   return [
     ...backgroundJobs({
       ...serving,
@@ -294,7 +258,6 @@ function jobsOf(serving: Serving, { bulk, tokens }: Parts): Job[] {
       tokens,
       sessions: signIn.authority,
       retentionDays,
-      ladder,
     }),
     ...datacenters.jobs,
   ];

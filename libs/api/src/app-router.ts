@@ -5,6 +5,7 @@ import { datacentersRouter } from './routers/datacenters-router.ts';
 import { dronesRouter } from './routers/drones-router.ts';
 import { environmentsRouter } from './routers/environments-router.ts';
 import { eventsRouter } from './routers/events-router.ts';
+import { holdOffRouter } from './routers/hold-off-router.ts';
 import { keysRouter } from './routers/keys-router.ts';
 import { leasesRouter } from './routers/leases-router.ts';
 import { createPeerRouter, type CallProcedure } from './routers/peer-router.ts';
@@ -24,6 +25,7 @@ const routers = {
   drones: dronesRouter,
   tokens: tokensRouter,
   events: eventsRouter,
+  holdOff: holdOffRouter,
   audit: auditRouter,
   bulk: bulkRouter,
   people: peopleRouter,

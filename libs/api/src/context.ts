@@ -26,6 +26,7 @@ import type { BulkService } from './services/bulk.ts';
 import type { DatacenterService } from './services/datacenters.ts';
 import type { PeopleService } from './services/people.ts';
 import type { StatsService } from './services/stats.ts';
+import type { HoldOffService, WitnessService } from './services/witness.ts';
 
 /** Who acts and from where, for the audit. */
 export interface Actor {
@@ -140,6 +141,8 @@ export interface ApiServices {
   readonly bulk: BulkService;
   readonly people: PeopleService;
   readonly stats: StatsService;
+  readonly witness: WitnessService;
+  readonly holdOff: HoldOffService;
   readonly datacenter: string;
   /** The other datacenters, and what is carried out there. */
   readonly datacenters: DatacenterService;

@@ -98,6 +98,8 @@ export {
   leaseRenewableInputSchema,
   leaseRevokeInputSchema,
 } from './contract/leases.ts';
+export { holdOffEndInputSchema, holdOffInputSchema } from './contract/hold-off.ts';
+export type { HoldOffView } from './services/witness.ts';
 export { bulkIdInputSchema, bulkStartInputSchema } from './contract/bulk.ts';
 export {
   emailSchema,

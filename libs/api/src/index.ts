@@ -26,6 +26,7 @@ export type {
   ReservationStoreView,
   UnreachableDatacenter,
 } from './services/datacenters.ts';
+export type { HoldOffService, HoldOffView, WitnessService } from './services/witness.ts';
 export type { SessionView } from './services/session.ts';
 export type { FaceCounts, StatsOverview, StatsPoint, StatsService } from './services/stats.ts';
 export type { FailedItem } from './routers/one-by-one.ts';

@@ -16,6 +16,7 @@ import {
 import { WebSocket, type ClientOptions } from 'ws';
 import { deadlineLink } from './deadline-link.ts';
 import { messageParts } from './message-parts.ts';
+import { witnessLink, type Witnesses } from './witness-link.ts';
 
 /** Every procedure of the contract, typed. */
 export type ControllerApi = TRPCClient<AppRouter>;
@@ -36,6 +37,8 @@ export interface ControllerClientOptions {
   readonly reconnectMsMax?: number | undefined;
   /** A number in `[0, 1)`, for the jitter of reconnects. */
   readonly random?: (() => number) | undefined;
+  /** What controllers have told of their database; one of its own unless several clients share it. */
+  readonly witnesses?: Witnesses | undefined;
   /** Told when a connection opens, also one that replaces another, and when the last has closed. */
   readonly onConnection?: ((state: 'open' | 'closed') => void) | undefined;
 }
@@ -59,26 +62,27 @@ const CLOSE_MS_MAX = 500;
 
 /** Makes a client; nothing is sent before the first call, but a WebSocket begins to connect. */
 export function createControllerClient(options: ControllerClientOptions): ControllerClient {
-  const deadline = deadlineLink(options.callTimeoutMs ?? CALL_TIMEOUT_MS);
-  return options.transport === 'ws'
-    ? overWebSocket(options, deadline)
-    : overHttp(options, deadline);
+  const links = [
+    witnessLink(options.witnesses ?? new Map<string, string>()),
+    deadlineLink(options.callTimeoutMs ?? CALL_TIMEOUT_MS),
+  ];
+  return options.transport === 'ws' ? overWebSocket(options, links) : overHttp(options, links);
 }
 
 function overHttp(
   options: ControllerClientOptions,
-  deadline: TRPCLink<AppRouter>,
+  own: readonly TRPCLink<AppRouter>[],
 ): ControllerClient {
   const headers = { authorization: `Bearer ${options.token}` };
   const http = httpLink<AppRouter>({ url: trpcUrl(options.url), headers });
   const apiWith = (links: readonly TRPCLink<AppRouter>[]): ControllerApi =>
-    createTRPCClient<AppRouter>({ links: [...links, deadline, http] });
+    createTRPCClient<AppRouter>({ links: [...links, ...own, http] });
   return { api: apiWith([]), apiWith, close: () => Promise.resolve() };
 }
 
 function overWebSocket(
   options: ControllerClientOptions,
-  deadline: TRPCLink<AppRouter>,
+  own: readonly TRPCLink<AppRouter>[],
 ): ControllerClient {
   const client = createWSClient({
     url: trpcUrl(options.url).replace(/^http/u, 'ws'),
@@ -93,7 +97,7 @@ function overWebSocket(
   });
   const ws = wsLink<AppRouter>({ client });
   const apiWith = (links: readonly TRPCLink<AppRouter>[]): ControllerApi =>
-    createTRPCClient<AppRouter>({ links: [...links, deadline, ws] });
+    createTRPCClient<AppRouter>({ links: [...links, ...own, ws] });
   return { api: apiWith([]), apiWith, close: () => client.close() };
 }
 

@@ -1,5 +1,6 @@
 /** PostgreSQL: the only part of Leasehold that imports Prisma. */
 export { openStore, type Store, type StoreOptions } from './store/open-store.ts';
+export type { StoreMemory } from './store/store-memory.ts';
 export { createLeaseStore, type LeaseStore } from './store/lease-store.ts';
 export { SILENT_OBSERVER, type StatementKind, type StoreObserver } from './store/observer.ts';
 export { databaseFailureOf, sqlStateOf, type DatabaseFailure } from './store/database-errors.ts';
@@ -131,7 +132,16 @@ export { createEventStream, type EventHead, type EventStream } from './store/eve
 export type { EventRow } from './store/history.ts';
 export { createFreeRowRemover, type FreeRowRemover } from './store/free-rows.ts';
 export { createReaper, type Reaper, type ReapPass } from './store/reaper.ts';
-export { checkEpoch, type EpochCheck } from './store/epoch.ts';
+export {
+  checkEpoch,
+  endHoldOff,
+  readHoldOff,
+  type EpochCheck,
+  type HoldOff,
+  type HoldOffCause,
+} from './store/epoch.ts';
+export { removeOldWitnesses } from './store/statements/beat.ts';
+export type { WitnessNotice } from './store/witness/own-witness.ts';
 export { countWaiters } from './store/contention.ts';
 export { dropOldDeclarations } from './store/declarations.ts';
 export { removeOldLeaseRows } from './store/lease-retention.ts';

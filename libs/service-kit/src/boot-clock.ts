@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import os from 'node:os';
 
 /**
@@ -14,6 +15,18 @@ export interface TickingClock {
   at(atMs: number, fn: () => void): () => void;
   /** Calls `fn` at every tick. @returns a function that ends it. */
   onTick(fn: (nowMs: number) => void): () => void;
+}
+
+/**
+ * Names the present boot of this machine: readings of its clock from another boot mean nothing.
+ * Undefined where nothing tells.
+ */
+export function readBootId(): string | undefined {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    return undefined;
+  }
 }
 
 /** Time since boot, suspend included: Linux CLOCK_BOOTTIME, in steps of 10 ms. */

@@ -1,6 +1,7 @@
 import { createControllerClient, leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
 import { failureOf } from '../failure-of.ts';
 import { durationText } from '../output/duration.ts';
+import { holdOffText } from '../output/hold-off.ts';
 import { printable } from '../output/printable.ts';
 import type { DroneView } from '../views.ts';
 import { isolationFindings } from './isolation-check.ts';
@@ -20,7 +21,9 @@ export async function examineController(access: {
   try {
     const drones = await droneFindings(connection.api);
     const isAnswered = drones[0]?.state === 'well';
-    return [controller, ...drones, ...(isAnswered ? await peerFindings(connection.api) : [])];
+    if (!isAnswered) return [controller, ...drones];
+    const { api } = connection;
+    return [controller, ...(await holdOffFindings(api)), ...drones, ...(await peerFindings(api))];
   } finally {
     await connection.close();
   }
@@ -46,6 +49,18 @@ async function readinessFinding(url: string): Promise<Finding> {
       failure.hint ?? 'Is it running, and may this machine reach it?',
     );
   }
+}
+
+async function holdOffFindings(api: ControllerApi): Promise<Finding[]> {
+  const holdOff = await api.holdOff.get.query({});
+  if (holdOff === null) return [];
+  return [
+    wrong(
+      'grants',
+      holdOffText(holdOff),
+      'It ends by itself. If nobody acts on anything from before: `leasehold hold-off end --reason TEXT`.',
+    ),
+  ];
 }
 
 async function droneFindings(api: ControllerApi): Promise<Finding[]> {

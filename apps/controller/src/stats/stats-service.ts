@@ -4,12 +4,14 @@ import {
   countDrones,
   countLiveBackends,
   countResources,
+  readHoldOff,
   readMostWaitedFor,
   readNow,
   readSeries,
   type ResourceCounts,
   type Store,
 } from '@leasehold/keys-core/store';
+import { viewOf } from '../hold-off-service.ts';
 import { sharedRead } from './shared-read.ts';
 import { numbersOf, seriesOf, stepsOf } from './stats-steps.ts';
 
@@ -25,7 +27,7 @@ export interface StatsDeps {
 
 type Counts = Pick<
   StatsOverview,
-  'countedAt' | 'faces' | 'drones' | 'backends' | 'reaperLagMs' | 'contended'
+  'countedAt' | 'faces' | 'drones' | 'backends' | 'reaperLagMs' | 'contended' | 'holdOff'
 >;
 type Past = Pick<StatsOverview, 'asOf' | 'stepMs' | 'series' | 'totals'>;
 
@@ -59,11 +61,12 @@ export function createStatsService(deps: StatsDeps): StatsService {
 async function countsOf({ store, heartbeatMs }: StatsDeps): Promise<Counts> {
   // Before the counts, so that it claims nothing that came later.
   const countedAt = await readNow(store.guests);
-  const [resources, contended, drones, backends] = await Promise.all([
+  const [resources, contended, drones, backends, holdOff] = await Promise.all([
     countResources(store.guests),
     readMostWaitedFor(store.guests, CONTENDED_MAX),
     countDrones(store.guests, heartbeatMs),
     countLiveBackends(store.guests),
+    readHoldOff(store.guests),
   ]);
   const { ready, draining, unreachable, lost } = drones;
   const lagsMs = Object.values(resources).map(({ oldestOverdueMs }) => oldestOverdueMs);
@@ -80,6 +83,7 @@ async function countsOf({ store, heartbeatMs }: StatsDeps): Promise<Counts> {
     backends,
     reaperLagMs: Math.round(Math.max(0, ...lagsMs)),
     contended: contended.map((one) => ({ ...one, longestWaitMs: Math.round(one.longestWaitMs) })),
+    holdOff: viewOf(holdOff),
   };
 }
 

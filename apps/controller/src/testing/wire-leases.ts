@@ -49,7 +49,6 @@ export async function ageLease(on: TestController, leaseId: string, byMs: number
   await on.controller.store.prisma.$queryRaw`
     update lease
     set granted_at = granted_at - ${byMs} * interval '1 millisecond',
-        renewed_at = renewed_at - ${byMs} * interval '1 millisecond',
         expires_at = expires_at - ${byMs} * interval '1 millisecond'
     where lease_id = ${leaseId}::uuid returning name`;
 }

@@ -43,6 +43,8 @@ interface Follower {
 export class TrpcControllerLink implements ControllerLink {
   readonly #options: TrpcControllerLinkOptions;
   readonly #followers = new Set<Follower>();
+  /** What controllers have told of their database: every one of them is told it again. */
+  readonly #witnesses = new Map<string, string>();
   #urlIndex = 0;
   #client: ControllerClient;
   #rotation: NodeJS.Timeout | undefined;
@@ -105,6 +107,7 @@ export class TrpcControllerLink implements ControllerLink {
       url: urls[this.#urlIndex % urls.length] ?? '',
       token,
       transport: 'ws',
+      witnesses: this.#witnesses,
       callTimeoutMs: CALL_TIMEOUT_MS,
       pingMs: PING_MS,
       pongTimeoutMs: PONG_TIMEOUT_MS,

@@ -115,6 +115,12 @@ export const deadlinesSchema = z.strictObject({
   hardTerminateAtMs: z.number(),
 });
 
+/**
+ * What an earlier answer told of the database, brought back. Opaque; what is none of this database's is
+ * ignored.
+ */
+export const toldFields = { witness: textSchema({ bytesMax: LIMITS.witnessBytesMax }).optional() };
+
 /** Where what is asked for is to be carried out; in this controller's datacenter unless said. */
 export const placedFields = { datacenter: datacenterSchema.optional() };
 

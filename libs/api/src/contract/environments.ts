@@ -10,6 +10,7 @@ import {
   placedFields,
   segmentsOrProblem,
   textSchema,
+  toldFields,
 } from './common.ts';
 import { anyNamespaceSchema, commentSchema, leaseListFields, metadataSchema } from './leases.ts';
 
@@ -48,6 +49,7 @@ export const tryAcquireInputSchema = z.strictObject({
   durationMs: z.number().int().optional(),
   localTimeMs: localTimeMsSchema,
   idempotencyKey: idempotencyKeySchema.optional(),
+  ...toldFields,
   ...placedFields,
 });
 

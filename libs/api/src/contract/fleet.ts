@@ -11,6 +11,7 @@ import {
   idSchema,
   localTimeMsSchema,
   textSchema,
+  toldFields,
   uuidSchema,
 } from './common.ts';
 
@@ -50,6 +51,7 @@ export const sessionInputSchema = z.strictObject({
   logFolder: textSchema({ bytesMin: 1, bytesMax: 1_024 }).optional(),
   /** Left out by a drone that does not know yet: its warden does not answer. */
   isolation: droneIsolationSchema.optional(),
+  ...toldFields,
 });
 
 const fromSession = {
@@ -66,6 +68,7 @@ export const heartbeatInputSchema = z.strictObject({
     /** From when the heartbeat before this one was sent until it was answered; left out if it was not. */
     roundTripMs: z.number().nonnegative().optional(),
   }),
+  ...toldFields,
 });
 
 export const ackInputSchema = z.strictObject({

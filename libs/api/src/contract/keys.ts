@@ -20,6 +20,7 @@ import {
   reasonSchema,
   tagSchema,
   textSchema,
+  toldFields,
   uuidSchema,
 } from './common.ts';
 
@@ -115,6 +116,7 @@ export const keyRenewInputSchema = z.strictObject({
   clockId: uuidSchema,
   localTimeMs: localTimeMsSchema,
   renewals: z.array(grantRefSchema).max(LIMITS.renewalsPerCallMax),
+  ...toldFields,
 });
 
 export const keyRenewableInputSchema = z.strictObject({

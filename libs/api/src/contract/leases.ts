@@ -17,6 +17,7 @@ import {
   reasonSchema,
   segmentsSchema,
   textSchema,
+  toldFields,
 } from './common.ts';
 
 /** What a holder says of itself, for whoever is refused. */
@@ -54,6 +55,7 @@ export const acquireInputSchema = acquireItemSchema.extend({
   /** The caller renews what it is granted, before it uses it: until then the grant is a short one. */
   confirms: z.boolean().default(false),
   localTimeMs: localTimeMsSchema,
+  ...toldFields,
 });
 
 /** What a failed piece of work says of its failure; line breaks are welcome in it. */
@@ -81,6 +83,7 @@ function itemsOf<Item extends z.ZodType>(
 export const acquireManyInputSchema = z.strictObject({
   localTimeMs: localTimeMsSchema,
   items: itemsOf(acquireItemSchema, LIMITS.acquiresPerCallMax),
+  ...toldFields,
 });
 
 export const releaseManyInputSchema = z.strictObject({
@@ -91,6 +94,7 @@ export const releaseManyInputSchema = z.strictObject({
 export const leaseHeartbeatInputSchema = z.strictObject({
   localTimeMs: localTimeMsSchema,
   renewals: itemsOf(grantRefSchema, LIMITS.renewalsPerCallMax),
+  ...toldFields,
   ...placedFields,
 });
 

@@ -10,6 +10,7 @@ const READS: ReadonlySet<string> = new Set([
   ...['get', 'list', 'history'].map((name) => `environments.${name}`),
   ...['get', 'list'].flatMap((name) => [`drones.${name}`, `backends.${name}`]),
   'events.list',
+  'holdOff.get',
   'reservations.list',
 ]);
 
@@ -24,6 +25,7 @@ const ACTS: ReadonlySet<string> = new Set([
   ),
   ...['drain', 'undrain', 'markLost'].map((name) => `drones.${name}`),
   'backends.terminate',
+  'holdOff.end',
 ]);
 
 export function isForwardable(procedure: string): boolean {

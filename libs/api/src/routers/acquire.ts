@@ -29,7 +29,7 @@ export function acquire(
 /** Acquires many, each in the datacenter that it names: one call to each, all at the same time. */
 export async function acquireMany(
   ctx: CalledContext,
-  { items, localTimeMs }: z.output<typeof acquireManyInputSchema>,
+  { items, localTimeMs }: Omit<z.output<typeof acquireManyInputSchema>, 'witness'>,
 ): Promise<{ results: (Acquired | FailedItem)[] }> {
   const places = new Map<string | undefined, number[]>();
   for (const [index, item] of items.entries()) {

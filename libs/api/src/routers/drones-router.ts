@@ -54,12 +54,18 @@ export const dronesRouter = router({
     input,
     signal,
   }) {
-    yield* ctx.services.fleet.session(input, signal ?? ctx.signal);
+    const { witness, ...request } = input;
+    await ctx.services.witness.consider(witness);
+    yield* ctx.services.fleet.session(request, signal ?? ctx.signal);
   }),
 
   heartbeat: droneProcedure
     .input(heartbeatInputSchema)
-    .mutation(({ ctx, input }) => ctx.services.fleet.heartbeat(input)),
+    .mutation(async ({ ctx, input: { witness, ...heartbeat } }) => {
+      await ctx.services.witness.consider(witness);
+      const answer = await ctx.services.fleet.heartbeat(heartbeat);
+      return { ...answer, witness: ctx.services.witness.told() };
+    }),
 
   ack: droneProcedure
     .input(ackInputSchema)

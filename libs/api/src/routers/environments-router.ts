@@ -15,27 +15,31 @@ import { at } from '../forwarding/elsewhere.ts';
 import { listAt } from '../forwarding/lists.ts';
 import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
 import { audited } from './audit-lease.ts';
-import { NOTHING, renewMany } from './lease-calls.ts';
+import { acquiring, NOTHING, renewing, renewMany } from './lease-calls.ts';
 
 /** The environments face on the wire: keel's leases, which nobody waits for. */
 export const environmentsRouter = router({
   tryAcquire: clientProcedure.input(tryAcquireInputSchema).mutation(({ ctx, input }) => {
     const { services, access, life } = ctx;
     assertMayHold(access, input.environment.namespace);
-    return at(ctx, input, async ({ environment, durationMs, ...rest }) => {
-      const answer = await services.environments.acquire(
-        { ...rest, ...environment, ttlMs: durationMs, waitMs: 0 },
-        callerOf(access),
-        life,
-      );
-      return answer.outcome === 'granted' ? { ...answer, action: input.action } : answer;
-    });
+    return at(ctx, input, ({ environment, durationMs, witness, ...rest }) =>
+      acquiring(ctx, witness, async () => {
+        const answer = await services.environments.acquire(
+          { ...rest, ...environment, ttlMs: durationMs, waitMs: 0 },
+          callerOf(access),
+          life,
+        );
+        return answer.outcome === 'granted' ? { ...answer, action: input.action } : answer;
+      }),
+    );
   }),
 
   heartbeat: clientProcedure
     .input(leaseHeartbeatInputSchema)
     .mutation(({ ctx, input }) =>
-      at(ctx, input, (sent) => renewMany(ctx, ctx.services.environments, sent)),
+      at(ctx, input, ({ witness, ...sent }) =>
+        renewing(ctx, witness, () => renewMany(ctx, ctx.services.environments, sent)),
+      ),
     ),
 
   release: clientProcedure.input(releaseInputSchema).mutation(({ ctx, input }) =>

@@ -20,7 +20,7 @@ import {
   viewerProcedure,
 } from '../trpc.ts';
 import { audited } from './audit-lease.ts';
-import { NOTHING } from './lease-calls.ts';
+import { NOTHING, renewing } from './lease-calls.ts';
 
 /** The keys face on the wire. Decisions are the key service's; access is judged here. */
 export const keysRouter = router({
@@ -52,7 +52,9 @@ export const keysRouter = router({
 
   renew: droneProcedure
     .input(keyRenewInputSchema)
-    .mutation(async ({ ctx, input }) => ({ results: await ctx.services.keys.renew(input) })),
+    .mutation(({ ctx, input: { witness, ...renewals } }) =>
+      renewing(ctx, witness, async () => ({ results: await ctx.services.keys.renew(renewals) })),
+    ),
 
   blockRenewal: operatorProcedure.input(keyRenewableInputSchema).mutation(({ ctx, input }) =>
     at(ctx, input, async (act) => {

@@ -2,11 +2,41 @@
 import type { GrantRef } from '@leasehold/keys-core';
 import type { LeaseRenewResult } from '@leasehold/keys-core/leases';
 import { callerOf, type Access } from '../access/access.ts';
-import type { ApiServices, LeaseFace } from '../context.ts';
+import type { ApiContext, ApiServices, LeaseFace } from '../context.ts';
 import { grantRefSchema } from '../contract/common.ts';
+import type { CalledContext } from '../forwarding/elsewhere.ts';
 import { failedItem, type FailedItem } from './one-by-one.ts';
 
 export const NOTHING = { items: [], nextCursor: null };
+
+/** What a holder is told of the database; see `WitnessService`. */
+interface Told {
+  readonly witness: string | undefined;
+}
+
+/** Carries out what may grant something: not before it is known that the database has lost nothing. */
+export async function acquiring<Answer extends object>(
+  { services }: Pick<ApiContext, 'services'>,
+  witness: string | undefined,
+  run: () => Promise<Answer>,
+): Promise<Answer & Told> {
+  await services.witness.consider(witness);
+  return { ...(await run()), witness: services.witness.told() };
+}
+
+/** Carries out renewals, whatever the database has lost: what is still there goes on. */
+export async function renewing<Answer extends object>(
+  { services, procedure }: Pick<CalledContext, 'services' | 'procedure'>,
+  witness: string | undefined,
+  run: () => Promise<Answer>,
+): Promise<Answer & Told> {
+  const considered = services.witness.consider(witness).catch((error: unknown) => {
+    services.reportFailure(error, procedure);
+  });
+  const answer = await run();
+  await considered;
+  return { ...answer, witness: services.witness.told() };
+}
 
 /** A renewal that is not even well-formed, with what was sent as its lease id. */
 export type FailedRenewal = FailedItem & { readonly leaseId: string };

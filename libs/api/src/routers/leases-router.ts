@@ -24,7 +24,7 @@ import { treeAt } from '../forwarding/trees.ts';
 import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
 import { acquire, acquireMany } from './acquire.ts';
 import { audited } from './audit-lease.ts';
-import { NOTHING, renewMany } from './lease-calls.ts';
+import { acquiring, NOTHING, renewing, renewMany } from './lease-calls.ts';
 import { oneByOne } from './one-by-one.ts';
 
 /** What holders call: acquire, renew, release, give up, and hear of revocations. */
@@ -33,7 +33,9 @@ const holding = {
     const unwatch = input.waitMs > 0 ? ctx.life.watch() : undefined;
     try {
       assertMayHold(ctx.access, input.namespace);
-      return await at(ctx, input, (wanted) => acquire(ctx, wanted));
+      return await at(ctx, input, ({ witness, ...wanted }) =>
+        acquiring(ctx, witness, () => acquire(ctx, wanted)),
+      );
     } finally {
       unwatch?.();
     }
@@ -41,12 +43,16 @@ const holding = {
 
   acquireMany: clientProcedure
     .input(acquireManyInputSchema)
-    .mutation(({ ctx, input }) => acquireMany(ctx, input)),
+    .mutation(({ ctx, input: { witness, ...wanted } }) =>
+      acquiring(ctx, witness, () => acquireMany(ctx, wanted)),
+    ),
 
   heartbeat: clientProcedure
     .input(leaseHeartbeatInputSchema)
     .mutation(({ ctx, input }) =>
-      at(ctx, input, (sent) => renewMany(ctx, ctx.services.leases, sent)),
+      at(ctx, input, ({ witness, ...sent }) =>
+        renewing(ctx, witness, () => renewMany(ctx, ctx.services.leases, sent)),
+      ),
     ),
 
   release: clientProcedure.input(releaseInputSchema).mutation(({ ctx, input }) =>

@@ -1,4 +1,5 @@
 import type { BackendStatus, Face } from '@leasehold/keys-core';
+import type { HoldOffView } from './witness.ts';
 
 /** How many resources of a face are in which state. The first three are disjoint, as phases are. */
 export interface FaceCounts {
@@ -74,6 +75,8 @@ export interface StatsOverview {
   readonly totals: Omit<StatsPoint, 'at'>;
   /** At most ten, most waited for first. */
   readonly contended: ContendedResource[];
+  /** Nothing new is granted: the database was restored. Null while grants are made. */
+  readonly holdOff: HoldOffView | null;
 }
 
 export interface StatsService {

@@ -226,7 +226,7 @@ export const ERROR_CODES = {
     http: 503,
     retryable: true,
     text: 'New grants are held off: the database was restored or failed over.',
-    doc: 'Grants that the lost part of the history promised may still be acted on. New ones begin after `details.remainingMs`; renewals go on.',
+    doc: 'With `details.reason` `restored`, grants that the lost part of the history promised may still be acted on; renewals go on. With `clock`, this key has run out by a clock of the database that was not watched or has jumped, and `details.holder` may still act. New grants begin after `details.remainingMs`.',
   },
   'grant.contended': {
     http: 409,

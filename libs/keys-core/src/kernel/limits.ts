@@ -29,6 +29,8 @@ export const LIMITS = {
   lifetimeLimitSecondsMax: 366 * 24 * 60 * 60,
   programsPerDroneMax: 256,
   bulkItemsMax: 10_000,
+  /** What holders are told of the database, and tell again. */
+  witnessBytesMax: 512,
   reservationKeyBytesMax: 1_024,
   reservationKeyPartsMax: 32,
   /** How often a key can move, and be found by its first reservation still. */

@@ -56,7 +56,13 @@ export interface QueueHead {
 
 export type GrantOutcome =
   | { readonly outcome: 'granted'; readonly grant: Grant }
-  | { readonly outcome: 'held'; readonly by: LeaseRow; readonly waiterCount: number }
+  | {
+      readonly outcome: 'held';
+      readonly by: LeaseRow;
+      readonly waiterCount: number;
+      /** For how long the expiry of `by` is not believed yet, in milliseconds; mostly 0. */
+      readonly doubtMs: number;
+    }
   /** Nobody holds it, and others stand in line before the caller. */
   | { readonly outcome: 'queued'; readonly head: QueueHead; readonly waiterCount: number }
   /** The idempotency key was used before: nothing was granted now, and its record says more. */

@@ -1,59 +1,191 @@
 import { describe, expect, test, vi } from 'vitest';
-import { createClockWatch } from './clock-watch.ts';
+import { createClockWatch, type ClockWatch, type DoubtedRow } from './clock-watch.ts';
+
+/** The database's clock when the local one shows 0. */
+const AHEAD_MS = 1_000_000;
+
+function aWatch(remembered?: ClockWatch['memory']) {
+  const onJump = vi.fn<(jumpMs: number) => void>();
+  return { watch: createClockWatch({ onJump, remembered }), onJump };
+}
+
+/** An exact reading at a local moment, of a clock that is ahead by `AHEAD_MS` and `byMs`. */
+function read(watch: ClockWatch, localMs: number, byMs = 0, tookMs = 2): void {
+  watch.observe(AHEAD_MS + byMs + localMs, localMs - tookMs / 2, localMs + tookMs / 2);
+}
+
+/** How far ahead of what is expected now the database's clock may be and still be believed. */
+function slackMs(watch: ClockWatch, localMs: number): number {
+  return watch.belief(localMs).until - (AHEAD_MS + localMs);
+}
+
+function row(change: Partial<DoubtedRow>): DoubtedRow {
+  return {
+    endReason: null,
+    renewedAt: 0,
+    ttlMs: 60_000,
+    expiresAt: AHEAD_MS + 10_000,
+    stopsBy: null,
+    asOf: AHEAD_MS,
+    ...change,
+  };
+}
 
 describe('clock watch', () => {
-  test('F7b after the database clock steps forward nothing is taken over for one ladder', () => {
-    const onJump = vi.fn();
-    const watch = createClockWatch({ quietMs: 6_000, onJump });
-
-    watch.observe(1_000_000, 100, 110);
-    watch.observe(1_090_100, 200, 210);
-
-    expect(onJump).toHaveBeenCalledWith(expect.closeTo(89_990, -2));
-    expect(watch.belief(6_209).mayTakeOver).toBe(false);
-    expect(watch.belief(6_210).mayTakeOver).toBe(true);
+  test('nothing is believed before the first reading', () => {
+    expect(aWatch().watch.belief(0).until).toBe(0);
   });
 
-  test('F7 a step back is noticed too', () => {
-    const onJump = vi.fn();
-    const watch = createClockWatch({ quietMs: 6_000, onJump });
+  test.each([-90_000, -300, 300, 1_000, 5_000, 90_000])(
+    'F7 F7b a step of %i ms is a jump, and the watch begins again',
+    (stepMs) => {
+      const { watch, onJump } = aWatch();
 
-    watch.observe(1_000_000, 100, 110);
-    watch.observe(999_000, 200, 210);
+      read(watch, 1_000);
+      read(watch, 1_100, stepMs);
+
+      expect(onJump).toHaveBeenCalledWith(expect.closeTo(stepMs, -1.5));
+      expect(watch.belief(1_100).watchedSince).toBe(AHEAD_MS + stepMs + 1_100);
+    },
+  );
+
+  test('H-first-statement a statement that meets a step of more than a quarter of a second believes nothing', () => {
+    const { watch } = aWatch();
+
+    read(watch, 1_000);
+
+    expect(slackMs(watch, 1_100)).toBeLessThan(260);
+    expect(slackMs(watch, 1_100)).toBeGreaterThan(240);
+  });
+
+  test('a slow answer is no jump, and loosens what is known by nothing', () => {
+    const { watch, onJump } = aWatch();
+
+    read(watch, 1_000);
+    read(watch, 6_000, 0, 8_000);
+    read(watch, 12_000);
+
+    expect(onJump).not.toHaveBeenCalled();
+    expect(slackMs(watch, 6_000)).toBeLessThan(260);
+  });
+
+  test('an answer to what was sent before a jump is no second jump', () => {
+    const { watch, onJump } = aWatch();
+
+    read(watch, 1_000);
+    read(watch, 2_000, 90_000);
+    watch.observe(AHEAD_MS + 1_500, 1_490, 3_000);
 
     expect(onJump).toHaveBeenCalledOnce();
-    expect(watch.belief(300).mayTakeOver).toBe(false);
+    expect(watch.belief(3_000).until).toBeGreaterThan(AHEAD_MS + 93_000);
   });
 
-  test('a slow answer is no jump: the clock was read somewhere between sending and receiving', () => {
-    const onJump = vi.fn();
-    const watch = createClockWatch({ quietMs: 6_000, onJump });
+  test.each([0.083, -0.083, 0.1])('a clock that is slewed by %d is followed', (rate) => {
+    const { watch, onJump } = aWatch();
 
-    watch.observe(1_000_000, 100, 110);
-    watch.observe(1_004_000, 200, 9_000);
-    watch.observe(1_009_000, 9_050, 9_120);
+    for (let ms = 1_000; ms < 1_000_000; ms += 1_000) read(watch, ms, ms * rate);
 
     expect(onJump).not.toHaveBeenCalled();
-    expect(watch.belief(9_200).mayTakeOver).toBe(true);
+    expect(watch.belief(0).watchedSince).toBeCloseTo(AHEAD_MS + 1_000 + 1_000 * rate);
   });
 
-  test('a clock that is slewed is followed', () => {
-    const onJump = vi.fn();
-    const watch = createClockWatch({ quietMs: 6_000, onJump });
+  test('small steps that come one after the other are a jump', () => {
+    const { watch, onJump } = aWatch();
 
-    for (let ms = 0; ms < 1_000_000; ms += 1_000) watch.observe(5_000_000 + ms * 1.05, ms, ms + 5);
+    for (let ms = 1_000; ms < 10_000; ms += 100) read(watch, ms, Math.floor(ms / 1_000) * 240);
+
+    expect(onJump).toHaveBeenCalled();
+  });
+
+  test('without a reading for more than ten minutes the watch begins again, and that is no jump', () => {
+    const { watch, onJump } = aWatch();
+
+    read(watch, 1_000);
+    read(watch, 602_000);
 
     expect(onJump).not.toHaveBeenCalled();
+    expect(watch.belief(602_000).watchedSince).toBe(AHEAD_MS + 602_000);
   });
 
-  test('F7b the first statement after a jump is told what the clock cannot have reached', () => {
-    const watch = createClockWatch({ quietMs: 6_000, onJump: () => undefined });
+  test('a watch goes on over a restart of its process on the same boot', () => {
+    const { watch } = aWatch();
+    read(watch, 1_000);
+    const { watch: next, onJump } = aWatch(watch.memory);
 
-    expect(watch.belief(50).believeUntil).toBeUndefined();
-    watch.observe(1_000_000, 100, 110);
+    read(next, 9_000);
 
-    const until = watch.belief(10_100).believeUntil ?? 0;
-    expect(until).toBeGreaterThan(1_010_000);
-    expect(until).toBeLessThan(1_010_000 + 10_000);
+    expect(onJump).not.toHaveBeenCalled();
+    expect(next.belief(9_000).watchedSince).toBe(AHEAD_MS + 1_000);
+  });
+
+  test('a step between two lives of a process is noticed by the second', () => {
+    const { watch } = aWatch();
+    read(watch, 1_000);
+    const { watch: next, onJump } = aWatch(watch.memory);
+
+    read(next, 9_000, 90_000);
+
+    expect(onJump).toHaveBeenCalledOnce();
+    expect(next.belief(9_000).watchedSince).toBe(AHEAD_MS + 99_000);
+  });
+
+  test('a memory of a local clock that has begun again is worth nothing', () => {
+    const { watch } = aWatch();
+    read(watch, 500_000);
+    const { watch: next, onJump } = aWatch(watch.memory);
+
+    read(next, 1_000, 499_000);
+
+    expect(onJump).not.toHaveBeenCalled();
+    expect(next.belief(1_000).watchedSince).toBe(AHEAD_MS + 500_000);
+  });
+});
+
+describe('the expiry of a grant', () => {
+  const EXPIRED = { asOf: AHEAD_MS + 100_000 };
+
+  test('is believed when the clock was watched since the grant was renewed', () => {
+    const { watch } = aWatch();
+    read(watch, 10_000);
+
+    expect(watch.doubtMs(row({ ...EXPIRED, renewedAt: AHEAD_MS + 10_000 }))).toBe(0);
+    expect(watch.doubtMs(row({ ...EXPIRED, asOf: AHEAD_MS + 20_000, renewedAt: AHEAD_MS }))).toBe(
+      50_000,
+    );
+  });
+
+  test('is believed when the clock was watched for as long as the grant’s own TTL', () => {
+    const { watch } = aWatch();
+    read(watch, 50_000);
+
+    expect(watch.doubtMs(row({ ...EXPIRED, ttlMs: 50_000 }))).toBe(0);
+    expect(watch.doubtMs(row({ ...EXPIRED, ttlMs: 3_600_000 }))).toBe(3_550_000);
+  });
+
+  test('is believed when somebody else had watched until then', () => {
+    const { watch } = aWatch();
+    read(watch, 99_000);
+    watch.settle(AHEAD_MS + 50_000);
+
+    expect(watch.doubtMs(row({ ...EXPIRED, expiresAt: AHEAD_MS + 50_000 }))).toBe(0);
+    expect(watch.doubtMs(row({ ...EXPIRED, expiresAt: AHEAD_MS + 50_001 }))).toBe(59_000);
+  });
+
+  test('what was settled ahead of a clock that goes back is not settled', () => {
+    const { watch } = aWatch();
+    read(watch, 99_000);
+    watch.settle(AHEAD_MS + 99_000);
+    read(watch, 99_100, -50_000);
+
+    expect(watch.belief(99_100).settledUntil).toBe(AHEAD_MS + 49_100);
+  });
+
+  test('does not matter when the grant was ended by somebody’s word', () => {
+    const { watch } = aWatch();
+    read(watch, 99_000);
+
+    expect(watch.doubtMs(row({ ...EXPIRED, endReason: 'released' }))).toBe(0);
+    const heldBack = { endReason: 'revoked', stopsBy: AHEAD_MS + 99_500 } as const;
+    expect(watch.doubtMs(row({ ...EXPIRED, ...heldBack }))).toBe(59_000);
   });
 });

@@ -6,6 +6,7 @@ import type { Grant, GrantRequest } from '../kernel/outcomes.ts';
 import { aBackend } from '../testing/fleet-fixture.ts';
 import {
   age,
+  aGuard,
   aRequest,
   granted,
   openKernel,
@@ -60,7 +61,7 @@ test('rows that ended more than a day ago are deleted, and the next token is lar
 test('C60 tokens grow when the clock went 30 days ahead and came back before the row was deleted', async () => {
   const { url } = await createTestDatabase();
   const shift = await makeClockShiftable(url);
-  const kernel = await openKernel({ databaseUrl: url, quietAfterJumpMs: 0 });
+  const kernel = await openKernel({ databaseUrl: url });
   const before = await granted(kernel);
   await kernel.leases.release('lease', releaseOf(before));
 
@@ -79,7 +80,7 @@ test('C60 tokens grow when the clock went 30 days ahead and came back before the
 test('C60 tokens grow when the row was deleted while the clock was 30 days ahead, and it came back then', async () => {
   const { url } = await createTestDatabase();
   const shift = await makeClockShiftable(url);
-  const kernel = await openKernel({ databaseUrl: url, quietAfterJumpMs: 0 });
+  const kernel = await openKernel({ databaseUrl: url });
   await shift(30 * DAY_MS);
   const ahead = await granted(kernel);
   await kernel.leases.release('lease', releaseOf(ahead));
@@ -167,21 +168,19 @@ test('a grant whose snapshot still has the row inserts nothing once the row is g
   const kernel = await openKernel();
   await longFree(kernel);
   const request = aRequest();
+  const guard = await aGuard(kernel.store);
 
   const granting = await kernel.store.prisma.$transaction(async (tx) => {
     await createFreeRowRemover({
       ...kernel.store,
       prisma: tx as typeof kernel.store.prisma,
     }).runOnce();
-    const asked = grantStatement(kernel.store.slowLane, [request], {
-      mayTakeOver: true,
-      onLocked: 'wait',
-    });
+    const asked = grantStatement(kernel.store.slowLane, [request], { guard, onLocked: 'wait' });
     await waitUntil(() => isSomebodyWaiting(kernel), { what: 'the grant to wait for the row' });
     return { asked };
   });
 
-  expect(await granting.asked).toEqual(new Map());
+  expect((await granting.asked).grants).toEqual(new Map());
   expect(await readLeases(kernel.store.prisma, [request])).toEqual([undefined]);
 });
 

@@ -20,7 +20,7 @@ export interface FreeRowRemover {
  * Nothing depends on it but the size of the table.
  */
 export function createFreeRowRemover(
-  store: Pick<Store, 'prisma' | 'ids' | 'datacenter'>,
+  store: Pick<Store, 'prisma' | 'ids' | 'datacenter' | 'clock' | 'clockWatch'>,
 ): FreeRowRemover {
   let nextPage: number | undefined;
   return {
@@ -41,6 +41,7 @@ export function createFreeRowRemover(
             toPage,
             limit: ROWS_PER_STATEMENT_MAX,
             datacenter: store.datacenter,
+            belief: store.clockWatch.belief(store.clock.nowMs()),
           });
           deletedCount += deleted;
         } while (deleted === ROWS_PER_STATEMENT_MAX);

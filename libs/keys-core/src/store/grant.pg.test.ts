@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createTestDatabase } from '@leasehold/testing';
 import { compareFencingTokens } from '../kernel/fencing-token.ts';
-import { serviceLadder } from '../kernel/ladder.ts';
 import {
   age,
   aRequest,
@@ -11,7 +9,6 @@ import {
   releaseOf,
   renewalOf,
 } from '../testing/kernel-fixture.ts';
-import { makeClockShiftable } from '../testing/shifted-clock.ts';
 import { createReaper } from './reaper.ts';
 import { remove } from './statements/remove.ts';
 
@@ -148,13 +145,13 @@ describe('grant', () => {
 
   test('grants nothing while a restored database holds off, and says for how long', async () => {
     const kernel = await openKernel();
+    await kernel.store.witness.look();
     await kernel.store.prisma.$executeRaw`
-      insert into database_epoch (only_row, epoch, system_identifier, timeline, token, longest_ttl_ms, hold_off_until)
-      values (true, 2, 'x', 1, gen_random_uuid(), 60000, clock_timestamp() + interval '50 seconds')`;
+      update database_epoch set hold_off_until = clock_timestamp() + interval '50 seconds'`;
 
     await expect(kernel.leases.grant(aRequest())).rejects.toMatchObject({
       code: 'grant.hold_off',
-      details: { remainingMs: expect.closeTo(50_000, -4) as number },
+      details: { reason: 'restored', remainingMs: expect.closeTo(50_000, -4) as number },
     });
   });
 });
@@ -169,7 +166,8 @@ describe('C17 C60 fencing tokens only grow', () => {
       if (round % 3 === 0) await kernel.leases.release('lease', releaseOf(grant));
       else await age(kernel, grant.leaseId, 60_000);
       if (round % 3 === 1) await createReaper(kernel.store).runOnce();
-      if (round % 3 === 2) await remove(kernel.store.prisma, 'lease', [grant.leaseId], 'op');
+      const by = { actor: 'op', belief: kernel.store.clockWatch.belief(0) };
+      if (round % 3 === 2) await remove(kernel.store.prisma, 'lease', [grant.leaseId], by);
     }
 
     const sorted = [...tokens].sort(compareFencingTokens);
@@ -185,57 +183,5 @@ describe('C17 C60 fencing tokens only grow', () => {
 
     const held = await kernel.leases.grant(aRequest());
     expect(held).toMatchObject({ outcome: 'held', by: { fencingToken: grant.fencingToken } });
-  });
-});
-
-describe('F7 the database clock steps', () => {
-  test('forward: nothing is taken over, reaped or answered as expired by it for one ladder', async () => {
-    const { url } = await createTestDatabase();
-    const shift = await makeClockShiftable(url);
-    const kernel = await openKernel({ databaseUrl: url });
-    const grant = await granted(kernel, { name: 'k' });
-
-    await shift(90_000);
-    await granted(kernel, { name: 'tells the clock' });
-    const outcome = await kernel.leases.grant(aRequest({ name: 'k' }));
-    const pass = await createReaper(kernel.store).runOnce();
-
-    expect(outcome).toMatchObject({ outcome: 'held', by: { leaseId: grant.leaseId } });
-    expect(pass.reapedCount).toBe(0);
-  });
-
-  test('F7b forward: the very statement that meets the jump first takes nothing over and reaps nothing', async () => {
-    const { url } = await createTestDatabase();
-    const shift = await makeClockShiftable(url);
-    const kernel = await openKernel({ databaseUrl: url });
-    const reaper = createReaper(kernel.store);
-    const grant = await granted(kernel, { name: 'k' });
-    await reaper.runOnce();
-
-    await shift(90_000);
-    const outcome = await kernel.leases.grant(aRequest({ name: 'k' }));
-    const pass = await reaper.runOnce();
-
-    expect(outcome).toMatchObject({ outcome: 'held', by: { leaseId: grant.leaseId } });
-    expect(pass.reapedCount).toBe(0);
-  });
-
-  test('back: a grant that was answered as expired stays expired', async () => {
-    const { url } = await createTestDatabase();
-    const shift = await makeClockShiftable(url);
-    const kernel = await openKernel({ databaseUrl: url });
-    const grant = await granted(kernel, { ladder: serviceLadder(1_000) });
-
-    await shift(5_000);
-    const expired = await kernel.leases.renew('lease', renewalOf(grant));
-    await shift(0);
-    const after = await kernel.leases.renew('lease', renewalOf(grant));
-
-    expect(expired).toMatchObject({ outcome: 'refused', reason: 'expired' });
-    expect(after).toMatchObject({ outcome: 'refused', reason: 'expired' });
-    expect(await eventsOf(kernel, 'thing')).toEqual([
-      `granted ${grant.fencingToken}`,
-      `expired ${grant.fencingToken}`,
-    ]);
   });
 });

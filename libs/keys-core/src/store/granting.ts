@@ -7,7 +7,8 @@ import { createCoalescer } from './coalesce.ts';
 import { databaseFailureOf, sqlStateOf } from './database-errors.ts';
 import type { KernelStore } from './kernel-store.ts';
 import { readLeases, type Sql } from './rows.ts';
-import { firstLadder, grant, NOT_READ_BACK, type GrantOptions } from './statements/grant.ts';
+import { assertNoHoldOff, guardNow, readClock } from './guard.ts';
+import { firstLadder, grant, type Granted } from './statements/grant.ts';
 import { readRefusals, type Refusal } from './statements/refusals.ts';
 import { pause, timed } from './timed.ts';
 
@@ -24,13 +25,15 @@ export async function grantBatch(
   requests: readonly GrantRequest[],
   askAlone: AskAlone,
 ): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
-  await noteTtls(store, requests);
+  await prepareGrants(store, requests);
   const sentAtMs = store.clock.nowMs();
-  let granted: Map<string, Grant>;
+  let granted: Granted['grants'];
   try {
-    granted = await timed(store, 'grant', () =>
-      grant(store.transitions, requests, grantOptions(store, 'skip')),
+    const { grants, seen } = await timed(store, 'grant', () =>
+      grant(store.transitions, requests, { guard: guardNow(store), onLocked: 'skip' }),
     );
+    store.witness.saw(seen);
+    granted = grants;
   } catch (error) {
     const [only, ...others] = requests;
     // Its row is being made in a transaction that goes on: the slow lane has the patience.
@@ -42,13 +45,13 @@ export async function grantBatch(
   }
   watchClock(store, granted.values(), sentAtMs);
   const refused = requests.filter((request) => !granted.has(request.leaseId));
-  const refusals = await readRefusalsOf(store, refused, sentAtMs);
+  const refusals = await readRefusalsOf(store, refused);
   return requests.map((request) => {
     const own = granted.get(request.leaseId);
     if (own !== undefined) return grantedOutcome(store, request, own);
     const refusal = refusals.get(request.leaseId);
     if (refusal instanceof Error) return Promise.reject(refusal);
-    const outcome = refusedOutcome(refusal);
+    const outcome = refusedOutcome(store, refusal);
     return outcome === undefined ? askAlone(request) : observed(store, request, outcome);
   });
 }
@@ -57,17 +60,11 @@ export async function grantBatch(
 async function readRefusalsOf(
   store: KernelStore,
   refused: readonly GrantRequest[],
-  sentAtMs: number,
 ): Promise<Map<string, Refusal | Error | undefined>> {
   if (refused.length === 0) return new Map();
   try {
-    await assertNoHoldOff(store.transitions);
-    const found = await readRefusals(store.transitions, refused);
-    watchClock(
-      store,
-      found.map((refusal) => refusal.row),
-      sentAtMs,
-    );
+    await assertNoHoldOff(store, store.transitions);
+    const found = await lookAtRefusals(store, store.transitions, refused);
     return new Map(refused.map((request, index) => [request.leaseId, found[index]]));
   } catch (error) {
     const failure = error instanceof Error ? error : new Error(String(error));
@@ -90,8 +87,8 @@ export function createSlowLane(store: KernelStore): AskAlone {
     if (before !== undefined) {
       const met = await before.catch(() => undefined);
       if (met?.outcome === 'held') return observed(store, request, met);
-      const [refusal] = await readRefusals(store.transitions, [request]);
-      const refused = refusedOutcome(refusal);
+      const [refusal] = await lookAtRefusals(store, store.transitions, [request]);
+      const refused = refusedOutcome(store, refusal);
       if (refused !== undefined) return observed(store, request, refused);
     }
     const asked = grantAlone(store, request);
@@ -112,7 +109,7 @@ export function createRefusalReader(
   store: KernelStore,
 ): (request: GrantRequest, signal?: AbortSignal) => Promise<GrantOutcome | undefined> {
   const reads = createCoalescer<GrantRequest, Refusal>({
-    run: (requests) => readRefusals(store.transitions, requests),
+    run: (requests) => lookAtRefusals(store, store.transitions, requests),
     keysOf: () => [],
     batchSizeMax: READS_PER_STATEMENT_MAX,
     inFlightMax: 1,
@@ -120,14 +117,30 @@ export function createRefusalReader(
     isGathering: true,
   });
   return async (request, signal) => {
-    const outcome = refusedOutcome(await reads.submit(request, signal));
+    const outcome = refusedOutcome(store, await reads.submit(request, signal));
     return outcome === undefined ? undefined : observed(store, request, outcome);
   };
 }
 
+/** Reads why requests were refused, and what the database's clock shows. */
+export async function lookAtRefusals(
+  store: KernelStore,
+  sql: Sql,
+  requests: readonly GrantRequest[],
+): Promise<Refusal[]> {
+  const sentAtMs = store.clock.nowMs();
+  const found = await readRefusals(sql, requests);
+  watchClock(
+    store,
+    found.map((refusal) => refusal.row),
+    sentAtMs,
+  );
+  return found;
+}
+
 /**
- * One try in a transaction of the caller's, which waits for a locked row as long as the transaction
- * lets it. @returns undefined when the row was locked or has changed meanwhile: try again.
+ * One try in a transaction of the caller's, which has called {@link prepareGrants} and waits for a
+ * locked row as long as the transaction lets it. @returns undefined when the row was locked or has changed meanwhile: try again.
  * @throws {LeaseError} `grant.hold_off`.
  */
 export async function grantWithin(
@@ -135,38 +148,45 @@ export async function grantWithin(
   tx: Sql,
   request: GrantRequest,
 ): Promise<GrantOutcome | undefined> {
-  await noteTtls(store, [request]);
+  await readClock(store, tx);
   const sentAtMs = store.clock.nowMs();
-  const own = (await grant(tx, [request], grantOptions(store, 'wait'))).get(request.leaseId);
+  const { grants } = await grant(tx, [request], { guard: guardNow(store), onLocked: 'wait' });
+  const own = grants.get(request.leaseId);
   if (own !== undefined) {
     watchClock(store, [own], sentAtMs);
     return grantedOutcome(store, request, own);
   }
-  await assertNoHoldOff(tx);
-  const [refusal] = await readRefusals(tx, [request]);
-  const outcome = refusedOutcome(refusal);
+  await assertNoHoldOff(store, tx);
+  const [refusal] = await lookAtRefusals(store, tx, [request]);
+  const outcome = refusedOutcome(store, refusal);
   return outcome === undefined ? undefined : observed(store, request, outcome);
 }
 
-/** Before anything is granted for longer than ever: see {@link LongestTtl}. */
-export async function noteTtls(
+/** Before anything is granted: looks at the database, and notes a TTL that is longer than ever. */
+export async function prepareGrants(
   store: KernelStore,
   requests: readonly { readonly ladder: { readonly ttlMs: number } }[],
 ): Promise<void> {
+  await store.witness.ready();
   const longestMs = Math.max(...requests.map((request) => request.ladder.ttlMs));
   if (longestMs > store.longestTtl.ms) await store.longestTtl.note(longestMs);
 }
 
-function grantOptions(store: KernelStore, onLocked: GrantOptions['onLocked']): GrantOptions {
-  return { ...store.clockWatch.belief(store.clock.nowMs()), onLocked };
-}
-
-/** Why a request was refused, or undefined when nothing stood in its way but a lock or a change. */
-export function refusedOutcome(refusal: Refusal | undefined): GrantOutcome | undefined {
+/**
+ * Why a request was refused, or undefined when nothing stood in its way but a lock, a change, or the
+ * time that its statement took to get there.
+ */
+export function refusedOutcome(
+  { clockWatch }: Pick<KernelStore, 'clockWatch'>,
+  refusal: Refusal | undefined,
+): GrantOutcome | undefined {
   if (refusal === undefined) return undefined;
   const { row, head, waiterCount, isRecorded } = refusal;
   if (isRecorded) return { outcome: 'recorded' };
-  if (row !== undefined && !isTakable(row)) return { outcome: 'held', by: row, waiterCount };
+  if (row !== undefined) {
+    const doubtMs = clockWatch.doubtMs(row);
+    if (doubtMs > 0 || !isTakable(row)) return { outcome: 'held', by: row, waiterCount, doubtMs };
+  }
   if (head !== undefined) return { outcome: 'queued', head, waiterCount };
   return undefined;
 }
@@ -187,14 +207,14 @@ async function grantAlone(store: KernelStore, request: GrantRequest): Promise<Gr
   for (let tries = 0; tries < GRANT_TRIES_MAX; tries += 1) {
     const outcome = await grantWaiting(store, request);
     if (outcome !== undefined) return outcome;
-    const [refusal] = await readRefusals(store.transitions, [request]);
-    const refused = refusedOutcome(refusal);
+    const [refusal] = await lookAtRefusals(store, store.transitions, [request]);
+    const refused = refusedOutcome(store, refusal);
     if (refused !== undefined) return observed(store, request, refused);
     by = refusal?.row;
   }
   // Its last holder has let it run out, and keeps the row locked: a fenced transaction.
   if (by !== undefined && isOverstayed(by)) {
-    return observed(store, request, { outcome: 'held', by, waiterCount: 0 });
+    return observed(store, request, { outcome: 'held', by, waiterCount: 0, doubtMs: 0 });
   }
   throw new LeaseError('grant.contended');
 }
@@ -204,11 +224,14 @@ async function grantWaiting(
   request: GrantRequest,
 ): Promise<GrantOutcome | undefined> {
   try {
-    return await store.slowLane.$transaction(async (tx) => {
+    const { grants, seen } = await store.slowLane.$transaction(async (tx) => {
       await tx.$queryRaw`select set_config('lock_timeout', ${String(SLOW_LANE_LOCK_TIMEOUT_MS)}, true)`;
-      const own = (await grant(tx, [request], grantOptions(store, 'wait'))).get(request.leaseId);
-      return own === undefined ? undefined : grantedOutcome(store, request, own);
+      await readClock(store, tx);
+      return grant(tx, [request], { guard: guardNow(store), onLocked: 'wait' });
     });
+    store.witness.saw(seen);
+    const own = grants.get(request.leaseId);
+    return own === undefined ? undefined : grantedOutcome(store, request, own);
   } catch (error) {
     if (databaseFailureOf(error) === 'contention') return undefined;
     throw error;
@@ -291,36 +314,4 @@ async function findLostGrants(
       previous: null,
     });
   });
-}
-
-/**
- * @throws {LeaseError} `reservation.store_unreachable` while a restored database has not yet heard which
- * keys had left it: the reservation store has not answered.
- */
-export async function assertReadBack(sql: Sql): Promise<void> {
-  const [row] = await sql.$queryRaw<{ one: number }[]>`
-    select 1 as one where exists (${NOT_READ_BACK})`;
-  if (row !== undefined) {
-    throw new LeaseError(
-      'reservation.store_unreachable',
-      'The database was restored or failed over, and the reservation store has not yet said which keys had left it.',
-    );
-  }
-}
-
-/** @throws {LeaseError} `grant.hold_off` while a restored database grants nothing. */
-export async function assertNoHoldOff(sql: Sql): Promise<void> {
-  const [row] = await sql.$queryRaw<{ remainingMs: number }[]>`
-    select case
-      when hold_off_until > clock_timestamp()
-        then extract(epoch from hold_off_until - clock_timestamp())::float8 * 1000
-      else longest_ttl_ms
-    end as "remainingMs"
-    from database_epoch
-    where database_holds_off(hold_off_until, system_identifier, timeline)`;
-  if (row !== undefined) {
-    throw new LeaseError('grant.hold_off', undefined, {
-      details: { remainingMs: Math.ceil(row.remainingMs) },
-    });
-  }
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { openSession } from '../testing/coordinator-fixture.ts';
 import { explaining } from '../testing/explaining.ts';
-import { aRequest, openKernel } from '../testing/kernel-fixture.ts';
+import { A_GUARD, aRequest, openKernel } from '../testing/kernel-fixture.ts';
 import { acquireOrRenew } from './statements/acquire-or-renew.ts';
 import { isNotEnded, lockHeld } from './statements/assert-held.ts';
 import {
@@ -32,12 +32,9 @@ describe('plans', () => {
     await session.query('analyze');
     const { sql, plans } = explaining(session);
     const ref = { leaseId: randomUUID(), fencingToken: '1' };
-    const page = { after: { namespace: 'n7', name: 'r5' }, limit: 100, believeUntil: undefined };
+    const page = { after: { namespace: 'n7', name: 'r5' }, limit: 100, belief: A_GUARD.belief };
 
-    await acquireOrRenew(sql, aRequest({ namespace: 'n1', name: 'r1' }), {
-      mayTakeOver: true,
-      believeUntil: 0,
-    });
+    await acquireOrRenew(sql, aRequest({ namespace: 'n1', name: 'r1' }), A_GUARD);
     await endStale(sql, { namespace: 'n7', includeChildren: true }, page).catch(() => undefined);
     await claimReapRow(sql, ref.leaseId);
     await deleteReapRow(sql, ref.leaseId);

@@ -4,6 +4,7 @@ import type { Hints } from './hints.ts';
 import type { LongestTtl } from './longest-ttl.ts';
 import type { StoreObserver } from './observer.ts';
 import type { Sql } from './sql.ts';
+import type { DatabaseWitness } from './witness/database-witness.ts';
 
 /** What sends a statement, or several in one transaction. */
 export interface TransactionalSql extends Sql {
@@ -16,14 +17,15 @@ export interface TransactionalSql extends Sql {
  */
 export interface KernelStore {
   /** For everything without a lane of its own. */
-  readonly prisma: Sql;
+  readonly prisma: TransactionalSql;
   /** For grants, releases and the reads between them. */
-  readonly transitions: Sql;
+  readonly transitions: TransactionalSql;
   readonly renewals: Sql;
   /** For grants that meet a locked row, so that they wait where they delay nobody. */
   readonly slowLane: TransactionalSql;
   readonly hints: Hints;
   readonly clockWatch: ClockWatch;
+  readonly witness: DatabaseWitness;
   readonly longestTtl: LongestTtl;
   readonly clock: Clock;
   readonly ids: IdSource;

@@ -28,7 +28,7 @@ describe(`the kernel against its model, seed ${String(seed)}`, () => {
     async () => {
       const { url } = await createTestDatabase();
       const setClock = await freezeClock(url);
-      const kernel = await openKernel({ databaseUrl: url, quietAfterJumpMs: 0 });
+      const kernel = await openKernel({ databaseUrl: url });
       let runCount = 0;
 
       await fc.assert(

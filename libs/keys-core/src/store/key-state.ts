@@ -12,6 +12,8 @@ export type KeyLease = Pick<
   | 'holder'
   | 'tag'
   | 'grantedAt'
+  | 'renewedAt'
+  | 'ttlMs'
   | 'expiresAt'
   | 'releasedAt'
   | 'stopsBy'
@@ -23,6 +25,7 @@ export type KeyLease = Pick<
 const KEY_LEASE_COLUMNS = fragment`
   l.lease_id as "leaseId", l.fencing_token::text as "fencingToken", l.holder, l.tag,
   date_part('epoch', l.granted_at) * 1000 as "grantedAt",
+  date_part('epoch', l.renewed_at) * 1000 as "renewedAt", l.ttl_ms as "ttlMs",
   date_part('epoch', l.expires_at) * 1000 as "expiresAt",
   date_part('epoch', l.released_at) * 1000 as "releasedAt",
   date_part('epoch', l.stops_by) * 1000 as "stopsBy",
@@ -40,7 +43,11 @@ export interface KeyStateRow extends KeyLease {
   readonly homeReservation: string | null;
   /** Somebody has asked for the backend's end, though its drone may not have heard of it yet. */
   readonly isStopAsked: boolean;
+  /** For how long the key's expiry will not be believed yet, in milliseconds; mostly 0. */
+  readonly doubtMs: number;
 }
+
+type KeyStateRead = Omit<KeyStateRow, 'doubtMs'>;
 
 interface KeyName {
   readonly namespace: string;
@@ -58,11 +65,19 @@ const QUEUE_MAX = 50_000;
  * statement. What a caller gets was read after it asked.
  */
 export function createKeyStateReader(
-  store: Pick<Store, 'transitions'>,
+  store: Pick<Store, 'transitions' | 'clock' | 'clockWatch'>,
   heartbeatMs: number,
 ): (key: KeyName) => Promise<KeyStateRow | undefined> {
   const reads = createCoalescer<KeyName, KeyStateRow | undefined>({
-    run: (keys) => readKeyStates(store.transitions, keys, heartbeatMs),
+    run: async (keys) => {
+      const sentAtMs = store.clock.nowMs();
+      const rows = await readKeyStates(store.transitions, keys, heartbeatMs);
+      const seen = rows.find((row) => row !== undefined);
+      if (seen !== undefined) {
+        store.clockWatch.observe(seen.asOf, sentAtMs, store.clock.nowMs());
+      }
+      return rows.map((row) => row && { ...row, doubtMs: store.clockWatch.doubtMs(row) });
+    },
     // A read stands in nobody's way: one statement may read a key for several callers.
     keysOf: () => [],
     batchSizeMax: KEYS_PER_STATEMENT_MAX,
@@ -82,8 +97,8 @@ export async function readKeyStates(
   sql: Sql,
   keys: readonly KeyName[],
   heartbeatMs: number,
-): Promise<(KeyStateRow | undefined)[]> {
-  const rows = await sql.$queryRaw<(KeyStateRow & { place: number })[]>`
+): Promise<(KeyStateRead | undefined)[]> {
+  const rows = await sql.$queryRaw<(KeyStateRead & { place: number })[]>`
     select w.place::int as place, ${KEY_LEASE_COLUMNS},
       l.home_reservation as "homeReservation",
       b.id as "backendId", b.status as "backendStatus", b.address, b.drone_id as "droneId",
@@ -103,7 +118,7 @@ export async function readKeyStates(
     join lease l on l.face = 'key' and l.namespace = w.namespace ${C} and l.name = w.name ${C}
     left join backend b on b.lease_id = l.lease_id
     left join drone d on d.id = b.drone_id`;
-  const found = new Array<KeyStateRow | undefined>(keys.length).fill(undefined);
+  const found = new Array<KeyStateRead | undefined>(keys.length).fill(undefined);
   for (const row of rows) found[row.place - 1] = row;
   return found;
 }

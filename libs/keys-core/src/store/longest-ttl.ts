@@ -13,9 +13,10 @@ export interface LongestTtl {
 
 export function createLongestTtl(options: {
   readonly sql: Sql;
-  /** What was told to `onLonger` in an earlier life, in milliseconds. */
+  /** What was kept in an earlier life, in milliseconds. */
   readonly rememberedMs: number;
-  readonly onLonger: (ttlMs: number) => void;
+  /** Keeps a longer one outside of the database. */
+  readonly keep: (ttlMs: number) => Promise<void>;
 }): LongestTtl {
   let longestMs = options.rememberedMs;
   return {
@@ -25,7 +26,7 @@ export function createLongestTtl(options: {
     async note(ttlMs) {
       if (ttlMs <= longestMs) return;
       await noteLongestTtl(options.sql, ttlMs);
-      options.onLonger(ttlMs);
+      await options.keep(ttlMs);
       longestMs = Math.max(longestMs, ttlMs);
     },
   };

@@ -1,4 +1,6 @@
+import type { ClockBelief } from './clock-watch.ts';
 import { onlyRow, type Sql } from './rows.ts';
+import { expiryBelieved } from './statements/expiry.ts';
 
 /**
  * Records the backends of grants that have run out as `terminated`, reason `drone_lost`, and
@@ -50,6 +52,7 @@ interface OverduePart {
 export async function recordOverdueBackends(
   sql: Sql,
   afterId: string,
+  belief: ClockBelief,
 ): Promise<{ lostBackendIds: string[]; nextAfterId: string }> {
   const rows = await sql.$queryRaw<OverduePart[]>`
     with part as materialized (
@@ -67,7 +70,7 @@ export async function recordOverdueBackends(
         from part p
         join lease l on l.lease_id = p.lease_id
         where p.status_rank < 7 and l.end_reason is not null
-          and greatest(l.expires_at, l.stops_by) <= clock_timestamp()
+          and greatest(l.expires_at, l.stops_by) <= clock_timestamp() and ${expiryBelieved(belief)}
       ) as "leaseIds"`;
   const { leaseIds, lastId, count } = onlyRow(rows);
   return {

@@ -2,19 +2,18 @@ import { connectionOf } from '@leasehold/service-kit/database-url';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import type { Clock, IdSource } from '../kernel/clock.ts';
-import { createClockWatch } from './clock-watch.ts';
 import { PrismaClient } from './generated/client.ts';
 import { HintListener } from './hint-listener.ts';
 import { openHints } from './hints.ts';
 import type { GuestDatabase } from './guest-transaction.ts';
 import type { KernelStore } from './kernel-store.ts';
-import { createLongestTtl } from './longest-ttl.ts';
 import { preparedOptions, UNPREPARED, type PreparedOptions } from './prepared.ts';
 import { prismaGuests, type GuestSql } from './prisma-guests.ts';
 import { SILENT_OBSERVER, type StoreObserver } from './observer.ts';
-import { QUIET_AFTER_JUMP_MS, RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './timeouts.ts';
+import { openMemory, type MemoryOptions } from './store-memory.ts';
+import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './timeouts.ts';
 
-export interface StoreOptions {
+export interface StoreOptions extends MemoryOptions {
   readonly databaseUrl: string;
   /** The name of this controller group. */
   readonly datacenter: string;
@@ -24,12 +23,6 @@ export interface StoreOptions {
   readonly connectionsMax?: number | undefined;
   /** After how long the server cancels a renewal: a third of the window between renew and soft. */
   readonly renewalTimeoutMs?: number | undefined;
-  /** For how long nothing is taken over after the database's clock has jumped. */
-  readonly quietAfterJumpMs?: number | undefined;
-  /** The longest TTL that was granted in an earlier life, as `onLongerTtl` was told it. */
-  readonly rememberedTtlMs?: number | undefined;
-  /** Told of a TTL that is longer than all before, before it is granted: to be kept outside of the database. */
-  readonly onLongerTtl?: ((ttlMs: number) => void) | undefined;
   readonly observer?: StoreObserver | undefined;
   /** Told of trouble that no caller sees, such as a lost LISTEN connection. */
   readonly onBackgroundError?: ((error: unknown) => void) | undefined;
@@ -97,7 +90,10 @@ export function openStore(options: StoreOptions): Store {
   const slowLane = client(SLOW_LANE_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS);
   const reads = client(READ_CONNECTIONS_MAX, READ_TIMEOUT_MS);
   const guests = client(GUEST_CONNECTIONS_MAX, GUEST_TIMEOUT_MS);
-  const { databaseUrl, clock } = options;
+  const { databaseUrl, clock, ids } = options;
+  const onJump = (jumpMs: number): void => {
+    observer.clockJump(jumpMs);
+  };
   const { schema } = connectionOf(databaseUrl);
   const hints = openHints({ schema, sql: prisma, clock, onError });
   const listener = new HintListener({ databaseUrl, hints, clock, onError });
@@ -110,19 +106,9 @@ export function openStore(options: StoreOptions): Store {
     guests,
     guestDatabase: prismaGuests(guests),
     hints,
-    clockWatch: createClockWatch({
-      quietMs: options.quietAfterJumpMs ?? QUIET_AFTER_JUMP_MS,
-      onJump: (jumpMs) => {
-        observer.clockJump(jumpMs);
-      },
-    }),
-    longestTtl: createLongestTtl({
-      sql: prisma,
-      rememberedMs: options.rememberedTtlMs ?? 0,
-      onLonger: options.onLongerTtl ?? ((): void => undefined),
-    }),
-    clock: options.clock,
-    ids: options.ids,
+    ...openMemory(options, { sql: renewals, clock, ids, onJump, onError }),
+    clock,
+    ids,
     datacenter: options.datacenter,
     observer,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,

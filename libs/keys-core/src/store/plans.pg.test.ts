@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { openKernel } from '../testing/kernel-fixture.ts';
-import { aRequest } from '../testing/kernel-fixture.ts';
+import { A_GUARD, aRequest, openKernel } from '../testing/kernel-fixture.ts';
 import { explaining } from '../testing/explaining.ts';
 import { deleteFreeRows } from './statements/delete-free.ts';
 import { readEndedGrants } from './statements/ended-grants.ts';
@@ -41,7 +40,7 @@ describe('plans', () => {
       sql,
       refs.map((_, index) => aRequest({ name: `r${String(index)}`, namespace: 'n' })),
       {
-        mayTakeOver: true,
+        guard: A_GUARD,
         onLocked: 'skip',
       },
     );
@@ -50,7 +49,10 @@ describe('plans', () => {
     await readEndedGrants(sql, 'lease', refs);
     // Explained statements answer with no row, and this one always has one.
     await expect(
-      deleteFreeRows(sql, { fromPage: 0, toPage: 100, limit: 1_000, datacenter: 'local' }),
+      deleteFreeRows(sql, {
+        ...{ fromPage: 0, toPage: 100, limit: 1_000, datacenter: 'local' },
+        belief: A_GUARD.belief,
+      }),
     ).rejects.toThrow('one row expected');
 
     expect(plans).toHaveLength(5);

@@ -1,3 +1,4 @@
+import { readClock } from './guard.ts';
 import type { Store } from './open-store.ts';
 import { rangesFrom } from './page-walk.ts';
 import { recordLostBackends, recordOverdueBackends } from './lost-backends.ts';
@@ -41,9 +42,6 @@ export function createReaper(store: Store): Reaper {
       store.clockWatch.observe(asOf, sentAtMs, store.clock.nowMs());
       nextPage ??= Math.floor(store.ids.random() * pages);
       if (nextPage >= pages) nextPage = 0;
-      if (!store.clockWatch.belief(store.clock.nowMs()).mayTakeOver) {
-        return { reapedCount: 0, readPages: 0, freed: [] };
-      }
       const ranges = rangesFrom(nextPage, pages, PAGES_PER_PASS_MAX);
       const freed: ReapedGrant[] = [];
       for (const { fromPage, toPage } of ranges) {
@@ -54,6 +52,7 @@ export function createReaper(store: Store): Reaper {
       const { lostBackendIds, nextAfterId } = await recordOverdueBackends(
         store.prisma,
         afterBackendId,
+        store.clockWatch.belief(store.clock.nowMs()),
       );
       afterBackendId = nextAfterId;
       for (const backendId of lostBackendIds) store.hints.notify(`backend:${backendId}`);
@@ -67,9 +66,10 @@ async function reapRange(store: Store, fromPage: number, toPage: number): Promis
   for (let statements = 0; statements < STATEMENTS_PER_PASS_MAX; statements += 1) {
     const startedAtMs = store.clock.nowMs();
     const { reaped, lostBackendIds } = await store.prisma.$transaction(async (tx) => {
-      const { believeUntil } = store.clockWatch.belief(startedAtMs);
       const limit = GRANTS_PER_STATEMENT_MAX;
-      const ended = await reap(tx, { fromPage, toPage, limit, believeUntil });
+      await readClock(store, tx);
+      const belief = store.clockWatch.belief(store.clock.nowMs());
+      const ended = await reap(tx, { fromPage, toPage, limit, belief });
       const keys = ended.filter((grant) => grant.face === 'key').map((grant) => grant.leaseId);
       return { reaped: ended, lostBackendIds: await recordLostBackends(tx, keys) };
     });

@@ -33,7 +33,9 @@ async function renewOnce(
   face: Face,
   requests: readonly RenewRequest[],
 ): Promise<Map<string, RenewOutcome>> {
-  const answers = await timed(store, 'renew', () => renew(store.renewals, face, requests));
+  const renewed = await timed(store, 'renew', () => renew(store.renewals, face, requests));
+  const { outcomes: answers, place } = renewed;
+  if (place !== undefined) store.witness.saw({ place });
   const missing = requests.filter((request) => !answers.has(request.leaseId));
   if (missing.length === 0) return answers;
   const ends = await readEndedGrants(store.renewals, face, missing);

@@ -3,11 +3,12 @@ import { deadlinesFrom } from '../kernel/ladder.ts';
 import type { Grant, GrantRequest } from '../kernel/outcomes.ts';
 import { recordedResource } from '../kernel/recorded-request.ts';
 import { recordLostBackends } from './lost-backends.ts';
-import { assertNoHoldOff, assertReadBack } from './granting.ts';
+import { assertNoHoldOff, assertReadBack, guardNow } from './guard.ts';
 import type { Store } from './open-store.ts';
 import type { KeyedRequest } from './requests.ts';
 import type { Sql } from './rows.ts';
 import { grant } from './statements/grant.ts';
+import type { Seen } from './witness/witness-stamp.ts';
 
 /** What the connect transaction writes besides the grant. */
 export interface SpawnPlan {
@@ -52,38 +53,55 @@ const TRANSACTION = { maxWait: 5_000, timeout: 5_000 };
  * after it was sent: they are early and never late. No process is started on them alone.
  */
 export async function spawn(store: Store, plan: SpawnPlan): Promise<SpawnOutcome> {
-  return store.transitions.$transaction(async (tx) => {
-    const clock = await lockDrone(tx, plan.droneId);
-    if (clock === undefined) return { outcome: 'drone_gone' };
-    const sentAtMs = store.clock.nowMs();
-    const granted = await grant(tx, [plan.request], {
-      ...store.clockWatch.belief(sentAtMs),
-      onLocked: 'skip',
-    });
-    const own = granted.get(plan.request.leaseId);
-    if (own === undefined) {
-      await assertNoHoldOff(tx);
-      if (plan.request.homeReservation !== undefined) await assertReadBack(tx);
-      return { outcome: 'held' };
-    }
-    store.clockWatch.observe(own.asOf, sentAtMs, store.clock.nowMs());
-    const lostBackendIds =
-      own.previous === null ? [] : await recordLostBackends(tx, [own.previous.leaseId]);
-    await insertBackend(tx, store, plan, { grant: own, clock });
-    return { outcome: 'spawned', grant: own, lostBackendIds };
-  }, TRANSACTION);
+  await store.witness.ready();
+  const { outcome, seen } = await store.transitions.$transaction(
+    (tx) => spawnWithin(store, tx, plan),
+    TRANSACTION,
+  );
+  store.witness.saw(seen);
+  return outcome;
 }
 
-async function lockDrone(tx: Sql, droneId: string): Promise<DroneClock | undefined> {
-  const rows = await tx.$queryRaw<DroneClock[]>`
+async function spawnWithin(
+  store: Store,
+  tx: Sql,
+  plan: SpawnPlan,
+): Promise<{ readonly outcome: SpawnOutcome; readonly seen: Seen }> {
+  const clock = await lockDrone(store, tx, plan.droneId);
+  if (clock === undefined) return { outcome: { outcome: 'drone_gone' }, seen: {} };
+  const sentAtMs = store.clock.nowMs();
+  const { grants, seen } = await grant(tx, [plan.request], {
+    guard: guardNow(store),
+    onLocked: 'skip',
+  });
+  const own = grants.get(plan.request.leaseId);
+  if (own === undefined) {
+    await assertNoHoldOff(store, tx);
+    if (plan.request.homeReservation !== undefined) await assertReadBack(tx);
+    return { outcome: { outcome: 'held' }, seen: {} };
+  }
+  store.clockWatch.observe(own.asOf, sentAtMs, store.clock.nowMs());
+  const lostBackendIds =
+    own.previous === null ? [] : await recordLostBackends(tx, [own.previous.leaseId]);
+  await insertBackend(tx, store, plan, { grant: own, clock });
+  return { outcome: { outcome: 'spawned', grant: own, lostBackendIds }, seen };
+}
+
+/** Also reads the database's clock on the connection that the grant will be sent on. */
+async function lockDrone(store: Store, tx: Sql, droneId: string): Promise<DroneClock | undefined> {
+  const sentAtMs = store.clock.nowMs();
+  const rows = await tx.$queryRaw<(DroneClock & { asOf: number })[]>`
     select
+      extract(epoch from clock_timestamp())::float8 * 1000 as "asOf",
       d.clock_id as "clockId", d.local_time_ms as "localTimeMs",
       extract(epoch from d.heartbeat_at)::float8 * 1000 as "heartbeatAt"
     from drone d
     where d.id = ${droneId} and not d.draining and d.lost_at is null
       and d.local_time_ms is not null and d.heartbeat_at is not null
     for key share`;
-  return rows[0];
+  const [row] = rows;
+  if (row !== undefined) store.clockWatch.observe(row.asOf, sentAtMs, store.clock.nowMs());
+  return row;
 }
 
 /** The deadlines of a grant that its holder did not ask for, from the holder's newest heartbeat. */

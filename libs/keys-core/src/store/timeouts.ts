@@ -2,5 +2,3 @@
 export const STATEMENT_TIMEOUT_MS = 2_000;
 /** After how long it cancels a renewal, where nobody says otherwise. */
 export const RENEWAL_TIMEOUT_MS = 3_000;
-/** For how long nothing is taken over after the database's clock has jumped, where nobody says otherwise. */
-export const QUIET_AFTER_JUMP_MS = 60_000;

@@ -6,8 +6,11 @@ import type { Clock, IdSource } from '../kernel/clock.ts';
 import { serviceLadder } from '../kernel/ladder.ts';
 import type { Grant, GrantRef, GrantRequest } from '../kernel/outcomes.ts';
 import { invariant } from '../kernel/errors.ts';
+import type { ClockWatch } from '../store/clock-watch.ts';
+import { guardNow } from '../store/guard.ts';
 import { createLeaseStore, type LeaseStore } from '../store/lease-store.ts';
 import { openStore, type Store, type StoreOptions } from '../store/open-store.ts';
+import type { GrantGuard } from '../store/statements/expiry.ts';
 import type { ReleaseRequest } from '../store/statements/release.ts';
 import type { RenewRequest } from '../store/statements/renew.ts';
 
@@ -31,19 +34,45 @@ export const MACHINE_IDS: IdSource = {
   random: () => randomInt(1e9) / 1e9,
 };
 
+/**
+ * Believes whatever the database's clock says: tests move grants into the past, and the clock. Those
+ * which are about the watch itself give `clockWatch: undefined`, and have the store's own.
+ */
+export const TRUSTING_WATCH: ClockWatch = {
+  observe: () => undefined,
+  belief: () => ({ until: 8.64e15, watchedSince: 0, settledUntil: 0 }),
+  doubtMs: () => 0,
+  adopt: () => undefined,
+  settle: () => undefined,
+  memory: undefined,
+};
+
+/** For statements that are explained and not carried out. */
+export const A_GUARD: GrantGuard = {
+  belief: TRUSTING_WATCH.belief(0),
+  mark: { witnessId: randomUUID(), beat: 1, at: Date.now(), run: '0', position: '0/0' },
+};
+
+/** What a statement that grants is handed, for tests that send one by themselves. */
+export async function aGuard(store: Store): Promise<GrantGuard> {
+  await store.witness.ready();
+  return guardNow(store);
+}
+
 export interface Kernel {
   readonly store: Store;
   readonly leases: LeaseStore;
   readonly databaseUrl: string;
 }
 
-/** A kernel on a database of its own, closed when the test ends. */
+/** A kernel on a database of its own, which trusts its clock; closed when the test ends. */
 export async function openKernel(options: Partial<StoreOptions> = {}): Promise<Kernel> {
   const databaseUrl = options.databaseUrl ?? (await createTestDatabase()).url;
   const store = openStore({
     datacenter: 'local',
     clock: MACHINE_CLOCK,
     ids: MACHINE_IDS,
+    clockWatch: TRUSTING_WATCH,
     ...options,
     databaseUrl,
   });

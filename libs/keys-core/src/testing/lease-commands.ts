@@ -13,7 +13,7 @@ import { remove } from '../store/statements/remove.ts';
 import { revoke } from '../store/statements/revoke.ts';
 import { setRenewable } from '../store/statements/set-renewable.ts';
 import { expectAgreement } from './lease-agreement.ts';
-import { aRequest, type Kernel } from './kernel-fixture.ts';
+import { aRequest, TRUSTING_WATCH, type Kernel } from './kernel-fixture.ts';
 import type { LeaseModel, ModelGrant, ModelRef } from './lease-model.ts';
 
 /** The kernel under test, and the clock of its database. */
@@ -271,12 +271,10 @@ const removals = fc.record({ back }).map((asked) =>
   command(`remove ${JSON.stringify(asked)}`, async (model, real) => {
     const grant = grantAt(model, asked.back);
     const expected = model.remove(grant);
-    const removed = await remove(
-      real.kernel.store.prisma,
-      grant.resource.face,
-      [grant.leaseId],
-      'operator',
-    );
+    const removed = await remove(real.kernel.store.prisma, grant.resource.face, [grant.leaseId], {
+      actor: 'operator',
+      belief: TRUSTING_WATCH.belief(0),
+    });
     expect(removed.has(grant.leaseId)).toBe(expected);
   }),
 );
@@ -287,7 +285,7 @@ const reaps = fc.constant(
     const expected = model.reap();
     const sql = real.kernel.store.prisma;
     const { pages } = await readLeasePages(sql);
-    const range = { fromPage: 0, toPage: pages, limit: 10_000, believeUntil: undefined };
+    const range = { fromPage: 0, toPage: pages, limit: 10_000, belief: TRUSTING_WATCH.belief(0) };
     const ended = (await Promise.all([reap(sql, range), reap(sql, range)])).flat();
     const own = ended
       .filter((grant) => grant.namespace === real.namespace)
@@ -306,7 +304,8 @@ const deletions = fc.boolean().map((areCallbacksTaken) =>
     }
     model.deleteFree();
     const { pages } = await readLeasePages(sql);
-    await deleteFreeRows(sql, { fromPage: 0, toPage: pages, limit: 10_000, datacenter: 'local' });
+    const range = { fromPage: 0, toPage: pages, limit: 10_000, datacenter: 'local' };
+    await deleteFreeRows(sql, { ...range, belief: TRUSTING_WATCH.belief(0) });
   }),
 );
 

@@ -9,12 +9,14 @@ function overview(change: {
   reaperLagMs?: number;
   refusedRenewals?: number;
   expiring?: number;
+  holdOff?: Partial<StatsOverview['holdOff']>;
 }): StatsOverview {
   return {
     faces: { key: { ...NONE, expiring: change.expiring ?? 0 }, lease: NONE, environment: NONE },
     drones: { total: 2, ready: 2, draining: 0, stale: 0, lost: 0, ...change.drones },
     totals: { refusedRenewals: change.refusedRenewals ?? 0 },
     reaperLagMs: change.reaperLagMs ?? 0,
+    holdOff: change.holdOff ?? null,
   } as StatsOverview;
 }
 
@@ -33,6 +35,7 @@ describe('concernsOf', () => {
     [{ reaperLagMs: 9_000 }, 'the reaper is 9 s late'],
     [{ refusedRenewals: 1_200 }, '1,200 renewals refused'],
     [{ expiring: 3 }, '3 grants running out'],
+    [{ holdOff: { remainingMs: 42_000 } }, 'the database was restored: no new grants for 42 s'],
   ])('names %j', (change, text) => {
     expect(texts(overview(change))).toEqual([text]);
   });

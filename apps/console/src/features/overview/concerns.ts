@@ -15,8 +15,14 @@ const REAPER_LATE_MS = 5_000;
 
 /** What an operator should look at, by what the statistics say. */
 export function concernsOf(stats: StatsOverview): Concern[] {
-  const { drones, totals, faces } = stats;
+  const { drones, totals, faces, holdOff } = stats;
   const concerns: (Concern & { isThere: boolean })[] = [
+    {
+      isThere: holdOff != null,
+      tone: 'bad',
+      text: `the database was restored: no new grants for ${duration(holdOff?.remainingMs ?? 0)}`,
+      href: routes.events(),
+    },
     {
       isThere: drones.total > 0 && drones.ready === 0,
       tone: 'bad',

@@ -205,13 +205,14 @@ describe('waiters', () => {
 });
 
 describe('F7b connect after the database’s clock stepped forward', () => {
-  test('takes no key over by it: says so when the wait is over, and looks now and then, not all the time', async () => {
+  test('H-first-statement takes no key over by it: says why and for how long, at once or when its wait is over', async () => {
     const { url } = await createTestDatabase();
     const shift = await makeClockShiftable(url);
     const on = await openKeys({ databaseUrl: url });
     let choiceCount = 0;
     const asking = await openKeys({
       databaseUrl: url,
+      clockWatch: undefined,
       afterChoice: () => {
         choiceCount += 1;
         return Promise.resolve();
@@ -221,15 +222,21 @@ describe('F7b connect after the database’s clock stepped forward', () => {
     await connect(asking);
     await shift(90_000);
     await recordHeartbeat(on.store.prisma, { ...drone, localTimeMs: 2_000, load: {} });
-    await connect(asking, { key: keyNamed('tells the clock') });
     choiceCount = 0;
+    const refusal = {
+      code: 'grant.hold_off',
+      details: {
+        reason: 'clock',
+        holder: drone.droneId,
+        remainingMs: expect.closeTo(60_000, -4) as number,
+      },
+    };
 
-    await expect(connect(asking, { waitMs: 700 })).rejects.toMatchObject({
-      code: 'grant.contended',
-    });
+    await expect(connect(asking)).rejects.toMatchObject(refusal);
+    await expect(connect(asking, { waitMs: 300 })).rejects.toMatchObject(refusal);
 
-    expect(choiceCount).toBeLessThan(12);
-    expect(await rowCounts(on)).toMatchObject({ backends: 2 });
+    expect(choiceCount).toBe(0);
+    expect(await rowCounts(on)).toMatchObject({ backends: 1 });
   });
 });
 

@@ -144,9 +144,7 @@ class OneConnect {
     const leftMs = this.#startedAtMs + input.waitMs - this.#store.clock.nowMs();
     if (leftMs <= 0) {
       this.#store.observer.grant('key', 'denied', 'active');
-      throw new LeaseError(decision.code, undefined, {
-        details: { remainingMs: Math.ceil(decision.remainingMs), holder: state?.lease.holder },
-      });
+      throw waitOver(decision, state);
     }
     this.#ticketId ??= this.#store.ids.uuid();
     const ticket = { ticketId: this.#ticketId, waiter: caller.actor, principal: caller.principal };
@@ -180,7 +178,7 @@ class OneConnect {
 
   /**
    * A spawn that was granted nothing met a faster one, whose backend is the answer as soon as it has
-   * committed. But after a jump of the database's clock a key can seem free for a whole ladder.
+   * committed.
    * @throws {LeaseError} `grant.contended` when the wait is over.
    */
   async #pauseAfterLostSpawn(): Promise<void> {
@@ -210,6 +208,7 @@ function stateOf(row: KeyStateRow | undefined): KeyState | undefined {
   const { backendId, backendStatus, address, droneId, isDroneReachable, isStopAsked } = row;
   return {
     lease: row,
+    doubtMs: row.doubtMs,
     isDroneReachable,
     isStopAsked,
     homeReservation: row.homeReservation,
@@ -239,6 +238,19 @@ function resultOf(
     droneId: backend.droneId,
     datacenter: store.datacenter,
   };
+}
+
+function waitOver(
+  { code, remainingMs }: Extract<ConnectDecision, { do: 'wait' }>,
+  state: KeyState | undefined,
+): LeaseError {
+  const details = { remainingMs: Math.ceil(remainingMs), holder: state?.lease.holder };
+  if (code !== 'grant.hold_off') return new LeaseError(code, undefined, { details });
+  return new LeaseError(
+    code,
+    'The key has run out by a clock of the database that was not watched, or has jumped: its last holder may still act.',
+    { details: { ...details, reason: 'clock' } },
+  );
 }
 
 function refusalOf(

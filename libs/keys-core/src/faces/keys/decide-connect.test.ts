@@ -10,6 +10,7 @@ function state(
     backend?: object | null;
     isDroneReachable?: boolean;
     isStopAsked?: boolean;
+    doubtMs?: number;
   } = {},
 ): KeyState {
   return {
@@ -19,6 +20,8 @@ function state(
       holder: 'd1',
       tag: 'blue',
       grantedAt: 0,
+      renewedAt: 0,
+      ttlMs: 60_000,
       expiresAt: 60_000,
       releasedAt: null,
       endReason: null,
@@ -34,6 +37,7 @@ function state(
     isDroneReachable: change.isDroneReachable ?? true,
     isStopAsked: change.isStopAsked ?? false,
     homeReservation: null,
+    doubtMs: change.doubtMs ?? 0,
   };
 }
 
@@ -41,6 +45,17 @@ describe('decideConnect', () => {
   test('a held key with a living backend on a reachable drone is returned, even without spawn', () => {
     expect(decideConnect(state(), ASKED)).toEqual({ do: 'return' });
     expect(decideConnect(state(), { ...ASKED, hasSpawn: false })).toEqual({ do: 'return' });
+  });
+
+  test('H-first-statement a key whose expiry is not believed is waited for, and not spawned', () => {
+    const doubted = state({ lease: { asOf: 60_000 }, doubtMs: 40_000 });
+
+    expect(decideConnect(doubted, ASKED)).toEqual({
+      do: 'wait',
+      code: 'grant.hold_off',
+      remainingMs: 40_000,
+    });
+    expect(decideConnect({ ...doubted, doubtMs: 0 }, ASKED)).toEqual({ do: 'spawn' });
   });
 
   test('C5 another tag is an error before anything else is looked at', () => {

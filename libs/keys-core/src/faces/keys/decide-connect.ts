@@ -17,6 +17,8 @@ export interface KeyState {
   readonly isStopAsked: boolean;
   /** The reservation that the key was granted under; null when under none. */
   readonly homeReservation: string | null;
+  /** For how long the key's expiry will not be believed yet, in milliseconds; mostly 0. */
+  readonly doubtMs: number;
 }
 
 export type ConnectDecision =
@@ -26,13 +28,14 @@ export type ConnectDecision =
   | {
       readonly do: 'wait';
       /** The error if the wait is over before the key is. */
-      readonly code: 'key.terminating' | 'key.holder_unreachable';
+      readonly code: 'key.terminating' | 'key.holder_unreachable' | 'grant.hold_off';
       readonly remainingMs: number;
     };
 
 /**
  * The table of design 6.1, tried from the top: tag, terminating or renewal blocked, unreachable,
- * reachable; then what to do with a key that nobody holds. Pure: the state is one read's, with the
+ * reachable; then what to do with a key that nobody holds: its expiry may have been told by a clock that
+ * was not watched, and then its last holder may still act. Pure: the state is one read's, with the
  * database's moment in it, and is read again after every wait and every grant that was lost.
  */
 export function decideConnect(
@@ -40,7 +43,9 @@ export function decideConnect(
   asked: { readonly tag: string; readonly hasSpawn: boolean },
 ): ConnectDecision {
   if (state === undefined || isFree(state.lease)) {
-    return asked.hasSpawn ? { do: 'spawn' } : { do: 'refuse', code: 'key.unheld' };
+    if (!asked.hasSpawn) return { do: 'refuse', code: 'key.unheld' };
+    const remainingMs = state?.doubtMs ?? 0;
+    return remainingMs > 0 ? { do: 'wait', code: 'grant.hold_off', remainingMs } : { do: 'spawn' };
   }
   const { lease } = state;
   if (lease.tag !== asked.tag) return { do: 'refuse', code: 'key.tag_mismatch' };

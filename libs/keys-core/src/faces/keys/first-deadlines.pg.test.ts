@@ -23,7 +23,6 @@ async function openFrozen(afterChoice?: (on: Pick<Keys, 'store'>) => Promise<voi
   await setClock(START_MS);
   const on = await openKeys({
     databaseUrl: url,
-    quietAfterJumpMs: 0,
     ...(afterChoice === undefined ? {} : { afterChoice }),
   });
   return { on, setClock };

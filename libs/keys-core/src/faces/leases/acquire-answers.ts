@@ -73,15 +73,16 @@ export function heldAnswer(
       waiters: refused?.waiterCount ?? 0,
     };
   }
-  const { by } = refused;
+  const { by, doubtMs } = refused;
   return {
     ...common,
     by: by.holder,
     since: isoOf(by.grantedAt),
-    remainingMs: Math.max(0, Math.round(by.expiresAt - by.asOf)),
+    remainingMs: Math.max(0, Math.round(by.expiresAt - by.asOf), Math.ceil(doubtMs)),
     comment: by.comment,
     action: face === 'environment' ? by.tag : null,
     waiters: refused.waiterCount,
+    ...(doubtMs > 0 ? { isExpiryUnconfirmed: true } : {}),
   };
 }
 

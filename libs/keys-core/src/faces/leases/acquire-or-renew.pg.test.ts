@@ -157,8 +157,7 @@ describe('acquireOrRenew', () => {
     const lease = aUseCase('leader');
     await coordinator.acquireOrRenew(lease);
     await kernel.store.prisma.$executeRaw`
-      insert into database_epoch (only_row, epoch, system_identifier, timeline, token, longest_ttl_ms, hold_off_until)
-      values (true, 2, 'x', 1, gen_random_uuid(), 60000, clock_timestamp() + interval '50 seconds')`;
+      update database_epoch set hold_off_until = clock_timestamp() + interval '50 seconds'`;
 
     expect(await coordinator.acquireOrRenew(lease)).toMatchObject({ outcome: 'renewed' });
     await expect(coordinator.acquireOrRenew(aUseCase('other'))).rejects.toMatchObject({

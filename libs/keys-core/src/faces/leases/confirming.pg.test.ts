@@ -98,7 +98,13 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
       'the reaper of its use case',
       (on) => aCoordinator(on).reapStaleLeases([['user']], true, () => undefined),
     ],
-    ['a removal', (on, { leaseId }) => remove(on.store.prisma, 'lease', [leaseId], 'op')],
+    [
+      'a removal',
+      ({ store }, { leaseId }) =>
+        remove(store.prisma, 'lease', [leaseId], {
+          ...{ actor: 'op', belief: store.clockWatch.belief(0) },
+        }),
+    ],
     [
       'a coordinator that takes it',
       (on) =>

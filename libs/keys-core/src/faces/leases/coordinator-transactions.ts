@@ -11,10 +11,10 @@ import type {
 } from '../../kernel/outcomes.ts';
 import { inFence, notHeld } from '../../store/fenced-transaction.ts';
 import {
-  assertNoHoldOff,
   grantWithin,
   isOverstayed,
-  noteTtls,
+  lookAtRefusals,
+  prepareGrants,
   refusedOutcome,
 } from '../../store/granting.ts';
 import {
@@ -26,13 +26,13 @@ import {
   type CoordinatorStore,
   type GuestTransaction,
 } from '../../store/guest-transaction.ts';
+import { assertNoHoldOff, guardNow, readClock } from '../../store/guard.ts';
 import type { KernelStore } from '../../store/kernel-store.ts';
 import { observeHeld, releaseAlone, wakeWaiters } from '../../store/releasing.ts';
 import type { Sql } from '../../store/rows.ts';
 import { acquireOrRenew, type AcquiredOrRenewed } from '../../store/statements/acquire-or-renew.ts';
 import { boundTransaction, closeBefore } from '../../store/statements/assert-held.ts';
 import { readEndedGrants } from '../../store/statements/ended-grants.ts';
-import { readRefusals } from '../../store/statements/refusals.ts';
 import type { ReleaseRequest } from '../../store/statements/release.ts';
 import { place } from '../../store/statements/place.ts';
 import { renew } from '../../store/statements/renew.ts';
@@ -87,7 +87,7 @@ export async function grantWithHook<Tx>(
       });
     });
   // Over a connection of its own, so not within: the pool may have no other.
-  await noteTtls(store, [request]);
+  await prepareGrants(store, [request]);
   await place(store.transitions, request);
   try {
     return await retryContention(store, once);
@@ -95,10 +95,10 @@ export async function grantWithHook<Tx>(
     if (!(error instanceof LeaseError) || error.code !== 'grant.contended') throw error;
     // Its last holder has let it run out, and keeps the row locked: a fenced transaction.
     const localTimeMs = store.clock.nowMs();
-    const [refusal] = await readRefusals(store.prisma, [request]);
+    const [refusal] = await lookAtRefusals(store, store.prisma, [request]);
     if (refusal?.row === undefined || !isOverstayed(refusal.row)) throw error;
     const { row, waiterCount } = refusal;
-    return { outcome: { outcome: 'held', by: row, waiterCount }, localTimeMs };
+    return { outcome: { outcome: 'held', by: row, waiterCount, doubtMs: 0 }, localTimeMs };
   }
 }
 
@@ -148,7 +148,7 @@ async function renewWithin(
   request: GrantRef & { readonly principal: string },
 ): Promise<RenewOutcome> {
   const { leaseId } = request;
-  const outcome = (await renew(tx, 'lease', [request])).get(leaseId);
+  const outcome = (await renew(tx, 'lease', [request])).outcomes.get(leaseId);
   if (outcome !== undefined) return outcome;
   const end = (await readEndedGrants(tx, 'lease', [request])).get(leaseId);
   if (end === 'current') throw new LeaseError('grant.contended');
@@ -194,22 +194,23 @@ export async function acquireOrRenewOnce<Tx>(
   request: GrantRequest,
   hooks: AcquireOrRenewHooks<Tx>,
 ): Promise<Asked<AcquiredOrRenewed> | Refused> {
+  await prepareGrants(store, [request]);
   let held: Refused | undefined;
   for (let tries = 0; tries < LOCKED_TRIES_MAX; tries += 1) {
-    const found = await askOrRenew(store, request, hooks);
+    const found = await askOrRenew(store, { request, hooks, isFirst: tries === 0 });
     if (found !== undefined) {
       observeFound(store, found.outcome);
       return found;
     }
-    await assertNoHoldOff(store.prisma);
-    const [refusal] = await readRefusals(store.prisma, [request]);
-    const refused = refusedOutcome(refusal);
+    await assertNoHoldOff(store, store.prisma);
+    const [refusal] = await lookAtRefusals(store, store.prisma, [request]);
+    const refused = refusedOutcome(store, refusal);
     if (isRefused(refused) && !isOwnLocked(refused, request)) {
       store.observer.grant('lease', 'denied', refused.outcome === 'held' ? 'active' : 'free');
       return refused;
     }
     const row = refusal?.row;
-    held = row === undefined ? undefined : { outcome: 'held', by: row, waiterCount: 0 };
+    held = row === undefined ? undefined : { outcome: 'held', by: row, waiterCount: 0, doubtMs: 0 };
     await pause(store, LOCKED_PAUSE_MS);
   }
   // Another let it run out, and keeps the row locked. Of one's own it must not be said to be lost.
@@ -228,27 +229,43 @@ function isOwnLocked(refused: Refused, request: GrantRequest): boolean {
   return by.holder === request.holder && by.principal === request.principal && by.renewable;
 }
 
+interface AskOrRenew<Tx> {
+  readonly request: GrantRequest;
+  readonly hooks: AcquireOrRenewHooks<Tx>;
+  readonly isFirst: boolean;
+}
+
 async function askOrRenew<Tx>(
   store: CoordinatorStore<Tx>,
-  request: GrantRequest,
-  hooks: AcquireOrRenewHooks<Tx>,
+  { request, hooks, isFirst }: AskOrRenew<Tx>,
 ): Promise<Asked<AcquiredOrRenewed> | undefined> {
   const ask = async (sql: Sql): Promise<Asked<AcquiredOrRenewed> | undefined> => {
     const localTimeMs = store.clock.nowMs();
-    const outcome = await acquireOrRenew(sql, request, store.clockWatch.belief(localTimeMs));
+    const outcome = await acquireOrRenew(sql, request, guardNow(store));
     if (outcome === undefined) return undefined;
     store.clockWatch.observe(outcome.asOf, localTimeMs, store.clock.nowMs());
     return { outcome, localTimeMs };
   };
-  await noteTtls(store, [request]);
-  if (hooks.willInsert === undefined && hooks.willHeartbeat === undefined) return ask(store.prisma);
+  const askHere = async (tx: Sql): ReturnType<typeof ask> => {
+    await readClock(store, tx);
+    return ask(tx);
+  };
+  if (hooks.willInsert === undefined && hooks.willHeartbeat === undefined) {
+    // A first try may have been late for the clock to be believed: it had waited for a connection.
+    const found = isFirst ? await ask(store.prisma) : await store.prisma.$transaction(askHere);
+    if (found !== undefined) {
+      const { fencingToken, run, position } = found.outcome;
+      store.witness.saw({ fencingToken, place: { run, position } });
+    }
+    return found;
+  }
   const boundMs = boundOf(request.ladder);
   await place(store.transitions, request);
   return retryContention(store, () =>
     guestTransaction(store, async (guest) => {
       await boundTransaction(guest.sql, { boundMs, lockMs: LOCK_MS });
       return withinBound(store, boundMs, async () => {
-        const found = await ask(guest.sql);
+        const found = await askHere(guest.sql);
         if (found !== undefined) await callFoundHook(guest, hooks, found);
         return found;
       });

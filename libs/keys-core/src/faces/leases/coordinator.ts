@@ -7,7 +7,7 @@ import { assertResource, joinNamespace } from '../../kernel/resource.ts';
 import { assertText, jsonProblem } from '../../kernel/text.ts';
 import { isLeaseId } from '../../store/fenced-transaction.ts';
 import { assertNotInHook, type CoordinatorStore } from '../../store/guest-transaction.ts';
-import { observeHandover } from '../../store/granting.ts';
+import { observeHandover, prepareGrants } from '../../store/granting.ts';
 import { readGrant } from '../../store/past-grants.ts';
 import type { LeaseStore } from '../../store/lease-store.ts';
 import { heldAnswer } from './acquire-answers.ts';
@@ -144,6 +144,8 @@ class Coordinator<Tx> {
     const { store, leases } = this.#deps;
     const { lease, signal } = call;
     if (lease.willInsert === undefined) {
+      // Before the deadlines begin to count: a process that has just started looks at the database first.
+      await prepareGrants(store, [request]);
       const localTimeMs = store.clock.nowMs();
       return { outcome: await leases.grant(request, signal), localTimeMs };
     }

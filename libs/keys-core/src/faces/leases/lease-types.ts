@@ -77,6 +77,11 @@ export interface HeldAnswer {
   readonly action: string | null;
   /** How many stand in line. */
   readonly waiters: number;
+  /**
+   * True when the holder's time is over by a clock of the database that was not watched, or has jumped:
+   * it may still act. `remainingMs` says for how long that is assumed.
+   */
+  readonly isExpiryUnconfirmed?: true;
 }
 
 export type LeaseRenewResult =

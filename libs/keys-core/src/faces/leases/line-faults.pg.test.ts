@@ -5,7 +5,7 @@ import type { GrantRequest } from '../../kernel/outcomes.ts';
 import { joinLine, prolongTickets } from '../../store/line-tickets.ts';
 import { grant } from '../../store/statements/grant.ts';
 import { aGate } from '../../testing/coordinator-fixture.ts';
-import { age, aRequest, granted } from '../../testing/kernel-fixture.ts';
+import { age, aGuard, aRequest, granted } from '../../testing/kernel-fixture.ts';
 import {
   acquire,
   acquired,
@@ -87,12 +87,13 @@ describe('the line under faults', () => {
     await released(one, held);
     const end = aGate();
     const begun = aGate();
+    const guard = await aGuard(one.store);
     const granting = one.store.guests.$transaction(async (tx) => {
       const request = aRequest({
         ...{ namespace: 'user.update', name: '42', holder: 'bob', principal: SERVICE.principal },
         ...{ leaseId: ticket?.id ?? '', idempotencyKey, isQueued: true },
       });
-      await grant(tx, [request], { mayTakeOver: true, onLocked: 'wait' });
+      await grant(tx, [request], { guard, onLocked: 'wait' });
       begun.open();
       await end.opened;
     });
@@ -122,12 +123,13 @@ describe('the line under faults', () => {
       await end.opened;
     });
     await prolonged.opened;
-    const granting = grant(one.store.prisma, [request], { mayTakeOver: true, onLocked: 'wait' });
+    const guard = await aGuard(one.store);
+    const granting = grant(one.store.prisma, [request], { guard, onLocked: 'wait' });
     await waitUntil(() => isSomeoneWaiting(one));
     end.open();
     await prolonging;
 
-    expect((await granting).has(ticketId)).toBe(true);
+    expect((await granting).grants.has(ticketId)).toBe(true);
     expect(await one.store.prisma.$queryRaw`select ticket_id from lease_waiter`).toEqual([]);
   });
 
@@ -140,7 +142,7 @@ describe('the line under faults', () => {
       ...own,
       idempotencyKey: randomUUID(),
     };
-    const giveUpAtMs = store.clock.nowMs() + 150;
+    const giveUpAtMs = store.clock.nowMs() + 1_000;
 
     const waiting = room.wait({
       request,
@@ -148,7 +150,8 @@ describe('the line under faults', () => {
       life: ALIVE,
       attempt: async (turn) => {
         await end.opened;
-        const grants = await grant(store.prisma, [turn], { mayTakeOver: true, onLocked: 'wait' });
+        const guard = await aGuard(store);
+        const { grants } = await grant(store.prisma, [turn], { guard, onLocked: 'wait' });
         const made = grants.get(turn.leaseId);
         if (made === undefined) throw new Error('not granted');
         return { outcome: 'granted', grant: made };

@@ -164,7 +164,7 @@ export class Line {
       return;
     }
     this.lastRefusal = held;
-    const leftMs = by.expiresAt - by.asOf;
+    const leftMs = Math.max(by.expiresAt - by.asOf, held.doubtMs);
     // One that is over and held all the same is kept by fenced work: there is nothing to be hasty for.
     this.#lookBy(this.#nowMs() + (leftMs > 0 ? leftMs + AFTER_EXPIRY_MS : FENCED_LOOK_MS));
   }

@@ -14,6 +14,7 @@ import {
   withinBound,
   type CoordinatorStore,
 } from '../../store/guest-transaction.ts';
+import { readClock } from '../../store/guard.ts';
 import type { KernelStore } from '../../store/kernel-store.ts';
 import { boundTransaction } from '../../store/statements/assert-held.ts';
 import {
@@ -24,6 +25,7 @@ import {
   recordReapFailure,
   type LeasePlace,
   type NamespaceRange,
+  type StalePage,
 } from '../../store/statements/reap-stale.ts';
 import { timed } from '../../store/timed.ts';
 import type { LeaseId, Scope } from './use-case.ts';
@@ -88,20 +90,27 @@ async function endRange(
   let after = places.get(place);
   let endedCount = 0;
   for (let statements = 0; statements < STATEMENTS_PER_CALL_MAX; statements += 1) {
-    const { mayTakeOver, believeUntil } = store.clockWatch.belief(store.clock.nowMs());
-    // The database's clock has jumped: what it calls expired may not be.
-    if (!mayTakeOver) break;
-    const limit = LEASES_PER_STATEMENT_MAX;
-    const page = await timed(store, 'reap', () =>
-      endStale(store.transitions, range, { after, limit, believeUntil }),
-    );
+    const page = await timed(store, 'reap', () => endPage(store, range, after));
     endedCount += page.endedCount;
-    after = page.readCount < limit ? undefined : (page.last ?? undefined);
+    after = page.readCount < LEASES_PER_STATEMENT_MAX ? undefined : (page.last ?? undefined);
     if (after === undefined) break;
   }
   if (after === undefined) places.delete(place);
   else places.set(place, after);
   return endedCount;
+}
+
+async function endPage(
+  store: KernelStore,
+  range: NamespaceRange,
+  after: LeasePlace | undefined,
+): Promise<StalePage> {
+  await store.witness.ready();
+  return store.transitions.$transaction(async (tx) => {
+    await readClock(store, tx);
+    const belief = store.clockWatch.belief(store.clock.nowMs());
+    return endStale(tx, range, { after, limit: LEASES_PER_STATEMENT_MAX, belief });
+  });
 }
 
 async function callBack<Tx>(

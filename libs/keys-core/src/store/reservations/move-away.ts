@@ -6,7 +6,7 @@ import {
   type ReservationKey,
   type ReservationPointer,
 } from '../../kernel/reservation.ts';
-import { assertNoHoldOff, assertReadBack } from '../granting.ts';
+import { assertNoHoldOff, assertReadBack, guardNow, readClock } from '../guard.ts';
 import { recordLostBackends } from '../lost-backends.ts';
 import type { Store } from '../open-store.ts';
 import { C, onlyRow, readLeases, type Sql } from '../rows.ts';
@@ -53,6 +53,7 @@ const TRANSACTION = { maxWait: 5_000, timeout: 5_000 };
  * - **The token floor** is the greater of the key's newest token and the time by this database's clock.
  */
 export async function moveAway(store: Store, plan: MovePlan): Promise<MoveOutcome> {
+  await store.witness.ready();
   return store.transitions.$transaction(async (tx) => {
     const [own] = await tx.$queryRaw<{ state: 'active' | 'moved' }[]>`
       select state from reservation where reservation_id = ${plan.fromId} ${C} and key = ${reservationKeyText(plan.key)} ${C}
@@ -66,7 +67,7 @@ export async function moveAway(store: Store, plan: MovePlan): Promise<MoveOutcom
     }
     await place(tx, { face: 'key', ...named });
     const taken = await take(tx, store, { plan, named });
-    if (taken === undefined) return whyHeld(tx, named);
+    if (taken === undefined) return whyHeld(tx, store, named);
     const lostBackendIds =
       taken.previous === null ? [] : await recordLostBackends(tx, [taken.previous.leaseId]);
     await seal(tx, plan, taken.leaseId);
@@ -96,12 +97,10 @@ async function take(
     actor: plan.actor,
     homeReservation: plan.fromId,
   };
+  await readClock(store, tx);
   const sentAtMs = store.clock.nowMs();
-  const granted = await grant(tx, [request], {
-    ...store.clockWatch.belief(sentAtMs),
-    onLocked: 'wait',
-  });
-  const own = granted.get(request.leaseId);
+  const { grants } = await grant(tx, [request], { guard: guardNow(store), onLocked: 'wait' });
+  const own = grants.get(request.leaseId);
   if (own !== undefined) store.clockWatch.observe(own.asOf, sentAtMs, store.clock.nowMs());
   return own;
 }
@@ -109,17 +108,16 @@ async function take(
 /** @throws {LeaseError} `grant.hold_off`, `reservation.store_unreachable`. */
 async function whyHeld(
   tx: Sql,
+  store: Store,
   named: { namespace: string; name: string },
 ): Promise<Extract<MoveOutcome, { outcome: 'held' }>> {
-  await assertNoHoldOff(tx);
+  await assertNoHoldOff(store, tx);
   await assertReadBack(tx);
   const [row] = await readLeases(tx, [{ face: 'key', ...named }]);
-  const untilMs = row === undefined ? 0 : Math.max(row.expiresAt, row.stopsBy ?? 0);
-  return {
-    outcome: 'held',
-    holder: row?.holder ?? '',
-    remainingMs: row === undefined ? 0 : Math.max(0, untilMs - row.asOf),
-  };
+  if (row === undefined) return { outcome: 'held', holder: '', remainingMs: 0 };
+  const leftMs = Math.max(row.expiresAt, row.stopsBy ?? 0) - row.asOf;
+  const remainingMs = Math.max(0, leftMs, store.clockWatch.doubtMs(row));
+  return { outcome: 'held', holder: row.holder, remainingMs };
 }
 
 /** Ends the mover's own grant, and leaves the row with the new reservation's name on it. */

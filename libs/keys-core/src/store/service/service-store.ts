@@ -8,15 +8,14 @@
  */
 import { searchPathOf } from '@leasehold/service-kit/database-url';
 import type { Clock, IdSource } from '../../kernel/clock.ts';
-import { createClockWatch } from '../clock-watch.ts';
 import type { CoordinatorStore, GuestTransaction } from '../guest-transaction.ts';
 import { openHints } from '../hints.ts';
 import type { TransactionalSql } from '../kernel-store.ts';
-import { createLongestTtl } from '../longest-ttl.ts';
 import { SILENT_OBSERVER } from '../observer.ts';
 import { TRANSITION_SETTINGS } from '../prepared.ts';
 import { fragment, type Fragment, type Sql } from '../sql.ts';
-import { QUIET_AFTER_JUMP_MS, RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from '../timeouts.ts';
+import { openMemory } from '../store-memory.ts';
+import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from '../timeouts.ts';
 import type { ServiceDatabase, ServiceTransaction } from './service-database.ts';
 
 export interface ServiceStoreOptions<Tx> {
@@ -35,21 +34,24 @@ export function createServiceStore<Tx>(options: ServiceStoreOptions<Tx>): Coordi
   const lane = (settings: Settings): TransactionalSql =>
     laneOf(database, { ...oursOf(schema), ...settings });
   const prisma = lane({ statement_timeout: String(STATEMENT_TIMEOUT_MS) });
+  const renewals = lane({
+    statement_timeout: String(RENEWAL_TIMEOUT_MS),
+    ...TRANSITION_SETTINGS,
+  });
   return {
     prisma,
     transitions: lane({
       statement_timeout: String(STATEMENT_TIMEOUT_MS),
       ...TRANSITION_SETTINGS,
     }),
-    renewals: lane({ statement_timeout: String(RENEWAL_TIMEOUT_MS), ...TRANSITION_SETTINGS }),
+    renewals,
     slowLane: prisma,
     guestDatabase: {
       transaction: (work) =>
         database.transaction((transaction) => work(new SharedTransaction(transaction, schema))),
     },
     hints: openHints({ schema, sql: prisma, clock, onError }),
-    clockWatch: createClockWatch({ quietMs: QUIET_AFTER_JUMP_MS, onJump: () => undefined }),
-    longestTtl: createLongestTtl({ sql: prisma, rememberedMs: 0, onLonger: () => undefined }),
+    ...openMemory({}, { sql: renewals, clock, ids, onJump: () => undefined, onError }),
     clock,
     ids,
     observer: SILENT_OBSERVER,

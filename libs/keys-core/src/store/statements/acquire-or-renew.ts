@@ -1,11 +1,12 @@
 import { invariant } from '../../kernel/errors.ts';
 import type { GrantRequest } from '../../kernel/outcomes.ts';
 import { C, TOKEN_FLOOR, type Sql } from '../rows.ts';
+import type { LogPlace } from '../witness/witness-stamp.ts';
 import { GRANT_KIND, LAPSED_BEFORE, LAPSED_REAP, PREVIOUS_END } from './expired.ts';
-import type { GrantOptions } from './grant.ts';
+import { isHeldOff, isTakable, LOG_PLACE, type GrantGuard } from './expiry.ts';
 
 /** What the holder has now. Instants are epoch milliseconds of the database. */
-export interface AcquiredOrRenewed {
+export interface AcquiredOrRenewed extends LogPlace {
   readonly outcome: 'granted' | 'renewed';
   /** The one asked for, if no grant has had it before. */
   readonly leaseId: string;
@@ -43,11 +44,10 @@ export interface AcquiredOrRenewed {
 export async function acquireOrRenew(
   sql: Sql,
   r: GrantRequest,
-  options: Pick<GrantOptions, 'mayTakeOver' | 'believeUntil'>,
+  { belief, mark }: GrantGuard,
 ): Promise<AcquiredOrRenewed | undefined> {
   invariant(r.idempotencyKey === undefined, 'acquireOrRenew is repeated, not replayed');
   const metadata = r.metadata == null ? null : JSON.stringify(r.metadata);
-  const { believeUntil } = options;
   const rows = await sql.$queryRaw<AcquiredOrRenewed[]>`
     with wanted as materialized (
       select
@@ -60,11 +60,7 @@ export async function acquireOrRenew(
         ${r.name} ${C} as name, ${r.holder} as holder, ${r.principal} ${C} as principal,
         ${r.tag} as tag, ${r.comment}::text as comment, ${metadata}::jsonb as metadata,
         ${r.ladder.ttlMs}::int as ttl_ms, ${r.ladder.renewAfterMs}::int as renew_after_ms,
-        ${r.ladder.softAfterMs}::int as soft_after_ms, ${r.ladder.hardAfterMs}::int as hard_after_ms,
-        ${options.mayTakeOver} and (
-          ${believeUntil === undefined}
-          or clock_timestamp() <= to_timestamp(${(believeUntil ?? 0) / 1000}::float8)
-        ) as may_take_over
+        ${r.ladder.softAfterMs}::int as soft_after_ms, ${r.ladder.hardAfterMs}::int as hard_after_ms
     ),
     mine as materialized (
       select
@@ -88,8 +84,7 @@ export async function acquireOrRenew(
       from wanted w
       join lease l on l.face = w.face and l.namespace = w.namespace and l.name = w.name
       where not exists (select from renewed)
-        and lease_takable(l.released_at, l.end_reason, l.expires_at, l.stops_by)
-        and (l.end_reason <> 'expired' or w.may_take_over)
+        and ${isTakable(belief)}
       for update of l skip locked
     ),
     candidate as (
@@ -105,10 +100,7 @@ export async function acquireOrRenew(
           where o.face = w.face and o.namespace = w.namespace and o.name = w.name
             and o.valid_until > clock_timestamp()
         )
-        and not exists (
-          select from database_epoch e
-          where database_holds_off(e.hold_off_until, e.system_identifier, e.timeline)
-        )
+        and not ${isHeldOff(mark)}
     ),
     granted as (
       insert into lease as l (
@@ -125,7 +117,7 @@ export async function acquireOrRenew(
         previous_lease_id = l.lease_id,
         previous_fencing_token = l.fencing_token,
         previous_end = ${PREVIOUS_END},
-        fencing_token = lease_next_token(l.fencing_token),
+        fencing_token = lease_next_token(greatest(l.fencing_token, ${TOKEN_FLOOR})),
         holder = excluded.holder,
         principal = excluded.principal,
         tag = excluded.tag,
@@ -142,8 +134,7 @@ export async function acquireOrRenew(
         released_at = null,
         end_reason = null,
         stops_by = null
-      where lease_takable(l.released_at, l.end_reason, l.expires_at, l.stops_by)
-        and (l.end_reason <> 'expired' or (select w.may_take_over from wanted w))
+      where ${isTakable(belief)}
       returning l.*
     ),
     fact as (
@@ -171,7 +162,7 @@ export async function acquireOrRenew(
       a.ttl_ms as "ttlMs", a.renew_after_ms as "renewAfterMs",
       a.soft_after_ms as "softAfterMs", a.hard_after_ms as "hardAfterMs",
       extract(epoch from a.expired_at)::float8 * 1000 as "expiredAt",
-      a.previous_end as "previousEnd"
+      a.previous_end as "previousEnd", ${LOG_PLACE}
     from (
       select 'renewed' as outcome, n.lease_id, n.fencing_token, n.expires_at, n.ttl_ms,
         n.renew_after_ms, n.soft_after_ms, n.hard_after_ms, n.expired_at, null::text as previous_end

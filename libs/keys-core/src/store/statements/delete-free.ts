@@ -1,5 +1,7 @@
 import { statusRank } from '../../kernel/backend-state.ts';
+import type { ClockBelief } from '../clock-watch.ts';
 import { C, onlyRow, type Sql } from '../rows.ts';
+import { isSurelyOver } from './expiry.ts';
 
 /** How long after its end a row is kept, in hours: replays and late answers find it until then. */
 const KEPT_HOURS = 24;
@@ -10,7 +12,8 @@ const TOKEN_MARGIN_MS = 3_600_000;
  * Deletes rows of resources that have long been free, in a range of the table's pages, at most
  * `limit` of them. The next grant of such a resource inserts a new row, with a larger token.
  *
- * - **Kept**: rows that ended less than {@link KEPT_HOURS} ago; rows whose token is not behind the
+ * - **Kept**: rows that ended less than {@link KEPT_HOURS} ago, or whose expiry is not believed yet: a
+ *   clock that was stepped forward makes them look old; rows whose token is not behind the
  *   clock by {@link TOKEN_MARGIN_MS}; sealed rows of keys that moved to another datacenter; rows that
  *   a callback, a waiter or a backend that has not terminated still refers to.
  * - **Tokens grow**: the largest deleted token is kept in `lease_token_floor`, by the same statement.
@@ -25,7 +28,13 @@ const TOKEN_MARGIN_MS = 3_600_000;
  */
 export async function deleteFreeRows(
   sql: Sql,
-  range: { fromPage: number; toPage: number; limit: number; datacenter: string },
+  range: {
+    readonly fromPage: number;
+    readonly toPage: number;
+    readonly limit: number;
+    readonly datacenter: string;
+    readonly belief: ClockBelief;
+  },
 ): Promise<number> {
   const rows = await sql.$queryRaw<{ deleted: number }[]>`
     with free as materialized (
@@ -38,6 +47,7 @@ export async function deleteFreeRows(
           < (select clock_timestamp()) - ${KEPT_HOURS}::int * interval '1 hour'
         and l.fencing_token
           < (select floor(extract(epoch from clock_timestamp()) * 1000)::bigint - ${TOKEN_MARGIN_MS}::bigint)
+        and ${isSurelyOver(range.belief)}
         and (l.home_reservation is null
           or starts_with(l.home_reservation, ${`${range.datacenter}.`} ${C}))
         and not exists (select from lease_reap r where r.lease_id = l.lease_id)

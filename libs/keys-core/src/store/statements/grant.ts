@@ -4,17 +4,13 @@ import type { Grant, GrantRequest } from '../../kernel/outcomes.ts';
 import type { Face } from '../../kernel/resource.ts';
 import { C, TOKEN_FLOOR, type Sql } from '../rows.ts';
 import { fragment, type Fragment, NO_FRAGMENT } from '../sql.ts';
+import { laterToken, type LogPlace, type Seen } from '../witness/witness-stamp.ts';
 import { PREVIOUS_END } from './expired.ts';
+import { isHeldOff, isTakable, LOG_PLACE, type GrantGuard } from './expiry.ts';
 import { GRANT_FACTS } from './grant-facts.ts';
 
 export interface GrantOptions {
-  /**
-   * Whether grants that have run out may be taken over. False after the database's clock has jumped:
-   * then its word on what has expired is not to be trusted, spoken now or written down a moment ago.
-   */
-  readonly mayTakeOver: boolean;
-  /** See {@link ClockBelief}: past this reading the clock has jumped, and nothing is taken over. */
-  readonly believeUntil?: number | undefined;
+  readonly guard: GrantGuard;
   /** What to do about a row that another transaction has locked. */
   readonly onLocked: 'skip' | 'wait';
 }
@@ -61,6 +57,15 @@ interface GrantedRow {
   previousFencingToken: string | null;
   previousEnd: EndReason | 'lapsed' | 'unconfirmed' | null;
   freeMs: number | null;
+  run: string;
+  position: string;
+}
+
+export interface Granted {
+  /** What was granted, by lease id. */
+  readonly grants: ReadonlyMap<string, Grant>;
+  /** What a witness has seen once this is committed: how far the log had come, the largest token. */
+  readonly seen: Seen;
 }
 
 /**
@@ -97,14 +102,11 @@ export async function grant(
   sql: Sql,
   requests: readonly GrantRequest[],
   options: GrantOptions,
-): Promise<Map<string, Grant>> {
+): Promise<Granted> {
   const skip = options.onLocked === 'skip' ? fragment`skip locked` : NO_FRAGMENT;
-  const { believeUntil } = options;
-  const mayTakeOver = fragment`(${options.mayTakeOver} and (
-    ${believeUntil === undefined} or clock_timestamp() <= to_timestamp(${(believeUntil ?? 0) / 1000}::float8)
-  ))`;
+  const { belief, mark } = options.guard;
   const rows = await sql.$queryRaw<GrantedRow[]>`
-    with wanted as materialized (${wantedRows(requests)}),
+    with wanted as materialized (${wantedRows(requests, mark)}),
     -- The tickets whose turn it may be. A grant that became of a ticket before is no turn of it: a
     -- replay that joins the line late must not be granted what it has held and released.
     ticket as materialized (
@@ -157,8 +159,7 @@ export async function grant(
           end as ended_at
         from lease l
         where l.face = w.face and l.namespace = w.namespace and l.name = w.name
-          and lease_takable(l.released_at, l.end_reason, l.expires_at, l.stops_by)
-          and (l.end_reason <> 'expired' or ${mayTakeOver})
+          and ${isTakable(belief)}
           and (l.home_reservation is null or l.home_reservation = w.home_reservation)
         for update of l ${skip}
       ) t
@@ -194,7 +195,7 @@ export async function grant(
         previous_lease_id = l.lease_id,
         previous_fencing_token = l.fencing_token,
         previous_end = ${PREVIOUS_END},
-        fencing_token = lease_next_token(l.fencing_token),
+        fencing_token = lease_next_token(greatest(l.fencing_token, ${TOKEN_FLOOR})),
         holder = excluded.holder,
         principal = excluded.principal,
         tag = excluded.tag,
@@ -212,8 +213,7 @@ export async function grant(
         end_reason = null,
         stops_by = null,
         home_reservation = excluded.home_reservation
-      where lease_takable(l.released_at, l.end_reason, l.expires_at, l.stops_by)
-        and (l.end_reason <> 'expired' or ${mayTakeOver})
+      where ${isTakable(belief)}
         and (l.home_reservation is null or l.home_reservation = excluded.home_reservation)
       returning
         l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.granted_at, l.expires_at,
@@ -228,20 +228,24 @@ export async function grant(
       g.previous_lease_id as "previousLeaseId",
       g.previous_fencing_token::text as "previousFencingToken",
       g.previous_end as "previousEnd",
-      extract(epoch from g.granted_at - t.ended_at)::float8 * 1000 as "freeMs"
+      extract(epoch from g.granted_at - t.ended_at)::float8 * 1000 as "freeMs",
+      ${LOG_PLACE}
     from granted g
     left join takable t on t.lease_id = g.previous_lease_id`;
   const requestOf = new Map(requests.map((request) => [request.leaseId, request]));
-  const granted = new Map<string, Grant>();
+  const grants = new Map<string, Grant>();
+  const seen: { place?: LogPlace; fencingToken?: string } = {};
   for (const row of rows) {
     const request = requestOf.get(row.leaseId);
-    if (request !== undefined) granted.set(row.leaseId, grantOf(row, request));
+    if (request !== undefined) grants.set(row.leaseId, grantOf(row, request));
+    seen.place = { run: row.run, position: row.position };
+    seen.fencingToken = laterToken(seen.fencingToken ?? '0', row.fencingToken);
   }
-  return granted;
+  return { grants, seen };
 }
 
-/** The requests as rows; none while a restored database grants nothing. */
-function wantedRows(requests: readonly GrantRequest[]): Fragment {
+/** The requests as rows; none while a restored database grants nothing, and from its first moment. */
+function wantedRows(requests: readonly GrantRequest[], mark: GrantGuard['mark']): Fragment {
   return fragment`
       select
         w.lease_id, w.face ${C} as face, w.namespace ${C} as namespace, w.name ${C} as name,
@@ -274,7 +278,7 @@ function wantedRows(requests: readonly GrantRequest[]): Fragment {
         ttl_ms, first_ms, renew_after_ms, soft_after_ms, hard_after_ms, actor, idempotency_key,
         fingerprint, is_queued, home_reservation
       )
-      where not exists (select from database_epoch e where database_holds_off(e.hold_off_until, e.system_identifier, e.timeline))
+      where not ${isHeldOff(mark)}
   `;
 }
 
@@ -284,10 +288,11 @@ export function firstLadder({ confirms, ladder }: GrantRequest): Ladder {
 }
 
 function grantOf(row: GrantedRow, request: GrantRequest): Grant {
-  const { previousLeaseId, previousFencingToken, previousEnd, ...rest } = row;
+  const { face, namespace, name, leaseId, fencingToken, grantedAt, expiresAt, asOf, freeMs } = row;
+  const { previousLeaseId, previousFencingToken, previousEnd } = row;
   const isFirst = previousLeaseId === null || previousFencingToken === null || previousEnd === null;
   return {
-    ...rest,
+    ...{ face, namespace, name, leaseId, fencingToken, grantedAt, expiresAt, asOf, freeMs },
     ladder: firstLadder(request),
     remainingMs: row.expiresAt - row.asOf,
     previous: isFirst

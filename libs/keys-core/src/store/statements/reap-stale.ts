@@ -1,6 +1,8 @@
+import type { ClockBelief } from '../clock-watch.ts';
 import { C, onlyRow, type Sql } from '../rows.ts';
 import { fragment } from '../sql.ts';
 import { EXPIRED_FACTS, IS_CONFIRMED } from './expired.ts';
+import { expiryBelieved } from './expiry.ts';
 
 /** A namespace, joined, with its children or without. */
 export interface NamespaceRange {
@@ -31,8 +33,7 @@ export interface StalePage {
  *   `a.` and `a/`; what lies between `a` and `a.` is passed over.
  * - **Locks first, judges then**, skipping locked rows: they are being renewed, released or taken
  *   over. Two reapers never end the same grant: the second finds it locked or ended.
- * - **Ends nothing past `believeUntil`**, a reading that the clock cannot have reached unless it has
- *   jumped.
+ * - **Ends only what is believed to have expired**, see `expiry.ts`.
  */
 export async function endStale(
   sql: Sql,
@@ -40,7 +41,7 @@ export async function endStale(
   page: {
     readonly after: LeasePlace | undefined;
     readonly limit: number;
-    readonly believeUntil: number | undefined;
+    readonly belief: ClockBelief;
   },
 ): Promise<StalePage> {
   const { namespace, includeChildren } = range;
@@ -71,8 +72,7 @@ export async function endStale(
       join lease l on l.lease_id = p.lease_id
       where p.end_reason is null and p.released_at is null
         and p.expires_at <= (select clock_timestamp())
-        and (${page.believeUntil === undefined} or (select clock_timestamp())
-          <= to_timestamp(${(page.believeUntil ?? 0) / 1000}::float8))
+        and ${expiryBelieved(page.belief)}
       order by l.namespace, l.name
       for no key update of l skip locked
     ),

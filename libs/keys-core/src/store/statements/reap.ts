@@ -1,6 +1,8 @@
 import type { Face } from '../../kernel/resource.ts';
+import type { ClockBelief } from '../clock-watch.ts';
 import { onlyRow, type Sql } from '../rows.ts';
 import { EXPIRED_FACTS, IS_CONFIRMED } from './expired.ts';
+import { expiryBelieved } from './expiry.ts';
 
 export interface ReapedGrant {
   readonly leaseId: string;
@@ -30,14 +32,13 @@ export async function readLeasePages(sql: Sql): Promise<{ pages: number; asOf: n
  *   a grant that has expired is taken over without it.
  * - **Reads the clock once to choose**, not for each of a few hundred thousand rows: what had expired
  *   by then still has when it is judged.
- * - **Ends nothing past `believeUntil`**, a reading that the clock cannot have reached unless it has
- *   jumped.
+ * - **Ends only what is believed to have expired**, see `expiry.ts`.
  * - **Locks first, judges then**, skipping locked rows: they are being renewed, released or taken
  *   over. Two reapers never end the same grant: the second finds it locked or ended.
  */
 export async function reap(
   sql: Sql,
-  range: { fromPage: number; toPage: number; limit: number; believeUntil: number | undefined },
+  range: { fromPage: number; toPage: number; limit: number; belief: ClockBelief },
 ): Promise<ReapedGrant[]> {
   return sql.$queryRaw<ReapedGrant[]>`
     with locked as materialized (
@@ -46,7 +47,7 @@ export async function reap(
       where l.ctid >= ${`(${String(range.fromPage)},0)`}::tid
         and l.ctid < ${`(${String(range.toPage)},0)`}::tid
         and l.end_reason is null and l.released_at is null and l.expires_at <= (select clock_timestamp())
-        and (${range.believeUntil === undefined} or (select clock_timestamp()) <= to_timestamp(${(range.believeUntil ?? 0) / 1000}::float8))
+        and ${expiryBelieved(range.belief)}
       limit ${range.limit}
       for no key update of l skip locked
     ),

@@ -1,20 +1,22 @@
 import type { Face } from '../../kernel/resource.ts';
+import type { ClockBelief } from '../clock-watch.ts';
 import type { Sql } from '../rows.ts';
 import { fragment } from '../sql.ts';
 import { expiredReason, IS_CONFIRMED } from './expired.ts';
+import { expiryBelieved } from './expiry.ts';
 
 /**
  * Ends each of the grants that has expired and that nobody has ended: Plane's `remove_key`. The row
  * and its token stay, so that the next grant's token is greater. @returns the lease ids it ended.
  *
  * Locks first, judges then, in the order of every batch statement. Index: `lease_lease_id_key`.
- * A lease id that is not returned is in force, or was ended before.
+ * A lease id that is not returned is in force, was ended before, or its expiry is not believed yet.
  */
 export async function remove(
   sql: Sql,
   face: Face,
   leaseIds: readonly string[],
-  actor: string,
+  by: { readonly actor: string; readonly belief: ClockBelief },
 ): Promise<Set<string>> {
   const rows = await sql.$queryRaw<{ leaseId: string }[]>`
     with locked as materialized (
@@ -30,6 +32,7 @@ export async function remove(
       from locked k
       where l.lease_id = k.lease_id and k.end_reason is null
         and not lease_unexpired(k.released_at, k.end_reason, k.expires_at)
+        and ${expiryBelieved(by.belief)}
       returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, ${IS_CONFIRMED}
     ),
     fact as (
@@ -37,7 +40,7 @@ export async function remove(
       select r.face, r.namespace, r.name, r.lease_id, r.fencing_token, x.kind, x.actor,
         case when x.kind = 'expired' then ${expiredReason(fragment`r.is_confirmed`)} end
       from removed r
-      cross join (values (0, 'expired', 'leasehold'), (1, 'removed', ${actor})) as x (step, kind, actor)
+      cross join (values (0, 'expired', 'leasehold'), (1, 'removed', ${by.actor})) as x (step, kind, actor)
       order by r.face, r.namespace, r.name, x.step
     ),
     reap as (

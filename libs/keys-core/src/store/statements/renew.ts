@@ -2,7 +2,9 @@ import { invariant } from '../../kernel/errors.ts';
 import type { GrantRef, RefusalReason, RenewOutcome } from '../../kernel/outcomes.ts';
 import type { Face } from '../../kernel/resource.ts';
 import type { Sql } from '../rows.ts';
+import type { LogPlace } from '../witness/witness-stamp.ts';
 import { EXPIRED_FACTS, IS_CONFIRMED } from './expired.ts';
+import { LOG_PLACE } from './expiry.ts';
 
 /** A renewal that one holder asks for. `principal` is who is authenticated, never who they say. */
 export interface RenewRequest extends GrantRef {
@@ -19,6 +21,15 @@ interface JudgedGroup {
   renewAfterMs: number;
   softAfterMs: number;
   hardAfterMs: number;
+  run: string;
+  position: string;
+}
+
+export interface Renewed {
+  /** By lease id. */
+  readonly outcomes: Map<string, RenewOutcome>;
+  /** Where the log had come; undefined when nothing was renewed. */
+  readonly place: LogPlace | undefined;
 }
 
 /**
@@ -46,7 +57,7 @@ export async function renew(
   sql: Sql,
   face: Face,
   requests: readonly RenewRequest[],
-): Promise<Map<string, RenewOutcome>> {
+): Promise<Renewed> {
   const principals = new Map<string, number>();
   for (const { principal } of requests) {
     if (!principals.has(principal)) principals.set(principal, principals.size + 1);
@@ -104,18 +115,20 @@ export async function renew(
       string_agg(r.place::text, ',') as places, null as refusal,
       min(date_part('epoch', r.expires_at - clock_timestamp())) * 1000 as "remainingMs",
       r.ttl_ms as "ttlMs", r.renew_after_ms as "renewAfterMs",
-      r.soft_after_ms as "softAfterMs", r.hard_after_ms as "hardAfterMs"
+      r.soft_after_ms as "softAfterMs", r.hard_after_ms as "hardAfterMs", ${LOG_PLACE}
     from renewed r
     group by r.ttl_ms, r.renew_after_ms, r.soft_after_ms, r.hard_after_ms
     union all
-    select string_agg(j.place::text, ','), j.refusal, 0, 0, 0, 0, 0
+    select string_agg(j.place::text, ','), j.refusal, 0, 0, 0, 0, 0, '0', '0/0'
     from judged j
     where j.refusal is not null
     group by j.refusal`;
   const outcomes = new Map<string, RenewOutcome>();
-  for (const { places, refusal, remainingMs, ...ladder } of groups) {
-    for (const place of places.split(',')) {
-      const leaseId = requests[Number(place) - 1]?.leaseId;
+  let place: LogPlace | undefined;
+  for (const { places, refusal, remainingMs, run, position, ...ladder } of groups) {
+    if (refusal === null) place = { run, position };
+    for (const index of places.split(',')) {
+      const leaseId = requests[Number(index) - 1]?.leaseId;
       if (leaseId === undefined) continue;
       outcomes.set(
         leaseId,
@@ -125,7 +138,7 @@ export async function renew(
       );
     }
   }
-  return outcomes;
+  return { outcomes, place };
 }
 
 /**

@@ -1,0 +1,35 @@
+import { readHoldOff, type HoldOffCause, type Store } from '@leasehold/keys-core/store';
+import type { Registry } from '@leasehold/service-kit';
+import { Counter, Gauge } from 'prom-client';
+
+/** What is counted of restores, and of the time in which nothing new is granted after one. */
+export interface HoldOffMetrics {
+  /** This controller has found the database restored or failed over. */
+  heldOff(cause: HoldOffCause): void;
+  /** Shows for how long new grants are held off still. */
+  follow(store: Store): void;
+}
+
+export function createHoldOffMetrics(registry: Registry): HoldOffMetrics {
+  const holdOffs = new Counter({
+    name: 'leasehold_hold_offs_total',
+    help: 'Restores and failovers of the database that this controller noticed, by what showed them.',
+    labelNames: ['cause'],
+    registers: [registry],
+  });
+  return {
+    heldOff(cause) {
+      holdOffs.inc({ cause });
+    },
+    follow(store) {
+      new Gauge({
+        name: 'leasehold_hold_off_remaining_ms',
+        help: 'For how long new grants are held off still; 0 while they are made.',
+        registers: [registry],
+        async collect() {
+          this.set((await readHoldOff(store.prisma))?.remainingMs ?? 0);
+        },
+      });
+    },
+  };
+}

@@ -1,0 +1,42 @@
+import type { HoldOffService, HoldOffView } from '@leasehold/api';
+import {
+  endHoldOff,
+  readHoldOff,
+  writeAudit,
+  type HoldOff,
+  type Store,
+} from '@leasehold/keys-core/store';
+
+/** The time after a restore in which nothing new is granted. */
+export function createHoldOffService(store: Pick<Store, 'prisma' | 'witness'>): HoldOffService {
+  return {
+    get: async () => viewOf(await readHoldOff(store.prisma)),
+    async end({ reason }, actor) {
+      // What has changed and nobody has noted yet would hold grants off again a moment later.
+      await store.witness.look();
+      return store.prisma.$transaction(async (tx) => {
+        const ended = viewOf(await endHoldOff(tx));
+        if (ended !== null) {
+          const { cause, until } = ended;
+          await writeAudit(tx, {
+            ...actor,
+            ...{ action: 'holdOff.end', resource: 'database', reason, detail: { cause, until } },
+          });
+        }
+        return { ended };
+      });
+    },
+  };
+}
+
+/** As the wire has it. */
+export function viewOf(holdOff: HoldOff | null): HoldOffView | null {
+  if (holdOff === null) return null;
+  const { until, remainingMs, cause, epoch } = holdOff;
+  return {
+    until: new Date(until).toISOString(),
+    remainingMs: Math.ceil(remainingMs),
+    cause,
+    epoch,
+  };
+}

@@ -1,0 +1,83 @@
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { LIMITS } from '@leasehold/keys-core';
+import { openMemoryFile } from './memory-file.ts';
+
+const BOOT = 'this boot';
+const WATCH = { atMs: 5_000, lowestMs: 1_000.25, highestMs: 1_002, watchedSince: 900_000 };
+
+function aHome(): string {
+  const home = mkdtempSync(path.join(os.tmpdir(), 'leasehold-memory-'));
+  onTestFinished(() => {
+    rmSync(home, { recursive: true });
+  });
+  return home;
+}
+
+test('what was kept is remembered across restarts, and is nobody else’s to read', async () => {
+  const home = path.join(aHome(), 'not-there-yet');
+  const memory = { longestTtlMs: 3_600_000, stamp: 'a stamp', watch: WATCH };
+
+  const before = openMemoryFile(home, BOOT).remembered;
+  await openMemoryFile(home, BOOT).keep(memory);
+
+  expect(before).toEqual({ longestTtlMs: 0 });
+  expect(openMemoryFile(home, BOOT).remembered).toMatchObject(memory);
+  expect(statSync(path.join(home, 'witness.json')).mode & 0o777).toBe(0o600);
+});
+
+test('the watch of the clock is forgotten when the machine has booted since, and the rest is not', async () => {
+  const home = aHome();
+  await openMemoryFile(home, BOOT).keep({ longestTtlMs: 1, stamp: 'a stamp', watch: WATCH });
+
+  expect(openMemoryFile(home, 'another boot').remembered).toEqual({
+    ...{ longestTtlMs: 1, stamp: 'a stamp', watch: undefined },
+  });
+});
+
+test('of many that are kept at once the newest is there in the end, and the longest TTL of all', async () => {
+  const home = aHome();
+  const file = openMemoryFile(home, BOOT);
+
+  await Promise.all(
+    [60_000, 7_200_000, 60_000].map((longestTtlMs, index) =>
+      file.keep({ longestTtlMs, stamp: `stamp ${String(index)}` }),
+    ),
+  );
+
+  expect(openMemoryFile(home, BOOT).remembered).toMatchObject({
+    ...{ longestTtlMs: 7_200_000, stamp: 'stamp 2' },
+  });
+  expect(readdirSync(home)).toEqual(['witness.json']);
+});
+
+test('the file of versions before is read while there is none of this one', async () => {
+  const home = aHome();
+  writeFileSync(path.join(home, 'longest-ttl-ms'), '7200000\n');
+
+  const file = openMemoryFile(home, BOOT);
+  await file.keep({ longestTtlMs: 60_000 });
+
+  expect(file.remembered).toEqual({ longestTtlMs: 7_200_000 });
+  expect(openMemoryFile(home, BOOT).remembered.longestTtlMs).toBe(7_200_000);
+});
+
+test.each([
+  ['longest-ttl-ms', ''],
+  ['longest-ttl-ms', '-1'],
+  ['longest-ttl-ms', '99999999999'],
+  ['witness.json', ''],
+  ['witness.json', '{"version":1'],
+  ['witness.json', '{"version":1,"longestTtlMs":-1}'],
+  ['witness.json', '{"version":2,"longestTtlMs":1}'],
+])(
+  'F20 a file %s that says %j is taken for the longest TTL there can be, never a shorter one',
+  (name, text) => {
+    const home = aHome();
+    writeFileSync(path.join(home, name), text);
+
+    expect(openMemoryFile(home, BOOT).remembered).toEqual({ longestTtlMs: LIMITS.ttlMsMax });
+  },
+);

@@ -1,0 +1,92 @@
+/** The database of a controller: opened, looked at, and watched from outside. */
+import { join } from 'node:path';
+import type { Clock, IdSource } from '@leasehold/keys-core';
+import {
+  bootstrapCredentials,
+  hasAdminToken,
+  openStore,
+  readDatabaseSettings,
+  readHoldOff,
+  type Store,
+  type StoreObserver,
+  type WitnessNotice,
+} from '@leasehold/keys-core/store';
+import { connectionOf, readBootId, type Logger, type Registry } from '@leasehold/service-kit';
+import type { ControllerConfig } from './config.ts';
+import { checkDatabase } from './database-checks.ts';
+import { createHoldOffMetrics } from './hold-off-metrics.ts';
+import { openMemoryFile } from './memory-file.ts';
+
+export interface ControllerDeps {
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly log: Logger;
+}
+
+type Config = Omit<ControllerConfig, 'databaseUrl' | 'schema'> & { readonly databaseUrl: string };
+
+export function openControllerStore(
+  config: Config,
+  { clock, ids, log }: ControllerDeps,
+  { registry, observer }: { readonly registry: Registry; readonly observer: StoreObserver },
+): Store {
+  const holdOffs = createHoldOffMetrics(registry);
+  const store = openStore({
+    databaseUrl: config.databaseUrl,
+    datacenter: config.datacenter,
+    clock,
+    ids,
+    renewalTimeoutMs: Math.floor((config.ladder.softAfterMs - config.ladder.renewAfterMs) / 3),
+    ...openMemoryFile(config.home, readBootId()),
+    onWitness: (notice) => {
+      if (notice.kind === 'held_off') holdOffs.heldOff(notice.cause);
+      logNotice(notice, log);
+    },
+    observer: {
+      ...observer,
+      clockJump(jumpMs) {
+        observer.clockJump(jumpMs);
+        log.error(
+          { jumpMs },
+          "the database's clock has jumped: what has run out by it is not given away yet",
+        );
+      },
+    },
+    onBackgroundError: (error) => {
+      log.warn({ err: error }, 'database connection');
+    },
+  });
+  holdOffs.follow(store);
+  return store;
+}
+
+/** Tells operators what was found about the database. */
+function logNotice(notice: WitnessNotice, log: Logger): void {
+  switch (notice.kind) {
+    case 'held_off':
+      log.error(notice, 'the database was restored or failed over: new grants are held off');
+      break;
+    case 'other_database':
+      log.warn('what LEASEHOLD_HOME remembers is of another database, and is forgotten');
+      break;
+    case 'shared_row':
+      log.warn('another process was started from the same image as this one; both go on');
+      break;
+  }
+}
+
+/** Before a controller serves: is the database fit, and is it as far as it was? */
+export async function examineDatabase(store: Store, config: Config, log: Logger): Promise<void> {
+  const settings = await readDatabaseSettings(store.prisma);
+  const { schema } = connectionOf(config.databaseUrl);
+  for (const warning of checkDatabase(settings, schema)) log.warn(warning);
+  await store.longestTtl.note(config.ladder.ttlMs);
+  await store.witness.look();
+  const holdOff = await readHoldOff(store.prisma);
+  if (holdOff !== null) log.warn(holdOff, 'no new grants for now: the database was restored');
+  if (!(await hasAdminToken(store.prisma))) {
+    const path = join(config.home, 'credentials.json');
+    await bootstrapCredentials(store, path, { droneIds: [] });
+    log.info({ path }, 'no administrator yet: first tokens written');
+  }
+}

@@ -1,0 +1,28 @@
+import type { HoldOffCause } from '@leasehold/keys-core/store';
+import type { Actor } from '../context.ts';
+
+/** How far the database has come, as holders are told and tell again. */
+export interface WitnessService {
+  /** For an answer; undefined when nothing is known yet. */
+  told(): string | undefined;
+  /** Looks whether the database is still as far as a holder was told. Ignores what is not its own. */
+  consider(witness: string | undefined): Promise<void>;
+}
+
+/** New grants are not made for a while: the database was restored or failed over. */
+export interface HoldOffView {
+  /** ISO-8601. */
+  readonly until: string;
+  readonly remainingMs: number;
+  /** What showed it; null when a version before had noted it. */
+  readonly cause: HoldOffCause | null;
+  /** The epoch of the database that began with it. */
+  readonly epoch: number;
+}
+
+export interface HoldOffService {
+  /** Null while grants are made. */
+  get(): Promise<HoldOffView | null>;
+  /** Ends it before its time. `ended` is null when there was none. */
+  end(input: { readonly reason: string }, actor: Actor): Promise<{ ended: HoldOffView | null }>;
+}
