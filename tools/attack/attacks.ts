@@ -1,0 +1,58 @@
+/** The attacks, in the order in which they run. */
+import { hostileBackend } from './hostile-backend.ts';
+import { reusedIdempotencyKeys } from './reused-idempotency-keys.ts';
+import type { Stage } from './stage.ts';
+import { startAttacker } from './start-attacker.ts';
+
+/** What an attacker has seen. */
+export interface Yield {
+  /** Calls, connections or tries. */
+  readonly tried: number;
+  /** How often each refusal came, by code. */
+  readonly refused: Readonly<Record<string, number>>;
+  /** What it got and must not get. */
+  readonly got: readonly string[];
+}
+
+export interface Attack {
+  readonly name: string;
+  readonly what: string;
+  carryOut(stage: Stage, attackMs: number): Promise<Yield>;
+}
+
+/** An attack by a process of its own, which knows nothing of Leasehold but its address and a token. */
+function fromOutside(
+  name: string,
+  what: string,
+  tokenOf: (stage: Stage) => string | null = () => null,
+): Attack {
+  return {
+    name,
+    what,
+    carryOut: (stage, attackMs) =>
+      startAttacker({ name, url: stage.url, token: tokenOf(stage), attackMs }),
+  };
+}
+
+const viewer = (stage: Stage): string => stage.tokens.viewer;
+const client = (stage: Stage): string => stage.tokens.attacker;
+
+export const ATTACKS: readonly Attack[] = [
+  hostileBackend,
+  reusedIdempotencyKeys,
+  fromOutside(
+    'anonymous-batches',
+    'batches of 1,000 calls without a token, over 4 sockets and HTTP',
+  ),
+  fromOutside('anonymous-garbage', 'wrong tokens, broken JSON and wrong paths, as fast as they go'),
+  fromOutside(
+    'viewer-sockets',
+    'a viewer lists leases over 12 sockets, 50 calls at a time each',
+    viewer,
+  ),
+  fromOutside('old-events', '30 streams from the oldest event', viewer),
+  fromOutside('subscriptions', '1,000 subscriptions of one viewer', viewer),
+  fromOutside('waiters', '5,000 callers wait for one lease', client),
+  fromOutside('large-pages', 'leases with 16 KB of metadata, listed over 12 sockets', client),
+  fromOutside('unread-answers', '12 sockets that ask for lists and never read', viewer),
+];

@@ -1,0 +1,97 @@
+/** Carries an attack out beside healthy callers, and judges what came of it. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Attack, Yield } from './attacks.ts';
+import type { Latencies } from './healthy.ts';
+import type { Stage } from './stage.ts';
+
+/** What healthy callers may take at the 99th percentile: this, or a multiple of what they take idle. */
+const P99_MS_MAX = 250;
+const P99_TIMES_IDLE_MAX = 5;
+/** What may stay in the controller's memory afterwards. */
+const LEFT_MB_MAX = 100;
+/** How long memory may take to come back. */
+const SETTLE_MS_MAX = 20_000;
+const LOOK_MS = 250;
+/** What one attack may write into the controller's log. */
+const LOG_BYTES_MAX = 1_024 * 1_024;
+
+export interface Result {
+  readonly attack: Attack;
+  readonly yield: Yield;
+  readonly latencies: Latencies;
+  /** Resident memory of the controller, in MB. */
+  readonly memory: { readonly before: number; readonly peak: number; readonly after: number };
+  readonly logBytes: number;
+  /** What was promised and did not hold; empty when all did. */
+  readonly broken: readonly string[];
+}
+
+export interface CarryOutOptions {
+  /** What healthy callers take when nobody attacks; left out, they are not timed. */
+  readonly idle?: Latencies | undefined;
+  readonly attackMs: number;
+}
+
+export async function carryOut(
+  attack: Attack,
+  stage: Stage,
+  { idle, attackMs }: CarryOutOptions,
+): Promise<Result> {
+  const before = await stage.memoryMb();
+  const logged = stage.log().length;
+  let peak = before;
+  const looking = new AbortController();
+  const watch = (async () => {
+    while (!looking.signal.aborted) {
+      peak = Math.max(peak, await stage.memoryMb());
+      await sleep(LOOK_MS);
+    }
+  })();
+  const [seen, latencies] = await Promise.all([
+    attack.carryOut(stage, attackMs),
+    stage.healthy.measure(attackMs),
+  ]);
+  looking.abort();
+  await watch;
+  const after = await settled(stage, before);
+  const log = stage.log().slice(logged);
+  const broken = [
+    ...seen.got.map((what) => `it got ${what}`),
+    ...(await stage.healthy.losses()),
+    ...slow(latencies, idle),
+    ...(after - before > LEFT_MB_MAX ? [`${String(after - before)} MB stayed in memory`] : []),
+    ...(log.length > LOG_BYTES_MAX ? [`${String(log.length)} bytes were logged`] : []),
+    ...errorsIn(log),
+  ];
+  return {
+    attack,
+    yield: seen,
+    latencies,
+    memory: { before, peak, after },
+    logBytes: log.length,
+    broken,
+  };
+}
+
+function slow({ p99, failed }: Latencies, idle: Latencies | undefined): string[] {
+  const problems = failed.map((code) => `a healthy call failed: ${code}`);
+  if (idle === undefined) return problems;
+  const max = Math.max(P99_MS_MAX, P99_TIMES_IDLE_MAX * idle.p99);
+  if (p99 > max) problems.push(`healthy p99 ${p99.toFixed(0)} ms, more than ${max.toFixed(0)} ms`);
+  return problems;
+}
+
+/** No attacker may write at `error`: such a line wakes somebody. */
+function errorsIn(log: string): string[] {
+  const lines = log.split('\n').filter((line) => /"level":(?:"error"|"fatal"|50|60)\b/u.test(line));
+  return lines.slice(0, 1).map((line) => `${String(lines.length)} errors were logged: ${line}`);
+}
+
+async function settled(stage: Stage, before: number): Promise<number> {
+  const untilMs = performance.now() + SETTLE_MS_MAX;
+  for (;;) {
+    const now = await stage.memoryMb();
+    if (now - before <= LEFT_MB_MAX || performance.now() > untilMs) return now;
+    await sleep(LOOK_MS);
+  }
+}
