@@ -46,6 +46,7 @@ describe('leases on the wire', () => {
         },
       },
       waitedMs: expect.any(Number) as number,
+      witness: expect.any(String) as string,
     });
   });
 
@@ -64,6 +65,7 @@ describe('leases on the wire', () => {
       comment: 'nightly',
       action: null,
       waiters: 0,
+      witness: expect.any(String) as string,
     });
   });
 
@@ -126,6 +128,7 @@ describe('leases on the wire', () => {
           },
         },
       ],
+      witness: expect.any(String) as string,
     });
     expect(await acquire({ key })).toMatchObject({ outcome: 'held' });
     expect(
