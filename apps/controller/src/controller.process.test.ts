@@ -74,6 +74,16 @@ const statusOf = (controller: ControllerProcess, route: string): Promise<number 
     () => undefined,
   );
 
+test('a controller whose ladder differs from that of one that runs says so, with both', async () => {
+  const databaseUrl = await aDatabase();
+  await aController(databaseUrl, await aFolder());
+  const env = { LEASEHOLD_KEY_EXPIRE_MS: '7000' };
+  const second = await startControllerProcess({ databaseUrl, home: await aFolder(), env });
+  onTestFinished(() => second.kill());
+
+  expect(second.log()).toMatch(/"ttlMs":7000.*"ttlMs":6000.*gives keys another ladder/u);
+});
+
 describe('controller process', () => {
   test('on an empty database writes the first credentials, for its owner alone, and answers', async () => {
     const home = await aFolder();

@@ -1,12 +1,14 @@
 /** The database of a controller: opened, looked at, and watched from outside. */
 import { join } from 'node:path';
-import type { Clock, IdSource } from '@leasehold/keys-core';
+import { isSameLadder, type Clock, type IdSource } from '@leasehold/keys-core';
 import {
   bootstrapCredentials,
   hasAdminToken,
+  noteKeyLadder,
   openStore,
   readDatabaseSettings,
   readHoldOff,
+  readKeyLadders,
   type Store,
   type StoreObserver,
   type WitnessNotice,
@@ -82,11 +84,24 @@ export async function examineDatabase(store: Store, config: Config, log: Logger)
   for (const warning of checkDatabase(settings, schema)) log.warn(warning);
   await store.longestTtl.note(config.ladder.ttlMs);
   await store.witness.look();
+  await compareLadders(store, config, log);
   const holdOff = await readHoldOff(store.prisma);
   if (holdOff !== null) log.warn(holdOff, 'no new grants for now: the database was restored');
   if (!(await hasAdminToken(store.prisma))) {
     const path = join(config.home, 'credentials.json');
     await bootstrapCredentials(store, path, { droneIds: [] });
     log.info({ path }, 'no administrator yet: first tokens written');
+  }
+}
+
+/** Each grant has its ladder with it, so nothing breaks where two differ; nobody wants it all the same. */
+async function compareLadders(store: Store, { ladder }: Config, log: Logger): Promise<void> {
+  await noteKeyLadder(store.prisma, store.witness.mark.witnessId, ladder);
+  for (const other of await readKeyLadders(store.prisma)) {
+    if (isSameLadder(other, ladder)) continue;
+    log.warn(
+      { own: ladder, other },
+      'another controller on this database gives keys another ladder: set LEASEHOLD_PRESET and LEASEHOLD_KEY_*_MS alike',
+    );
   }
 }

@@ -26,6 +26,7 @@ export {
   HEARTBEAT_MS,
   ladderProblems,
   assertLadder,
+  isSameLadder,
   toleratedClockRatio,
   deadlinesFrom,
   serviceLadder,

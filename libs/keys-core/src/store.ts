@@ -141,6 +141,7 @@ export {
   type HoldOffCause,
 } from './store/epoch.ts';
 export { removeOldWitnesses } from './store/statements/beat.ts';
+export { noteKeyLadder, readKeyLadders } from './store/statements/key-ladders.ts';
 export type { WitnessNotice } from './store/witness/own-witness.ts';
 export { countWaiters } from './store/contention.ts';
 export { dropOldDeclarations } from './store/declarations.ts';

@@ -1,9 +1,10 @@
-import { toleratedClockRatio } from '@leasehold/keys-core';
+import { toleratedClockRatio, type Ladder } from '@leasehold/keys-core';
 import {
   connectionProblems,
   migrationStatus,
   openStore,
   readDatabaseSettings,
+  readKeyLadders,
   type Store,
 } from '@leasehold/keys-core/store';
 import { connectionOf, createBootClock, systemIds } from '@leasehold/service-kit';
@@ -31,6 +32,7 @@ export async function examineDatabase(databaseUrl: string, config: CliConfig): P
     return [
       ...(await settingsFindings(store, connectionOf(databaseUrl).schema)),
       await migrationFinding(databaseUrl),
+      ...ladderFindings(await readKeyLadders(store.prisma)),
       ...(await clockFindings(store, config)),
     ];
   } finally {
@@ -93,6 +95,19 @@ async function migrationFinding(databaseUrl: string): Promise<Finding> {
   return status.pending.length === 0
     ? well('migrations', `${String(status.applied.length)} applied, none to do`)
     : wrong('migrations', `not applied: ${status.pending.join(', ')}`, 'Run `leasehold migrate`.');
+}
+
+/** Controllers that give keys different ladders are safe, and a mistake. */
+export function ladderFindings(ladders: readonly Ladder[]): Finding[] {
+  if (ladders.length < 2) return [];
+  const texts = ladders.map(({ ttlMs }) => `${String(ttlMs / 1_000)} s`);
+  return [
+    unsure(
+      'ladders',
+      `controllers give keys different ladders, which expire after ${texts.join(' and ')}`,
+      'Start them with the same LEASEHOLD_PRESET and LEASEHOLD_KEY_*_MS. Each grant keeps its own meanwhile.',
+    ),
+  ];
 }
 
 async function clockFindings(store: Store, config: CliConfig): Promise<Finding[]> {

@@ -73,6 +73,16 @@ export function assertLadder(ladder: Ladder, heartbeatMs: number): void {
   if (problems.length > 0) throw new InvariantError(`ladder: ${problems.join('; ')}`);
 }
 
+/** Whether two ladders have the same deadlines. */
+export function isSameLadder(one: Ladder, other: Ladder): boolean {
+  return (
+    one.renewAfterMs === other.renewAfterMs &&
+    one.softAfterMs === other.softAfterMs &&
+    one.hardAfterMs === other.hardAfterMs &&
+    one.ttlMs === other.ttlMs
+  );
+}
+
 /** How long a stop may take from SIGKILL until the process is gone, in the rate arithmetic. */
 const STOP_ALLOWANCE_MS = 500;
 
