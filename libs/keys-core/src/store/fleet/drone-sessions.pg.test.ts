@@ -44,7 +44,8 @@ describe('drone session', () => {
     const { store } = await openKernel();
     const clockId = randomUUID();
     const isolation = {
-      ...{ user: 'own', pidNamespace: true, privateProc: true, hiddenHome: true, noNewPrivs: true },
+      user: 'own',
+      ...{ pidNamespace: true, privateProc: true, hiddenHome: true, noNewPrivs: true },
       detail: 'nothing is missing',
     } as const;
 
