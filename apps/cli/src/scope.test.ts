@@ -10,6 +10,7 @@ describe('parseScope', () => {
     ['v1.2', { namespace: '', name: 'v1.2' }],
     ['/etc/passwd', { namespace: '', name: 'etc/passwd' }],
     ['a/ b', { namespace: 'a', name: ' b' }],
+    ['user.a%2Fb/k', { namespace: 'user.a/b', name: 'k' }],
   ])('%s is a namespace up to the first slash, and a key', (text, scope) => {
     expect(parseScope(text)).toEqual(scope);
   });
@@ -29,7 +30,7 @@ describe('parseScope', () => {
 });
 
 describe('scopeText', () => {
-  test.each(['user.update/42', 'prod', '/etc/passwd', 'a/b/c'])(
+  test.each(['user.update/42', 'prod', '/etc/passwd', 'a/b/c', 'a%2Fb/c'])(
     '%s is shown as it can be typed again',
     (text) => {
       expect(scopeText(parseScope(text))).toBe(text);

@@ -1,4 +1,9 @@
-import { nameProblem, namespaceProblem } from '@leasehold/keys-core';
+import {
+  nameProblem,
+  namespaceProblem,
+  parseResourceText,
+  resourceText,
+} from '@leasehold/keys-core';
 import { usageFailure } from './failure.ts';
 import { printable } from './output/printable.ts';
 
@@ -12,6 +17,7 @@ export interface Scope {
 export const SCOPE_HELP = `
 A SCOPE is NAMESPACE/KEY, the segments of the namespace joined by ".": user.update/42. Everything
 after the first "/" is the key. Without a "/" the whole of it is a key in the root namespace.
+In the namespace %2F stands for a "/", and %25 for a "%".
 With --namespace the whole SCOPE is the key, whatever is in it.`;
 
 /**
@@ -19,11 +25,7 @@ With --namespace the whole SCOPE is the key, whatever is in it.`;
  * @throws {CliFailure} `cli.usage` for what can be no scope.
  */
 export function parseScope(text: string, namespace?: string): Scope {
-  const slash = text.indexOf('/');
-  const scope =
-    namespace !== undefined || slash === -1
-      ? { namespace: namespace ?? '', name: text }
-      : { namespace: text.slice(0, slash), name: text.slice(slash + 1) };
+  const scope = namespace === undefined ? parseResourceText(text) : { namespace, name: text };
   const problems = [
     ['namespace', namespaceProblem(scope.namespace)],
     ['key', nameProblem(scope.name)],
@@ -40,7 +42,6 @@ export function parseScope(text: string, namespace?: string): Scope {
 }
 
 /** A scope as {@link parseScope} reads it, for people: what a terminal must not get is escaped. */
-export function scopeText({ namespace, name }: Scope): string {
-  if (namespace !== '') return printable(`${namespace}/${name}`);
-  return printable(name.includes('/') ? `/${name}` : name);
+export function scopeText(scope: Scope): string {
+  return printable(resourceText(scope));
 }

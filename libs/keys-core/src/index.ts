@@ -66,6 +66,7 @@ export {
   assertResource,
   isWithinNamespace,
 } from './kernel/resource.ts';
+export { namespaceText, parseResourceText, resourceText } from './kernel/resource-text.ts';
 export {
   LADDER_ROLES,
   TOKEN_ROLES,

@@ -18,6 +18,15 @@ describe('printable', () => {
     expect(printable('a ')).toBe('"a "');
   });
 
+  test.each([
+    ['a\u202eb', 'a\\u{202e}b'],
+    ['a\\u{202e}b', 'a\\u{5c}u{202e}b'],
+    [' a', '" a"'],
+    ['" a"', '"\\" a\\""'],
+  ])('shows %j so that it cannot be taken for another name', (name, shown) => {
+    expect(printable(name)).toBe(shown);
+  });
+
   test('tells a missing value from an empty name', () => {
     expect([printableOr(null), printable('')]).toEqual(['-', '""']);
   });

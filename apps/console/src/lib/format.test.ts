@@ -28,7 +28,9 @@ test('one is one, and more are many', () => {
   expect(counted(2, 'expiry', 'expiries')).toBe('2 expiries');
 });
 
-test('the root namespace is not written', () => {
+test('the root namespace is not written, and no two resources have the same name', () => {
   expect(fullName({ namespace: '', name: 'a' })).toBe('a');
   expect(fullName({ namespace: 'rooms.eu', name: 'a/b' })).toBe('rooms.eu/a/b');
+  expect(fullName({ namespace: 'rooms.eu/a', name: 'b' })).toBe('rooms.eu%2Fa/b');
+  expect(fullName({ namespace: '', name: 'a/b' })).toBe('/a/b');
 });

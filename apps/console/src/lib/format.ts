@@ -1,4 +1,6 @@
-/** Texts for times and numbers: one place, so that they read the same everywhere. */
+/** Texts for times, numbers and names: one place, so that they read the same everywhere. */
+
+export { resourceText as fullName } from '@leasehold/keys-core';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -49,9 +51,4 @@ export function count(value: number): string {
 /** `1 key`, `12 keys`. */
 export function counted(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
-}
-
-/** `namespace/name` as people write it; the root has no prefix. */
-export function fullName(resource: { namespace: string; name: string }): string {
-  return resource.namespace === '' ? resource.name : `${resource.namespace}/${resource.name}`;
 }

@@ -1,4 +1,4 @@
-import { keyNameOf, type ReservationKey } from '@leasehold/keys-core';
+import { keyNameOf, namespaceText, type ReservationKey } from '@leasehold/keys-core';
 import type { AuditEntry } from '@leasehold/keys-core/store';
 import { actorOf } from '../context.ts';
 
@@ -15,7 +15,7 @@ export function moveEntry(
     resource:
       named === undefined
         ? `reservation:${JSON.stringify(input.key)}`
-        : `key:${named.namespace}/${named.name}`,
+        : `key:${namespaceText(named.namespace)}/${named.name}`,
     reason: input.reason,
     detail: { toDatacenter: input.toDatacenter, reservationId },
   };

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { OutcomeUnknownError, UnreachableError } from '../call-errors.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
 import { settled } from '../testing/manual-clock.ts';
+import { createLeaseDefinition } from './lease-definition.ts';
 import { LeaseHeldError, LeaseSelfDeadlockError, LeaseWaitTimeoutError } from './lease-errors.ts';
 
 const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
@@ -150,6 +151,18 @@ describe('work in the context of a lease', () => {
 
     expect(error).toBeInstanceOf(LeaseSelfDeadlockError);
     expect(error).toMatchObject({ code: 'lease.self_deadlock' });
+  });
+
+  test('a lease whose namespace ends where the other name begins is another one', async () => {
+    const { taker, wire } = setUpLeases();
+    const waits = { waitMs: 5_000 };
+    const outer = createLeaseDefinition(taker, 'me', { namespace: ['user', 'a/b'], ...waits });
+    const inner = createLeaseDefinition(taker, 'me', { namespace: ['user', 'a'], ...waits });
+
+    const lease = await outer.run('k', () => inner.acquire('b/k'));
+
+    expect(wire.acquires.map(({ key }) => key)).toEqual(['k', 'b/k']);
+    expect(lease.isHeld).toBe(true);
   });
 
   test('another key, and the same one without waiting, are asked for as ever', async () => {

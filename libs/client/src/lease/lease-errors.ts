@@ -1,4 +1,5 @@
 /** What can become of a lease that a service wants or holds. */
+import { resourceText } from '@leasehold/keys-core';
 import { LeaseholdCallError } from '../call-errors.ts';
 
 /** Names what is leased: `face` is what it is leased as. */
@@ -10,7 +11,7 @@ export interface LeaseScope {
 
 /** A scope for people: `user.update/42`. */
 export function scopeText({ namespace, key }: LeaseScope): string {
-  return [...(namespace.length > 0 ? [namespace.join('.')] : []), key].join('/');
+  return resourceText({ namespace: namespace.join('.'), name: key });
 }
 
 /** Who has what the caller asked for. */

@@ -35,6 +35,9 @@ describe('auditTarget', () => {
       label: 'rooms.eu/a/b',
       href: routes.reservation(['rooms.eu', 'a/b']),
     });
+    expect(auditTarget({ resource: 'key:rooms%2Feu/a', detail }).href).toBe(
+      routes.reservation(['rooms/eu', 'a']),
+    );
     expect(auditTarget({ resource: 'key:/root', detail }).href).toBe(
       routes.reservation(['', 'root']),
     );

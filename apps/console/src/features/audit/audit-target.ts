@@ -1,3 +1,4 @@
+import { parseResourceText } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api.ts';
 import { keyLabel, keyOfAddress } from '../reservations/reservation-key.ts';
 import { fullName } from '~/lib/format.ts';
@@ -52,7 +53,7 @@ function targetOf({
   return { kind, label: id, href: null };
 }
 
-/** What was moved: a key by its full name, where no namespace holds a slash; any other list as JSON. */
+/** What was moved: a key by its full name, any other list as JSON. */
 function reservedKeyOf(
   kind: string,
   id: string,
@@ -62,11 +63,9 @@ function reservedKeyOf(
     const addressed = keyOfAddress(id);
     return 'key' in addressed ? addressed.key : undefined;
   }
-  const slash = id.indexOf('/');
-  if (kind !== 'key' || slash === -1 || typeof detail['toDatacenter'] !== 'string') {
-    return undefined;
-  }
-  return [id.slice(0, slash), id.slice(slash + 1)];
+  if (kind !== 'key' || typeof detail['toDatacenter'] !== 'string') return undefined;
+  const { namespace, name } = parseResourceText(id);
+  return [namespace, name];
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/u;

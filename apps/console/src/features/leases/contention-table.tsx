@@ -4,7 +4,7 @@ import { Link } from '~/components/link.tsx';
 import type { ReactNode } from 'react';
 import { LoadingRows } from '~/components/table/table-rows.tsx';
 import { RelativeTime } from '~/components/text/relative-time.tsx';
-import { counted } from '~/lib/format.ts';
+import { counted, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import tableClasses from '~/components/table/data-table.module.css';
 import type { Line } from './contention-groups.ts';
@@ -76,8 +76,7 @@ function LineRows({ line, asOf }: { readonly line: Line; readonly asOf: string }
         <th scope="rowgroup" colSpan={COLUMN_COUNT}>
           <span className={classes['what']}>
             <Link href={routes.lease(line)}>
-              <bdi>{line.namespace === '' ? '' : `${line.namespace}/`}</bdi>
-              <bdi>{line.name}</bdi>
+              <bdi>{fullName(line)}</bdi>
             </Link>
             <Holder line={line} asOf={asOf} />
             <span className={classes['count']}>
