@@ -13,6 +13,7 @@ import { cutOff } from './cut-off.ts';
 import { createNoteSource } from './forwarded-for.ts';
 import { createPassThrough } from './pass-through.ts';
 import { notePath } from './page-path.ts';
+import { isRouterStateSound } from './router-state.ts';
 import { setCommonHeaders, setPageHeaders } from './security-headers.ts';
 
 /** What begins with these is the controller's. */
@@ -110,6 +111,9 @@ function listenerOf({
       answerHealth(response);
     } else if (OF_THE_CONTROLLER.some((root) => path === root || path.startsWith(`${root}/`))) {
       pass(request, response);
+    } else if (!isRouterStateSound(request)) {
+      response.writeHead(400, { 'content-type': 'text/plain' });
+      response.end('The header next-router-state-tree cannot be read.');
     } else {
       setPageHeaders(request, response);
       notePath(request);

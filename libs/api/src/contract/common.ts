@@ -81,11 +81,20 @@ export const datacenterSchema = z
 export const anyDatacenterSchema = z.union([z.literal('all'), datacenterSchema]).optional();
 /** A reading of a holder's own clock. */
 export const localTimeMsSchema = z.number().nonnegative();
-/** An instant as the wire has it: ISO-8601 in UTC. */
+/** Digits of a second's fraction: what RFC 3339 writers send. The database keeps milliseconds. */
+const FRACTION_DIGITS_MAX = 9;
+
+/** An instant as the wire has it: ISO-8601 in UTC. Finer parts than milliseconds are cut off. */
 export const instantSchema = z.iso
   .datetime({ error: 'must be an ISO-8601 instant in UTC, such as 2030-01-31T12:00:00Z' })
   // The year 0 is one that the database has not.
-  .refine((text) => !text.startsWith('0000'), 'must be an instant after the year 0');
+  .refine((text) => !text.startsWith('0000'), 'must be an instant after the year 0')
+  .refine(
+    (text) => text.length <= 'YYYY-MM-DDThh:mm:ss.Z'.length + FRACTION_DIGITS_MAX,
+    `must have at most ${String(FRACTION_DIGITS_MAX)} digits after the seconds`,
+  )
+  // The database would round, at the end of the last year to one that no date can be of.
+  .overwrite((text) => text.replace(/(\.\d{3})\d+/u, '$1'));
 /** Where the next page of a list begins, as the list answered it. */
 export const cursorSchema = textSchema({ bytesMin: 1, bytesMax: 8_192 });
 /** The name of an environment variable. */

@@ -83,7 +83,8 @@ export const reportInputSchema = z.strictObject({
   reason: z.enum(TERMINATION_REASONS).optional(),
   /** `host:port`, once the backend listens. */
   address: textSchema({ bytesMin: 1, bytesMax: 255 }).optional(),
-  exitCode: z.number().int().optional(),
+  /** As the operating system says it: a 32-bit number, with a sign. */
+  exitCode: z.int32().optional(),
   detail: textSchema({ bytesMax: 1_024, isControlAllowed: true }).optional(),
   /** The spawn was never acted on and never will be. Accepted only while the backend is scheduled. */
   refused: z.boolean().optional(),

@@ -1,0 +1,114 @@
+/** Whatever a caller sends, the answer is about what it sent: none is a 500. */
+import { appRouter } from '@leasehold/api';
+import { waitUntil } from '@leasehold/testing';
+import { describe, expect, test } from 'vitest';
+import { oddInputs, withoutCursor } from '../testing/odd-values.ts';
+import { openSocket, type RawSocket } from '../testing/raw-socket.ts';
+import { rightInputs } from '../testing/right-inputs.ts';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+import { startTestDrone, type TestDrone } from '../testing/test-drone.ts';
+import { mutate } from '../testing/wire.ts';
+
+const TYPES = Object.fromEntries(
+  Object.entries(appRouter._def.procedures as unknown as Record<string, ProcedureLike>).map(
+    ([path, { _def }]) => [path, _def.type],
+  ),
+);
+
+interface ProcedureLike {
+  readonly _def: { readonly type: 'query' | 'mutation' | 'subscription' };
+}
+
+const OF_DRONES = ['keys.renew', 'backends.report', 'drones.heartbeat', 'drones.ack'];
+
+async function socketsOf(on: TestController) {
+  const open = async (made: Promise<{ secret: string }>): Promise<RawSocket> =>
+    openSocket(on, (await made).secret);
+  const admin = await open(on.token('admin'));
+  const drone = await open(on.token('drone'));
+  const newDrone = await open(on.token('drone', { droneId: 'd8' }));
+  const peer = await open(on.token('peer'));
+  return (path: string): RawSocket => {
+    if (path === 'drones.session') return newDrone;
+    if (OF_DRONES.includes(path)) return drone;
+    return path.startsWith('peer.') ? peer : admin;
+  };
+}
+
+/** Sends each input, and gives the codes of the answers, in the order of the inputs. */
+async function answersTo(
+  raw: RawSocket,
+  path: string,
+  inputs: readonly string[],
+): Promise<(string | undefined)[]> {
+  raw.replies.length = 0;
+  for (const [id, input] of inputs.entries()) {
+    const call = `{"id":${String(id)},"method":"${String(TYPES[path])}"`;
+    raw.socket.send(`${call},"params":{"path":"${path}","input":${input}}}`);
+    if (TYPES[path] === 'subscription') {
+      raw.socket.send(`{"id":${String(id)},"method":"subscription.stop"}`);
+    }
+  }
+  const answers = await waitUntil(
+    () => {
+      const byId = new Map(raw.replies.toReversed().map((reply) => [reply.id, reply]));
+      return byId.size === inputs.length ? byId : undefined;
+    },
+    { what: `${String(inputs.length)} answers of ${path}`, timeoutMs: 30_000 },
+  );
+  return inputs.map((_, id) => answers.get(id)?.error?.data.leaseholdCode);
+}
+
+/** A backend that its drone may report on. */
+async function aBackend(on: TestController, drone: TestDrone, name: string) {
+  const { secret } = await on.token('client');
+  const input = { key: { name }, spawn: { program: 'room' } };
+  const { backendId } = (await mutate(on, 'keys.connect', { secret, input })) as {
+    backendId: string;
+  };
+  const session = { droneId: 'd1', clockId: drone.clockId, session: drone.session() };
+  return { backendId, session };
+}
+
+describe('every procedure', () => {
+  test(
+    'answers what it is sent, however odd a value is in one field of its input, and never with a 500',
+    { timeout: 120_000 },
+    async () => {
+      const on = await startTestController();
+      const { backendId, session } = await aBackend(on, await startTestDrone(on), 'odd');
+      const socketOf = await socketsOf(on);
+      const inputs = rightInputs(session, backendId);
+      const failures: string[] = [];
+
+      for (const [path, input] of Object.entries(inputs)) {
+        const sent = [{ what: 'all right', json: JSON.stringify(withoutCursor(input)) }];
+        sent.push(...oddInputs(input));
+        const jsons = sent.map(({ json }) => json);
+        const [rightCode, ...codes] = await answersTo(socketOf(path), path, jsons);
+        // Else a mistake in the right input would hide what becomes of the odd ones.
+        if (rightCode === 'request.invalid') failures.push(`${path}: a right input is refused`);
+        const failed = sent.filter((_, at) => codes[at - 1] === 'internal.error');
+        failures.push(...failed.map(({ what }) => `${path}: ${what}`));
+      }
+
+      expect(failures).toEqual([]);
+      expect(Object.keys(inputs).sort()).toEqual(Object.keys(TYPES).sort());
+    },
+  );
+
+  test('an exit code that is no 32-bit number is refused, and the report with a right one is recorded', async () => {
+    const on = await startTestController();
+    const drone = await startTestDrone(on);
+    const { backendId, session } = await aBackend(on, drone, 'ends');
+    const { secret } = await on.token('drone');
+    const report = (exitCode: number): Promise<unknown> => {
+      const said = { ...session, backendId, status: 'terminated', reason: 'exited', exitCode };
+      return mutate(on, 'backends.report', { secret, input: said });
+    };
+
+    expect(await report(2 ** 31)).toBe('request.invalid');
+    expect(await report(-(2 ** 31) - 1)).toBe('request.invalid');
+    expect(await report(-(2 ** 31))).toEqual({ outcome: 'recorded' });
+  });
+});
