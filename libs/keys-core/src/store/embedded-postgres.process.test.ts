@@ -1,7 +1,7 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -13,6 +13,7 @@ import {
   type EmbeddedPostgres,
   type EmbeddedPostgresOptions,
 } from './embedded-postgres.ts';
+import { findBinaries } from './embedded-postgres/binaries.ts';
 
 const run = promisify(execFile);
 const isRoot = process.getuid?.() === 0;
@@ -196,6 +197,20 @@ describe.runIf(isRoot)('the embedded PostgreSQL, started by root', () => {
 
     const status = await readFile(`/proc/${String(server.pid)}/status`, 'utf8');
     expect(status).not.toMatch(/^Uid:\s+0\s/m);
+    expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }]);
+    expect((await stat(path.join(folder, 'postgres', 'data'))).isDirectory()).toBe(true);
+  });
+
+  test('runs a copy of its binaries when they lie in a folder that others may not enter', async () => {
+    const nativeDir = path.join(folder, 'closed', 'native');
+    await mkdir(path.dirname(nativeDir), { mode: 0o700 });
+    await run('cp', ['-al', (await findBinaries()).nativeDir, nativeDir]);
+
+    const server = await start({ nativeDir });
+
+    const program = await readlink(`/proc/${String(server.pid)}/exe`);
+    cleanups.unshift(() => rm(path.resolve(program, '../../..'), { recursive: true, force: true }));
+    expect(program).toMatch(/^\/var\/lib\/leasehold\/[^/]+\/native\/bin\/postgres$/u);
     expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }]);
     expect((await stat(path.join(folder, 'postgres', 'data'))).isDirectory()).toBe(true);
   });

@@ -44,8 +44,9 @@ const END_WITH_PARENT = ['--pdeathsig', 'INT'];
  *
  * An ordinary user runs it as itself. PostgreSQL refuses root, so root runs it as the owner of the
  * data that is there, else as `postgres`, else as `nobody`. Where the way to the binaries or to the
- * data is closed to that user (a clone under /root), it gets the capability to read past that; where
- * the kernel does not allow even this, both are put into a folder that is open, and `notice` says so.
+ * data is closed to that user (a clone under /root), it gets the capability to read past that. Where
+ * that is not enough, the binaries are copied into a folder that is open; where the data cannot be
+ * reached even so, it is put there as well, and `notice` says so.
  */
 export async function planRun(wanted: PostgresBinaries, dir: string): Promise<RunPlan> {
   await makeFolder(dir);
@@ -54,11 +55,15 @@ export async function planRun(wanted: PostgresBinaries, dir: string): Promise<Ru
 
   const user = await userFor(dir);
   await chown(dir, user.uid, user.gid);
-  for (const reach of ['plain', 'read'] as const) {
-    const candidate = plan({ dir, binaries: wanted, setpriv, user, reach });
-    if (await canRun(candidate)) return candidate;
+  const open = path.join('/var/lib/leasehold', markOf(wanted, dir));
+  const copied = (): Promise<PostgresBinaries> => copyOf(wanted, open);
+  for (const binaries of [() => Promise.resolve(wanted), copied]) {
+    for (const reach of ['plain', 'read'] as const) {
+      const candidate = plan({ dir, binaries: await binaries(), setpriv, user, reach });
+      if (await canRun(candidate)) return candidate;
+    }
   }
-  return planElsewhere(wanted, dir, { setpriv, user });
+  return planElsewhere({ dir, open, binaries: await copied() }, { setpriv, user });
 }
 
 async function makeFolder(dir: string): Promise<void> {
@@ -71,16 +76,12 @@ async function makeFolder(dir: string): Promise<void> {
   }
 }
 
-async function planElsewhere(
-  wanted: PostgresBinaries,
-  dir: string,
-  as: { setpriv: string | undefined; user: PostgresUser },
-): Promise<RunPlan> {
-  const mark = createHash('sha256')
-    .update(`${dir}\0${wanted.nativeDir}`)
-    .digest('hex')
-    .slice(0, 12);
-  const open = path.join('/var/lib/leasehold', mark);
+function markOf({ nativeDir }: PostgresBinaries, dir: string): string {
+  return createHash('sha256').update(`${dir}\0${nativeDir}`).digest('hex').slice(0, 12);
+}
+
+/** PostgreSQL itself asks for the rights of its files without regard to capabilities. */
+async function copyOf(wanted: PostgresBinaries, open: string): Promise<PostgresBinaries> {
   const binaries = binariesIn(path.join(open, 'native'));
   await mkdir(open, { recursive: true, mode: 0o755 });
   if (
@@ -95,6 +96,13 @@ async function planElsewhere(
       rm(draft, { recursive: true, force: true }),
     );
   }
+  return binaries;
+}
+
+async function planElsewhere(
+  { dir, open, binaries }: { dir: string; open: string; binaries: PostgresBinaries },
+  as: { setpriv: string | undefined; user: PostgresUser },
+): Promise<RunPlan> {
   const elsewhere = path.join(open, 'cluster');
   await mkdir(elsewhere, { recursive: true, mode: 0o700 });
   await chown(elsewhere, as.user.uid, as.user.gid);
@@ -151,7 +159,11 @@ async function canRun(candidate: RunPlan): Promise<boolean> {
   const program = candidate.binaries.postgres;
   try {
     for (const [file, args] of [
-      [program, ['--version']],
+      // It prints its version even where it does not find itself, and then says so.
+      [
+        '/bin/sh',
+        ['-c', 'said=$("$1" --version 2>&1 >/dev/null) && test -z "$said"', 'sh', program],
+      ],
       ['/bin/sh', ['-c', 'cd "$1" && test -w .', 'sh', candidate.dir]],
     ] as const) {
       const command = candidate.command(file, args);
