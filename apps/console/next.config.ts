@@ -7,7 +7,7 @@ const workspace = fileURLToPath(new URL('../..', import.meta.url));
 const config: NextConfig = {
   poweredByHeader: false,
   reactStrictMode: true,
-  transpilePackages: ['@leasehold/api', '@leasehold/keys-core'],
+  transpilePackages: ['@leasehold/api', '@leasehold/keys-core', '@leasehold/service-kit'],
   turbopack: { root: workspace },
   outputFileTracingRoot: workspace,
   // Types and style are checked by the workspace's own steps.
@@ -19,7 +19,7 @@ const config: NextConfig = {
 
 /** In development Next itself passes calls on to the controller; else `src/server` does. */
 function development(): NextConfig {
-  const controllerUrl = process.env['LEASEHOLD_URL'] ?? 'http://127.0.0.1:4600';
+  const [controllerUrl = ''] = (process.env['LEASEHOLD_URL'] ?? 'http://127.0.0.1:4600').split(',');
   const passed = ['/trpc/:path*', '/api/auth/:path*', '/export/:path*'];
   return {
     ...config,

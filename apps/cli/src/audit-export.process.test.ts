@@ -2,6 +2,7 @@ import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runCommand } from './testing/command-line.ts';
 import { heldLease, startCliController, type CliController } from './testing/cli-controller.ts';
 
 let cli: CliController;
@@ -60,3 +61,14 @@ test.each([
     expect(await readdir(folder)).toEqual(before);
   },
 );
+
+test('of several controllers whichever answers is asked, by calls and by exports', async () => {
+  const env = { ...cli.env, LEASEHOLD_URL: `http://127.0.0.1:1,${cli.controller.url}` };
+
+  const listed = await runCommand(['leases', 'show', 'exported/import', '--json'], env);
+  const exported = await runCommand(['audit', 'export', '--resource', 'import'], env);
+
+  expect(listed).toMatchObject({ exitCode: 0, stderr: '' });
+  expect(exported).toMatchObject({ exitCode: 0, stderr: '' });
+  expect(exported.stdout).toContain('=stuck');
+});

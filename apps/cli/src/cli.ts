@@ -7,6 +7,12 @@ import { unreachable, usageFailure } from './failure.ts';
 import { readCredentials, readRunFile } from './home.ts';
 import { createStyle, type Style } from './output/style.ts';
 
+/** Controllers of one database, of which whichever answers is asked, and a token for them. */
+export interface Access {
+  readonly urls: readonly string[];
+  readonly token: string;
+}
+
 /** What a command works with. Everything in it is made when it is first asked for. */
 export interface Cli {
   readonly context: CliContext;
@@ -14,13 +20,13 @@ export interface Cli {
   readonly isJson: boolean;
   /** @throws {CliFailure} `config.invalid`. */
   config(): CliConfig;
-  /** Which controller was asked, if one was: for messages. */
-  controllerUrl(): string | undefined;
+  /** Which controllers were asked, if any were: for messages. */
+  controllerUrls(): string | undefined;
   /**
-   * Where the controller is, and what to show it.
+   * Where the controllers are, and what to show them.
    * @throws {CliFailure} when nobody said it.
    */
-  access(): { readonly url: string; readonly token: string };
+  access(): Access;
   /** The controller over HTTP, or over a WebSocket for a command that follows something. */
   client(transport?: 'http' | 'ws'): ControllerApi;
   /** Prints an answer: for programs as it came, for people as text. */
@@ -41,7 +47,7 @@ export interface Cli {
 export function createCli(context: CliContext, isJson: boolean): Cli {
   const closers: (() => void)[] = [];
   let config: CliConfig | undefined;
-  let askedUrl: string | undefined;
+  let askedUrls: string | undefined;
   let exitCode: number = EXIT_CODES.done;
   let isHandedOver = false;
 
@@ -49,15 +55,15 @@ export function createCli(context: CliContext, isJson: boolean): Cli {
     context,
     isJson,
     config: () => (config ??= parseConfig(context.environment)),
-    controllerUrl: () => askedUrl,
+    controllerUrls: () => askedUrls,
     access() {
       const access = controllerAccess(cli.config());
-      askedUrl = access.url;
+      askedUrls = access.urls.join(', ');
       return access;
     },
     client(transport = 'http') {
-      const { url, token } = cli.access();
-      const connection = createControllerClient({ url, token, transport });
+      const { urls, token } = cli.access();
+      const connection = createControllerClient({ url: urls, token, transport });
       closers.push(() => {
         void connection.close();
       });
@@ -89,12 +95,13 @@ export function createCli(context: CliContext, isJson: boolean): Cli {
 }
 
 /**
- * Where the controller is and what to show it: the environment's words, else what runs in the home.
+ * Where the controllers are and what to show them: the environment's words, else what runs in the home.
  * @throws {CliFailure} when neither says it.
  */
-export function controllerAccess(config: CliConfig): { url: string; token: string } {
-  const url = config.url ?? readRunFile(config.home)?.controllerUrl;
-  if (url === undefined) {
+export function controllerAccess(config: CliConfig): Access {
+  const running = config.urls === null ? readRunFile(config.home)?.controllerUrl : undefined;
+  const urls = config.urls ?? (running === undefined ? undefined : [running]);
+  if (urls === undefined) {
     throw unreachable(
       `Nothing runs in ${config.home}, and LEASEHOLD_URL is not set.`,
       'Start everything here with `npm start`, or set LEASEHOLD_URL and LEASEHOLD_TOKEN.',
@@ -102,12 +109,12 @@ export function controllerAccess(config: CliConfig): { url: string; token: strin
   }
   // A token is never sent to an address that it was not made for.
   const token =
-    config.token ?? (config.url === null ? readCredentials(config.home)?.admin : undefined);
+    config.token ?? (config.urls === null ? readCredentials(config.home)?.admin : undefined);
   if (token === undefined) {
     throw usageFailure(
       'LEASEHOLD_TOKEN is not set.',
       `The tokens of ${config.home} are for what runs there; \`leasehold tokens create\` makes others.`,
     );
   }
-  return { url, token };
+  return { urls, token };
 }

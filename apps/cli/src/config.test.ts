@@ -53,6 +53,19 @@ describe('parseConfig', () => {
     expect(message).not.toContain('hunter2');
   });
 
+  test('several controllers are a list with commas', () => {
+    const urlsOf = (text: string): unknown => parseConfig({ LEASEHOLD_URL: text }).urls;
+
+    expect(parseConfig({}).urls).toBeNull();
+    expect(urlsOf('https://a/, https://b:1/x')).toEqual(['https://a', 'https://b:1/x']);
+    expect(problemsOf({ LEASEHOLD_URL: 'https://a,b' })).toContain(
+      'LEASEHOLD_URL: entry 2 of the list must be',
+    );
+    expect(redactedConfig(parseConfig({ LEASEHOLD_URL: 'https://u:p@a' }))).toMatchObject({
+      urls: ['https://u:***@a'],
+    });
+  });
+
   test('the console is one port above the controller, unless it is said', () => {
     expect(parseConfig({}).consolePort).toBe(4_601);
     expect(parseConfig({ LEASEHOLD_PORT: '8080' }).consolePort).toBe(8_081);

@@ -13,6 +13,7 @@ import {
   schemaProblem,
   type Environment,
 } from '@leasehold/service-kit';
+import { controllerUrlsOf, controllerUrlsProblem } from '@leasehold/service-kit/controllers';
 import { z } from 'zod';
 import {
   datacenterConfig,
@@ -45,8 +46,8 @@ export interface CliConfig extends DatacenterConfig {
   readonly environmentLeaseMs: number;
   readonly eventRetentionDays: number;
   readonly logLevel: string;
-  /** What commands talk to; null: what runs in the home. */
-  readonly url: string | null;
+  /** The controllers that commands talk to; null: what runs in the home. */
+  readonly urls: readonly string[] | null;
   readonly token: string | null;
 }
 
@@ -118,7 +119,11 @@ const environmentSchema = z.object({
     .default('info'),
   LEASEHOLD_URL: z
     .string()
-    .refine((text) => isUrlOf(text, ['http:', 'https:']), 'must be an http:// or https:// URL')
+    .superRefine((list, context) => {
+      const problem = controllerUrlsProblem(list);
+      if (problem !== undefined) context.addIssue(problem);
+    })
+    .transform(controllerUrlsOf)
     .optional(),
   LEASEHOLD_TOKEN: z
     .string()
@@ -164,7 +169,7 @@ export function parseConfig(environment: Environment): CliConfig {
     environmentLeaseMs: env.LEASEHOLD_ENVIRONMENT_LEASE_MS,
     eventRetentionDays: env.LEASEHOLD_EVENT_RETENTION_DAYS,
     logLevel: env.LEASEHOLD_LOG_LEVEL,
-    url: env.LEASEHOLD_URL?.replace(/\/+$/u, '') ?? null,
+    urls: env.LEASEHOLD_URL ?? null,
     token: env.LEASEHOLD_TOKEN ?? null,
   };
 }
@@ -203,6 +208,7 @@ export function redactedConfig(config: CliConfig): Record<string, unknown> {
     ...config,
     ...redactedDatacenters(config, redactedUrl),
     databaseUrl: config.databaseUrl === null ? null : redactedUrl(config.databaseUrl),
+    urls: config.urls?.map(redactedUrl) ?? null,
     token: config.token === null ? null : 'lh_…',
   };
 }

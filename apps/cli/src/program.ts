@@ -144,7 +144,8 @@ const GROUPS: readonly (readonly [
 
 const HELP = `
 Without LEASEHOLD_URL and LEASEHOLD_TOKEN, commands talk to what \`leasehold up\` runs in
-LEASEHOLD_HOME (.leasehold unless set), as its administrator.
+LEASEHOLD_HOME (.leasehold unless set), as its administrator. LEASEHOLD_URL may name several
+controllers of one database, separated by commas: one that does not answer is passed over.
 
 Exit codes: 0 done, 1 refused, 2 wrong usage, 3 unreachable.`;
 

@@ -25,7 +25,7 @@ export async function runCli(
     return cli.isHandedOver() ? undefined : cli.exitCode();
   } catch (error) {
     if (isHelp(error)) return EXIT_CODES.done;
-    const failure = failureOf(error, cli.controllerUrl());
+    const failure = failureOf(error, cli.controllerUrls());
     context.stderr(`${cli.isJson ? failureJson(failure) : failureText(failure, cli)}\n`);
     return failure.exitCode;
   } finally {

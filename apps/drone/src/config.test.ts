@@ -155,6 +155,24 @@ describe('the configuration of a drone', () => {
     expect(named.filter((name) => !problems.some((problem) => problem.includes(name)))).toEqual([]);
   });
 
+  test('several controllers are named by the environment or the file, which goes first', () => {
+    const several = { ...environment, LEASEHOLD_URL: 'http://a/, https://b' };
+    const controllersOf = (content: object): readonly string[] =>
+      loadDroneConfig(written({ droneId: 'd1', programs: {}, ...content }), several).controllerUrls;
+
+    expect(controllersOf({})).toEqual(['http://a', 'https://b']);
+    expect(controllersOf({ controllerUrls: ['http://c', 'http://d'] })).toEqual([
+      'http://c',
+      'http://d',
+    ]);
+    expect(
+      problemsOf(written({ droneId: 'd1', programs: {} }), {
+        ...environment,
+        LEASEHOLD_URL: 'http://a,b',
+      }),
+    ).toEqual([expect.stringContaining('LEASEHOLD_URL: entry 2 of the list must be') as string]);
+  });
+
   test.each([
     ['a file that is not there', '/no/such/file.json', /cannot be read/u],
     ['no address of a controller', undefined, /LEASEHOLD_URL/u],

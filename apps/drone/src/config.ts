@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { datacenterSchema, envNameSchema, idSchema } from '@leasehold/api/contract';
 import { LeaseError, LIMITS } from '@leasehold/keys-core';
+import { controllerUrlsOf, controllerUrlsProblem } from '@leasehold/service-kit/controllers';
 import { z } from 'zod';
 import { isForbiddenEnvName } from './agent/backend-env.ts';
 import { usersOf } from './config-users.ts';
@@ -101,12 +102,20 @@ const programSchema = z.strictObject({
     .default([]),
 });
 
+/** A list with commas in the environment, an array in the file. */
+function controllerUrlsSchema(listSchema: z.ZodType<string | string[]>) {
+  return listSchema
+    .superRefine((list, context) => {
+      const problem = controllerUrlsProblem(list);
+      if (problem !== undefined) context.addIssue(problem);
+    })
+    .transform(controllerUrlsOf)
+    .optional();
+}
+
 const fileSchema = z.strictObject({
   droneId: idSchema,
-  controllerUrls: z
-    .array(z.url({ protocol: /^https?$/u }))
-    .min(1)
-    .optional(),
+  controllerUrls: controllerUrlsSchema(z.array(z.string())),
   stateDir: z.string().min(1).optional(),
   capacity: z.number().int().min(0).max(100_000).default(100),
   /** Where backends listen and are reached. */
@@ -133,7 +142,7 @@ const fileSchema = z.strictObject({
 });
 
 const environmentSchema = z.object({
-  LEASEHOLD_URL: z.url({ protocol: /^https?$/u }).optional(),
+  LEASEHOLD_URL: controllerUrlsSchema(z.string()),
   LEASEHOLD_TOKEN: z
     .string({
       error:
@@ -161,7 +170,7 @@ export type ReadinessConfig = z.infer<typeof readinessSchema>;
 export interface DroneConfig {
   readonly droneId: string;
   readonly datacenter: string;
-  /** Tried in turn. */
+  /** One is kept as long as it answers, and the next is tried when it does not. */
   readonly controllerUrls: readonly string[];
   readonly token: string;
   readonly stateDir: string;
@@ -202,8 +211,8 @@ export function loadDroneConfig(
       : collect(fileSchema, content, (name) => `${file}: ${name}`, problems);
   if (parsed === undefined || env === undefined) throw invalid(problems);
 
-  const controllerUrls = parsed.controllerUrls ?? [env.LEASEHOLD_URL].filter(isSaid);
-  if (controllerUrls.length === 0) {
+  const controllerUrls = parsed.controllerUrls ?? env.LEASEHOLD_URL;
+  if (controllerUrls === undefined) {
     throw invalid(['LEASEHOLD_URL: is required, or `controllerUrls` in the config file']);
   }
   const home = path.resolve(env.LEASEHOLD_HOME);
@@ -246,10 +255,6 @@ function invalid(problems: readonly string[]): LeaseError {
   return new LeaseError('config.invalid', `The drone's configuration is not valid:\n${list}`, {
     details: { problems },
   });
-}
-
-function isSaid(value: string | undefined): value is string {
-  return value !== undefined;
 }
 
 function readConfigFile(file: string, problems: string[]): unknown {

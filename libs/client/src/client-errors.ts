@@ -1,4 +1,5 @@
 import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
+import { wasNeverSent } from '@leasehold/service-kit/controllers';
 import { TRPCClientError } from '@trpc/client';
 
 /** What a controller answered instead of a result. */
@@ -58,19 +59,7 @@ function outcomeUnknown(): LeaseholdError {
   };
 }
 
-/** What says that no connection came about, so that nothing was sent. */
-const NEVER_CONNECTED = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
-
 /** Whether a call failed because nothing answers at the controller's address: nothing was sent. */
 export function isUnreachable(error: unknown): boolean {
-  if (!(error instanceof TRPCClientError)) return false;
-  const reason: unknown = error.cause?.cause;
-  return reason instanceof Error && 'code' in reason && NEVER_CONNECTED.has(String(reason.code));
+  return error instanceof TRPCClientError && wasNeverSent(error.cause);
 }

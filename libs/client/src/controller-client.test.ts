@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocketServer, type WebSocket } from 'ws';
@@ -12,7 +13,9 @@ import {
 
 const TOKEN = 'lh_test';
 
-function aClient(options: Partial<ControllerClientOptions> & { url: string }): ControllerClient {
+function aClient(
+  options: Partial<ControllerClientOptions> & Pick<ControllerClientOptions, 'url'>,
+): ControllerClient {
   const client = createControllerClient({
     token: TOKEN,
     transport: 'ws',
@@ -39,6 +42,15 @@ async function silentServer(): Promise<string> {
   return `http://127.0.0.1:${String(await portOf(server))}`;
 }
 
+/** Where nobody listens. */
+async function deadAddress(): Promise<string> {
+  const server = createServer();
+  const port = await portOf(server);
+  server.close();
+  await once(server, 'close');
+  return `http://127.0.0.1:${String(port)}`;
+}
+
 /** A WebSocket server that hands its connections, one after the other, to `onSocket`. */
 async function webSocketServer(
   onSocket: (socket: WebSocket, nth: number) => void,
@@ -54,6 +66,43 @@ async function webSocketServer(
   });
   await once(server, 'listening');
   return `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+}
+
+const ANSWER_DATA = {
+  leaseholdCode: 'key.terminating',
+  retryable: true,
+  incidentId: null,
+  details: { remainingMs: 5 },
+};
+const ANSWER = { error: { message: 'wait', code: -32_000, data: ANSWER_DATA } };
+
+/** A controller that is well, over both transports. */
+async function answeringServer(): Promise<string> {
+  const server = createHttpServer((request, response) => {
+    const isSign = request.url === '/healthz';
+    response.writeHead(isSign ? 200 : 503, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(isSign ? {} : ANSWER));
+  });
+  const sockets = new WebSocketServer({ server });
+  sockets.on('connection', answerEach);
+  onTestFinished(() => {
+    for (const socket of sockets.clients) socket.terminate();
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${String(await portOf(server))}`;
+}
+
+function answerEach(socket: WebSocket): void {
+  socket.on('message', (message: Buffer) => {
+    const text = message.toString();
+    if (text === 'PING') {
+      socket.send('PONG');
+      return;
+    }
+    const { id } = JSON.parse(text) as { id?: number };
+    if (id !== undefined) socket.send(JSON.stringify({ id, ...ANSWER }));
+  });
 }
 
 const failureOf = (call: Promise<unknown>): Promise<unknown> =>
@@ -79,11 +128,7 @@ describe('controller client', () => {
   );
 
   test('over http nobody at the address is told from an unknown outcome', async () => {
-    const server = createServer();
-    const port = await portOf(server);
-    server.close();
-    await once(server, 'close');
-    const client = aClient({ url: `http://127.0.0.1:${String(port)}`, transport: 'http' });
+    const client = aClient({ url: await deadAddress(), transport: 'http' });
 
     const error = await failureOf(client.api.keys.get.query({ name: 'k' }));
 
@@ -105,20 +150,7 @@ describe('controller client', () => {
   });
 
   test('an error of the registry arrives with its code, details and incident', async () => {
-    const data = {
-      leaseholdCode: 'key.terminating',
-      retryable: true,
-      incidentId: null,
-      details: { remainingMs: 5 },
-    };
-    const url = await webSocketServer((socket) => {
-      socket.on('message', (message: Buffer) => {
-        const { id } = JSON.parse(message.toString()) as { id?: number };
-        if (id !== undefined) {
-          socket.send(JSON.stringify({ id, error: { message: 'wait', code: -32_000, data } }));
-        }
-      });
-    });
+    const url = await webSocketServer(answerEach);
     const client = aClient({ url });
 
     const error = await failureOf(client.api.keys.get.query({ name: 'k' }));
@@ -150,6 +182,43 @@ describe('controller client', () => {
 
     // Whether the first closed before the second opened or after: what is told last is true.
     expect(states.at(-1)).toBe('open');
+  });
+
+  test.each(['ws', 'http'] as const)(
+    'over %s an address that takes connections and says nothing is passed over for the next',
+    async (transport) => {
+      const url = await answeringServer();
+      const client = aClient({ url: [await silentServer(), url], transport });
+
+      const error = await failureOf(client.api.keys.get.query({ name: 'k' }));
+
+      expect(leaseholdErrorOf(error)?.code).toBe('key.terminating');
+    },
+  );
+
+  test('when none of several answers, over http nothing was sent', async () => {
+    const urls = [await deadAddress(), await deadAddress()];
+    const client = aClient({ url: urls, transport: 'http' });
+
+    const error = await failureOf(client.api.tokens.revoke.mutate({ tokenId: 'k' }));
+
+    expect(isUnreachable(error)).toBe(true);
+  });
+
+  test.each([
+    ['', 'must be an http:// or https:// URL'],
+    ['ftp://a', 'must be an http:// or https:// URL'],
+    ['http://a,', 'entry 2 of the list must be an http:// or https:// URL'],
+    [['http://a', 'http://b,http://c'], 'entry 2 of the list must be'],
+    ['http://a,http://a/', 'entry 2 of the list is there twice'],
+    [[], 'must be 1 to 16 addresses of controllers'],
+    ['http://a?token=secret', 'without a query'],
+  ])('a list of addresses that cannot be used is refused by its field: %j', (url, problem) => {
+    const made = (): unknown => aClient({ url, transport: 'http' });
+
+    expect(made).toThrow(`url: ${problem.startsWith('without') ? 'must be' : problem}`);
+    expect(made).toThrow(problem);
+    expect(made).not.toThrow('secret');
   });
 
   test('presents its token in the first message, and never in the address', async () => {

@@ -3,8 +3,15 @@
  * its subscriptions along, and notices a peer that is silent although its socket looks open. Calls
  * made while there is no connection wait for one, up to their time limit. Over HTTP each call stands
  * alone, fails at once when nothing answers, and there are no subscriptions.
+ *
+ * Of several controllers one is kept as long as it answers, and the next one is tried when it does not.
  */
 import type { AppRouter } from '@leasehold/api';
+import {
+  controllerUrlsOf,
+  controllerUrlsProblem,
+  createControllerFetch,
+} from '@leasehold/service-kit/controllers';
 import {
   createTRPCClient,
   createWSClient,
@@ -14,16 +21,20 @@ import {
   type TRPCLink,
 } from '@trpc/client';
 import { WebSocket, type ClientOptions } from 'ws';
+import { LeaseholdCallError } from './call-errors.ts';
 import { deadlineLink } from './deadline-link.ts';
 import { messageParts } from './message-parts.ts';
-import { witnessLink, type Witnesses } from './witness-link.ts';
+import { witnessLink } from './witness-link.ts';
 
 /** Every procedure of the contract, typed. */
 export type ControllerApi = TRPCClient<AppRouter>;
 
 export interface ControllerClientOptions {
-  /** `http://host:port` of a controller, or of what is in front of several. */
-  readonly url: string;
+  /**
+   * `http://host:port` of a controller, or of what is in front of several. An array, or a list with
+   * commas, names several controllers of one database.
+   */
+  readonly url: string | readonly string[];
   /** `lh_…` */
   readonly token: string;
   readonly transport: 'ws' | 'http';
@@ -37,8 +48,6 @@ export interface ControllerClientOptions {
   readonly reconnectMsMax?: number | undefined;
   /** A number in `[0, 1)`, for the jitter of reconnects. */
   readonly random?: (() => number) | undefined;
-  /** What controllers have told of their database; one of its own unless several clients share it. */
-  readonly witnesses?: Witnesses | undefined;
   /** Told when a connection opens, also one that replaces another, and when the last has closed. */
   readonly onConnection?: ((state: 'open' | 'closed') => void) | undefined;
 }
@@ -51,49 +60,77 @@ export interface ControllerClient {
   close(): Promise<void>;
 }
 
+const TRPC_PATH = '/trpc';
 /** Longer than the longest `waitMs` of the contract, so that a call that waits is not cut off. */
 const CALL_TIMEOUT_MS = 130_000;
-const PING_MS = 1_000;
-const PONG_TIMEOUT_MS = 1_000;
 const RECONNECT_MS_MIN = 100;
 const RECONNECT_MS_MAX = 2_000;
-const HANDSHAKE_MS_MAX = 2_000;
+/** Beyond any bound, and without an overflow. */
+const DOUBLINGS_MAX = 20;
 const CLOSE_MS_MAX = 500;
+/** A peer that is slow for a moment is worth some patience when there is no other one. */
+const PATIENCE = { pingMs: 1_000, pongTimeoutMs: 1_000, handshakeMs: 2_000 };
+/**
+ * With another controller to go to. A silent one is left after 1.5 s, with {@link CLOSE_MS_MAX}: a
+ * lease of 5 s has 2.5 s from its renewal to its holder's deadline.
+ */
+const PATIENCE_OF_SEVERAL = { pingMs: 500, pongTimeoutMs: 500, handshakeMs: 1_000 };
 
-/** Makes a client; nothing is sent before the first call, but a WebSocket begins to connect. */
-export function createControllerClient(options: ControllerClientOptions): ControllerClient {
-  const links = [
-    witnessLink(options.witnesses ?? new Map<string, string>()),
-    deadlineLink(options.callTimeoutMs ?? CALL_TIMEOUT_MS),
-  ];
-  return options.transport === 'ws' ? overWebSocket(options, links) : overHttp(options, links);
+interface Deps extends ControllerClientOptions {
+  readonly urls: readonly string[];
+  /** What is before the connection in every call. */
+  readonly own: readonly TRPCLink<AppRouter>[];
 }
 
-function overHttp(
-  options: ControllerClientOptions,
-  own: readonly TRPCLink<AppRouter>[],
-): ControllerClient {
-  const headers = { authorization: `Bearer ${options.token}` };
-  const http = httpLink<AppRouter>({ url: trpcUrl(options.url), headers });
+/**
+ * Makes a client; nothing is sent before the first call, but a WebSocket begins to connect.
+ * @throws {LeaseholdCallError} `request.invalid` when `url` is not one or several addresses.
+ */
+export function createControllerClient(options: ControllerClientOptions): ControllerClient {
+  const problem = controllerUrlsProblem(options.url);
+  if (problem !== undefined) {
+    throw new LeaseholdCallError('request.invalid', { message: `url: ${problem}.` });
+  }
+  const own = [witnessLink(), deadlineLink(options.callTimeoutMs ?? CALL_TIMEOUT_MS)];
+  const deps = { ...options, own, urls: controllerUrlsOf(options.url) };
+  return options.transport === 'ws' ? overWebSocket(deps) : overHttp(deps);
+}
+
+function overHttp({ urls, token, own }: Deps): ControllerClient {
+  const fetchPath = createControllerFetch(urls);
+  const http = httpLink<AppRouter>({
+    // A path in the place of an address: which controller is asked is decided for each call.
+    url: TRPC_PATH,
+    headers: { authorization: `Bearer ${token}` },
+    fetch: (path, init) => fetchPath(String(path), init as RequestInit),
+  });
   const apiWith = (links: readonly TRPCLink<AppRouter>[]): ControllerApi =>
     createTRPCClient<AppRouter>({ links: [...links, ...own, http] });
   return { api: apiWith([]), apiWith, close: () => Promise.resolve() };
 }
 
-function overWebSocket(
-  options: ControllerClientOptions,
-  own: readonly TRPCLink<AppRouter>[],
-): ControllerClient {
+function overWebSocket(deps: Deps): ControllerClient {
+  const { urls, own } = deps;
+  const patience = urls.length > 1 ? PATIENCE_OF_SEVERAL : PATIENCE;
+  let connectCount = 0;
   const client = createWSClient({
-    url: trpcUrl(options.url).replace(/^http/u, 'ws'),
-    connectionParams: { token: options.token },
-    WebSocket: countedSockets(options.onConnection) as unknown as typeof globalThis.WebSocket,
+    // Asked for each time a connection is made: one that was there before has failed.
+    url: () => {
+      const url = urls[connectCount % urls.length] ?? '';
+      connectCount += 1;
+      return `${url}${TRPC_PATH}`.replace(/^http/u, 'ws');
+    },
+    connectionParams: { token: deps.token },
+    WebSocket: countedSockets(
+      patience.handshakeMs,
+      deps.onConnection,
+    ) as unknown as typeof globalThis.WebSocket,
     keepAlive: {
       enabled: true,
-      intervalMs: options.pingMs ?? PING_MS,
-      pongTimeoutMs: options.pongTimeoutMs ?? PONG_TIMEOUT_MS,
+      intervalMs: deps.pingMs ?? patience.pingMs,
+      pongTimeoutMs: deps.pongTimeoutMs ?? patience.pongTimeoutMs,
     },
-    retryDelayMs: reconnectDelays(options),
+    retryDelayMs: reconnectDelays(deps),
   });
   const ws = wsLink<AppRouter>({ client });
   const apiWith = (links: readonly TRPCLink<AppRouter>[]): ControllerApi =>
@@ -102,7 +139,6 @@ function overWebSocket(
 }
 
 const QUICK_CLOSING: ClientOptions & { closeTimeout: number } = {
-  handshakeTimeout: HANDSHAKE_MS_MAX,
   closeTimeout: CLOSE_MS_MAX,
   perMessageDeflate: false,
 };
@@ -113,8 +149,8 @@ const QUICK_CLOSING: ClientOptions & { closeTimeout: number } = {
  * of one turn of the event loop, goes in parts where a controller would refuse the whole.
  */
 class QuickClosingWebSocket extends WebSocket {
-  constructor(address: string | URL) {
-    super(address, QUICK_CLOSING);
+  constructor(address: string | URL, handshakeMs: number) {
+    super(address, { ...QUICK_CLOSING, handshakeTimeout: handshakeMs });
   }
 
   override send(data: string): void {
@@ -128,12 +164,13 @@ class QuickClosingWebSocket extends WebSocket {
  * in `closed`.
  */
 function countedSockets(
+  handshakeMs: number,
   onConnection: ControllerClientOptions['onConnection'],
-): typeof QuickClosingWebSocket {
+): new (address: string | URL) => QuickClosingWebSocket {
   let openCount = 0;
   return class extends QuickClosingWebSocket {
     constructor(address: string | URL) {
-      super(address);
+      super(address, handshakeMs);
       this.once('open', () => {
         openCount += 1;
         onConnection?.('open');
@@ -146,16 +183,19 @@ function countedSockets(
   };
 }
 
-/** At once, then doubling up to a bound, each anywhere in the upper half of its range. */
-function reconnectDelays(options: ControllerClientOptions): (attemptIndex: number) => number {
-  const random = options.random ?? Math.random;
-  const boundMs = options.reconnectMsMax ?? RECONNECT_MS_MAX;
+/**
+ * Each address once, within a moment that keeps many clients of one dead controller apart; after every
+ * round of all addresses a pause, which doubles up to a bound, anywhere in the upper half of its range.
+ */
+function reconnectDelays(deps: Deps): (attemptIndex: number) => number {
+  const random = deps.random ?? Math.random;
+  const boundMs = deps.reconnectMsMax ?? RECONNECT_MS_MAX;
+  const { length } = deps.urls;
   return (attemptIndex) => {
-    const wholeMs = Math.min(RECONNECT_MS_MIN * 2 ** Math.min(attemptIndex, 20), boundMs);
-    return wholeMs * (0.5 + random() / 2);
+    // The first connection, which failed or broke, is not counted by what asks for the delay.
+    const triedCount = attemptIndex + 1;
+    if (triedCount % length !== 0) return random() * RECONNECT_MS_MIN;
+    const doublings = Math.min(triedCount / length - 1, DOUBLINGS_MAX);
+    return Math.min(RECONNECT_MS_MIN * 2 ** doublings, boundMs) * (0.5 + random() / 2);
   };
-}
-
-function trpcUrl(url: string): string {
-  return `${url.replace(/\/+$/u, '')}/trpc`;
 }

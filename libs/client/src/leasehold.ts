@@ -2,6 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import os from 'node:os';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
+import { controllerUrlsOf } from '@leasehold/service-kit/controllers';
 import { leasePropagationLink } from './context/propagation-link.ts';
 import {
   createLeaseFetch,
@@ -33,8 +34,12 @@ import { createReservations, type Reservations } from './reservations.ts';
 import { Reachability } from './reachability.ts';
 
 export interface LeaseholdOptions {
-  /** `http://host:port` of a controller, or of what is in front of several. */
-  readonly url: string;
+  /**
+   * `http://host:port` of a controller, or of what is in front of several. An array, or a list with
+   * commas, names several controllers of one database: one is kept as long as it answers, and leases
+   * go on being renewed through another one when it does not.
+   */
+  readonly url: string | readonly string[];
   /** `lh_…`, of the role `client` or a higher one. */
   readonly token: string;
   /**
@@ -107,7 +112,10 @@ export interface Leasehold extends AsyncDisposable {
 const ANSWER_MS = 10_000;
 const HOLDER_LENGTH_MAX = 200;
 
-/** Connects a service to Leasehold. */
+/**
+ * Connects a service to Leasehold.
+ * @throws {LeaseholdCallError} `request.invalid` when `url` is not one or several addresses.
+ */
 export function createLeasehold(options: LeaseholdOptions): Leasehold {
   const machine = machineOf(options.clock);
   const { url, transport = 'ws', answerMs = ANSWER_MS, clientName = 'client' } = options;
@@ -126,7 +134,15 @@ export function createLeasehold(options: LeaseholdOptions): Leasehold {
     },
   });
   const { api } = controller;
-  const faces = createLeaseFaces({ api, machine, url, answerMs, transport, reachability });
+  const database = controllerUrlsOf(url).toSorted().join();
+  const faces = createLeaseFaces({
+    api,
+    machine,
+    url: database,
+    answerMs,
+    transport,
+    reachability,
+  });
   const { leases, environments } = faces;
 
   const close = async (): Promise<void> => {

@@ -14,15 +14,14 @@ const PATHS: ReadonlySet<string> = new Set([
   'environments.heartbeat',
 ]);
 
-/** The newest that was told, by datacenter; the controller's own is `''`. */
-export type Witnesses = Map<string, string>;
-
 /**
  * Brings back what controllers have told of their database, so that a controller whose database was
  * restored from a copy hears of it from those who hold something, even when it has forgotten it itself.
  * What is told is opaque, and of no use to anybody else.
  */
-export function witnessLink(witnesses: Witnesses): TRPCLink<AppRouter> {
+export function witnessLink(): TRPCLink<AppRouter> {
+  /** The newest that was told, by datacenter; the controller's own is `''`. */
+  const witnesses = new Map<string, string>();
   return () =>
     ({ op, next }) => {
       if (!PATHS.has(op.path)) return next(op);

@@ -3,7 +3,7 @@ import type { Cli } from '../cli.ts';
 import { becomeApp } from '../sibling-app.ts';
 
 const HELP = `
-LEASEHOLD_URL and LEASEHOLD_TOKEN say which controller, and as whom. Its log is JSON, one entry per
+LEASEHOLD_URL and LEASEHOLD_TOKEN say which controllers, separated by commas, and as whom. Its log is JSON, one entry per
 line. SIGTERM stops all backends and ends it; SIGUSR2 ends it and leaves the backends to the next
 one, for an upgrade.`;
 

@@ -6,7 +6,7 @@ const ANSWER_TIMEOUT_MS = 5_000;
 
 /** The console that browsers are sent to, and whether it gets through to its controller. */
 export async function examineConsole(config: CliConfig): Promise<Finding> {
-  const running = config.url === null ? readRunFile(config.home)?.consoleUrl : null;
+  const running = config.urls === null ? readRunFile(config.home)?.consoleUrl : null;
   const url = config.consoleOrigin ?? running ?? null;
   if (url === null) {
     return skipped('console', 'none runs here, and LEASEHOLD_CONSOLE_ORIGIN names no other');

@@ -1,4 +1,5 @@
 import { createControllerClient, leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
+import type { Access } from '../cli.ts';
 import { failureOf } from '../failure-of.ts';
 import { durationText } from '../output/duration.ts';
 import { holdOffText } from '../output/hold-off.ts';
@@ -10,20 +11,22 @@ import { unsure, well, wrong, type Finding } from './finding.ts';
 const READY_TIMEOUT_MS = 5_000;
 const DRONES_MAX = 500;
 
-/** The controller, the token that it is asked with, and the drones that it has heard from. */
-export async function examineController(access: {
-  readonly url: string;
-  readonly token: string;
-}): Promise<Finding[]> {
-  const controller = await readinessFinding(access.url);
-  if (controller.state === 'wrong') return [controller];
-  const connection = createControllerClient({ ...access, transport: 'http' });
+/** Each controller, the token that they are asked with, and the drones that they have heard from. */
+export async function examineController({ urls, token }: Access): Promise<Finding[]> {
+  const controllers = await Promise.all(urls.map(readinessFinding));
+  if (controllers.every(({ state }) => state === 'wrong')) return controllers;
+  const connection = createControllerClient({ url: urls, token, transport: 'http' });
   try {
     const drones = await droneFindings(connection.api);
     const isAnswered = drones[0]?.state === 'well';
-    if (!isAnswered) return [controller, ...drones];
+    if (!isAnswered) return [...controllers, ...drones];
     const { api } = connection;
-    return [controller, ...(await holdOffFindings(api)), ...drones, ...(await peerFindings(api))];
+    return [
+      ...controllers,
+      ...(await holdOffFindings(api)),
+      ...drones,
+      ...(await peerFindings(api)),
+    ];
   } finally {
     await connection.close();
   }

@@ -54,7 +54,7 @@ async function databaseFindings(config: CliConfig): Promise<Finding[]> {
 
 /** Only what runs in the home, and only if commands talk to that. */
 function localDatabaseUrl(config: CliConfig): string | undefined {
-  const isMeant = config.url === null && runningUpOf(config.home) !== undefined;
+  const isMeant = config.urls === null && runningUpOf(config.home) !== undefined;
   return isMeant ? readRunFile(config.home)?.databaseUrl : undefined;
 }
 

@@ -8,7 +8,7 @@ import { skipped, unsure, well, wrong, type Finding } from './finding.ts';
 export function examineHome(config: CliConfig): Finding {
   const { home } = config;
   if (!existsSync(home)) {
-    return config.url === null
+    return config.urls === null
       ? wrong(
           'home',
           `${home} is not there`,

@@ -43,13 +43,13 @@ export interface RunRequest {
  * @throws {CliFailure} when the lease was not granted or was lost, or the command not started.
  */
 export async function runWithLease(cli: Cli, request: RunRequest): Promise<void> {
-  const { url, token } = cli.access();
+  const { urls, token } = cli.access();
   const signals = runSignals(cli.context);
   const clock = createBootClock();
   const guard = startGuard(pathOfPart('cli'), () => clock.nowMs());
   try {
     // Closing it waits until what was given up is given up.
-    await using leasehold = createLeasehold({ url, token, clock });
+    await using leasehold = createLeasehold({ url: urls, token, clock });
     let lease: Lease;
     try {
       // Over HTTP first, which says at once when nobody answers.

@@ -63,8 +63,10 @@ function textOf(value: unknown): string | undefined {
 }
 
 /** How one may sign in here. @throws when no controller answers. */
-export async function readSignInOptions(origin = ''): Promise<SignInOptions> {
-  const response = await fetch(`${origin}/api/auth/sign-in-options`, {
+export async function readSignInOptions(
+  ask: (path: string, init: RequestInit) => Promise<Response> = fetch,
+): Promise<SignInOptions> {
+  const response = await ask('/api/auth/sign-in-options', {
     cache: 'no-store',
     signal: AbortSignal.timeout(OPTIONS_MS_MAX),
   });

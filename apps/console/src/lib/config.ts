@@ -1,4 +1,20 @@
-/** Where the controller is, for what the console asks it on a browser's behalf. */
-export function controllerUrl(): string {
-  return process.env['LEASEHOLD_URL'] ?? 'http://127.0.0.1:4600';
+import {
+  controllerUrlsOf,
+  createControllerFetch,
+  type ControllerFetch,
+} from '@leasehold/service-kit/controllers';
+
+const URL_UNLESS_SAID = 'http://127.0.0.1:4600';
+
+let controllerFetch: ControllerFetch | undefined;
+
+/**
+ * `fetch` of a path of the controllers, as the console's server has checked their addresses at its
+ * start. One for the process: it remembers which of them answers.
+ */
+export function fetchFromController(path: string, init: RequestInit): Promise<Response> {
+  controllerFetch ??= createControllerFetch(
+    controllerUrlsOf(process.env['LEASEHOLD_URL'] ?? URL_UNLESS_SAID),
+  );
+  return controllerFetch(path, init);
 }

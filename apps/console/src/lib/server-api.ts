@@ -3,7 +3,7 @@ import type { AppRouter } from '@leasehold/api';
 import { createTRPCUntypedClient, httpLink } from '@trpc/client';
 import { cookies, headers } from 'next/headers';
 import type { ApiClient } from './api.ts';
-import { controllerUrl } from './config.ts';
+import { fetchFromController } from './config.ts';
 
 /** For how long a page waits for its first data before it goes without. */
 const PREFETCH_MS_MAX = 2_000;
@@ -15,13 +15,13 @@ export async function serverApi(): Promise<ApiClient> {
   return createTRPCUntypedClient<AppRouter>({
     links: [
       httpLink({
-        url: `${controllerUrl()}/trpc`,
+        url: '/trpc',
         headers: {
           cookie,
           ...(forwardedFor === null ? {} : { 'x-forwarded-for': forwardedFor }),
         },
-        fetch: (url, init) =>
-          fetch(url, {
+        fetch: (path, init) =>
+          fetchFromController(path as string, {
             ...(init as RequestInit),
             cache: 'no-store',
             signal: AbortSignal.timeout(PREFETCH_MS_MAX),

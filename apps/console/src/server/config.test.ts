@@ -6,7 +6,7 @@ test('without variables it is the console of a machine of one’s own', () => {
   expect(readConfig({})).toEqual({
     host: '127.0.0.1',
     port: 4_601,
-    controllerUrl: new URL('http://127.0.0.1:4600'),
+    controllerUrls: ['http://127.0.0.1:4600'],
     origin: 'http://localhost:4601',
     trustedProxies: [],
     logLevel: 'info',

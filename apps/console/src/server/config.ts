@@ -5,6 +5,7 @@ import {
   type Environment,
   type LogLevel,
 } from '@leasehold/service-kit';
+import { controllerUrlsOf, controllerUrlsProblem } from '@leasehold/service-kit/controllers';
 import { z } from 'zod';
 import { isTrustedProxy } from './forwarded-for.ts';
 
@@ -13,8 +14,8 @@ export interface ConsoleConfig {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
-  /** Where the controller is, or what stands before several of them. */
-  readonly controllerUrl: URL;
+  /** Where the controllers are, or what stands before several of them. */
+  readonly controllerUrls: readonly string[];
   /** What a browser calls this console by: cookies and sign-ins are of this origin. */
   readonly origin: string;
   /** Addresses and networks whose `x-forwarded-for` is believed. */
@@ -62,8 +63,12 @@ const environmentSchema = z.object({
     .default(4_601),
   LEASEHOLD_URL: z
     .string()
-    .refine(isUrl, 'must be an http:// or https:// URL, of a controller')
-    .default('http://127.0.0.1:4600'),
+    .superRefine((list, context) => {
+      const problem = controllerUrlsProblem(list);
+      if (problem !== undefined) context.addIssue(problem);
+    })
+    .default('http://127.0.0.1:4600')
+    .transform(controllerUrlsOf),
   LEASEHOLD_CONSOLE_ORIGIN: z
     .string()
     .refine(isOrigin, 'must be an origin, as in https://console.example.com: no path, no slash')
@@ -98,7 +103,7 @@ export function readConfig(environment: Environment): ConsoleConfig {
   return {
     host: values.LEASEHOLD_HOST,
     port,
-    controllerUrl: new URL(values.LEASEHOLD_URL),
+    controllerUrls: values.LEASEHOLD_URL,
     origin: (values.LEASEHOLD_CONSOLE_ORIGIN ?? `http://localhost:${String(port)}`).toLowerCase(),
     trustedProxies: values.LEASEHOLD_TRUSTED_PROXIES,
     logLevel: values.LEASEHOLD_LOG_LEVEL,

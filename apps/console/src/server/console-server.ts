@@ -47,7 +47,7 @@ export interface ConsoleServerOptions {
 export async function startConsoleServer(options: ConsoleServerOptions): Promise<ConsoleServer> {
   const { config, log, pages } = options;
   const passThrough = createPassThrough({
-    controllerUrl: config.controllerUrl,
+    controllerUrls: config.controllerUrls,
     answerTimeoutMs: options.answerTimeoutMs ?? ANSWER_TIMEOUT_MS,
     log,
   });

@@ -36,7 +36,11 @@ async function main(): Promise<void> {
     shutdown.add('server', () => server.close());
     const { url } = server;
     log.info(
-      { url, origin: config.origin, controller: config.controllerUrl.origin },
+      {
+        url,
+        origin: config.origin,
+        controllers: config.controllerUrls.map((each) => new URL(each).origin),
+      },
       'console answers',
     );
     if (!shutdown.begun) process.send?.({ type: 'ready', url });

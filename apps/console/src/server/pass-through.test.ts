@@ -46,15 +46,16 @@ function urlOf(server: Server): URL {
 }
 
 async function startConsole(
-  controllerUrl: URL,
+  controllerUrl: URL | readonly string[],
   {
     origin = 'http://localhost:4601',
     answerTimeoutMs = 500,
     trustedProxies = [] as readonly string[],
   } = {},
 ): Promise<string> {
+  const controllerUrls = controllerUrl instanceof URL ? [controllerUrl.origin] : controllerUrl;
   const server = await startConsoleServer({
-    config: { host: '127.0.0.1', port: 0, controllerUrl, origin, trustedProxies },
+    config: { host: '127.0.0.1', port: 0, controllerUrls, origin, trustedProxies },
     log: createLogger({ name: 'console', level: 'silent' }),
     answerTimeoutMs,
     pages: (request, response) => {
@@ -235,6 +236,49 @@ test('a controller that is not there is said in the shape of its own errors; pag
   expect((await fetch(`${url}/keys`)).status).toBe(200);
 });
 
+test('what was not sent to a dead controller is sent to the next, which is kept', async () => {
+  const gone = createServer().listen(0, '127.0.0.1');
+  await once(gone, 'listening');
+  const dead = urlOf(gone).origin;
+  gone.close();
+  await once(gone, 'close');
+  const upstream = await startUpstream((request, response) => {
+    request.once('end', () => response.end('done'));
+  });
+  const url = await startConsole([dead, upstream.url.origin]);
+  const revoke = { method: 'POST', body: '{"a":1}' };
+
+  for (let call = 0; call < 2; call += 1) {
+    expect(await (await fetch(`${url}/trpc/keys.revoke`, revoke)).text()).toBe('done');
+  }
+
+  const calls = upstream.asked.filter((asked) => asked.url === '/trpc/keys.revoke');
+  expect(calls).toMatchObject([{ body: '{"a":1}' }, { body: '{"a":1}' }]);
+  // Asked for a sign of life once: it is known after that.
+  expect(upstream.asked).toHaveLength(3);
+});
+
+test('a controller that falls silent is left, and calls under way have an unknown outcome', async () => {
+  let isSilent = false;
+  const first = await startUpstream((_request, response) => {
+    if (!isSilent) response.end('first');
+  });
+  const second = await startUpstream((_request, response) => response.end('second'));
+  const url = await startConsole([first.url.origin, second.url.origin], {
+    answerTimeoutMs: 60_000,
+  });
+  expect(await (await fetch(`${url}/trpc/a`)).text()).toBe('first');
+  isSilent = true;
+
+  const underWay = await fetch(`${url}/trpc/keys.revoke`, { method: 'POST', body: '{}' });
+  const next = await fetch(`${url}/trpc/keys.revoke`, { method: 'POST', body: '{}' });
+
+  expect(await underWay.json()).toMatchObject({
+    error: { data: { leaseholdCode: 'request.outcome_unknown' } },
+  });
+  expect(await next.text()).toBe('second');
+});
+
 test.each([
   ['breaks off', (request: Parameters<RequestListener>[0]): unknown => request.socket.destroy()],
   ['is silent for too long', (): unknown => undefined],
@@ -404,7 +448,7 @@ test('the end of the console ends its streams and lets a call finish', async () 
     config: {
       host: '127.0.0.1',
       port: 0,
-      controllerUrl: upstream.url,
+      controllerUrls: [upstream.url.origin],
       origin: 'http://localhost:4601',
       trustedProxies: [],
     },

@@ -1,19 +1,21 @@
 /**
  * Passes requests on to the controller, and its answers back as they come: nothing is collected, so
  * that events reach the browser when they happen. Who goes away ends the request at the controller
- * too.
+ * too. Of several controllers one is kept as long as it answers; what was not sent to it is sent to
+ * the next.
  */
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import { pipeline } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import type { Logger } from '@leasehold/service-kit';
+import { ControllerChoice } from '@leasehold/service-kit/controllers';
 import { answerUnreachable, refuseBody } from './controller-failure.ts';
 import { cutOff } from './cut-off.ts';
 import { hasUselessBody, headersToReturn, headersToSend } from './passed-headers.ts';
 
 export interface PassThroughOptions {
-  readonly controllerUrl: URL;
+  readonly controllerUrls: readonly string[];
   /** For how long the controller may be silent before its answer begins. */
   readonly answerTimeoutMs: number;
   readonly log: Logger;
@@ -28,9 +30,12 @@ export interface PassThrough {
 }
 
 export function createPassThrough(options: PassThroughOptions): PassThrough {
-  const { controllerUrl, log } = options;
-  const { request: send, Agent } = controllerUrl.protocol === 'https:' ? https : http;
-  const agent = new Agent({ keepAlive: true });
+  const { log } = options;
+  const choice = new ControllerChoice(options.controllerUrls);
+  const agents: Agents = {
+    plain: new http.Agent({ keepAlive: true }),
+    tls: new https.Agent({ keepAlive: true }),
+  };
   const streams = new Set<ServerResponse>();
 
   function handle(request: IncomingMessage, response: ServerResponse): void {
@@ -38,42 +43,75 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       refuseBody(response);
       return;
     }
-    const upstream = send({
-      ...urlToHttpOptions(controllerUrl),
-      path: pathOf(request, controllerUrl),
-      agent,
-      method: request.method,
-      headers: headersToSend(request.headers),
-    });
+    void attempt(request, response, 1);
+  }
+
+  async function attempt(
+    request: IncomingMessage,
+    response: ServerResponse,
+    tries: number,
+  ): Promise<void> {
+    let url: string;
+    try {
+      url = await choice.choose();
+    } catch (error) {
+      if (!response.destroyed) fail(response, { error, wasSent: false, log });
+      return;
+    }
+    if (!response.destroyed) passOn(url, { request, response, tries });
+  }
+
+  function passOn(
+    url: string,
+    {
+      request,
+      response,
+      tries,
+    }: { request: IncomingMessage; response: ServerResponse; tries: number },
+  ): void {
+    const upstream = open(new URL(url), request, agents);
     const limit = setTimeout(() => {
       upstream.destroy(new Error(`no answer within ${String(options.answerTimeoutMs)} ms`));
     }, options.answerTimeoutMs);
+    const stopWatching = choice.watch(url, () => {
+      upstream.destroy(new Error('the controller fell silent'));
+    });
     // From when there is a connection on, the controller may have read the request.
     let wasSent = false;
+    const sendBody = (): void => {
+      wasSent = true;
+      request.pipe(upstream);
+    };
     upstream.once('socket', (socket) => {
-      if (!socket.connecting) wasSent = true;
-      else {
-        socket.once('connect', () => {
-          wasSent = true;
-        });
-      }
+      if (socket.connecting) socket.once('connect', sendBody);
+      else sendBody();
     });
+    const giveUp = (): void => {
+      if (!response.writableFinished) upstream.destroy();
+    };
     upstream.once('close', () => {
       clearTimeout(limit);
+      stopWatching();
+      response.off('close', giveUp);
     });
     upstream.once('response', (answer) => {
       clearTimeout(limit);
+      stopWatching();
+      choice.answered(url, answer.statusCode ?? 502);
       passBack(answer, response);
     });
     upstream.once('error', (error) => {
       request.unpipe(upstream);
+      if (response.destroyed) return;
+      choice.passOver(url);
+      if (!wasSent && tries < choice.count) {
+        void attempt(request, response, tries + 1);
+        return;
+      }
       request.resume();
-      if (!response.destroyed) fail(response, { error, wasSent, log });
+      fail(response, { error, wasSent, log });
     });
-    response.once('close', () => {
-      if (!response.writableFinished) upstream.destroy();
-    });
-    request.pipe(upstream);
+    response.once('close', giveUp);
   }
 
   function passBack(answer: IncomingMessage, response: ServerResponse): void {
@@ -98,9 +136,26 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
       for (const stream of streams) stream.destroy();
     },
     close() {
-      agent.destroy();
+      agents.plain.destroy();
+      agents.tls.destroy();
     },
   };
+}
+
+interface Agents {
+  readonly plain: http.Agent;
+  readonly tls: https.Agent;
+}
+
+function open(controllerUrl: URL, request: IncomingMessage, agents: Agents): http.ClientRequest {
+  const isTls = controllerUrl.protocol === 'https:';
+  return (isTls ? https : http).request({
+    ...urlToHttpOptions(controllerUrl),
+    path: pathOf(request, controllerUrl),
+    agent: isTls ? agents.tls : agents.plain,
+    method: request.method,
+    headers: headersToSend(request.headers),
+  });
 }
 
 /**
@@ -113,7 +168,7 @@ function pathOf(request: IncomingMessage, controllerUrl: URL): string {
 
 function fail(
   response: ServerResponse,
-  { error, wasSent, log }: { error: Error; wasSent: boolean; log: Logger },
+  { error, wasSent, log }: { error: unknown; wasSent: boolean; log: Logger },
 ): void {
   if (response.headersSent) {
     cutOff(response);

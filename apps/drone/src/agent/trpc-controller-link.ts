@@ -19,11 +19,6 @@ const CALL_TIMEOUT_MS = 5_000;
 const PING_MS = 500;
 const PONG_TIMEOUT_MS = 500;
 const RECONNECT_MS_MAX = 1_000;
-/**
- * After so long without a connection the next of several controllers is tried: time for one try to
- * connect again, and a third of the time that the `fast` ladder has from renewal to soft.
- */
-const ROTATE_AFTER_MS = 300;
 
 export interface TrpcControllerLinkOptions {
   readonly urls: readonly string[];
@@ -32,36 +27,41 @@ export interface TrpcControllerLinkOptions {
   readonly onConnection: (state: 'open' | 'closed') => void;
 }
 
-/** A session that goes along when the controller is changed. */
-interface Follower {
-  readonly input: SessionInput;
-  readonly listener: SessionListener;
-  unsubscribe(): void;
-}
-
 /** A {@link ControllerLink} over tRPC and WebSocket, to one of several controllers at a time. */
 export class TrpcControllerLink implements ControllerLink {
-  readonly #options: TrpcControllerLinkOptions;
-  readonly #followers = new Set<Follower>();
-  /** What controllers have told of their database: every one of them is told it again. */
-  readonly #witnesses = new Map<string, string>();
-  #urlIndex = 0;
-  #client: ControllerClient;
-  #rotation: NodeJS.Timeout | undefined;
-  #isClosed = false;
+  readonly #client: ControllerClient;
 
-  constructor(options: TrpcControllerLinkOptions) {
-    this.#options = options;
-    this.#client = this.#connect();
+  constructor({ urls, token, random, onConnection }: TrpcControllerLinkOptions) {
+    this.#client = createControllerClient({
+      url: urls,
+      token,
+      transport: 'ws',
+      callTimeoutMs: CALL_TIMEOUT_MS,
+      pingMs: PING_MS,
+      pongTimeoutMs: PONG_TIMEOUT_MS,
+      reconnectMsMax: RECONNECT_MS_MAX,
+      random,
+      onConnection,
+    });
   }
 
   follow(input: SessionInput, listener: SessionListener): () => void {
-    const follower = { input, listener, unsubscribe: () => undefined };
-    this.#followers.add(follower);
-    this.#subscribe(follower);
+    // What an unsubscribed session still says is not for its follower.
+    let isSubscribed = true;
+    const subscription = this.#client.api.drones.session.subscribe(input, {
+      onData: (message) => {
+        if (isSubscribed) listener.message(message);
+      },
+      onError: (error) => {
+        if (isSubscribed) listener.ended(error);
+      },
+      onComplete: () => {
+        if (isSubscribed) listener.ended(undefined);
+      },
+    });
     return () => {
-      this.#followers.delete(follower);
-      follower.unsubscribe();
+      isSubscribed = false;
+      subscription.unsubscribe();
     };
   }
 
@@ -95,73 +95,7 @@ export class TrpcControllerLink implements ControllerLink {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
-    clearTimeout(this.#rotation);
     await this.#client.close();
-  }
-
-  #connect(): ControllerClient {
-    const { urls, token, random, onConnection } = this.#options;
-    const ownIndex = this.#urlIndex;
-    return createControllerClient({
-      url: urls[this.#urlIndex % urls.length] ?? '',
-      token,
-      transport: 'ws',
-      witnesses: this.#witnesses,
-      callTimeoutMs: CALL_TIMEOUT_MS,
-      pingMs: PING_MS,
-      pongTimeoutMs: PONG_TIMEOUT_MS,
-      reconnectMsMax: RECONNECT_MS_MAX,
-      random,
-      onConnection: (state) => {
-        // The last words of a connection that was given up say nothing of the present one.
-        if (ownIndex !== this.#urlIndex) return;
-        onConnection(state);
-        this.#rotateUnlessOpen(state);
-      },
-    });
-  }
-
-  #rotateUnlessOpen(state: 'open' | 'closed'): void {
-    if (state === 'open') {
-      clearTimeout(this.#rotation);
-      this.#rotation = undefined;
-    } else if (!this.#isClosed && this.#options.urls.length > 1) {
-      // Counted from the first of several failures in a row.
-      this.#rotation ??= setTimeout(() => {
-        this.#rotate();
-      }, ROTATE_AFTER_MS);
-    }
-  }
-
-  #rotate(): void {
-    this.#rotation = undefined;
-    for (const follower of this.#followers) follower.unsubscribe();
-    void this.#client.close();
-    this.#urlIndex += 1;
-    this.#client = this.#connect();
-    for (const follower of this.#followers) this.#subscribe(follower);
-  }
-
-  #subscribe(follower: Follower): void {
-    // What an unsubscribed session still says is not for its follower.
-    let isSubscribed = true;
-    const { input, listener } = follower;
-    const subscription = this.#client.api.drones.session.subscribe(input, {
-      onData: (message) => {
-        if (isSubscribed) listener.message(message);
-      },
-      onError: (error) => {
-        if (isSubscribed) listener.ended(error);
-      },
-      onComplete: () => {
-        if (isSubscribed) listener.ended(undefined);
-      },
-    });
-    follower.unsubscribe = () => {
-      isSubscribed = false;
-      subscription.unsubscribe();
-    };
   }
 }
 

@@ -3,6 +3,7 @@ import { rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
+import { createControllerFetch } from '@leasehold/service-kit/controllers';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import { unreachable } from '../../failure.ts';
@@ -39,13 +40,16 @@ async function download(
   cli: Cli,
   wanted: Readonly<Record<string, string | undefined>>,
 ): Promise<AsyncIterable<string>> {
-  const { url, token } = cli.access();
+  const { urls, token } = cli.access();
   const asked = Object.entries(wanted).filter((entry): entry is [string, string] => {
     return entry[1] !== undefined;
   });
-  const response = await fetch(`${url}/export/audit?${new URLSearchParams(asked).toString()}`, {
-    headers: { authorization: `Bearer ${token}` },
-  });
+  const response = await createControllerFetch(urls)(
+    `/export/audit?${new URLSearchParams(asked).toString()}`,
+    {
+      headers: { authorization: `Bearer ${token}` },
+    },
+  );
   if (!response.ok || response.body === null) throw await refusalIn(response);
   return response.body.pipeThrough(new TextDecoderStream());
 }

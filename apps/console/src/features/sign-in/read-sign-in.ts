@@ -1,7 +1,7 @@
 import 'server-only';
 import { cookies } from 'next/headers';
 import { readSignInOptions, type SignInOptions } from '~/lib/auth.ts';
-import { controllerUrl } from '~/lib/config.ts';
+import { fetchFromController } from '~/lib/config.ts';
 import { serverApi } from '~/lib/server-api.ts';
 
 /** What the sign-in page knows as it is made. */
@@ -14,7 +14,7 @@ export interface SignInFacts {
 export async function readSignIn(): Promise<SignInFacts> {
   const [isSignedIn, options] = await Promise.all([
     hasSession(),
-    readSignInOptions(controllerUrl()).catch(() => null),
+    readSignInOptions(fetchFromController).catch(() => null),
   ]);
   return { isSignedIn, options };
 }
