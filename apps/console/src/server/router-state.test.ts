@@ -32,7 +32,7 @@ test.each([
     let renderedCount = 0;
     const server = await startConsoleServer({
       config: {
-        ...{ host: '127.0.0.1', port: 0, controllerUrl: new URL('http://127.0.0.1:1') },
+        ...{ host: '127.0.0.1', port: 0, controllerUrls: ['http://127.0.0.1:1'] },
         ...{ origin: 'http://localhost:4601', trustedProxies: [] },
       },
       log: createLogger({ name: 'console', level: 'silent' }),
