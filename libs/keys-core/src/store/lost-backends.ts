@@ -14,7 +14,7 @@ export async function recordLostBackends(tx: Sql, leaseIds: readonly string[]): 
     with lost as (
       update backend b
       set status = 'terminated', status_rank = 7, reason = 'drone_lost', status_at = clock_timestamp()
-      where b.lease_id = any (${leaseIds as string[]}::uuid[]) and b.status_rank < 7
+      where b.lease_id = any (${leaseIds}::uuid[]) and b.status_rank < 7
       returning b.id
     ),
     state as (
