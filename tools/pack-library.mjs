@@ -1,5 +1,10 @@
 /**
- * Builds a library as it is published, into its `dist`.
+ * Builds a library as it is published, into its `dist`:
+ *
+ *   node tools/pack-library.mjs client --with api --with keys-core --with service-kit
+ *
+ * `--with` names a library of ours that is a part of it; `--alias MODULE=FILE` puts a file of the library
+ * in the place of a module.
  *
  * In this repository a library is read from its sources, with those of the libraries it is made of.
  * Published it is one file of code and one of types: what is ours lies inside, what others maintain
@@ -8,6 +13,7 @@
 import { readFileSync } from 'node:fs';
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
 import { rollup } from 'rollup';
 import { dts } from 'rollup-plugin-dts';
@@ -16,13 +22,22 @@ import ts from 'typescript';
 const CONDITION = '@leasehold/source';
 const root = path.join(import.meta.dirname, '..');
 
-/**
- * @param {object} options
- * @param {string} options.folder of the library
- * @param {string[]} options.madeOf the libraries of ours that lie inside
- * @param {Record<string, string>} [options.alias] modules in the place of others
- */
-export async function packLibrary({ folder, madeOf, alias = {} }) {
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: {
+    with: { type: 'string', multiple: true, default: [] },
+    alias: { type: 'string', multiple: true, default: [] },
+  },
+});
+await packLibrary(path.join(root, 'libs', positionals[0]), values.with);
+
+async function packLibrary(folder, madeOf) {
+  const alias = Object.fromEntries(
+    values.alias.map((text) => {
+      const [module, file] = text.split('=');
+      return [module, path.join(folder, file)];
+    }),
+  );
   const dist = path.join(folder, 'dist');
   const entry = path.join(folder, 'src', 'index.ts');
   const source = JSON.parse(await readFile(path.join(folder, 'package.json'), 'utf8'));

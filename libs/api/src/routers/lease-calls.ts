@@ -10,7 +10,7 @@ import { failedItem, type FailedItem } from './one-by-one.ts';
 export const NOTHING = { items: [], nextCursor: null };
 
 /** What a holder is told of the database; see `WitnessService`. */
-interface Told {
+export interface Told {
   readonly witness: string | undefined;
 }
 
