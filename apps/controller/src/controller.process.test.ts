@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -110,7 +110,7 @@ describe('controller process', () => {
     expect((await (await adminOf(after, home)).keys.list.query({})).items).toEqual([]);
   });
 
-  test('two that start at once on an empty database both come up', async () => {
+  test('two that start at once on an empty database both come up, and one home has the first tokens', async () => {
     const databaseUrl = await aDatabase();
     const homes = [await aFolder(), await aFolder()];
 
@@ -119,6 +119,17 @@ describe('controller process', () => {
     expect(await Promise.all(controllers.map((one) => statusOf(one, '/readyz')))).toEqual([
       200, 200,
     ]);
+    // One home has the first tokens, whole and alone; the other controller says which.
+    const files = await Promise.all(homes.map((home) => readdir(home)));
+    const [winner] = homes.filter((_home, index) => files[index]?.includes('credentials.json'));
+    expect(files.flat().filter((name) => name.startsWith('credentials'))).toHaveLength(1);
+    const [first, loser] = winner === homes[0] ? controllers : controllers.toReversed();
+    if (first === undefined || loser === undefined) throw new Error('two were started');
+    const admin = await adminOf(loser, winner ?? '');
+    expect((await admin.tokens.list.query({})).items).toHaveLength(5);
+    expect(first.log()).toContain('first tokens written');
+    expect(loser.log()).toContain(`${winner ?? ''}/credentials.json`);
+    expect(loser.log()).toContain('leasehold admin create');
   });
 
   test.each(['SIGTERM', 'SIGINT'] as const)(

@@ -1,14 +1,14 @@
 /** The database of a controller: opened, looked at, and watched from outside. */
-import { join } from 'node:path';
+import { hostname } from 'node:os';
+import { join, resolve } from 'node:path';
 import { isSameLadder, type Clock, type IdSource } from '@leasehold/keys-core';
 import {
-  bootstrapCredentials,
-  hasAdminToken,
   noteKeyLadder,
   openStore,
   readDatabaseSettings,
   readHoldOff,
   readKeyLadders,
+  writeFirstCredentials,
   type Store,
   type StoreObserver,
   type WitnessNotice,
@@ -87,10 +87,20 @@ export async function examineDatabase(store: Store, config: Config, log: Logger)
   await compareLadders(store, config, log);
   const holdOff = await readHoldOff(store.prisma);
   if (holdOff !== null) log.warn(holdOff, 'no new grants for now: the database was restored');
-  if (!(await hasAdminToken(store.prisma))) {
-    const path = join(config.home, 'credentials.json');
-    await bootstrapCredentials(store, path, { droneIds: [] });
-    log.info({ path }, 'no administrator yet: first tokens written');
+  await seeToCredentials(store, config.home, log);
+}
+
+/** The first controller of a database writes the first tokens; the others say who did. */
+async function seeToCredentials(store: Store, home: string, log: Logger): Promise<void> {
+  const path = resolve(join(home, 'credentials.json'));
+  const ownPlace = `${hostname()}:${path}`;
+  const { outcome, place } = await writeFirstCredentials(store, { path, place: ownPlace });
+  if (outcome === 'written') log.info({ path }, 'no administrator yet: first tokens written');
+  else if (place !== null && place !== ownPlace) {
+    log.info(
+      { place },
+      'the first tokens of this database are in the home of another controller; `leasehold admin create` with this DATABASE_URL makes an administrator without them',
+    );
   }
 }
 

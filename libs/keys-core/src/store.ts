@@ -9,7 +9,6 @@ export type { Hints } from './store/hints.ts';
 export {
   countTokensMadeBy,
   findToken,
-  hasAdminToken,
   insertToken,
   listTokens,
   revokeToken,
@@ -25,7 +24,11 @@ export {
   type AuditListInput,
   type AuditView,
 } from './store/access/audit.ts';
-export { bootstrapCredentials, type Credentials } from './store/access/bootstrap-credentials.ts';
+export {
+  bootstrapCredentials,
+  writeFirstCredentials,
+  type Credentials,
+} from './store/access/bootstrap-credentials.ts';
 export { isAdminSignIn } from './store/access/admin-sign-in.ts';
 export {
   ensureFirstAdmin,

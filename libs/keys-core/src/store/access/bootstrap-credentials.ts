@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Role } from '../../kernel/roles.ts';
+import type { PrismaClient } from '../generated/client.ts';
 import type { Sql } from '../rows.ts';
-import { findToken, insertToken } from './api-tokens.ts';
+import { findToken, hasAdminToken, insertToken } from './api-tokens.ts';
 import { hashTokenSecret, isTokenSecret, newTokenSecret } from './token-secret.ts';
 
 /** What `credentials.json` holds: one secret for each role. */
@@ -24,6 +25,48 @@ const CREDENTIAL_ROLES = [
   'drone',
 ] as const satisfies Role[];
 
+/** Begins the maker of tokens that were made for a file; where the file is comes after it. */
+const MAKER = 'bootstrap';
+
+/** Where the first credentials of a database are; null when nobody knows any more. */
+export interface FirstCredentials {
+  readonly outcome: 'written' | 'kept';
+  readonly place: string | null;
+}
+
+/**
+ * Writes the first credentials of a database into a file, unless there is an administrator's token
+ * already. Of several at once one writes them, and the others learn where: `place` names the file for
+ * people, with its machine. The file is whole before its tokens are in force, so a crash between the
+ * two is mended by the next start.
+ */
+export async function writeFirstCredentials(
+  store: { readonly prisma: PrismaClient },
+  file: { readonly path: string; readonly place: string },
+): Promise<FirstCredentials> {
+  if (await hasAdminToken(store.prisma)) {
+    return { outcome: 'kept', place: await placeOf(store.prisma) };
+  }
+  return store.prisma.$transaction(async (tx) => {
+    // Whoever comes second waits here, and then sees the tokens of the first.
+    await tx.$executeRaw`lock table api_token in share row exclusive mode`;
+    if (await hasAdminToken(tx)) return { outcome: 'kept', place: await placeOf(tx) };
+    await bootstrapCredentials({ prisma: tx }, file.path, { droneIds: [], place: file.place });
+    return { outcome: 'written', place: file.place };
+  });
+}
+
+/** No row: the tokens of the file were revoked, or are of a version that did not note the place. */
+async function placeOf(sql: Sql): Promise<string | null> {
+  const rows = await sql.$queryRaw<{ place: string }[]>`
+    select substr(t.created_by, length(${MAKER}) + 2) as place
+    from api_token t
+    where t.role = 'admin' and t.revoked_at is null and t.created_by like ${`${MAKER} %`}
+    order by t.created_at
+    limit 1`;
+  return rows[0]?.place ?? null;
+}
+
 /**
  * Sees to it that every secret in the file is a token in force of its role, and answers them.
  * Secrets that are good already stay; others, and the file itself, are made anew. The file is
@@ -33,13 +76,17 @@ const CREDENTIAL_ROLES = [
 export async function bootstrapCredentials(
   store: { readonly prisma: Sql },
   path: string,
-  options: { readonly droneIds: readonly string[] },
+  options: { readonly droneIds: readonly string[]; readonly place?: string | undefined },
 ): Promise<Credentials> {
   const known = await readCredentials(path);
   const secrets: Partial<Record<Role, string>> = {};
   for (const role of CREDENTIAL_ROLES) {
     const droneId = role === 'drone' ? (options.droneIds[0] ?? null) : null;
-    secrets[role] = await ensureToken(store.prisma, { role, droneId, secret: known[role] });
+    const createdBy = options.place === undefined ? MAKER : `${MAKER} ${options.place}`;
+    secrets[role] = await ensureToken(store.prisma, {
+      ...{ role, droneId, createdBy },
+      secret: known[role],
+    });
   }
   const credentials = secrets as Credentials;
   await writePrivately(path, { ...known, ...credentials });
@@ -49,7 +96,12 @@ export async function bootstrapCredentials(
 /** The secret given, if it is a token in force of this role and drone; else a new one. */
 async function ensureToken(
   sql: Sql,
-  wanted: { readonly role: Role; readonly droneId: string | null; readonly secret: unknown },
+  wanted: {
+    readonly role: Role;
+    readonly droneId: string | null;
+    readonly createdBy: string;
+    readonly secret: unknown;
+  },
 ): Promise<string> {
   if (typeof wanted.secret === 'string' && isTokenSecret(wanted.secret)) {
     const found = await findToken(sql, hashTokenSecret(wanted.secret));
@@ -64,7 +116,7 @@ async function ensureToken(
     role: wanted.role,
     namespaces: null,
     droneId: wanted.droneId,
-    createdBy: 'bootstrap',
+    createdBy: wanted.createdBy,
     expiresAt: null,
   });
   return secret;
