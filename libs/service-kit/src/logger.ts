@@ -1,5 +1,7 @@
-import pino, { type DestinationStream, type Logger, type SerializedError } from 'pino';
+import pino, { type DestinationStream, type Logger } from 'pino';
 import { prettyFactory } from 'pino-pretty';
+import { boundedError } from './bounded-error.ts';
+import { createRepeatHook } from './repeated-lines.ts';
 import { hideSecrets } from './secrets.ts';
 
 export type { Logger } from 'pino';
@@ -22,13 +24,16 @@ export interface LoggerOptions {
 /** Lines that are kept for later where they cannot be written now, such as on a full disk. */
 const UNWRITTEN_BYTES_MAX = 1_024 * 1_024;
 
+const WARN = pino.levels.values['warn'] ?? 40;
+
 const SECRET_FIELDS = ['token', 'secret', 'password', 'authorization', 'cookie'];
 
 /**
  * The log of a process: one JSON object per line, with the time in UTC. Fields that are named like a
  * secret are left out, and what looks like one is hidden wherever it stands, in messages and causes
  * of errors too. Written at once: what was logged before a crash is there after it. What cannot be
- * written stops nothing: it is written later, or lost.
+ * written stops nothing: it is written later, or lost. Warnings and errors that repeat are written once
+ * with a count, see `repeated-lines.ts`; errors are cut to a bounded size.
  */
 export function createLogger({
   name,
@@ -37,6 +42,7 @@ export function createLogger({
   destination,
 }: LoggerOptions): Logger {
   const out = destination ?? standardOutput();
+  const writeOnce = createRepeatHook();
   return pino(
     {
       name,
@@ -48,18 +54,17 @@ export function createLogger({
         paths: SECRET_FIELDS.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]),
         censor: '***',
       },
-      serializers: { err: errorFields },
-      hooks: { streamWrite: hideSecrets },
+      serializers: { err: boundedError },
+      hooks: {
+        streamWrite: hideSecrets,
+        logMethod(args, method, methodLevel) {
+          if (methodLevel < WARN) method.apply(this, args);
+          else writeOnce(args, method.bind(this));
+        },
+      },
     },
     forPeople === true ? forReading(out) : out,
   );
-}
-
-/** Errors of pg bring their whole connection along, with the secret that cancels its statements. */
-function errorFields(error: Error): SerializedError {
-  const fields: SerializedError = { ...pino.stdSerializers.err(error) };
-  delete fields['client'];
-  return fields;
 }
 
 function standardOutput(): DestinationStream {
