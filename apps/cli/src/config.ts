@@ -5,6 +5,8 @@ import {
   ladderProblems,
   LIMITS,
   type Ladder,
+  fairUseFrom,
+  type FairUseConfig,
 } from '@leasehold/keys-core';
 import {
   databasePlaceOf,
@@ -46,6 +48,8 @@ export interface CliConfig extends DatacenterConfig {
   readonly environmentLeaseMs: number;
   readonly eventRetentionDays: number;
   readonly logLevel: string;
+  /** What the controller's callers may use. */
+  readonly fairUse: FairUseConfig;
   /** The controllers that commands talk to; null: what runs in the home. */
   readonly urls: readonly string[] | null;
   readonly token: string | null;
@@ -147,9 +151,11 @@ export function parseConfig(environment: Environment): CliConfig {
   const problems = ladderProblems(ladder, heartbeatMs);
   const place = databasePlaceOf(env);
   const datacenters = datacenterConfig(env);
+  const fairUse = fairUseFrom(environment);
   const allProblems = [
     ...place.problems,
     ...problems.map((problem) => `LEASEHOLD_KEY_*_MS, LEASEHOLD_HEARTBEAT_MS: ${problem}`),
+    ...fairUse.problems,
     ...datacenterProblems(env, env.LEASEHOLD_DATACENTER),
   ];
   if (allProblems.length > 0) throw configFailure(allProblems);
@@ -169,6 +175,7 @@ export function parseConfig(environment: Environment): CliConfig {
     environmentLeaseMs: env.LEASEHOLD_ENVIRONMENT_LEASE_MS,
     eventRetentionDays: env.LEASEHOLD_EVENT_RETENTION_DAYS,
     logLevel: env.LEASEHOLD_LOG_LEVEL,
+    fairUse: fairUse.config,
     urls: env.LEASEHOLD_URL ?? null,
     token: env.LEASEHOLD_TOKEN ?? null,
   };

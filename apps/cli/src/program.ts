@@ -53,6 +53,7 @@ import { addReservationsShow } from './commands/reservations/show.ts';
 import { addTokensCreate } from './commands/tokens/create.ts';
 import { addTokensLs } from './commands/tokens/ls.ts';
 import { addTokensRevoke } from './commands/tokens/revoke.ts';
+import { addTokensShow } from './commands/tokens/show.ts';
 import { addUp } from './commands/up.ts';
 
 type AddCommand = (cli: Cli, parent: Command) => void;
@@ -136,7 +137,11 @@ const GROUPS: readonly (readonly [
     [addHoldOffShow, addHoldOffEnd],
   ],
   ['admin', 'Let administrators in to the console', [addAdminCreate]],
-  ['tokens', 'Make and end API tokens', [addTokensCreate, addTokensLs, addTokensRevoke]],
+  [
+    'tokens',
+    'Make and end API tokens',
+    [addTokensCreate, addTokensLs, addTokensShow, addTokensRevoke],
+  ],
   ['events', 'Follow what happens', [addEventsTail]],
   ['audit', 'Look at what operators did', [addAuditLs, addAuditExport]],
   ['config', 'Look at the configuration', [addConfigPrint]],

@@ -29,7 +29,7 @@ import { createFleetService } from './fleet/fleet-service.ts';
 import { createOutboxFeed, type OutboxFeed } from './fleet/outbox-feed.ts';
 import { createHoldOffService } from './hold-off-service.ts';
 import { createHttpServer } from './http/http-server.ts';
-import { createRateLimit } from './http/rate-limit.ts';
+import { openFairUse, type FairUseParts } from './fair-use/open-fair-use.ts';
 import { createLeaseFaces } from './leases/lease-faces.ts';
 import { addGauges, createMetrics, type ControllerMetrics } from './metrics.ts';
 import {
@@ -76,7 +76,12 @@ export async function startController(
     await examineDatabase(store, config, log);
     signIn = await createSignIn(store, { ...config.signIn, home: config.home }, log);
     const datacenters = await openDatacenters(config, { store, metrics: metrics.registry, log });
-    return await serve({ store, metrics, stats, signIn, datacenters, config, log });
+    const fairUse = openFairUse({
+      ...{ store, log },
+      config: config.fairUse,
+      metrics: metrics.registry,
+    });
+    return await serve({ store, metrics, stats, signIn, datacenters, config, fairUse, log });
   } catch (error) {
     signIn?.authority.close();
     await store.close();
@@ -98,7 +103,8 @@ interface Parts {
   close(): Promise<void>;
 }
 
-function createParts({ store, metrics, signIn, datacenters, config, log }: Serving): Parts {
+function createParts(serving: Serving): Parts {
+  const { store, metrics, signIn, datacenters, config, fairUse, log } = serving;
   const { heartbeatMs, ladder, datacenter } = config;
   const random = (): number => store.ids.random();
   const leases = createLeaseStore(store);
@@ -129,7 +135,7 @@ function createParts({ store, metrics, signIn, datacenters, config, log }: Servi
       reservations: datacenters.reservationsOf(keys),
       ...faces,
       fleet: createFleetService({ store, keys, feed, heartbeatMs }),
-      tokens: createTokenService(store),
+      tokens: createTokenService(store, fairUse.fairUse),
       audit: {
         list: (input) => listAudit(store.reads, input),
         write: (entry) => writeAudit(store.prisma, entry),
@@ -145,7 +151,7 @@ function createParts({ store, metrics, signIn, datacenters, config, log }: Servi
       holdOff: createHoldOffService(store),
       datacenter,
       datacenters: datacenters.service,
-      now: () => readNow(store.prisma),
+      now: () => readNow(store.reads),
       reportFailure(error, path) {
         const { incidentId, leaseholdCode } = describeError(error);
         log.error({ incidentId, path, leaseholdCode, err: error }, 'call failed');
@@ -176,6 +182,7 @@ interface Serving {
   readonly signIn: ControllerSignIn;
   readonly datacenters: OpenDatacenters;
   readonly config: Config;
+  readonly fairUse: FairUseParts;
   readonly log: Logger;
 }
 
@@ -227,7 +234,7 @@ async function serve(serving: Serving): Promise<Controller> {
 }
 
 async function makeServer(
-  { store, metrics, signIn, datacenters, config, log }: Serving,
+  { store, metrics, signIn, datacenters, config, fairUse, log }: Serving,
   { services, tokens, connections }: Parts,
   checkReady: () => Promise<void>,
 ): ReturnType<typeof createHttpServer> {
@@ -237,7 +244,8 @@ async function makeServer(
     connections,
     log,
     metrics: metrics.registry,
-    rateLimit: createRateLimit(store.clock),
+    ...fairUse,
+    anonymousConnectionsMax: config.fairUse.anonymous.connections,
     clock: store.clock,
     checkReady,
     store,

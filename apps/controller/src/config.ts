@@ -4,7 +4,9 @@ import {
   KEY_LADDERS,
   LIMITS,
   LeaseError,
+  fairUseFrom,
   ladderProblems,
+  type FairUseConfig,
   type Ladder,
 } from '@leasehold/keys-core';
 import {
@@ -47,6 +49,7 @@ export interface ControllerConfig {
   readonly retentionDays: number;
   readonly logLevel: LogLevel;
   readonly signIn: SignInConfig;
+  readonly fairUse: FairUseConfig;
   /** Left out by a datacenter that is alone. */
   readonly datacenters?: DatacentersConfig | undefined;
 }
@@ -127,9 +130,11 @@ export function readConfig(environment: Environment): ControllerConfig {
     (problem) => `LEASEHOLD_KEY_*_MS: ${problem}`,
   );
   const place = databasePlaceOf(values);
+  const fairUse = fairUseFrom(environment);
   const problems = [
     ...place.problems,
     ...rungs,
+    ...fairUse.problems,
     ...signInProblems(values),
     ...peersProblems(values),
   ];
@@ -147,6 +152,7 @@ export function readConfig(environment: Environment): ControllerConfig {
     retentionDays: values.LEASEHOLD_EVENT_RETENTION_DAYS,
     logLevel: values.LEASEHOLD_LOG_LEVEL,
     signIn: signInConfig(values),
+    fairUse: fairUse.config,
     datacenters: peersConfig(values),
   };
 }

@@ -14,12 +14,13 @@ import type {
   EventFilter,
   EventHead,
   EventListInput,
+  InTurn,
   NamespaceLimits,
   SessionRef,
   SessionRequest,
   TokenView,
 } from '@leasehold/keys-core/store';
-import type { Role } from '@leasehold/keys-core';
+import type { FairUseLimit, FairUseLimits, FairUseOverrides, Role } from '@leasehold/keys-core';
 import type { Access } from './access/access.ts';
 import type { DroneMessage } from './contract/fleet.ts';
 import type { BulkService } from './services/bulk.ts';
@@ -87,6 +88,20 @@ export interface TokenRequest {
   readonly namespaces?: readonly string[] | undefined;
   readonly droneId?: string | undefined;
   readonly expiresAt?: string | undefined;
+  readonly programs?: readonly string[] | undefined;
+  readonly capacity?: number | undefined;
+  readonly addresses?: readonly string[] | undefined;
+  readonly limits?: FairUseOverrides | undefined;
+}
+
+/** One limit of fair use of a principal, with what it uses of it now. */
+export interface LimitUse {
+  readonly limit: FairUseLimit;
+  readonly max: number;
+  /** Whether the token has it instead of its role's. */
+  readonly isOwn: boolean;
+  /** At the controller that answers; held leases at all. Null where it is not counted. */
+  readonly used: number | null;
 }
 
 /** API tokens. */
@@ -94,6 +109,10 @@ export interface TokenService {
   /** The secret is in this answer and nowhere else. */
   create(request: TokenRequest, actor: Actor): Promise<TokenView & { secret: string }>;
   list(input: { cursor?: string | undefined; limit: number }): Promise<Page<TokenView>>;
+  /** @throws {LeaseError} `token.not_found`. */
+  get(
+    tokenId: string,
+  ): Promise<{ readonly token: TokenView; readonly fairUse: readonly LimitUse[] }>;
   /** Ends the token and its open connections. */
   revoke(
     input: { tokenId: string; reason?: string | undefined },
@@ -119,7 +138,11 @@ export interface EventService {
    * @throws {LeaseError} `events.compacted`, `events.other_epoch`, `request.invalid`.
    */
   watch(
-    request: { readonly afterId?: string | undefined; readonly filter: EventFilter },
+    request: {
+      readonly afterId?: string | undefined;
+      readonly filter: EventFilter;
+      readonly inTurn?: InTurn | undefined;
+    },
     signal: AbortSignal,
   ): Promise<AsyncIterable<EventView>>;
 }
@@ -166,11 +189,36 @@ export interface CallerConnection extends CallerLife {
   whenRead?(): Promise<void>;
 }
 
+/**
+ * What a caller may use, and uses now: see `kernel/fair-use.ts`. Each method throws
+ * `request.rate_limited` for what time cures, and `quota.exceeded` for what it does not.
+ */
+export interface CallerUse {
+  readonly limits: FairUseLimits;
+  /** Counts the items of a call that carries many. Renewals and releases are urgent. */
+  countItems(count: number, kind?: 'ordinary' | 'urgent'): Promise<void>;
+  /**
+   * Runs a read in its turn: few at once, of one caller and in all. Fewer still in the background: the
+   * pages of exports and of streams that are behind.
+   */
+  read<T>(run: () => Promise<T>, kind?: 'asked' | 'background'): Promise<T>;
+  /** Counts a stream. @returns a function that counts it as over; calling it again does nothing. */
+  openStream(): () => void;
+  /** Counts a call that may wait for a lease or a key. @returns as {@link openStream}. */
+  startWaiting(): () => void;
+  /** Checks that so many leases more may be held; resolves later only near the limit. */
+  mayHold(count: number): Promise<void> | undefined;
+  /** Notes leases that were granted (positive) or released (negative). */
+  noteHeld(change: number): void;
+}
+
 /** What one request, or one WebSocket connection, comes with. */
 export interface ApiContext {
   /** Undefined without a token or a session in force: every procedure then answers `auth.required`. */
   readonly access: Access | undefined;
   readonly services: ApiServices;
+  /** What the caller may use; undefined without access, and for what Leasehold calls itself. */
+  readonly use: CallerUse | undefined;
   /** Aborts when the caller's connection is gone. */
   readonly signal: AbortSignal;
   /** Whether the caller behind the connection is there. */

@@ -198,7 +198,9 @@ describe('error map', () => {
   test('the body on the wire has the shape of the contract', () => {
     const answer = describeError(new LeaseError('auth.forbidden', 'no'));
 
-    expect(errorBody(answer)).toEqual({ error: { message: 'no', data: errorData(answer) } });
+    expect(errorBody(answer)).toEqual({
+      error: { message: 'no', code: -32_003, data: errorData(answer) },
+    });
     expect(errorData(answer)).toEqual({
       code: 'FORBIDDEN',
       httpStatus: 403,

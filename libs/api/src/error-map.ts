@@ -5,6 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { TRPCError } from '@trpc/server';
+import { TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc';
 import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
 import { databaseFailureOf, isDiskFull, type DatabaseFailure } from '@leasehold/keys-core/store';
 import { ZodError } from 'zod';
@@ -144,9 +145,19 @@ export function trpcCodeOfStatus(httpStatus: number): TrpcCode {
   return TRPC_CODE_OF_STATUS[httpStatus as keyof typeof TRPC_CODE_OF_STATUS];
 }
 
-/** The body of an error on the wire, for what never reaches tRPC: 404, 413, 429. */
-export function errorBody(error: ErrorAnswer): { error: { message: string; data: unknown } } {
-  return { error: { message: error.message, data: errorData(error) } };
+/** An error on the wire as tRPC sends it: clients take it for none without the number. */
+export function errorShape(error: ErrorAnswer): {
+  message: string;
+  code: number;
+  data: ReturnType<typeof errorData>;
+} {
+  const data = errorData(error);
+  return { message: error.message, code: TRPC_ERROR_CODES_BY_KEY[data.code], data };
+}
+
+/** The body of an error on the wire, for what never reaches tRPC: 401, 404, 413, 429, 503. */
+export function errorBody(error: ErrorAnswer): { error: ReturnType<typeof errorShape> } {
+  return { error: errorShape(error) };
 }
 
 /** The `data` of an error on the wire. */

@@ -1,7 +1,14 @@
 /** The API of a controller: routers, access, errors. Clients import its type, and `./contract`. */
 export { isRepeatable } from './forwarding/forwardable.ts';
+export { isUrgentCall } from './urgent-calls.ts';
 export { FORWARDED_ROLES } from './contract/peers.ts';
-export { callerOf, type Access, type PersonSession } from './access/access.ts';
+export {
+  assertRole,
+  assertUnlimited,
+  callerOf,
+  type Access,
+  type PersonSession,
+} from './access/access.ts';
 export { appRouter, type AppRouter } from './app-router.ts';
 export type {
   Actor,
@@ -9,14 +16,16 @@ export type {
   ApiServices,
   AuditService,
   CallerConnection,
+  CallerUse,
   DroneAct,
   EventService,
   FleetService,
   LeaseFace,
+  LimitUse,
   TokenRequest,
   TokenService,
 } from './context.ts';
-export { describeError, errorBody, errorData, type ErrorAnswer } from './error-map.ts';
+export { describeError, errorBody, errorShape, type ErrorAnswer } from './error-map.ts';
 export type { BulkProgress, BulkRequest, BulkService } from './services/bulk.ts';
 export type { Invitation, PeopleService, PersonView } from './services/people.ts';
 export type {

@@ -58,6 +58,7 @@ const CONTRACT: Record<string, Role> = {
   'drones.ack': 'drone',
   'tokens.create': 'admin',
   'tokens.list': 'admin',
+  'tokens.get': 'admin',
   'tokens.revoke': 'admin',
   'holdOff.get': 'viewer',
   'holdOff.end': 'operator',
@@ -114,6 +115,7 @@ const UNLIMITED_ONLY = [
   'stats.overview',
   'tokens.create',
   'tokens.list',
+  'tokens.get',
   'tokens.revoke',
 ];
 
@@ -161,6 +163,7 @@ async function codeOf(
   const ctx: ApiContext = {
     access,
     services: Object.create(OUT_OF_REACH, Object.getOwnPropertyDescriptors(known)) as ApiServices,
+    use: undefined,
     signal,
     life: { signal, isAlive: () => true, watch: () => () => undefined },
     source: null,

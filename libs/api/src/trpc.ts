@@ -1,6 +1,6 @@
 import { initTRPC } from '@trpc/server';
 import { LeaseError, type Role } from '@leasehold/keys-core';
-import type { ApiContext } from './context.ts';
+import type { ApiContext, CallerUse } from './context.ts';
 import { assertRole, assertUnlimited, type Access } from './access/access.ts';
 import { describeError, errorData, toTrpcError } from './error-map.ts';
 
@@ -29,15 +29,55 @@ export const { router, createCallerFactory } = t;
 
 /**
  * The one way to declare a procedure: with the role that it needs. What it throws becomes an error
- * of the registry. One middleware for both: each costs every call some microseconds.
+ * of the registry; a query waits for its turn, and a subscription counts while it is open. One
+ * middleware for all: each costs every call some microseconds.
  */
 function procedureFor(role: Role) {
-  return t.procedure.meta({ role }).use(async ({ ctx, path, getRawInput, next }) => {
+  return t.procedure.meta({ role }).use(async ({ ctx, path, type, signal, getRawInput, next }) => {
     const access = accessFor(role, ctx);
-    const result = await next({ ctx: { access, procedure: path, rawInput: getRawInput } });
-    if (!result.ok) throw toTrpcError(result.error);
-    return result;
+    const run = () => next({ ctx: { access, procedure: path, rawInput: getRawInput } });
+    if (type === 'mutation' || ctx.use === undefined) return answered(await run());
+    if (type === 'query') return answered(await coded(ctx.use.read(run)));
+    const leave = openStream(ctx.use);
+    const result = await run();
+    if (!result.ok) leave();
+    const { data, ...rest } = answered(result);
+    // A stream that nobody ever reads from ends with its signal.
+    signal?.addEventListener('abort', leave, { once: true });
+    return { ...rest, data: untilOver(data as AsyncIterable<unknown>, leave) };
   });
+}
+
+/** @throws {TRPCError} for what the procedure has thrown. */
+function answered<Result extends { readonly ok: boolean }>(
+  result: Result,
+): Extract<Result, { readonly ok: true }> {
+  if (!result.ok) throw toTrpcError((result as { readonly error?: unknown }).error);
+  return result as Extract<Result, { readonly ok: true }>;
+}
+
+async function coded<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw toTrpcError(error);
+  }
+}
+
+function openStream(use: CallerUse): () => void {
+  try {
+    return use.openStream();
+  } catch (error) {
+    throw toTrpcError(error);
+  }
+}
+
+async function* untilOver<T>(events: AsyncIterable<T>, leave: () => void): AsyncGenerator<T, void> {
+  try {
+    yield* events;
+  } finally {
+    leave();
+  }
 }
 
 function accessFor(role: Role, { access }: ApiContext): Access {

@@ -28,7 +28,27 @@ export function leaseholdErrorOf(error: unknown): LeaseholdError | undefined {
   if (typeof data === 'object' && data !== null && 'leaseholdCode' in data) {
     return answeredError(error.message, { ...data });
   }
+  const turnedAway = turnedAwayWith(cause);
+  if (turnedAway !== undefined) return errorOf(turnedAway);
   return isUnreachable(error) || isGivenUp(cause) ? undefined : outcomeUnknown();
+}
+
+/**
+ * The code with which a controller turned this connection away before it carried anything out: it is
+ * the reason that the WebSocket was closed with.
+ */
+function turnedAwayWith(cause: unknown): ErrorCode | undefined {
+  for (const event of [cause, cause instanceof Error ? cause.cause : undefined]) {
+    if (typeof event !== 'object' || event === null || !('reason' in event)) continue;
+    const { reason } = event;
+    if (typeof reason === 'string' && reason in ERROR_CODES) return reason as ErrorCode;
+  }
+  return undefined;
+}
+
+function errorOf(code: ErrorCode): LeaseholdError {
+  const { text, retryable } = ERROR_CODES[code];
+  return { code, message: text, retryable, incidentId: null, details: {} };
 }
 
 function answeredError(message: string, data: Record<string, unknown>): LeaseholdError {

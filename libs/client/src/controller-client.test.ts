@@ -149,6 +149,24 @@ describe('controller client', () => {
     expect(leaseholdErrorOf(error)?.code).toBe('request.outcome_unknown');
   });
 
+  test.each([
+    [4_401, 'auth.required', 'auth.required'],
+    [1_008, 'quota.exceeded', 'quota.exceeded'],
+    // Ended while it was under way: it may have been carried out.
+    [4_401, 'token is no longer in force', 'request.outcome_unknown'],
+  ])('a connection that ends with %s "%s" fails its calls with %s', async (code, reason, said) => {
+    const url = await webSocketServer((socket) => {
+      socket.on('message', (data: Buffer) => {
+        if (data.toString().includes('keys.get')) socket.close(code, reason);
+      });
+    });
+    const client = aClient({ url });
+
+    const error = await failureOf(client.api.keys.get.query({ name: 'k' }));
+
+    expect(leaseholdErrorOf(error)?.code).toBe(said);
+  });
+
   test('an error of the registry arrives with its code, details and incident', async () => {
     const url = await webSocketServer(answerEach);
     const client = aClient({ url });

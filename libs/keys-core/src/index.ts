@@ -40,7 +40,25 @@ export {
   phaseOf,
   type LeaseRow,
 } from './kernel/lease.ts';
+export { SYSTEM_ACTOR, actorOfToken, isSystemName } from './kernel/actor.ts';
 export { LIMITS } from './kernel/limits.ts';
+export { parseAddressRange, type AddressRange } from './kernel/address-range.ts';
+export {
+  ANONYMOUS_MAX,
+  FAIR_USE_CONFIG_DEFAULTS,
+  FAIR_USE_DEFAULTS,
+  FAIR_USE_LIMITS,
+  FAIR_USE_MAX,
+  FAIR_USE_VARIABLES,
+  fairUseFrom,
+  limitsWith,
+  readLimits,
+  type AnonymousLimits,
+  type FairUseConfig,
+  type FairUseLimit,
+  type FairUseLimits,
+  type FairUseOverrides,
+} from './kernel/fair-use.ts';
 export {
   type GrantRequest,
   type Grant,

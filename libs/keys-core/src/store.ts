@@ -11,10 +11,12 @@ export {
   findToken,
   insertToken,
   listTokens,
+  readToken,
   revokeToken,
   tokensInForce,
   type NewToken,
   type TokenAccess,
+  type TokenBindings,
   type TokenView,
 } from './store/access/api-tokens.ts';
 export {
@@ -28,6 +30,7 @@ export {
   bootstrapCredentials,
   writeFirstCredentials,
   type Credentials,
+  type DroneBindings,
 } from './store/access/bootstrap-credentials.ts';
 export { isAdminSignIn } from './store/access/admin-sign-in.ts';
 export {
@@ -82,6 +85,7 @@ export {
   type SignInTry,
   takeBackSignInTry,
   type TriedAt,
+  sourceOfTries,
 } from './store/access/sign-in-failures.ts';
 export {
   createTokenAuthority,
@@ -131,7 +135,12 @@ export { eventCursor } from './store/event-cursor.ts';
 export { listEvents, type EventListInput } from './store/event-list.ts';
 export type { EventFilter } from './store/event-filter.ts';
 export type { EventCulprit, EventLag } from './store/event-lag.ts';
-export { createEventStream, type EventHead, type EventStream } from './store/event-stream.ts';
+export {
+  createEventStream,
+  type EventHead,
+  type EventStream,
+  type InTurn,
+} from './store/event-stream.ts';
 export type { EventRow } from './store/history.ts';
 export { createFreeRowRemover, type FreeRowRemover } from './store/free-rows.ts';
 export { createReaper, type Reaper, type ReapPass } from './store/reaper.ts';
@@ -182,6 +191,7 @@ export {
 export { createEventRollup, type EventRollup } from './store/stats/event-rollup.ts';
 export {
   countLiveBackends,
+  countHeldLeases,
   countResources,
   readMostWaitedFor,
   type ResourceCounts,

@@ -11,6 +11,7 @@ import {
 import { createBootClock, systemIds } from '@leasehold/service-kit';
 import { credentialsPath, readCredentials, writePrivateJson } from '../home.ts';
 import type { CliConfig } from '../config.ts';
+import { DEMO_DRONE_BINDINGS } from './demo-drone.ts';
 
 /** What opens the doors of everything that runs here. */
 export interface Prepared {
@@ -36,7 +37,10 @@ export async function prepareCredentials(
   });
   try {
     const path = credentialsPath(config.home);
-    const tokens = await bootstrapCredentials(store, path, { droneIds: [droneId] });
+    const tokens = await bootstrapCredentials(store, path, {
+      droneIds: [droneId],
+      bindings: DEMO_DRONE_BINDINGS,
+    });
     return { tokens, signIn: await prepareSignIn(store, config.home) };
   } finally {
     await store.close();

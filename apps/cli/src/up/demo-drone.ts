@@ -1,10 +1,19 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { DroneBindings } from '@leasehold/keys-core/store';
 import { writePrivateJson } from '../home.ts';
 
 /** The drone that `leasehold up` runs. */
 export const DEMO_DRONE_ID = 'drone-1';
 const CAPACITY = 100;
+const PROGRAM = 'room';
+
+/** What its token is bound to: what its configuration says, and backends on this machine. */
+export const DEMO_DRONE_BINDINGS: DroneBindings = {
+  programs: [PROGRAM],
+  capacity: CAPACITY,
+  addresses: ['127.0.0.0/8'],
+};
 
 /** Where its parts lie in the home. */
 export interface DemoDrone {
@@ -22,7 +31,7 @@ export function writeDemoDrone(home: string, roomServerPath: string): DemoDrone 
     stateDir,
     capacity: CAPACITY,
     programs: {
-      room: {
+      [PROGRAM]: {
         command: process.execPath,
         args: [roomServerPath],
         // In the program's own folder of data, which is where it starts.

@@ -33,7 +33,7 @@ interface Opened {
 }
 
 export function createOpenConnections(
-  store: Pick<Store, 'prisma' | 'hints'>,
+  store: Pick<Store, 'vital' | 'hints'>,
   log: Logger,
 ): OpenConnections {
   const openedBy = new Map<string, Opened>();
@@ -100,7 +100,7 @@ function keyOf({ principal, role, session }: Access): string {
 
 /** One statement for the tokens, one for the sessions, and none where there are none. */
 async function readInForce(
-  store: Pick<Store, 'prisma'>,
+  store: Pick<Store, 'vital'>,
   opened: readonly Opened[],
 ): Promise<(access: Access) => boolean> {
   const tokenIds = opened.flatMap(({ access }) =>
@@ -108,10 +108,10 @@ async function readInForce(
   );
   const sessionIds = opened.flatMap(({ access }) => access.session?.sessionId ?? []);
   const [tokens, roles] = await Promise.all([
-    tokenIds.length === 0 ? new Set<string>() : tokensInForce(store.prisma, tokenIds),
+    tokenIds.length === 0 ? new Set<string>() : tokensInForce(store.vital, tokenIds),
     sessionIds.length === 0
       ? new Map<string, string>()
-      : personSessionsInForce(store.prisma, sessionIds),
+      : personSessionsInForce(store.vital, sessionIds),
   ]);
   return ({ principal, role, session }) =>
     session === undefined ? tokens.has(principal) : roles.get(session.sessionId) === role;

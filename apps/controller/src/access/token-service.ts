@@ -1,16 +1,19 @@
 import type { TokenService } from '@leasehold/api';
+import { LeaseError } from '@leasehold/keys-core';
 import {
   insertToken,
   listTokens,
   newTokenSecret,
+  readToken,
   revokeToken,
   TOKENS_TOPIC,
   writeAudit,
   type Store,
 } from '@leasehold/keys-core/store';
+import type { FairUse } from '../fair-use/fair-use.ts';
 
 /** API tokens over the store. Every change is audited in its own transaction. */
-export function createTokenService(store: Store): TokenService {
+export function createTokenService(store: Store, fairUse: Pick<FairUse, 'report'>): TokenService {
   return {
     async create(request, actor) {
       const secret = newTokenSecret();
@@ -24,19 +27,33 @@ export function createTokenService(store: Store): TokenService {
           droneId: request.droneId ?? null,
           createdBy: actor.actor,
           expiresAt: request.expiresAt ?? null,
+          programs: request.programs ?? null,
+          capacity: request.capacity ?? null,
+          addresses: request.addresses ?? null,
+          limits: request.limits ?? null,
         });
         const { role, namespaces, droneId, expiresAt } = made;
+        const { programs, capacity, addresses, limits } = made;
         await writeAudit(tx, {
           ...actor,
           action: 'tokens.create',
           resource: `token:${made.tokenId}`,
-          detail: { name: made.name, role, namespaces, droneId, expiresAt },
+          detail: {
+            ...{ name: made.name, role, namespaces, droneId, expiresAt },
+            ...{ programs, capacity, addresses, limits },
+          },
         });
         return made;
       });
       return { ...token, secret };
     },
-    list: (input) => listTokens(store.prisma, input),
+    list: (input) => listTokens(store.reads, input),
+    async get(tokenId) {
+      const token = await readToken(store.reads, tokenId);
+      if (token === undefined) throw new LeaseError('token.not_found');
+      const { role, limits: overrides } = token;
+      return { token, fairUse: fairUse.report({ principal: tokenId, role, overrides }) };
+    },
     async revoke(input, actor) {
       const { changed } = await store.prisma.$transaction(async (tx) => {
         const revoked = await revokeToken(tx, input.tokenId);

@@ -8,18 +8,18 @@ const POLL_MS = 1_000;
 /** The shortest time between two looks: a page of a busy bulk action takes less. */
 const PAUSE_MS = 100;
 
-type Reading = Pick<Store, 'prisma' | 'hints' | 'clock'>;
+type Reading = Pick<Store, 'reads' | 'hints' | 'clock'>;
 
 /** @throws {LeaseError} `bulk.not_found`. */
 export async function readProgress(
-  store: Pick<Store, 'prisma'>,
+  store: Pick<Store, 'reads'>,
   bulkId: string,
 ): Promise<BulkProgress> {
   return progressOf(await look(store, bulkId));
 }
 
-async function look(store: Pick<Store, 'prisma'>, bulkId: string): Promise<BulkState> {
-  const state = await readBulk(store.prisma, bulkId);
+async function look(store: Pick<Store, 'reads'>, bulkId: string): Promise<BulkState> {
+  const state = await readBulk(store.reads, bulkId);
   if (state === undefined) throw new LeaseError('bulk.not_found');
   return state;
 }

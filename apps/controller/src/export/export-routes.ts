@@ -14,15 +14,11 @@ import { LeaseError } from '@leasehold/keys-core';
 import type { Logger } from '@leasehold/service-kit';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { OpenConnections } from '../access/open-connections.ts';
-import type { RateLimit } from '../http/rate-limit.ts';
-import {
-  countRequest,
-  httpCaller,
-  requestContext,
-  type ContextDeps,
-} from '../http/request-context.ts';
+import { callerOf, requireCaller } from '../http/authenticated-routes.ts';
+import type { ConnectionGuard } from '../http/connection-guard.ts';
+import { contextOf, httpCaller, type ContextDeps } from '../http/request-context.ts';
 import { exportListOf, type ExportList } from './export-lists.ts';
-import { createExportPlaces } from './export-places.ts';
+import { createExportPlaces, type ExportPlaces } from './export-places.ts';
 import { readExportQuery } from './export-query.ts';
 import { pagesOf, textOf } from './export-pieces.ts';
 import { createExportText } from './export-text.ts';
@@ -33,31 +29,36 @@ const BUFFERED_BYTES_MAX = 64 * 1_024;
 
 export interface ExportDeps extends ContextDeps {
   readonly connections: OpenConnections;
-  readonly rateLimit: RateLimit;
+  readonly guard: ConnectionGuard;
   readonly log: Logger;
 }
 
 /** Mounts the exports of all lists. See the top of this file. */
-export function mountExport(server: FastifyInstance, deps: ExportDeps): void {
+export async function mountExport(server: FastifyInstance, deps: ExportDeps): Promise<void> {
   const places = createExportPlaces();
-  server.get<{ Params: { list: string } }>(
+  await server.register((scope, _options, done) => {
+    requireCaller(scope, deps);
+    mountLists(scope, deps, places);
+    done();
+  });
+}
+
+function mountLists(scope: FastifyInstance, deps: ExportDeps, places: ExportPlaces): void {
+  scope.get<{ Params: { list: string } }>(
     '/export/:list',
     { exposeHeadRoute: false },
     async (request, reply) => {
-      countRequest(deps, request.raw);
       const list = exportListOf(request.params.list);
       if (list === undefined) throw new LeaseError('request.not_found');
       const gone = new AbortController();
       reply.raw.once('close', () => {
         gone.abort();
       });
-      const context = await requestContext(deps, request.raw, {
-        isCookieTaken: true,
-        life: httpCaller(request.raw, gone.signal),
-      });
-      // Who may not ask is told that, and not what is wrong with the question.
-      const { access } = context;
-      if (access === undefined) throw new LeaseError('auth.required');
+      const caller = callerOf(request.raw);
+      const life = httpCaller(request.raw, gone.signal);
+      const { access } = caller;
+      const use = caller.use.inBackground();
+      const context = contextOf(deps, request.raw, { access, use, life });
       const leave = places.take(access.principal);
       whenGone(context.signal, leave);
       return send(deps, { list, name: request.params.list, context, access, request, reply });

@@ -14,11 +14,11 @@ const POLL_MS = 1_000;
  * when the signal aborts. @throws {LeaseError} `backend.not_found`.
  */
 export async function* watchBackend(
-  store: Pick<Store, 'prisma' | 'hints' | 'clock'>,
+  store: Pick<Store, 'reads' | 'hints' | 'clock'>,
   backendId: string,
   reader: { readonly limits: NamespaceLimits; readonly signal: AbortSignal },
 ): AsyncGenerator<BackendStateView> {
-  await getBackend(store.prisma, backendId, reader.limits);
+  await getBackend(store.reads, backendId, reader.limits);
   let afterId = '0';
   while (!reader.signal.aborted) {
     // Waiting begins before the look, so that no hint in between is missed.
@@ -27,7 +27,7 @@ export async function* watchBackend(
       store.clock.nowMs() + POLL_MS,
       reader.signal,
     );
-    for (const state of await readBackendStates(store.prisma, backendId, afterId)) {
+    for (const state of await readBackendStates(store.reads, backendId, afterId)) {
       yield state;
       afterId = state.id;
       if (state.status === 'terminated') return;

@@ -13,7 +13,7 @@ import type { OutboxFeed } from './outbox-feed.ts';
 const RESEND_MS = 1_000;
 
 export interface DroneSessionDeps {
-  readonly store: Pick<Store, 'prisma' | 'hints' | 'clock'>;
+  readonly store: Pick<Store, 'vital' | 'hints' | 'clock'>;
   readonly feed: OutboxFeed;
   readonly heartbeatMs: number;
 }
@@ -30,7 +30,7 @@ export async function* droneSession(
   request: SessionRequest,
   signal: AbortSignal,
 ): AsyncGenerator<DroneMessage> {
-  const session = await openSession(deps.store.prisma, request);
+  const session = await openSession(deps.store.vital, request);
   // An older session of the drone, wherever it is, learns of this one now.
   deps.store.hints.notify(`drone:${request.droneId}`);
   yield { kind: 'session', session, heartbeatMs: deps.heartbeatMs };

@@ -46,17 +46,17 @@ export function createFleetService(deps: FleetServiceDeps): FleetService {
       return droneSession(deps, request, signal);
     },
     async heartbeat(heartbeat) {
-      await recordHeartbeat(store.prisma, heartbeat);
+      await recordHeartbeat(store.vital, heartbeat);
       return { heartbeatMs };
     },
     acknowledge: async (ack) => {
-      const answer = await acknowledgeAction(store.prisma, ack);
+      const answer = await acknowledgeAction(store.vital, ack);
       // The next action of the same backend may follow now.
       if (answer.acknowledged) deps.feed.look(ack.droneId);
       return answer;
     },
-    listDrones: (input) => listDrones(store.prisma, input, heartbeatMs),
-    getDrone: (droneId) => getDrone(store.prisma, droneId, heartbeatMs),
+    listDrones: (input) => listDrones(store.reads, input, heartbeatMs),
+    getDrone: (droneId) => getDrone(store.reads, droneId, heartbeatMs),
     async drain(act, actor) {
       const { changed } = await changeDraining(store, true, act, actor);
       return { changed, backends: await liveBackends(store, act.droneId) };
@@ -65,8 +65,8 @@ export function createFleetService(deps: FleetServiceDeps): FleetService {
     markLost: (act, actor) => markLost(deps, act, actor),
     listBackends: (input, limits) => listBackends(store.reads, input, limits),
     async getBackend(backendId, limits) {
-      const backend = await getBackend(store.prisma, backendId, limits);
-      return { ...backend, states: await readBackendStates(store.prisma, backendId, '0') };
+      const backend = await getBackend(store.reads, backendId, limits);
+      return { ...backend, states: await readBackendStates(store.reads, backendId, '0') };
     },
     watchBackend: (backendId, limits, signal) => watchBackend(store, backendId, { limits, signal }),
   };

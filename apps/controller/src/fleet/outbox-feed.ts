@@ -26,7 +26,7 @@ export interface OutboxFeed {
 
 type Follower = (outbox: Outbox) => void;
 
-export function createOutboxFeed(store: Pick<Store, 'prisma' | 'hints'>, log: Logger): OutboxFeed {
+export function createOutboxFeed(store: Pick<Store, 'vital' | 'hints'>, log: Logger): OutboxFeed {
   const followers = new Map<string, Set<Follower>>();
   const wanted = new Set<string>();
   let isReading = false;
@@ -43,7 +43,7 @@ export function createOutboxFeed(store: Pick<Store, 'prisma' | 'hints'>, log: Lo
       while (wanted.size > 0) {
         const droneIds = [...wanted].slice(0, DRONES_PER_STATEMENT_MAX);
         for (const droneId of droneIds) wanted.delete(droneId);
-        for (const outbox of await readOutboxes(store.prisma, droneIds)) {
+        for (const outbox of await readOutboxes(store.vital, droneIds)) {
           for (const fn of followers.get(outbox.droneId) ?? []) fn(outbox);
         }
       }

@@ -1,11 +1,14 @@
 import { describeError, errorBody } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
 import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify';
-import type { Logger } from '@leasehold/service-kit';
+import { isKnown } from './authenticated-routes.ts';
+import type { FailureLog } from './failure-log.ts';
 
 /** Answers with an error in the shape of the contract, whatever route it is on. */
 export function replyWithError(reply: FastifyReply, error: unknown): FastifyReply {
   const answer = describeError(error);
+  const retryAfterMs = Number(answer.details['retryAfterMs'] ?? 0);
+  if (retryAfterMs > 0) void reply.header('retry-after', Math.ceil(retryAfterMs / 1_000));
   return reply.code(answer.httpStatus).send(errorBody(answer));
 }
 
@@ -18,16 +21,14 @@ function asOurs(error: FastifyError): Error {
 }
 
 /** Every error has the contract's shape, also those that no procedure has seen. */
-export function installErrorReplies(server: FastifyInstance, log: Logger): void {
+export function installErrorReplies(server: FastifyInstance, failures: FailureLog): void {
   server.setNotFoundHandler((_request, reply) =>
     replyWithError(reply, new LeaseError('request.not_found')),
   );
   server.setErrorHandler((error: FastifyError, request, reply) => {
     const ours = asOurs(error);
-    const { incidentId } = describeError(ours);
-    if (incidentId !== null) {
-      log.error({ incidentId, url: request.routeOptions.url, err: error }, 'request failed');
-    }
+    // Nobody may fill the log with errors who is not known.
+    failures.note(ours, request.routeOptions.url, isKnown(request.raw) ? 'error' : 'warn');
     return replyWithError(reply, ours);
   });
 }

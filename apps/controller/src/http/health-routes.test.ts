@@ -1,16 +1,22 @@
 import { fastify } from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
-import { createLogger } from '@leasehold/service-kit';
+import { createBootClock, createLogger } from '@leasehold/service-kit';
 import { installErrorReplies } from './error-replies.ts';
+import { createFailureLog } from './failure-log.ts';
 import { mountHealth, type HealthRoutesDeps } from './health-routes.ts';
 
 test('a controller whose database does not answer is not ready, whatever it says instead', async () => {
   const server = fastify();
   onTestFinished(() => server.close());
-  installErrorReplies(server, createLogger({ name: 'controller', level: 'silent' }));
+  installErrorReplies(
+    server,
+    createFailureLog(createLogger({ name: 'controller', level: 'silent' })),
+  );
   const checkReady = (): Promise<void> =>
     Promise.reject(new Error('the database system is starting up'));
-  mountHealth(server, { checkReady } as HealthRoutesDeps);
+  await mountHealth(server, {
+    ...{ checkReady, clock: createBootClock() },
+  } as unknown as HealthRoutesDeps);
 
   const answer = await server.inject('/readyz');
 

@@ -1,19 +1,20 @@
-import { LeaseError, roleAllows } from '@leasehold/keys-core';
-import type { TokenAuthority } from '@leasehold/keys-core/store';
+import { assertRole, assertUnlimited } from '@leasehold/api';
+import { LeaseError, type Clock } from '@leasehold/keys-core';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from '@leasehold/service-kit';
-import type { PeerAccess } from '../peers/peer-access.ts';
-import type { RateLimit } from './rate-limit.ts';
-import type { SourceAddress } from './source-address.ts';
-import { bearerOf, countRequest } from './request-context.ts';
+import { sharedRead } from '../stats/shared-read.ts';
+import { callerOf, requireCaller } from './authenticated-routes.ts';
+import type { ConnectionGuard } from './connection-guard.ts';
+import type { ContextDeps } from './request-context.ts';
 
-export interface HealthRoutesDeps {
+/** For how long an answer of `/readyz` serves everybody: anyone may ask, and each asks the database. */
+const READY_KEPT_MS = 250;
+
+export interface HealthRoutesDeps extends ContextDeps {
   /** Resolves when the controller can do its work; else throws. */
   readonly checkReady: () => Promise<void>;
-  readonly tokens: TokenAuthority;
-  readonly peers: PeerAccess;
-  readonly rateLimit: RateLimit;
-  readonly sourceOf: SourceAddress;
+  readonly guard: ConnectionGuard;
+  readonly clock: Pick<Clock, 'nowMs'>;
   readonly metrics: Registry;
 }
 
@@ -21,11 +22,12 @@ export interface HealthRoutesDeps {
  * `/healthz`: the process answers. `/readyz`: it can do its work. Both are open. `/metrics` is for
  * viewers that are not limited to namespaces: its labels name actions of all.
  */
-export function mountHealth(server: FastifyInstance, deps: HealthRoutesDeps): void {
+export async function mountHealth(server: FastifyInstance, deps: HealthRoutesDeps): Promise<void> {
+  const checkReady = sharedRead(deps.clock, deps.checkReady, READY_KEPT_MS);
   server.get('/healthz', () => ({ status: 'ok' }));
   server.get('/readyz', async () => {
     try {
-      await deps.checkReady();
+      await checkReady();
     } catch (error) {
       // Whatever keeps the database from answering: a controller without it is not ready.
       if (error instanceof LeaseError) throw error;
@@ -33,18 +35,15 @@ export function mountHealth(server: FastifyInstance, deps: HealthRoutesDeps): vo
     }
     return { status: 'ready' };
   });
-  server.get('/metrics', async (request, reply) => {
-    countRequest(deps, request.raw);
-    const secret = bearerOf(request.raw);
-    const access = secret === undefined ? undefined : await deps.tokens.authenticate(secret);
-    if (access === undefined) throw new LeaseError('auth.required');
-    if (!roleAllows(access.role, 'viewer')) throw new LeaseError('auth.forbidden');
-    if (access.namespaces !== null) {
-      throw new LeaseError(
-        'auth.forbidden',
-        'Metrics count all namespaces. This token is limited to some.',
-      );
-    }
-    return reply.type(deps.metrics.contentType).send(await deps.metrics.metrics());
+  await server.register((scope, _options, done) => {
+    requireCaller(scope, deps);
+    scope.get('/metrics', async (request, reply) => {
+      const { access, use } = callerOf(request.raw);
+      assertRole(access, 'viewer');
+      assertUnlimited(access);
+      const text = await use.read(() => deps.metrics.metrics());
+      return reply.type(deps.metrics.contentType).send(text);
+    });
+    done();
   });
 }

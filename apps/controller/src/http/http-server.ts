@@ -1,7 +1,9 @@
 import { LeaseError, LIMITS } from '@leasehold/keys-core';
 import { fastify, type FastifyInstance } from 'fastify';
 import { mountExport, type ExportDeps } from '../export/export-routes.ts';
+import { guardConnections } from './connection-guard.ts';
 import { installErrorReplies, replyWithError } from './error-replies.ts';
+import { createFailureLog } from './failure-log.ts';
 import { mountSignIn, type SignInDeps } from '../sign-in/sign-in-routes.ts';
 import { mountHealth, type HealthRoutesDeps } from './health-routes.ts';
 import { mountTrpc, type TrpcRoutesDeps } from './trpc-routes.ts';
@@ -13,9 +15,13 @@ const HEADERS_MS_MAX = 10_000;
 const REQUEST_MS_MAX = 30_000;
 
 /** The HTTP server of a controller, not yet listening. */
-export async function createHttpServer(
-  deps: TrpcRoutesDeps & HealthRoutesDeps & SignInDeps & ExportDeps,
-): Promise<FastifyInstance> {
+export async function createHttpServer({
+  anonymousConnectionsMax,
+  ...deps
+}: Omit<TrpcRoutesDeps & HealthRoutesDeps & SignInDeps & ExportDeps, 'guard' | 'failures'> & {
+  /** TCP connections of one address of whose caller nothing is known yet. */
+  readonly anonymousConnectionsMax: number;
+}): Promise<FastifyInstance> {
   const server = fastify({
     requestTimeout: REQUEST_MS_MAX,
     bodyLimit: LIMITS.bodyBytesMax,
@@ -25,12 +31,15 @@ export async function createHttpServer(
     // Fastify's own answer while it closes has no code; see `refuseWhileClosing`.
     return503OnClosing: false,
   });
+  const failures = createFailureLog(deps.log);
+  const guard = guardConnections(server.server, anonymousConnectionsMax);
+  const parts = { ...deps, failures, guard };
   refuseWhileClosing(server);
-  installErrorReplies(server, deps.log);
-  await mountTrpc(server, deps);
-  await mountSignIn(server, deps);
-  mountExport(server, deps);
-  mountHealth(server, deps);
+  installErrorReplies(server, failures);
+  await mountTrpc(server, parts);
+  await mountSignIn(server, parts);
+  await mountExport(server, parts);
+  await mountHealth(server, parts);
   return server;
 }
 

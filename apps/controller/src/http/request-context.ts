@@ -1,67 +1,131 @@
-import type { Access, ApiContext, ApiServices, CallerConnection } from '@leasehold/api';
-import { LeaseError } from '@leasehold/keys-core';
+/**
+ * Who sends a request, found out before anything of it is parsed, and counted before anything of it is
+ * carried out.
+ */
+import type { Access, ApiContext, ApiServices, CallerConnection, CallerUse } from '@leasehold/api';
+import { LeaseError, actorOfToken } from '@leasehold/keys-core';
 import type { TokenAuthority } from '@leasehold/keys-core/store';
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage } from 'node:http';
-import type { PersonAccess } from '../sign-in/person-access.ts';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { FairUse, PrincipalUse } from '../fair-use/fair-use.ts';
+import type { Rates } from '../fair-use/rates.ts';
 import type { PeerAccess } from '../peers/peer-access.ts';
-import type { RateLimit } from './rate-limit.ts';
+import type { PersonAccess } from '../sign-in/person-access.ts';
 import type { SourceAddress } from './source-address.ts';
+
+/**
+ * How long a caller without a good token waits for its refusal once it has sent too many: a caller
+ * that goes on at once is slowed down by it, and one that slows down by itself is not.
+ */
+const REFUSAL_DELAY_MS = 250;
 
 export interface ContextDeps {
   readonly services: ApiServices;
   readonly tokens: TokenAuthority;
   readonly people: PersonAccess;
   readonly peers: PeerAccess;
+  readonly rates: Rates;
+  readonly fairUse: FairUse;
   readonly sourceOf: SourceAddress;
 }
 
-/**
- * What a request or a connection comes with, whichever way it came. A token counts before a cookie:
- * whoever shows one means it.
- * @throws {LeaseError} `auth.csrf` when a cookie came from another site than the console.
- */
-export async function requestContext(
-  deps: ContextDeps,
-  request: IncomingMessage,
-  call: {
-    readonly token?: string | undefined;
-    /** Any site may open a WebSocket, so there cookies mean nothing. */
-    readonly isCookieTaken: boolean;
-    readonly life: CallerConnection;
-  },
-): Promise<ApiContext> {
-  // One connection carries any number of waits; each listens for its end.
-  setMaxListeners(0, call.life.signal);
-  return {
-    access: await accessOf(deps, request, call),
-    services: deps.services,
-    signal: call.life.signal,
-    life: call.life,
-    source: deps.sourceOf(request),
-    isForwarded: false,
-  };
+/** Somebody who may call, and what they may use. */
+export interface Caller {
+  readonly access: Access;
+  readonly use: PrincipalUse;
 }
 
-async function accessOf(
+/**
+ * Who sends this request. A token counts before a cookie: whoever shows one means it.
+ * @throws {LeaseError} `auth.required`, also for a token that is not in force; `auth.csrf` when a
+ * cookie came from another site than the console; `request.rate_limited` for an address that sends too
+ * many requests without a good token; `peer.refused`.
+ */
+export async function callerOfRequest(
   deps: ContextDeps,
   request: IncomingMessage,
-  call: { readonly token?: string | undefined; readonly isCookieTaken: boolean },
-): Promise<Access | undefined> {
+): Promise<Caller> {
   const bearer = bearerOf(request);
   // A peer speaks HTTP, and brings its secret there.
   const peer = bearer === undefined ? undefined : deps.peers.of(request, bearer);
-  if (peer !== undefined) return peer;
-  const secret = call.token ?? bearer;
-  if (secret !== undefined) return accessOfToken(deps.tokens, secret);
-  return call.isCookieTaken ? deps.people.accessOf(request) : undefined;
+  if (peer !== undefined) return callerWith(deps, peer);
+  if (bearer !== undefined) {
+    if (deps.tokens.standingOf(bearer) === 'new') {
+      await deps.rates.newSecret(addressOf(deps, request));
+    }
+    return callerOfToken(deps, request, bearer);
+  }
+  const person = await deps.people.accessOf(request);
+  if (person !== undefined) return callerWith(deps, person);
+  await countAnonymous(deps, request);
+  throw new LeaseError('auth.required');
 }
 
-async function accessOfToken(tokens: TokenAuthority, secret: string): Promise<Access | undefined> {
-  const token = await tokens.authenticate(secret);
-  if (token === undefined) return undefined;
+/**
+ * Who has this token. Secrets that were never seen before are counted where they arrive.
+ * @throws {LeaseError} `auth.required`, `request.rate_limited`.
+ */
+export async function callerOfToken(
+  deps: ContextDeps,
+  request: IncomingMessage,
+  secret: string,
+): Promise<Caller> {
+  if (deps.tokens.standingOf(secret) === 'seen') await countAnonymous(deps, request);
+  const token = await deps.tokens.authenticate(secret);
+  if (token === undefined) throw new LeaseError('auth.required');
   const { tokenId, ...rest } = token;
-  return { principal: tokenId, ...rest };
+  return callerWith(deps, { principal: tokenId, ...rest, name: actorOfToken(token) });
+}
+
+function callerWith(deps: ContextDeps, access: Access): Caller {
+  return { access, use: deps.fairUse.of(access) };
+}
+
+/** @throws {LeaseError} `request.rate_limited`, after {@link REFUSAL_DELAY_MS}. */
+export async function countAnonymous(
+  deps: Pick<ContextDeps, 'rates' | 'sourceOf'>,
+  request: IncomingMessage,
+): Promise<void> {
+  try {
+    await deps.rates.anonymous(addressOf(deps, request));
+  } catch (error) {
+    await pause(REFUSAL_DELAY_MS, undefined, { ref: false });
+    throw error;
+  }
+}
+
+export function addressOf(
+  { sourceOf }: Pick<ContextDeps, 'sourceOf'>,
+  request: IncomingMessage,
+): string {
+  return sourceOf(request) ?? '';
+}
+
+/** What a call comes with, whichever way it came. */
+export function contextOf(
+  deps: ContextDeps,
+  request: IncomingMessage,
+  {
+    access,
+    use,
+    life,
+  }: Omit<Caller, 'use'> & {
+    readonly use: CallerUse;
+    readonly life: CallerConnection;
+  },
+): ApiContext {
+  // One connection carries any number of waits; each listens for its end.
+  setMaxListeners(0, life.signal);
+  return {
+    access,
+    use,
+    services: deps.services,
+    signal: life.signal,
+    life,
+    source: deps.sourceOf(request),
+    isForwarded: false,
+  };
 }
 
 /** A caller over HTTP is there for as long as its socket is open: it has no way to say more. */
@@ -71,42 +135,6 @@ export function httpCaller(request: IncomingMessage, signal: AbortSignal): Calle
     isAlive: () => !signal.aborted && !request.socket.destroyed,
     watch: () => () => undefined,
   };
-}
-
-/**
- * Counts a request over HTTP: another datacenter by its name, for several may share a secret; with a
- * good token by the token, else by the address, so that nobody is served more by making secrets up.
- * @throws {LeaseError} `request.rate_limited`, `peer.refused`.
- */
-export function countRequest(
-  deps: {
-    readonly tokens: TokenAuthority;
-    readonly peers: PeerAccess;
-    readonly rateLimit: RateLimit;
-    readonly sourceOf: SourceAddress;
-  },
-  request: IncomingMessage,
-): void {
-  const address = deps.sourceOf(request) ?? '';
-  const { caller, isNew } = countedOf(deps, request, address);
-  const mayAsk = deps.rateLimit.mayAsk(caller);
-  if (!mayAsk || (isNew && !deps.rateLimit.mayTry(address))) {
-    throw new LeaseError('request.rate_limited');
-  }
-}
-
-/** Under which name a request is counted, and whether its secret was never seen before. */
-function countedOf(
-  deps: { readonly tokens: TokenAuthority; readonly peers: PeerAccess },
-  request: IncomingMessage,
-  address: string,
-): { readonly caller: string; readonly isNew: boolean } {
-  const secret = bearerOf(request);
-  if (secret === undefined) return { caller: address, isNew: false };
-  const peer = deps.peers.of(request, secret);
-  if (peer !== undefined) return { caller: peer.principal, isNew: false };
-  const standing = deps.tokens.standingOf(secret);
-  return { caller: standing === 'good' ? secret : address, isNew: standing === 'new' };
 }
 
 /** The secret of `Authorization: Bearer …`. */

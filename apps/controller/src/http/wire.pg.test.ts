@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { createControllerClient, leaseholdErrorOf } from '@leasehold/client';
 import { newTokenSecret } from '@leasehold/keys-core/store';
 import { openTestController, type TestController } from '../testing/test-controller.ts';
 import { call, input } from '../testing/wire.ts';
@@ -27,6 +28,21 @@ describe('wire', () => {
     expect(one).toEqual({ status: 200, body: { result: { data: null } } });
     expect(list.body.result?.data).toMatchObject({ items: [], nextCursor: null, unreachable: [] });
   });
+
+  test.each(['http', 'ws'] as const)(
+    'a caller with a wrong token over %s is refused with a code that its client reads',
+    async (transport) => {
+      const client = createControllerClient({ url: on.url, token: newTokenSecret(), transport });
+
+      const calls = [client.api.keys.list.query({}), client.api.keys.get.query({ name: 'k' })];
+      const codes = await Promise.all(
+        calls.map((answer) => answer.catch((error: unknown) => leaseholdErrorOf(error)?.code)),
+      );
+
+      expect(codes).toEqual(['auth.required', 'auth.required']);
+      await client.close();
+    },
+  );
 
   test('a refusal has the shape of the contract, with the status of its code', async () => {
     const { secret } = await on.token('client');

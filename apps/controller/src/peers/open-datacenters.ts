@@ -15,7 +15,9 @@ export interface OpenDatacenters {
   readonly access: PeerAccess;
   readonly service: DatacenterService;
   /** Reservations over these keys: a connect is carried out where its key lives. */
-  readonly reservationsOf: (keys: Pick<KeyService, 'connect' | 'connectAgain'>) => ApiServices['reservations'];
+  readonly reservationsOf: (
+    keys: Pick<KeyService, 'connect' | 'connectAgain'>,
+  ) => ApiServices['reservations'];
   readonly jobs: readonly Job[];
   close(): Promise<void>;
 }

@@ -38,7 +38,7 @@ export function mountInvitations(scope: FastifyInstance, parts: SignInParts): vo
   const { prisma, hints } = parts.store;
 
   scope.post('/accept-invitation', async (request, reply) => {
-    parts.countTry(request);
+    await parts.countTry(request);
     const { invitation, password, name } = checkedBody(acceptSchema, request.body);
     // Before the work of hashing: guesses are cheap for us.
     if (!(await isInvitationOpen(prisma, invitation))) throw notOpen();

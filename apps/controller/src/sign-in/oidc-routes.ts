@@ -49,7 +49,7 @@ export function mountOidc(scope: FastifyInstance, parts: SignInParts): void {
     withinTime(callAuth(oidc.auth, { ...call, origin: signIn.origins.main }));
 
   scope.post('/sign-in/oauth2', async (request, reply) => {
-    parts.countTry(request);
+    await parts.countTry(request);
     const { callbackURL } = checkedBody(signInSchema, request.body);
     const answer = await ask({
       path: '/sign-in/social',
@@ -74,7 +74,7 @@ export function mountOidc(scope: FastifyInstance, parts: SignInParts): void {
   });
 
   scope.get(`/callback/${OIDC_PROVIDER}`, async (request, reply) => {
-    parts.countTry(request);
+    await parts.countTry(request);
     const question = request.raw.url?.indexOf('?') ?? -1;
     const answer = await ask({
       path: `/callback/${OIDC_PROVIDER}`,

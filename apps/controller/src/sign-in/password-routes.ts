@@ -37,7 +37,7 @@ const changeSchema = z.object({
 /** Signing in with a password, and changing it. */
 export function mountPasswords(scope: FastifyInstance, parts: SignInParts): void {
   scope.post('/sign-in/email', async (request, reply) => {
-    parts.countTry(request);
+    await parts.countTry(request);
     const credentials = checkedBody(signInSchema, request.body);
     const answer = await withLockOut(parts, { email: credentials.email, request }, () =>
       openSession(parts, request, credentials),
@@ -47,7 +47,7 @@ export function mountPasswords(scope: FastifyInstance, parts: SignInParts): void
   });
 
   scope.post('/change-password', async (request) => {
-    parts.countTry(request);
+    await parts.countTry(request);
     const access = await parts.signIn.people.sessionOf(request.raw);
     if (access?.session === undefined) throw new LeaseError('auth.required');
     const { personId, sessionId, email } = access.session;

@@ -5,10 +5,11 @@
  */
 import type { Store } from '@leasehold/keys-core/store';
 import { LeaseError } from '@leasehold/keys-core';
-import { describeError } from '@leasehold/api';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '@leasehold/service-kit';
-import type { RateLimit } from '../http/rate-limit.ts';
+import type { Rates } from '../fair-use/rates.ts';
+import type { FailureLog } from '../http/failure-log.ts';
+import { addressOf, countAnonymous } from '../http/request-context.ts';
 import type { SourceAddress } from '../http/source-address.ts';
 import { AUTH_PATH, type Auth } from './auth.ts';
 import { mountInvitations } from './invitation-routes.ts';
@@ -37,7 +38,8 @@ export interface SignIn {
 export interface SignInDeps {
   readonly store: Store;
   readonly signIn: SignIn;
-  readonly rateLimit: RateLimit;
+  readonly rates: Rates;
+  readonly failures: FailureLog;
   readonly sourceOf: SourceAddress;
   readonly log: Logger;
 }
@@ -47,18 +49,14 @@ export interface SignInParts extends SignInDeps {
   /** Looks at a password when its turn has come. */
   readonly atGate: ReturnType<typeof createPasswordGate>;
   /** @throws {LeaseError} `request.rate_limited` when this address tries too often. */
-  countTry(request: FastifyRequest): void;
+  countTry(request: FastifyRequest): Promise<void>;
 }
 
 export async function mountSignIn(server: FastifyInstance, deps: SignInDeps): Promise<void> {
   const parts: SignInParts = {
     ...deps,
     atGate: createPasswordGate(),
-    countTry(request) {
-      if (!deps.rateLimit.maySignIn(deps.sourceOf(request.raw) ?? '')) {
-        throw new LeaseError('request.rate_limited');
-      }
-    },
+    countTry: (request) => deps.rates.signIn(addressOf(deps, request.raw)),
   };
   await server.register(
     (scope, _options, done) => {
@@ -81,27 +79,16 @@ export async function mountSignIn(server: FastifyInstance, deps: SignInDeps): Pr
 function guard(scope: FastifyInstance, deps: SignInDeps): void {
   // A form of another site can send text and forms, and nothing here takes them.
   scope.removeContentTypeParser('text/plain');
-  scope.addHook('onRequest', (request, reply, done) => {
+  scope.addHook('onRequest', async (request, reply) => {
     void reply.header('cache-control', 'no-store');
-    if (!deps.rateLimit.mayAsk(deps.sourceOf(request.raw) ?? '')) {
-      done(new LeaseError('request.rate_limited'));
-      return;
+    await countAnonymous(deps, request.raw);
+    if (!deps.signIn.origins.mayCome(request.headers.origin)) {
+      throw new Refusal(403, 'INVALID_ORIGIN', 'The request comes from another site.');
     }
-    const isOurs = deps.signIn.origins.mayCome(request.headers.origin);
-    done(
-      isOurs
-        ? undefined
-        : new Refusal(403, 'INVALID_ORIGIN', 'The request comes from another site.'),
-    );
   });
   scope.setErrorHandler((error: Error, request, reply) => {
     const ours = asOurs(error);
-    if (!(ours instanceof Refusal)) {
-      const { incidentId } = describeError(ours);
-      if (incidentId !== null) {
-        deps.log.error({ incidentId, url: request.routeOptions.url, err: ours }, 'sign-in failed');
-      }
-    }
+    if (!(ours instanceof Refusal)) deps.failures.note(ours, request.routeOptions.url, 'warn');
     return replyWithRefusal(reply, ours);
   });
 }

@@ -6,12 +6,13 @@ const KEPT_MS_MIN = 2_000;
 
 /**
  * A read that is dear, and asked for by many: whoever asks while one is under way shares it, and its
- * answer serves everybody for two seconds, and for ten times as long as it took. One that fails is
+ * answer serves everybody for `keptMsMin`, and for ten times as long as it took. One that fails is
  * told to those who shared it, and to nobody later.
  */
 export function sharedRead<T>(
   clock: Pick<Clock, 'nowMs'>,
   read: () => Promise<T>,
+  keptMsMin = KEPT_MS_MIN,
 ): () => Promise<T> {
   let kept: { readonly answer: Promise<T>; untilMs: number } | undefined;
   return () => {
@@ -22,7 +23,7 @@ export function sharedRead<T>(
     mine.answer.then(
       () => {
         const endedAtMs = clock.nowMs();
-        mine.untilMs = endedAtMs + Math.max(KEPT_MS_MIN, KEPT_PER_COST * (endedAtMs - startedAtMs));
+        mine.untilMs = endedAtMs + Math.max(keptMsMin, KEPT_PER_COST * (endedAtMs - startedAtMs));
       },
       () => {
         mine.untilMs = Number.NEGATIVE_INFINITY;

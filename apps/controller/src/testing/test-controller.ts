@@ -3,8 +3,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { createControllerClient, type ControllerClient } from '@leasehold/client';
-import { HEARTBEAT_MS, KEY_LADDERS, type Role } from '@leasehold/keys-core';
-import { insertToken, newTokenSecret } from '@leasehold/keys-core/store';
+import {
+  FAIR_USE_CONFIG_DEFAULTS,
+  HEARTBEAT_MS,
+  KEY_LADDERS,
+  type FairUseConfig,
+  type Role,
+} from '@leasehold/keys-core';
+import { insertToken, newTokenSecret, type NewToken } from '@leasehold/keys-core/store';
 import { createBootClock, createLogger, systemIds, type Logger } from '@leasehold/service-kit';
 import { createTestDatabase } from '@leasehold/testing';
 import { afterAll, onTestFinished } from 'vitest';
@@ -18,10 +24,7 @@ export interface TestController {
   readonly url: string;
   readonly databaseUrl: string;
   /** The secret of a new token. */
-  token(
-    role: Role,
-    limits?: { droneId?: string; namespaces?: string[] },
-  ): Promise<{ tokenId: string; secret: string }>;
+  token(role: Role, limits?: Partial<NewToken>): Promise<{ tokenId: string; secret: string }>;
   /** A client with a new token of this role; a drone's is `d1`. */
   client(role: Role, transport?: 'ws' | 'http'): Promise<ControllerClient['api']>;
 }
@@ -33,6 +36,7 @@ interface TestControllerOptions {
   readonly signIn?: Partial<SignInConfig>;
   readonly datacenter?: string;
   readonly datacenters?: DatacentersConfig;
+  readonly fairUse?: FairUseConfig;
 }
 
 /** Of tests that are over. */
@@ -80,6 +84,7 @@ export async function openTestController(
       retentionDays: 30,
       logLevel: 'silent',
       signIn: { ...SIGN_IN_DEFAULTS, ...options.signIn },
+      fairUse: options.fairUse ?? FAIR_USE_CONFIG_DEFAULTS,
     },
     {
       clock: createBootClock(),
@@ -95,10 +100,11 @@ export async function openTestController(
       ...made,
       name: `test ${role}`,
       role,
-      namespaces: limits.namespaces ?? null,
-      droneId: limits.droneId ?? (role === 'drone' ? 'd1' : null),
+      namespaces: null,
+      droneId: role === 'drone' ? 'd1' : null,
       createdBy: 'test',
       expiresAt: null,
+      ...limits,
     });
     return made;
   };

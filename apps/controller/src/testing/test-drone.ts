@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { DroneMessage } from '@leasehold/api';
+import type { TokenBindings } from '@leasehold/keys-core/store';
 import { createControllerClient, leaseholdErrorOf } from '@leasehold/client';
 import { waitUntil } from '@leasehold/testing';
 import { onTestFinished } from 'vitest';
@@ -24,6 +25,7 @@ export interface TestDrone {
   report(said: {
     backendId: string;
     status: 'loading' | 'ready' | 'terminating' | 'terminated';
+    address?: string;
     refused?: boolean;
   }): Promise<string>;
 }
@@ -31,11 +33,18 @@ export interface TestDrone {
 /** Opens a session for a drone that offers `room`, and sends its first heartbeat. */
 export async function startTestDrone(
   on: TestController,
-  options: { droneId?: string; clockId?: string; secret?: string; datacenter?: string } = {},
+  options: {
+    droneId?: string;
+    clockId?: string;
+    secret?: string;
+    datacenter?: string;
+    /** What its token is bound to. */
+    bindings?: Partial<TokenBindings>;
+  } = {},
 ): Promise<TestDrone> {
   const droneId = options.droneId ?? 'd1';
   const clockId = options.clockId ?? randomUUID();
-  const made = await on.token('drone', { droneId });
+  const made = await on.token('drone', { droneId, ...options.bindings });
   const client = createControllerClient({
     url: on.url,
     token: options.secret ?? made.secret,

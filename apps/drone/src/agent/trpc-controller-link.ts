@@ -84,6 +84,8 @@ export class TrpcControllerLink implements ControllerLink {
     } catch (error) {
       // The controllers have forgotten it; saying so again will not help.
       if (leaseholdErrorOf(error)?.code === 'backend.not_found') return 'ignored';
+      // Nobody may be told where it is: it must not go on.
+      if (leaseholdErrorOf(error)?.code === 'drone.not_allowed') return 'kill';
       throw error;
     }
   }

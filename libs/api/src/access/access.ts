@@ -4,6 +4,7 @@ import {
   isWithinNamespace,
   keyNameOf,
   roleAllows,
+  type FairUseOverrides,
   type ReservationKey,
   type Role,
 } from '@leasehold/keys-core';
@@ -31,6 +32,14 @@ export interface Access {
   /** Namespaces, children included, that the caller is limited to; null for no limit. */
   readonly namespaces: readonly string[] | null;
   readonly droneId: string | null;
+  /** The programs that a drone may offer or a client may start; null or left out for any. */
+  readonly programs?: readonly string[] | null | undefined;
+  /** How many backends a drone may say it runs; null or left out for any number. */
+  readonly capacity?: number | null | undefined;
+  /** Where a drone's backends may be; null or left out for anywhere. */
+  readonly addresses?: readonly string[] | null | undefined;
+  /** Limits of fair use in place of those of the role. */
+  readonly limits?: FairUseOverrides | null | undefined;
   /** Undefined for an API token. */
   readonly session?: PersonSession | undefined;
   /** Of a `peer`: which datacenter it is. */

@@ -207,6 +207,26 @@ describe('contract', () => {
       tokenCreateInputSchema.safeParse({ name: 'n', role: 'viewer', ...input }).success;
 
     expect(creating({ namespaces: ['a', 'b.c'] })).toBe(true);
+    expect(creating({ role: 'client', programs: ['room'], limits: { streams: 0 } })).toBe(true);
+    expect(creating({ limits: { streams: -1 } })).toBe(false);
+    expect(creating({ limits: { stream: 1 } })).toBe(false);
+    expect(creating({ capacity: 1 })).toBe(false);
+    expect(creating({ addresses: ['10.0.0.0/8'] })).toBe(false);
+    expect(creating({ role: 'viewer', programs: ['room'] })).toBe(false);
+    const drone = { role: 'drone', droneId: 'd1', programs: ['room'], capacity: 5 };
+    for (const address of ['10.0.0.0/8', '10.0.0.0/8:21000-29999', '[fd00::/8]:80', 'fd00::/8']) {
+      expect(creating({ ...drone, addresses: [address] })).toBe(true);
+    }
+    for (const address of [
+      '10.0.0.0',
+      '10.0.0.0/33',
+      '300.0.0.0/8',
+      '10.0.0.0/8:2-1',
+      'host/8',
+      'fd00::/129',
+    ]) {
+      expect(creating({ ...drone, addresses: [address] })).toBe(false);
+    }
     expect(creating({ role: 'drone', droneId: 'd1' })).toBe(true);
     expect(creating({ role: 'drone' })).toBe(false);
     expect(creating({ droneId: 'd1' })).toBe(false);

@@ -46,7 +46,7 @@ export const sessionInputSchema = z.strictObject({
     ),
   version: textSchema({ bytesMin: 1, bytesMax: 64 }),
   /** How many backends the drone runs at once at most. */
-  capacity: z.number().int().min(0).max(100_000),
+  capacity: z.number().int().min(0).max(LIMITS.capacityMax),
   /** The folder on the drone's machine that its backends' output is in, for people who look for it. */
   logFolder: textSchema({ bytesMin: 1, bytesMax: 1_024 }).optional(),
   /** Left out by a drone that does not know yet: its warden does not answer. */

@@ -14,7 +14,7 @@ import { failedItem, oneByOne, type FailedItem } from './one-by-one.ts';
 type Acquired = Awaited<ReturnType<ApiServices['leases']['acquire']>>;
 
 /** Acquires a lease of this datacenter. @throws {LeaseError} `auth.forbidden`. */
-export function acquire(
+export async function acquire(
   ctx: CalledContext,
   input: Omit<z.output<typeof acquireItemSchema>, 'datacenter'> & {
     readonly waitMs: number;
@@ -23,7 +23,11 @@ export function acquire(
 ): Promise<Acquired> {
   const { key, ...rest } = input;
   assertMayHold(ctx.access, input.namespace);
-  return ctx.services.leases.acquire({ ...rest, name: key }, callerOf(ctx.access), ctx.life);
+  await ctx.use?.mayHold(1);
+  const caller = callerOf(ctx.access);
+  const answer = await ctx.services.leases.acquire({ ...rest, name: key }, caller, ctx.life);
+  if (answer.outcome === 'granted') ctx.use?.noteHeld(1);
+  return answer;
 }
 
 /** Acquires many, each in the datacenter that it names: one call to each, all at the same time. */
@@ -31,6 +35,7 @@ export async function acquireMany(
   ctx: CalledContext,
   { items, localTimeMs }: Omit<z.output<typeof acquireManyInputSchema>, 'witness'>,
 ): Promise<{ results: (Acquired | FailedItem)[] }> {
+  await ctx.use?.countItems(items.length);
   const places = new Map<string | undefined, number[]>();
   for (const [index, item] of items.entries()) {
     const place = placeOf(ctx, item);

@@ -1,4 +1,5 @@
 import { callerOf } from '../access/access.ts';
+import { assertMayReport } from '../access/bindings.ts';
 import { actorOf } from '../context.ts';
 import {
   backendGetInputSchema,
@@ -53,7 +54,8 @@ export const backendsRouter = router({
     }),
   ),
 
-  report: droneProcedure
-    .input(reportInputSchema)
-    .mutation(async ({ ctx, input }) => ({ outcome: await ctx.services.keys.report(input) })),
+  report: droneProcedure.input(reportInputSchema).mutation(async ({ ctx, input }) => {
+    assertMayReport(ctx.access, input.address);
+    return { outcome: await ctx.services.keys.report(input) };
+  }),
 });

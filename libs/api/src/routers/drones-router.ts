@@ -1,3 +1,4 @@
+import { assertMayOffer } from '../access/bindings.ts';
 import { actorOf } from '../context.ts';
 import {
   droneActInputSchema,
@@ -54,6 +55,7 @@ export const dronesRouter = router({
     input,
     signal,
   }) {
+    assertMayOffer(ctx.access, input);
     const { witness, ...request } = input;
     await ctx.services.witness.consider(witness);
     yield* ctx.services.fleet.session(request, signal ?? ctx.signal);

@@ -24,12 +24,15 @@ export const environmentsRouter = router({
     assertMayHold(access, input.environment.namespace);
     return at(ctx, input, ({ environment, durationMs, witness, ...rest }) =>
       acquiring(ctx, witness, async () => {
+        await ctx.use?.mayHold(1);
         const answer = await services.environments.acquire(
           { ...rest, ...environment, ttlMs: durationMs, waitMs: 0 },
           callerOf(access),
           life,
         );
-        return answer.outcome === 'granted' ? { ...answer, action: input.action } : answer;
+        if (answer.outcome !== 'granted') return answer;
+        ctx.use?.noteHeld(1);
+        return { ...answer, action: input.action };
       }),
     );
   }),
@@ -43,9 +46,11 @@ export const environmentsRouter = router({
     ),
 
   release: clientProcedure.input(releaseInputSchema).mutation(({ ctx, input }) =>
-    at(ctx, input, async (sent) => ({
-      outcome: await ctx.services.environments.release(sent, callerOf(ctx.access)),
-    })),
+    at(ctx, input, async (sent) => {
+      const outcome = await ctx.services.environments.release(sent, callerOf(ctx.access));
+      if (outcome === 'released') ctx.use?.noteHeld(-1);
+      return { outcome };
+    }),
   ),
 
   /** For a caller whose answer was lost: whatever became of its request is undone. */

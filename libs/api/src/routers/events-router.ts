@@ -1,6 +1,7 @@
 import { tracked, type TrackedEnvelope } from '@trpc/server';
 import type { EventView } from '@leasehold/keys-core/keys';
-import type { CallerConnection } from '../context.ts';
+import type { InTurn } from '@leasehold/keys-core/store';
+import type { CallerConnection, CallerUse } from '../context.ts';
 import { eventListInputSchema, eventWatchInputSchema } from '../contract/events.ts';
 import { listAt } from '../forwarding/lists.ts';
 import { asOf } from './as-of.ts';
@@ -26,12 +27,17 @@ export const eventsRouter = router({
       const { afterId, lastEventId, ...wanted } = input;
       const filter = { ...wanted, limits: ctx.access.namespaces };
       const events = await ctx.services.events.watch(
-        { afterId: lastEventId ?? afterId, filter },
+        { afterId: lastEventId ?? afterId, filter, inTurn: inTurnOf(ctx.use) },
         signal ?? ctx.signal,
       );
       return trackedEvents(events, ctx.life);
     }),
 });
+
+/** A stream that is behind waits for its turn with every page. */
+function inTurnOf(use: CallerUse | undefined): InTurn | undefined {
+  return use === undefined ? undefined : (read) => use.read(read, 'background');
+}
 
 /** Each event with its id, from which clients resume; no faster than the caller reads. */
 async function* trackedEvents(

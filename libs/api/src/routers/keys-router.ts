@@ -1,6 +1,7 @@
 import { reservationKeyOf } from '@leasehold/keys-core';
 import type { KeyView } from '@leasehold/keys-core/keys';
 import { assertMayHold, callerOf, mayRead } from '../access/access.ts';
+import { assertMayStart } from '../access/bindings.ts';
 import {
   connectInputSchema,
   keyListInputSchema,
@@ -27,13 +28,19 @@ export const keysRouter = router({
   connect: clientProcedure.input(connectInputSchema).mutation(async ({ ctx, input }) => {
     const { services, access, signal } = ctx;
     assertMayHold(access, input.key?.namespace ?? '');
+    assertMayStart(access, input.spawn?.program);
     const { spawn, ...rest } = input;
-    return services.reservations.connect(
-      { ...rest, spawn },
-      callerOf(access),
-      signal,
-      spawn?.datacenter,
-    );
+    const stopWaiting = ctx.use?.startWaiting();
+    try {
+      return await services.reservations.connect(
+        { ...rest, spawn },
+        callerOf(access),
+        signal,
+        spawn?.datacenter,
+      );
+    } finally {
+      stopWaiting?.();
+    }
   }),
 
   get: viewerProcedure.input(keyNameSchema).query(({ ctx, input }) =>
@@ -53,7 +60,10 @@ export const keysRouter = router({
   renew: droneProcedure
     .input(keyRenewInputSchema)
     .mutation(({ ctx, input: { witness, ...renewals } }) =>
-      renewing(ctx, witness, async () => ({ results: await ctx.services.keys.renew(renewals) })),
+      renewing(ctx, witness, async () => {
+        await ctx.use?.countItems(renewals.renewals.length, 'urgent');
+        return { results: await ctx.services.keys.renew(renewals) };
+      }),
     ),
 
   blockRenewal: operatorProcedure.input(keyRenewableInputSchema).mutation(({ ctx, input }) =>

@@ -2,7 +2,7 @@
 import type { GrantRef } from '@leasehold/keys-core';
 import type { LeaseRenewResult } from '@leasehold/keys-core/leases';
 import { callerOf, type Access } from '../access/access.ts';
-import type { ApiContext, ApiServices, LeaseFace } from '../context.ts';
+import type { ApiContext, LeaseFace } from '../context.ts';
 import { grantRefSchema } from '../contract/common.ts';
 import type { CalledContext } from '../forwarding/elsewhere.ts';
 import { failedItem, type FailedItem } from './one-by-one.ts';
@@ -43,10 +43,11 @@ export type FailedRenewal = FailedItem & { readonly leaseId: string };
 
 /** Renews many at once. One that is not well-formed fails alone. */
 export async function renewMany(
-  ctx: { readonly access: Access; readonly services: ApiServices },
+  ctx: Pick<ApiContext, 'services' | 'use'> & { readonly access: Access },
   face: LeaseFace,
   input: { readonly localTimeMs: number; readonly renewals: readonly unknown[] },
 ): Promise<{ results: (LeaseRenewResult | FailedRenewal)[] }> {
+  await ctx.use?.countItems(input.renewals.length, 'urgent');
   const renewals: GrantRef[] = [];
   const failed: FailedRenewal[] = [];
   for (const renewal of input.renewals) {

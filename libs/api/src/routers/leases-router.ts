@@ -1,3 +1,5 @@
+import type { ReleaseOutcome } from '@leasehold/keys-core';
+import type { z } from 'zod';
 import { assertMayHold, callerOf, mayRead } from '../access/access.ts';
 import {
   acquireInputSchema,
@@ -18,7 +20,7 @@ import {
   releaseItemSchema,
   releaseManyInputSchema,
 } from '../contract/leases.ts';
-import { at } from '../forwarding/elsewhere.ts';
+import { at, type CalledContext } from '../forwarding/elsewhere.ts';
 import { listAt } from '../forwarding/lists.ts';
 import { treeAt } from '../forwarding/trees.ts';
 import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
@@ -30,6 +32,7 @@ import { oneByOne } from './one-by-one.ts';
 /** What holders call: acquire, renew, release, give up, and hear of revocations. */
 const holding = {
   acquire: clientProcedure.input(acquireInputSchema).mutation(async ({ ctx, input }) => {
+    const stopWaiting = input.waitMs > 0 ? ctx.use?.startWaiting() : undefined;
     const unwatch = input.waitMs > 0 ? ctx.life.watch() : undefined;
     try {
       assertMayHold(ctx.access, input.namespace);
@@ -38,6 +41,7 @@ const holding = {
       );
     } finally {
       unwatch?.();
+      stopWaiting?.();
     }
   }),
 
@@ -55,21 +59,21 @@ const holding = {
       ),
     ),
 
-  release: clientProcedure.input(releaseInputSchema).mutation(({ ctx, input }) =>
-    at(ctx, input, async (sent) => ({
-      outcome: await ctx.services.leases.release(sent, callerOf(ctx.access)),
-    })),
-  ),
+  release: clientProcedure
+    .input(releaseInputSchema)
+    .mutation(({ ctx, input }) =>
+      at(ctx, input, async (sent) => ({ outcome: await release(ctx, sent) })),
+    ),
 
   releaseMany: clientProcedure.input(releaseManyInputSchema).mutation(({ ctx, input }) =>
-    at(ctx, input, async ({ items }) => ({
-      results: await oneByOne(
+    at(ctx, input, async ({ items }) => {
+      await ctx.use?.countItems(items.length, 'urgent');
+      const results = await oneByOne(
         { services: ctx.services, path: ctx.procedure, items, schema: releaseItemSchema },
-        async (item) => ({
-          outcome: await ctx.services.leases.release(item, callerOf(ctx.access)),
-        }),
-      ),
-    })),
+        async (item) => ({ outcome: await release(ctx, item) }),
+      );
+      return { results };
+    }),
   ),
 
   cancel: clientProcedure.input(cancelInputSchema).mutation(({ ctx, input }) =>
@@ -86,9 +90,12 @@ const holding = {
     yield* ctx.services.leases.revocations(callerOf(ctx.access), signal ?? ctx.signal);
   }),
 
-  declare: clientProcedure.input(declareInputSchema).mutation(({ ctx, input }) => {
+  declare: clientProcedure.input(declareInputSchema).mutation(async ({ ctx, input }) => {
+    await ctx.use?.countItems(input.declarations.length);
     for (const { namespace } of input.declarations) assertMayHold(ctx.access, namespace);
-    return ctx.services.leases.declare(input, callerOf(ctx.access));
+    const { declarations } = input;
+    const ownMax = ctx.use?.limits.declarations;
+    return ctx.services.leases.declare({ declarations, ownMax }, callerOf(ctx.access));
   }),
 };
 
@@ -161,6 +168,15 @@ const operating = {
     }),
   ),
 };
+
+async function release(
+  ctx: CalledContext,
+  item: z.output<typeof releaseItemSchema>,
+): Promise<ReleaseOutcome> {
+  const outcome = await ctx.services.leases.release(item, callerOf(ctx.access));
+  if (outcome === 'released') ctx.use?.noteHeld(-1);
+  return outcome;
+}
 
 /** The leases face on the wire. Decisions are the lease service's; access is judged here. */
 export const leasesRouter = router({ ...holding, ...looking, ...operating });

@@ -1,6 +1,7 @@
 import { actorOf } from '../context.ts';
 import {
   tokenCreateInputSchema,
+  tokenGetInputSchema,
   tokenListInputSchema,
   tokenRevokeInputSchema,
 } from '../contract/tokens.ts';
@@ -16,6 +17,11 @@ export const tokensRouter = router({
   list: adminProcedure
     .input(tokenListInputSchema)
     .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.tokens.list(input))),
+
+  /** One token, with the limits that it has and what it uses of them now. */
+  get: adminProcedure
+    .input(tokenGetInputSchema)
+    .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.tokens.get(input.tokenId))),
 
   revoke: adminProcedure
     .input(tokenRevokeInputSchema)

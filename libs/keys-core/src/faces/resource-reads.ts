@@ -41,7 +41,7 @@ export async function waiterPage(
   input: PageInput,
 ): Promise<Page<WaiterView>> {
   if (!mayRead(resource, caller)) return { items: [], nextCursor: null };
-  const rows = await readWaiters(store.prisma, resource, {
+  const rows = await readWaiters(store.reads, resource, {
     afterId: idFrom(input.cursor),
     limit: input.limit + 1,
   });
@@ -64,7 +64,7 @@ export async function historyPage(
   input: PageInput,
 ): Promise<Page<EventView>> {
   if (!mayRead(resource, caller)) return { items: [], nextCursor: null };
-  const rows = await readHistory(store.prisma, resource, {
+  const rows = await readHistory(store.reads, resource, {
     beforeId: idFrom(input.cursor),
     limit: input.limit + 1,
   });
@@ -91,7 +91,7 @@ export function idFrom(cursor: string | undefined): string | null {
 
 /** The database's clock, for an answer that came with no row. Epoch milliseconds. */
 export async function readClock(store: Store): Promise<number> {
-  const rows = await store.prisma.$queryRaw<{ asOf: number }[]>`
+  const rows = await store.reads.$queryRaw<{ asOf: number }[]>`
     select extract(epoch from clock_timestamp())::float8 * 1000 as "asOf"`;
   return rows[0]?.asOf ?? 0;
 }

@@ -28,7 +28,13 @@ export const ERROR_CODES = {
     http: 429,
     retryable: true,
     text: 'Too many requests.',
-    doc: 'Slow down and try again.',
+    doc: 'Slow down and try again after `details.retryAfterMs`. `details.limit` names the limit and `details.max` its value, where it is one of the caller.',
+  },
+  'quota.exceeded': {
+    http: 429,
+    retryable: false,
+    text: 'A quota of this token is used up.',
+    doc: '`details.limit` names the limit and `details.max` its value. Waiting alone does not help: close connections or streams, release leases, send smaller batches, or give the token a higher limit (`leasehold tokens show`).',
   },
   'request.outcome_unknown': {
     http: 503,
@@ -148,7 +154,7 @@ export const ERROR_CODES = {
     http: 400,
     retryable: false,
     text: 'The program does not take what the request passes.',
-    doc: 'Arguments and environment variables must be allowed by `allowArgs` and `allowEnv` of the program in the drone configuration.',
+    doc: 'The token may be limited to other programs. Arguments and environment variables must be allowed by `allowArgs` and `allowEnv` of the program in the drone configuration.',
   },
   'lease.not_found': {
     http: 404,
@@ -245,6 +251,18 @@ export const ERROR_CODES = {
     retryable: false,
     text: 'There is no such backend.',
     doc: 'See `leasehold backends ls`.',
+  },
+  'drone.not_allowed': {
+    http: 403,
+    retryable: false,
+    text: 'The token of this drone does not allow this.',
+    doc: 'The drone offers a program or a capacity, or reports an address, that its token is not bound to. `details` names it and what is allowed. Change the drone configuration, or make a token with other bindings: `leasehold tokens create --role drone --drone ID --program P --capacity N --address RANGE`.',
+  },
+  'token.not_found': {
+    http: 404,
+    retryable: false,
+    text: 'There is no such token.',
+    doc: 'See `leasehold tokens ls`.',
   },
   'session.superseded': {
     http: 409,

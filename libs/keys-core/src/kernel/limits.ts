@@ -28,6 +28,8 @@ export const LIMITS = {
   backendEnvValueBytesMax: 4_096,
   lifetimeLimitSecondsMax: 366 * 24 * 60 * 60,
   programsPerDroneMax: 256,
+  /** Backends of one drone at once. */
+  capacityMax: 100_000,
   bulkItemsMax: 10_000,
   /** What holders are told of the database, and tell again. */
   witnessBytesMax: 512,

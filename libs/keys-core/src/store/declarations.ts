@@ -21,21 +21,28 @@ export interface DeclarationRow extends DeclarationRequest {
 /**
  * Records declarations; who declares a namespace last is the one who is shown. Rows are written in
  * the order of namespaces, so that two who declare the same ones do not deadlock. A namespace must
- * be named once. Index: the primary key.
+ * be named once. Calls of one principal at the same time may each pass its quota. Index: the primary
+ * key; the rows of a principal are counted in the whole table, which services write when they start.
+ * @returns how many rows were written: none when the principal would have more than `ownMax`.
  */
 export async function writeDeclarations(
   sql: Sql,
-  by: { readonly actor: string; readonly principal: string },
+  by: { readonly actor: string; readonly principal: string; readonly ownMax: number },
   declarations: readonly DeclarationRequest[],
-): Promise<void> {
-  await sql.$queryRaw`
+): Promise<number> {
+  const namespaces = declarations.map((one) => one.namespace);
+  const rows = await sql.$queryRaw<unknown[]>`
     insert into lease_declaration as d (namespace, ttl_ms, description, declared_by, principal)
     select a.namespace, a.ttl_ms, a.description, ${by.actor}, ${by.principal}
     from unnest(
-      ${declarations.map((one) => one.namespace)}::text[],
+      ${namespaces}::text[],
       ${declarations.map((one) => one.ttlMs)}::int[],
       ${declarations.map((one) => one.description)}::text[]
     ) as a (namespace, ttl_ms, description)
+    where (
+      select count(*) from lease_declaration o
+      where o.principal = ${by.principal} and o.namespace <> all(${namespaces}::text[])
+    ) + ${declarations.length}::bigint <= ${by.ownMax}::bigint
     order by a.namespace ${C}
     on conflict (namespace) do update set
       ttl_ms = excluded.ttl_ms,
@@ -44,6 +51,7 @@ export async function writeDeclarations(
       principal = excluded.principal,
       declared_at = clock_timestamp()
     returning d.namespace`;
+  return rows.length;
 }
 
 /**

@@ -10,7 +10,7 @@ import { onlyRow, type Sql } from './rows.ts';
 import { fragment } from './sql.ts';
 
 /** How many events one statement looks through. */
-export const EVENTS_PER_PAGE_MAX = 1_000;
+export const EVENTS_PER_PAGE_MAX = 500;
 
 /**
  * The life of the database that its events belong to; null from the moment in which it is another

@@ -164,7 +164,7 @@ describe('event stream', () => {
         return Reflect.get(target, key) as unknown;
       },
     });
-    const stream = openStream({ prisma, clock: kernel.store.clock });
+    const stream = openStream({ prisma, reads: prisma, clock: kernel.store.clock });
     const read = await readStream(stream);
     const writer = await openWriter(kernel);
     await insertEvents(writer, 1);

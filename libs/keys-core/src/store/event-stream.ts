@@ -27,6 +27,11 @@ export interface EventHead {
   readonly oldestId: string | null;
 }
 
+/** Runs a read when it is its turn. */
+export type InTurn = <T>(read: () => Promise<T>) => Promise<T>;
+
+const atOnce: InTurn = (read) => read();
+
 export interface EventStream {
   /** @throws {LeaseError} `store.unavailable` while a restored database has not been noted. */
   head(): Promise<EventHead>;
@@ -39,7 +44,12 @@ export interface EventStream {
    * from the stream itself, as soon as they are so.
    */
   open(
-    from: { readonly afterId?: string | undefined; readonly filter: EventFilter },
+    from: {
+      readonly afterId?: string | undefined;
+      readonly filter: EventFilter;
+      /** Reads a page in its turn, for a reader that is behind; at once when left out. */
+      readonly inTurn?: InTurn | undefined;
+    },
     signal: AbortSignal,
   ): Promise<AsyncIterable<EventRow>>;
   /** How far behind the stream is, and because of whom. */
@@ -60,7 +70,7 @@ export function createEventStream(options: EventTailOptions): EventStream {
         oldestId: oldestOf(bounds),
       };
     },
-    async open({ afterId, filter }, signal) {
+    async open({ afterId, filter, inTurn = atOnce }, signal) {
       const leave = tail.join();
       // Also where nobody ever asks for the first event.
       signal.addEventListener('abort', leave, { once: true });
@@ -73,7 +83,7 @@ export function createEventStream(options: EventTailOptions): EventStream {
         }
         const { epoch } = bounds;
         const start = startOf(afterId, bounds);
-        return new Reader({ options, tail, filter, epoch, signal }).read(start, leave);
+        return new Reader({ options, tail, filter, epoch, signal, inTurn }).read(start, leave);
       } catch (error) {
         leave();
         throw error;
@@ -146,6 +156,7 @@ interface ReaderParts {
   readonly filter: EventFilter;
   readonly epoch: number;
   readonly signal: AbortSignal;
+  readonly inTurn: InTurn;
 }
 
 /** One reader of the stream. */
@@ -184,10 +195,12 @@ class Reader {
 
   /** What a reader that is behind reads next. */
   async #page(afterId: bigint): Promise<{ events: readonly EventRow[]; throughId: bigint }> {
-    const { options, tail, filter, epoch, signal } = this.#parts;
-    const { prisma, clock } = options.store;
+    const { options, tail, filter, epoch, signal, inTurn } = this.#parts;
+    const { reads, clock } = options.store;
     try {
-      const page = await readEventPage(prisma, { afterId, upToId: tail.finalId }, filter);
+      const page = await inTurn(() =>
+        readEventPage(reads, { afterId, upToId: tail.finalId }, filter),
+      );
       if (page.epoch === epoch) {
         if (page.removedThroughId > afterId) throw compacted(await notedBounds(options, signal));
         return {
@@ -196,7 +209,7 @@ class Reader {
         };
       }
     } catch (error) {
-      if (error instanceof LeaseError || databaseFailureOf(error) === 'other') throw error;
+      if (!isPassing(error)) throw error;
       options.onError(error);
     }
     // A database that is away, or was restored, is asked again.
@@ -210,4 +223,9 @@ class Reader {
       throw otherEpoch(await notedBounds(options, signal));
     }
   }
+}
+
+/** Whether a page that could not be read may be read later. */
+function isPassing(error: unknown): boolean {
+  return error instanceof LeaseError ? error.retryable : databaseFailureOf(error) !== 'other';
 }

@@ -31,7 +31,7 @@ interface TailEvent {
 }
 
 export interface EventTailOptions {
-  readonly store: Pick<Store, 'prisma' | 'clock'>;
+  readonly store: Pick<Store, 'prisma' | 'reads' | 'clock'>;
   readonly onError: (error: unknown) => void;
 }
 

@@ -38,6 +38,12 @@ export interface Store extends KernelStore {
   readonly transitions: PrismaClient;
   /** As `transitions`, for renewals and nothing else, so that nothing can starve them. */
   readonly renewals: PrismaClient;
+  /**
+   * Connections for what backends live by besides renewals: sessions, heartbeats, reports and outboxes of
+   * drones, and looking up who calls. Their statements are short, and no caller's reads or waits can
+   * take their place.
+   */
+  readonly vital: PrismaClient;
   /** Connections for grants that meet a locked row, so that they wait where they delay nobody. */
   readonly slowLane: PrismaClient;
   /**
@@ -62,6 +68,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const CONNECTIONS_MAX = 10;
 const TRANSITION_CONNECTIONS_MAX = 8;
 const RENEWAL_CONNECTIONS_MAX = 3;
+const VITAL_CONNECTIONS_MAX = 4;
 const SLOW_LANE_CONNECTIONS_MAX = 2;
 const READ_CONNECTIONS_MAX = 4;
 /** A page of a million rows takes under a second where nothing else runs. */
@@ -87,6 +94,7 @@ export function openStore(options: StoreOptions): Store {
     options.renewalTimeoutMs ?? RENEWAL_TIMEOUT_MS,
     prepared,
   );
+  const vital = client(VITAL_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS);
   const slowLane = client(SLOW_LANE_CONNECTIONS_MAX, STATEMENT_TIMEOUT_MS);
   const reads = client(READ_CONNECTIONS_MAX, READ_TIMEOUT_MS);
   const guests = client(GUEST_CONNECTIONS_MAX, GUEST_TIMEOUT_MS);
@@ -101,6 +109,7 @@ export function openStore(options: StoreOptions): Store {
     prisma,
     transitions,
     renewals,
+    vital,
     slowLane,
     reads,
     guests,
@@ -115,7 +124,7 @@ export function openStore(options: StoreOptions): Store {
     async close() {
       hints.close();
       await listener.close();
-      const clients = [prisma, transitions, renewals, slowLane, reads, guests];
+      const clients = [prisma, transitions, renewals, vital, slowLane, reads, guests];
       await Promise.all(clients.map((one) => one.$disconnect()));
     },
   };

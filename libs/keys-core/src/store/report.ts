@@ -48,7 +48,7 @@ const TRANSACTION = { maxWait: 5_000, timeout: 5_000 };
  * @throws {LeaseError} `session.superseded`, `backend.not_found`.
  */
 export async function report(store: Store, said: Report): Promise<ReportResult> {
-  return store.prisma.$transaction(async (tx) => {
+  return store.vital.$transaction(async (tx) => {
     const backend = await readBackend(tx, said);
     if (backend.status === 'terminated' && said.status !== 'terminated') {
       return { outcome: 'kill', freed: null, isOverstay: false };

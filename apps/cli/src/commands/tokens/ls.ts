@@ -15,7 +15,7 @@ const COLUMNS: readonly Column<TokenView>[] = [
   },
   { head: 'created', text: (token) => token.createdAt },
   { head: 'last used', text: (token) => token.lastUsedAt ?? 'never' },
-  { head: 'ends', text: (token) => endText(token) },
+  { head: 'ends', text: (token) => tokenEndText(token) },
 ];
 
 /** `leasehold tokens ls`. */
@@ -32,7 +32,8 @@ export function addTokensLs(cli: Cli, parent: Command): void {
   );
 }
 
-function endText(token: TokenView): string {
+/** When a token ends, or has ended; nothing for one that has no end. */
+export function tokenEndText(token: Pick<TokenView, 'revokedAt' | 'expiresAt'>): string {
   if (token.revokedAt !== null) return `revoked ${token.revokedAt}`;
   return token.expiresAt ?? '';
 }

@@ -14,8 +14,13 @@ import { routes } from '~/lib/routes.ts';
 import { TOKEN_LOOKS } from './looks.ts';
 import { revokeProblem, tokenState, type Token } from './token-state.ts';
 
-/** `begin` opens the dialog that revokes. */
-export function tokenColumns(begin: (token: Token) => void): ColumnDef<Token>[] {
+/** What the menu of a row opens. */
+interface TokenActs {
+  readonly show: (token: Token) => void;
+  readonly revoke: (token: Token) => void;
+}
+
+export function tokenColumns(acts: TokenActs): ColumnDef<Token>[] {
   return [
     {
       id: 'name',
@@ -72,7 +77,7 @@ export function tokenColumns(begin: (token: Token) => void): ColumnDef<Token>[] 
       id: 'acts',
       header: () => <VisuallyHidden>Actions</VisuallyHidden>,
       meta: { align: 'end' },
-      cell: ({ row: { original: token } }) => <TokenMenu token={token} begin={begin} />,
+      cell: ({ row: { original: token } }) => <TokenMenu token={token} acts={acts} />,
     },
   ];
 }
@@ -86,24 +91,25 @@ function TokenBadge({ token }: { readonly token: Token }) {
   return <LookBadge look={TOKEN_LOOKS[useTokenState(token)]} />;
 }
 
-function TokenMenu({
-  token,
-  begin,
-}: {
-  readonly token: Token;
-  readonly begin: (token: Token) => void;
-}) {
+function TokenMenu({ token, acts }: { readonly token: Token; readonly acts: TokenActs }) {
   const state = useTokenState(token);
   return (
     <RowMenu
       of={token.name}
       acts={[
         {
+          label: 'Show limits',
+          whyNot: undefined,
+          onClick: () => {
+            acts.show(token);
+          },
+        },
+        {
           label: 'Revoke',
           whyNot: revokeProblem(state),
           isDangerous: true,
           onClick: () => {
-            begin(token);
+            acts.revoke(token);
           },
         },
       ]}

@@ -1,15 +1,17 @@
 'use client';
 
 import { TOKEN_ROLES, type TokenRole } from '@leasehold/keys-core';
-import { Autocomplete, Button, Group, Select, Stack, TagsInput, TextInput } from '@mantine/core';
+import { Autocomplete, Button, Group, Select, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { ActFailure } from '~/components/dialogs/act-failure.tsx';
 import { ROLE_LABELS, ROLE_TEXTS } from '~/features/account/role-texts.ts';
-import type { Inputs, Outputs } from '~/lib/api.ts';
+import type { Outputs } from '~/lib/api.ts';
 import { absolute } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { useApiMutation } from '~/lib/use-api-mutation.ts';
+import { TokenBoundsInputs } from './token-bounds-inputs.tsx';
+import { boundsInput, NO_BOUNDS } from './token-bounds.ts';
 import { expiryOf, LIFETIMES } from './token-state.ts';
 
 const DRONES_OFFERED = 100;
@@ -24,7 +26,7 @@ export function TokenForm({
 }) {
   const [name, setName] = useState('');
   const [role, setRole] = useState<TokenRole>('client');
-  const [namespaces, setNamespaces] = useState<string[]>([]);
+  const [bounds, setBounds] = useState(NO_BOUNDS);
   const [droneId, setDroneId] = useState('');
   const [lifetime, setLifetime] = useState('90');
   const create = useApiMutation('tokens', 'create');
@@ -34,7 +36,11 @@ export function TokenForm({
   const isExpiryKnown = lifetime === 'never' || expiresAt !== undefined;
   const mayMake = name.trim() !== '' && (!isDrone || droneId.trim() !== '') && isExpiryKnown;
 
-  const input = tokenInput({ name, role, droneId, namespaces, expiresAt });
+  const input = {
+    ...{ name: name.trim(), role, expiresAt },
+    ...(isDrone ? { droneId: droneId.trim() } : {}),
+    ...boundsInput(role, bounds),
+  };
   return (
     <form
       onSubmit={(event) => {
@@ -63,20 +69,8 @@ export function TokenForm({
             setRole(TOKEN_ROLES.find((known) => known === value) ?? 'client');
           }}
         />
-        {isDrone ? (
-          <DroneIdInput value={droneId} onChange={setDroneId} />
-        ) : (
-          <TagsInput
-            label="Namespaces"
-            size="xs"
-            description="Children included. Leave it empty for no limit."
-            placeholder={namespaces.length === 0 ? 'rooms.eu, then Enter' : ''}
-            splitChars={[',', ' ']}
-            acceptValueOnBlur
-            value={namespaces}
-            onChange={setNamespaces}
-          />
-        )}
+        {isDrone ? <DroneIdInput value={droneId} onChange={setDroneId} /> : null}
+        <TokenBoundsInputs role={role} bounds={bounds} onChange={setBounds} />
         <Select
           label="Lasts"
           description={
@@ -100,29 +94,6 @@ export function TokenForm({
       </Stack>
     </form>
   );
-}
-
-/** What is asked for: a drone's token has a drone, any other one namespaces. */
-function tokenInput({
-  name,
-  role,
-  droneId,
-  namespaces,
-  expiresAt,
-}: {
-  readonly name: string;
-  readonly role: TokenRole;
-  readonly droneId: string;
-  readonly namespaces: string[];
-  readonly expiresAt: string | undefined;
-}): Inputs['tokens']['create'] {
-  const limits = namespaces.length === 0 ? {} : { namespaces };
-  return {
-    name: name.trim(),
-    role,
-    ...(role === 'drone' ? { droneId: droneId.trim() } : limits),
-    ...(expiresAt === undefined ? {} : { expiresAt }),
-  };
 }
 
 /** A drone's token acts for one drone, which need not be known yet. */

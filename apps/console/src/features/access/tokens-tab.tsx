@@ -21,13 +21,18 @@ const RevokeTokenDialog = lazyDialog('token', () =>
   import('./revoke-token-dialog.tsx').then((module) => module.RevokeTokenDialog),
 );
 
+const TokenDetailsDialog = lazyDialog('token', () =>
+  import('./token-details-dialog.tsx').then((module) => module.TokenDetailsDialog),
+);
+
 const PAGE_ROWS = 100;
 
 /** With what services, scripts and drones come in. */
 export function TokensTab({ state }: { readonly state: TableState }) {
   const [isMaking, making] = useDisclosure(false);
   const [revoked, setRevoked] = useState<Token | null>(null);
-  const columns = useMemo(() => tokenColumns(setRevoked), []);
+  const [shown, setShown] = useState<Token | null>(null);
+  const columns = useMemo(() => tokenColumns({ revoke: setRevoked, show: setShown }), []);
   const input = { limit: PAGE_ROWS, ...(state.after === null ? {} : { cursor: state.after }) };
   const read = useLiveQuery('tokens', 'list', input);
   const create = (
@@ -53,6 +58,12 @@ export function TokensTab({ state }: { readonly state: TableState }) {
         }
       />
       <TokenDialog isOpen={isMaking} onClose={making.close} />
+      <TokenDetailsDialog
+        token={shown}
+        onClose={() => {
+          setShown(null);
+        }}
+      />
       <RevokeTokenDialog
         token={revoked}
         onClose={() => {

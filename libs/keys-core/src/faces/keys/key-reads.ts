@@ -22,7 +22,7 @@ export async function getKey(
     ...{ namespace, name, includeChildren: false, namespaces: caller.namespaces },
     livesIn: store.datacenter,
   };
-  const [row] = await listKeys(store.prisma, filter, ANY_ORDER);
+  const [row] = await listKeys(store.reads, filter, ANY_ORDER);
   return row === undefined ? null : viewOf(store, row);
 }
 

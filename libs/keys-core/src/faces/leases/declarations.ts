@@ -1,3 +1,5 @@
+import { LeaseError } from '../../kernel/errors.ts';
+import { FAIR_USE_MAX } from '../../kernel/fair-use.ts';
 import {
   readDeclarations,
   writeDeclarations,
@@ -9,20 +11,17 @@ import { isoOf } from '../../store/rows.ts';
 import type { Caller } from '../face-types.ts';
 import { readClock, type PageInput } from '../resource-reads.ts';
 import { assertTtl } from './deadlines.ts';
-import type { DatedPage, LeaseDeclaration } from './lease-types.ts';
+import type { DatedPage, Declarations, LeaseDeclaration } from './lease-types.ts';
 
 /**
  * Records which leases a service uses, for people to see. The same namespace named twice counts once,
  * as it was named last.
- * @throws {LeaseError} `lease.ttl_out_of_range`.
+ * @throws {LeaseError} `lease.ttl_out_of_range`; `quota.exceeded` when the caller would have declared
+ * more than `ownMax`: nothing is recorded then.
  */
 export async function declareLeases(
   store: Store,
-  declarations: readonly {
-    readonly namespace: string;
-    readonly ttlMs: number;
-    readonly description?: string | undefined;
-  }[],
+  { declarations, ownMax = FAIR_USE_MAX.declarations }: Declarations,
   caller: Caller,
 ): Promise<{ declared: number }> {
   const byNamespace = new Map<string, DeclarationRequest>();
@@ -31,7 +30,16 @@ export async function declareLeases(
     byNamespace.set(namespace, { namespace, ttlMs, description: description ?? null });
   }
   if (byNamespace.size > 0) {
-    await writeDeclarations(store.prisma, caller, [...byNamespace.values()]);
+    const by = { ...caller, ownMax };
+    const written = await writeDeclarations(store.prisma, by, [...byNamespace.values()]);
+    if (written === 0) {
+      const details = { limit: 'declarations', max: ownMax };
+      throw new LeaseError(
+        'quota.exceeded',
+        `The quota declarations of this token is ${String(ownMax)}.`,
+        { details },
+      );
+    }
   }
   return { declared: byNamespace.size };
 }

@@ -383,6 +383,24 @@ describe('declarations', () => {
     });
   });
 
+  test('more of them than the caller may have are refused as a whole; the same again are not more', async () => {
+    const on = await openOperatedLeases();
+    const declare = (...namespaces: string[]): Promise<unknown> => {
+      const declarations = namespaces.map((namespace) => ({ namespace, ttlMs: 30_000 }));
+      return on.operations.declare({ declarations, ownMax: 2 }, SERVICE);
+    };
+    await declare('a', 'a.c');
+
+    await expect(declare('a', 'a.d')).rejects.toMatchObject({
+      code: 'quota.exceeded',
+      details: { limit: 'declarations', max: 2 },
+    });
+    await declare('a', 'a.c');
+
+    const shown = await on.operations.declared({ limit: 10 }, OPERATOR);
+    expect(shown.items.map(({ namespace }) => namespace)).toEqual(['a', 'a.c']);
+  });
+
   test('tell how many of their leases are held, and how many callers wait, now', async () => {
     const on = await openOperatedLeases();
     const declarations = ['a', 'a.c'].map((namespace) => ({ namespace, ttlMs: 30_000 }));

@@ -33,7 +33,7 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
     contention: (input, caller) => contentionPage(deps, input, caller),
     waiters: (input, caller) => waiterPage(store, { resource: { ...input, face }, caller }, input),
     history: (input, caller) => historyPage(store, { resource: { ...input, face }, caller }, input),
-    declare: (input, caller) => declareLeases(store, input.declarations, caller),
+    declare: (input, caller) => declareLeases(store, input, caller),
     declared: (input, caller) => declarationPage(store, input, caller),
     blockRenewal: (input, caller) => changeRenewable(deps, false, { ...input, caller }),
     allowRenewal: (input, caller) => changeRenewable(deps, true, { ...input, caller }),

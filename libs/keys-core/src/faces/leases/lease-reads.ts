@@ -33,7 +33,7 @@ export async function getLease(
 ): Promise<LeaseView | null> {
   const { namespace, name } = lease;
   const filter = { namespace, name, includeChildren: false, namespaces: caller.namespaces };
-  const [row] = await listLeases(reader.store.prisma, reader.face, filter, ONE);
+  const [row] = await listLeases(reader.store.reads, reader.face, filter, ONE);
   return row === undefined ? null : viewOf(reader, row);
 }
 

@@ -241,6 +241,17 @@ export interface LeaseService {
   ): Promise<'cancelled' | 'released' | 'not_found'>;
 }
 
+/** Leases that a service says it uses. */
+export interface Declarations {
+  readonly declarations: readonly {
+    readonly namespace: string;
+    readonly ttlMs: number;
+    readonly description?: string | undefined;
+  }[];
+  /** How many namespaces the caller may have declared, these included. */
+  readonly ownMax?: number | undefined;
+}
+
 /** What people look at and do. */
 export interface LeaseOperations {
   get(input: OneLease, caller: Caller): Promise<LeaseView | null>;
@@ -262,16 +273,7 @@ export interface LeaseOperations {
     },
     caller: Caller,
   ): Promise<DatedPage<ContentionView>>;
-  declare(
-    input: {
-      readonly declarations: readonly {
-        readonly namespace: string;
-        readonly ttlMs: number;
-        readonly description?: string | undefined;
-      }[];
-    },
-    caller: Caller,
-  ): Promise<{ declared: number }>;
+  declare(input: Declarations, caller: Caller): Promise<{ declared: number }>;
   declared(
     input: { readonly cursor?: string | undefined; readonly limit: number },
     caller: Caller,

@@ -12,6 +12,7 @@ import {
   findToken,
   insertToken,
   listTokens,
+  readToken,
   revokeToken,
   tokensInForce,
   type NewToken,
@@ -65,6 +66,51 @@ describe('API tokens', () => {
 
     expect(rows.map(({ row }) => row).join()).toContain(hashTokenSecret(secret));
     expect(rows.map(({ row }) => row).join()).not.toContain(secret.slice(3));
+  });
+
+  test('a token keeps what it is bound to, and an empty list binds to nothing', async () => {
+    const { store } = await openKernel();
+    const bindings = {
+      programs: ['room'],
+      capacity: 5,
+      addresses: ['10.0.0.0/8:21000'],
+      limits: { streams: 3 },
+    };
+    const bound = await aToken(store.prisma, { role: 'drone', droneId: 'd1', ...bindings });
+    const free = await aToken(store.prisma, { programs: [], addresses: [] });
+
+    expect(await findToken(store.prisma, hashTokenSecret(bound.secret))).toMatchObject(bindings);
+    expect(await readToken(store.prisma, bound.tokenId)).toMatchObject(bindings);
+    expect(await findToken(store.prisma, hashTokenSecret(free.secret))).toMatchObject({
+      ...{ programs: null, capacity: null, addresses: null, limits: null },
+    });
+    expect(await readToken(store.prisma, randomUUID())).toBeUndefined();
+  });
+
+  test('a thousand secrets that arrive at once are looked up by a few statements', async () => {
+    const { store } = await openKernel();
+    const good = await aToken(store.prisma);
+    let statementCount = 0;
+    const counting: Pick<Store, 'vital' | 'hints' | 'clock'> = {
+      ...{ hints: store.hints, clock: store.clock },
+      vital: new Proxy(store.vital, {
+        get(target, name) {
+          if (name === '$queryRaw') statementCount += 1;
+          return Reflect.get(target, name) as unknown;
+        },
+      }),
+    };
+    const authority = createTokenAuthority(counting);
+    onTestFinished(() => {
+      authority.close();
+    });
+
+    const secrets = [good.secret, ...Array.from({ length: 1_000 }, () => newTokenSecret())];
+    const found = await Promise.all(secrets.map((secret) => authority.authenticate(secret)));
+
+    expect(found.filter((access) => access !== undefined)).toHaveLength(1);
+    expect(found[0]?.tokenId).toBe(good.tokenId);
+    expect(statementCount).toBeLessThanOrEqual(5);
   });
 
   test('a token is in force until it is revoked or has expired by the database clock', async () => {
@@ -133,7 +179,7 @@ describe('API tokens', () => {
     const { store } = await openKernel();
     await listening(store);
     const clock = { ...store.clock, nowMs: () => 1_000 };
-    const authority = createTokenAuthority({ prisma: store.prisma, hints: store.hints, clock });
+    const authority = createTokenAuthority({ vital: store.vital, hints: store.hints, clock });
     onTestFinished(() => {
       authority.close();
     });
@@ -232,6 +278,20 @@ describe('credentials file', () => {
     expect(second.client).not.toBe(first.client);
     expect(second.viewer).not.toBe(first.viewer);
     expect(JSON.parse(await readFile(file, 'utf8'))).toMatchObject({ console: { email: 'a@b' } });
+  });
+
+  test("a drone's token that is bound otherwise is replaced, and no longer in force", async () => {
+    const { store } = await openKernel();
+    const file = path.join(await aFolder(), 'credentials.json');
+    const bindings = { programs: ['room'], capacity: 1, addresses: ['127.0.0.0/8'] };
+    const unbound = await bootstrapCredentials(store, file, { droneIds: ['d1'] });
+
+    const bound = await bootstrapCredentials(store, file, { droneIds: ['d1'], bindings });
+    const again = await bootstrapCredentials(store, file, { droneIds: ['d1'], bindings });
+
+    expect(await findToken(store.prisma, hashTokenSecret(unbound.drone))).toBeUndefined();
+    expect(await findToken(store.prisma, hashTokenSecret(bound.drone))).toMatchObject(bindings);
+    expect(again).toEqual(bound);
   });
 
   test('a file that was cut off is made anew', async () => {

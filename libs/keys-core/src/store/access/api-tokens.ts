@@ -1,12 +1,26 @@
 import { LeaseError } from '../../kernel/errors.ts';
+import type { FairUseOverrides } from '../../kernel/fair-use.ts';
 import type { Role } from '../../kernel/roles.ts';
+import { Prisma } from '../generated/client.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../page-cursor.ts';
 import { isPageInstant } from '../page-instant.ts';
 import type { Sql } from '../rows.ts';
 import { hashTokenSecret } from './token-secret.ts';
 
+/** What a token is bound to besides its role. Each is null for no bound. */
+export interface TokenBindings {
+  /** The programs that a drone may offer, or a client may start. */
+  readonly programs: readonly string[] | null;
+  /** How many backends a drone may say it runs at once. */
+  readonly capacity: number | null;
+  /** Where a drone's backends may be, see `address-range.ts`. */
+  readonly addresses: readonly string[] | null;
+  /** Limits of fair use in place of those of the role. */
+  readonly limits: FairUseOverrides | null;
+}
+
 /** A token in force: who it is, and what it is limited to. */
-export interface TokenAccess {
+export interface TokenAccess extends TokenBindings {
   readonly tokenId: string;
   readonly name: string;
   readonly role: Role;
@@ -17,7 +31,7 @@ export interface TokenAccess {
 }
 
 /** A token as an administrator sees it. Its secret is shown once, when it is made. */
-export interface TokenView {
+export interface TokenView extends TokenBindings {
   readonly tokenId: string;
   readonly name: string;
   readonly role: Role;
@@ -30,7 +44,7 @@ export interface TokenView {
   readonly lastUsedAt: string | null;
 }
 
-export interface NewToken {
+export interface NewToken extends Partial<TokenBindings> {
   readonly tokenId: string;
   readonly secret: string;
   readonly name: string;
@@ -42,21 +56,28 @@ export interface NewToken {
   readonly expiresAt: string | null;
 }
 
+/** Lists of a row: an empty one limits nothing, as null does. */
+interface ListsOfRow {
+  readonly namespaces: string[];
+  readonly programs: string[] | null;
+  readonly addresses: string[] | null;
+}
+
 type TokenRow = Omit<
   TokenView,
-  'createdAt' | 'expiresAt' | 'revokedAt' | 'lastUsedAt' | 'namespaces'
-> & {
-  readonly namespaces: string[];
-  readonly createdAt: Date;
-  readonly expiresAt: Date | null;
-  readonly revokedAt: Date | null;
-  readonly lastUsedAt: Date | null;
-};
+  'createdAt' | 'expiresAt' | 'revokedAt' | 'lastUsedAt' | keyof ListsOfRow
+> &
+  ListsOfRow & {
+    readonly createdAt: Date;
+    readonly expiresAt: Date | null;
+    readonly revokedAt: Date | null;
+    readonly lastUsedAt: Date | null;
+  };
 
 function tokenView(row: TokenRow): TokenView {
   return {
     ...row,
-    namespaces: limitsOf(row.namespaces),
+    ...listsOf(row),
     createdAt: row.createdAt.toISOString(),
     expiresAt: row.expiresAt?.toISOString() ?? null,
     revokedAt: row.revokedAt?.toISOString() ?? null,
@@ -64,10 +85,27 @@ function tokenView(row: TokenRow): TokenView {
   };
 }
 
-/** A token without namespaces in its row is not limited. */
-function limitsOf(namespaces: readonly string[]): readonly string[] | null {
-  return namespaces.length === 0 ? null : namespaces;
+function listsOf({ namespaces, programs, addresses }: ListsOfRow): {
+  readonly [List in keyof ListsOfRow]: readonly string[] | null;
+} {
+  return {
+    namespaces: limitsOf(namespaces),
+    programs: limitsOf(programs ?? []),
+    addresses: limitsOf(addresses ?? []),
+  };
 }
+
+/** A token without namespaces, programs or addresses in its row is not limited to any. */
+function limitsOf(list: readonly string[]): readonly string[] | null {
+  return list.length === 0 ? null : list;
+}
+
+const ACCESS_COLUMNS = Prisma.sql`t.id as "tokenId", t.name, t.role, t.namespaces,
+  t.drone_id as "droneId", t.programs, t.capacity, t.addresses, t.limits`;
+
+const VIEW_COLUMNS = Prisma.sql`${ACCESS_COLUMNS}, t.created_by as "createdBy",
+  t.created_at as "createdAt", t.expires_at as "expiresAt", t.revoked_at as "revokedAt",
+  t.last_used_at as "lastUsedAt"`;
 
 /**
  * Keeps a new token. The same secret twice keeps the first.
@@ -75,15 +113,16 @@ function limitsOf(namespaces: readonly string[]): readonly string[] | null {
  */
 export async function insertToken(sql: Sql, token: NewToken): Promise<TokenView> {
   const rows = await sql.$queryRaw<TokenRow[]>`
-    insert into api_token (id, name, secret_hash, role, namespaces, drone_id, created_by, expires_at)
+    insert into api_token as t (id, name, secret_hash, role, namespaces, drone_id, created_by, expires_at,
+      programs, capacity, addresses, limits)
     select ${token.tokenId}::uuid, ${token.name}, ${hashTokenSecret(token.secret)}, ${token.role},
       ${[...(token.namespaces ?? [])]}::text[], ${token.droneId}, ${token.createdBy},
-      ${token.expiresAt}::timestamptz
+      ${token.expiresAt}::timestamptz, ${[...(token.programs ?? [])]}::text[],
+      ${token.capacity ?? null}::int, ${[...(token.addresses ?? [])]}::text[],
+      ${token.limits == null ? null : JSON.stringify(token.limits)}::jsonb
     where ${token.expiresAt}::timestamptz is null or ${token.expiresAt}::timestamptz > clock_timestamp()
     on conflict (secret_hash) do nothing
-    returning id as "tokenId", name, role, namespaces, drone_id as "droneId", created_by as "createdBy",
-      created_at as "createdAt", expires_at as "expiresAt", revoked_at as "revokedAt",
-      last_used_at as "lastUsedAt"`;
+    returning ${VIEW_COLUMNS}`;
   const [row] = rows;
   if (row === undefined) {
     throw new LeaseError('request.invalid', 'expiresAt: must be in the future', {
@@ -108,9 +147,7 @@ export async function listTokens(
 ): Promise<{ items: TokenView[]; nextCursor: string | null }> {
   const [afterAt, afterId] = input.cursor === undefined ? [null, null] : placeOf(input.cursor);
   const rows = await sql.$queryRaw<TokenRow[]>`
-    select t.id as "tokenId", t.name, t.role, t.namespaces, t.drone_id as "droneId",
-      t.created_by as "createdBy", t.created_at as "createdAt", t.expires_at as "expiresAt",
-      t.revoked_at as "revokedAt", t.last_used_at as "lastUsedAt"
+    select ${VIEW_COLUMNS}
     from api_token t
     where ${afterAt ?? null}::timestamptz is null
       or (t.created_at, t.id) < (${afterAt ?? null}::timestamptz, ${afterId ?? null}::uuid)
@@ -132,18 +169,34 @@ export async function revokeToken(
   return { changed: rows.length > 0, name: rows[0]?.name ?? null };
 }
 
+/** One token, in force or not; undefined when there is none. Index: the primary key. */
+export async function readToken(sql: Sql, tokenId: string): Promise<TokenView | undefined> {
+  const [row] = await sql.$queryRaw<TokenRow[]>`
+    select ${VIEW_COLUMNS} from api_token t where t.id = ${tokenId}::uuid`;
+  return row === undefined ? undefined : tokenView(row);
+}
+
+/** The token with this hash, if it is in force. */
+export async function findToken(sql: Sql, secretHash: string): Promise<TokenAccess | undefined> {
+  return (await findTokens(sql, [secretHash])).get(secretHash);
+}
+
 /**
- * The token with this hash, if it is in force: neither revoked nor expired by the database's clock.
+ * The tokens with these hashes that are in force: neither revoked nor expired by the database's clock.
  * Index: `api_token_secret_hash_key`.
  */
-export async function findToken(sql: Sql, secretHash: string): Promise<TokenAccess | undefined> {
-  const rows = await sql.$queryRaw<(Omit<TokenAccess, 'namespaces'> & { namespaces: string[] })[]>`
-    select t.id as "tokenId", t.name, t.role, t.namespaces, t.drone_id as "droneId"
+export async function findTokens(
+  sql: Sql,
+  secretHashes: readonly string[],
+): Promise<Map<string, TokenAccess>> {
+  const rows = await sql.$queryRaw<
+    (Omit<TokenAccess, keyof ListsOfRow> & ListsOfRow & { secretHash: string })[]
+  >`
+    select t.secret_hash as "secretHash", ${ACCESS_COLUMNS}
     from api_token t
-    where t.secret_hash = ${secretHash} and t.revoked_at is null
+    where t.secret_hash = any(${[...secretHashes]}::text[]) and t.revoked_at is null
       and (t.expires_at is null or clock_timestamp() < t.expires_at)`;
-  const [row] = rows;
-  return row === undefined ? undefined : { ...row, namespaces: limitsOf(row.namespaces) };
+  return new Map(rows.map(({ secretHash, ...row }) => [secretHash, { ...row, ...listsOf(row) }]));
 }
 
 /** Which of these tokens are still in force. */

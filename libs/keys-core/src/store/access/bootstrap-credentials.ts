@@ -4,7 +4,13 @@ import { dirname } from 'node:path';
 import type { Role } from '../../kernel/roles.ts';
 import type { PrismaClient } from '../generated/client.ts';
 import type { Sql } from '../rows.ts';
-import { findToken, hasAdminToken, insertToken } from './api-tokens.ts';
+import {
+  findToken,
+  hasAdminToken,
+  insertToken,
+  revokeToken,
+  type TokenBindings,
+} from './api-tokens.ts';
 import { hashTokenSecret, isTokenSecret, newTokenSecret } from './token-secret.ts';
 
 /** What `credentials.json` holds: one secret for each role. */
@@ -16,6 +22,11 @@ export interface Credentials {
   /** The token of the first drone. */
   readonly drone: string;
 }
+
+/** What the token of the first drone is bound to. */
+export type DroneBindings = Pick<TokenBindings, 'programs' | 'capacity' | 'addresses'>;
+
+const UNBOUND: DroneBindings = { programs: null, capacity: null, addresses: null };
 
 const CREDENTIAL_ROLES = [
   'admin',
@@ -76,15 +87,20 @@ async function placeOf(sql: Sql): Promise<string | null> {
 export async function bootstrapCredentials(
   store: { readonly prisma: Sql },
   path: string,
-  options: { readonly droneIds: readonly string[]; readonly place?: string | undefined },
+  options: {
+    readonly droneIds: readonly string[];
+    readonly place?: string | undefined;
+    readonly bindings?: DroneBindings | undefined;
+  },
 ): Promise<Credentials> {
   const known = await readCredentials(path);
   const secrets: Partial<Record<Role, string>> = {};
   for (const role of CREDENTIAL_ROLES) {
     const droneId = role === 'drone' ? (options.droneIds[0] ?? null) : null;
     const createdBy = options.place === undefined ? MAKER : `${MAKER} ${options.place}`;
+    const bindings = role === 'drone' ? (options.bindings ?? UNBOUND) : UNBOUND;
     secrets[role] = await ensureToken(store.prisma, {
-      ...{ role, droneId, createdBy },
+      ...{ role, droneId, createdBy, bindings },
       secret: known[role],
     });
   }
@@ -93,7 +109,10 @@ export async function bootstrapCredentials(
   return credentials;
 }
 
-/** The secret given, if it is a token in force of this role and drone; else a new one. */
+/**
+ * The secret given, if it is a token in force of this role and drone with these bindings; else a new
+ * one. A token of this role and drone that is bound otherwise is revoked: it may do more.
+ */
 async function ensureToken(
   sql: Sql,
   wanted: {
@@ -101,11 +120,15 @@ async function ensureToken(
     readonly droneId: string | null;
     readonly createdBy: string;
     readonly secret: unknown;
+    readonly bindings: DroneBindings;
   },
 ): Promise<string> {
   if (typeof wanted.secret === 'string' && isTokenSecret(wanted.secret)) {
     const found = await findToken(sql, hashTokenSecret(wanted.secret));
-    if (found?.role === wanted.role && found.droneId === wanted.droneId) return wanted.secret;
+    if (found?.role === wanted.role && found.droneId === wanted.droneId) {
+      if (isBoundAs(found, wanted.bindings)) return wanted.secret;
+      await revokeToken(sql, found.tokenId);
+    }
   }
   const secret = newTokenSecret();
   await insertToken(sql, {
@@ -118,8 +141,15 @@ async function ensureToken(
     droneId: wanted.droneId,
     createdBy: wanted.createdBy,
     expiresAt: null,
+    ...wanted.bindings,
   });
   return secret;
+}
+
+function isBoundAs(found: DroneBindings, wanted: DroneBindings): boolean {
+  const partsOf = ({ programs, capacity, addresses }: DroneBindings): string =>
+    JSON.stringify([programs, capacity, addresses]);
+  return partsOf(found) === partsOf(wanted);
 }
 
 async function readCredentials(path: string): Promise<Record<string, unknown>> {

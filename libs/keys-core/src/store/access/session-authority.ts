@@ -29,7 +29,7 @@ interface CachedSession {
 }
 
 export function createSessionAuthority(
-  store: Pick<Store, 'prisma' | 'hints' | 'clock'>,
+  store: Pick<Store, 'vital' | 'hints' | 'clock'>,
 ): SessionAuthority {
   const cached = new Map<string, CachedSession>();
   const used = new Set<string>();
@@ -43,7 +43,7 @@ export function createSessionAuthority(
     const nowMs = store.clock.nowMs();
     const known = cached.get(token);
     if (known !== undefined && nowMs - known.readAtMs < CACHE_MS) return known.access;
-    const entry = { access: findPersonSession(store.prisma, token), readAtMs: nowMs };
+    const entry = { access: findPersonSession(store.vital, token), readAtMs: nowMs };
     cached.delete(token);
     const [oldest] = cached.keys();
     if (oldest !== undefined && cached.size >= CACHED_SESSIONS_MAX) cached.delete(oldest);
@@ -69,7 +69,7 @@ export function createSessionAuthority(
       used.clear();
       for (const sessionId of [...writtenAtMs.keys()].filter(isDue)) writtenAtMs.delete(sessionId);
       if (due.length === 0) return;
-      await markSessionsSeen(store.prisma, due);
+      await markSessionsSeen(store.vital, due);
       for (const sessionId of due) writtenAtMs.set(sessionId, nowMs);
     },
     close: off,

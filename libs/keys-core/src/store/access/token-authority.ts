@@ -5,13 +5,19 @@
  * {@link CACHE_MS} at the latest. Wrong secrets are kept apart: however many come, no good one is
  * forgotten for them.
  */
+import type { Coalescer } from '../../kernel/coalesce.ts';
 import type { Store } from '../open-store.ts';
-import { findToken, markTokensUsed, type TokenAccess } from './api-tokens.ts';
+import { createCoalescer } from '../coalesce.ts';
+import { findTokens, markTokensUsed, type TokenAccess } from './api-tokens.ts';
 import { hashTokenSecret, isTokenSecret } from './token-secret.ts';
 
 const CACHE_MS = 5_000;
 /** Of good tokens, and of wrong ones. */
 const CACHED_TOKENS_MAX = 10_000;
+/** Secrets that are looked up by one statement: many arrive at once when a controller has restarted. */
+const LOOKUPS_PER_STATEMENT_MAX = 500;
+const LOOKUPS_IN_FLIGHT_MAX = 2;
+const LOOKUPS_WAITING_MAX = 10_000;
 /** A token's last use is written at most this often. */
 const LAST_USE_EVERY_MS = 60_000;
 
@@ -47,9 +53,24 @@ function remember(tokens: Map<string, CachedToken>, secretHash: string, entry: C
   tokens.set(secretHash, entry);
 }
 
+function createLookups(store: Pick<Store, 'vital'>): Coalescer<string, TokenAccess | undefined> {
+  return createCoalescer({
+    run: async (secretHashes) => {
+      const found = await findTokens(store.vital, secretHashes);
+      return secretHashes.map((secretHash) => found.get(secretHash));
+    },
+    keysOf: () => [],
+    batchSizeMax: LOOKUPS_PER_STATEMENT_MAX,
+    inFlightMax: LOOKUPS_IN_FLIGHT_MAX,
+    queueMax: LOOKUPS_WAITING_MAX,
+    isGathering: true,
+  });
+}
+
 export function createTokenAuthority(
-  store: Pick<Store, 'prisma' | 'hints' | 'clock'>,
+  store: Pick<Store, 'vital' | 'hints' | 'clock'>,
 ): TokenAuthority {
+  const lookups = createLookups(store);
   const good = new Map<string, CachedToken>();
   /** Looked up and wrong, or not answered yet. */
   const unproven = new Map<string, CachedToken>();
@@ -71,7 +92,7 @@ export function createTokenAuthority(
     const cached = cachedOf(secretHash);
     if (cached !== undefined) return cached.access;
     const entry = {
-      access: findToken(store.prisma, secretHash),
+      access: lookups.submit(secretHash),
       readAtMs: store.clock.nowMs(),
     };
     remember(unproven, secretHash, entry);
@@ -112,7 +133,7 @@ export function createTokenAuthority(
         (tokenId) => nowMs - (writtenAtMs.get(tokenId) ?? -Infinity) >= LAST_USE_EVERY_MS,
       );
       if (due.length === 0) return;
-      await markTokensUsed(store.prisma, due);
+      await markTokensUsed(store.vital, due);
       for (const tokenId of due) {
         used.delete(tokenId);
         writtenAtMs.set(tokenId, nowMs);

@@ -1,0 +1,49 @@
+/**
+ * A queue that serves principals in turn, whatever each of them has put into it: one that waits with a
+ * thousand things delays another one by a single turn.
+ */
+export class FairQueue<Item> {
+  readonly #byPrincipal = new Map<string, Item[]>();
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** How much of one principal waits. */
+  sizeOf(principal: string): number {
+    return this.#byPrincipal.get(principal)?.length ?? 0;
+  }
+
+  push(principal: string, item: Item): void {
+    const waiting = this.#byPrincipal.get(principal);
+    if (waiting === undefined) this.#byPrincipal.set(principal, [item]);
+    else waiting.push(item);
+    this.#size += 1;
+  }
+
+  /** The next item, of the first principal in turn that may be served; undefined when there is none. */
+  shift(mayServe: (principal: string) => boolean = () => true): Item | undefined {
+    for (const [principal, waiting] of this.#byPrincipal) {
+      if (!mayServe(principal)) continue;
+      const item = waiting.shift();
+      // To the end of the turn, or out of it.
+      this.#byPrincipal.delete(principal);
+      if (waiting.length > 0) this.#byPrincipal.set(principal, waiting);
+      this.#size -= 1;
+      return item;
+    }
+    return undefined;
+  }
+
+  /** Takes one item out, wherever it stands. @returns whether it was there. */
+  remove(principal: string, item: Item): boolean {
+    const waiting = this.#byPrincipal.get(principal);
+    const place = waiting?.indexOf(item) ?? -1;
+    if (waiting === undefined || place < 0) return false;
+    waiting.splice(place, 1);
+    if (waiting.length === 0) this.#byPrincipal.delete(principal);
+    this.#size -= 1;
+    return true;
+  }
+}

@@ -1,0 +1,222 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { Access } from '@leasehold/api';
+import { FAIR_USE_DEFAULTS, type FairUseOverrides, type Role } from '@leasehold/keys-core';
+import { createLogger } from '@leasehold/service-kit';
+import { createFairUse, type FairUse, type PrincipalUse } from './fair-use.ts';
+import { createRates } from './rates.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function accessOf(role: Role, limits: FairUseOverrides = {}, principal = 'token-a'): Access {
+  return { principal, name: 'a token', role, namespaces: null, droneId: null, limits };
+}
+
+/** Fair use on a clock that the test moves; `held` is what the database counts. */
+function openUse(held: () => Map<string, number> = () => new Map<string, number>()): {
+  fairUse: FairUse;
+  use: (limits: FairUseOverrides, role?: Role) => PrincipalUse;
+  refusals: string[];
+} {
+  const refusals: string[] = [];
+  const rows = (): Promise<unknown> =>
+    Promise.resolve([...held()].map(([principal, count]) => ({ principal, held: count })));
+  const fairUse = createFairUse({
+    store: { guests: { $queryRaw: rows } as never, clock: { nowMs: () => Date.now() } as never },
+    limits: FAIR_USE_DEFAULTS,
+    rates: createRates({
+      ...{ anonymousPerSecondMax: 5, newSecretsPerSecondMax: 5 },
+      onRefusal: () => undefined,
+    }),
+    nowMs: () => Date.now(),
+    log: createLogger({ name: 'test', level: 'silent' }),
+    onRefusal: (limit, role) => refusals.push(`${limit} ${role}`),
+  });
+  const use = (limits: FairUseOverrides, role: Role = 'client'): PrincipalUse =>
+    fairUse.of(accessOf(role, limits));
+  return { fairUse, use, refusals };
+}
+
+describe('calls per second', () => {
+  test('more than the limit is refused until the window is over, and says when that is', async () => {
+    const { use, refusals } = openUse();
+    const mine = use({ callsPerSecond: 10 });
+    await mine.countCalls(10, false);
+    vi.advanceTimersByTime(400);
+
+    await expect(mine.countCalls(1, false)).rejects.toMatchObject({
+      code: 'request.rate_limited',
+      retryable: true,
+      details: { limit: 'callsPerSecond', max: 10, retryAfterMs: 600 },
+    });
+    vi.advanceTimersByTime(601);
+    await mine.countCalls(10, false);
+
+    expect(refusals).toEqual(['callsPerSecond client']);
+  });
+
+  test('renewals and releases are counted apart: what else was called leaves them their share', async () => {
+    const mine = openUse().use({ callsPerSecond: 10 });
+    await mine.countCalls(10, false);
+
+    await mine.countCalls(10, true);
+    await expect(mine.countCalls(1, true)).rejects.toMatchObject({ code: 'request.rate_limited' });
+  });
+
+  test('the items of a call count, and a call of more items than a batch may have is refused', async () => {
+    const mine = openUse().use({ callsPerSecond: 100, batchSize: 50 });
+    await mine.countCalls(1, false);
+    await mine.countItems(50);
+
+    await expect(mine.countItems(51)).rejects.toMatchObject({
+      code: 'quota.exceeded',
+      retryable: false,
+      details: { limit: 'batchSize', max: 50, used: 51 },
+    });
+    await expect(mine.countItems(50).then(() => mine.countItems(3))).rejects.toMatchObject({
+      code: 'request.rate_limited',
+    });
+    // A renewal of many is not a batch that could be smaller.
+    await mine.countItems(90, 'urgent');
+  });
+
+  test('every principal has its own, and all connections of one share it', async () => {
+    const { fairUse } = openUse();
+    const one = fairUse.of(accessOf('client', { callsPerSecond: 1 }, 'a'));
+    await one.countCalls(1, false);
+
+    expect(fairUse.of(accessOf('client', { callsPerSecond: 1 }, 'a'))).toBe(one);
+    await fairUse.of(accessOf('client', { callsPerSecond: 1 }, 'b')).countCalls(1, false);
+  });
+});
+
+describe('what is open', () => {
+  test.each([
+    ['connections', (use: PrincipalUse) => use.openConnection()],
+    ['streams', (use: PrincipalUse) => use.openStream()],
+    ['waiters', (use: PrincipalUse) => use.startWaiting()],
+  ] as const)('one more of %s than the limit is refused, until one is closed', (limit, open) => {
+    const { use, fairUse } = openUse();
+    const mine = use({ [limit]: 2 });
+    const closeFirst = open(mine);
+    open(mine);
+
+    expect(() => open(mine)).toThrow(
+      expect.objectContaining({ code: 'quota.exceeded', details: { limit, max: 2, used: 3 } }),
+    );
+    expect(fairUse.greatestUseOf(limit)).toBe(1);
+    closeFirst();
+    closeFirst();
+    open(mine);
+    expect(() => open(mine)).toThrow();
+  });
+
+  test('a viewer waits for nothing and holds nothing by default', async () => {
+    const viewer = openUse().use({}, 'viewer');
+
+    expect(() => viewer.startWaiting()).toThrow();
+    await expect(viewer.mayHold(1)).rejects.toMatchObject({ code: 'quota.exceeded' });
+  });
+});
+
+describe('answers', () => {
+  test('more bytes than a second may have refuse reads and hold streams until it is over', async () => {
+    const mine = openUse().use({ responseBytesPerSecond: 1_000 });
+    mine.sent(1_001)();
+
+    expect(mine.isBehind()).toBe(true);
+    await expect(mine.read(() => Promise.resolve(1))).rejects.toMatchObject({
+      code: 'request.rate_limited',
+      details: { limit: 'responseBytesPerSecond' },
+    });
+    vi.advanceTimersByTime(1_000);
+    expect(mine.isBehind()).toBe(false);
+    expect(await mine.read(() => Promise.resolve(1))).toBe(1);
+  });
+
+  test('who has more unread than the limit is behind until it has read', () => {
+    const mine = openUse().use({ unreadBytes: 1_000 });
+    const read = mine.sent(600);
+    mine.sent(600);
+
+    expect(mine.isBehind()).toBe(true);
+    read();
+    expect(mine.isBehind()).toBe(false);
+  });
+});
+
+/** What `tokens show` says of it. */
+function heldOf(fairUse: FairUse): number | null | undefined {
+  return fairUse
+    .report({ principal: 'token-a', role: 'client', overrides: null })
+    .find(({ limit }) => limit === 'heldLeases')?.used;
+}
+
+describe('held leases', () => {
+  test('far from its limit a principal is counted by what it is granted and releases here', () => {
+    const { fairUse, use } = openUse();
+    const mine = use({ heldLeases: 1_000 });
+    mine.noteHeld(40);
+    mine.noteHeld(-10);
+
+    expect(mine.mayHold(1)).toBeUndefined();
+    expect(heldOf(fairUse)).toBe(30);
+  });
+
+  test('near it the database is asked, and more than the limit is refused', async () => {
+    let inDatabase = 900;
+    const { fairUse, use } = openUse(() => new Map([['token-a', inDatabase]]));
+    const mine = use({ heldLeases: 1_000 });
+    mine.noteHeld(901);
+
+    await mine.mayHold(1);
+    mine.noteHeld(100);
+    await expect(mine.mayHold(1)).rejects.toMatchObject({
+      code: 'quota.exceeded',
+      details: { limit: 'heldLeases', max: 1_000, used: 1_001 },
+    });
+    inDatabase = 10;
+    vi.advanceTimersByTime(2_001);
+    await mine.mayHold(1);
+    expect(heldOf(fairUse)).toBe(10);
+  });
+
+  test('what is granted while the database counts is not lost, and not counted twice', async () => {
+    const { fairUse, use } = openUse(() => new Map([['token-a', 950]]));
+    const mine = use({ heldLeases: 1_000 });
+    mine.noteHeld(950);
+    const asked = mine.mayHold(1);
+    mine.noteHeld(30);
+    await asked;
+
+    expect(heldOf(fairUse)).toBe(980);
+  });
+});
+
+describe('those whom nobody knows', () => {
+  test('are counted by address, and an IPv6 network is one', async () => {
+    const refused: string[] = [];
+    const rates = createRates({
+      ...{ anonymousPerSecondMax: 2, newSecretsPerSecondMax: 1 },
+      onRefusal: (limit) => refused.push(limit),
+    });
+    await rates.anonymous('2001:db8::1');
+    await rates.anonymous('2001:db8::2');
+
+    await expect(rates.anonymous('2001:db8::3')).rejects.toMatchObject({
+      code: 'request.rate_limited',
+      details: { limit: 'requestsWithoutToken', max: 2 },
+    });
+    await rates.anonymous('2001:db8:0:1::1');
+    await rates.newSecret('10.0.0.1');
+    await expect(rates.newSecret('10.0.0.1')).rejects.toMatchObject({
+      code: 'request.rate_limited',
+    });
+    await rates.newSecret('10.0.0.2');
+    expect(refused).toEqual(['requestsWithoutToken', 'newTokens']);
+  });
+});

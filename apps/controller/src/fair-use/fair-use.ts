@@ -1,0 +1,286 @@
+/**
+ * Fair use: what each principal may use of this controller, and uses now. The limits are those of its
+ * role, or its token's own (`kernel/fair-use.ts`). What is counted here is counted by each controller
+ * for itself; held leases are counted in the database, declarations and reservations by the statements
+ * that write them.
+ */
+import type { Access, CallerUse, LimitUse } from '@leasehold/api';
+import {
+  FAIR_USE_LIMITS,
+  limitsWith,
+  type FairUseLimit,
+  type FairUseLimits,
+  type FairUseOverrides,
+  type Role,
+} from '@leasehold/keys-core';
+import type { Store } from '@leasehold/keys-core/store';
+import type { Logger } from '@leasehold/service-kit';
+import { createHeldCounts, type HeldCounts } from './held-counts.ts';
+import type { Rates } from './rates.ts';
+import { createReadLane, type ReadLane } from './read-lane.ts';
+import { quotaExceeded, rateLimited } from './refusals.ts';
+
+/** Principals that use nothing now are forgotten when there are more than this. */
+const PRINCIPALS_MAX = 10_000;
+/** From this share of a principal's held leases on, each grant waits for a fresh count. */
+const HELD_SHARE_NEAR = 0.9;
+/** A controller that has granted this share of the limit since the last count asks for another. */
+const HELD_SHARE_RECOUNT = 0.05;
+
+/** What is used at this moment of the limits that count what is open. */
+type Open = Record<'connections' | 'streams' | 'waiters' | 'unreadBytes', number>;
+
+/** What one principal uses of this controller. */
+export interface PrincipalUse extends CallerUse {
+  readonly principal: string;
+  readonly role: Role;
+  /** Counts calls that arrived together. @throws {LeaseError} `request.rate_limited`. */
+  countCalls(count: number, isUrgent: boolean): Promise<void>;
+  /** @throws {LeaseError} `quota.exceeded` for a request or message of more calls than it may have. */
+  assertBatch(count: number): void;
+  /** @throws {LeaseError} `quota.exceeded`. @returns a function that counts it as closed. */
+  openConnection(): () => void;
+  /** The same for reads that nobody waits for at this moment, such as the pages of an export. */
+  inBackground(): CallerUse;
+  /** Counts bytes of answers: sent, and unread until the returned function is called. */
+  sent(bytes: number): () => void;
+  /** Whether more answers would be held in memory than the caller has read, or may be sent now. */
+  isBehind(): boolean;
+}
+
+export interface FairUse {
+  /** What this caller may use and uses; the same object for all of its connections. */
+  of(access: Access): PrincipalUse;
+  /** The limits of a principal, with what it uses of each at this controller. */
+  report(who: {
+    readonly principal: string;
+    readonly role: Role;
+    readonly overrides: FairUseOverrides | null;
+  }): LimitUse[];
+  /** What the principal that uses most of a limit uses of it, of 1; undefined where it is not counted. */
+  greatestUseOf(limit: FairUseLimit): number | undefined;
+  readonly lane: ReadLane;
+}
+
+export interface FairUseDeps {
+  readonly store: Pick<Store, 'guests' | 'clock'>;
+  readonly limits: Readonly<Record<Role, FairUseLimits>>;
+  readonly rates: Rates;
+  /** A monotonic reading in milliseconds that is cheap enough for each answer. */
+  readonly nowMs: () => number;
+  readonly log: Logger;
+  /** Told of each refusal, for metrics. */
+  readonly onRefusal: (limit: string, role: Role) => void;
+}
+
+export function createFairUse(deps: FairUseDeps): FairUse {
+  const lane = createReadLane();
+  const held = createHeldCounts(deps.store);
+  const uses = new Map<string, Use>();
+  const shared: Shared = { ...deps, lane, held };
+  return {
+    lane,
+    of(access) {
+      const known = uses.get(access.principal);
+      const limits = limitsWith(deps.limits[access.role], access.limits ?? null);
+      if (known !== undefined) {
+        known.allow(access.role, limits);
+        return known;
+      }
+      if (uses.size >= PRINCIPALS_MAX) {
+        for (const [principal, use] of uses) if (use.isIdle) uses.delete(principal);
+      }
+      const use = new Use(shared, access.principal);
+      use.allow(access.role, limits);
+      uses.set(access.principal, use);
+      return use;
+    },
+    greatestUseOf(limit) {
+      let greatest: number | undefined;
+      for (const use of uses.values()) {
+        const used = use.usedOf(limit);
+        if (used !== null) {
+          greatest = Math.max(greatest ?? 0, used / Math.max(1, use.limits[limit]));
+        }
+      }
+      return greatest;
+    },
+    report({ principal, role, overrides }) {
+      const limits = limitsWith(deps.limits[role], overrides);
+      const use = uses.get(principal);
+      return FAIR_USE_LIMITS.map((limit) => ({
+        limit,
+        max: limits[limit],
+        isOwn: overrides?.[limit] !== undefined,
+        used: use?.usedOf(limit) ?? null,
+      }));
+    },
+  };
+}
+
+interface Shared extends FairUseDeps {
+  readonly lane: ReadLane;
+  readonly held: HeldCounts;
+}
+
+class Use implements PrincipalUse {
+  readonly principal: string;
+  readonly #shared: Shared;
+  readonly #open: Open = { connections: 0, streams: 0, waiters: 0, unreadBytes: 0 };
+  #role: Role = 'viewer';
+  #limits!: FairUseLimits;
+  #bytesWindow = { endMs: 0, bytes: 0 };
+
+  constructor(shared: Shared, principal: string) {
+    this.#shared = shared;
+    this.principal = principal;
+  }
+
+  get role(): Role {
+    return this.#role;
+  }
+
+  get limits(): FairUseLimits {
+    return this.#limits;
+  }
+
+  get isIdle(): boolean {
+    return Object.values(this.#open).every((count) => count === 0);
+  }
+
+  /** The role of a person may have changed since. */
+  allow(role: Role, limits: FairUseLimits): void {
+    this.#role = role;
+    this.#limits = limits;
+  }
+
+  usedOf(limit: FairUseLimit): number | null {
+    if (limit === 'responseBytesPerSecond') return this.#bytesNow();
+    if (limit === 'heldLeases') return this.#shared.held.estimateOf(this.principal);
+    return limit in this.#open ? this.#open[limit as keyof Open] : null;
+  }
+
+  async countCalls(count: number, isUrgent: boolean): Promise<void> {
+    const max = this.#limits.callsPerSecond;
+    const key = isUrgent ? `${this.principal} urgent` : this.principal;
+    const retryAfterMs = await this.#shared.rates.overMs(key, count, max);
+    if (retryAfterMs !== undefined) throw this.#limited('callsPerSecond', retryAfterMs);
+  }
+
+  async countItems(count: number, kind: 'ordinary' | 'urgent' = 'ordinary'): Promise<void> {
+    if (kind === 'ordinary') this.assertBatch(count);
+    // The call itself is counted already.
+    if (count > 1) await this.countCalls(count - 1, kind === 'urgent');
+  }
+
+  assertBatch(count: number): void {
+    const max = this.#limits.batchSize;
+    if (count > max) throw this.#exceeded('batchSize', count);
+  }
+
+  openConnection(): () => void {
+    return this.#take('connections');
+  }
+
+  openStream(): () => void {
+    return this.#take('streams');
+  }
+
+  startWaiting(): () => void {
+    return this.#take('waiters');
+  }
+
+  read<T>(run: () => Promise<T>, kind: 'asked' | 'background' = 'asked'): Promise<T> {
+    // Another datacenter's reads wait there for their turn. Here they would wait for each other.
+    if (this.#role === 'peer') return run();
+    const max = this.#limits.responseBytesPerSecond;
+    if (this.#bytesNow() > max) {
+      const retryAfterMs = this.#bytesWindow.endMs - this.#shared.nowMs();
+      return Promise.reject(this.#limited('responseBytesPerSecond', retryAfterMs));
+    }
+    return this.#shared.lane.through(this.principal, run, kind);
+  }
+
+  inBackground(): CallerUse {
+    return {
+      limits: this.#limits,
+      countItems: (count, kind) => this.countItems(count, kind),
+      read: (run) => this.read(run, 'background'),
+      openStream: () => this.openStream(),
+      startWaiting: () => this.startWaiting(),
+      mayHold: (count) => this.mayHold(count),
+      noteHeld: (change) => {
+        this.noteHeld(change);
+      },
+    };
+  }
+
+  sent(bytes: number): () => void {
+    this.#bytesNow();
+    this.#bytesWindow.bytes += bytes;
+    this.#open.unreadBytes += bytes;
+    return () => {
+      this.#open.unreadBytes -= bytes;
+    };
+  }
+
+  isBehind(): boolean {
+    return (
+      this.#open.unreadBytes > this.#limits.unreadBytes ||
+      this.#bytesNow() > this.#limits.responseBytesPerSecond
+    );
+  }
+
+  mayHold(count: number): Promise<void> | undefined {
+    const { held } = this.#shared;
+    const max = this.#limits.heldLeases;
+    if (held.changeOf(this.principal) > max * HELD_SHARE_RECOUNT) this.#recount();
+    if (held.estimateOf(this.principal) + count <= max * HELD_SHARE_NEAR) return undefined;
+    return this.#assertMayHold(count, max);
+  }
+
+  noteHeld(change: number): void {
+    this.#shared.held.note(this.principal, change);
+  }
+
+  async #assertMayHold(count: number, max: number): Promise<void> {
+    const { held } = this.#shared;
+    await held.refresh();
+    const needed = held.estimateOf(this.principal) + count;
+    if (needed > max) throw this.#exceeded('heldLeases', needed);
+  }
+
+  #recount(): void {
+    this.#shared.held.refresh().catch((error: unknown) => {
+      this.#shared.log.warn({ err: error }, 'held leases could not be counted; trying again');
+    });
+  }
+
+  #take(limit: 'connections' | 'streams' | 'waiters'): () => void {
+    const used = this.#open[limit] + 1;
+    if (used > this.#limits[limit]) throw this.#exceeded(limit, used);
+    this.#open[limit] = used;
+    let isOpen = true;
+    return () => {
+      if (!isOpen) return;
+      isOpen = false;
+      this.#open[limit] -= 1;
+    };
+  }
+
+  #bytesNow(): number {
+    const nowMs = this.#shared.nowMs();
+    if (nowMs >= this.#bytesWindow.endMs) this.#bytesWindow = { endMs: nowMs + 1_000, bytes: 0 };
+    return this.#bytesWindow.bytes;
+  }
+
+  #limited(limit: FairUseLimit, retryAfterMs: number): Error {
+    this.#shared.onRefusal(limit, this.#role);
+    return rateLimited(limit, this.#limits[limit], Math.max(1, Math.ceil(retryAfterMs)));
+  }
+
+  #exceeded(limit: FairUseLimit, used: number): Error {
+    this.#shared.onRefusal(limit, this.#role);
+    return quotaExceeded(limit, this.#limits[limit], used);
+  }
+}

@@ -1,0 +1,43 @@
+import { FairQueue } from './fair-queue.ts';
+
+/** After so many events in a row a stream waits for its turn. */
+const EVENTS_PER_TURN = 16;
+/** So many streams go on in one turn of the event loop: some 50 events, a few milliseconds. */
+const STREAMS_PER_TURN = 3;
+
+/**
+ * Lets streams that have much to send take turns, so that the rest of the controller gets as much of
+ * each turn of the event loop as it needs, however many streams there are.
+ */
+export interface StreamPacer {
+  /** A place for one stream: to be asked before each event. Undefined: go on at once. */
+  open(principal: string): () => Promise<void> | undefined;
+}
+
+export function createStreamPacer(): StreamPacer {
+  const waiting = new FairQueue<() => void>();
+  let isTurnDue = false;
+  const turn = (): void => {
+    isTurnDue = false;
+    for (let count = 0; count < STREAMS_PER_TURN; count += 1) waiting.shift()?.();
+    schedule();
+  };
+  const schedule = (): void => {
+    if (isTurnDue || waiting.size === 0) return;
+    isTurnDue = true;
+    setImmediate(turn);
+  };
+  return {
+    open(principal) {
+      let eventCount = 0;
+      return () => {
+        eventCount += 1;
+        if (eventCount % EVENTS_PER_TURN !== 0) return undefined;
+        return new Promise((resolve) => {
+          waiting.push(principal, resolve);
+          schedule();
+        });
+      };
+    },
+  };
+}

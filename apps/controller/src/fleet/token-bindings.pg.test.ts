@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest';
+import { leaseholdErrorOf } from '@leasehold/client';
+import { startTestController } from '../testing/test-controller.ts';
+import { startTestDrone } from '../testing/test-drone.ts';
+import { mutate, query } from '../testing/wire.ts';
+
+/** The code that a call of a client fails with. */
+async function codeOf(call: Promise<unknown>): Promise<string | undefined> {
+  return call.then(
+    () => undefined,
+    (error: unknown) => leaseholdErrorOf(error)?.code,
+  );
+}
+
+test.each([
+  ['another program than its token allows', { programs: ['match'] }],
+  ['more capacity than its token allows', { capacity: 99 }],
+])('a drone that offers %s is refused its session', async (_what, bindings) => {
+  const on = await startTestController();
+
+  const drone = await startTestDrone(on, { bindings });
+
+  expect(drone.endedWith()).toBe('drone.not_allowed');
+  const viewer = (await on.token('viewer')).secret;
+  expect(await query(on, 'drones.list', { secret: viewer, input: {} })).toMatchObject({
+    items: [],
+  });
+});
+
+test('a backend at an address that the token does not allow is not reported, and nobody is sent there', async () => {
+  const on = await startTestController();
+  const bindings = { programs: ['room'], capacity: 100, addresses: ['10.1.0.0/16:21000-29999'] };
+  const drone = await startTestDrone(on, { bindings });
+  const client = await on.client('client');
+  const connect = () =>
+    client.keys.connect.mutate({ key: { name: 'k' }, spawn: { program: 'room' } });
+  const { backendId } = await connect();
+
+  const elsewhere = await codeOf(
+    drone.report({ backendId, status: 'ready', address: '169.254.169.254:80' }),
+  );
+  const { address } = await connect();
+
+  expect(elsewhere).toBe('drone.not_allowed');
+  expect(address).toBeNull();
+  await drone.report({ backendId, status: 'ready', address: '10.1.2.3:21000' });
+  expect((await connect()).address).toBe('10.1.2.3:21000');
+});
+
+test('a client that is limited to programs starts no other, and connects to what runs', async () => {
+  const on = await startTestController();
+  await startTestDrone(on);
+  const { secret } = await on.token('client', { programs: ['match'] });
+  const connect = (spawn?: unknown) =>
+    mutate(on, 'keys.connect', { secret, input: { key: { name: 'k' }, spawn } });
+
+  const refused = await connect({ program: 'room' });
+  await (
+    await on.client('client')
+  ).keys.connect.mutate({
+    ...{ key: { name: 'k' }, spawn: { program: 'room' } },
+  });
+
+  expect(refused).toBe('spawn.not_allowed');
+  expect(await connect()).toMatchObject({ spawned: false });
+});
+
+test.each(['leasehold', ' Leasehold ', 'drone:drone-1', 'a:b', 'a@b.c'])(
+  'a token may not be named %j: somebody else acts by that name',
+  async (name) => {
+    const on = await startTestController();
+    const { secret } = await on.token('admin');
+
+    expect(await mutate(on, 'tokens.create', { secret, input: { name, role: 'viewer' } })).toBe(
+      'request.invalid',
+    );
+  },
+);
+
+test('what a token from before did under such a name is told apart by its id', async () => {
+  const on = await startTestController();
+  const { tokenId, secret } = await on.token('operator', { name: 'drone:drone-1' });
+  await startTestDrone(on);
+
+  await mutate(on, 'drones.drain', { secret, input: { droneId: 'd1' } });
+
+  const audit = await query(on, 'audit.list', { secret, input: {} });
+  expect(audit).toMatchObject({ items: [{ actor: `drone:drone-1 (token ${tokenId})` }] });
+});

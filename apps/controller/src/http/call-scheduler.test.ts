@@ -1,0 +1,213 @@
+import { describe, expect, test } from 'vitest';
+import type { LeaseError } from '@leasehold/keys-core';
+import type { PrincipalUse } from '../fair-use/fair-use.ts';
+import { createCallScheduler, type CallScheduler, type WireCall } from './call-scheduler.ts';
+
+/** A turn of the event loop. */
+const turn = (): Promise<unknown> => new Promise(setImmediate);
+
+interface TestConnection {
+  readonly begun: string[];
+  readonly refused: string[];
+  isPaused: boolean;
+  isBehind: boolean;
+  readonly receive: (message: string) => void;
+  readonly close: () => void;
+}
+
+/** Everything that is begun, over all connections, in order. */
+interface Stage {
+  readonly scheduler: CallScheduler;
+  readonly order: string[];
+  /** Each call that is begun takes so long. */
+  costMs: number;
+  add(name: string, use?: Partial<PrincipalUse>): TestConnection;
+}
+
+function openStage(): Stage {
+  let nowMs = 0;
+  const order: string[] = [];
+  const stage: Stage = {
+    order,
+    costMs: 0.1,
+    scheduler: createCallScheduler(() => nowMs),
+    add(name, use = {}) {
+      const connection = {
+        begun: [] as string[],
+        refused: [] as string[],
+        isPaused: false,
+        isBehind: false,
+      };
+      const part = stage.scheduler.add({
+        use: {
+          ...{ principal: name, role: 'client', isBehind: () => connection.isBehind },
+          ...{ assertBatch: () => undefined, countCalls: () => Promise.resolve() },
+          ...use,
+        } as unknown as PrincipalUse,
+        begin: (call) => {
+          nowMs += stage.costMs;
+          connection.begun.push(String(call.id));
+          order.push(name);
+        },
+        refuse: (call, error: LeaseError) => {
+          connection.refused.push(`${String(call?.id)} ${error.code}`);
+        },
+        setPaused: (isPaused) => {
+          connection.isPaused = isPaused;
+        },
+      });
+      return Object.assign(connection, part);
+    },
+  };
+  return stage;
+}
+
+function message(...paths: string[]): string {
+  const calls: WireCall[] = paths.map((path, id) => ({ id, method: 'query', params: { path } }));
+  return JSON.stringify(calls.length === 1 ? calls[0] : calls);
+}
+
+const many = (count: number): string => message(...new Array<string>(count).fill('keys.get'));
+
+describe('call scheduler', () => {
+  test('an idle controller begins a call in the turn in which it comes', async () => {
+    const stage = openStage();
+    const connection = stage.add('a');
+
+    connection.receive(message('keys.get'));
+    await Promise.resolve();
+    await Promise.resolve();
+
+    expect(connection.begun).toEqual(['0']);
+  });
+
+  test('a batch of a thousand calls is spread over turns, and all of it is begun in order', async () => {
+    const stage = openStage();
+    const connection = stage.add('a');
+    connection.receive(many(1_000));
+
+    await turn();
+    const first = connection.begun.length;
+    while (connection.begun.length < 1_000) await turn();
+
+    expect(first).toBeLessThan(100);
+    expect(connection.begun).toEqual(Array.from({ length: 1_000 }, (_, id) => String(id)));
+  });
+
+  test('a drone is served in the next turn, however much others have sent', async () => {
+    const stage = openStage();
+    for (let index = 0; index < 12; index += 1) {
+      stage.add(`viewer`).receive(many(1_000));
+    }
+    await turn();
+    const drone = stage.add('drone', { role: 'drone' });
+
+    drone.receive(message('keys.renew'));
+    await turn();
+    await turn();
+
+    expect(drone.begun).toEqual(['0']);
+    expect(stage.order.length).toBeLessThan(200);
+  });
+
+  test('principals take turns, whatever each has sent over however many connections', async () => {
+    const stage = openStage();
+    for (let index = 0; index < 50; index += 1) stage.add('greedy').receive(many(500));
+    const modest = stage.add('modest');
+    modest.receive(many(20));
+    while (modest.begun.length < 20) await turn();
+
+    const before = stage.order.slice(0, stage.order.lastIndexOf('modest'));
+    expect(before.filter((name) => name === 'greedy').length).toBeLessThan(200);
+  });
+
+  test('renewals, heartbeats and releases go before the other calls of their connection', async () => {
+    const stage = openStage();
+    const connection = stage.add('a');
+    connection.receive(many(500));
+    await turn();
+    const before = connection.begun.length;
+
+    connection.receive(JSON.stringify({ id: 'beat', params: { path: 'leases.heartbeat' } }));
+    await turn();
+    await turn();
+
+    expect(connection.begun.indexOf('beat')).toBeGreaterThanOrEqual(before);
+    expect(connection.begun.indexOf('beat')).toBeLessThan(before + 100);
+  });
+
+  test('a connection whose queue is full is not read from, until half of it is begun', async () => {
+    const stage = openStage();
+    const connection = stage.add('a');
+    for (let index = 0; index < 10; index += 1) connection.receive(many(500));
+    await turn();
+
+    const wasPaused = connection.isPaused;
+    while (connection.isPaused) await turn();
+    const begunCount = connection.begun.length;
+
+    expect(wasPaused).toBe(true);
+    expect(begunCount).toBeGreaterThan(2_000);
+    expect(begunCount).toBeLessThan(5_000);
+  });
+
+  test('who does not read its answers is not served, and its renewals are', async () => {
+    const stage = openStage();
+    const connection = stage.add('a');
+    connection.isBehind = true;
+    connection.receive(message('keys.get', 'leases.heartbeat'));
+    await turn();
+    await turn();
+
+    expect(connection.begun).toEqual(['1']);
+    expect(connection.isPaused).toBe(true);
+    connection.isBehind = false;
+    while (connection.begun.length < 2) await turn();
+    expect(connection.isPaused).toBe(false);
+  });
+
+  test('calls beyond the rate are refused one by one, and the connection rests', async () => {
+    const stage = openStage();
+    const error = Object.assign(new Error('no'), {});
+    const { LeaseError: Refusal } = await import('@leasehold/keys-core');
+    const connection = stage.add('a', {
+      countCalls: () =>
+        Promise.reject(
+          new Refusal('request.rate_limited', error.message, { details: { retryAfterMs: 50 } }),
+        ),
+    });
+
+    connection.receive(many(2));
+    await turn();
+
+    expect(connection.refused).toEqual(['0 request.rate_limited', '1 request.rate_limited']);
+    expect(connection.isPaused).toBe(true);
+  });
+
+  test('a message that is no JSON is refused as one, and the next is taken', async () => {
+    const stage = openStage();
+    const connection = stage.add('a');
+
+    for (const text of ['{"id":', '[]', '7', 'null']) connection.receive(text);
+    connection.receive(message('keys.get'));
+    await turn();
+    await turn();
+
+    expect(connection.refused).toEqual(new Array(4).fill('undefined request.invalid'));
+    expect(connection.begun).toEqual(['0']);
+  });
+
+  test('nothing of a connection that is gone is begun', async () => {
+    const stage = openStage();
+    const connection = stage.add('a');
+    connection.receive(many(500));
+    await turn();
+    const begunCount = connection.begun.length;
+
+    connection.close();
+    await turn();
+    await turn();
+
+    expect(connection.begun.length).toBe(begunCount);
+  });
+});

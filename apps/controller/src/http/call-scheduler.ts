@@ -1,0 +1,265 @@
+/**
+ * Decides which call of which connection is begun next. Messages wait unread in a short queue of their
+ * connection; one turn of the event loop begins calls for a few milliseconds and leaves the rest to the
+ * next turn, so that however much arrives, sockets are read, answers are written and timers run in
+ * between.
+ *
+ * - Connections of drones come first. Within a connection, renewals, heartbeats and releases do.
+ * - Principals take turns, whatever each of them has sent over however many connections.
+ * - A connection whose queue is full, whose principal has sent too many calls, or who does not read
+ *   its answers, is paused: the rest stays with the sender.
+ */
+import { isUrgentCall } from '@leasehold/api';
+import { LeaseError } from '@leasehold/keys-core';
+import { FairQueue } from '../fair-use/fair-queue.ts';
+import type { PrincipalUse } from '../fair-use/fair-use.ts';
+
+/** How long one turn of the event loop begins calls for. */
+const SLICE_MS = 4;
+/** While others wait, drones have this part of it to themselves. */
+const URGENT_SLICE_MS = 2;
+/** A connection with so much unread input is paused, and read on when half of it is gone. */
+const QUEUED_BYTES_MAX = 512 * 1_024;
+const QUEUED_CALLS_MAX = 2_000;
+/** For how long a connection is paused that has sent too much, at most. */
+const REFUSED_PAUSE_MS_MAX = 250;
+/** How soon a connection is looked at again whose answers were not read. */
+const BEHIND_PAUSE_MS = 25;
+
+/** A call as it travels. */
+export interface WireCall {
+  readonly id?: unknown;
+  readonly method?: unknown;
+  readonly params?: { readonly path?: unknown };
+}
+
+/** The connection whose calls are scheduled. */
+export interface ScheduledConnection {
+  readonly use: PrincipalUse;
+  /** Begins a call; what it does goes on by itself. */
+  begin(call: WireCall): void;
+  /** Answers calls that are not begun. `call` is undefined for a message that is none. */
+  refuse(call: WireCall | undefined, error: LeaseError): void;
+  /** Stops, or goes on, reading from the network. */
+  setPaused(isPaused: boolean): void;
+}
+
+/** What waits of one connection. */
+class Inbox {
+  readonly connection: ScheduledConnection;
+  readonly messages: string[] = [];
+  readonly urgentCalls: WireCall[] = [];
+  readonly calls: WireCall[] = [];
+  queuedBytes = 0;
+  isScheduled = false;
+  isClosed = false;
+  /** Whether something else than the length of its queue keeps it from being read. */
+  isHeld = false;
+  isPaused = false;
+
+  constructor(connection: ScheduledConnection) {
+    this.connection = connection;
+  }
+
+  get isUrgent(): boolean {
+    return this.connection.use.role === 'drone';
+  }
+
+  get hasWork(): boolean {
+    const { messages, urgentCalls, calls } = this;
+    const hasSome = messages.length > 0 || urgentCalls.length > 0 || calls.length > 0;
+    return hasSome && !this.isClosed && !this.isHeld;
+  }
+
+  updatePause(): void {
+    const isFull = this.queuedBytes > QUEUED_BYTES_MAX || this.calls.length > QUEUED_CALLS_MAX;
+    const isLow =
+      this.queuedBytes <= QUEUED_BYTES_MAX / 2 && this.calls.length <= QUEUED_CALLS_MAX / 2;
+    const shallPause = this.isHeld || isFull || (this.isPaused && !isLow);
+    if (shallPause === this.isPaused || this.isClosed) return;
+    this.isPaused = shallPause;
+    this.connection.setPaused(shallPause);
+  }
+}
+
+export interface CallScheduler {
+  /** Schedules what a connection receives. @returns what takes its messages, and what ends it. */
+  add(connection: ScheduledConnection): {
+    readonly receive: (message: string) => void;
+    readonly close: () => void;
+  };
+  /** Connections that have something to be begun, for metrics. */
+  readonly waitingCount: number;
+}
+
+/** @param nowMs a monotonic reading, in milliseconds. */
+export function createCallScheduler(nowMs: () => number): CallScheduler {
+  return new Scheduler(nowMs);
+}
+
+class Scheduler implements CallScheduler {
+  readonly #nowMs: () => number;
+  readonly #urgent = new FairQueue<Inbox>();
+  readonly #ordinary = new FairQueue<Inbox>();
+  /** When the part of this turn that is for calls ends; undefined between turns. */
+  #sliceEndMs: number | undefined;
+  #isWorking = false;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  get waitingCount(): number {
+    return this.#urgent.size + this.#ordinary.size;
+  }
+
+  add(connection: ScheduledConnection): ReturnType<CallScheduler['add']> {
+    const inbox = new Inbox(connection);
+    return {
+      receive: (message) => {
+        inbox.messages.push(message);
+        inbox.queuedBytes += message.length;
+        inbox.updatePause();
+        this.#schedule(inbox);
+      },
+      close: () => {
+        inbox.isClosed = true;
+        inbox.messages.length = 0;
+        inbox.urgentCalls.length = 0;
+        inbox.calls.length = 0;
+      },
+    };
+  }
+
+  #schedule(inbox: Inbox): void {
+    if (inbox.isScheduled || !inbox.hasWork) return;
+    inbox.isScheduled = true;
+    const queue = inbox.isUrgent ? this.#urgent : this.#ordinary;
+    queue.push(inbox.connection.use.principal, inbox);
+    if (this.#isWorking) return;
+    if (this.#sliceEndMs === undefined) this.#beginTurn();
+    else this.#work();
+  }
+
+  /** What arrives in one turn of the event loop shares one slice, and what is left has the next. */
+  #beginTurn(): void {
+    this.#sliceEndMs = this.#nowMs() + SLICE_MS;
+    setImmediate(() => {
+      this.#sliceEndMs = undefined;
+      if (this.waitingCount > 0) this.#beginTurn();
+    });
+    this.#work();
+  }
+
+  #work(): void {
+    this.#isWorking = true;
+    this.#workUntilEnd();
+    this.#isWorking = false;
+  }
+
+  #workUntilEnd(): void {
+    const endMs = this.#sliceEndMs ?? 0;
+    const urgentEndMs = endMs - SLICE_MS + URGENT_SLICE_MS;
+    while (this.waitingCount > 0) {
+      const atMs = this.#nowMs();
+      if (atMs >= endMs) return;
+      const isForUrgent = atMs < urgentEndMs || this.#ordinary.size === 0;
+      const inbox = (isForUrgent ? this.#urgent.shift() : undefined) ?? this.#next();
+      if (inbox === undefined) return;
+      inbox.isScheduled = false;
+      this.#step(inbox);
+      inbox.updatePause();
+      this.#schedule(inbox);
+    }
+  }
+
+  #next(): Inbox | undefined {
+    return this.#ordinary.shift() ?? this.#urgent.shift();
+  }
+
+  /** Begins one call of a connection, or reads one of its messages. */
+  #step(inbox: Inbox): void {
+    if (inbox.isClosed) return;
+    const { connection } = inbox;
+    const urgent = inbox.urgentCalls.shift();
+    if (urgent !== undefined) {
+      connection.begin(urgent);
+      return;
+    }
+    const message = inbox.messages.shift();
+    if (message !== undefined) {
+      inbox.queuedBytes -= message.length;
+      this.#read(inbox, message);
+      return;
+    }
+    if (connection.use.isBehind()) {
+      this.#hold(inbox, BEHIND_PAUSE_MS);
+      return;
+    }
+    const call = inbox.calls.shift();
+    if (call !== undefined) connection.begin(call);
+  }
+
+  #read(inbox: Inbox, message: string): void {
+    const { connection } = inbox;
+    let calls: WireCall[];
+    try {
+      const parsed: unknown = JSON.parse(message);
+      calls = (Array.isArray(parsed) ? parsed : [parsed]).filter(isCall);
+      if (calls.length === 0) throw new LeaseError('request.invalid');
+    } catch (cause) {
+      connection.refuse(undefined, new LeaseError('request.invalid', undefined, { cause }));
+      return;
+    }
+    const isUrgent = ({ params }: WireCall): boolean =>
+      typeof params?.path === 'string' && isUrgentCall(params.path);
+    void this.#admit(inbox, calls.filter(isUrgent), true);
+    void this.#admit(
+      inbox,
+      calls.filter((call) => !isUrgent(call)),
+      false,
+    );
+  }
+
+  /** Counts calls that came together, and begins them or has them begun. */
+  async #admit(inbox: Inbox, calls: readonly WireCall[], isUrgent: boolean): Promise<void> {
+    if (calls.length === 0) return;
+    const { use } = inbox.connection;
+    try {
+      use.assertBatch(calls.length);
+      await use.countCalls(calls.length, isUrgent);
+    } catch (error) {
+      this.#refuse(inbox, calls, error);
+      return;
+    }
+    if (inbox.isClosed) return;
+    (isUrgent ? inbox.urgentCalls : inbox.calls).push(...calls);
+    inbox.updatePause();
+    this.#schedule(inbox);
+  }
+
+  #refuse(inbox: Inbox, calls: readonly WireCall[], error: unknown): void {
+    if (inbox.isClosed) return;
+    const refusal = error instanceof LeaseError ? error : new LeaseError('internal.error');
+    for (const call of calls) inbox.connection.refuse(call, refusal);
+    const retryAfterMs = Number(refusal.details['retryAfterMs'] ?? 0);
+    if (retryAfterMs > 0) this.#hold(inbox, Math.min(retryAfterMs, REFUSED_PAUSE_MS_MAX));
+  }
+
+  /** Reads and begins nothing of a connection for a while. */
+  #hold(inbox: Inbox, ms: number): void {
+    if (inbox.isHeld) return;
+    inbox.isHeld = true;
+    inbox.updatePause();
+    const timer = setTimeout(() => {
+      inbox.isHeld = false;
+      inbox.updatePause();
+      this.#schedule(inbox);
+    }, ms);
+    timer.unref();
+  }
+}
+
+function isCall(value: unknown): value is WireCall {
+  return typeof value === 'object' && value !== null;
+}

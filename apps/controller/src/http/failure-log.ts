@@ -1,0 +1,20 @@
+import { describeError } from '@leasehold/api';
+import type { Logger } from '@leasehold/service-kit';
+
+/** Writes down what failed, with the incident id that the caller was told. Refusals are not failures. */
+export interface FailureLog {
+  /** @param level `warn` for what a caller may cause whom nobody knows. */
+  note(error: Error, path: string | undefined, level?: 'error' | 'warn'): void;
+}
+
+export function createFailureLog(log: Logger): FailureLog {
+  return {
+    note(error, path, level = 'error') {
+      const { incidentId, leaseholdCode } = describeError(error);
+      if (incidentId === null) log.debug({ path, leaseholdCode }, 'call refused');
+      else {
+        log[level]({ incidentId, path, leaseholdCode, err: error.cause ?? error }, 'call failed');
+      }
+    },
+  };
+}

@@ -1,0 +1,22 @@
+import type { ServerResponse } from 'node:http';
+
+/** An answer of which nothing was taken for so long is given up, with its connection. */
+export const STALL_MS_MAX = 15_000;
+
+/**
+ * Ends the connection of a caller that does not read its answer.
+ * @param whenOver called once, when the answer was handed to the network or the connection is gone.
+ */
+export function watchAnswer(response: ServerResponse, whenOver: () => void): void {
+  // It runs anew whenever some of the answer is taken, and ends when all of it is.
+  response.setTimeout(STALL_MS_MAX, () => {
+    response.destroy();
+  });
+  let isOver = false;
+  const finish = (): void => {
+    if (isOver) return;
+    isOver = true;
+    whenOver();
+  };
+  response.once('finish', finish).once('close', finish);
+}

@@ -1,0 +1,53 @@
+import { describeError } from '@leasehold/api';
+import type { RawData, WebSocket } from 'ws';
+import type { WireCall } from './call-scheduler.ts';
+import { textOf } from './socket-door.ts';
+import { SocketFace } from './socket-face.ts';
+import { endSocket, TOKEN_ENDED } from './socket-keeper.ts';
+
+const POLICY_VIOLATION = 1_008;
+/** For the first call behind the token to come, so that it is told why. */
+const FIRST_CALL_MS_MAX = 1_000;
+const FIRST_CALL_BYTES_MAX = 16 * 1_024;
+
+/**
+ * Ends a WebSocket of a caller that is not let in, with one answer: to its first call, or to the
+ * connection where that is a batch, is large, or does not come.
+ */
+export function turnAway(
+  socket: WebSocket,
+  { error, early }: { readonly error: unknown; readonly early: readonly string[] },
+): void {
+  const { leaseholdCode } = describeError(error);
+  const isUnknown = leaseholdCode.startsWith('auth.');
+  let isAnswered = false;
+  const answer = (message?: string): void => {
+    if (isAnswered) return;
+    isAnswered = true;
+    clearTimeout(timer);
+    if (socket.readyState === socket.OPEN) {
+      socket.send(SocketFace.refusalOf(message === undefined ? null : idIn(message), error));
+    }
+    endSocket(socket, isUnknown ? TOKEN_ENDED : POLICY_VIOLATION, leaseholdCode);
+  };
+  const timer = setTimeout(answer, FIRST_CALL_MS_MAX);
+  timer.unref();
+  const [first] = early;
+  if (first !== undefined) {
+    answer(first);
+    return;
+  }
+  socket.once('message', (data: RawData) => {
+    answer(textOf(data));
+  });
+  socket.resume();
+}
+
+function idIn(text: string): unknown {
+  if (text.length > FIRST_CALL_BYTES_MAX) return null;
+  try {
+    return (JSON.parse(text) as WireCall | null)?.id ?? null;
+  } catch {
+    return null;
+  }
+}

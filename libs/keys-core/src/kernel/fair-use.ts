@@ -1,0 +1,220 @@
+/**
+ * What one principal may use of one controller, so that no caller starves the others. A principal is
+ * an API token, a person, a drone or another datacenter.
+ */
+import type { Role } from './roles.ts';
+
+/** The limits, in the order in which they are shown. */
+export const FAIR_USE_LIMITS = [
+  'callsPerSecond',
+  'batchSize',
+  'connections',
+  'streams',
+  'waiters',
+  'heldLeases',
+  'responseBytesPerSecond',
+  'unreadBytes',
+  'declarations',
+] as const;
+
+export type FairUseLimit = (typeof FAIR_USE_LIMITS)[number];
+
+/**
+ * - `callsPerSecond`: calls; each item of `acquireMany`, `releaseMany`, a renewal or a declaration is
+ *   one. Renewals, releases and what drones send are counted apart, so that nothing else uses their share.
+ * - `batchSize`: calls in one HTTP request or WebSocket message, and items of one call but renewals.
+ * - `connections`: WebSocket connections that are open.
+ * - `streams`: subscriptions that are open.
+ * - `waiters`: calls that wait for a lease or a key.
+ * - `heldLeases`: leases and environments that are held, at all controllers.
+ * - `responseBytesPerSecond`: bytes of answers. Reads are refused and streams pause beyond it.
+ * - `unreadBytes`: bytes of answers that the caller has not read yet.
+ * - `declarations`: namespaces that it was the last to declare leases of, at all controllers.
+ */
+export type FairUseLimits = Readonly<Record<FairUseLimit, number>>;
+
+/** What a token has instead of the limits of its role. */
+export type FairUseOverrides = Readonly<Partial<Record<FairUseLimit, number>>>;
+
+const MI = 1_024 * 1_024;
+
+/** The largest value that a limit can be set to. */
+export const FAIR_USE_MAX: FairUseLimits = {
+  callsPerSecond: 1_000_000,
+  batchSize: 1_000,
+  connections: 100_000,
+  streams: 100_000,
+  waiters: 20_000,
+  heldLeases: 100_000_000,
+  responseBytesPerSecond: 1_024 * MI,
+  unreadBytes: 256 * MI,
+  declarations: 1_000_000,
+};
+
+const OPERATOR: FairUseLimits = {
+  callsPerSecond: 5_000,
+  batchSize: 1_000,
+  connections: 100,
+  streams: 500,
+  waiters: 1_000,
+  heldLeases: 10_000,
+  responseBytesPerSecond: 32 * MI,
+  unreadBytes: 16 * MI,
+  declarations: 10_000,
+};
+
+/**
+ * What each role has unless the environment or its token says otherwise. A client is a service: many
+ * processes may share one token, so its limits stop a defect and not an honest load. A viewer is a
+ * person or a dashboard.
+ */
+export const FAIR_USE_DEFAULTS: Readonly<Record<Role, FairUseLimits>> = {
+  viewer: {
+    callsPerSecond: 500,
+    batchSize: 100,
+    connections: 20,
+    streams: 50,
+    waiters: 0,
+    heldLeases: 0,
+    responseBytesPerSecond: 8 * MI,
+    unreadBytes: 4 * MI,
+    declarations: 0,
+  },
+  client: {
+    callsPerSecond: 100_000,
+    batchSize: 1_000,
+    connections: 1_000,
+    streams: 2_000,
+    waiters: 10_000,
+    heldLeases: 200_000,
+    responseBytesPerSecond: 64 * MI,
+    unreadBytes: 32 * MI,
+    declarations: 10_000,
+  },
+  operator: OPERATOR,
+  admin: OPERATOR,
+  drone: {
+    callsPerSecond: 50_000,
+    batchSize: 100,
+    connections: 8,
+    streams: 8,
+    waiters: 0,
+    heldLeases: 0,
+    responseBytesPerSecond: 64 * MI,
+    unreadBytes: 16 * MI,
+    declarations: 0,
+  },
+  // A peer carries the calls of all callers of its datacenter, each checked there.
+  peer: {
+    callsPerSecond: 100_000,
+    batchSize: 1_000,
+    connections: 0,
+    streams: 0,
+    waiters: 20_000,
+    heldLeases: 1_000_000,
+    responseBytesPerSecond: 256 * MI,
+    unreadBytes: 128 * MI,
+    declarations: 0,
+  },
+};
+
+/** The limits of a role, with those of the token in their place. */
+export function limitsWith(
+  defaults: FairUseLimits,
+  overrides: FairUseOverrides | null,
+): FairUseLimits {
+  return overrides === null ? defaults : { ...defaults, ...overrides };
+}
+
+/** What one address may use of whose callers nothing is known. */
+export interface AnonymousLimits {
+  /** Requests without a good token, and of sign-in, in a second. */
+  readonly callsPerSecond: number;
+  /** TCP connections on which nobody has shown a good token yet. */
+  readonly connections: number;
+}
+
+/** Fair use as a controller is configured. */
+export interface FairUseConfig {
+  readonly limits: Readonly<Record<Role, FairUseLimits>>;
+  readonly anonymous: AnonymousLimits;
+}
+
+export const ANONYMOUS_MAX: AnonymousLimits = { callsPerSecond: 100_000, connections: 20_000 };
+
+export const FAIR_USE_CONFIG_DEFAULTS: FairUseConfig = {
+  limits: FAIR_USE_DEFAULTS,
+  anonymous: { callsPerSecond: 200, connections: 1_000 },
+};
+
+/** The variables that change the defaults, by whom they are for. */
+export const FAIR_USE_VARIABLES = {
+  anonymous: 'LEASEHOLD_LIMIT_ANONYMOUS',
+  viewer: 'LEASEHOLD_LIMIT_VIEWER',
+  client: 'LEASEHOLD_LIMIT_CLIENT',
+  operator: 'LEASEHOLD_LIMIT_OPERATOR',
+  admin: 'LEASEHOLD_LIMIT_ADMIN',
+  drone: 'LEASEHOLD_LIMIT_DRONE',
+} as const;
+
+type ConfigurableRole = Exclude<keyof typeof FAIR_USE_VARIABLES, 'anonymous'>;
+
+/**
+ * Fair use as variables change it: `callsPerSecond=100,streams=10`. What they leave out stays as it is
+ * by default.
+ * @returns what is wrong with them too, each beginning with the name of its variable.
+ */
+export function fairUseFrom(environment: Readonly<Record<string, string | undefined>>): {
+  readonly config: FairUseConfig;
+  readonly problems: readonly string[];
+} {
+  const problems: string[] = [];
+  const changed = <Limits extends object>(variable: string, max: Limits): Partial<Limits> => {
+    const text = environment[variable];
+    if (text === undefined || text === '') return {};
+    const read = readLimits(text, max);
+    problems.push(...read.problems.map((problem) => `${variable}: ${problem}`));
+    return read.limits as Partial<Limits>;
+  };
+  const limitsOf = (role: ConfigurableRole): FairUseLimits => ({
+    ...FAIR_USE_DEFAULTS[role],
+    ...changed(FAIR_USE_VARIABLES[role], FAIR_USE_MAX),
+  });
+  const config = {
+    limits: {
+      viewer: limitsOf('viewer'),
+      client: limitsOf('client'),
+      operator: limitsOf('operator'),
+      admin: limitsOf('admin'),
+      drone: limitsOf('drone'),
+      peer: FAIR_USE_DEFAULTS.peer,
+    },
+    anonymous: {
+      ...FAIR_USE_CONFIG_DEFAULTS.anonymous,
+      ...changed(FAIR_USE_VARIABLES.anonymous, ANONYMOUS_MAX),
+    },
+  };
+  return { config, problems };
+}
+
+/** Reads limits such as `callsPerSecond=100,streams=10`. @param max the limits that there are. */
+export function readLimits(
+  text: string,
+  max: object,
+): { readonly limits: Record<string, number>; readonly problems: string[] } {
+  const known = new Map(Object.entries(max) as [string, number][]);
+  const limits: Record<string, number> = {};
+  const problems: string[] = [];
+  for (const part of text.split(',').map((one) => one.trim())) {
+    const [, name = '', digits] = /^([A-Za-z]+)\s*=\s*(\d{1,12})$/u.exec(part) ?? [];
+    const most = known.get(name);
+    if (digits === undefined) {
+      problems.push('must be a list such as "callsPerSecond=100,connections=10"');
+    } else if (most === undefined) {
+      problems.push(`"${name}" is no limit: must be one of ${[...known.keys()].join(', ')}`);
+    } else if (Number(digits) > most) {
+      problems.push(`${name} must be a whole number from 0 to ${String(most)}`);
+    } else limits[name] = Number(digits);
+  }
+  return { limits, problems };
+}
