@@ -26,6 +26,7 @@ export interface KeptSocket {
 
 /** Watches one socket until it closes. */
 export function keepSocket(socket: WebSocket, clock: Clock): KeptSocket {
+  const nowMs = readingOfTurn(clock);
   let silentMs = 0;
   let heardAtMs = clock.nowMs();
   let watcherCount = 0;
@@ -54,7 +55,7 @@ export function keepSocket(socket: WebSocket, clock: Clock): KeptSocket {
     clearInterval(watchTimer);
   });
   return {
-    isAlive: () => socket.readyState === socket.OPEN && clock.nowMs() - heardAtMs <= ALIVE_MS,
+    isAlive: () => socket.readyState === socket.OPEN && nowMs() - heardAtMs <= ALIVE_MS,
     watch() {
       watcherCount += 1;
       if (watcherCount === 1) {
@@ -68,6 +69,20 @@ export function keepSocket(socket: WebSocket, clock: Clock): KeptSocket {
         if (watcherCount === 0) clearInterval(watchTimer);
       });
     },
+  };
+}
+
+/** Reads the clock once in a turn of the event loop: thousands who wait are asked about in one. */
+function readingOfTurn(clock: Clock): () => number {
+  let reading: number | undefined;
+  return () => {
+    if (reading === undefined) {
+      reading = clock.nowMs();
+      queueMicrotask(() => {
+        reading = undefined;
+      });
+    }
+    return reading;
   };
 }
 

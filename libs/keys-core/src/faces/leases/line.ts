@@ -50,7 +50,8 @@ export interface Waiter {
 
 export class Line {
   readonly #nowMs: () => number;
-  #waiters: Waiter[] = [];
+  /** By the number of their tickets. */
+  readonly #waiters: Waiter[] = [];
   #isLooking = false;
   #isLookWanted = false;
   #nextLookAtMs: number;
@@ -69,10 +70,9 @@ export class Line {
   }
 
   add(waiter: Waiter): void {
-    const place = this.#waiters.findIndex((other) => other.ticket.number > waiter.ticket.number);
-    const isFirst = place === 0 || this.#waiters.length === 0;
-    this.#waiters.splice(place === -1 ? this.#waiters.length : place, 0, waiter);
-    if (!isFirst) return;
+    const place = this.#placeAfter(waiter.ticket.number);
+    this.#waiters.splice(place, 0, waiter);
+    if (place > 0) return;
     this.look();
     this.#lookBy(this.#nowMs() + SECOND_LOOK_MS);
   }
@@ -82,13 +82,17 @@ export class Line {
   }
 
   remove(waiter: Waiter): void {
-    this.#waiters = this.#waiters.filter((other) => other !== waiter);
+    const { number } = waiter.ticket;
+    // A replay of a request has its ticket, and stands beside it.
+    for (let place = this.#placeAfter(number) - 1; place >= 0; place -= 1) {
+      const other = this.#waiters[place];
+      if (other === waiter) this.#waiters.splice(place, 1);
+      if (other === waiter || other?.ticket.number !== number) return;
+    }
   }
 
-  /** A ticket is there no more: granted to a replay of its request, given up, or lapsed long ago. */
-  lostTicket(ticketId: string): void {
-    const waiter = this.#waiters.find((other) => other.ticket.ticketId === ticketId);
-    if (waiter === undefined) return;
+  /** The ticket is there no more: granted to a replay of its request, given up, or lapsed long ago. */
+  lostTicket(waiter: Waiter): void {
     this.remove(waiter);
     waiter.resolve({ outcome: 'recorded', joinedAsOf: waiter.ticket.asOf });
   }
@@ -167,6 +171,19 @@ export class Line {
     const leftMs = Math.max(by.expiresAt - by.asOf, held.doubtMs);
     // One that is over and held all the same is kept by fenced work: there is nothing to be hasty for.
     this.#lookBy(this.#nowMs() + (leftMs > 0 ? leftMs + AFTER_EXPIRY_MS : FENCED_LOOK_MS));
+  }
+
+  /** How many have this number or a smaller one. Lines are long: by halving. */
+  #placeAfter(number: number): number {
+    let low = 0;
+    let high = this.#waiters.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const other = this.#waiters[middle];
+      if (other !== undefined && other.ticket.number <= number) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 
   #lookBy(atMs: number): void {

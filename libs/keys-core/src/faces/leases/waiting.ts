@@ -59,6 +59,12 @@ export function createWaitingRoom(store: KernelStore): WaitingRoom {
   return new Room(store);
 }
 
+/** A waiter in its line. */
+interface Standing {
+  readonly line: Line;
+  readonly waiter: Waiter;
+}
+
 /** A line, while somebody is in it or about to join it. */
 interface OpenLine {
   readonly line: Line;
@@ -192,21 +198,24 @@ class Room implements WaitingRoom {
   }
 
   #tick(nowMs: number): void {
-    const living = new Map<string, Line>();
+    const isProlonging = !this.#isProlonging && nowMs >= this.#prolongAtMs;
+    const living = new Map<string, Standing>();
     for (const { line } of this.#lines.values()) {
       for (const waiter of line.waiters) {
         if (nowMs >= waiter.giveUpAtMs && !line.isAttempting(waiter)) {
           if (!this.#givingUp.has(waiter)) void this.#giveUp(line, waiter);
-        } else if (waiter.life.isAlive()) living.set(waiter.ticket.ticketId, line);
+        } else if (isProlonging && waiter.life.isAlive()) {
+          living.set(waiter.ticket.ticketId, { line, waiter });
+        }
       }
       line.tick(nowMs);
     }
-    if (this.#isProlonging || living.size === 0 || nowMs < this.#prolongAtMs) return;
+    if (living.size === 0) return;
     this.#prolongAtMs = nowMs + PROLONG_EVERY_MS;
     void this.#prolong(living);
   }
 
-  async #prolong(living: ReadonlyMap<string, Line>): Promise<void> {
+  async #prolong(living: ReadonlyMap<string, Standing>): Promise<void> {
     this.#isProlonging = true;
     const ticketIds = [...living.keys()];
     try {
@@ -214,7 +223,8 @@ class Room implements WaitingRoom {
         const part = ticketIds.slice(from, from + TICKETS_PER_STATEMENT_MAX);
         // On the connections of renewals: a place in line is kept alive like a lease.
         for (const ticketId of await prolongTickets(this.#store.renewals, part)) {
-          living.get(ticketId)?.lostTicket(ticketId);
+          const lost = living.get(ticketId);
+          lost?.line.lostTicket(lost.waiter);
         }
       }
     } catch {
