@@ -22,6 +22,8 @@ interface Stage {
   /** Each call that is begun takes so long. */
   costMs: number;
   add(name: string, use?: Partial<PrincipalUse>): TestConnection;
+  /** What was begun goes on for so long, in the same turn. */
+  passes(ms: number): void;
 }
 
 function openStage(): Stage {
@@ -31,6 +33,9 @@ function openStage(): Stage {
     order,
     costMs: 0.1,
     scheduler: createCallScheduler(() => nowMs),
+    passes(ms) {
+      nowMs += ms;
+    },
     add(name, use = {}) {
       const connection = {
         begun: [] as string[],
@@ -92,6 +97,24 @@ describe('call scheduler', () => {
 
     expect(first).toBeLessThan(100);
     expect(connection.begun).toEqual(Array.from({ length: 1_000 }, (_, id) => String(id)));
+  });
+
+  test('a turn that grew long by what its calls did begins fewer the next time', async () => {
+    const stage = openStage();
+    stage.costMs = 0.01;
+    const connection = stage.add('a');
+    connection.receive(many(1_000));
+    const begunPerTurn: number[] = [];
+
+    for (let nth = 0; nth < 6; nth += 1) {
+      const before = connection.begun.length;
+      stage.passes(30);
+      await turn();
+      begunPerTurn.push(connection.begun.length - before);
+    }
+
+    expect(begunPerTurn.at(-1)).toBeLessThanOrEqual(4);
+    expect(begunPerTurn.at(-1)).toBeGreaterThan(0);
   });
 
   test('a drone is served in the next turn, however much others have sent', async () => {

@@ -4,6 +4,9 @@
  * next turn, so that however much arrives, sockets are read, answers are written and timers run in
  * between.
  *
+ * What a call does after it was begun is not seen here, but it makes the turn longer. So the number of
+ * calls that a turn begins is halved after a long turn, and grows after a short one.
+ *
  * - Connections of drones come first. Within a connection, renewals, heartbeats and releases do.
  * - Principals take turns, whatever each of them has sent over however many connections.
  * - A connection whose queue is full, whose principal has sent too many calls, or who does not read
@@ -18,6 +21,12 @@ import type { PrincipalUse } from '../fair-use/fair-use.ts';
 const SLICE_MS = 4;
 /** While others wait, drones have this part of it to themselves. */
 const URGENT_SLICE_MS = 2;
+/** A turn that took longer began too many calls: what arrives meanwhile waits for its end. */
+const TURN_MS_MAX = 20;
+/** How many calls a turn may begin: at first, at least, at most. */
+const BEGUN_FIRST = 32;
+const BEGUN_MIN = 2;
+const BEGUN_MAX = 2_000;
 /** A connection with so much unread input is paused, and read on when half of it is gone. */
 const QUEUED_BYTES_MAX = 512 * 1_024;
 const QUEUED_CALLS_MAX = 2_000;
@@ -104,6 +113,9 @@ class Scheduler implements CallScheduler {
   /** When the part of this turn that is for calls ends; undefined between turns. */
   #sliceEndMs: number | undefined;
   #isWorking = false;
+  /** Calls that this turn has begun, and may begin; those of drones apart. */
+  #begunCount = 0;
+  #begunMax = BEGUN_FIRST;
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
@@ -143,12 +155,22 @@ class Scheduler implements CallScheduler {
 
   /** What arrives in one turn of the event loop shares one slice, and what is left has the next. */
   #beginTurn(): void {
-    this.#sliceEndMs = this.#nowMs() + SLICE_MS;
+    const beganAtMs = this.#nowMs();
+    this.#sliceEndMs = beganAtMs + SLICE_MS;
+    this.#begunCount = 0;
     setImmediate(() => {
+      this.#adapt(this.#nowMs() - beganAtMs);
       this.#sliceEndMs = undefined;
       if (this.waitingCount > 0) this.#beginTurn();
     });
     this.#work();
+  }
+
+  #adapt(tookMs: number): void {
+    if (tookMs > TURN_MS_MAX) this.#begunMax = Math.max(BEGUN_MIN, this.#begunCount >> 1);
+    else if (this.#begunCount >= this.#begunMax) {
+      this.#begunMax = Math.min(BEGUN_MAX, this.#begunMax + (this.#begunMax >> 2) + 1);
+    }
   }
 
   #work(): void {
@@ -164,7 +186,8 @@ class Scheduler implements CallScheduler {
       const atMs = this.#nowMs();
       if (atMs >= endMs) return;
       const isForUrgent = atMs < urgentEndMs || this.#ordinary.size === 0;
-      const inbox = (isForUrgent ? this.#urgent.shift() : undefined) ?? this.#next();
+      const mayBegin = this.#begunCount < this.#begunMax;
+      const inbox = (isForUrgent ? this.#urgent.shift() : undefined) ?? this.#next(mayBegin);
       if (inbox === undefined) return;
       inbox.isScheduled = false;
       this.#step(inbox);
@@ -173,8 +196,8 @@ class Scheduler implements CallScheduler {
     }
   }
 
-  #next(): Inbox | undefined {
-    return this.#ordinary.shift() ?? this.#urgent.shift();
+  #next(mayBegin: boolean): Inbox | undefined {
+    return (mayBegin ? this.#ordinary.shift() : undefined) ?? this.#urgent.shift();
   }
 
   /** Begins one call of a connection, or reads one of its messages. */
@@ -197,7 +220,9 @@ class Scheduler implements CallScheduler {
       return;
     }
     const call = inbox.calls.shift();
-    if (call !== undefined) connection.begin(call);
+    if (call === undefined) return;
+    this.#begunCount += 1;
+    connection.begin(call);
   }
 
   #read(inbox: Inbox, message: string): void {
