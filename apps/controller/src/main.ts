@@ -16,6 +16,7 @@ import { systemSupervision, type Supervision } from '@leasehold/service-kit/supe
 import { startController } from './compose.ts';
 import { processEnvironment, readConfig } from './config.ts';
 import { prepareDatabase } from './database.ts';
+import { startMemoryRelief } from './memory-relief.ts';
 
 /** How long everything may take to end, before the process ends without. */
 const STOP_MS_MAX = 10_000;
@@ -33,6 +34,7 @@ async function main(): Promise<void> {
     },
   });
   shutdown.listen();
+  startMemoryRelief();
   try {
     const supervision = systemSupervision(shutdown.signal);
     const whenSpace = spaceWait(supervision, log);
