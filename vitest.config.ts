@@ -55,6 +55,7 @@ const oldest = {
 const alone = [
   'tools/faults/!(leases-*).process.test.ts',
   'tools/datacenters/cut-off.process.test.ts',
+  'tools/attack/attack.process.test.ts',
   'libs/keys-core/src/faces/leases/line.process.test.ts',
 ];
 

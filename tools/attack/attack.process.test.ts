@@ -1,0 +1,28 @@
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { ATTACKS } from './attacks.ts';
+import { carryOut } from './carry-out.ts';
+import { openStage, type Stage } from './stage.ts';
+
+/** Long enough for each attack to do its worst; how slow others become is judged by `npm run attack`. */
+const ATTACK_MS = 2_000;
+
+let stage: Stage;
+
+beforeAll(async () => {
+  stage = await openStage(inject('clusterUrl'));
+});
+
+afterAll(async () => {
+  await stage[Symbol.asyncDispose]();
+});
+
+test.each(ATTACKS)(
+  '$name: nobody loses a lease or a backend, nothing leaks, and memory comes back ($what)',
+  async (attack) => {
+    const { yield: seen, broken } = await carryOut(attack, stage, { attackMs: ATTACK_MS });
+
+    expect(broken).toEqual([]);
+    expect(seen.tried).toBeGreaterThan(0);
+    expect(Object.keys(seen.refused)).not.toContain('unknown');
+  },
+);
