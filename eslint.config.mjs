@@ -167,12 +167,11 @@ export default tseslint.config(
       '.nx/**',
     ],
   },
-  { linterOptions: { reportUnusedDisableDirectives: 'error' } },
+  { plugins: { '@nx': nx }, linterOptions: { reportUnusedDisableDirectives: 'error' } },
   js.configs.recommended,
   {
     files: ['**/*.ts', '**/*.tsx'],
     extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
-    plugins: { '@nx': nx },
     languageOptions: {
       parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
     },

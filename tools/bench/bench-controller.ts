@@ -3,6 +3,7 @@
  * of the same make whose one procedure does nothing. Ends with the process that started it.
  */
 import fastifyWebsocket from '@fastify/websocket';
+import { FAIR_USE_CONFIG_DEFAULTS } from '@leasehold/keys-core';
 import { createBootClock, createLogger, systemIds } from '@leasehold/service-kit';
 import { initTRPC } from '@trpc/server';
 import { getWSConnectionHandler } from '@trpc/server/adapters/ws';
@@ -50,6 +51,7 @@ const controller = await startController(
     environmentLeaseMs: 60_000,
     logLevel: 'silent',
     signIn: SIGN_IN_DEFAULTS,
+    fairUse: FAIR_USE_CONFIG_DEFAULTS,
   },
   {
     clock: createBootClock(),

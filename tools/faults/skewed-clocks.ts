@@ -1,11 +1,15 @@
 import { writeFile } from 'node:fs/promises';
+import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { bundleFile } from './fresh-bundles.ts';
 
 /** How a machine's clocks are wrong. */
 export interface ClockFault {
-  /** The boot clock runs at this rate, as agent and warden read it. */
+  /**
+   * The boot clock runs at this rate from now on, as agent and warden read it. The leash reads the
+   * machine's own, so a slow one is ended a little early.
+   */
   readonly bootRate?: number | undefined;
   readonly bootAheadMs?: number | undefined;
   readonly wallAheadMs?: number | undefined;
@@ -31,7 +35,8 @@ export async function skewedEntry(
     file,
     `import os from 'node:os';
 const uptime = os.uptime;
-os.uptime = () => uptime() * ${String(bootRate)} + ${String(bootAheadMs / 1_000)};
+const from = ${String(os.uptime())};
+os.uptime = () => from + (uptime() - from) * ${String(bootRate)} + ${String(bootAheadMs / 1_000)};
 const RealDate = Date;
 const began = RealDate.now();
 const wallMs = () => {

@@ -166,10 +166,7 @@ function createParts(serving: Serving): Parts {
     async close() {
       await bulk.runner.close();
       await events.close();
-      feed.close();
-      connections.close();
-      tokens.close();
-      signIn.authority.close();
+      for (const part of [feed, connections, tokens, signIn.authority]) part.close();
       await datacenters.close();
     },
   };

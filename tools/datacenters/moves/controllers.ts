@@ -14,7 +14,7 @@ export interface Controllers {
 }
 
 /** A controller of each datacenter, which remembers nothing; they reach each other directly. */
-export function freshControllers(places: readonly DatacenterPlace[]): Controllers {
+export async function freshControllers(places: readonly DatacenterPlace[]): Promise<Controllers> {
   const opened = new Map<string, OneDatacenter>();
   const at = (name: string): OneDatacenter => {
     const found = opened.get(name);
@@ -36,6 +36,8 @@ export function freshControllers(places: readonly DatacenterPlace[]): Controller
     };
     opened.set(place.name, openDatacenter(place, peers));
   }
+  // As controllers do before they serve: until then no expiry is believed.
+  await Promise.all([...opened.values()].map(({ store }) => store.witness.look()));
   return {
     all: { dc1: at('dc1'), dc2: at('dc2'), dc3: at('dc3') },
     close: async () => {

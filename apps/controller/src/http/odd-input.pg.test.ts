@@ -7,7 +7,7 @@ import { openSocket, type RawSocket } from '../testing/raw-socket.ts';
 import { rightInputs } from '../testing/right-inputs.ts';
 import { startTestController, type TestController } from '../testing/test-controller.ts';
 import { startTestDrone, type TestDrone } from '../testing/test-drone.ts';
-import { mutate } from '../testing/wire.ts';
+import { call, input as queryOf, mutate } from '../testing/wire.ts';
 
 const TYPES = Object.fromEntries(
   Object.entries(appRouter._def.procedures as unknown as Record<string, ProcedureLike>).map(
@@ -27,11 +27,9 @@ async function socketsOf(on: TestController) {
   const admin = await open(on.token('admin'));
   const drone = await open(on.token('drone'));
   const newDrone = await open(on.token('drone', { droneId: 'd8' }));
-  const peer = await open(on.token('peer'));
   return (path: string): RawSocket => {
     if (path === 'drones.session') return newDrone;
-    if (OF_DRONES.includes(path)) return drone;
-    return path.startsWith('peer.') ? peer : admin;
+    return OF_DRONES.includes(path) ? drone : admin;
   };
 }
 
@@ -57,6 +55,24 @@ async function answersTo(
     { what: `${String(inputs.length)} answers of ${path}`, timeoutMs: 30_000 },
   );
   return inputs.map((_, id) => answers.get(id)?.error?.data.leaseholdCode);
+}
+
+/** The same for what peers ask, who may call over HTTP alone. */
+async function answersToPeer(
+  on: TestController,
+  path: string,
+  inputs: readonly string[],
+): Promise<(string | undefined)[]> {
+  const { secret } = await on.token('peer');
+  const codes: (string | undefined)[] = [];
+  for (const json of inputs) {
+    const isQuery = TYPES[path] === 'query';
+    const { body } = isQuery
+      ? await call(on, `/trpc/${path}${queryOf(JSON.parse(json))}`, { secret })
+      : await call(on, `/trpc/${path}`, { body: json, secret });
+    codes.push(body.error?.data.leaseholdCode);
+  }
+  return codes;
 }
 
 /** A backend that its drone may report on. */
@@ -85,7 +101,9 @@ describe('every procedure', () => {
         const sent = [{ what: 'all right', json: JSON.stringify(withoutCursor(input)) }];
         sent.push(...oddInputs(input));
         const jsons = sent.map(({ json }) => json);
-        const [rightCode, ...codes] = await answersTo(socketOf(path), path, jsons);
+        const [rightCode, ...codes] = path.startsWith('peer.')
+          ? await answersToPeer(on, path, jsons)
+          : await answersTo(socketOf(path), path, jsons);
         // Else a mistake in the right input would hide what becomes of the odd ones.
         if (rightCode === 'request.invalid') failures.push(`${path}: a right input is refused`);
         const failed = sent.filter((_, at) => codes[at - 1] === 'internal.error');

@@ -125,8 +125,12 @@ export function rightInputs(session: object, backendId: string): Record<string, 
       },
     },
     'drones.ack': { ...session, actionId: '1' },
-    'tokens.create': { name: 'a', role: 'client', namespaces: ['odd'], expiresAt: BETWEEN.from },
+    'tokens.create': {
+      ...{ name: 'a', role: 'client', namespaces: ['odd'], expiresAt: BETWEEN.from },
+      ...{ programs: ['room'], limits: { callsPerSecond: 10 } },
+    },
     'tokens.list': PAGE,
+    'tokens.get': { tokenId: randomUUID() },
     'tokens.revoke': { tokenId: randomUUID(), reason: 'why' },
     'events.head': {},
     'events.watch': {

@@ -150,7 +150,7 @@ describe('waiting in line', () => {
   test('F14 without notifications a waiter at another controller is granted all the same', async () => {
     const one = await openLeases();
     const two = await openLeases({ databaseUrl: one.databaseUrl });
-    await two.store.hints.close();
+    two.store.hints.close();
     const held = await acquired(one);
     const { answer } = await inLine(two, 'deaf');
     await released(one, held);
