@@ -1,7 +1,7 @@
 import type { LeaseRow } from '../kernel/lease.ts';
 import type { Face } from '../kernel/resource.ts';
-import type { LeaseOrder } from './lease-order.ts';
-import { listResources, type ResourceFilter } from './resource-list.ts';
+import { orderOf, type LeaseOrder } from './lease-order.ts';
+import { listResources, type ResourceColumns, type ResourceFilter } from './resource-list.ts';
 import type { Sql } from './rows.ts';
 import { fragment, NO_FRAGMENT } from './sql.ts';
 
@@ -9,9 +9,28 @@ import { fragment, NO_FRAGMENT } from './sql.ts';
 export interface ListedLease extends LeaseRow {
   readonly metadata: unknown;
   readonly waiters: number;
+  /** False for rows behind the bytes of a page: they come without metadata, and belong on the next one. */
+  readonly isOnPage: boolean;
 }
 
-const SHOWN = { columns: fragment`l.metadata`, joins: NO_FRAGMENT };
+/** A page ends with the row whose metadata reaches this. Bytes. */
+const METADATA_BYTES_MAX = 512 * 1_024;
+
+/** Sums up metadata in the database: what is not shown is not sent. */
+function shownIn(order: LeaseOrder): ResourceColumns {
+  const isOnPage = fragment`(
+    coalesce(
+      sum(octet_length(l.metadata::text)) over (
+        order by ${orderOf(order)} rows between unbounded preceding and 1 preceding
+      ),
+      0
+    ) < ${METADATA_BYTES_MAX}::int
+  )`;
+  return {
+    columns: fragment`case when ${isOnPage} then l.metadata end as metadata, ${isOnPage} as "isOnPage"`,
+    joins: NO_FRAGMENT,
+  };
+}
 
 /** Reads a page of leases or environments, as {@link listResources} does. */
 export async function listLeases(
@@ -20,5 +39,5 @@ export async function listLeases(
   filter: ResourceFilter,
   order: LeaseOrder,
 ): Promise<ListedLease[]> {
-  return listResources<ListedLease>(sql, face, { filter, order }, SHOWN);
+  return listResources<ListedLease>(sql, face, { filter, order }, shownIn(order));
 }

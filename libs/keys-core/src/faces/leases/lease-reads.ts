@@ -60,9 +60,9 @@ export async function listLeasePage(
       limit: input.limit + 1,
     },
   );
-  const items = rows.slice(0, input.limit);
+  const items = rows.filter(({ isOnPage }) => isOnPage).slice(0, input.limit);
   const last = items.at(-1);
-  const hasMore = rows.length > input.limit && last !== undefined;
+  const hasMore = rows.length > items.length && last !== undefined;
   return {
     items: items.map((row) => viewOf(reader, row)),
     nextCursor: hasMore ? cursorAfter(by, last) : null,
