@@ -208,6 +208,11 @@ export interface CallerUse {
   startWaiting(): () => void;
   /** Checks that so many leases more may be held; resolves later only near the limit. */
   mayHold(count: number): Promise<void> | undefined;
+  /**
+   * Counts a key that is to be given a datacenter.
+   * @throws {LeaseError} `request.rate_limited`. @returns a function for when it had one already.
+   */
+  startReserving(): () => void;
   /** Notes leases that were granted (positive) or released (negative). */
   noteHeld(change: number): void;
 }

@@ -25,6 +25,7 @@ export {
 } from './faces/reservations/peers.ts';
 export type {
   ChainLink,
+  FreshKey,
   Home,
   MoveInput,
   Moved,
@@ -34,6 +35,7 @@ export type {
   ReservationService,
   ReservationView,
   Resolved,
+  StartReserving,
 } from './faces/reservations/reservation-types.ts';
 export { putHomes } from './store/reservations/home-rows.ts';
 export type { Departure, Standing } from './store/reservations/activate.ts';

@@ -197,6 +197,38 @@ describe('held leases', () => {
   });
 });
 
+describe('reservations', () => {
+  test('more than the limit are refused until the hour is over', () => {
+    const { use, fairUse } = openUse();
+    const mine = use({ reservationsPerHour: 2 });
+    mine.startReserving();
+    mine.startReserving();
+    vi.advanceTimersByTime(3_599_000);
+
+    expect(() => mine.startReserving()).toThrow(
+      expect.objectContaining({
+        code: 'request.rate_limited',
+        details: { limit: 'reservationsPerHour', max: 2, retryAfterMs: 1_000 },
+      }),
+    );
+    expect(fairUse.greatestUseOf('reservationsPerHour')).toBe(1);
+    vi.advanceTimersByTime(1_000);
+    mine.startReserving();
+  });
+
+  test('a key that had its reservation is taken back, from the hour that it was counted in', () => {
+    const mine = openUse().use({ reservationsPerHour: 1 });
+    const takeBack = mine.startReserving();
+    takeBack();
+    const takeBackLate = mine.startReserving();
+    vi.advanceTimersByTime(3_600_000);
+    mine.startReserving();
+    takeBackLate();
+
+    expect(() => mine.startReserving()).toThrow();
+  });
+});
+
 describe('those whom nobody knows', () => {
   test('are counted by address, and an IPv6 network is one', async () => {
     const refused: string[] = [];

@@ -1,8 +1,7 @@
 /**
  * Fair use: what each principal may use of this controller, and uses now. The limits are those of its
  * role, or its token's own (`kernel/fair-use.ts`). What is counted here is counted by each controller
- * for itself; held leases are counted in the database, declarations and reservations by the statements
- * that write them.
+ * for itself; held leases are counted in the database, declarations by the statement that writes them.
  */
 import type { Access, CallerUse, LimitUse } from '@leasehold/api';
 import {
@@ -15,6 +14,7 @@ import {
 } from '@leasehold/keys-core';
 import type { Store } from '@leasehold/keys-core/store';
 import type { Logger } from '@leasehold/service-kit';
+import { CountWindow } from './count-window.ts';
 import { createHeldCounts, type HeldCounts } from './held-counts.ts';
 import type { Rates } from './rates.ts';
 import { createReadLane, type ReadLane } from './read-lane.ts';
@@ -26,6 +26,8 @@ const PRINCIPALS_MAX = 10_000;
 const HELD_SHARE_NEAR = 0.9;
 /** A controller that has granted this share of the limit since the last count asks for another. */
 const HELD_SHARE_RECOUNT = 0.05;
+const SECOND_MS = 1_000;
+const HOUR_MS = 3_600_000;
 
 /** What is used at this moment of the limits that count what is open. */
 type Open = Record<'connections' | 'streams' | 'waiters' | 'unreadBytes', number>;
@@ -129,11 +131,14 @@ class Use implements PrincipalUse {
   readonly #open: Open = { connections: 0, streams: 0, waiters: 0, unreadBytes: 0 };
   #role: Role = 'viewer';
   #limits!: FairUseLimits;
-  #bytesWindow = { endMs: 0, bytes: 0 };
+  readonly #bytes: CountWindow;
+  readonly #reservations: CountWindow;
 
   constructor(shared: Shared, principal: string) {
     this.#shared = shared;
     this.principal = principal;
+    this.#bytes = new CountWindow(SECOND_MS, shared.nowMs);
+    this.#reservations = new CountWindow(HOUR_MS, shared.nowMs);
   }
 
   get role(): Role {
@@ -145,7 +150,8 @@ class Use implements PrincipalUse {
   }
 
   get isIdle(): boolean {
-    return Object.values(this.#open).every((count) => count === 0);
+    const isClosed = Object.values(this.#open).every((count) => count === 0);
+    return isClosed && this.#reservations.count === 0;
   }
 
   /** The role of a person may have changed since. */
@@ -155,7 +161,8 @@ class Use implements PrincipalUse {
   }
 
   usedOf(limit: FairUseLimit): number | null {
-    if (limit === 'responseBytesPerSecond') return this.#bytesNow();
+    if (limit === 'responseBytesPerSecond') return this.#bytes.count;
+    if (limit === 'reservationsPerHour') return this.#reservations.count;
     if (limit === 'heldLeases') return this.#shared.held.estimateOf(this.principal);
     return limit in this.#open ? this.#open[limit as keyof Open] : null;
   }
@@ -194,9 +201,8 @@ class Use implements PrincipalUse {
     // Another datacenter's reads wait there for their turn. Here they would wait for each other.
     if (this.#role === 'peer') return run();
     const max = this.#limits.responseBytesPerSecond;
-    if (this.#bytesNow() > max) {
-      const retryAfterMs = this.#bytesWindow.endMs - this.#shared.nowMs();
-      return Promise.reject(this.#limited('responseBytesPerSecond', retryAfterMs));
+    if (this.#bytes.count > max) {
+      return Promise.reject(this.#limited('responseBytesPerSecond', this.#bytes.remainingMs));
     }
     return this.#shared.lane.through(this.principal, run, kind);
   }
@@ -209,6 +215,7 @@ class Use implements PrincipalUse {
       openStream: () => this.openStream(),
       startWaiting: () => this.startWaiting(),
       mayHold: (count) => this.mayHold(count),
+      startReserving: () => this.startReserving(),
       noteHeld: (change) => {
         this.noteHeld(change);
       },
@@ -216,8 +223,7 @@ class Use implements PrincipalUse {
   }
 
   sent(bytes: number): () => void {
-    this.#bytesNow();
-    this.#bytesWindow.bytes += bytes;
+    this.#bytes.add(bytes);
     this.#open.unreadBytes += bytes;
     return () => {
       this.#open.unreadBytes -= bytes;
@@ -227,7 +233,7 @@ class Use implements PrincipalUse {
   isBehind(): boolean {
     return (
       this.#open.unreadBytes > this.#limits.unreadBytes ||
-      this.#bytesNow() > this.#limits.responseBytesPerSecond
+      this.#bytes.count > this.#limits.responseBytesPerSecond
     );
   }
 
@@ -237,6 +243,13 @@ class Use implements PrincipalUse {
     if (held.changeOf(this.principal) > max * HELD_SHARE_RECOUNT) this.#recount();
     if (held.estimateOf(this.principal) + count <= max * HELD_SHARE_NEAR) return undefined;
     return this.#assertMayHold(count, max);
+  }
+
+  startReserving(): () => void {
+    if (this.#reservations.count >= this.#limits.reservationsPerHour) {
+      throw this.#limited('reservationsPerHour', this.#reservations.remainingMs);
+    }
+    return this.#reservations.add(1);
   }
 
   noteHeld(change: number): void {
@@ -266,12 +279,6 @@ class Use implements PrincipalUse {
       isOpen = false;
       this.#open[limit] -= 1;
     };
-  }
-
-  #bytesNow(): number {
-    const nowMs = this.#shared.nowMs();
-    if (nowMs >= this.#bytesWindow.endMs) this.#bytesWindow = { endMs: nowMs + 1_000, bytes: 0 };
-    return this.#bytesWindow.bytes;
   }
 
   #limited(limit: FairUseLimit, retryAfterMs: number): Error {

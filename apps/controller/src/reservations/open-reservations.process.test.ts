@@ -46,6 +46,7 @@ function etcdClient({ clock }: Store, endpoints: readonly string[]): EtcdReserva
 async function hasLockWaiter({ prisma }: Store): Promise<boolean> {
   const waiting = await prisma.$queryRaw<unknown[]>`
     select 1 as one from pg_locks l
+    join pg_database d on d.oid = l.database and d.datname = current_database()
     where not l.granted and l.relation = 'reservation_home'::regclass`;
   return waiting.length > 0;
 }

@@ -21,7 +21,7 @@ import {
   viewerProcedure,
 } from '../trpc.ts';
 import { audited } from './audit-lease.ts';
-import { NOTHING, renewing } from './lease-calls.ts';
+import { NOTHING, renewing, startReservingOf } from './lease-calls.ts';
 
 /** The keys face on the wire. Decisions are the key service's; access is judged here. */
 export const keysRouter = router({
@@ -36,7 +36,7 @@ export const keysRouter = router({
         { ...rest, spawn },
         callerOf(access),
         signal,
-        spawn?.datacenter,
+        { datacenter: spawn?.datacenter, startReserving: startReservingOf(ctx.use) },
       );
     } finally {
       stopWaiting?.();

@@ -9,13 +9,17 @@ import {
 import { listAt } from '../forwarding/lists.ts';
 import { asOf } from './as-of.ts';
 import { moveEntry } from './audit-move.ts';
+import { startReservingOf } from './lease-calls.ts';
 import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
 
 /** Which datacenter a key lives in, on the wire. */
 export const reservationsRouter = router({
   reserve: clientProcedure.input(reserveInputSchema).mutation(async ({ ctx, input }) => {
     assertMayReserve(ctx.access, input.key);
-    const { outcome, reservationId, datacenter } = await ctx.services.reservations.reserve(input);
+    const { outcome, reservationId, datacenter } = await ctx.services.reservations.reserve(
+      input,
+      startReservingOf(ctx.use),
+    );
     return { outcome, reservationId, datacenter };
   }),
 

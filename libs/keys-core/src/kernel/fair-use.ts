@@ -15,6 +15,7 @@ export const FAIR_USE_LIMITS = [
   'responseBytesPerSecond',
   'unreadBytes',
   'declarations',
+  'reservationsPerHour',
 ] as const;
 
 export type FairUseLimit = (typeof FAIR_USE_LIMITS)[number];
@@ -30,6 +31,8 @@ export type FairUseLimit = (typeof FAIR_USE_LIMITS)[number];
  * - `responseBytesPerSecond`: bytes of answers. Reads are refused and streams pause beyond it.
  * - `unreadBytes`: bytes of answers that the caller has not read yet.
  * - `declarations`: namespaces that it was the last to declare leases of, at all controllers.
+ * - `reservationsPerHour`: keys that had no datacenter yet and that it gave one. A reservation is never
+ *   deleted, so this bounds how fast the store grows.
  */
 export type FairUseLimits = Readonly<Record<FairUseLimit, number>>;
 
@@ -49,6 +52,7 @@ export const FAIR_USE_MAX: FairUseLimits = {
   responseBytesPerSecond: 1_024 * MI,
   unreadBytes: 256 * MI,
   declarations: 1_000_000,
+  reservationsPerHour: 100_000_000,
 };
 
 const OPERATOR: FairUseLimits = {
@@ -61,6 +65,7 @@ const OPERATOR: FairUseLimits = {
   responseBytesPerSecond: 32 * MI,
   unreadBytes: 16 * MI,
   declarations: 10_000,
+  reservationsPerHour: 10_000,
 };
 
 /**
@@ -79,6 +84,7 @@ export const FAIR_USE_DEFAULTS: Readonly<Record<Role, FairUseLimits>> = {
     responseBytesPerSecond: 8 * MI,
     unreadBytes: 4 * MI,
     declarations: 0,
+    reservationsPerHour: 0,
   },
   client: {
     callsPerSecond: 100_000,
@@ -90,6 +96,7 @@ export const FAIR_USE_DEFAULTS: Readonly<Record<Role, FairUseLimits>> = {
     responseBytesPerSecond: 64 * MI,
     unreadBytes: 32 * MI,
     declarations: 10_000,
+    reservationsPerHour: 200_000,
   },
   operator: OPERATOR,
   admin: OPERATOR,
@@ -103,6 +110,7 @@ export const FAIR_USE_DEFAULTS: Readonly<Record<Role, FairUseLimits>> = {
     responseBytesPerSecond: 64 * MI,
     unreadBytes: 16 * MI,
     declarations: 0,
+    reservationsPerHour: 0,
   },
   // A peer carries the calls of all callers of its datacenter, each checked there.
   peer: {
@@ -115,6 +123,7 @@ export const FAIR_USE_DEFAULTS: Readonly<Record<Role, FairUseLimits>> = {
     responseBytesPerSecond: 256 * MI,
     unreadBytes: 128 * MI,
     declarations: 0,
+    reservationsPerHour: 0,
   },
 };
 

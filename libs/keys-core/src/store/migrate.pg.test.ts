@@ -93,7 +93,8 @@ describe('migrate', () => {
     const killed = migrate(database.url, dir).catch((error: unknown) => error);
     await waitUntil(() => hasLockWaiter(), { what: 'the migration to wait for the lock' });
     await holder.query(
-      `select pg_terminate_backend(pid) from pg_locks where not granted and locktype = 'relation'`,
+      `select pg_terminate_backend(l.pid) from pg_locks l join pg_database d on d.oid = l.database
+       where not l.granted and l.locktype = 'relation' and d.datname = current_database()`,
     );
     await holder.query('rollback');
     await holder.end();
@@ -296,7 +297,8 @@ async function connect(): Promise<pg.Client> {
 
 async function hasLockWaiter(): Promise<boolean> {
   const rows = await database.administrate(
-    `select from pg_locks where not granted and locktype = 'relation'`,
+    `select from pg_locks l join pg_database d on d.oid = l.database
+     where not l.granted and l.locktype = 'relation' and d.datname = '${database.name}'`,
   );
   return rows.length > 0;
 }

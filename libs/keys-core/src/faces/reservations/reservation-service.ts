@@ -24,6 +24,7 @@ import { reservationPage } from './reservation-reads.ts';
 import type { ReservationStore } from './reservation-store.ts';
 import type {
   ChainLink,
+  FreshKey,
   Home,
   ReservationDetail,
   Reserved,
@@ -51,20 +52,20 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
   const mover = new Mover({ store, reservations, resolver, local, peers });
   const connecting = new Connecting({ store, keys: deps.keys, resolver, local, peers });
   return {
-    connect: async (input, caller, signal, datacenter) => {
-      if (datacenter !== undefined) homes.assertKnown(datacenter);
+    connect: async (input, caller, signal, fresh = {}) => {
+      if (fresh.datacenter !== undefined) homes.assertKnown(fresh.datacenter);
       return connecting.connect(input, caller, {
         signal,
-        findHome: homes.finderFor(input, datacenter),
+        findHome: homes.finderFor(input, fresh),
       });
     },
     connectHere: async (input, caller, signal) => {
       homes.assertHere(input.homeReservation);
       return connecting.connectHere(input, caller, signal);
     },
-    reserve: async ({ key, datacenter }) => {
+    reserve: async ({ key, datacenter }, startReserving) => {
       assertReservationKey(key);
-      return homes.reserve(key, datacenter ?? store.datacenter);
+      return homes.reserve(key, { datacenter, startReserving });
     },
     resolve: async ({ key, isFresh }) => {
       assertReservationKey(key);
@@ -142,23 +143,38 @@ class Homes {
   /** Who comes to start something reserves the key; who comes for what runs only asks. */
   finderFor(
     { spawn }: ConnectInput,
-    datacenter: string | undefined,
+    fresh: FreshKey,
   ): (key: ReservationKey) => Promise<Home | undefined> {
     return spawn === undefined
       ? (key) => this.#resolver.resolve(key)
-      : (key) => this.reserve(key, datacenter ?? this.#deps.store.datacenter);
+      : (key) => this.reserve(key, fresh);
   }
 
-  async reserve(key: ReservationKey, datacenter: string): Promise<Reserved> {
+  async reserve(key: ReservationKey, fresh: FreshKey): Promise<Reserved> {
     const { store, peers } = this.#deps;
+    const { datacenter = store.datacenter, startReserving } = fresh;
     this.assertKnown(datacenter);
+    const known = this.#resolver.peek(key);
+    if (known !== undefined) return { outcome: 'existing', ...known };
     // A fresh key is not given to a datacenter that is known to be away: it would be stuck there.
-    if (this.#resolver.peek(key) === undefined) peers.get(datacenter)?.assertReachable();
-    const { outcome, home } = await this.#resolver.reserve(
-      key,
-      reservationIdOf(datacenter, store.ids.uuid()),
-    );
-    return { outcome, ...home };
+    peers.get(datacenter)?.assertReachable();
+    let takeBack: (() => void) | undefined;
+    try {
+      takeBack = startReserving?.();
+    } catch (refusal) {
+      const existing = await this.#resolver.resolve(key);
+      if (existing === undefined) throw refusal;
+      return { outcome: 'existing', ...existing };
+    }
+    let isMade = false;
+    try {
+      const id = reservationIdOf(datacenter, store.ids.uuid());
+      const { outcome, home } = await this.#resolver.reserve(key, id);
+      isMade = outcome === 'reserved';
+      return { outcome, ...home };
+    } finally {
+      if (!isMade) takeBack?.();
+    }
   }
 
   /** The home, followed as far as the datacenters themselves know. */

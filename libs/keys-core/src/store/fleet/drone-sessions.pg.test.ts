@@ -134,8 +134,10 @@ describe('drone session', () => {
       drained = setDraining(store.prisma, droneId, true).then(() => order.push('drained'));
       // The drain is behind the lock once the server says that it waits for it.
       for (;;) {
-        const [row] = await tx.$queryRaw<{ waiting: number }[]>`
-          select count(*)::int as waiting from pg_locks where not granted`;
+        // Not in the transaction: it would be shown the same again and again.
+        const [row] = await store.prisma.$queryRaw<{ waiting: number }[]>`
+          select count(*)::int as waiting from pg_stat_activity
+          where wait_event_type = 'Lock' and datname = current_database()`;
         if ((row?.waiting ?? 0) > 0) break;
       }
       order.push('connected');

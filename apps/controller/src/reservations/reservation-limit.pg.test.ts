@@ -1,0 +1,65 @@
+import { createControllerClient, type ControllerApi } from '@leasehold/client';
+import { expect, onTestFinished, test } from 'vitest';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+
+const LIMITED = { limits: { reservationsPerHour: 2 } };
+
+/** A client whose token may give two keys a datacenter. */
+async function limitedClient(on: TestController): Promise<{ tokenId: string; api: ControllerApi }> {
+  const { tokenId, secret } = await on.token('client', LIMITED);
+  const client = createControllerClient({ url: on.url, token: secret, transport: 'http' });
+  onTestFinished(() => client.close());
+  return { tokenId, api: client.api };
+}
+
+const reserve = (api: ControllerApi, name: string): Promise<{ outcome: string }> =>
+  api.reservations.reserve.mutate({ key: ['', name] });
+
+function failing(leaseholdCode: string, details: object = {}): object {
+  return { data: { leaseholdCode, details } };
+}
+
+const REFUSAL = failing('request.rate_limited', { limit: 'reservationsPerHour', max: 2 });
+
+test('a token reserves as many keys as it may in an hour, and a connect counts too', async () => {
+  const on = await startTestController();
+  const { api, tokenId } = await limitedClient(on);
+  await reserve(api, 'one');
+  // There is no drone: the key has its reservation all the same.
+  await expect(
+    api.keys.connect.mutate({ key: { name: 'two' }, spawn: { program: 'room' } }),
+  ).rejects.toMatchObject(failing('spawn.no_drone'));
+
+  await expect(reserve(api, 'three')).rejects.toMatchObject(REFUSAL);
+  await expect(
+    api.keys.connect.mutate({ key: { name: 'three' }, spawn: { program: 'room' } }),
+  ).rejects.toMatchObject(REFUSAL);
+
+  const admin = await on.client('admin');
+  const resolved = await admin.reservations.resolve.query({ key: ['', 'three'] });
+  expect(resolved).toEqual({ outcome: 'not_found' });
+  const { fairUse } = await admin.tokens.get.query({ tokenId });
+  const shown = { limit: 'reservationsPerHour', max: 2, used: 2, isOwn: true };
+  expect(fairUse).toContainEqual(shown);
+});
+
+test('a token at its limit reaches every key that has a datacenter, also one that this controller never saw', async () => {
+  const on = await startTestController();
+  const { api } = await limitedClient(on);
+  await reserve(api, 'one');
+  await reserve(api, 'two');
+  const { databaseUrl } = on;
+  const second = await startTestController({ databaseUrl });
+  const { api: other } = await limitedClient(second);
+  const admin = await second.client('admin');
+  await reserve(admin, 'three');
+
+  // What was there already takes nothing of the limit, at a controller that must ask for it.
+  expect((await reserve(other, 'one')).outcome).toBe('existing');
+  expect((await reserve(other, 'two')).outcome).toBe('existing');
+  await reserve(other, 'four');
+  await reserve(other, 'five');
+
+  expect((await reserve(api, 'three')).outcome).toBe('existing');
+  await expect(reserve(api, 'six')).rejects.toMatchObject(REFUSAL);
+});
