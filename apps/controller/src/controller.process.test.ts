@@ -74,7 +74,7 @@ const statusOf = (controller: ControllerProcess, route: string): Promise<number 
     () => undefined,
   );
 
-test('a controller whose ladder differs from that of one that runs says so, with both', async () => {
+test('a controller warns when its ladder differs from that of a running one, and names both', async () => {
   const databaseUrl = await aDatabase();
   await aController(databaseUrl, await aFolder());
   const env = { LEASEHOLD_KEY_EXPIRE_MS: '7000' };

@@ -53,7 +53,7 @@ test('of many that are kept at once the newest is there in the end, and the long
   expect(readdirSync(home)).toEqual(['witness.json']);
 });
 
-test('the file of versions before is read while there is none of this one', async () => {
+test('the file of an older version is read while this version has not written one', async () => {
   const home = aHome();
   writeFileSync(path.join(home, 'longest-ttl-ms'), '7200000\n');
 

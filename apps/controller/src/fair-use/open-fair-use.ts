@@ -28,7 +28,7 @@ export function openFairUse({
 }): FairUseParts {
   const refusals = new Counter({
     name: 'leasehold_limit_refusals_total',
-    help: 'Calls, connections and streams that were refused by a limit of fair use, by limit and role; the role of those whom nobody knows is none.',
+    help: 'Calls, connections and streams that were refused by a limit of fair use, by limit and role; the role is "none" for callers without a valid token.',
     labelNames: ['limit', 'role'],
     registers: [metrics],
   });

@@ -47,7 +47,7 @@ export interface ScheduledConnection {
   readonly use: PrincipalUse;
   /** Begins a call; what it does goes on by itself. */
   begin(call: WireCall): void;
-  /** Answers calls that are not begun. `call` is undefined for a message that is none. */
+  /** Answers calls that are not begun. `call` is undefined for a message that cannot be parsed. */
   refuse(call: WireCall | undefined, error: LeaseError): void;
   /** Stops, or goes on, reading from the network. */
   setPaused(isPaused: boolean): void;

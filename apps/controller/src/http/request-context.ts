@@ -37,7 +37,7 @@ export interface Caller {
 }
 
 /**
- * Who sends this request. A token counts before a cookie: whoever shows one means it.
+ * Who sends this request. A token takes precedence over a cookie.
  * @throws {LeaseError} `auth.required`, also for a token that is not in force; `auth.csrf` when a
  * cookie came from another site than the console; `request.rate_limited` for an address that sends too
  * many requests without a good token; `peer.refused`.

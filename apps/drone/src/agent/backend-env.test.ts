@@ -5,8 +5,8 @@ describe('the environment of a backend', () => {
   test('C44 holds the name of its key and neither namespace, tag nor the token of the drone', () => {
     const env = backendEnv({
       inherited: {
-        PATH: '/root/bin',
-        HOME: '/root',
+        PATH: '/srv/bin',
+        HOME: '/srv',
         LANG: 'C.UTF-8',
         LEASEHOLD_TOKEN: 'lh_secret',
         LEASEHOLD_URL: 'http://c',

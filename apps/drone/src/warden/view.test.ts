@@ -29,17 +29,17 @@ describe('the view of a program', () => {
 
   test('covers a folder that its user may not enter, and shows in it what it reads', () => {
     const mounts = mountsOf({
-      hidden: ['/root/clone/home', '/root/clone/home/drone'],
-      blocked: ['/root'],
-      reads: ['/root/clone/examples/room', '/usr/bin'],
-      writes: ['/root/clone/home/drone/data/room'],
-      workshop: '/root/clone/home/drone/view',
+      hidden: ['/srv/clone/home', '/srv/clone/home/drone'],
+      blocked: ['/srv'],
+      reads: ['/srv/clone/examples/room', '/usr/bin'],
+      writes: ['/srv/clone/home/drone/data/room'],
+      workshop: '/srv/clone/home/drone/view',
     });
 
     expect(mounts.slice(2)).toEqual([
-      '/root/clone/examples/room /root/clone/home/drone/view/0/clone/examples/room none',
-      '/root/clone/home/drone/data/room /root/clone/home/drone/view/0/clone/home/drone/data/room none',
-      '/root/clone/home/drone/view/0 /root none',
+      '/srv/clone/examples/room /srv/clone/home/drone/view/0/clone/examples/room none',
+      '/srv/clone/home/drone/data/room /srv/clone/home/drone/view/0/clone/home/drone/data/room none',
+      '/srv/clone/home/drone/view/0 /srv none',
     ]);
   });
 
@@ -51,14 +51,14 @@ describe('the view of a program', () => {
 
   test('hides again what is hidden in a folder that is shown', () => {
     const mounts = mountsOf({
-      hidden: ['/root/clone/home'],
-      blocked: ['/root'],
-      reads: ['/root/clone'],
+      hidden: ['/srv/clone/home'],
+      blocked: ['/srv'],
+      reads: ['/srv/clone'],
     });
 
     expect(mounts).toContain('tmpfs /state/view/0/clone/home tmpfs');
     expect(mounts.indexOf('tmpfs /state/view/0/clone/home tmpfs')).toBeGreaterThan(
-      mounts.indexOf('/root/clone /state/view/0/clone none'),
+      mounts.indexOf('/srv/clone /state/view/0/clone none'),
     );
   });
 
