@@ -71,8 +71,10 @@ async function onSockets(count, work, onAnswer) {
 /** Sends without end. */
 async function flood(socket, next) {
   while (!isOver() && socket.readyState === WebSocket.OPEN) {
-    if (socket.bufferedAmount < UNSENT_BYTES_MAX) socket.send(next());
-    await sleep(0);
+    const isFull = socket.bufferedAmount >= UNSENT_BYTES_MAX;
+    if (!isFull) socket.send(next());
+    // To look without a pause whether there is room would take a core from the controller on this machine.
+    await sleep(isFull ? PAUSE_MS : 0);
   }
 }
 

@@ -37,7 +37,17 @@ function procedureFor(role: Role) {
     const access = accessFor(role, ctx);
     const run = () => next({ ctx: { access, procedure: path, rawInput: getRawInput } });
     if (type === 'mutation' || ctx.use === undefined) return answered(await run());
-    if (type === 'query') return answered(await coded(ctx.use.read(run)));
+    if (type === 'query') {
+      return answered(
+        await coded(
+          ctx.use.read(() => {
+            // Nobody reads the answer to a caller that left while its read waited for its turn.
+            signal?.throwIfAborted();
+            return run();
+          }),
+        ),
+      );
+    }
     const leave = openStream(ctx.use);
     const result = await run();
     if (!result.ok) leave();

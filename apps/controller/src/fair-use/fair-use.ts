@@ -76,7 +76,7 @@ export interface FairUseDeps {
 }
 
 export function createFairUse(deps: FairUseDeps): FairUse {
-  const lane = createReadLane();
+  const lane = createReadLane(deps.nowMs);
   const held = createHeldCounts(deps.store);
   const uses = new Map<string, Use>();
   const shared: Shared = { ...deps, lane, held };
@@ -224,6 +224,7 @@ class Use implements PrincipalUse {
 
   sent(bytes: number): () => void {
     this.#bytes.add(bytes);
+    this.#shared.lane.answered(this.principal, bytes);
     this.#open.unreadBytes += bytes;
     return () => {
       this.#open.unreadBytes -= bytes;

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createReadLane } from './read-lane.ts';
 
 /** Reads that end when the test says. */
@@ -24,7 +24,7 @@ function heldReads(): {
 }
 
 test('however many reads one principal asks for, another one has a place at once', async () => {
-  const lane = createReadLane();
+  const lane = createReadLane(() => performance.now());
   const reads = heldReads();
   const names = Array.from({ length: 100 }, (_, index) => `greedy ${String(index)}`);
   const all = names.map((name) => lane.through('greedy', reads.run(name)));
@@ -41,7 +41,7 @@ test('however many reads one principal asks for, another one has a place at once
 });
 
 test('principals that wait are served in turn, and not by how much each of them waits for', async () => {
-  const lane = createReadLane();
+  const lane = createReadLane(() => performance.now());
   const reads = heldReads();
   const busy = ['p1', 'p2', 'p3', 'p4'].flatMap((principal) =>
     [1, 2].map((nth) => lane.through(principal, reads.run(`${principal} ${String(nth)}`))),
@@ -63,7 +63,7 @@ test('principals that wait are served in turn, and not by how much each of them 
 });
 
 test('exports and streams that are behind leave places to what somebody waits for', async () => {
-  const lane = createReadLane();
+  const lane = createReadLane(() => performance.now());
   const reads = heldReads();
   const exports = ['a', 'b', 'c', 'd'].map((principal) =>
     lane.through(principal, reads.run(principal), 'background'),
@@ -76,7 +76,7 @@ test('exports and streams that are behind leave places to what somebody waits fo
 });
 
 test('a read that fails gives its place back, and one too many is refused with a code', async () => {
-  const lane = createReadLane();
+  const lane = createReadLane(() => performance.now());
   await expect(lane.through('p', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
   const reads = heldReads();
   const waiting = Array.from({ length: 1_003 }, (_, nth) =>
@@ -89,4 +89,33 @@ test('a read that fails gives its place back, and one too many is refused with a
   });
   for (let nth = 0; nth < 1_003; nth += 1) await reads.end(String(nth));
   await Promise.all(waiting);
+});
+
+test('a principal that gets large answers waits until they are worth their time, and nobody else does', async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
+  const lane = createReadLane(() => Date.now());
+  const begun: string[] = [];
+  const read = (principal: string): Promise<void> =>
+    lane.through(principal, () => {
+      begun.push(principal);
+      return Promise.resolve();
+    });
+  const page = 512 * 1_024;
+  for (let nth = 0; nth < 4; nth += 1) lane.answered('large', page);
+  // Not while it is paused, and not counted twice.
+  lane.answered('large', 1);
+
+  const waiting = read('large');
+  await read('other');
+  vi.advanceTimersByTime(249);
+  expect(begun).toEqual(['other']);
+  vi.advanceTimersByTime(1);
+  await waiting;
+
+  expect(begun).toEqual(['other', 'large']);
+  lane.answered('large', page);
+  await read('large');
 });

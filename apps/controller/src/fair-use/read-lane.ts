@@ -8,6 +8,12 @@ const AT_ONCE_PER_PRINCIPAL_MAX = 3;
 /** Of those in the background: what somebody waits for finds a place and a connection. */
 const BACKGROUND_AT_ONCE_MAX = 2;
 const WAITING_PER_PRINCIPAL_MAX = 1_000;
+/** Large answers that one principal gets: about a sixth of what one event loop can write. */
+const LARGE_BYTES_PER_SECOND = 8 * 1_024 * 1_024;
+/** Answers below this cost little beside the read itself. */
+const LARGE_BYTES_MIN = 16 * 1_024;
+/** So far ahead of its rate a principal may be before its next read waits. */
+const AHEAD_MS_MAX = 100;
 
 export type ReadKind = 'asked' | 'background';
 
@@ -19,20 +25,31 @@ export type ReadKind = 'asked' | 'background';
 export interface ReadLane {
   /** @throws {LeaseError} `request.rate_limited` when too many of this principal wait. */
   through<T>(principal: string, run: () => Promise<T>, kind?: ReadKind): Promise<T>;
+  /** Notes an answer. Who gets large ones faster than the event loop can write them beside others waits. */
+  answered(principal: string, bytes: number): void;
   readonly waitingCount: number;
 }
 
-export function createReadLane(): ReadLane {
-  return new Lane();
+/** @param nowMs a monotonic reading, in milliseconds. */
+export function createReadLane(nowMs: () => number): ReadLane {
+  return new Lane(nowMs);
 }
 
 class Lane implements ReadLane {
+  readonly #nowMs: () => number;
   readonly #waiting: Record<ReadKind, FairQueue<() => void>> = {
     asked: new FairQueue(),
     background: new FairQueue(),
   };
   readonly #runningBy = new Map<string, number>();
+  /** Until when the large answers of a principal last, at its rate; of those who are ahead. */
+  readonly #answeredUntilMs = new Map<string, number>();
+  readonly #paused = new Set<string>();
   #running: Record<ReadKind, number> = { asked: 0, background: 0 };
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
 
   get waitingCount(): number {
     return this.#waiting.asked.size + this.#waiting.background.size;
@@ -46,6 +63,31 @@ class Lane implements ReadLane {
     } finally {
       this.#leave(principal, kind);
     }
+  }
+
+  answered(principal: string, bytes: number): void {
+    if (bytes < LARGE_BYTES_MIN) return;
+    const nowMs = this.#nowMs();
+    const tookMs = (bytes / LARGE_BYTES_PER_SECOND) * 1_000;
+    const untilMs = Math.max(nowMs, this.#answeredUntilMs.get(principal) ?? nowMs) + tookMs;
+    this.#answeredUntilMs.set(principal, untilMs);
+    if (this.#paused.has(principal) || untilMs - nowMs <= AHEAD_MS_MAX) return;
+    this.#paused.add(principal);
+    this.#resumeWhenDue(principal);
+  }
+
+  #resumeWhenDue(principal: string): void {
+    const aheadMs = (this.#answeredUntilMs.get(principal) ?? 0) - this.#nowMs();
+    if (aheadMs > 0) {
+      setTimeout(() => {
+        this.#resumeWhenDue(principal);
+      }, aheadMs).unref();
+      return;
+    }
+    this.#answeredUntilMs.delete(principal);
+    this.#paused.delete(principal);
+    this.#beginWaiting('asked');
+    this.#beginWaiting('background');
   }
 
   #wait(principal: string, kind: ReadKind): Promise<void> {
@@ -68,7 +110,11 @@ class Lane implements ReadLane {
   }
 
   #mayRun(principal: string): boolean {
-    return (this.#runningBy.get(principal) ?? 0) < AT_ONCE_PER_PRINCIPAL_MAX;
+    if (this.#paused.has(principal)) return false;
+    const isAhead = (this.#answeredUntilMs.get(principal) ?? 0) > this.#nowMs();
+    // The rows of several large pages in one turn of the event loop make it a long one.
+    const max = isAhead ? 1 : AT_ONCE_PER_PRINCIPAL_MAX;
+    return (this.#runningBy.get(principal) ?? 0) < max;
   }
 
   #take(principal: string, kind: ReadKind): void {

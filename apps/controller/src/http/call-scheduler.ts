@@ -5,7 +5,8 @@
  * between.
  *
  * What a call does after it was begun is not seen here, but it makes the turn longer. So the number of
- * calls that a turn begins is halved after a long turn, and grows after a short one.
+ * calls that a turn begins is halved after a long turn, and grows after a short one. A few calls of each
+ * principal are begun in any case: nobody pays for the long turns of another.
  *
  * - Connections of drones come first. Within a connection, renewals, heartbeats and releases do.
  * - Principals take turns, whatever each of them has sent over however many connections.
@@ -23,10 +24,11 @@ const SLICE_MS = 4;
 const URGENT_SLICE_MS = 2;
 /** A turn that took longer began too many calls: what arrives meanwhile waits for its end. */
 const TURN_MS_MAX = 20;
-/** How many calls a turn may begin: at first, at least, at most. */
+/** How many calls a turn may begin: at first, at most. */
 const BEGUN_FIRST = 32;
-const BEGUN_MIN = 2;
 const BEGUN_MAX = 2_000;
+/** So many calls of each principal every turn begins, however long the turns that others make. */
+const BEGUN_OF_EACH_MIN = 4;
 /** A connection with so much unread input is paused, and read on when half of it is gone. */
 const QUEUED_BYTES_MAX = 512 * 1_024;
 const QUEUED_CALLS_MAX = 2_000;
@@ -61,6 +63,8 @@ class Inbox {
   readonly calls: WireCall[] = [];
   queuedBytes = 0;
   isScheduled = false;
+  /** Groups of calls that are being counted. No message is read meanwhile: if they are refused, it waits. */
+  countingCount = 0;
   isClosed = false;
   /** Whether something else than the length of its queue keeps it from being read. */
   isHeld = false;
@@ -75,9 +79,13 @@ class Inbox {
   }
 
   get hasWork(): boolean {
-    const { messages, urgentCalls, calls } = this;
-    const hasSome = messages.length > 0 || urgentCalls.length > 0 || calls.length > 0;
+    const { urgentCalls, calls } = this;
+    const hasSome = this.mayRead || urgentCalls.length > 0 || calls.length > 0;
     return hasSome && !this.isClosed && !this.isHeld;
+  }
+
+  get mayRead(): boolean {
+    return this.messages.length > 0 && this.countingCount === 0;
   }
 
   updatePause(): void {
@@ -116,6 +124,7 @@ class Scheduler implements CallScheduler {
   /** Calls that this turn has begun, and may begin; those of drones apart. */
   #begunCount = 0;
   #begunMax = BEGUN_FIRST;
+  readonly #begunBy = new Map<string, number>();
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
@@ -158,6 +167,7 @@ class Scheduler implements CallScheduler {
     const beganAtMs = this.#nowMs();
     this.#sliceEndMs = beganAtMs + SLICE_MS;
     this.#begunCount = 0;
+    this.#begunBy.clear();
     setImmediate(() => {
       this.#adapt(this.#nowMs() - beganAtMs);
       this.#sliceEndMs = undefined;
@@ -167,7 +177,7 @@ class Scheduler implements CallScheduler {
   }
 
   #adapt(tookMs: number): void {
-    if (tookMs > TURN_MS_MAX) this.#begunMax = Math.max(BEGUN_MIN, this.#begunCount >> 1);
+    if (tookMs > TURN_MS_MAX) this.#begunMax = Math.max(BEGUN_OF_EACH_MIN, this.#begunCount >> 1);
     else if (this.#begunCount >= this.#begunMax) {
       this.#begunMax = Math.min(BEGUN_MAX, this.#begunMax + (this.#begunMax >> 2) + 1);
     }
@@ -186,8 +196,7 @@ class Scheduler implements CallScheduler {
       const atMs = this.#nowMs();
       if (atMs >= endMs) return;
       const isForUrgent = atMs < urgentEndMs || this.#ordinary.size === 0;
-      const mayBegin = this.#begunCount < this.#begunMax;
-      const inbox = (isForUrgent ? this.#urgent.shift() : undefined) ?? this.#next(mayBegin);
+      const inbox = (isForUrgent ? this.#urgent.shift() : undefined) ?? this.#next();
       if (inbox === undefined) return;
       inbox.isScheduled = false;
       this.#step(inbox);
@@ -196,8 +205,10 @@ class Scheduler implements CallScheduler {
     }
   }
 
-  #next(mayBegin: boolean): Inbox | undefined {
-    return (mayBegin ? this.#ordinary.shift() : undefined) ?? this.#urgent.shift();
+  #next(): Inbox | undefined {
+    const mayServe = (principal: string): boolean =>
+      this.#begunCount < this.#begunMax || (this.#begunBy.get(principal) ?? 0) < BEGUN_OF_EACH_MIN;
+    return this.#ordinary.shift(mayServe) ?? this.#urgent.shift();
   }
 
   /** Begins one call of a connection, or reads one of its messages. */
@@ -209,7 +220,7 @@ class Scheduler implements CallScheduler {
       connection.begin(urgent);
       return;
     }
-    const message = inbox.messages.shift();
+    const message = inbox.mayRead ? inbox.messages.shift() : undefined;
     if (message !== undefined) {
       inbox.queuedBytes -= message.length;
       this.#read(inbox, message);
@@ -221,7 +232,9 @@ class Scheduler implements CallScheduler {
     }
     const call = inbox.calls.shift();
     if (call === undefined) return;
+    const { principal } = connection.use;
     this.#begunCount += 1;
+    this.#begunBy.set(principal, (this.#begunBy.get(principal) ?? 0) + 1);
     connection.begin(call);
   }
 
@@ -249,23 +262,17 @@ class Scheduler implements CallScheduler {
   /** Counts calls that came together, and begins them or has them begun. */
   async #admit(inbox: Inbox, calls: readonly WireCall[], isUrgent: boolean): Promise<void> {
     if (calls.length === 0) return;
-    const { use } = inbox.connection;
-    try {
-      use.assertBatch(calls.length);
-      await use.countCalls(calls.length, isUrgent);
-    } catch (error) {
-      this.#refuse(inbox, calls, error);
-      return;
-    }
+    inbox.countingCount += 1;
+    const refusal = await refusalOf(inbox.connection.use, calls, isUrgent);
+    inbox.countingCount -= 1;
     if (inbox.isClosed) return;
-    (isUrgent ? inbox.urgentCalls : inbox.calls).push(...calls);
+    if (refusal !== undefined) this.#refuse(inbox, calls, refusal);
+    else (isUrgent ? inbox.urgentCalls : inbox.calls).push(...calls);
     inbox.updatePause();
     this.#schedule(inbox);
   }
 
-  #refuse(inbox: Inbox, calls: readonly WireCall[], error: unknown): void {
-    if (inbox.isClosed) return;
-    const refusal = error instanceof LeaseError ? error : new LeaseError('internal.error');
+  #refuse(inbox: Inbox, calls: readonly WireCall[], refusal: LeaseError): void {
     for (const call of calls) inbox.connection.refuse(call, refusal);
     const retryAfterMs = Number(refusal.details['retryAfterMs'] ?? 0);
     if (retryAfterMs > 0) this.#hold(inbox, Math.min(retryAfterMs, REFUSED_PAUSE_MS_MAX));
@@ -287,4 +294,19 @@ class Scheduler implements CallScheduler {
 
 function isCall(value: unknown): value is WireCall {
   return typeof value === 'object' && value !== null;
+}
+
+/** Counts calls that came together. @returns why they are refused; undefined when they are not. */
+async function refusalOf(
+  use: PrincipalUse,
+  calls: readonly WireCall[],
+  isUrgent: boolean,
+): Promise<LeaseError | undefined> {
+  try {
+    use.assertBatch(calls.length);
+    await use.countCalls(calls.length, isUrgent);
+    return undefined;
+  } catch (error) {
+    return error instanceof LeaseError ? error : new LeaseError('internal.error');
+  }
 }

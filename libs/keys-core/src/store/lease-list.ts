@@ -1,4 +1,5 @@
 import type { LeaseRow } from '../kernel/lease.ts';
+import { LIMITS } from '../kernel/limits.ts';
 import type { Face } from '../kernel/resource.ts';
 import { orderOf, type LeaseOrder } from './lease-order.ts';
 import { listResources, type ResourceColumns, type ResourceFilter } from './resource-list.ts';
@@ -16,13 +17,18 @@ export interface ListedLease extends LeaseRow {
 /** A page ends with the row whose metadata reaches this. Bytes. */
 const METADATA_BYTES_MAX = 512 * 1_024;
 
-/** Sums up metadata in the database: what is not shown is not sent. */
+/**
+ * Sums up metadata in the database: what is not shown is not sent. The size is taken without reading the
+ * value: of a compressed one it is the largest that metadata may have. To decompress 500 values of 16 KB
+ * for their sizes took the database longer than everything else of the page.
+ */
 function shownIn(order: LeaseOrder): ResourceColumns {
   const isOnPage = fragment`(
     coalesce(
-      sum(octet_length(l.metadata::text)) over (
-        order by ${orderOf(order)} rows between unbounded preceding and 1 preceding
-      ),
+      sum(
+        case when pg_column_compression(l.metadata) is null then pg_column_size(l.metadata)
+        else ${LIMITS.metadataBytesMax}::int end
+      ) over (order by ${orderOf(order)} rows between unbounded preceding and 1 preceding),
       0
     ) < ${METADATA_BYTES_MAX}::int
   )`;

@@ -162,5 +162,6 @@ export function connectAt(
   change: Partial<ConnectInput> = {},
   datacenter?: string,
 ): Promise<ConnectResult> {
-  return at.service.connect(connectInput(change), CLIENT, new AbortController().signal, datacenter);
+  const { signal } = new AbortController();
+  return at.service.connect(connectInput(change), CLIENT, signal, { datacenter });
 }
