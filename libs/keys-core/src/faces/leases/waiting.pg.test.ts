@@ -71,22 +71,20 @@ describe('waiting in line', () => {
   });
 
   test('a grant whose caller falls silent at its turn is given back at once', async () => {
-    let grantCount = 0;
-    const observer = { ...SILENT_OBSERVER, grant: () => void (grantCount += 1) };
-    const one = await openLeases({ observer });
-    const held = await acquired(one);
-    const first = await inLine(
-      one,
-      'silent',
-      {},
-      {
-        signal: new AbortController().signal,
-        isAlive: () => grantCount < 3,
+    let grantedCount = 0;
+    const one = await openLeases({
+      observer: {
+        ...SILENT_OBSERVER,
+        grant: (_face, outcome) => {
+          if (outcome === 'granted') grantedCount += 1;
+        },
       },
-    );
+    });
+    const held = await acquired(one);
+    // The second thing that is granted is what it waits for.
+    const life = { signal: new AbortController().signal, isAlive: () => grantedCount < 2 };
+    const first = await inLine(one, 'silent', {}, life);
     const second = await inLine(one, 'next');
-    // From here on the next thing that is granted is what the first waits for.
-    grantCount = 2;
 
     await released(one, held);
 
