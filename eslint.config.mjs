@@ -163,7 +163,7 @@ export default tseslint.config(
       '**/node_modules/**',
       '**/.next/**',
       '**/next-env.d.ts',
-      'libs/keys-core/src/store/generated/**',
+      'libs/keys-core/src/postgres/generated/**',
       '.nx/**',
     ],
   },

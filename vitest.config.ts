@@ -39,7 +39,7 @@ const oldest = {
     name: 'pg-oldest',
     include: [
       'libs/keys-core/src/store/{grant,renew,locks.race,plans,epoch,event-stream,fenced-transaction,kernel.model}.pg.test.ts',
-      'libs/keys-core/src/store/statements/assert-held.pg.test.ts',
+      'libs/keys-core/src/grants/sql/assert-held.pg.test.ts',
       'libs/keys-core/src/faces/keys/{connect,report,key-reads,revoke}.pg.test.ts',
       'libs/keys-core/src/faces/leases/{waiting,acquire-or-renew,reap-stale}.pg.test.ts',
     ],
@@ -56,7 +56,7 @@ const alone = [
   'tools/faults/!(leases-*).process.test.ts',
   'tools/datacenters/cut-off.process.test.ts',
   'tools/attack/attack.process.test.ts',
-  'libs/keys-core/src/faces/leases/line.process.test.ts',
+  'libs/keys-core/src/leases/line.process.test.ts',
 ];
 
 const process = { globalSetup: clusterSetup, testTimeout: 90_000, hookTimeout: 60_000 };

@@ -74,13 +74,13 @@ describe('the boundaries', () => {
     ],
     [
       'the store imports no face',
-      'libs/keys-core/src/store/rows.ts',
+      'libs/keys-core/src/postgres/rows.ts',
       "import { createConnect } from '../faces/keys/connect.ts';\nvoid createConnect;",
       IMPORTS,
     ],
     [
       'a face imports no Prisma',
-      'libs/keys-core/src/faces/keys/connect.ts',
+      'libs/keys-core/src/keys/connect.ts',
       "import { PrismaPg } from '@prisma/adapter-pg';\nvoid PrismaPg;",
       IMPORTS,
     ],
@@ -155,7 +155,7 @@ describe('the boundaries', () => {
     ],
     [
       'statements take parameters, never text',
-      'libs/keys-core/src/store/rows.ts',
+      'libs/keys-core/src/postgres/rows.ts',
       "declare const db: { $queryRawUnsafe(sql: string): void };\ndb.$queryRawUnsafe('select');",
       'no-restricted-syntax',
     ],
@@ -182,7 +182,7 @@ describe('the boundaries', () => {
     ],
     [
       'tests may use what tests share',
-      'libs/keys-core/src/store/migrate.pg.test.ts',
+      'libs/keys-core/src/postgres/migrate/migrate.pg.test.ts',
       "import { waitUntil } from '@leasehold/testing';\nvoid waitUntil;",
     ],
   ])(

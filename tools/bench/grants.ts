@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { invariant, KEY_LADDERS, type GrantRequest } from '@leasehold/keys-core';
-import { guardNow } from '../../libs/keys-core/src/store/guard.ts';
-import { grant } from '../../libs/keys-core/src/store/statements/grant.ts';
+import { guardNow } from '../../libs/keys-core/src/grants/sql/guard.ts';
+import { grant } from '../../libs/keys-core/src/grants/sql/grant.ts';
 import { perSecond, times, type Figure } from './figures.ts';
 import type { BenchDatabase, Rig } from './rig.ts';
 import { compare, rateOf } from './rounds.ts';

@@ -1,7 +1,7 @@
 import { invariant } from '@leasehold/keys-core';
 import { createReaper } from '@leasehold/keys-core/store';
-import { guardNow } from '../../libs/keys-core/src/store/guard.ts';
-import { grant } from '../../libs/keys-core/src/store/statements/grant.ts';
+import { guardNow } from '../../libs/keys-core/src/grants/sql/guard.ts';
+import { grant } from '../../libs/keys-core/src/grants/sql/grant.ts';
 import { milliseconds, perSecond, times, type Figure } from './figures.ts';
 import { aGrantRequest } from './grants.ts';
 import type { BenchDatabase, Rig } from './rig.ts';

@@ -2,17 +2,17 @@
 export { ERROR_CODES, LeaseError, type ErrorCode } from './kernel/errors.ts';
 export type { Clock, IdSource } from './kernel/clock.ts';
 export type { GrantRef, RefusalReason, ReleaseOutcome } from './kernel/outcomes.ts';
-export type { LeaseId, LeaseUseCase, Scope } from './faces/leases/use-case.ts';
+export type { LeaseId, LeaseUseCase, Scope } from './leases/coordinator/use-case.ts';
 export type {
   CoordinatedLease,
   CoordinatorAcquire,
   CoordinatorAcquireOrRenew,
   CoordinatorHeartbeat,
   LeaseCoordinator,
-} from './faces/leases/coordinator-types.ts';
-export type { HeldAnswer, LeaseDeadlines } from './faces/leases/lease-types.ts';
-export { createLeaseCoordinator } from './faces/leases/coordinator.ts';
-export type { ReapCallback, StaleReap } from './faces/leases/reap-stale.ts';
+} from './leases/coordinator/coordinator-types.ts';
+export type { HeldAnswer, LeaseDeadlines } from './leases/lease-types.ts';
+export { createLeaseCoordinator } from './leases/coordinator/coordinator.ts';
+export type { ReapCallback, StaleReap } from './leases/coordinator/reap-stale.ts';
 export {
   ENVIRONMENT_LEASE_MS,
   tryAcquireEnvironment,
@@ -23,20 +23,20 @@ export {
   type EnvironmentRequest,
   type EnvironmentUse,
   type EnvironmentUseOutcome,
-} from './faces/environments/environment-lease.ts';
-export { fencedTransaction, type FencedOptions } from './store/fenced-transaction.ts';
-export { createLeaseStore } from './store/lease-store.ts';
+} from './environments/environment-lease.ts';
+export { fencedTransaction, type FencedOptions } from './grants/fenced-transaction.ts';
+export { createLeaseStore } from './grants/lease-store.ts';
 export {
   pgDatabase,
   type PgClientLike,
   type PgPoolLike,
   type PgResult,
   type PgTransaction,
-} from './store/service/pg-database.ts';
+} from './postgres/service/pg-database.ts';
 export {
   prismaDatabase,
   type PrismaClientLike,
   type PrismaTransaction,
-} from './store/service/prisma-database.ts';
-export type { ServiceDatabase, ServiceTransaction } from './store/service/service-database.ts';
-export { createServiceStore } from './store/service/service-store.ts';
+} from './postgres/service/prisma-database.ts';
+export type { ServiceDatabase, ServiceTransaction } from './postgres/service/service-database.ts';
+export { createServiceStore } from './postgres/service/service-store.ts';

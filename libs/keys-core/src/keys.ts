@@ -1,6 +1,6 @@
 /** The keys face: Plane's keys over the kernel. */
-export { createKeyService, storeErrorOf, type KeyServiceDeps } from './faces/keys/key-service.ts';
-export type { ChooseDrone } from './faces/keys/start-backend.ts';
+export { createKeyService, storeErrorOf, type KeyServiceDeps } from './keys/key-service.ts';
+export type { ChooseDrone } from './keys/start-backend.ts';
 export {
   type ConnectInput,
   type SpawnRequest,
@@ -12,5 +12,5 @@ export {
   type KeyRenewResult,
   type BackendReport,
   type KeyService,
-} from './faces/keys/key-types.ts';
-export type { Acted, Caller, EventView, GrantTimes, Page, WaiterView } from './faces/face-types.ts';
+} from './keys/key-types.ts';
+export type { Acted, Caller, EventView, GrantTimes, Page, WaiterView } from './kernel/face-types.ts';

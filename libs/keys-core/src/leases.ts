@@ -19,32 +19,32 @@ export type {
   LeaseView,
   ReleaseInput,
   RevocationNotice,
-} from './faces/leases/lease-types.ts';
-export { LEASE_SORTS } from './faces/leases/lease-types.ts';
-export { createLeaseService, type LeaseServiceDeps } from './faces/leases/lease-service.ts';
+} from './leases/lease-types.ts';
+export { LEASE_SORTS } from './leases/lease-types.ts';
+export { createLeaseService, type LeaseServiceDeps } from './leases/lease-service.ts';
 export {
   createLeaseOperations,
   type LeaseOperationsDeps,
-} from './faces/leases/lease-operations.ts';
-export { createRevocationWatch, type RevocationWatch } from './faces/leases/revocations.ts';
-export type { LeaseId, LeaseUseCase, Scope } from './faces/leases/use-case.ts';
+} from './leases/lease-operations.ts';
+export { createRevocationWatch, type RevocationWatch } from './leases/revocations.ts';
+export type { LeaseId, LeaseUseCase, Scope } from './leases/coordinator/use-case.ts';
 export type {
   CoordinatedLease,
   CoordinatorAcquire,
   CoordinatorAcquireOrRenew,
   CoordinatorHeartbeat,
   LeaseCoordinator,
-} from './faces/leases/coordinator-types.ts';
-export { createLeaseCoordinator, type LeaseCoordinatorDeps } from './faces/leases/coordinator.ts';
-export type { ReapCallback, StaleReap } from './faces/leases/reap-stale.ts';
-export { fencedTransaction, type FencedOptions } from './store/fenced-transaction.ts';
+} from './leases/coordinator/coordinator-types.ts';
+export { createLeaseCoordinator, type LeaseCoordinatorDeps } from './leases/coordinator/coordinator.ts';
+export type { ReapCallback, StaleReap } from './leases/coordinator/reap-stale.ts';
+export { fencedTransaction, type FencedOptions } from './grants/fenced-transaction.ts';
 export type {
   CoordinatorStore,
   GuestDatabase,
   GuestStore,
   GuestTransaction,
-} from './store/guest-transaction.ts';
-export type { GuestSql } from './store/prisma-guests.ts';
+} from './postgres/service/guest-transaction.ts';
+export type { GuestSql } from './postgres/service/prisma-guests.ts';
 export {
   ENVIRONMENT_LEASE_MS,
   tryAcquireEnvironment,
@@ -56,4 +56,4 @@ export {
   type EnvironmentRequest,
   type EnvironmentUse,
   type EnvironmentUseOutcome,
-} from './faces/environments/environment-lease.ts';
+} from './environments/environment-lease.ts';

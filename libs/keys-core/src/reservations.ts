@@ -2,27 +2,27 @@
 export {
   createReservationService,
   type ReservationDeps,
-} from './faces/reservations/reservation-service.ts';
-export { createPostgresReservationStore } from './faces/reservations/postgres-store.ts';
+} from './reservations/reservation-service.ts';
+export { createPostgresReservationStore } from './reservations/postgres-store.ts';
 export {
   createEtcdReservationStore,
   type EtcdReservationStore,
-} from './faces/reservations/etcd-store.ts';
-export type { EtcdOptions } from './faces/reservations/etcd/etcd-calls.ts';
-export { createRememberingStore } from './faces/reservations/remembering-store.ts';
-export type { ReservationStore } from './faces/reservations/reservation-store.ts';
+} from './reservations/etcd/etcd-store.ts';
+export type { EtcdOptions } from './reservations/etcd/etcd-calls.ts';
+export { createRememberingStore } from './reservations/remembering-store.ts';
+export type { ReservationStore } from './reservations/reservation-store.ts';
 export {
   createResolver,
   type Resolver,
   type ResolverOptions,
-} from './faces/reservations/resolver.ts';
+} from './reservations/resolver.ts';
 export {
   NO_PEERS,
   type Peer,
   type PeerConnectInput,
   type PeerConnectOutcome,
   type Peers,
-} from './faces/reservations/peers.ts';
+} from './reservations/peers.ts';
 export type {
   ChainLink,
   FreshKey,
@@ -36,9 +36,9 @@ export type {
   ReservationView,
   Resolved,
   StartReserving,
-} from './faces/reservations/reservation-types.ts';
-export { putHomes } from './store/reservations/home-rows.ts';
-export type { Departure, Standing } from './store/reservations/activate.ts';
+} from './reservations/reservation-types.ts';
+export { putHomes } from './reservations/sql/home-rows.ts';
+export type { Departure, Standing } from './reservations/sql/activate.ts';
 export {
   PUBLISHING,
   firstReservationsAfter,
@@ -52,4 +52,4 @@ export {
   sealDeparted,
   unreservedKeysAfter,
   type Membership,
-} from './store/reservations/membership.ts';
+} from './reservations/sql/membership.ts';

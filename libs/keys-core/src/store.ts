@@ -1,11 +1,11 @@
 /** PostgreSQL: the only part of Leasehold that imports Prisma. */
-export { openStore, type Store, type StoreOptions } from './store/open-store.ts';
-export type { StoreMemory } from './store/store-memory.ts';
-export { createLeaseStore, type LeaseStore } from './store/lease-store.ts';
-export { SILENT_OBSERVER, type StatementKind, type StoreObserver } from './store/observer.ts';
-export { databaseFailureOf, sqlStateOf, type DatabaseFailure } from './store/database-errors.ts';
-export { isDiskFull, onceThereIsSpace } from './store/disk-full.ts';
-export type { Hints } from './store/hints.ts';
+export { openStore, type Store, type StoreOptions } from './postgres/open-store.ts';
+export type { StoreMemory } from './postgres/witness/store-memory.ts';
+export { createLeaseStore, type LeaseStore } from './grants/lease-store.ts';
+export { SILENT_OBSERVER, type StatementKind, type StoreObserver } from './postgres/observer.ts';
+export { databaseFailureOf, sqlStateOf, type DatabaseFailure } from './postgres/database-errors.ts';
+export { isDiskFull, onceThereIsSpace } from './postgres/disk-full.ts';
+export type { Hints } from './postgres/hints/hints.ts';
 export {
   countTokensMadeBy,
   findToken,
@@ -18,27 +18,27 @@ export {
   type TokenAccess,
   type TokenBindings,
   type TokenView,
-} from './store/access/api-tokens.ts';
+} from './access/sql/api-tokens.ts';
 export {
   listAudit,
   writeAudit,
   type AuditEntry,
   type AuditListInput,
   type AuditView,
-} from './store/access/audit.ts';
+} from './access/sql/audit.ts';
 export {
   bootstrapCredentials,
   writeFirstCredentials,
   type Credentials,
   type DroneBindings,
-} from './store/access/bootstrap-credentials.ts';
-export { isAdminSignIn } from './store/access/admin-sign-in.ts';
+} from './access/sql/bootstrap-credentials.ts';
+export { isAdminSignIn } from './access/sql/admin-sign-in.ts';
 export {
   ensureFirstAdmin,
   FIRST_ADMIN_EMAIL,
   makeAdmin,
   type AdminSignIn,
-} from './store/access/first-admin.ts';
+} from './access/sql/first-admin.ts';
 export {
   acceptInvitation,
   type Accepted,
@@ -47,23 +47,23 @@ export {
   isInvitationOpen,
   newInvitationSecret,
   openPasswordReset,
-} from './store/access/invitations.ts';
+} from './access/sql/invitations.ts';
 export {
   hashPassword,
   newPassword,
   PASSWORD_LENGTH,
   verifyPassword,
-} from './store/access/password.ts';
+} from './access/password.ts';
 export {
   changeRole,
   disablePerson,
   enablePerson,
   readForRefusal,
   recordSignIn,
-} from './store/access/people-changes.ts';
-export { removeOldPeopleRows } from './store/access/people-retention.ts';
-export { findPersonId, listPeople, readPerson, type PersonRow } from './store/access/people.ts';
-export { readPasswordHash, replacePassword, setPassword } from './store/access/person-passwords.ts';
+} from './access/sql/people-changes.ts';
+export { removeOldPeopleRows } from './access/sql/people-retention.ts';
+export { findPersonId, listPeople, readPerson, type PersonRow } from './access/sql/people.ts';
+export { readPasswordHash, replacePassword, setPassword } from './access/sql/person-passwords.ts';
 export {
   endOtherSessions,
   endSession,
@@ -72,13 +72,13 @@ export {
   readSessionEpoch,
   SESSION_DAYS_MAX,
   type SessionAccess,
-} from './store/access/person-sessions.ts';
+} from './access/sql/person-sessions.ts';
 export {
   createSessionAuthority,
   PEOPLE_TOPIC,
   type SessionAuthority,
-} from './store/access/session-authority.ts';
-export { hasOidcAccount } from './store/access/oidc-accounts.ts';
+} from './access/session-authority.ts';
+export { hasOidcAccount } from './access/sql/oidc-accounts.ts';
 export {
   countSignInTry,
   forgetSignInFailures,
@@ -86,31 +86,31 @@ export {
   takeBackSignInTry,
   type TriedAt,
   sourceOfTries,
-} from './store/access/sign-in-failures.ts';
+} from './access/sql/sign-in-failures.ts';
 export {
   createTokenAuthority,
   TOKENS_TOPIC,
   type TokenAuthority,
-} from './store/access/token-authority.ts';
-export { hashTokenSecret, isTokenSecret, newTokenSecret } from './store/access/token-secret.ts';
+} from './access/token-authority.ts';
+export { hashTokenSecret, isTokenSecret, newTokenSecret } from './access/token-secret.ts';
 export {
   getBackend,
   listBackends,
   readBackendStates,
   type BackendListInput,
   type NamespaceLimits,
-} from './store/fleet/backends.ts';
+} from './fleet/sql/backends.ts';
 export {
   chooseDrone,
   type DroneChoice,
   type DroneChoiceInput,
-} from './store/fleet/choose-drone.ts';
+} from './fleet/sql/choose-drone.ts';
 export {
   openSession,
   recordHeartbeat,
   type SessionRef,
   type SessionRequest,
-} from './store/fleet/drone-sessions.ts';
+} from './fleet/sql/drone-sessions.ts';
 export {
   countDrones,
   getDrone,
@@ -119,8 +119,8 @@ export {
   setDraining,
   setLost,
   type DroneListInput,
-} from './store/fleet/drones.ts';
-export { removeOldFleetRows, type FleetRetention } from './store/fleet/fleet-retention.ts';
+} from './fleet/sql/drones.ts';
+export { removeOldFleetRows, type FleetRetention } from './fleet/sql/fleet-retention.ts';
 export type {
   BackendDetail,
   BackendStateView,
@@ -128,22 +128,22 @@ export type {
   DroneView,
   OfferedProgram,
   OutboxAction,
-} from './store/fleet/fleet-views.ts';
-export { heartbeatAgeMsMax } from './store/fleet/heartbeat-staleness.ts';
-export { acknowledgeAction, readOutboxes, type Outbox } from './store/fleet/outbox.ts';
-export { eventCursor } from './store/event-cursor.ts';
-export { listEvents, type EventListInput } from './store/event-list.ts';
-export type { EventFilter } from './store/event-filter.ts';
-export type { EventCulprit, EventLag } from './store/event-lag.ts';
+} from './fleet/fleet-views.ts';
+export { heartbeatAgeMsMax } from './fleet/heartbeat-staleness.ts';
+export { acknowledgeAction, readOutboxes, type Outbox } from './fleet/sql/outbox.ts';
+export { eventCursor } from './events/event-cursor.ts';
+export { listEvents, type EventListInput } from './events/sql/event-list.ts';
+export type { EventFilter } from './events/sql/event-filter.ts';
+export type { EventCulprit, EventLag } from './events/sql/event-lag.ts';
 export {
   createEventStream,
   type EventHead,
   type EventStream,
   type InTurn,
-} from './store/event-stream.ts';
-export type { EventRow } from './store/history.ts';
-export { createFreeRowRemover, type FreeRowRemover } from './store/free-rows.ts';
-export { createReaper, type Reaper, type ReapPass } from './store/reaper.ts';
+} from './events/event-stream.ts';
+export type { EventRow } from './events/sql/history.ts';
+export { createFreeRowRemover, type FreeRowRemover } from './grants/free-rows.ts';
+export { createReaper, type Reaper, type ReapPass } from './keys/reaper.ts';
 export {
   checkEpoch,
   endHoldOff,
@@ -151,51 +151,51 @@ export {
   type EpochCheck,
   type HoldOff,
   type HoldOffCause,
-} from './store/epoch.ts';
-export { removeOldWitnesses } from './store/statements/beat.ts';
-export { noteKeyLadder, readKeyLadders } from './store/statements/key-ladders.ts';
-export type { WitnessNotice } from './store/witness/own-witness.ts';
-export { countWaiters } from './store/contention.ts';
-export { dropOldDeclarations } from './store/declarations.ts';
-export { removeOldLeaseRows } from './store/lease-retention.ts';
+} from './postgres/witness/epoch.ts';
+export { removeOldWitnesses } from './postgres/witness/beat.ts';
+export { noteKeyLadder, readKeyLadders } from './grants/sql/parts/key-ladders.ts';
+export type { WitnessNotice } from './postgres/witness/own-witness.ts';
+export { countWaiters } from './leases/sql/contention.ts';
+export { dropOldDeclarations } from './leases/sql/declarations.ts';
+export { removeOldLeaseRows } from './grants/lease-retention.ts';
 export {
   checkReachable,
   connectionProblems,
   readDatabaseSettings,
   readNow,
   type DatabaseSettings,
-} from './store/database-settings.ts';
+} from './postgres/database-settings.ts';
 export {
   startEmbeddedPostgres,
   type EmbeddedPostgres,
   type EmbeddedPostgresOptions,
-} from './store/embedded-postgres.ts';
+} from './postgres/embedded/embedded-postgres.ts';
 export {
   supervisePostgres,
   type SupervisedPostgres,
   type SupervisedPostgresOptions,
-} from './store/supervised-postgres.ts';
+} from './postgres/embedded/supervised-postgres.ts';
 export {
   createDatabase,
   findMigrationsDir,
   migrate,
   migrationStatus,
   type MigrationStatus,
-} from './store/migrate.ts';
+} from './postgres/migrate/migrate.ts';
 export {
   DURATION_PLACES,
   mergedCounts,
   percentileMs,
   placeOfDuration,
-} from './store/stats/histogram.ts';
-export { createEventRollup, type EventRollup } from './store/stats/event-rollup.ts';
+} from './stats/histogram.ts';
+export { createEventRollup, type EventRollup } from './stats/sql/event-rollup.ts';
 export {
   countLiveBackends,
   countHeldLeases,
   countResources,
   readMostWaitedFor,
   type ResourceCounts,
-} from './store/stats/resource-counts.ts';
+} from './stats/sql/resource-counts.ts';
 export {
   addToBuckets,
   readSeries,
@@ -203,7 +203,7 @@ export {
   STATS_BUCKET_MS,
   type StatsCounts,
   type StatsStep,
-} from './store/stats/stats-buckets.ts';
+} from './stats/sql/stats-buckets.ts';
 export {
   abortBulk,
   readBulk,
@@ -211,7 +211,7 @@ export {
   startBulk,
   type BulkOrder,
   type BulkState,
-} from './store/bulk/bulk-requests.ts';
+} from './bulk/sql/bulk-requests.ts';
 export {
   claimBulk,
   finishBulk,
@@ -221,4 +221,4 @@ export {
   recordItems,
   type ItemOutcome,
   type OpenItem,
-} from './store/bulk/bulk-runs.ts';
+} from './bulk/sql/bulk-runs.ts';

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { createLeaseCoordinator } from '../faces/leases/coordinator.ts';
-import type { CoordinatedLease, LeaseCoordinator } from '../faces/leases/coordinator-types.ts';
-import type { LeaseUseCase } from '../faces/leases/use-case.ts';
-import type { GuestSql } from '../store/prisma-guests.ts';
+import { createLeaseCoordinator } from '../leases/coordinator/coordinator.ts';
+import type { CoordinatedLease, LeaseCoordinator } from '../leases/coordinator/coordinator-types.ts';
+import type { LeaseUseCase } from '../leases/coordinator/use-case.ts';
+import type { GuestSql } from '../postgres/service/prisma-guests.ts';
 import { invariant } from '../kernel/errors.ts';
 import type { Kernel } from './kernel-fixture.ts';
 

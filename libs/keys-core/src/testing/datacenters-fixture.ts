@@ -1,11 +1,11 @@
-import { createPostgresReservationStore } from '../faces/reservations/postgres-store.ts';
-import type { Peer, Peers } from '../faces/reservations/peers.ts';
-import { createReservationService } from '../faces/reservations/reservation-service.ts';
-import type { ReservationStore } from '../faces/reservations/reservation-store.ts';
-import type { ReservationService } from '../faces/reservations/reservation-types.ts';
+import { createPostgresReservationStore } from '../reservations/postgres-store.ts';
+import type { Peer, Peers } from '../reservations/peers.ts';
+import { createReservationService } from '../reservations/reservation-service.ts';
+import type { ReservationStore } from '../reservations/reservation-store.ts';
+import type { ReservationService } from '../reservations/reservation-types.ts';
 import { LeaseError } from '../kernel/errors.ts';
-import type { SessionRef } from '../store/fleet/drone-sessions.ts';
-import type { ConnectInput, ConnectResult } from '../faces/keys/key-types.ts';
+import type { SessionRef } from '../fleet/sql/drone-sessions.ts';
+import type { ConnectInput, ConnectResult } from '../keys/key-types.ts';
 import { aDrone } from './fleet-fixture.ts';
 import { openKernel } from './kernel-fixture.ts';
 import { CLIENT, connectInput, openKeys, type Keys } from './keys-fixture.ts';

@@ -1,10 +1,10 @@
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
-import { databaseFailureOf } from '../store/database-errors.ts';
-import { createEventStream, type EventStream } from '../store/event-stream.ts';
-import type { EventFilter } from '../store/event-filter.ts';
-import type { EventRow } from '../store/history.ts';
-import type { Store } from '../store/open-store.ts';
+import { databaseFailureOf } from '../postgres/database-errors.ts';
+import { createEventStream, type EventStream } from '../events/event-stream.ts';
+import type { EventFilter } from '../events/sql/event-filter.ts';
+import type { EventRow } from '../events/sql/history.ts';
+import type { Store } from '../postgres/open-store.ts';
 import type { Kernel } from './kernel-fixture.ts';
 
 /** The stream of a kernel, closed when the test ends. */

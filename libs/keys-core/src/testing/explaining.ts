@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import type { Sql } from '../store/rows.ts';
-import { fragment } from '../store/sql.ts';
+import type { Sql } from '../postgres/rows.ts';
+import { fragment } from '../postgres/sql.ts';
 
 /** A stand-in for the client that explains a statement instead of running it. */
 export function explaining(client: pg.Client): { sql: Sql; plans: string[] } {

@@ -7,9 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
 import { invariant, LeaseError } from '../kernel/errors.ts';
 import { serviceLadder } from '../kernel/ladder.ts';
-import { fencedTransaction } from '../store/fenced-transaction.ts';
-import { createLeaseStore } from '../store/lease-store.ts';
-import { openStore } from '../store/open-store.ts';
+import { fencedTransaction } from '../grants/fenced-transaction.ts';
+import { createLeaseStore } from '../grants/lease-store.ts';
+import { openStore } from '../postgres/open-store.ts';
 
 process.on('disconnect', () => process.exit(1));
 const [, , databaseUrl = '', ttlMs = ''] = process.argv;

@@ -5,8 +5,8 @@ import {
   recordHeartbeat,
   type SessionRef,
   type SessionRequest,
-} from '../store/fleet/drone-sessions.ts';
-import type { Sql } from '../store/rows.ts';
+} from '../fleet/sql/drone-sessions.ts';
+import type { Sql } from '../postgres/rows.ts';
 
 /** A drone that offers `room` and has just sent a heartbeat, unless `change` says otherwise. */
 export async function aDrone(

@@ -6,13 +6,13 @@ import type { Clock, IdSource } from '../kernel/clock.ts';
 import { serviceLadder } from '../kernel/ladder.ts';
 import type { Grant, GrantRef, GrantRequest } from '../kernel/outcomes.ts';
 import { invariant } from '../kernel/errors.ts';
-import type { ClockWatch } from '../store/clock-watch.ts';
-import { guardNow } from '../store/guard.ts';
-import { createLeaseStore, type LeaseStore } from '../store/lease-store.ts';
-import { openStore, type Store, type StoreOptions } from '../store/open-store.ts';
-import type { GrantGuard } from '../store/statements/expiry.ts';
-import type { ReleaseRequest } from '../store/statements/release.ts';
-import type { RenewRequest } from '../store/statements/renew.ts';
+import type { ClockWatch } from '../postgres/clock-watch.ts';
+import { guardNow } from '../grants/sql/guard.ts';
+import { createLeaseStore, type LeaseStore } from '../grants/lease-store.ts';
+import { openStore, type Store, type StoreOptions } from '../postgres/open-store.ts';
+import type { GrantGuard } from '../postgres/expiry.ts';
+import type { ReleaseRequest } from '../grants/sql/release.ts';
+import type { RenewRequest } from '../grants/sql/renew.ts';
 
 /** The clock of this machine, for tests that wait for real things. */
 export const MACHINE_CLOCK: Clock = {

@@ -3,16 +3,16 @@ import type {
   BackendReport,
   ConnectResult,
   KeyService,
-} from '../faces/keys/key-types.ts';
-import type { Caller } from '../faces/face-types.ts';
-import type { ChooseDrone } from '../faces/keys/start-backend.ts';
-import { createKeyService } from '../faces/keys/key-service.ts';
+} from '../keys/key-types.ts';
+import type { Caller } from '../kernel/face-types.ts';
+import type { ChooseDrone } from '../keys/start-backend.ts';
+import { createKeyService } from '../keys/key-service.ts';
 import type { BackendStatus } from '../kernel/backend-state.ts';
 import { HEARTBEAT_MS, KEY_LADDERS } from '../kernel/ladder.ts';
-import { chooseDrone } from '../store/fleet/choose-drone.ts';
-import type { SessionRef } from '../store/fleet/drone-sessions.ts';
-import { SILENT_OBSERVER } from '../store/observer.ts';
-import type { StoreOptions } from '../store/open-store.ts';
+import { chooseDrone } from '../fleet/sql/choose-drone.ts';
+import type { SessionRef } from '../fleet/sql/drone-sessions.ts';
+import { SILENT_OBSERVER } from '../postgres/observer.ts';
+import type { StoreOptions } from '../postgres/open-store.ts';
 import { openKernel, type Kernel } from './kernel-fixture.ts';
 
 /** A controller's keys face on a real database, with the real scheduler. */

@@ -1,9 +1,9 @@
 import { expect } from 'vitest';
 import { phaseOf, PHASES, type LeaseRow } from '../kernel/lease.ts';
 import { resourceKey } from '../kernel/resource.ts';
-import { listKeys } from '../store/key-list.ts';
-import type { ResourceFilter } from '../store/resource-list.ts';
-import { readLeases } from '../store/rows.ts';
+import { listKeys } from '../lists/sql/key-list.ts';
+import type { ResourceFilter } from '../lists/sql/resource-list.ts';
+import { readLeases } from '../postgres/rows.ts';
 import type { RealKernel } from './lease-commands.ts';
 import type { LeaseModel, ModelGrant } from './lease-model.ts';
 

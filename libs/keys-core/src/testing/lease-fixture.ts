@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { waitUntil } from '@leasehold/testing';
-import type { Caller } from '../faces/face-types.ts';
-import { createLeaseService } from '../faces/leases/lease-service.ts';
+import type { Caller } from '../kernel/face-types.ts';
+import { createLeaseService } from '../leases/lease-service.ts';
 import type {
   AcquireAnswer,
   AcquireInput,
   CallerLife,
   GrantedLease,
   LeaseService,
-} from '../faces/leases/lease-types.ts';
+} from '../leases/lease-types.ts';
 import { invariant, LeaseError } from '../kernel/errors.ts';
-import type { StoreOptions } from '../store/open-store.ts';
+import type { StoreOptions } from '../postgres/open-store.ts';
 import { openKernel, type Kernel } from './kernel-fixture.ts';
 
 /** A controller's leases face on a real database. */

@@ -1,7 +1,7 @@
-import { createLeaseOperations } from '../faces/leases/lease-operations.ts';
-import type { LeaseOperations } from '../faces/leases/lease-types.ts';
-import { createRevocationWatch, type RevocationWatch } from '../faces/leases/revocations.ts';
-import type { StoreOptions } from '../store/open-store.ts';
+import { createLeaseOperations } from '../leases/lease-operations.ts';
+import type { LeaseOperations } from '../leases/lease-types.ts';
+import { createRevocationWatch, type RevocationWatch } from '../leases/revocations.ts';
+import type { StoreOptions } from '../postgres/open-store.ts';
 import { openLeases, type Leases } from './lease-fixture.ts';
 
 /** A controller's leases face with what people look at and do. */

@@ -2,7 +2,7 @@ import { createTestDatabase } from '@leasehold/testing';
 import type { Clock } from '../kernel/clock.ts';
 import { openKernel, type Kernel } from './kernel-fixture.ts';
 import { freezeClock } from './shifted-clock.ts';
-import type { StoreOptions } from '../store/open-store.ts';
+import type { StoreOptions } from '../postgres/open-store.ts';
 
 /** A database and machines whose time stands still but for what the test lets pass. */
 export interface PassingTime {

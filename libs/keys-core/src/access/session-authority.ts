@@ -1,0 +1,77 @@
+/**
+ * Says whose session a cookie's token is. As with tokens of programs, answers are kept for a moment
+ * ({@link CACHE_MS}), and whatever ends a session or changes what its person may do makes every
+ * answer stale by a hint. Without the hint it counts after that moment.
+ */
+import type { Store } from '../postgres/open-store.ts';
+import { findPersonSession, markSessionsSeen, type SessionAccess } from './sql/person-sessions.ts';
+
+const CACHE_MS = 1_000;
+/** Signed in browsers that are active at once; the oldest answer goes first. */
+const CACHED_SESSIONS_MAX = 10_000;
+/** That a session is used is written at most this often. */
+const SEEN_EVERY_MS = 10 * 60_000;
+
+/** The topic of the hint that says that something about people or their sessions has changed. */
+export const PEOPLE_TOPIC = 'people';
+
+export interface SessionAuthority {
+  /** The session with this token, or undefined when none is in force. */
+  authenticate(token: string): Promise<SessionAccess | undefined>;
+  /** Writes down which sessions were used, as far as it is due; called from the background. */
+  flushSeen(): Promise<void>;
+  close(): void;
+}
+
+interface CachedSession {
+  readonly access: Promise<SessionAccess | undefined>;
+  readonly readAtMs: number;
+}
+
+export function createSessionAuthority(
+  store: Pick<Store, 'vital' | 'hints' | 'clock'>,
+): SessionAuthority {
+  const cached = new Map<string, CachedSession>();
+  const used = new Set<string>();
+  const writtenAtMs = new Map<string, number>();
+  const off = store.hints.on(PEOPLE_TOPIC, () => {
+    // A question under way may be answered from before the change: nobody else shall get its answer.
+    cached.clear();
+  });
+
+  function look(token: string): Promise<SessionAccess | undefined> {
+    const nowMs = store.clock.nowMs();
+    const known = cached.get(token);
+    if (known !== undefined && nowMs - known.readAtMs < CACHE_MS) return known.access;
+    const entry = { access: findPersonSession(store.vital, token), readAtMs: nowMs };
+    cached.delete(token);
+    const [oldest] = cached.keys();
+    if (oldest !== undefined && cached.size >= CACHED_SESSIONS_MAX) cached.delete(oldest);
+    cached.set(token, entry);
+    entry.access.catch(() => {
+      // A failure is not an answer: the next caller asks again.
+      if (cached.get(token) === entry) cached.delete(token);
+    });
+    return entry.access;
+  }
+
+  return {
+    async authenticate(token) {
+      const access = await look(token);
+      if (access !== undefined) used.add(access.sessionId);
+      return access;
+    },
+    async flushSeen() {
+      const nowMs = store.clock.nowMs();
+      const isDue = (sessionId: string): boolean =>
+        nowMs - (writtenAtMs.get(sessionId) ?? -Infinity) >= SEEN_EVERY_MS;
+      const due = [...used].filter(isDue);
+      used.clear();
+      for (const sessionId of [...writtenAtMs.keys()].filter(isDue)) writtenAtMs.delete(sessionId);
+      if (due.length === 0) return;
+      await markSessionsSeen(store.vital, due);
+      for (const sessionId of due) writtenAtMs.set(sessionId, nowMs);
+    },
+    close: off,
+  };
+}

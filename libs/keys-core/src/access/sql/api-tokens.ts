@@ -1,0 +1,248 @@
+import { LeaseError } from '../../kernel/errors.ts';
+import type { FairUseOverrides } from '../../kernel/fair-use.ts';
+import type { Role } from '../../kernel/roles.ts';
+import { Prisma } from '../../postgres/generated/client.ts';
+import { decodeCursor, invalidCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
+import { isPageInstant } from '../../postgres/paging/page-instant.ts';
+import type { Sql } from '../../postgres/rows.ts';
+import { hashTokenSecret } from '../token-secret.ts';
+
+/** What a token is bound to besides its role. Each is null for no bound. */
+export interface TokenBindings {
+  /** The programs that a drone may offer, or a client may start. */
+  readonly programs: readonly string[] | null;
+  /** How many backends a drone may say it runs at once. */
+  readonly capacity: number | null;
+  /** Where a drone's backends may be, see `address-range.ts`. */
+  readonly addresses: readonly string[] | null;
+  /** Limits of fair use in place of those of the role. */
+  readonly limits: FairUseOverrides | null;
+}
+
+/** A token in force: who it is, and what it is limited to. */
+export interface TokenAccess extends TokenBindings {
+  readonly tokenId: string;
+  readonly name: string;
+  readonly role: Role;
+  /** Namespaces, children included; null for no limit. */
+  readonly namespaces: readonly string[] | null;
+  /** The one drone that a drone's token may act for. */
+  readonly droneId: string | null;
+}
+
+/** A token as an administrator sees it. Its secret is shown once, when it is made. */
+export interface TokenView extends TokenBindings {
+  readonly tokenId: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly namespaces: readonly string[] | null;
+  readonly droneId: string | null;
+  readonly createdBy: string;
+  readonly createdAt: string;
+  readonly expiresAt: string | null;
+  readonly revokedAt: string | null;
+  readonly lastUsedAt: string | null;
+}
+
+export interface NewToken extends Partial<TokenBindings> {
+  readonly tokenId: string;
+  readonly secret: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly namespaces: readonly string[] | null;
+  readonly droneId: string | null;
+  readonly createdBy: string;
+  /** ISO-8601; null for never. */
+  readonly expiresAt: string | null;
+}
+
+/** Lists of a row: an empty one limits nothing, as null does. */
+interface ListsOfRow {
+  readonly namespaces: string[];
+  readonly programs: string[] | null;
+  readonly addresses: string[] | null;
+}
+
+type TokenRow = Omit<
+  TokenView,
+  'createdAt' | 'expiresAt' | 'revokedAt' | 'lastUsedAt' | keyof ListsOfRow
+> &
+  ListsOfRow & {
+    readonly createdAt: Date;
+    readonly expiresAt: Date | null;
+    readonly revokedAt: Date | null;
+    readonly lastUsedAt: Date | null;
+  };
+
+function tokenView(row: TokenRow): TokenView {
+  return {
+    ...row,
+    ...listsOf(row),
+    createdAt: row.createdAt.toISOString(),
+    expiresAt: row.expiresAt?.toISOString() ?? null,
+    revokedAt: row.revokedAt?.toISOString() ?? null,
+    lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
+  };
+}
+
+function listsOf({ namespaces, programs, addresses }: ListsOfRow): {
+  readonly [List in keyof ListsOfRow]: readonly string[] | null;
+} {
+  return {
+    namespaces: limitsOf(namespaces),
+    programs: limitsOf(programs ?? []),
+    addresses: limitsOf(addresses ?? []),
+  };
+}
+
+/** A token without namespaces, programs or addresses in its row is not limited to any. */
+function limitsOf(list: readonly string[]): readonly string[] | null {
+  return list.length === 0 ? null : list;
+}
+
+const ACCESS_COLUMNS = Prisma.sql`t.id as "tokenId", t.name, t.role, t.namespaces,
+  t.drone_id as "droneId", t.programs, t.capacity, t.addresses, t.limits`;
+
+const VIEW_COLUMNS = Prisma.sql`${ACCESS_COLUMNS}, t.created_by as "createdBy",
+  t.created_at as "createdAt", t.expires_at as "expiresAt", t.revoked_at as "revokedAt",
+  t.last_used_at as "lastUsedAt"`;
+
+/**
+ * Keeps a new token. The same secret twice keeps the first.
+ * @throws {LeaseError} `request.invalid` when it would already have expired.
+ */
+export async function insertToken(sql: Sql, token: NewToken): Promise<TokenView> {
+  const rows = await sql.$queryRaw<TokenRow[]>`
+    insert into api_token as t (id, name, secret_hash, role, namespaces, drone_id, created_by, expires_at,
+      programs, capacity, addresses, limits)
+    select ${token.tokenId}::uuid, ${token.name}, ${hashTokenSecret(token.secret)}, ${token.role},
+      ${[...(token.namespaces ?? [])]}::text[], ${token.droneId}, ${token.createdBy},
+      ${token.expiresAt}::timestamptz, ${[...(token.programs ?? [])]}::text[],
+      ${token.capacity ?? null}::int, ${[...(token.addresses ?? [])]}::text[],
+      ${token.limits == null ? null : JSON.stringify(token.limits)}::jsonb
+    where ${token.expiresAt}::timestamptz is null or ${token.expiresAt}::timestamptz > clock_timestamp()
+    on conflict (secret_hash) do nothing
+    returning ${VIEW_COLUMNS}`;
+  const [row] = rows;
+  if (row === undefined) {
+    throw new LeaseError('request.invalid', 'expiresAt: must be in the future', {
+      details: { field: 'expiresAt' },
+    });
+  }
+  return tokenView(row);
+}
+
+const ID_FORM = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/u;
+
+function placeOf(cursor: string): [createdAt: string, id: string] {
+  const [createdAt = '', id = ''] = decodeCursor(cursor, 2);
+  if (!isPageInstant(createdAt) || !ID_FORM.test(id)) throw invalidCursor();
+  return [createdAt, id];
+}
+
+/** Tokens, newest first. */
+export async function listTokens(
+  sql: Sql,
+  input: { readonly cursor?: string | undefined; readonly limit: number },
+): Promise<{ items: TokenView[]; nextCursor: string | null }> {
+  const [afterAt, afterId] = input.cursor === undefined ? [null, null] : placeOf(input.cursor);
+  const rows = await sql.$queryRaw<TokenRow[]>`
+    select ${VIEW_COLUMNS}
+    from api_token t
+    where ${afterAt ?? null}::timestamptz is null
+      or (t.created_at, t.id) < (${afterAt ?? null}::timestamptz, ${afterId ?? null}::uuid)
+    order by t.created_at desc, t.id desc
+    limit ${input.limit + 1}`;
+  return pageOf(rows.map(tokenView), input.limit, (token) => [token.createdAt, token.tokenId]);
+}
+
+/** Ends a token at once. `changed` is false when it was revoked before, or never existed. */
+export async function revokeToken(
+  sql: Sql,
+  tokenId: string,
+): Promise<{ changed: boolean; name: string | null }> {
+  const rows = await sql.$queryRaw<{ name: string }[]>`
+    update api_token
+    set revoked_at = clock_timestamp()
+    where id = ${tokenId}::uuid and revoked_at is null
+    returning name`;
+  return { changed: rows.length > 0, name: rows[0]?.name ?? null };
+}
+
+/** One token, in force or not; undefined when there is none. Index: the primary key. */
+export async function readToken(sql: Sql, tokenId: string): Promise<TokenView | undefined> {
+  const [row] = await sql.$queryRaw<TokenRow[]>`
+    select ${VIEW_COLUMNS} from api_token t where t.id = ${tokenId}::uuid`;
+  return row === undefined ? undefined : tokenView(row);
+}
+
+/** The token with this hash, if it is in force. */
+export async function findToken(sql: Sql, secretHash: string): Promise<TokenAccess | undefined> {
+  return (await findTokens(sql, [secretHash])).get(secretHash);
+}
+
+/**
+ * The tokens with these hashes that are in force: neither revoked nor expired by the database's clock.
+ * Index: `api_token_secret_hash_key`.
+ */
+export async function findTokens(
+  sql: Sql,
+  secretHashes: readonly string[],
+): Promise<Map<string, TokenAccess>> {
+  const rows = await sql.$queryRaw<
+    (Omit<TokenAccess, keyof ListsOfRow> & ListsOfRow & { secretHash: string })[]
+  >`
+    select t.secret_hash as "secretHash", ${ACCESS_COLUMNS}
+    from api_token t
+    where t.secret_hash = any(${[...secretHashes]}::text[]) and t.revoked_at is null
+      and (t.expires_at is null or clock_timestamp() < t.expires_at)`;
+  return new Map(rows.map(({ secretHash, ...row }) => [secretHash, { ...row, ...listsOf(row) }]));
+}
+
+/** Which of these tokens are still in force. */
+export async function tokensInForce(sql: Sql, tokenIds: readonly string[]): Promise<Set<string>> {
+  const rows = await sql.$queryRaw<{ tokenId: string }[]>`
+    select t.id as "tokenId"
+    from api_token t
+    where t.id = any(${[...tokenIds]}::uuid[]) and t.revoked_at is null
+      and (t.expires_at is null or clock_timestamp() < t.expires_at)`;
+  return new Set(rows.map((row) => row.tokenId));
+}
+
+/** How many tokens in force somebody made: those go on working whatever becomes of their maker. */
+export async function countTokensMadeBy(sql: Sql, actor: string): Promise<number> {
+  const rows = await sql.$queryRaw<{ count: number }[]>`
+    select count(*)::int as count
+    from api_token t
+    where t.created_by = ${actor} and t.revoked_at is null
+      and (t.expires_at is null or clock_timestamp() < t.expires_at)`;
+  return rows[0]?.count ?? 0;
+}
+
+/** Writes down that tokens were used. One statement for all, from the background. */
+export async function markTokensUsed(sql: Sql, tokenIds: readonly string[]): Promise<void> {
+  await sql.$queryRaw<{ id: string }[]>`
+    with used as materialized (
+      select t.id
+      from api_token t
+      where t.id = any(${[...tokenIds]}::uuid[])
+      order by t.id
+      for no key update skip locked
+    )
+    update api_token t
+    set last_used_at = clock_timestamp()
+    from used u
+    where t.id = u.id
+    returning t.id::text`;
+}
+
+/** Whether anybody could administer this database with a token. */
+export async function hasAdminToken(sql: Sql): Promise<boolean> {
+  const rows = await sql.$queryRaw<{ id: string }[]>`
+    select t.id::text
+    from api_token t
+    where t.role = 'admin' and t.revoked_at is null
+      and (t.expires_at is null or clock_timestamp() < t.expires_at)
+    limit 1`;
+  return rows.length > 0;
+}

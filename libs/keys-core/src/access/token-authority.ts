@@ -1,0 +1,144 @@
+/**
+ * Says whose secret a secret is. Hot calls need no statement: answers are kept for
+ * {@link CACHE_MS}, refusals too, so that a caller with a wrong token costs the database nothing.
+ * A revocation made anywhere makes every answer stale by a hint; without the hint it counts after
+ * {@link CACHE_MS} at the latest. Wrong secrets are kept apart: however many come, no good one is
+ * forgotten for them.
+ */
+import type { Coalescer } from '../kernel/coalesce.ts';
+import type { Store } from '../postgres/open-store.ts';
+import { createCoalescer } from '../grants/coalesce.ts';
+import { findTokens, markTokensUsed, type TokenAccess } from './sql/api-tokens.ts';
+import { hashTokenSecret, isTokenSecret } from './token-secret.ts';
+
+const CACHE_MS = 5_000;
+/** Of good tokens, and of wrong ones. */
+const CACHED_TOKENS_MAX = 10_000;
+/** Secrets that are looked up by one statement: many arrive at once when a controller has restarted. */
+const LOOKUPS_PER_STATEMENT_MAX = 500;
+const LOOKUPS_IN_FLIGHT_MAX = 2;
+const LOOKUPS_WAITING_MAX = 10_000;
+/** A token's last use is written at most this often. */
+const LAST_USE_EVERY_MS = 60_000;
+
+/** The topic of the hint that says that some token was revoked. */
+export const TOKENS_TOPIC = 'tokens';
+
+/**
+ * What is known of a secret without asking the database. `good`: it was a token's when last looked
+ * up. `seen`: it was looked up and is not, or is being looked up, or is malformed: it costs no
+ * statement. `new`: to authenticate it costs one.
+ */
+export type SecretStanding = 'good' | 'seen' | 'new';
+
+export interface TokenAuthority {
+  standingOf(secret: string): SecretStanding;
+  /** The token of this secret, or undefined when it is malformed, unknown, expired or revoked. */
+  authenticate(secret: string): Promise<TokenAccess | undefined>;
+  /** Writes down last uses that are due; called from the background now and then. */
+  flushLastUses(): Promise<void>;
+  close(): void;
+}
+
+interface CachedToken {
+  readonly access: Promise<TokenAccess | undefined>;
+  readonly readAtMs: number;
+}
+
+/** Keeps an entry; the oldest goes when there are too many. */
+function remember(tokens: Map<string, CachedToken>, secretHash: string, entry: CachedToken): void {
+  tokens.delete(secretHash);
+  const [oldest] = tokens.keys();
+  if (oldest !== undefined && tokens.size >= CACHED_TOKENS_MAX) tokens.delete(oldest);
+  tokens.set(secretHash, entry);
+}
+
+function createLookups(store: Pick<Store, 'vital'>): Coalescer<string, TokenAccess | undefined> {
+  return createCoalescer({
+    run: async (secretHashes) => {
+      const found = await findTokens(store.vital, secretHashes);
+      return secretHashes.map((secretHash) => found.get(secretHash));
+    },
+    keysOf: () => [],
+    batchSizeMax: LOOKUPS_PER_STATEMENT_MAX,
+    inFlightMax: LOOKUPS_IN_FLIGHT_MAX,
+    queueMax: LOOKUPS_WAITING_MAX,
+    isGathering: true,
+  });
+}
+
+export function createTokenAuthority(
+  store: Pick<Store, 'vital' | 'hints' | 'clock'>,
+): TokenAuthority {
+  const lookups = createLookups(store);
+  const good = new Map<string, CachedToken>();
+  /** Looked up and wrong, or not answered yet. */
+  const unproven = new Map<string, CachedToken>();
+  const used = new Set<string>();
+  const writtenAtMs = new Map<string, number>();
+  const off = store.hints.on(TOKENS_TOPIC, () => {
+    unproven.clear();
+    for (const [secretHash, entry] of good) good.set(secretHash, { ...entry, readAtMs: -Infinity });
+  });
+
+  function cachedOf(secretHash: string): CachedToken | undefined {
+    const nowMs = store.clock.nowMs();
+    return [good.get(secretHash), unproven.get(secretHash)].find(
+      (entry) => entry !== undefined && nowMs - entry.readAtMs < CACHE_MS,
+    );
+  }
+
+  function look(secretHash: string): Promise<TokenAccess | undefined> {
+    const cached = cachedOf(secretHash);
+    if (cached !== undefined) return cached.access;
+    const entry = {
+      access: lookups.submit(secretHash),
+      readAtMs: store.clock.nowMs(),
+    };
+    remember(unproven, secretHash, entry);
+    entry.access.then(
+      (access) => {
+        if (access === undefined) {
+          good.delete(secretHash);
+        } else if (unproven.get(secretHash) === entry) {
+          // Not when a hint came meanwhile: the answer may be from before what it tells of.
+          unproven.delete(secretHash);
+          remember(good, secretHash, entry);
+        }
+      },
+      () => {
+        // A failure is not an answer: the next caller asks again.
+        if (unproven.get(secretHash) === entry) unproven.delete(secretHash);
+      },
+    );
+    return entry.access;
+  }
+
+  return {
+    standingOf(secret) {
+      if (!isTokenSecret(secret)) return 'seen';
+      const secretHash = hashTokenSecret(secret);
+      if (good.has(secretHash)) return 'good';
+      return cachedOf(secretHash) === undefined ? 'new' : 'seen';
+    },
+    async authenticate(secret) {
+      if (!isTokenSecret(secret)) return undefined;
+      const access = await look(hashTokenSecret(secret));
+      if (access !== undefined) used.add(access.tokenId);
+      return access;
+    },
+    async flushLastUses() {
+      const nowMs = store.clock.nowMs();
+      const due = [...used].filter(
+        (tokenId) => nowMs - (writtenAtMs.get(tokenId) ?? -Infinity) >= LAST_USE_EVERY_MS,
+      );
+      if (due.length === 0) return;
+      await markTokensUsed(store.vital, due);
+      for (const tokenId of due) {
+        used.delete(tokenId);
+        writtenAtMs.set(tokenId, nowMs);
+      }
+    },
+    close: off,
+  };
+}

@@ -1,0 +1,240 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { GrantRef } from '../kernel/outcomes.ts';
+import { explaining } from '../testing/explaining.ts';
+import { granted, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
+import { abortBulk, readBulk, startBulk, type BulkOrder } from './sql/bulk-requests.ts';
+import {
+  claimBulk,
+  finishBulk,
+  letGoOfBulk,
+  prolongBulk,
+  readOpenItems,
+  recordItems,
+} from './sql/bulk-runs.ts';
+import { fragment } from '../postgres/sql.ts';
+
+function anOrder(change: Partial<BulkOrder> = {}): BulkOrder {
+  return {
+    bulkId: randomUUID(),
+    action: 'revoke',
+    mode: 'graceful',
+    reason: 'why',
+    actor: 'olga',
+    principal: 'person:1',
+    role: 'operator',
+    source: '10.0.0.1',
+    namespaces: null,
+    ...change,
+  };
+}
+
+const ITEM = { leaseId: randomUUID(), fencingToken: '1' };
+const BY = { actor: 'olga', role: 'operator', source: null };
+
+async function start(
+  { store }: Kernel,
+  items: readonly GrantRef[] = [ITEM],
+): Promise<{ order: BulkOrder; runner: string }> {
+  const order = anOrder({ principal: await aPrincipal(store) });
+  const runner = randomUUID();
+  expect(await startBulk(store.prisma, { ...order, items }, runner)).toBe(true);
+  return { order, runner };
+}
+
+/** A person who may start bulk actions. */
+async function aPrincipal({ prisma }: Kernel['store']): Promise<string> {
+  const [person] = await prisma.$queryRaw<{ id: string }[]>`
+    insert into person (id, email, name, role, joined_at)
+    select i, i || '@example.com', 'Olga', 'operator', clock_timestamp() from gen_random_uuid() i
+    returning id::text`;
+  return `person:${person?.id ?? ''}`;
+}
+
+async function lapse({ store }: Kernel, bulkId: string): Promise<void> {
+  await store.prisma.$queryRaw`
+    update bulk set runner_until = clock_timestamp() - interval '1 millisecond'
+    where id = ${bulkId}::uuid returning id`;
+}
+
+describe('bulk actions in the database', () => {
+  test('of sixteen that are started at once ten are', async () => {
+    const kernel = await openKernel();
+    const other = await openKernel({ databaseUrl: kernel.databaseUrl });
+
+    const started = await Promise.all(
+      Array.from({ length: 16 }, (_, at) =>
+        startBulk(
+          (at % 2 === 0 ? kernel : other).store.prisma,
+          { ...anOrder(), items: [ITEM] },
+          randomUUID(),
+        ),
+      ),
+    );
+
+    expect(started.filter(Boolean)).toHaveLength(10);
+  });
+
+  test('ten thousand items are recorded in one call', async () => {
+    const kernel = await openKernel();
+    const items = Array.from({ length: 10_000 }, () => ({ ...ITEM, leaseId: randomUUID() }));
+
+    const { order } = await start(kernel, items);
+
+    expect(await readBulk(kernel.store.prisma, order.bulkId)).toMatchObject({
+      ...{ total: 10_000, done: 0, state: 'running', isAtWork: true },
+    });
+  });
+
+  test('one whose claim has lapsed is interrupted, and claimed by exactly one of many', async () => {
+    const kernel = await openKernel();
+    const other = await openKernel({ databaseUrl: kernel.databaseUrl });
+    const { order, runner } = await start(kernel);
+    const { prisma } = kernel.store;
+    const early = await claimBulk(prisma, randomUUID(), []);
+    await lapse(kernel, order.bulkId);
+    const shown = await readBulk(prisma, order.bulkId);
+
+    const claims = await Promise.all(
+      Array.from({ length: 8 }, (_, at) =>
+        claimBulk((at % 2 === 0 ? kernel : other).store.prisma, randomUUID(), []),
+      ),
+    );
+
+    expect(early).toBeUndefined();
+    expect(shown?.state).toBe('interrupted');
+    expect(claims.filter((claim) => claim !== undefined)).toEqual([order]);
+    expect(await prolongBulk(prisma, order.bulkId, runner)).toBe(false);
+  });
+
+  test('one that was let go of is claimed at once, and one that was aborted never', async () => {
+    const kernel = await openKernel();
+    const { prisma } = kernel.store;
+    const { order, runner } = await start(kernel);
+    const aborted = await start(kernel);
+    await abortBulk(prisma, aborted.order.bulkId, BY);
+    await letGoOfBulk(prisma, aborted.order.bulkId, aborted.runner);
+
+    await letGoOfBulk(prisma, order.bulkId, runner);
+
+    expect(await prolongBulk(prisma, aborted.order.bulkId, aborted.runner)).toBe(false);
+    expect((await claimBulk(prisma, randomUUID(), []))?.bulkId).toBe(order.bulkId);
+    expect(await claimBulk(prisma, randomUUID(), [])).toBeUndefined();
+  });
+
+  test.each([
+    ['disabled', fragment`update person set disabled_at = clock_timestamp()`],
+    ['role', fragment`update person set role = 'client'`],
+    ['unknown', fragment`delete from person`],
+  ])('one that %s ends goes on nowhere, and the audit says so', async (cause, change) => {
+    const kernel = await openKernel();
+    const { prisma } = kernel.store;
+    const kept = await start(kernel);
+    const claimed = await start(kernel);
+    await lapse(kernel, claimed.order.bulkId);
+
+    await prisma.$executeRaw(change);
+
+    expect(await prolongBulk(prisma, kept.order.bulkId, kept.runner)).toBe(false);
+    expect(await claimBulk(prisma, randomUUID(), [])).toBeUndefined();
+    for (const { order } of [kept, claimed]) {
+      expect((await readBulk(prisma, order.bulkId))?.state).toBe('aborted');
+    }
+    expect(
+      await prisma.$queryRaw`
+        select actor, detail from audit where action = 'bulk.abort' order by id`,
+    ).toMatchObject([
+      { actor: 'controller', detail: { cause, startedBy: 'olga', done: 0, total: 1 } },
+      { actor: 'controller', detail: { cause } },
+    ]);
+  });
+
+  test('one whose starter is gone does not keep another one from being claimed', async () => {
+    const kernel = await openKernel();
+    const { prisma } = kernel.store;
+    const first = await start(kernel);
+    await prisma.$executeRaw`update person set disabled_at = clock_timestamp()`;
+    const second = await start(kernel);
+    for (const { order } of [first, second]) await lapse(kernel, order.bulkId);
+
+    expect((await claimBulk(prisma, randomUUID(), []))?.bulkId).toBe(second.order.bulkId);
+  });
+
+  test('an item is recorded once, counted once and audited once, whoever says it twice', async () => {
+    const kernel = await openKernel();
+    const { prisma } = kernel.store;
+    const { order } = await start(kernel, [ITEM, { ...ITEM, leaseId: randomUUID() }]);
+    const changed = { face: 'lease' as const, namespace: 'n', name: 'a' };
+    const outcomes = [
+      { place: 1, code: null, changed },
+      { place: 2, code: 'gone', changed: null },
+    ];
+
+    await Promise.all(Array.from({ length: 8 }, () => recordItems(prisma, order.bulkId, outcomes)));
+    await finishBulk(prisma, order.bulkId);
+
+    expect(await readBulk(prisma, order.bulkId)).toMatchObject({
+      ...{ state: 'done', done: 2, failedCount: 1, failed: [{ code: 'gone' }] },
+    });
+    const audited = await prisma.$queryRaw<{ action: string }[]>`
+      select action from audit order by id`;
+    expect(audited.map(({ action }) => action)).toEqual(['bulk.start', 'leases.revoke']);
+  });
+
+  test('it is not done while an item is open, and an abort after it was done changes nothing', async () => {
+    const kernel = await openKernel();
+    const { prisma } = kernel.store;
+    const { order } = await start(kernel);
+
+    await finishBulk(prisma, order.bulkId);
+    const early = await readBulk(prisma, order.bulkId);
+    await recordItems(prisma, order.bulkId, [{ place: 1, code: 'gone', changed: null }]);
+    await finishBulk(prisma, order.bulkId);
+
+    expect(early?.state).toBe('running');
+    expect(await abortBulk(prisma, order.bulkId, BY)).toBe(false);
+    expect(await abortBulk(prisma, randomUUID(), BY)).toBeUndefined();
+  });
+
+  test('only the very grant that was chosen counts as in force', async () => {
+    const kernel = await openKernel();
+    const grant = await granted(kernel);
+    const { order } = await start(kernel, [
+      { leaseId: grant.leaseId, fencingToken: grant.fencingToken },
+      { leaseId: grant.leaseId, fencingToken: '1' },
+      ITEM,
+    ]);
+
+    const items = await readOpenItems(kernel.store.prisma, order, { place: 0, limit: 50 });
+
+    expect(items.map((item) => item.isInForce)).toEqual([true, false, false]);
+    expect(items[2]?.resource).toBeNull();
+  });
+
+  test('a page of items reads no table whole', async () => {
+    const kernel = await openKernel();
+    const client = new pg.Client({ connectionString: kernel.databaseUrl });
+    await client.connect();
+    onTestFinished(() => client.end());
+    await client.query(`
+      insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms,
+        renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
+      select 'lease', 'n', 'r' || i, gen_random_uuid(), i, 'h', 'p', 60000, 20000, 50000, 50000,
+        now(), now(), now() + interval '1 minute'
+      from generate_series(1, 20000) i;
+      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor)
+      select l.face, l.namespace, l.name, l.lease_id, l.fencing_token, 'granted', 'h' from lease l;
+      insert into bulk (id, action, reason, actor, principal, role, total)
+      select gen_random_uuid(), 'revoke', 'r', 'a', 'p', 'operator', 1000 from generate_series(1, 10);
+      insert into bulk_item (bulk_id, place, lease_id, fencing_token)
+      select b.id, i, gen_random_uuid(), i from bulk b, generate_series(1, 1000) i`);
+    await client.query('analyze');
+    const { sql, plans } = explaining(client);
+
+    await readOpenItems(sql, anOrder(), { place: 0, limit: 50 });
+
+    expect(plans).toHaveLength(1);
+    expect(plans[0]).not.toMatch(/Seq Scan on (?:lease|lease_event|bulk_item)\b/u);
+  });
+});

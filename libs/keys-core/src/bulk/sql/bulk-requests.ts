@@ -1,0 +1,199 @@
+/** What people ask of many grants at once: recorded with its items, read with its progress, aborted. */
+import type { GrantRef } from '../../kernel/outcomes.ts';
+import type { PrismaClient } from '../../postgres/generated/client.ts';
+import { ROWS_PER_STATEMENT_MAX, removeAll, type RetentionPass } from '../../postgres/retention-pass.ts';
+import { isoOf, onlyRow, type Sql } from '../../postgres/rows.ts';
+
+export type BulkAction = 'revoke' | 'blockRenewal' | 'allowRenewal';
+
+/** A bulk action as it was asked for, and by whom. */
+export interface BulkOrder {
+  readonly bulkId: string;
+  readonly action: BulkAction;
+  /** Of a revocation; null for other actions. */
+  readonly mode: 'graceful' | 'force' | null;
+  readonly reason: string;
+  readonly actor: string;
+  readonly principal: string;
+  readonly role: string;
+  readonly source: string | null;
+  readonly namespaces: readonly string[] | null;
+}
+
+/** How far a bulk action has come. */
+export interface BulkState extends Pick<
+  BulkOrder,
+  'bulkId' | 'action' | 'mode' | 'reason' | 'actor'
+> {
+  readonly startedAt: string;
+  readonly state: 'running' | 'interrupted' | 'aborted' | 'done';
+  readonly total: number;
+  readonly done: number;
+  readonly failedCount: number;
+  /** The first ones. */
+  readonly failed: { readonly leaseId: string; readonly code: string }[];
+  /** Whether a controller is at work on it: one that was aborted may still have acts under way. */
+  readonly isAtWork: boolean;
+}
+
+/** Failures that are told one by one; all of them are counted. */
+export const BULK_FAILURES_SHOWN_MAX = 1_000;
+/** How long a controller has a bulk action without saying so again. */
+export const BULK_RUNNER_MS = 15_000;
+/** Bulk actions that are not over, at all controllers. */
+export const RUNNING_BULKS_MAX = 10;
+/** The first half of an advisory lock's key, of which the second is the schema: starts take turns. */
+const START_LOCK = 4_600_002;
+
+/**
+ * Records a bulk action with all its items and its audit entry, as claimed by `runner`. @returns
+ * whether it did: not while ten are running.
+ *
+ * The count is exact because starts take turns, by a lock that ends with the transaction; the second
+ * statement counts after it has the lock. Index: `bulk_running_idx`.
+ */
+export async function startBulk(
+  prisma: Pick<PrismaClient, '$transaction'>,
+  order: BulkOrder & { readonly items: readonly GrantRef[] },
+  runner: string,
+): Promise<boolean> {
+  return prisma.$transaction(async (tx) => {
+    await tx.$queryRaw`select pg_advisory_xact_lock(${START_LOCK}::int, hashtext(current_schema()))::text`;
+    const rows = await tx.$queryRaw<{ id: string }[]>`
+      with made as (
+        insert into bulk (
+          id, action, mode, reason, actor, principal, role, source, namespaces, total, runner,
+          runner_until
+        )
+        select ${order.bulkId}::uuid, ${order.action}, ${order.mode}, ${order.reason}, ${order.actor},
+          ${order.principal}, ${order.role}, ${order.source},
+          ${order.namespaces === null ? null : [...order.namespaces]}::text[], ${order.items.length}::int,
+          ${runner}::uuid, clock_timestamp() + ${BULK_RUNNER_MS} * interval '1 millisecond'
+        where (select count(*) from bulk b where b.state = 'running') < ${RUNNING_BULKS_MAX}
+        returning id, actor, role, source, action, mode, reason, total
+      ),
+      items as (
+        insert into bulk_item (bulk_id, place, lease_id, fencing_token)
+        select m.id, i.place, i.lease_id, i.fencing_token
+        from made m
+        cross join unnest(
+          ${order.items.map((item) => item.leaseId)}::uuid[],
+          ${order.items.map((item) => item.fencingToken)}::bigint[]
+        ) with ordinality as i (lease_id, fencing_token, place)
+      ),
+      audited as (
+        insert into audit (actor, role, action, resource, reason, source, detail)
+        select m.actor, m.role, 'bulk.start', 'bulk:' || m.id, m.reason, m.source,
+          jsonb_strip_nulls(
+            jsonb_build_object('action', m.action, 'mode', m.mode, 'total', m.total)
+          )
+        from made m
+      )
+      select m.id from made m`;
+    return rows.length > 0;
+  });
+}
+
+/**
+ * Ends a bulk action that is not over; what was done stays done. Its audit entry is in the same
+ * statement. @returns whether it was changed; undefined when there is no such one.
+ */
+export async function abortBulk(
+  sql: Sql,
+  bulkId: string,
+  by: { readonly actor: string; readonly role: string; readonly source: string | null },
+): Promise<boolean | undefined> {
+  const rows = await sql.$queryRaw<{ isChanged: boolean }[]>`
+    with aborted as (
+      update bulk b
+      set state = 'aborted', ended_at = clock_timestamp()
+      where b.id = ${bulkId}::uuid and b.state = 'running'
+      returning b.id, b.done_count, b.total
+    ),
+    audited as (
+      insert into audit (actor, role, action, resource, source, detail)
+      select ${by.actor}, ${by.role}, 'bulk.abort', 'bulk:' || a.id, ${by.source},
+        jsonb_build_object('done', a.done_count, 'total', a.total)
+      from aborted a
+    )
+    select exists (select from aborted) as "isChanged" from bulk b where b.id = ${bulkId}::uuid`;
+  return rows[0]?.isChanged;
+}
+
+type BulkRow = Omit<BulkState, 'startedAt' | 'failed'> & { readonly startedAt: number };
+
+/** How far it has come; undefined when there is no such one. Index: the primary keys. */
+export async function readBulk(sql: Sql, bulkId: string): Promise<BulkState | undefined> {
+  const [row] = await sql.$queryRaw<BulkRow[]>`
+    select b.id as "bulkId", b.action, b.mode, b.reason, b.actor,
+      extract(epoch from b.started_at)::float8 * 1000 as "startedAt",
+      case
+        when b.state = 'running' and b.runner_until <= clock_timestamp() then 'interrupted'
+        else b.state
+      end as state,
+      b.total, b.done_count as done, b.failed_count as "failedCount",
+      coalesce(b.runner is not null and b.runner_until > clock_timestamp(), false) as "isAtWork"
+    from bulk b
+    where b.id = ${bulkId}::uuid`;
+  if (row === undefined) return undefined;
+  const failed = row.failedCount === 0 ? [] : await readFailures(sql, bulkId);
+  return { ...row, startedAt: isoOf(row.startedAt), failed };
+}
+
+/** Index: `bulk_item_failed_idx`. */
+function readFailures(sql: Sql, bulkId: string): Promise<BulkState['failed']> {
+  return sql.$queryRaw<BulkState['failed']>`
+    select i.lease_id as "leaseId", i.code
+    from bulk_item i
+    where i.bulk_id = ${bulkId}::uuid and i.code is not null
+    order by i.place
+    limit ${BULK_FAILURES_SHOWN_MAX}`;
+}
+
+/** Removes bulk actions that ended longer ago than events are kept, their items first. */
+export async function removeOldBulks(
+  sql: Sql,
+  retentionDays: number,
+  pass: RetentionPass,
+): Promise<void> {
+  await removeAll(pass, 'bulk items', () => removeOldItems(sql, retentionDays));
+  await removeAll(pass, 'bulk actions', () => removeEmptyBulks(sql, retentionDays));
+}
+
+/** Index: `bulk_ended_at_idx`, then the primary key of items. */
+async function removeOldItems(sql: Sql, retentionDays: number): Promise<number> {
+  const rows = await sql.$queryRaw<{ removed: number }[]>`
+    with old as (
+      select i.bulk_id, i.place
+      from bulk b
+      join bulk_item i on i.bulk_id = b.id
+      where b.ended_at < clock_timestamp() - ${retentionDays}::int * interval '1 day'
+      order by b.ended_at, i.bulk_id, i.place
+      limit ${ROWS_PER_STATEMENT_MAX}
+      for update of i skip locked
+    ),
+    gone as (
+      delete from bulk_item i
+      using old
+      where i.bulk_id = old.bulk_id and i.place = old.place
+      returning i.place
+    )
+    select count(*)::int as removed from gone`;
+  return onlyRow(rows).removed;
+}
+
+async function removeEmptyBulks(sql: Sql, retentionDays: number): Promise<number> {
+  const rows = await sql.$queryRaw<{ removed: number }[]>`
+    with old as (
+      select b.id
+      from bulk b
+      where b.ended_at < clock_timestamp() - ${retentionDays}::int * interval '1 day'
+        and not exists (select from bulk_item i where i.bulk_id = b.id)
+      order by b.ended_at
+      limit ${ROWS_PER_STATEMENT_MAX}
+      for update of b skip locked
+    ),
+    gone as (delete from bulk b using old where b.id = old.id returning b.id)
+    select count(*)::int as removed from gone`;
+  return onlyRow(rows).removed;
+}

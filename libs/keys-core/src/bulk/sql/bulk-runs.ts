@@ -1,0 +1,243 @@
+/**
+ * The statements of a controller that carries out a bulk action.
+ *
+ * It goes on only while whoever started it may still do it: that is looked at with every page.
+ *
+ * It has claimed it for a while, and says so again with every page. One that dies is taken over after
+ * that; one that was only slow may then act beside its successor, which does no harm: an act is on one
+ * grant and the same twice, and each item is recorded once.
+ *
+ * An act and its record are two transactions. Whoever died between them left an act without a record,
+ * which the next one finds by its event: of this grant, by this person, for this reason, since the
+ * bulk action was started. It is recorded as done, and audited, then and only then.
+ */
+import type { Face, Resource } from '../../kernel/resource.ts';
+import { RUNNING_BULKS_MAX, type BulkAction, type BulkOrder } from './bulk-requests.ts';
+import { judgedAndKept } from './bulk-starter.ts';
+import type { Sql } from '../../postgres/rows.ts';
+
+/** The events that the acts leave. */
+const EVENT_OF_ACTION: Record<BulkAction, string> = {
+  revoke: 'revoked',
+  blockRenewal: 'renewal_blocked',
+  allowRenewal: 'renewal_allowed',
+};
+
+const PROCEDURES: Record<Face, string> = {
+  key: 'keys',
+  lease: 'leases',
+  environment: 'environments',
+};
+
+/**
+ * Takes over the oldest bulk action that nobody carries out; undefined when there is none. One whose
+ * starter may not do this any more is aborted on the way.
+ */
+export async function claimBulk(
+  sql: Sql,
+  runner: string,
+  exceptIds: readonly string[],
+): Promise<BulkOrder | undefined> {
+  for (let tries = 0; tries < RUNNING_BULKS_MAX; tries += 1) {
+    const claimed = await tryClaim(sql, runner, exceptIds);
+    if (claimed === undefined) return undefined;
+    const { isAborted, ...order } = claimed;
+    if (!isAborted) return order;
+  }
+  return undefined;
+}
+
+/**
+ * Claims the oldest, or aborts it. **Locks** its row; skips what another controller is just taking,
+ * and judges after it has locked. Indexes: `bulk_running_idx`, and those of {@link judgedAndKept}. Zero rows:
+ * nobody waits for a controller.
+ */
+async function tryClaim(
+  sql: Sql,
+  runner: string,
+  exceptIds: readonly string[],
+): Promise<(BulkOrder & { readonly isAborted: boolean }) | undefined> {
+  const rows = await sql.$queryRaw<(BulkOrder & { isAborted: boolean })[]>`
+    with found as materialized (
+      select b.id, b.principal
+      from bulk b
+      where b.state = 'running' and b.runner_until <= clock_timestamp()
+        and b.id <> all (${exceptIds}::uuid[])
+      order by b.started_at
+      limit 1
+      for update of b skip locked
+    ),
+    ${judgedAndKept(runner)}
+    select k.id as "bulkId", k.action, k.mode, k.reason, k.actor, k.principal, k.role, k.source,
+      k.namespaces, k.state = 'aborted' as "isAborted"
+    from kept k`;
+  return rows[0];
+}
+
+/**
+ * Keeps a claim, as long as whoever started it may do this: else it is aborted, and the audit says
+ * why. **Locks** its row. Indexes: the primary key, and those of {@link judgedAndKept}.
+ * @returns false when it was aborted, or another controller has it.
+ */
+export async function prolongBulk(sql: Sql, bulkId: string, runner: string): Promise<boolean> {
+  const rows = await sql.$queryRaw<{ isKept: boolean }[]>`
+    with found as materialized (
+      select b.id, b.principal
+      from bulk b
+      where b.id = ${bulkId}::uuid and b.runner = ${runner}::uuid and b.state = 'running'
+      for update of b
+    ),
+    ${judgedAndKept(runner)}
+    select k.state = 'running' as "isKept" from kept k`;
+  return rows[0]?.isKept ?? false;
+}
+
+/** Lets another controller have it at once; says of one that is over that nobody is at work on it. */
+export async function letGoOfBulk(sql: Sql, bulkId: string, runner: string): Promise<void> {
+  await sql.$queryRaw<{ id: string }[]>`
+    update bulk b
+    set runner = null, runner_until = clock_timestamp()
+    where b.id = ${bulkId}::uuid and b.runner = ${runner}::uuid
+    returning b.id`;
+}
+
+/** Ends it when nothing of it is open, whoever says so. */
+export async function finishBulk(sql: Sql, bulkId: string): Promise<void> {
+  await sql.$queryRaw<{ id: string }[]>`
+    update bulk b
+    set state = 'done', ended_at = clock_timestamp()
+    where b.id = ${bulkId}::uuid and b.state = 'running' and not exists (
+      select from bulk_item i where i.bulk_id = b.id and i.done_at is null
+    )
+    returning b.id`;
+}
+
+/** An item that has not been carried out, and its grant at this moment. */
+export interface OpenItem {
+  readonly place: number;
+  readonly leaseId: string;
+  /** Null when no row knows it any more. */
+  readonly resource: Resource | null;
+  /** Whether the very grant that was chosen is in force: its id, and its token. */
+  readonly isInForce: boolean;
+  readonly isRenewable: boolean;
+  /** Whether this bulk action has acted on it, and died before that was recorded. */
+  readonly isActedOn: boolean;
+}
+
+/**
+ * The next items from a place on. Index: `bulk_item_open_idx`, and for each item `lease_lease_id_key`
+ * and `lease_event_lease_id_idx`. Locks nothing: who acts judges again.
+ */
+export async function readOpenItems(
+  sql: Sql,
+  order: BulkOrder,
+  from: { readonly place: number; readonly limit: number },
+): Promise<OpenItem[]> {
+  const rows = await sql.$queryRaw<
+    (Omit<OpenItem, 'resource'> & { [K in keyof Resource]: Resource[K] | null })[]
+  >`
+    select i.place, i.lease_id as "leaseId", coalesce(l.face, a.face) as face,
+      coalesce(l.namespace, a.namespace) as namespace, coalesce(l.name, a.name) as name,
+      coalesce(
+        l.fencing_token = i.fencing_token
+          and lease_unexpired(l.released_at, l.end_reason, l.expires_at),
+        false
+      ) as "isInForce",
+      coalesce(l.renewable, false) as "isRenewable",
+      a.face is not null as "isActedOn"
+    from (
+      select i.place, i.lease_id, i.fencing_token, b.started_at
+      from bulk_item i
+      join bulk b on b.id = i.bulk_id
+      where i.bulk_id = ${order.bulkId}::uuid and i.done_at is null and i.place >= ${from.place}::int
+      order by i.place
+      limit ${from.limit}
+    ) i
+    left join lease l on l.lease_id = i.lease_id
+    left join lateral (
+      select e.face, e.namespace, e.name
+      from lease_event e
+      where e.lease_id = i.lease_id and e.at >= i.started_at
+        and e.kind = ${EVENT_OF_ACTION[order.action]} and e.actor = ${order.actor}
+        and e.reason = ${order.reason}
+        and (${order.mode}::text is null or e.detail ->> 'mode' = ${order.mode}::text)
+      limit 1
+    ) a on true
+    order by i.place`;
+  return rows.map(({ face, namespace, name, ...item }) => ({
+    ...item,
+    resource:
+      face === null || namespace === null || name === null ? null : { face, namespace, name },
+  }));
+}
+
+/** What became of an item. */
+export interface ItemOutcome {
+  readonly place: number;
+  /** Why it failed; null when it is done. */
+  readonly code: string | null;
+  /** What was changed, for the audit; null when nothing was. */
+  readonly changed: Resource | null;
+}
+
+/**
+ * Records what became of items, each once; counts them; and writes the audit entry of each that
+ * changed something, as if it had been done alone.
+ *
+ * **Locks** the items in the order of their places, then the bulk action. **Atomic because** it is one
+ * statement, whose counts grow by what it has recorded. An item that was recorded before is left as
+ * it is. Also after an abort: what was done stays done.
+ */
+export async function recordItems(
+  sql: Sql,
+  bulkId: string,
+  outcomes: readonly ItemOutcome[],
+): Promise<void> {
+  const faceOf = ({ changed }: ItemOutcome): Face | null => changed?.face ?? null;
+  await sql.$queryRaw<{ id: string }[]>`
+    with said as materialized (
+      select s.place, s.code, s.face, s.procedures, s.namespace, s.name
+      from unnest(
+        ${outcomes.map(({ place }) => place)}::int[],
+        ${outcomes.map(({ code }) => code)}::text[],
+        ${outcomes.map(faceOf)}::text[],
+        ${outcomes.map((one) => (one.changed === null ? null : PROCEDURES[one.changed.face]))}::text[],
+        ${outcomes.map(({ changed }) => changed?.namespace ?? null)}::text[],
+        ${outcomes.map(({ changed }) => changed?.name ?? null)}::text[]
+      ) as s (place, code, face, procedures, namespace, name)
+    ),
+    open as materialized (
+      select i.place, i.lease_id
+      from bulk_item i
+      where i.bulk_id = ${bulkId}::uuid and i.done_at is null
+        and i.place in (select s.place from said s)
+      order by i.place
+      for update of i
+    ),
+    recorded as (
+      update bulk_item i
+      set done_at = clock_timestamp(), code = s.code
+      from open o
+      join said s on s.place = o.place
+      where i.bulk_id = ${bulkId}::uuid and i.place = o.place
+      returning i.place, i.lease_id, i.code
+    ),
+    audited as (
+      insert into audit (actor, role, action, resource, reason, source, detail)
+      select b.actor, b.role, s.procedures || '.' || b.action, 'lease:' || r.lease_id, b.reason,
+        b.source,
+        jsonb_strip_nulls(jsonb_build_object('mode', b.mode, 'face', s.face,
+          'namespace', s.namespace, 'name', s.name, 'bulkId', b.id))
+      from recorded r
+      join said s on s.place = r.place
+      join bulk b on b.id = ${bulkId}::uuid
+      where s.face is not null
+      order by r.place
+    )
+    update bulk b
+    set done_count = b.done_count + n.done, failed_count = b.failed_count + n.failed
+    from (select count(*)::int as done, count(r.code)::int as failed from recorded r) n
+    where b.id = ${bulkId}::uuid
+    returning b.id`;
+}

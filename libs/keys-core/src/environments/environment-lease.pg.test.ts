@@ -1,0 +1,399 @@
+import { describe, expect, test } from 'vitest';
+import { aGate, makeNotes, note, openSession } from '../testing/coordinator-fixture.ts';
+import { age, eventsOf, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
+import { invariant } from '../kernel/errors.ts';
+import { SILENT_OBSERVER } from '../postgres/observer.ts';
+import { revoke } from '../grants/sql/revoke.ts';
+import {
+  tryAcquireEnvironment,
+  withEnvironmentLease,
+  type Environment,
+  type EnvironmentLease,
+  type EnvironmentLeaseDeps,
+  type EnvironmentUse,
+} from './environment-lease.ts';
+import type { GuestSql } from '../postgres/service/prisma-guests.ts';
+
+function depsOf({ store, leases }: Kernel, principal = 'token-a'): EnvironmentLeaseDeps<GuestSql> {
+  return { store, leases, principal };
+}
+
+const DEPLOY = { action: 'actuation', holder: 'host-a' } as const;
+
+async function leased(
+  kernel: Kernel,
+  environment: Environment = 'prod',
+  request: { action: string; holder: string; durationMs?: number } = DEPLOY,
+): Promise<EnvironmentLease> {
+  const answer = await tryAcquireEnvironment(depsOf(kernel), environment, request);
+  invariant(answer.outcome === 'granted', `the test expected a grant, and it is ${answer.outcome}`);
+  return answer.lease;
+}
+
+function eventKinds(kernel: Kernel, name = 'prod'): Promise<string[]> {
+  return eventsOf(kernel, name).then((lines) => lines.map((line) => line.split(' ')[0] ?? ''));
+}
+
+describe('tryAcquireEnvironment', () => {
+  test('C1 leases an environment that nobody has', async () => {
+    const kernel = await openKernel();
+
+    const lease = await leased(kernel);
+
+    expect(lease.leaseId).toMatch(/^[0-9a-f-]{36}$/u);
+    expect(await eventKinds(kernel)).toEqual(['granted']);
+  });
+
+  test('C30 refuses at once what is held, and says by whom, since when, for which action and why', async () => {
+    const kernel = await openKernel();
+    const request = { ...DEPLOY, comment: 'release 7' };
+    await tryAcquireEnvironment(depsOf(kernel), 'prod', request);
+    const [row] = await kernel.store.prisma.$queryRaw<{ at: Date }[]>`
+      select granted_at as at from lease`;
+
+    const answer = await tryAcquireEnvironment(depsOf(kernel), 'prod', {
+      action: 'verification',
+      holder: 'host-b',
+    });
+
+    expect(answer).toMatchObject({
+      outcome: 'held',
+      by: 'host-a',
+      since: row?.at.toISOString(),
+      comment: 'release 7',
+      action: 'actuation',
+      waiters: 0,
+    });
+  });
+
+  test('C19 leases what has expired, after a minute unless it was said otherwise', async () => {
+    const kernel = await openKernel();
+    const usual = await leased(kernel, 'prod');
+    const short = await leased(kernel, 'test', { ...DEPLOY, durationMs: 5_000 });
+    await age(kernel, usual.leaseId, 58_000);
+    await age(kernel, short.leaseId, 5_000);
+
+    const answers = await Promise.all(
+      ['prod', 'test'].map((name) => tryAcquireEnvironment(depsOf(kernel), name, DEPLOY)),
+    );
+    await age(kernel, usual.leaseId, 2_000);
+
+    expect(answers.map((answer) => answer.outcome)).toEqual(['held', 'granted']);
+    expect((await leased(kernel)).leaseId).not.toBe(usual.leaseId);
+  });
+
+  test('C3 C4 another environment, or one of the same name in another namespace, is independent', async () => {
+    const kernel = await openKernel();
+    const environments = ['prod', 'test', ['team', 'prod'], ['team', 'sub', 'prod']];
+
+    const leases = await Promise.all(
+      environments.map((environment) => leased(kernel, environment)),
+    );
+
+    expect(new Set(leases.map((lease) => lease.leaseId)).size).toBe(4);
+    expect(await tryAcquireEnvironment(depsOf(kernel), ['prod'], DEPLOY)).toMatchObject({
+      outcome: 'held',
+    });
+  });
+
+  test('C26 C27 closing frees it at once; closing twice is safe', async () => {
+    const kernel = await openKernel();
+    const lease = await leased(kernel);
+
+    const answers = [await lease.close(), await lease.close()];
+    await leased(kernel);
+
+    expect(answers).toEqual(['released', 'already_released']);
+  });
+
+  test('await using gives it back', async () => {
+    const kernel = await openKernel();
+
+    {
+      await using lease = await leased(kernel);
+      expect(lease.fencingToken).toMatch(/^\d+$/u);
+    }
+
+    expect(await eventKinds(kernel)).toEqual(['granted', 'released']);
+  });
+
+  test('C20 A is wedged and B takes over; when A comes back and closes, C is still refused, because B has it', async () => {
+    const kernel = await openKernel();
+    const a = await leased(kernel, 'prod', { action: 'actuation', holder: 'A' });
+    await age(kernel, a.leaseId, 60_000);
+    await leased(kernel, 'prod', { action: 'actuation', holder: 'B' });
+
+    const late = await a.close();
+    const c = await tryAcquireEnvironment(depsOf(kernel), 'prod', { ...DEPLOY, holder: 'C' });
+
+    expect(late).toBe('expired');
+    expect(c).toMatchObject({ outcome: 'held', by: 'B' });
+  });
+
+  test('closing a lease that expired, with nobody after it, says so and harms nobody', async () => {
+    const kernel = await openKernel();
+    const lease = await leased(kernel);
+    await age(kernel, lease.leaseId, 60_000);
+
+    expect(await lease.close()).toBe('expired');
+    expect(await leased(kernel)).toBeDefined();
+  });
+
+  test('K-1 C9 of many who ask at once one is granted, and every other is told who', async () => {
+    const kernel = await openKernel();
+    const other = await openKernel({ databaseUrl: kernel.databaseUrl });
+
+    const answers = await Promise.all(
+      Array.from({ length: 32 }, (_, index) =>
+        tryAcquireEnvironment(depsOf(index % 2 === 0 ? kernel : other), 'prod', {
+          action: 'actuation',
+          holder: `host-${String(index)}`,
+        }),
+      ),
+    );
+
+    const refused = answers.flatMap((answer) => (answer.outcome === 'held' ? [answer.by] : []));
+    expect(refused).toHaveLength(31);
+    expect(new Set(refused).size).toBe(1);
+  });
+
+  test('K-4 a long name of a host fits, and one that is too long is refused as such', async () => {
+    const kernel = await openKernel();
+    const long = 'h'.repeat(255);
+
+    const lease = await leased(kernel, 'prod', { action: 'actuation', holder: long });
+
+    expect(lease).toBeDefined();
+    await expect(leased(kernel, 'test', { ...DEPLOY, holder: `${long}h` })).rejects.toMatchObject({
+      code: 'request.invalid',
+    });
+    await expect(leased(kernel, 'test', { ...DEPLOY, action: '' })).rejects.toMatchObject({
+      code: 'request.invalid',
+    });
+    await expect(leased(kernel, [])).rejects.toMatchObject({ code: 'request.invalid' });
+    await expect(leased(kernel, ['a.b', 'prod'])).rejects.toMatchObject({
+      code: 'request.invalid',
+    });
+    await expect(leased(kernel, 'test', { ...DEPLOY, durationMs: 10 })).rejects.toMatchObject({
+      code: 'lease.ttl_out_of_range',
+    });
+  });
+});
+
+describe('withEnvironmentLease', () => {
+  const use = <Recorded>(
+    kernel: Kernel,
+    change: Pick<EnvironmentUse<Recorded, GuestSql>, 'record'> &
+      Partial<EnvironmentUse<Recorded, GuestSql>>,
+  ) => withEnvironmentLease(depsOf(kernel), 'prod', { ...DEPLOY, ...change });
+
+  test('checks, records and gives back in one commit', async () => {
+    const kernel = await openKernel();
+    const notes = await makeNotes(kernel);
+    const session = await openSession(kernel);
+    const seen: unknown[] = [];
+
+    const outcome = await use(kernel, {
+      veto: () => null,
+      async record(tx) {
+        await note(tx, 'deploying');
+        const { rows } = await session.query(
+          `select (select count(*)::int from note) as notes, end_reason from lease`,
+        );
+        seen.push(...(rows as unknown[]));
+        return 7;
+      },
+    });
+
+    expect(outcome).toMatchObject({ outcome: 'recorded', recorded: 7 });
+    // From outside nothing of it was there before all of it was.
+    expect(seen).toEqual([{ notes: 0, end_reason: null }]);
+    expect(await notes()).toEqual(['deploying']);
+    expect(await eventKinds(kernel)).toEqual(['granted', 'released']);
+    const ids = await kernel.store.prisma.$queryRaw<{ xids: number }[]>`
+      select count(distinct x)::int as xids from (
+        select xmin::text as x from note union all
+        select xmin::text from lease_event where kind = 'released' union all
+        select xmin::text from lease
+      ) t`;
+    expect(ids).toEqual([{ xids: 1 }]);
+  });
+
+  test.each([
+    ['one reason', 'a verification runs', ['a verification runs']],
+    ['several', ['a', 'b'], ['a', 'b']],
+  ])('a veto with %s: nothing is recorded, the history says why', async (_how, veto, reasons) => {
+    const kernel = await openKernel();
+    const notes = await makeNotes(kernel);
+
+    const outcome = await use(kernel, { veto: () => veto, record: (tx) => note(tx, 'deploying') });
+
+    expect(outcome).toEqual({ outcome: 'vetoed', reasons });
+    expect(await notes()).toEqual([]);
+    expect(await eventKinds(kernel)).toEqual(['granted', 'failed']);
+    expect(
+      await kernel.store.prisma.$queryRaw`select reason from lease_event where kind = 'failed'`,
+    ).toEqual([{ reason: `vetoed: ${reasons.join('; ')}` }]);
+    expect(await leased(kernel)).toBeDefined();
+  });
+
+  test('refuses what is held, and calls neither veto nor record', async () => {
+    const kernel = await openKernel();
+    await leased(kernel, 'prod', { action: 'verification', holder: 'host-b' });
+    const calls: string[] = [];
+
+    const outcome = await use(kernel, {
+      veto: () => {
+        calls.push('veto');
+        return null;
+      },
+      record: () => calls.push('record'),
+    });
+
+    expect(outcome).toMatchObject({ outcome: 'held', by: 'host-b', action: 'verification' });
+    expect(calls).toEqual([]);
+  });
+
+  test('K-5 what record throws comes out as it is, nothing is kept, and the environment is free', async () => {
+    const kernel = await openKernel();
+    const notes = await makeNotes(kernel);
+    const thrown = new TypeError('mine');
+
+    const using = use(kernel, {
+      async record(tx) {
+        await note(tx, 'deploying');
+        throw thrown;
+      },
+    });
+
+    await expect(using).rejects.toBe(thrown);
+    expect(await notes()).toEqual([]);
+    expect(await eventKinds(kernel)).toEqual(['granted', 'failed']);
+    expect(await leased(kernel)).toBeDefined();
+  });
+
+  test('K-5 an error outlives a lease that cannot be given back', async () => {
+    const kernel = await openKernel();
+    const session = await openSession(kernel);
+    const thrown = new TypeError('mine');
+
+    const using = use(kernel, {
+      async record() {
+        // Keeps the row from being released, and does not mind the work.
+        await session.query('begin');
+        await session.query('select from lease for share');
+        throw thrown;
+      },
+    });
+
+    await expect(using).rejects.toBe(thrown);
+    expect(await eventKinds(kernel)).toEqual(['granted']);
+  });
+
+  test('two at once, each of which is vetoed by the other’s record: one records', async () => {
+    const kernel = await openKernel();
+    const notes = await makeNotes(kernel);
+    const other = await openKernel({ databaseUrl: kernel.databaseUrl });
+    const checkAndRecord = (on: Kernel, action: string) =>
+      withEnvironmentLease(depsOf(on), 'prod', {
+        action,
+        holder: action,
+        async veto(tx) {
+          const rows = await tx.$queryRaw<{ text: string }[]>`select text from note`;
+          return rows.map((row) => `${row.text} runs`);
+        },
+        record: (tx) => note(tx, action),
+      });
+
+    const outcomes = await Promise.all(
+      Array.from({ length: 12 }, (_, index) =>
+        checkAndRecord(index % 2 === 0 ? kernel : other, `action-${String(index)}`),
+      ),
+    );
+    const after = await checkAndRecord(kernel, 'late');
+
+    const recorded = outcomes.filter((outcome) => outcome.outcome === 'recorded');
+    expect(recorded).toHaveLength(1);
+    expect(await notes()).toHaveLength(1);
+    expect(after).toMatchObject({ outcome: 'vetoed' });
+  });
+
+  test('C55 an environment that is revoked meanwhile: nothing is recorded', async () => {
+    const kernel = await openKernel();
+    const notes = await makeNotes(kernel);
+
+    const using = use(kernel, {
+      async record(tx) {
+        await note(tx, 'deploying');
+        const [row] = await kernel.store.prisma.$queryRaw<{ id: string }[]>`
+          select lease_id::text as id from lease`;
+        await revoke(kernel.store.prisma, 'environment', [
+          {
+            leaseId: row?.id ?? '',
+            mode: 'force',
+            abandon: false,
+            actor: 'op',
+            reason: 'r',
+            namespaces: null,
+          },
+        ]);
+      },
+    });
+
+    await expect(using).rejects.toMatchObject({ code: 'lease.not_held' });
+    expect(await notes()).toEqual([]);
+    expect(await eventKinds(kernel)).toEqual(['granted', 'revoked']);
+  });
+
+  test('K-3 while it runs past its lease nobody else is let in, and it does not commit', async () => {
+    const kernel = await openKernel();
+    const notes = await makeNotes(kernel);
+    const goOn = aGate();
+    const begun = aGate();
+
+    const using = use(kernel, {
+      async record(tx) {
+        await note(tx, 'deploying');
+        begun.open();
+        await goOn.opened;
+      },
+    });
+    using.catch(() => undefined);
+    await begun.opened;
+    const [row] = await kernel.store.prisma.$queryRaw<{ id: string }[]>`
+      select lease_id::text as id from lease`;
+    await age(kernel, row?.id ?? '', 60_000);
+    const meanwhile = await tryAcquireEnvironment(depsOf(kernel), 'prod', DEPLOY);
+    goOn.open();
+
+    expect(meanwhile.outcome).toBe('held');
+    await expect(using).rejects.toMatchObject({ code: 'lease.not_held' });
+    expect(await notes()).toEqual([]);
+  });
+
+  test('C36 is counted by outcome, by what the environment was before, and by action', async () => {
+    const told: unknown[] = [];
+    const kernel = await openKernel({
+      observer: {
+        ...SILENT_OBSERVER,
+        grant: (...what) => told.push(what),
+        release: (...what) => told.push(what),
+        held: (face, heldMs, action) => told.push([face, heldMs >= 0, action]),
+      },
+    });
+
+    await use(kernel, { record: () => leased(kernel).catch(() => undefined) });
+    const late = await leased(kernel);
+    await age(kernel, late.leaseId, 60_000);
+    await leased(kernel);
+
+    expect(told).toEqual([
+      ['environment', 'granted', 'free', 'actuation'],
+      ['environment', 'denied', 'active', 'actuation'],
+      ['environment', true, 'actuation'],
+      ['environment', 'released'],
+      ['environment', 'granted', 'free', 'actuation'],
+      ['environment', 'granted', 'expired', 'actuation'],
+    ]);
+  });
+});

@@ -1,0 +1,225 @@
+/**
+ * Environment leases (design 6.3, after keel): only one at a time checks that an action may run in an
+ * environment and records that it does. The lease is for that moment, not for the action.
+ */
+import { LeaseError } from '../kernel/errors.ts';
+import { serviceLadder } from '../kernel/ladder.ts';
+import { LIMITS } from '../kernel/limits.ts';
+import type {
+  GrantOutcome,
+  GrantRef,
+  GrantRequest,
+  ReleaseOutcome,
+} from '../kernel/outcomes.ts';
+import { assertResource, joinNamespace } from '../kernel/resource.ts';
+import { assertText } from '../kernel/text.ts';
+import { inFence, notHeld } from '../grants/fenced-transaction.ts';
+import { assertNotInHook, type CoordinatorStore } from '../postgres/service/guest-transaction.ts';
+import type { LeaseStore } from '../grants/lease-store.ts';
+import { observeHeld, releaseAlone } from '../grants/releasing.ts';
+import type { ReleaseRequest } from '../grants/sql/release.ts';
+import { heldAnswer } from '../leases/acquire-answers.ts';
+import { assertTtl } from '../leases/deadlines.ts';
+import type { HeldAnswer } from '../leases/lease-types.ts';
+import { errorText } from '../leases/coordinator/reap-stale.ts';
+
+/** Keel's default, in milliseconds. */
+export const ENVIRONMENT_LEASE_MS = 60_000;
+
+export interface EnvironmentLeaseDeps<Tx = unknown> {
+  readonly store: CoordinatorStore<Tx>;
+  readonly leases: LeaseStore;
+  /** Who owns the lease: only this principal releases it. */
+  readonly principal: string;
+}
+
+/** One string, or a namespace's segments with the name as the last element. */
+export type Environment = string | readonly string[];
+
+export interface EnvironmentRequest {
+  /** What the environment is leased for. */
+  readonly action: string;
+  /** Who holds it, as others are told: a host, mostly. */
+  readonly holder: string;
+  /** Why, for people who find it held. */
+  readonly comment?: string | undefined;
+  /** After how long it is free again by itself; {@link ENVIRONMENT_LEASE_MS} unless said. */
+  readonly durationMs?: number | undefined;
+}
+
+/** An environment that is leased. */
+export interface EnvironmentLease extends GrantRef, AsyncDisposable {
+  /**
+   * Gives it back, as `await using` does. Closing twice is safe, and closing a lease that expired or
+   * was taken over changes nothing: whoever has the environment now has another lease.
+   */
+  close(): Promise<ReleaseOutcome>;
+}
+
+export type EnvironmentAcquire =
+  { readonly outcome: 'granted'; readonly lease: EnvironmentLease } | HeldAnswer;
+
+export interface EnvironmentUse<Recorded, Tx> extends EnvironmentRequest {
+  /** Why the action may not run now: one reason or more; null, or none, when it may. */
+  veto?(tx: Tx): Promise<string | readonly string[] | null> | string | readonly string[] | null;
+  /** Records that the environment is in use. */
+  record(tx: Tx): Promise<Recorded> | Recorded;
+}
+
+export type EnvironmentUseOutcome<Recorded> =
+  | (GrantRef & { readonly outcome: 'recorded'; readonly recorded: Recorded })
+  | { readonly outcome: 'vetoed'; readonly reasons: readonly string[] }
+  | HeldAnswer;
+
+/**
+ * Leases an environment if nobody has it; never waits. The refusal says who has it, since when, for
+ * which action and why.
+ * @throws {LeaseError} `request.invalid`, `lease.ttl_out_of_range`, `grant.hold_off`,
+ * `grant.contended`, `request.outcome_unknown`.
+ */
+export async function tryAcquireEnvironment(
+  deps: EnvironmentLeaseDeps,
+  environment: Environment,
+  request: EnvironmentRequest,
+): Promise<EnvironmentAcquire> {
+  const outcome = await grantEnvironment(deps, environment, request);
+  if (outcome.outcome !== 'granted') return refusal(outcome);
+  const { leaseId, fencingToken } = outcome.grant;
+  const close = (): Promise<ReleaseOutcome> =>
+    deps.leases.release('environment', releaseOf(deps, request, { leaseId, fencingToken }));
+  return {
+    outcome: 'granted',
+    lease: {
+      leaseId,
+      fencingToken,
+      close,
+      async [Symbol.asyncDispose]() {
+        await close();
+      },
+    },
+  };
+}
+
+/**
+ * Does what an environment is leased for: leases it if nobody has it, and then, in one fenced
+ * transaction, asks for vetoes, records that it is in use, and gives it back. So what was checked and
+ * what is recorded belong together: whoever checks next sees the record, and nobody checks between.
+ *
+ * A veto, too, is committed with the lease's end, and what `veto` wrote with it; `record` is not
+ * called then. What `veto` or `record` throws comes out as it is: nothing of either is kept, and the
+ * lease is given back.
+ * @throws {LeaseError} `lease.not_held` when the lease ran out or was revoked meanwhile, and
+ * `request.deadline` when it took longer than the lease or 10 s: nothing was recorded. Otherwise as
+ * {@link tryAcquireEnvironment}.
+ */
+export async function withEnvironmentLease<Recorded, Tx>(
+  deps: EnvironmentLeaseDeps<Tx>,
+  environment: Environment,
+  use: EnvironmentUse<Recorded, Tx>,
+): Promise<EnvironmentUseOutcome<Recorded>> {
+  const outcome = await grantEnvironment(deps, environment, use);
+  if (outcome.outcome !== 'granted') return refusal(outcome);
+  const { leaseId, fencingToken } = outcome.grant;
+  const ref = { leaseId, fencingToken };
+  try {
+    return await checkAndRecord(deps, ref, use);
+  } catch (error) {
+    const request = releaseOf(deps, use, ref);
+    const failed = { ...request, result: 'failed', detail: errorText(error) } as const;
+    // The error is the answer, whatever becomes of this: the lease runs out by itself.
+    await deps.leases.release('environment', failed).catch(() => undefined);
+    throw error;
+  }
+}
+
+async function checkAndRecord<Recorded, Tx>(
+  deps: EnvironmentLeaseDeps<Tx>,
+  ref: GrantRef,
+  use: EnvironmentUse<Recorded, Tx>,
+): Promise<EnvironmentUseOutcome<Recorded>> {
+  const { store } = deps;
+  const request = releaseOf(deps, use, ref);
+  const { answer, released } = await inFence(store, ref, {
+    async work(guest) {
+      const reasons = listOf(await guest.call(async (tx) => (await use.veto?.(tx)) ?? null));
+      const made: EnvironmentUseOutcome<Recorded> =
+        reasons.length > 0
+          ? { outcome: 'vetoed', reasons }
+          : { outcome: 'recorded', recorded: await guest.call((tx) => use.record(tx)), ...ref };
+      // The last statement: it locks the row, judges whether the lease is in force, and ends it.
+      const end = await releaseAlone(guest.sql, 'environment', ending(request, made));
+      if (end.outcome !== 'released') throw notHeld(ref);
+      return { answer: made, released: end.released };
+    },
+    close: () => Promise.resolve(),
+  });
+  if (released !== undefined) observeHeld(store, released);
+  store.observer.release('environment', 'released');
+  return answer;
+}
+
+/** A veto is kept in the history of the environment: the lease failed, for these reasons. */
+function ending(request: ReleaseRequest, made: EnvironmentUseOutcome<unknown>): ReleaseRequest {
+  if (made.outcome !== 'vetoed') return request;
+  return { ...request, result: 'failed', detail: errorText(`vetoed: ${made.reasons.join('; ')}`) };
+}
+
+function listOf(reasons: string | readonly string[] | null): readonly string[] {
+  if (reasons === null) return [];
+  return typeof reasons === 'string' ? [reasons] : reasons;
+}
+
+async function grantEnvironment(
+  { store, leases, principal }: EnvironmentLeaseDeps,
+  environment: Environment,
+  request: EnvironmentRequest,
+): Promise<GrantOutcome> {
+  assertNotInHook();
+  const ttlMs = request.durationMs ?? ENVIRONMENT_LEASE_MS;
+  assertTtl(ttlMs);
+  assertText('action', request.action, { bytesMin: 1, bytesMax: LIMITS.tagBytesMax });
+  assertText('holder', request.holder, { bytesMin: 1, bytesMax: LIMITS.holderBytesMax });
+  assertText('comment', request.comment ?? '', { bytesMax: LIMITS.commentBytesMax });
+  const grantRequest: GrantRequest = {
+    ...environmentResource(environment),
+    leaseId: store.ids.uuid(),
+    holder: request.holder,
+    principal,
+    tag: request.action,
+    comment: request.comment ?? null,
+    metadata: null,
+    ladder: serviceLadder(ttlMs),
+    actor: request.holder,
+  };
+  return leases.grant(grantRequest);
+}
+
+/** @throws {LeaseError} `request.invalid`. */
+function environmentResource(environment: Environment): {
+  readonly face: 'environment';
+  readonly namespace: string;
+  readonly name: string;
+} {
+  const segments = typeof environment === 'string' ? [environment] : environment;
+  const resource = {
+    face: 'environment',
+    namespace: joinNamespace(segments.slice(0, -1)),
+    name: segments.at(-1) ?? '',
+  } as const;
+  assertResource(resource);
+  return resource;
+}
+
+function releaseOf(
+  { principal }: EnvironmentLeaseDeps,
+  { holder }: EnvironmentRequest,
+  ref: GrantRef,
+): ReleaseRequest {
+  return { ...ref, principal, actor: holder, result: 'ok', detail: null };
+}
+
+function refusal(outcome: Exclude<GrantOutcome, { outcome: 'granted' }>): HeldAnswer {
+  // Nobody waits for an environment, and no idempotency key was given.
+  if (outcome.outcome === 'recorded') throw new LeaseError('grant.contended');
+  return heldAnswer('environment', outcome, 0);
+}

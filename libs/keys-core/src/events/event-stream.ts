@@ -1,0 +1,231 @@
+/**
+ * The event stream: everything that happened to any lease, in order, each event once, live and
+ * resumable. A reader at its end is fed from memory, see {@link EventTail}; one that is behind reads
+ * pages of its own, at its own pace. A reader that is slow holds back nobody but itself: nothing is
+ * read for it before it asks for more.
+ */
+import { LeaseError } from '../kernel/errors.ts';
+import { databaseFailureOf } from '../postgres/database-errors.ts';
+import { eventCursor, parseEventPlace } from './event-cursor.ts';
+import { matchesFilter, type EventFilter } from './sql/event-filter.ts';
+import { readEventLag, type EventLag } from './sql/event-lag.ts';
+import { readEventBounds, readEventPage, type EventBounds } from './sql/event-pages.ts';
+import { EventTail, pause, type EventTailOptions } from './event-tail.ts';
+import type { EventRow } from './sql/history.ts';
+
+/** How long a reader that is behind waits after its page could not be read. */
+const RETRY_MS = 1_000;
+/** How long a new reader waits for a restored database to be noted as such. */
+const NOTED_MS_MAX = 10_000;
+const NOTED_POLL_MS = 250;
+
+/** Where the stream begins and ends at this moment. */
+export interface EventHead {
+  /** Who goes on from here gets everything that begins from now on. */
+  readonly lastId: string;
+  /** The first event that is kept; null for none. */
+  readonly oldestId: string | null;
+}
+
+/** Runs a read when it is its turn. */
+export type InTurn = <T>(read: () => Promise<T>) => Promise<T>;
+
+const atOnce: InTurn = (read) => read();
+
+export interface EventStream {
+  /** @throws {LeaseError} `store.unavailable` while a restored database has not been noted. */
+  head(): Promise<EventHead>;
+  /**
+   * The events after `afterId` that pass the filter, the past ones first, in the order of their ids,
+   * each once; ends when the signal aborts. Without `afterId`, everything that begins once this has
+   * answered. An event's `id` is what resumes after it.
+   * @throws {LeaseError} `request.invalid`; `events.compacted` when events after `afterId` have been
+   * removed; `events.other_epoch` when it belongs to another life of the database. Both also come
+   * from the stream itself, as soon as they are so.
+   */
+  open(
+    from: {
+      readonly afterId?: string | undefined;
+      readonly filter: EventFilter;
+      /** Reads a page in its turn, for a reader that is behind; at once when left out. */
+      readonly inTurn?: InTurn | undefined;
+    },
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<EventRow>>;
+  /** How far behind the stream is, and because of whom. */
+  lag(): Promise<EventLag>;
+  readonly readerCount: number;
+  /** Looks no more; what reads ends with its signal. */
+  close(): Promise<void>;
+}
+
+export function createEventStream(options: EventTailOptions): EventStream {
+  const tail = new EventTail(options);
+  const { prisma } = options.store;
+  return {
+    async head() {
+      const bounds = await notedBounds(options, undefined);
+      return {
+        lastId: eventCursor(bounds.epoch, bounds.lastId),
+        oldestId: oldestOf(bounds),
+      };
+    },
+    async open({ afterId, filter, inTurn = atOnce }, signal) {
+      const leave = tail.join();
+      // Also where nobody ever asks for the first event.
+      signal.addEventListener('abort', leave, { once: true });
+      if (signal.aborted) leave();
+      try {
+        let bounds = await notedBounds(options, signal);
+        while (tail.epoch !== bounds.epoch && !signal.aborted) {
+          await tail.nextLook(signal);
+          bounds = await notedBounds(options, signal);
+        }
+        const { epoch } = bounds;
+        const start = startOf(afterId, bounds);
+        return new Reader({ options, tail, filter, epoch, signal, inTurn }).read(start, leave);
+      } catch (error) {
+        leave();
+        throw error;
+      }
+    },
+    async lag() {
+      const lag = await readEventLag(prisma);
+      return { ...lag, lagMs: Math.max(lag.lagMs, tail.heldBackMs) };
+    },
+    get readerCount() {
+      return tail.readerCount;
+    },
+    close: () => tail.close(),
+  };
+}
+
+type NotedBounds = EventBounds & { readonly epoch: number };
+
+/** Waits out the moments in which nobody has noted yet that the database is another one. */
+async function notedBounds(
+  { store }: EventTailOptions,
+  signal: AbortSignal | undefined,
+): Promise<NotedBounds> {
+  const endMs = store.clock.nowMs() + NOTED_MS_MAX;
+  for (;;) {
+    const { epoch, ...bounds } = await readEventBounds(store.prisma);
+    if (epoch !== null) return { ...bounds, epoch };
+    if (signal?.aborted === true || store.clock.nowMs() >= endMs) {
+      throw new LeaseError(
+        'store.unavailable',
+        'The database was restored; try again in a moment.',
+      );
+    }
+    await pause(store.clock, NOTED_POLL_MS, signal);
+  }
+}
+
+/** After which id a reader begins. */
+function startOf(afterId: string | undefined, bounds: NotedBounds): bigint {
+  if (afterId === undefined) return bounds.lastId;
+  const place = parseEventPlace(afterId);
+  if (place.at === 'oldest') return bounds.removedThroughId;
+  // A number that was never given is of a history that is gone.
+  if ((place.epoch ?? bounds.epoch) !== bounds.epoch || place.id > bounds.lastId) {
+    throw otherEpoch(bounds);
+  }
+  if (place.id < bounds.removedThroughId) throw compacted(bounds);
+  return place.id;
+}
+
+function oldestOf(bounds: NotedBounds): string | null {
+  return bounds.oldestId === null ? null : eventCursor(bounds.epoch, bounds.oldestId);
+}
+
+function compacted(bounds: NotedBounds): LeaseError {
+  return new LeaseError('events.compacted', undefined, {
+    details: { oldestId: oldestOf(bounds) },
+  });
+}
+
+function otherEpoch(bounds: NotedBounds): LeaseError {
+  return new LeaseError('events.other_epoch', undefined, {
+    details: { oldestId: oldestOf(bounds), lastId: eventCursor(bounds.epoch, bounds.lastId) },
+  });
+}
+
+interface ReaderParts {
+  readonly options: EventTailOptions;
+  readonly tail: EventTail;
+  readonly filter: EventFilter;
+  readonly epoch: number;
+  readonly signal: AbortSignal;
+  readonly inTurn: InTurn;
+}
+
+/** One reader of the stream. */
+class Reader {
+  readonly #parts: ReaderParts;
+
+  constructor(parts: ReaderParts) {
+    this.#parts = parts;
+  }
+
+  async *read(startId: bigint, leave: () => void): AsyncGenerator<EventRow, void> {
+    const { tail, filter, signal } = this.#parts;
+    let position = startId;
+    try {
+      while (!signal.aborted) {
+        await this.#assertSameLife();
+        const { version } = tail;
+        const events = tail.after(position);
+        if (events === undefined && position < tail.finalId) {
+          const page = await this.#page(position);
+          yield* page.events;
+          position = page.throughId;
+        } else if (events === undefined || events.length === 0) {
+          await tail.changedSince(version, signal);
+        } else {
+          for (const { id, event } of events) {
+            position = id;
+            if (matchesFilter(event, filter)) yield event;
+          }
+        }
+      }
+    } finally {
+      leave();
+    }
+  }
+
+  /** What a reader that is behind reads next. */
+  async #page(afterId: bigint): Promise<{ events: readonly EventRow[]; throughId: bigint }> {
+    const { options, tail, filter, epoch, signal, inTurn } = this.#parts;
+    const { reads, clock } = options.store;
+    try {
+      const page = await inTurn(() =>
+        readEventPage(reads, { afterId, upToId: tail.finalId }, filter),
+      );
+      if (page.epoch === epoch) {
+        if (page.removedThroughId > afterId) throw compacted(await notedBounds(options, signal));
+        return {
+          events: page.events.map((event) => ({ ...event, id: eventCursor(epoch, event.id) })),
+          throughId: page.throughId,
+        };
+      }
+    } catch (error) {
+      if (!isPassing(error)) throw error;
+      options.onError(error);
+    }
+    // A database that is away, or was restored, is asked again.
+    await pause(clock, RETRY_MS, signal);
+    return { events: [], throughId: afterId };
+  }
+
+  async #assertSameLife(): Promise<void> {
+    const { tail, epoch, options, signal } = this.#parts;
+    if (tail.epoch !== epoch) {
+      throw otherEpoch(await notedBounds(options, signal));
+    }
+  }
+}
+
+/** Whether a page that could not be read may be read later. */
+function isPassing(error: unknown): boolean {
+  return error instanceof LeaseError ? error.retryable : databaseFailureOf(error) !== 'other';
+}

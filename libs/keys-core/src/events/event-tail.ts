@@ -1,0 +1,261 @@
+/**
+ * The newest part of the event stream, followed once per controller for everybody who reads it. It
+ * looks while somebody reads and not otherwise: soon again while there is news, and every
+ * {@link IDLE_MS} without. Nothing is announced by NOTIFY, which would slow down every transition.
+ */
+import type { Clock } from '../kernel/clock.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { eventCursor } from './event-cursor.ts';
+import { FinalMark } from './event-finality.ts';
+import { readEventMark, readEventPage } from './sql/event-pages.ts';
+import type { EventRow } from './sql/history.ts';
+import type { Store } from '../postgres/open-store.ts';
+
+/** How long an event goes unseen at most once it is final, while nothing else happens. */
+const IDLE_MS = 250;
+/** While there is news, or events are about to become final. The clock's tick makes it longer. */
+const BUSY_MS = 10;
+/** An event that is not final by then waits for an old transaction, and is not asked for as often. */
+const HELD_BACK_MS = 1_000;
+/** After a look that failed. */
+const RETRY_MS = 1_000;
+/** What is kept for readers that are a moment behind; one that is further behind reads by itself. */
+export const TAIL_EVENTS_MAX = 4_000;
+/** What a reader takes at a time. */
+const EVENTS_PER_TAKE_MAX = 256;
+
+interface TailEvent {
+  readonly id: bigint;
+  /** Its `id` is the cursor. */
+  readonly event: EventRow;
+}
+
+export interface EventTailOptions {
+  readonly store: Pick<Store, 'prisma' | 'reads' | 'clock'>;
+  readonly onError: (error: unknown) => void;
+}
+
+export class EventTail {
+  readonly #options: EventTailOptions;
+  readonly #waiting = new Set<() => void>();
+  readonly #looking = new Set<() => void>();
+  #readerCount = 0;
+  #running: Promise<void> | undefined;
+  #pausing = new AbortController();
+  #isClosed = false;
+  #version = 0;
+  #epoch: number | undefined;
+  #mark = new FinalMark();
+  /** Everything after this one, up to {@link #throughId}, is in {@link #events}. */
+  #fromId = 0n;
+  #throughId = 0n;
+  #events: TailEvent[] = [];
+  /** Until events up to this one are final, memory stays empty: what lies before is a reader's own. */
+  #startId: bigint | undefined;
+  #heldBackSinceMs: number | undefined;
+
+  constructor(options: EventTailOptions) {
+    this.#options = options;
+  }
+
+  get readerCount(): number {
+    return this.#readerCount;
+  }
+
+  /** Which life of the database it follows; undefined before the first look. */
+  get epoch(): number | undefined {
+    return this.#epoch;
+  }
+
+  /** Events up to this one are final, and can be read. */
+  get finalId(): bigint {
+    return this.#mark.finalId;
+  }
+
+  /** For how long committed events have waited to become final, in milliseconds; 0 for none. */
+  get heldBackMs(): number {
+    if (this.#heldBackSinceMs === undefined) return 0;
+    return this.#options.store.clock.nowMs() - this.#heldBackSinceMs;
+  }
+
+  /** Grows whenever there is something new; see {@link changedSince}. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** Follows the stream until the returned function is called; calling it again does nothing. */
+  join(): () => void {
+    this.#readerCount += 1;
+    if (!this.#isClosed) this.#running ??= this.#run();
+    let isIn = true;
+    return () => {
+      if (!isIn) return;
+      isIn = false;
+      this.#readerCount -= 1;
+      if (this.#readerCount === 0) this.#pausing.abort();
+    };
+  }
+
+  /** The next events after one; undefined where they are no longer, or not yet, in memory. */
+  after(id: bigint): readonly TailEvent[] | undefined {
+    if (this.#startId !== undefined || id < this.#fromId) return undefined;
+    const begin = firstAfter(this.#events, id);
+    return this.#events.slice(begin, begin + EVENTS_PER_TAKE_MAX);
+  }
+
+  /** Waits until there is something newer than a {@link version}, or the signal aborts. */
+  async changedSince(version: number, signal: AbortSignal): Promise<void> {
+    if (version === this.#version) await calledIn(this.#waiting, signal);
+  }
+
+  /**
+   * Waits until it has looked once more, well or not, or the signal aborts; for a reader that joined.
+   * @throws {LeaseError} `controller.stopping` when it was closed.
+   */
+  async nextLook(signal: AbortSignal): Promise<void> {
+    if (this.#isClosed) throw new LeaseError('controller.stopping');
+    await calledIn(this.#looking, signal);
+  }
+
+  /** Stops looking; readers are left to their signals. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#pausing.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    // What happened while nobody read is not for memory.
+    this.#startId = undefined;
+    this.#forget(this.#mark.finalId);
+    let isFirst = true;
+    while (this.#isWanted()) {
+      let pauseMs = RETRY_MS;
+      try {
+        pauseMs = await this.#look(isFirst);
+        isFirst = false;
+      } catch (error) {
+        this.#options.onError(error);
+      }
+      for (const finish of [...this.#looking]) finish();
+      if (this.#isWanted()) await this.#pause(pauseMs);
+    }
+    this.#running = undefined;
+    this.#heldBackSinceMs = undefined;
+  }
+
+  #isWanted(): boolean {
+    return this.#readerCount > 0 && !this.#isClosed;
+  }
+
+  /** @returns when to look again, in milliseconds. */
+  async #look(isFirst: boolean): Promise<number> {
+    const reading = await readEventMark(this.#options.store.prisma, this.#mark.notedId);
+    const { epoch, lastId } = reading;
+    if (epoch === null) return IDLE_MS;
+    const isNew = isFirst || epoch !== this.#epoch;
+    if (epoch !== this.#epoch) this.#mark = new FinalMark();
+    this.#epoch = epoch;
+    const finalBefore = this.#mark.finalId;
+    this.#mark.observe(reading);
+    const isMoving = this.#mark.finalId > finalBefore;
+    if (isNew) this.#startId = lastId;
+    this.#skipToStart();
+    if (isNew || isMoving) this.#tell();
+    while (this.#throughId < this.#mark.finalId) if (!(await this.#readOn(epoch))) break;
+    return this.#isHeldBack(lastId) || isMoving ? BUSY_MS : IDLE_MS;
+  }
+
+  /** Events that were there at the start are for each reader to read. */
+  #skipToStart(): void {
+    if (this.#startId === undefined) return;
+    this.#forget(this.#mark.finalId);
+    if (this.#mark.finalId >= this.#startId) this.#startId = undefined;
+  }
+
+  /** Whether events wait to become final, and have not for long. */
+  #isHeldBack(lastId: bigint): boolean {
+    if (lastId <= this.#mark.finalId) this.#heldBackSinceMs = undefined;
+    else this.#heldBackSinceMs ??= this.#options.store.clock.nowMs();
+    return this.#heldBackSinceMs !== undefined && this.heldBackMs < HELD_BACK_MS;
+  }
+
+  /** Takes the next events into memory. @returns false when the database has become another one. */
+  async #readOn(epoch: number): Promise<boolean> {
+    const { finalId } = this.#mark;
+    const range = { afterId: this.#throughId, upToId: finalId };
+    const page = await readEventPage(this.#options.store.prisma, range, { limits: null });
+    if (page.epoch !== epoch) return false;
+    if (page.removedThroughId > range.afterId) {
+      // Events went before anybody read them: each reader is to find that out from where it is.
+      this.#forget(finalId);
+    } else {
+      for (const row of page.events) {
+        const event = { ...row, id: eventCursor(epoch, row.id) };
+        this.#events.push({ id: BigInt(row.id), event });
+      }
+      this.#throughId = page.throughId;
+      const dropped = this.#events.splice(0, Math.max(0, this.#events.length - TAIL_EVENTS_MAX));
+      this.#fromId = dropped.at(-1)?.id ?? this.#fromId;
+    }
+    this.#tell();
+    return true;
+  }
+
+  /** Memory begins after this one. */
+  #forget(id: bigint): void {
+    this.#events = [];
+    this.#fromId = id;
+    this.#throughId = id;
+  }
+
+  #tell(): void {
+    this.#version += 1;
+    for (const finish of [...this.#waiting]) finish();
+  }
+
+  #pause(ms: number): Promise<void> {
+    this.#pausing = new AbortController();
+    return pause(this.#options.store.clock, ms, this.#pausing.signal);
+  }
+}
+
+/** Waits until one of these is called, or the signal aborts. */
+function calledIn(waiting: Set<() => void>, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      waiting.delete(finish);
+      signal.removeEventListener('abort', finish);
+      resolve();
+    };
+    waiting.add(finish);
+    signal.addEventListener('abort', finish);
+  });
+}
+
+/** Waits, until the signal aborts at most. */
+export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted === true) return Promise.resolve();
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      cancel();
+      signal?.removeEventListener('abort', finish);
+      resolve();
+    };
+    const cancel = clock.at(clock.nowMs() + ms, finish);
+    signal?.addEventListener('abort', finish);
+  });
+}
+
+/** Where the first event after an id is, in a list that is ordered by id. */
+function firstAfter(events: readonly TailEvent[], id: bigint): number {
+  let low = 0;
+  let high = events.length;
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    if ((events[middle]?.id ?? 0n) > id) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

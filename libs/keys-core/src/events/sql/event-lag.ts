@@ -1,0 +1,58 @@
+import { onlyRow, type Sql } from '../../postgres/rows.ts';
+
+/** A transaction that is under way, somewhere in the cluster, for longer than all others that write. */
+export interface EventCulprit {
+  /** Null for a prepared transaction, and where the database's user may not see it. */
+  readonly pid: number | null;
+  readonly applicationName: string | null;
+  readonly database: string | null;
+  /** The name of a prepared transaction. */
+  readonly preparedAs: string | null;
+  /** For how long it has been under way; null where the database's user may not see it. */
+  readonly ageMs: number | null;
+}
+
+export interface EventLag {
+  /** For how long the oldest event that is not final has waited; 0 when all are. */
+  readonly lagMs: number;
+  /** What it waits for; null when nothing is held back. */
+  readonly culprit: EventCulprit | null;
+}
+
+/**
+ * Which transaction events wait for: the oldest one that has a transaction id. Events that came after
+ * it had begun wait for its end; the first of them is found by `lease_event_at_idx`. Locks nothing.
+ * One row always.
+ */
+export async function readEventLag(sql: Sql): Promise<EventLag> {
+  const rows = await sql.$queryRaw<
+    (EventCulprit & { isHeldBack: boolean; lagMs: number | null })[]
+  >`
+    with oldest as materialized (
+      select pg_snapshot_xmin(pg_current_snapshot()) as xid,
+        pg_snapshot_xmin(pg_current_snapshot()) < pg_snapshot_xmax(pg_current_snapshot()) as is_running
+    ),
+    culprit as (
+      select a.pid, a.application_name, a.datname, null::text as gid, a.xact_start as begun_at
+      from pg_stat_activity a, oldest o
+      where o.is_running and a.backend_xid = o.xid::xid
+      union all
+      select null, null, p.database, p.gid, p.prepared
+      from pg_prepared_xacts p, oldest o
+      where o.is_running and p.transaction = o.xid::xid
+      limit 1
+    )
+    select
+      o.is_running as "isHeldBack",
+      c.pid, c.application_name as "applicationName", c.datname as database, c.gid as "preparedAs",
+      extract(epoch from clock_timestamp() - c.begun_at)::float8 * 1000 as "ageMs",
+      extract(epoch from clock_timestamp() - (
+        select v.at from lease_event v where v.at >= c.begun_at order by v.at limit 1
+      ))::float8 * 1000 as "lagMs"
+    from oldest o left join culprit c on true`;
+  const { isHeldBack, lagMs, pid, applicationName, database, preparedAs, ageMs } = onlyRow(rows);
+  return {
+    lagMs: Math.max(0, Math.round(lagMs ?? 0)),
+    culprit: isHeldBack ? { pid, applicationName, database, preparedAs, ageMs } : null,
+  };
+}

@@ -1,0 +1,203 @@
+/**
+ * Events as a list: what happened, page by page, from either end or from an instant. A statement looks
+ * through a bounded number of events, whatever is wanted of them, so that a filter which leaves little
+ * is no statement that is cancelled: a page may then hold fewer than were asked for, and go on.
+ */
+import { LeaseError, invariant } from '../../kernel/errors.ts';
+import type { EventKind } from '../../kernel/events.ts';
+import type { Face } from '../../kernel/resource.ts';
+import { eventCursor, parseEventPlace } from '../event-cursor.ts';
+import { eventCondition } from './event-filter.ts';
+import { readEventBounds } from './event-pages.ts';
+import type { EventRow } from './history.ts';
+import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';
+import type { Sql } from '../../postgres/rows.ts';
+import { fragment, type Fragment, joinFragments } from '../../postgres/sql.ts';
+
+export interface EventListInput {
+  readonly face?: Face | undefined;
+  /** This one and its children. */
+  readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
+  readonly kinds?: readonly EventKind[] | undefined;
+  readonly leaseId?: string | undefined;
+  /** Only what came after this event; `oldest` for all that are kept. */
+  readonly afterId?: string | undefined;
+  /** ISO-8601, inclusive. */
+  readonly from?: string | undefined;
+  /** ISO-8601, exclusive. */
+  readonly to?: string | undefined;
+  /** Newest first unless said. */
+  readonly direction?: 'asc' | 'desc' | undefined;
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
+/** How many events one statement looks through, and how many statements a page may take. */
+const LOOKED_THROUGH_MAX = 2_000;
+const LOOKS_MAX = 10;
+
+/** Where a list has come: an event's instant as epoch milliseconds, and its id. */
+interface Place {
+  readonly at: number;
+  readonly id: string;
+}
+
+/**
+ * A page of events: in the order of their ids, or of their instants where `from` or `to` is given. An
+ * event that is written while pages are read may be missed; who must have all follows the stream.
+ * @throws {LeaseError} `request.invalid`; `events.compacted` and `events.other_epoch` for `afterId`.
+ */
+export async function listEvents(
+  sql: Sql,
+  input: EventListInput,
+  limits: readonly string[] | null,
+): Promise<{ items: EventRow[]; nextCursor: string | null }> {
+  const { epoch, afterId } = await startOf(sql, input.afterId);
+  const list = listOf(input, afterId, limits);
+  let place = placeOf(input.cursor, list.order);
+  const items: EventRow[] = [];
+  for (let look = 0; look < LOOKS_MAX && items.length < input.limit; look++) {
+    const page = await lookThrough(sql, list, place, input.limit - items.length + 1);
+    const fitting = page.events.slice(0, input.limit - items.length);
+    items.push(...fitting);
+    const isCut = fitting.length < page.events.length;
+    if (!isCut && page.lookedCount < LOOKED_THROUGH_MAX) {
+      return { items: withEpoch(items, epoch), nextCursor: null };
+    }
+    place = isCut ? (fitting.at(-1) ?? place) : page.through;
+  }
+  invariant(place !== null, 'what was looked through and goes on has come to a place');
+  const cursor = encodeCursor([list.order, String(place.at), place.id]);
+  return { items: withEpoch(items, epoch), nextCursor: cursor };
+}
+
+/** The present life of the database, and the id after which a list begins in it. */
+async function startOf(
+  sql: Sql,
+  asked: string | undefined,
+): Promise<{ epoch: number; afterId: bigint }> {
+  const bounds = await readEventBounds(sql);
+  const epoch = bounds.epoch ?? 0;
+  const after = parseEventPlace(asked ?? 'oldest');
+  if (after.at === 'oldest') return { epoch, afterId: 0n };
+  const { oldestId } = bounds;
+  const details = { oldestId: oldestId === null ? null : eventCursor(epoch, oldestId) };
+  if ((after.epoch ?? epoch) !== epoch) {
+    throw new LeaseError('events.other_epoch', undefined, { details });
+  }
+  if (after.id < bounds.removedThroughId) {
+    throw new LeaseError('events.compacted', undefined, { details });
+  }
+  return { epoch, afterId: after.id };
+}
+
+/** The ids are those of the event stream, which can be followed from there. */
+function withEpoch(events: readonly EventRow[], epoch: number): EventRow[] {
+  return events.map((event) => ({ ...event, id: eventCursor(epoch, event.id) }));
+}
+
+interface List {
+  readonly order: string;
+  readonly isByTime: boolean;
+  readonly isDescending: boolean;
+  /** What bounds the events that are looked through. */
+  readonly range: Fragment;
+  /** What is wanted of them. */
+  readonly wanted: Fragment;
+}
+
+function listOf(input: EventListInput, afterId: bigint, limits: readonly string[] | null): List {
+  const { face, namespace, name, kinds, leaseId, from, to, direction } = input;
+  const isByTime = from !== undefined || to !== undefined;
+  const isDescending = direction !== 'asc';
+  const range = [fragment`v.id > ${String(afterId)}::bigint`];
+  if (from !== undefined) range.push(fragment`v.at >= ${from}::timestamptz`);
+  if (to !== undefined) range.push(fragment`v.at < ${to}::timestamptz`);
+  const wanted = [eventCondition({ face, namespace, name, kinds, limits })];
+  // An index finds what happened to one grant: nothing else is looked through for it.
+  if (leaseId !== undefined) range.push(fragment`v.lease_id = ${leaseId}::uuid`);
+  return {
+    order: `${isByTime ? 'at' : 'id'} ${isDescending ? 'desc' : 'asc'}`,
+    isByTime,
+    isDescending,
+    range: joinFragments(range, ' and '),
+    wanted: joinFragments(wanted, ' and '),
+  };
+}
+
+function placeOf(cursor: string | undefined, order: string): Place | null {
+  if (cursor === undefined) return null;
+  const [writtenFor, at = '', id = ''] = decodeCursor(cursor, 3);
+  const isPlace = /^\d{1,15}$/u.test(at) && /^\d{1,18}$/u.test(id);
+  if (writtenFor !== order || !isPlace) throw invalidCursor();
+  return { at: Number(at), id };
+}
+
+/**
+ * Looks through the next events. Locks nothing. Index: `lease_event_pkey`, or `lease_event_at_idx` in
+ * the order of instants, or `lease_event_lease_id_idx` for one grant. No row at all means that there
+ * are no more; a row without an id, that none of those that were looked through is wanted.
+ */
+async function lookThrough(
+  sql: Sql,
+  list: List,
+  place: Place | null,
+  limit: number,
+): Promise<{ events: EventRow[]; through: Place | null; lookedCount: number }> {
+  const rows = await sql.$queryRaw<
+    (Omit<EventRow, 'id'> & {
+      id: string | null;
+      lookedCount: number;
+      throughAt: number;
+      throughId: string;
+    })[]
+  >`
+    with page as materialized (
+      select v.id, v.at, v.face, v.namespace, v.name, v.lease_id, v.fencing_token, v.kind, v.actor,
+        v.reason, v.detail
+      from lease_event v
+      where ${list.range} and ${comesAfter(list, place)}
+      order by ${orderOf(list)}
+      limit ${LOOKED_THROUGH_MAX}
+    ),
+    scope as (
+      select p.at, p.id, (select count(*)::int from page) as looked_count
+      from page p
+      order by ${orderOf({ ...list, isDescending: !list.isDescending }, 'p')}
+      limit 1
+    )
+    select s.looked_count as "lookedCount", s.id::text as "throughId",
+      round(extract(epoch from s.at) * 1000)::float8 as "throughAt",
+      v.id::text as id, round(extract(epoch from v.at) * 1000)::float8 as at, v.face, v.namespace,
+      v.name, v.lease_id as "leaseId", v.fencing_token::text as "fencingToken", v.kind, v.actor,
+      v.reason, v.detail
+    from scope s
+    left join page v on ${list.wanted}
+    order by ${orderOf(list)}
+    limit ${limit}`;
+  const [first] = rows;
+  return {
+    lookedCount: first?.lookedCount ?? 0,
+    through: first === undefined ? null : { at: first.throughAt, id: first.throughId },
+    events: rows.flatMap(({ lookedCount: _count, throughAt: _at, throughId: _id, ...event }) =>
+      event.id === null ? [] : [{ ...event, id: event.id }],
+    ),
+  };
+}
+
+function comesAfter({ isByTime, isDescending }: List, place: Place | null): Fragment {
+  if (place === null) return fragment`true`;
+  const comparison = isDescending ? fragment`<` : fragment`>`;
+  const id = fragment`${place.id}::bigint`;
+  if (!isByTime) return fragment`v.id ${comparison} ${id}`;
+  const at = fragment`to_timestamp(${place.at / 1_000}::float8)::timestamptz(3)`;
+  return fragment`(v.at, v.id) ${comparison} (${at}, ${id})`;
+}
+
+function orderOf({ isByTime, isDescending }: List, alias: 'v' | 'p' = 'v'): Fragment {
+  const to = isDescending ? fragment`desc` : fragment`asc`;
+  const [at, id] =
+    alias === 'v' ? [fragment`v.at`, fragment`v.id`] : [fragment`p.at`, fragment`p.id`];
+  return isByTime ? fragment`${at} ${to}, ${id} ${to}` : fragment`${id} ${to}`;
+}

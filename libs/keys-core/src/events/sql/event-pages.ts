@@ -1,0 +1,162 @@
+/**
+ * The statements of the event stream. All of them only look; none waits for a lock. Tables of one row
+ * are read with `limit 1`: without, the planner expects thousands of rows of a table that it has no
+ * statistics of, and a PostgreSQL with JIT compiles the statement for a second before it runs.
+ */
+import type { MarkReading } from '../event-finality.ts';
+import { eventCondition, type EventFilter } from './event-filter.ts';
+import type { EventRow } from './history.ts';
+import { onlyRow, type Sql } from '../../postgres/rows.ts';
+import { fragment } from '../../postgres/sql.ts';
+
+/** How many events one statement looks through. */
+export const EVENTS_PER_PAGE_MAX = 500;
+
+/**
+ * The life of the database that its events belong to; null from the moment in which it is another
+ * one until a controller has noted that. The alias of `database_epoch` must be `e`.
+ */
+export const EPOCH = fragment`
+  case
+    when e.epoch is null then 0
+    when e.timeline = database_timeline()
+      and e.system_identifier = (select s.system_identifier::text from pg_control_system() s)
+      then e.epoch
+  end as epoch`;
+
+const EVENT_COLUMNS = fragment`
+  v.id::text as id, extract(epoch from v.at)::float8 * 1000 as at, v.face, v.namespace, v.name,
+  v.lease_id as "leaseId", v.fencing_token::text as "fencingToken", v.kind, v.actor, v.reason,
+  v.detail`;
+
+/** A look at how far events have come. */
+export interface EventReading extends MarkReading {
+  readonly epoch: number | null;
+}
+
+/**
+ * Looks how far events have come, and takes a transaction id where there are events after `notedId`;
+ * it is taken after the statement's snapshot, as {@link FinalMark} needs it. One row always. The
+ * greatest id is the end of the primary key.
+ */
+export async function readEventMark(sql: Sql, notedId: bigint): Promise<EventReading> {
+  const rows = await sql.$queryRaw<
+    Record<'lastId' | 'ownXid' | 'xmin' | 'xmax' | 'epoch', unknown>[]
+  >`
+    with seen as materialized (select coalesce(max(v.id), 0) as last_id from lease_event v)
+    select
+      s.last_id::text as "lastId",
+      case when s.last_id > ${String(notedId)}::bigint then pg_current_xact_id()::text end as "ownXid",
+      pg_snapshot_xmin(pg_current_snapshot())::text as xmin,
+      pg_snapshot_xmax(pg_current_snapshot())::text as xmax,
+      ${EPOCH}
+    from seen s left join database_epoch e on true
+    limit 1`;
+  const row = onlyRow(rows);
+  return {
+    lastId: BigInt(row.lastId as string),
+    ownXid: row.ownXid === null ? null : BigInt(row.ownXid as string),
+    xmin: BigInt(row.xmin as string),
+    xmax: BigInt(row.xmax as string),
+    epoch: row.epoch as number | null,
+  };
+}
+
+/** What is kept of the events. */
+export interface EventBounds {
+  readonly epoch: number | null;
+  /** The greatest id that was given to an event which is or was there. */
+  readonly lastId: bigint;
+  /** Events up to this one may have been removed; none after it was. */
+  readonly removedThroughId: bigint;
+  /** The first event that is kept; null for none. */
+  readonly oldestId: bigint | null;
+}
+
+/** One row always. Both ends are found by the primary key. */
+export async function readEventBounds(sql: Sql): Promise<EventBounds> {
+  const rows = await sql.$queryRaw<
+    { epoch: number | null; lastId: string; removedThroughId: string; oldestId: string | null }[]
+  >`
+    select ${EPOCH},
+      greatest(m.removed_through_id, (select max(v.id) from lease_event v))::text as "lastId",
+      m.removed_through_id::text as "removedThroughId",
+      (select min(v.id) from lease_event v where v.id > m.removed_through_id)::text as "oldestId"
+    from lease_event_mark m left join database_epoch e on true
+    limit 1`;
+  const { epoch, lastId, removedThroughId, oldestId } = onlyRow(rows);
+  return {
+    epoch,
+    lastId: BigInt(lastId),
+    removedThroughId: BigInt(removedThroughId),
+    oldestId: oldestId === null ? null : BigInt(oldestId),
+  };
+}
+
+/** A part of the stream. */
+export interface EventPage {
+  readonly epoch: number | null;
+  readonly removedThroughId: bigint;
+  /** All events up to this one have been looked through. */
+  readonly throughId: bigint;
+  readonly events: readonly EventRow[];
+}
+
+/**
+ * The events after one id up to another, of which the first {@link EVENTS_PER_PAGE_MAX} are looked
+ * through. What was removed and what is there come from one snapshot: a page is complete when nothing
+ * after `afterId` has been removed. Index: the primary key, a range. One row at least, whose `id` is
+ * null where no event passed the filter. Which life it is, is asked once and not for every row.
+ */
+export async function readEventPage(
+  sql: Sql,
+  range: { readonly afterId: bigint; readonly upToId: bigint },
+  filter: EventFilter,
+): Promise<EventPage> {
+  const rows = await sql.$queryRaw<
+    (Omit<EventRow, 'id'> & {
+      id: string | null;
+      epoch: number | null;
+      removedThroughId: string;
+      throughId: string;
+    })[]
+  >`
+    with life as materialized (
+      select m.removed_through_id, ${EPOCH}
+      from lease_event_mark m left join database_epoch e on true
+      limit 1
+    ),
+    page as materialized (
+      select v.id, v.at, v.face, v.namespace, v.name, v.lease_id, v.fencing_token, v.kind, v.actor,
+        v.reason, v.detail
+      from lease_event v
+      where v.id > ${String(range.afterId)}::bigint and v.id <= ${String(range.upToId)}::bigint
+      order by v.id
+      limit ${EVENTS_PER_PAGE_MAX}
+    ),
+    scope as (
+      select case
+        when count(*) < ${EVENTS_PER_PAGE_MAX} then ${String(range.upToId)}::bigint
+        else max(p.id)
+      end as through_id
+      from page p
+    )
+    select l.epoch, l.removed_through_id::text as "removedThroughId",
+      s.through_id::text as "throughId", ${EVENT_COLUMNS}
+    from life l
+    cross join scope s
+    left join page v on ${eventCondition(filter)}
+    order by v.id`;
+  const [first] = rows;
+  return {
+    epoch: first?.epoch ?? null,
+    removedThroughId: BigInt(first?.removedThroughId ?? 0),
+    throughId: BigInt(first?.throughId ?? range.afterId),
+    events: rows
+      .filter((row) => row.id !== null)
+      .map(({ epoch: _epoch, removedThroughId: _removed, throughId: _through, ...event }) => ({
+        ...event,
+        id: event.id ?? '',
+      })),
+  };
+}

@@ -1,0 +1,64 @@
+import type { EventKind } from '../../kernel/events.ts';
+import type { Resource } from '../../kernel/resource.ts';
+import { C, type Sql } from '../../postgres/rows.ts';
+
+/** An event as a history shows it; `at` is epoch milliseconds. */
+export interface EventRow extends Resource {
+  readonly id: string;
+  readonly at: number;
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly kind: EventKind;
+  readonly actor: string;
+  readonly reason: string | null;
+  readonly detail: unknown;
+}
+
+/** An event, and the life of the database that its id is of now. */
+export interface HistoryRow extends EventRow {
+  readonly epoch: number;
+}
+
+/** What happened to a resource, newest first. Index: `lease_event_resource_idx`. */
+export async function readHistory(
+  sql: Sql,
+  resource: Resource,
+  page: { readonly beforeId: string | null; readonly limit: number },
+): Promise<HistoryRow[]> {
+  return sql.$queryRaw<HistoryRow[]>`
+    select v.id::text as id, coalesce((select e.epoch from database_epoch e), 0) as epoch, extract(epoch from v.at)::float8 * 1000 as at,
+      v.face, v.namespace, v.name, v.lease_id as "leaseId", v.fencing_token::text as "fencingToken",
+      v.kind, v.actor, v.reason, v.detail
+    from lease_event v
+    where v.face = ${resource.face} ${C} and v.namespace = ${resource.namespace} ${C}
+      and v.name = ${resource.name} ${C}
+      and (${page.beforeId}::bigint is null or v.id < ${page.beforeId}::bigint)
+    order by v.id desc
+    limit ${page.limit}`;
+}
+
+export interface WaiterRow {
+  readonly id: string;
+  readonly ticketId: string;
+  readonly waiter: string;
+  readonly createdAt: number;
+  readonly waitedMs: number;
+}
+
+/** Who waits for a resource, first in line first. Index: `lease_waiter_resource_idx`. */
+export async function readWaiters(
+  sql: Sql,
+  resource: Resource,
+  page: { readonly afterId: string | null; readonly limit: number },
+): Promise<WaiterRow[]> {
+  return sql.$queryRaw<WaiterRow[]>`
+    select w.id::text as id, w.ticket_id as "ticketId", w.waiter,
+      extract(epoch from w.created_at)::float8 * 1000 as "createdAt",
+      extract(epoch from clock_timestamp() - w.created_at)::float8 * 1000 as "waitedMs"
+    from lease_waiter w
+    where w.face = ${resource.face} ${C} and w.namespace = ${resource.namespace} ${C}
+      and w.name = ${resource.name} ${C} and w.valid_until > clock_timestamp()
+      and (${page.afterId}::bigint is null or w.id > ${page.afterId}::bigint)
+    order by w.id
+    limit ${page.limit}`;
+}

@@ -1,0 +1,100 @@
+import type { BackendStatus, TerminationReason } from '../kernel/backend-state.ts';
+import type { DroneStatus } from '../kernel/drone-status.ts';
+
+/** A program as a drone offers it: what a request may pass to it, and never its command line. */
+export interface OfferedProgram {
+  readonly name: string;
+  readonly allowArgs: boolean;
+  /** Names of environment variables that a request may set. */
+  readonly allowEnv: readonly string[];
+}
+
+/** What keeps the programs of a drone from the drone itself, as its machine provides it. */
+export interface DroneIsolation {
+  /** `own`: each program runs as a user of its own. `shared`: as the drone's. */
+  readonly user: 'own' | 'shared';
+  readonly pidNamespace: boolean;
+  readonly privateProc: boolean;
+  /** The drone's folders are hidden from programs. */
+  readonly hiddenHome: boolean;
+  readonly noNewPrivs: boolean;
+  /** What is missing, in words. */
+  readonly detail: string;
+}
+
+/** A drone as operators see it. Instants are ISO-8601 UTC strings. */
+export interface DroneView {
+  readonly droneId: string;
+  readonly datacenter: string;
+  readonly status: DroneStatus;
+  readonly draining: boolean;
+  readonly lostAt: string | null;
+  readonly version: string;
+  readonly programs: readonly OfferedProgram[];
+  readonly capacity: number;
+  /** Null where the drone does not say: it is of an earlier version. */
+  readonly isolation: DroneIsolation | null;
+  /** Backends that have not terminated. */
+  readonly backendCount: number;
+  /** What the drone itself said last; null until the first heartbeat of the present clock. */
+  readonly load: { readonly backends: number } | null;
+  /** How long its heartbeats take there and back, as it measured last; null while it has not. */
+  readonly roundTripMs: number | null;
+  /** Whether it was heard within three heartbeats: they come over its session, and so is that. */
+  readonly isConnected: boolean;
+  readonly session: number;
+  readonly clockId: string;
+  readonly registeredAt: string;
+  /** Null until the first heartbeat of the present clock. */
+  readonly heartbeatAt: string | null;
+  readonly heartbeatAgeMs: number | null;
+  readonly asOf: string;
+}
+
+/** A backend as operators see it. Its arguments and environment may hold secrets: not shown. */
+export interface BackendView {
+  readonly backendId: string;
+  readonly status: BackendStatus;
+  readonly reason: TerminationReason | null;
+  readonly program: string;
+  readonly key: { readonly name: string; readonly namespace: string; readonly tag: string };
+  readonly droneId: string;
+  readonly datacenter: string;
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly address: string | null;
+  readonly exitCode: number | null;
+  readonly lifetimeLimitSeconds: number | null;
+  /**
+   * The files on the drone's machine that the backend's output goes to, each with older ones beside it
+   * that end in `.1` and `.2`; null when the drone does not say where.
+   */
+  readonly logs: { readonly stdout: string; readonly stderr: string } | null;
+  readonly createdAt: string;
+  readonly statusAt: string;
+}
+
+/** A backend with every state that it was reported in, oldest first. */
+export interface BackendDetail extends BackendView {
+  readonly states: readonly BackendStateView[];
+}
+
+/** One state that a backend was reported in. `id` orders them. */
+export interface BackendStateView {
+  readonly id: string;
+  readonly backendId: string;
+  readonly status: BackendStatus;
+  readonly reason: TerminationReason | null;
+  readonly address: string | null;
+  readonly exitCode: number | null;
+  readonly detail: string | null;
+  readonly at: string;
+}
+
+/** An action as it lies in the outbox; the session adds its number and the action's id. */
+export interface OutboxAction {
+  readonly actionId: string;
+  readonly backendId: string;
+  readonly kind: 'spawn' | 'terminate';
+  readonly payload: Readonly<Record<string, unknown>>;
+}

@@ -1,0 +1,176 @@
+import { describe, expect, test } from 'vitest';
+import { aBackend, aDrone } from '../../testing/fleet-fixture.ts';
+import { openKernel } from '../../testing/kernel-fixture.ts';
+import { getBackend, listBackends } from './backends.ts';
+import { listDrones } from './drones.ts';
+import type { Store } from '../../postgres/open-store.ts';
+import { encodeCursor } from '../../postgres/paging/page-cursor.ts';
+import type { RetentionPass } from '../../postgres/retention-pass.ts';
+import { removeOldFleetRows } from './fleet-retention.ts';
+
+const DAY_MS = 86_400_000;
+
+/** Fails the test where a kind cannot be removed. */
+const aPass = ({ clock }: Pick<Store, 'clock'>): RetentionPass => ({
+  clock,
+  onFailure: (kind, error) => {
+    throw new Error(kind, { cause: error });
+  },
+});
+
+describe('backends and drones as operators see them', () => {
+  test('pages through all backends, newest first, each once', async () => {
+    const { store } = await openKernel();
+    const made: string[] = [];
+    for (let index = 0; index < 7; index += 1) {
+      const { backendId } = await aBackend(store.prisma, {
+        droneId: 'd1',
+        ageMs: (7 - index) * 1_000,
+      });
+      made.unshift(backendId);
+    }
+
+    const seen: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await listBackends(store.prisma, { limit: 3, cursor }, null);
+      seen.push(...page.items.map((item) => item.backendId));
+      cursor = page.nextCursor ?? undefined;
+    } while (cursor !== undefined);
+
+    expect(seen).toEqual(made);
+  });
+
+  test('who is limited to a namespace sees it and its children, and not what is named alike', async () => {
+    const { store } = await openKernel();
+    const own = await aBackend(store.prisma, { droneId: 'd1', namespace: 'user' });
+    const child = await aBackend(store.prisma, { droneId: 'd1', namespace: 'user.a' });
+    const alike = await aBackend(store.prisma, { droneId: 'd1', namespace: 'user2' });
+
+    const { items } = await listBackends(store.prisma, { limit: 10 }, ['user']);
+
+    expect(new Set(items.map((item) => item.backendId))).toEqual(
+      new Set([own.backendId, child.backendId]),
+    );
+    await expect(getBackend(store.prisma, alike.backendId, ['user'])).rejects.toMatchObject({
+      code: 'backend.not_found',
+    });
+    expect((await getBackend(store.prisma, alike.backendId, null)).key.namespace).toBe('user2');
+  });
+
+  test.each([
+    ['droneId', { droneId: 'd2' }],
+    ['status', { status: 'waiting' }],
+    ['namespace', { namespace: 'a' }],
+    ['name', { name: 'other' }],
+  ] as const)('filters by %s', async (_field, filter) => {
+    const { store } = await openKernel();
+    await aBackend(store.prisma, { droneId: 'd1' });
+    const wanted = await aBackend(store.prisma, { droneId: 'd1', ...filter });
+
+    const { items } = await listBackends(store.prisma, { ...filter, limit: 10 }, null);
+
+    expect(items.map((item) => item.backendId)).toEqual([wanted.backendId]);
+  });
+
+  test('a backend tells where its output is, if its drone did', async () => {
+    const { store } = await openKernel();
+    const { droneId } = await aDrone(store.prisma, { logFolder: '/var/lib/drone/logs' });
+    const told = await aBackend(store.prisma, { droneId });
+    const untold = await aBackend(store.prisma, { droneId: 'of-an-older-version' });
+
+    const { items } = await listBackends(store.prisma, { droneId, limit: 1 }, null);
+
+    expect(items[0]?.logs).toEqual({
+      stdout: `/var/lib/drone/logs/${told.backendId}.stdout.log`,
+      stderr: `/var/lib/drone/logs/${told.backendId}.stderr.log`,
+    });
+    expect((await getBackend(store.prisma, untold.backendId, null)).logs).toBeNull();
+  });
+
+  test('refuses a cursor that no list has answered', async () => {
+    const { store } = await openKernel();
+
+    for (const cursor of [
+      'nonsense',
+      Buffer.from('["x"]').toString('base64url'),
+      Buffer.from('["x","y"]').toString('base64url'),
+    ]) {
+      await expect(listBackends(store.prisma, { limit: 1, cursor }, null)).rejects.toMatchObject({
+        code: 'request.invalid',
+      });
+    }
+  });
+
+  test('pages through drones by id, and filters by status and program', async () => {
+    const { store } = await openKernel();
+    for (const droneId of ['d3', 'd1', 'd2']) await aDrone(store.prisma, { droneId });
+    await aDrone(store.prisma, { droneId: 'd4', heartbeatAgeMs: null, programs: [] });
+
+    const first = await listDrones(store.prisma, { limit: 2 }, 1_000);
+    const second = await listDrones(
+      store.prisma,
+      { limit: 2, cursor: first.nextCursor ?? '' },
+      1_000,
+    );
+    const stale = await listDrones(store.prisma, { limit: 9, status: 'unreachable' }, 1_000);
+    const rooms = await listDrones(store.prisma, { limit: 9, program: 'room' }, 1_000);
+
+    expect(first.items.map((drone) => drone.droneId)).toEqual(['d1', 'd2']);
+    expect(second.items.map((drone) => drone.droneId)).toEqual(['d3', 'd4']);
+    expect(second.nextCursor).toBeNull();
+    expect(stale.items.map((drone) => drone.droneId)).toEqual(['d4']);
+    expect(rooms.items.map((drone) => drone.droneId)).toEqual(['d1', 'd2', 'd3']);
+  });
+
+  test.each(['1', '2030-02-30T00:00:00.000Z', '0000-01-01T00:00:00.000Z'])(
+    'a cursor that begins at %j is refused as the request of the caller that it is',
+    async (createdAt) => {
+      const { store } = await openKernel();
+
+      await expect(
+        listBackends(store.prisma, { limit: 1, cursor: encodeCursor([createdAt, 'b']) }, null),
+      ).rejects.toMatchObject({ code: 'request.invalid' });
+    },
+  );
+
+  test('retention works off a backlog of more than one statement removes', async () => {
+    const { store } = await openKernel();
+    await store.prisma.$queryRaw`
+      insert into audit (at, actor, role, action, resource)
+      select clock_timestamp() - interval '31 days', 'ann', 'admin', 'a', 'r'
+      from generate_series(1, 2500)
+      returning id::text`;
+
+    expect((await removeOldFleetRows(store.prisma, 30, aPass(store))).audit).toBe(2_500);
+  });
+
+  test('retention removes what ended long ago, with its states, and nothing that lives', async () => {
+    const { store } = await openKernel();
+    const old = await aBackend(store.prisma, {
+      droneId: 'd1',
+      status: 'terminated',
+      ageMs: 31 * DAY_MS,
+    });
+    const recent = await aBackend(store.prisma, {
+      droneId: 'd1',
+      status: 'terminated',
+      ageMs: DAY_MS,
+    });
+    const living = await aBackend(store.prisma, { droneId: 'd1', ageMs: 31 * DAY_MS });
+    await store.prisma.$queryRaw`
+      insert into backend_state (backend_id, status) values (${old.backendId}, 'terminated') returning id::text`;
+
+    const removed = await removeOldFleetRows(store.prisma, 30, aPass(store));
+
+    const { items } = await listBackends(store.prisma, { limit: 10 }, null);
+    expect(new Set(items.map((item) => item.backendId))).toEqual(
+      new Set([recent.backendId, living.backendId]),
+    );
+    expect(removed.backends).toBe(1);
+    const [states] = await store.prisma.$queryRaw<
+      { left: number }[]
+    >`select count(*)::int as left from backend_state`;
+    expect(states?.left).toBe(0);
+  });
+});

@@ -1,0 +1,132 @@
+import { LeaseError } from '../../kernel/errors.ts';
+import type { BackendStatus } from '../../kernel/backend-state.ts';
+import { withinLimits } from '../../lists/sql/lease-order.ts';
+import { decodeCursor, invalidCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
+import { isPageInstant } from '../../postgres/paging/page-instant.ts';
+import type { Sql } from '../../postgres/rows.ts';
+import type { BackendStateView, BackendView } from '../fleet-views.ts';
+import { fragment, joinFragments } from '../../postgres/sql.ts';
+
+export interface BackendListInput {
+  readonly droneId?: string | undefined;
+  readonly status?: BackendStatus | undefined;
+  /** Only backends that have not terminated. */
+  readonly live?: boolean | undefined;
+  readonly program?: string | undefined;
+  readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
+/** Namespaces, children included, that the reader is limited to; null for no limit. */
+export type NamespaceLimits = readonly string[] | null;
+
+type BackendRow = Omit<BackendView, 'key' | 'logs' | 'createdAt' | 'statusAt'> & {
+  readonly logFolder: string | null;
+  readonly name: string;
+  readonly namespace: string;
+  readonly tag: string;
+  readonly createdAt: Date;
+  readonly statusAt: Date;
+};
+
+const BACKEND_COLUMNS = fragment`
+  b.id as "backendId", b.status, b.reason, b.program, b.name, b.namespace, b.tag,
+  b.drone_id as "droneId", b.datacenter, b.lease_id as "leaseId",
+  b.fencing_token::text as "fencingToken", b.address, b.exit_code as "exitCode",
+  b.lifetime_limit_seconds as "lifetimeLimitSeconds", b.created_at as "createdAt",
+  b.status_at as "statusAt", d.log_folder as "logFolder"`;
+
+function backendView({ name, namespace, tag, logFolder, ...row }: BackendRow): BackendView {
+  return {
+    ...row,
+    key: { name, namespace, tag },
+    logs: logFolder === null ? null : logsOf(logFolder, row.backendId),
+    createdAt: row.createdAt.toISOString(),
+    statusAt: row.statusAt.toISOString(),
+  };
+}
+
+/** As the drone's warden names them. */
+function logsOf(folder: string, backendId: string): { stdout: string; stderr: string } {
+  const file = `${folder}/${backendId}`;
+  return { stdout: `${file}.stdout.log`, stderr: `${file}.stderr.log` };
+}
+
+/** Backends, newest first. The page is cut before anything is added to its rows. */
+export async function listBackends(
+  sql: Sql,
+  input: BackendListInput,
+  limits: NamespaceLimits,
+): Promise<{ items: BackendView[]; nextCursor: string | null }> {
+  const after = placeOfCursor(input.cursor);
+  const filters = [
+    withinLimits(limits, fragment`b.namespace`),
+    ...(after === undefined
+      ? []
+      : [
+          fragment`(b.created_at, b.id) < (${after.createdAt}::timestamptz, ${after.id}::text collate "C")`,
+        ]),
+    ...(input.droneId === undefined ? [] : [fragment`b.drone_id = ${input.droneId} collate "C"`]),
+    ...(input.status === undefined ? [] : [fragment`b.status = ${input.status}`]),
+    ...(input.live === true ? [fragment`b.status <> 'terminated'`] : []),
+    ...(input.program === undefined ? [] : [fragment`b.program = ${input.program}`]),
+    ...(input.namespace === undefined
+      ? []
+      : [fragment`b.namespace = ${input.namespace} collate "C"`]),
+    ...(input.name === undefined ? [] : [fragment`b.name = ${input.name} collate "C"`]),
+  ];
+  const rows = await sql.$queryRaw<BackendRow[]>`
+    select ${BACKEND_COLUMNS}
+    from (
+      select b.* from backend b
+      where ${joinFragments(filters, ' and ')}
+      order by b.created_at desc, b.id desc
+      limit ${input.limit + 1}
+    ) b
+    left join drone d on d.id = b.drone_id
+    order by b.created_at desc, b.id desc`;
+  return pageOf(rows.map(backendView), input.limit, (item) => [item.createdAt, item.backendId]);
+}
+
+function placeOfCursor(cursor: string | undefined): { createdAt: string; id: string } | undefined {
+  if (cursor === undefined) return undefined;
+  const [createdAt = '', id = ''] = decodeCursor(cursor, 2);
+  if (!isPageInstant(createdAt)) throw invalidCursor();
+  return { createdAt, id };
+}
+
+/**
+ * One backend. Out of the reader's namespaces is the same as not there.
+ * @throws {LeaseError} `backend.not_found`.
+ */
+export async function getBackend(
+  sql: Sql,
+  backendId: string,
+  limits: NamespaceLimits,
+): Promise<BackendView> {
+  const rows = await sql.$queryRaw<BackendRow[]>`
+    select ${BACKEND_COLUMNS}
+    from backend b
+    left join drone d on d.id = b.drone_id
+    where b.id = ${backendId} collate "C" and ${withinLimits(limits, fragment`b.namespace`)}`;
+  const [row] = rows;
+  if (row === undefined) throw new LeaseError('backend.not_found');
+  return backendView(row);
+}
+
+/** The states of a backend after the one with the id `afterId`, in the order they were recorded. */
+export async function readBackendStates(
+  sql: Sql,
+  backendId: string,
+  afterId: string,
+): Promise<BackendStateView[]> {
+  const rows = await sql.$queryRaw<(Omit<BackendStateView, 'at'> & { at: Date })[]>`
+    select s.id::text as id, s.backend_id as "backendId", s.status, s.reason, s.address,
+      s.exit_code as "exitCode", s.detail, s.at
+    from backend_state s
+    where s.backend_id = ${backendId} collate "C" and s.id > ${afterId}::bigint
+    order by s.id`;
+  return rows.map((row) => ({ ...row, at: row.at.toISOString() }));
+}

@@ -1,0 +1,88 @@
+/**
+ * The scheduler: drones that offer the program, are neither draining nor lost, have room and a
+ * fresh heartbeat of their present clock; of two of them taken at random, the one with fewer live
+ * backends. Two random choices are nearly as even as the best of all, and controllers that choose
+ * at the same moment do not all choose the same drone.
+ */
+import { statusRank } from '../../kernel/backend-state.ts';
+import type { Sql } from '../../postgres/rows.ts';
+import type { OfferedProgram } from '../fleet-views.ts';
+import { heartbeatAgeMsMax } from '../heartbeat-staleness.ts';
+import { isForbiddenEnv, isSpawnAllowed } from '../spawn-allowance.ts';
+
+export interface DroneChoiceInput {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly datacenter: string;
+  readonly heartbeatMs: number;
+  /** A number in `[0, 1)`. */
+  readonly random: () => number;
+}
+
+/** `not_allowed`: drones offer the program, and none of them takes what the request passes. */
+export type DroneChoice =
+  { readonly droneId: string } | { readonly problem: 'no_drone' | 'not_allowed' };
+
+/** A drone that offers the program. */
+export interface Candidate {
+  readonly droneId: string;
+  readonly program: OfferedProgram;
+  readonly isAvailable: boolean;
+  readonly backendCount: number;
+}
+
+/** Chooses a drone for a spawn. Advice only: the connect transaction checks the drone again. */
+export async function chooseDrone(
+  store: { readonly prisma: Sql },
+  input: DroneChoiceInput,
+): Promise<DroneChoice> {
+  if (Object.keys(input.env).some(isForbiddenEnv)) return { problem: 'not_allowed' };
+  const candidates = await readCandidates(store.prisma, input);
+  const willing = candidates.filter((candidate) => isSpawnAllowed(candidate.program, input));
+  if (candidates.length > 0 && willing.length === 0) return { problem: 'not_allowed' };
+  const chosen = lessLoadedOfTwo(
+    willing.filter((candidate) => candidate.isAvailable),
+    input.random,
+  );
+  return chosen === undefined ? { problem: 'no_drone' } : { droneId: chosen.droneId };
+}
+
+/** Of two different candidates taken at random, the one with fewer backends. */
+export function lessLoadedOfTwo(
+  candidates: readonly Candidate[],
+  random: () => number,
+): Candidate | undefined {
+  if (candidates.length < 2) return candidates[0];
+  const firstIndex = Math.floor(random() * candidates.length);
+  const step = 1 + Math.floor(random() * (candidates.length - 1));
+  const first = candidates[firstIndex];
+  const second = candidates[(firstIndex + step) % candidates.length];
+  if (first === undefined || second === undefined) return first;
+  return second.backendCount < first.backendCount ? second : first;
+}
+
+/** A new clock voids `heartbeat_at`, so a fresh one is always of the present clock. */
+async function readCandidates(sql: Sql, input: DroneChoiceInput): Promise<Candidate[]> {
+  const staleAfterMs = heartbeatAgeMsMax(input.heartbeatMs);
+  return sql.$queryRaw<Candidate[]>`
+    select
+      d.id as "droneId", p.program, coalesce(b.live, 0)::int as "backendCount",
+      not d.draining and d.lost_at is null and coalesce(b.live, 0) < d.capacity
+        and d.heartbeat_at is not null
+        and d.heartbeat_at >= clock_timestamp() - ${staleAfterMs}::float8 * interval '1 millisecond'
+        as "isAvailable"
+    from drone d
+    cross join lateral (
+      select e.program
+      from jsonb_array_elements(d.programs) as e (program)
+      where e.program ->> 'name' = ${input.program}
+      limit 1
+    ) as p
+    left join lateral (
+      select count(*) as live
+      from backend x
+      where x.drone_id = d.id and x.status_rank < ${statusRank('terminated')}
+    ) as b on true
+    where d.datacenter = ${input.datacenter}`;
+}

@@ -1,0 +1,85 @@
+/**
+ * Sessions of drones. A drone has one session at a time, and its number grows: everything that a
+ * drone sends carries the number, and the newest one counts. So a half-open connection to another
+ * controller, a second agent with the same id, or a message that was delayed past a restart can
+ * change nothing.
+ */
+import { LeaseError } from '../../kernel/errors.ts';
+import { onlyRow, type Sql } from '../../postgres/rows.ts';
+import type { DroneIsolation, OfferedProgram } from '../fleet-views.ts';
+
+export interface SessionRequest {
+  readonly droneId: string;
+  readonly clockId: string;
+  readonly datacenter: string;
+  readonly programs: readonly OfferedProgram[];
+  readonly version: string;
+  readonly capacity: number;
+  /** On the drone's machine: where its backends' output is. */
+  readonly logFolder?: string | undefined;
+  readonly isolation?: DroneIsolation | undefined;
+}
+
+/** Names one session; everything that a drone sends carries it. */
+export interface SessionRef {
+  readonly droneId: string;
+  readonly clockId: string;
+  readonly session: number;
+}
+
+/**
+ * Opens the next session of a drone, registering the drone if it is new, and answers its number.
+ *
+ * A new `clockId` voids the stored heartbeat: a reading of another clock says nothing about this
+ * one (C47). `lost_at` is cleared, because the drone is evidently there; `draining` is an
+ * operator's decision and stays. The statement locks the drone's row, so numbers never repeat.
+ */
+export async function openSession(sql: Sql, request: SessionRequest): Promise<number> {
+  const rows = await sql.$queryRaw<{ session: number }[]>`
+    insert into drone as d (id, datacenter, clock_id, session, version, programs, capacity, log_folder,
+      isolation, registered_at)
+    values (
+      ${request.droneId}, ${request.datacenter}, ${request.clockId}::uuid, 1, ${request.version},
+      ${JSON.stringify(request.programs)}::jsonb, ${request.capacity},
+      ${request.logFolder ?? null},
+      ${request.isolation === undefined ? null : JSON.stringify(request.isolation)}::jsonb,
+      clock_timestamp()
+    )
+    on conflict (id) do update
+    set datacenter = excluded.datacenter,
+      clock_id = excluded.clock_id,
+      session = d.session + 1,
+      version = excluded.version,
+      programs = excluded.programs,
+      capacity = excluded.capacity,
+      log_folder = excluded.log_folder,
+      isolation = excluded.isolation,
+      registered_at = clock_timestamp(),
+      lost_at = null,
+      local_time_ms = case when d.clock_id = excluded.clock_id then d.local_time_ms end,
+      heartbeat_at = case when d.clock_id = excluded.clock_id then d.heartbeat_at end
+    returning d.session::float8 as session`;
+  return onlyRow(rows).session;
+}
+
+/**
+ * Stores a reading of the drone's clock. Only the newest session and its clock are heard: a
+ * heartbeat of an older one could carry a reading of another clock. Stays HOT: no index changes.
+ *
+ * @throws {LeaseError} `session.superseded` when no row matched.
+ */
+export async function recordHeartbeat(
+  sql: Sql,
+  heartbeat: SessionRef & { readonly localTimeMs: number; readonly load: unknown },
+): Promise<void> {
+  const rows = await sql.$queryRaw<{ id: string }[]>`
+    update drone
+    set local_time_ms = ${heartbeat.localTimeMs}::float8,
+      heartbeat_at = clock_timestamp(),
+      load = ${JSON.stringify(heartbeat.load)}::jsonb
+    where id = ${heartbeat.droneId} collate "C"
+      and session = ${heartbeat.session}::bigint
+      and clock_id = ${heartbeat.clockId}::uuid
+    returning id`;
+  if (rows.length === 0) throw new LeaseError('session.superseded');
+}

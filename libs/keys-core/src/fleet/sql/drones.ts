@@ -1,0 +1,181 @@
+import { LeaseError } from '../../kernel/errors.ts';
+import { statusRank } from '../../kernel/backend-state.ts';
+import type { DroneStatus } from '../../kernel/drone-status.ts';
+import { decodeCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
+import type { Sql } from '../../postgres/rows.ts';
+import { heartbeatAgeMsMax } from '../heartbeat-staleness.ts';
+import type { DroneView } from '../fleet-views.ts';
+import { fragment, type Fragment } from '../../postgres/sql.ts';
+
+const TERMINATED_RANK = statusRank('terminated');
+
+export interface DroneListInput {
+  readonly status?: DroneStatus | undefined;
+  readonly program?: string | undefined;
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
+type DroneRow = Omit<
+  DroneView,
+  'lostAt' | 'registeredAt' | 'heartbeatAt' | 'asOf' | 'load' | 'roundTripMs'
+> & {
+  readonly load: { readonly backends?: number; readonly roundTripMs?: number } | null;
+  readonly lostAt: Date | null;
+  readonly registeredAt: Date;
+  readonly heartbeatAt: Date | null;
+  readonly asOf: Date;
+};
+
+/** A drone's row with its status at this moment of the database's clock. */
+function droneRows(heartbeatMs: number): Fragment {
+  const ageMax = fragment`${heartbeatAgeMsMax(heartbeatMs)}::float8 * interval '1 millisecond'`;
+  return fragment`
+    select
+      d.id as "droneId", d.datacenter, d.draining, d.lost_at as "lostAt", d.version, d.programs,
+      d.capacity, d.isolation, d.session::float8 as session, d.clock_id as "clockId",
+      d.registered_at as "registeredAt", d.heartbeat_at as "heartbeatAt",
+      case
+        when d.heartbeat_at is not null
+          then greatest(0, round(extract(epoch from t.as_of - d.heartbeat_at) * 1000))::float8
+      end as "heartbeatAgeMs",
+      case
+        when d.lost_at is not null then 'lost'
+        when d.heartbeat_at is null
+          or d.heartbeat_at < t.as_of - ${ageMax}
+          then 'unreachable'
+        when d.draining then 'draining'
+        else 'ready'
+      end as status,
+      (
+        select count(*)::int
+        from backend b
+        where b.drone_id = d.id and b.status_rank < ${TERMINATED_RANK}
+      ) as "backendCount",
+      case when d.heartbeat_at is not null then d.load end as load,
+      d.lost_at is null and coalesce(d.heartbeat_at, d.registered_at) >= t.as_of - ${ageMax} as "isConnected",
+      t.as_of as "asOf"
+    from drone d
+    cross join (select clock_timestamp() as as_of) as t`;
+}
+
+function droneView({ load, ...row }: DroneRow): DroneView {
+  return {
+    ...row,
+    load: load?.backends === undefined ? null : { backends: load.backends },
+    roundTripMs: load?.roundTripMs ?? null,
+    lostAt: row.lostAt?.toISOString() ?? null,
+    registeredAt: row.registeredAt.toISOString(),
+    heartbeatAt: row.heartbeatAt?.toISOString() ?? null,
+    asOf: row.asOf.toISOString(),
+  };
+}
+
+/** Drones by id, with their status judged by the database's clock. */
+export async function listDrones(
+  sql: Sql,
+  input: DroneListInput,
+  heartbeatMs: number,
+): Promise<{ items: DroneView[]; nextCursor: string | null }> {
+  const after = input.cursor === undefined ? null : decodeCursor(input.cursor, 1)[0];
+  const rows = await sql.$queryRaw<DroneRow[]>`
+    select v.*
+    from (${droneRows(heartbeatMs)}) as v
+    where (${after}::text is null or v."droneId" > ${after}::text collate "C")
+      and (${input.status ?? null}::text is null or v.status = ${input.status ?? null}::text)
+      and (
+        ${input.program ?? null}::text is null
+        or v.programs @> jsonb_build_array(jsonb_build_object('name', ${input.program ?? null}::text))
+      )
+    order by v."droneId" collate "C"
+    limit ${input.limit + 1}`;
+  return pageOf(rows.map(droneView), input.limit, (drone) => [drone.droneId]);
+}
+
+/** @throws {LeaseError} `drone.not_found`. */
+export async function getDrone(sql: Sql, droneId: string, heartbeatMs: number): Promise<DroneView> {
+  const rows = await sql.$queryRaw<DroneRow[]>`
+    select v.*
+    from (${droneRows(heartbeatMs)}) as v
+    where v."droneId" = ${droneId} collate "C"`;
+  const [row] = rows;
+  if (row === undefined) throw new LeaseError('drone.not_found');
+  return droneView(row);
+}
+
+/**
+ * Says whether a drone takes new backends. Waits for every connect that has already chosen the
+ * drone: connect locks the row `for key share`, this locks it `for update`. So what the drone runs
+ * after this statement has answered is all that it will run.
+ *
+ * @returns whether anything changed. @throws {LeaseError} `drone.not_found`.
+ */
+export async function setDraining(
+  sql: Sql,
+  droneId: string,
+  draining: boolean,
+): Promise<{ changed: boolean }> {
+  const rows = await sql.$queryRaw<{ wasDraining: boolean }[]>`
+    with locked as materialized (
+      select d.id, d.draining
+      from drone d
+      where d.id = ${droneId} collate "C"
+      for update
+    ),
+    changed as (
+      update drone d
+      set draining = ${draining}
+      from locked k
+      where d.id = k.id
+    )
+    select k.draining as "wasDraining" from locked k`;
+  const [row] = rows;
+  if (row === undefined) throw new LeaseError('drone.not_found');
+  return { changed: row.wasDraining !== draining };
+}
+
+/**
+ * Writes an operator's word that a drone is lost: it takes no new backends until it opens a new
+ * session and is undrained. Frees no key: a lost drone's keys run out (hazard 5).
+ *
+ * @throws {LeaseError} `drone.not_found`.
+ */
+export async function setLost(sql: Sql, droneId: string): Promise<void> {
+  const rows = await sql.$queryRaw<{ id: string }[]>`
+    with locked as materialized (
+      select d.id
+      from drone d
+      where d.id = ${droneId} collate "C"
+      for update
+    )
+    update drone d
+    set lost_at = coalesce(d.lost_at, clock_timestamp()), draining = true
+    from locked k
+    where d.id = k.id
+    returning d.id`;
+  if (rows.length === 0) throw new LeaseError('drone.not_found');
+}
+
+/** The grants under which a drone runs backends, oldest first, for blocking their renewal. */
+export async function heldLeaseIds(sql: Sql, droneId: string): Promise<string[]> {
+  const rows = await sql.$queryRaw<{ leaseId: string }[]>`
+    select b.lease_id as "leaseId"
+    from backend b
+    where b.drone_id = ${droneId} collate "C" and b.status_rank < ${TERMINATED_RANK}
+    order by b.created_at, b.id`;
+  return rows.map((row) => row.leaseId);
+}
+
+/** How many drones there are of each status. */
+export async function countDrones(
+  sql: Sql,
+  heartbeatMs: number,
+): Promise<Record<DroneStatus, number>> {
+  const rows = await sql.$queryRaw<{ status: DroneStatus; count: number }[]>`
+    select v.status, count(*)::int as count
+    from (${droneRows(heartbeatMs)}) as v
+    group by v.status`;
+  const counts = { ready: 0, draining: 0, unreachable: 0, lost: 0 };
+  for (const { status, count } of rows) counts[status] = count;
+  return counts;
+}

@@ -1,0 +1,308 @@
+import { describe, expect, test } from 'vitest';
+import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
+import { aRequest, eventsOf, granted, renewalOf, type Kernel } from '../testing/kernel-fixture.ts';
+import { passingTime, passWatched, type PassingTime } from '../testing/passing-time.ts';
+import { createFreeRowRemover } from './free-rows.ts';
+import { createReaper } from '../keys/reaper.ts';
+import { acquireOrRenew } from './sql/acquire-or-renew.ts';
+import { endStale } from './sql/reap-stale.ts';
+import { remove } from './sql/remove.ts';
+import { revoke } from './sql/revoke.ts';
+import { guardNow } from './sql/guard.ts';
+
+const TTL_MS = 60_000;
+const HOUR_MS = 3_600_000;
+
+/** A process that has watched the clock for a while, and what it has granted just now. */
+async function longWatched(time: PassingTime): Promise<Kernel> {
+  const kernel = await time.open();
+  await kernel.store.witness.look();
+  await passWatched(time, 2 * TTL_MS, kernel);
+  return kernel;
+}
+
+/** Until a grant has so much left, which the process knows well. */
+async function untilLeft(time: PassingTime, kernel: Kernel, leftMs: number): Promise<void> {
+  await passWatched(time, TTL_MS - leftMs, kernel);
+}
+
+describe('F7 the database clock steps', () => {
+  test.each([300, 1_000, 3_000, 5_000, 90_000])(
+    'H-first-statement F7b the first statement after a step of %i ms takes nothing over',
+    async (stepMs) => {
+      const time = await passingTime();
+      const kernel = await longWatched(time);
+      const grant = await granted(kernel);
+      await untilLeft(time, kernel, Math.min(stepMs, TTL_MS) / 2);
+
+      await time.step(stepMs);
+      const outcome = await kernel.leases.grant(aRequest());
+
+      expect(outcome).toMatchObject({ outcome: 'held', by: { leaseId: grant.leaseId } });
+      expect(await eventsOf(kernel, 'thing')).toEqual([`granted ${grant.fencingToken}`]);
+    },
+  );
+
+  test('H-first-statement nothing else that acts on expiry does so either', async () => {
+    const time = await passingTime();
+    const kernel = await longWatched(time);
+    const grant = await granted(kernel);
+    await untilLeft(time, kernel, 500);
+    const { store } = kernel;
+
+    await time.step(1_000);
+    const guard = guardNow(store);
+    const page = { after: undefined, limit: 10, belief: guard.belief };
+    const ended = await endStale(store.prisma, { namespace: '', includeChildren: true }, page);
+    const by = { actor: 'op', belief: guard.belief };
+    const removed = await remove(store.prisma, 'lease', [grant.leaseId], by);
+    const renewed = await acquireOrRenew(store.prisma, aRequest({ holder: 'bob' }), guard);
+    const reaped = await createReaper(store).runOnce();
+
+    expect(ended.endedCount).toBe(0);
+    expect([...removed]).toEqual([]);
+    expect(renewed).toBeUndefined();
+    expect(reaped.reapedCount).toBe(0);
+    expect(await eventsOf(kernel, 'thing')).toEqual([`granted ${grant.fencingToken}`]);
+  });
+
+  test('F7b a key that was ended by force is held back for as long as its backend may run', async () => {
+    const time = await passingTime();
+    const kernel = await longWatched(time);
+    const key = { face: 'key', name: 'k', ladder: KEY_LADDERS.standard } as const;
+    const { leaseId } = await granted(kernel, key);
+    await revoke(kernel.store.prisma, 'key', [
+      { leaseId, mode: 'force', abandon: false, actor: 'op', reason: 'r', namespaces: null },
+    ]);
+
+    await time.step(90_000);
+    const early = await kernel.leases.grant(aRequest(key));
+    await passWatched(time, TTL_MS, kernel);
+
+    expect(early).toMatchObject({ outcome: 'held', doubtMs: TTL_MS });
+    expect(await kernel.leases.grant(aRequest(key))).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('F7b each grant has a quiet time of its own: a key of a minute beside a lease of an hour', async () => {
+    const time = await passingTime();
+    const kernel = await longWatched(time);
+    await granted(kernel, { name: 'minute' });
+    await granted(kernel, { name: 'hour', ladder: serviceLadder(HOUR_MS) });
+    const ask = async (name: string): Promise<string> =>
+      (await kernel.leases.grant(aRequest({ name }))).outcome;
+
+    await time.step(2 * HOUR_MS);
+    const atOnce = [await ask('minute'), await ask('hour')];
+    await passWatched(time, TTL_MS, kernel);
+    const afterAMinute = [await ask('minute'), await ask('hour')];
+    await passWatched(time, HOUR_MS, kernel);
+
+    expect(atOnce).toEqual(['held', 'held']);
+    expect(afterAMinute).toEqual(['granted', 'held']);
+    expect(await ask('hour')).toBe('granted');
+  });
+
+  test('F7b a grant that was renewed after the step expires in its time', async () => {
+    const time = await passingTime();
+    const kernel = await longWatched(time);
+    await time.step(90_000);
+    await kernel.store.witness.look();
+    await granted(kernel);
+
+    await passWatched(time, TTL_MS, kernel);
+
+    expect(await kernel.leases.grant(aRequest())).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('F7b a row that a step has made old is not deleted, and its key not given away by that', async () => {
+    const time = await passingTime();
+    const kernel = await longWatched(time);
+    const grant = await granted(kernel);
+    await time.step(30 * 24 * HOUR_MS);
+    await kernel.leases.renew('lease', renewalOf(grant));
+    await kernel.store.prisma.$executeRaw`delete from lease_reap`;
+
+    const deletedCount = await createFreeRowRemover(kernel.store).runOnce();
+
+    expect(deletedCount).toBe(0);
+    expect(await kernel.leases.grant(aRequest())).toMatchObject({ outcome: 'held' });
+  });
+
+  test('back: a grant that was answered as expired stays expired', async () => {
+    const time = await passingTime();
+    const kernel = await longWatched(time);
+    const grant = await granted(kernel, { ladder: serviceLadder(1_000) });
+
+    await time.step(5_000);
+    const expired = await kernel.leases.renew('lease', renewalOf(grant));
+    await time.step(-5_000);
+    const after = await kernel.leases.renew('lease', renewalOf(grant));
+
+    expect(expired).toMatchObject({ outcome: 'refused', reason: 'expired' });
+    expect(after).toMatchObject({ outcome: 'refused', reason: 'expired' });
+    expect(await eventsOf(kernel, 'thing')).toEqual([
+      `granted ${grant.fencingToken}`,
+      `expired ${grant.fencingToken}`,
+    ]);
+  });
+});
+
+describe('a statement that is late', () => {
+  test('takes nothing over by itself, and its request is granted on the slow way', async () => {
+    const time = await passingTime();
+    const kernel = await longWatched(time);
+    const grant = await granted(kernel);
+    await untilLeft(time, kernel, -1_000);
+    const { store } = kernel;
+    const busy = await occupy(store.transitions, 8);
+
+    const asked = kernel.leases.grant(aRequest());
+    await untilQueued();
+    await time.pass(2_000);
+    await busy.end();
+
+    expect(await asked).toMatchObject({
+      outcome: 'granted',
+      grant: { previous: { leaseId: grant.leaseId } },
+    });
+  });
+});
+
+describe('a process that starts', () => {
+  test('H-first-statement right after a step takes nothing over until a TTL has passed', async () => {
+    const time = await passingTime();
+    const first = await longWatched(time);
+    await granted(first);
+    await time.step(90_000);
+
+    const second = await time.open();
+    const early = await second.leases.grant(aRequest());
+    await passWatched(time, TTL_MS - 1, second);
+    const later = await second.leases.grant(aRequest());
+    await passWatched(time, 1, second);
+
+    expect(early).toMatchObject({ outcome: 'held', doubtMs: TTL_MS });
+    expect(later).toMatchObject({ outcome: 'held', doubtMs: 1 });
+    expect(await second.leases.grant(aRequest())).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('takes over at once when another one has watched, and neither has seen a jump', async () => {
+    const time = await passingTime();
+    const first = await longWatched(time);
+    await granted(first);
+    await untilLeft(time, first, 500);
+    await time.pass(1_000);
+
+    const second = await time.open();
+    const before = await second.leases.grant(aRequest());
+    await passWatched(time, 1_000, first, second);
+
+    expect(before).toMatchObject({ outcome: 'held' });
+    expect(await second.leases.grant(aRequest())).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('H-first-statement right after a step is not told by another one that has not seen the step yet', async () => {
+    const time = await passingTime();
+    const first = await longWatched(time);
+    await granted(first);
+    await time.step(90_000);
+    const second = await time.open();
+    await second.store.witness.look();
+
+    await first.store.witness.look();
+    await second.store.witness.look();
+
+    expect(await second.leases.grant(aRequest())).toMatchObject({ outcome: 'held' });
+  });
+
+  test('takes over at once after a restart on the same boot', async () => {
+    const time = await passingTime();
+    const first = await longWatched(time);
+    await granted(first);
+    const { memory: watch } = first.store.clockWatch;
+    await first.store.close();
+    await time.pass(TTL_MS);
+
+    const second = await time.open({ remembered: { longestTtlMs: TTL_MS, watch } });
+
+    expect(await second.leases.grant(aRequest())).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('alone, on a machine that has booted, takes over what ran out while somebody watched, and waits a TTL for the rest', async () => {
+    const time = await passingTime();
+    const first = await longWatched(time);
+    await granted(first, { name: 'ran out watched' });
+    await passWatched(time, TTL_MS, first);
+    await granted(first, { name: 'ran out unwatched' });
+    await passWatched(time, 2_000, first);
+    await first.store.close();
+    await time.pass(HOUR_MS);
+
+    const second = await time.open();
+    const watched = await second.leases.grant(aRequest({ name: 'ran out watched' }));
+    const unwatched = await second.leases.grant(aRequest({ name: 'ran out unwatched' }));
+    await passWatched(time, TTL_MS, second);
+
+    expect(watched).toMatchObject({ outcome: 'granted' });
+    expect(unwatched).toMatchObject({ outcome: 'held', doubtMs: TTL_MS });
+    expect(await second.leases.grant(aRequest({ name: 'ran out unwatched' }))).toMatchObject({
+      outcome: 'granted',
+    });
+  });
+
+  test('what was settled by a clock that was ahead is not settled when it has come back', async () => {
+    const time = await passingTime();
+    const first = await longWatched(time);
+    await time.step(HOUR_MS);
+    await passWatched(time, 2 * TTL_MS, first);
+    await time.step(-HOUR_MS);
+    await first.store.witness.look();
+    await granted(first);
+    await first.store.close();
+    await time.pass(TTL_MS - 1_000);
+    await time.step(2_000);
+
+    const second = await time.open();
+
+    expect(await second.leases.grant(aRequest())).toMatchObject({ outcome: 'held' });
+  });
+});
+
+/** Keeps so many connections of a pool busy until it is told to end. */
+async function occupy(
+  pool: Kernel['store']['transitions'],
+  count: number,
+): Promise<{ end: () => Promise<void> }> {
+  let letGo = (): void => undefined;
+  const end = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  const begun: Promise<void>[] = [];
+  const done = Array.from({ length: count }, () => {
+    let begin = (): void => undefined;
+    begun.push(
+      new Promise((resolve) => {
+        begin = resolve;
+      }),
+    );
+    return pool.$transaction(async (tx) => {
+      await tx.$queryRaw`select 1 as one`;
+      begin();
+      await end;
+    });
+  });
+  await Promise.all(begun);
+  return {
+    async end() {
+      letGo();
+      await Promise.all(done);
+    },
+  };
+}
+
+/** Until what was asked for before has been made up and waits for a connection. */
+async function untilQueued(): Promise<void> {
+  for (let turns = 0; turns < 50; turns += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

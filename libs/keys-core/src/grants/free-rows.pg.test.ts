@@ -1,0 +1,207 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { createTestDatabase, waitUntil } from '@leasehold/testing';
+import { compareFencingTokens } from '../kernel/fencing-token.ts';
+import type { Grant, GrantRequest } from '../kernel/outcomes.ts';
+import { aBackend } from '../testing/fleet-fixture.ts';
+import {
+  age,
+  aGuard,
+  aRequest,
+  granted,
+  openKernel,
+  releaseOf,
+  type Kernel,
+} from '../testing/kernel-fixture.ts';
+import { makeClockShiftable } from '../testing/shifted-clock.ts';
+import { createFreeRowRemover } from './free-rows.ts';
+import { joinLine } from './line/sql/line-tickets.ts';
+import { readLeases } from '../postgres/rows.ts';
+import { grant as grantStatement } from './sql/grant.ts';
+
+const DAY_MS = 24 * 3_600_000;
+
+/** A resource whose row ended two days ago, with a token of that time. */
+async function longFree(kernel: Kernel, change: Partial<GrantRequest> = {}): Promise<Grant> {
+  const grant = await granted(kernel, change);
+  const { face } = aRequest(change);
+  await kernel.leases.release(face, releaseOf(grant));
+  await age(kernel, grant.leaseId, 2 * DAY_MS);
+  const token = String(BigInt(grant.fencingToken) - BigInt(2 * DAY_MS));
+  await kernel.store.prisma
+    .$executeRaw`update lease set fencing_token = ${token}::bigint where lease_id = ${grant.leaseId}::uuid`;
+  return { ...grant, fencingToken: token };
+}
+
+async function namesLeft({ store }: Kernel): Promise<string[]> {
+  const rows = await store.prisma.$queryRaw<{ name: string }[]>`
+    select name from lease order by name`;
+  return rows.map(({ name }) => name);
+}
+
+function expectGrowing(grants: readonly { readonly fencingToken: string }[]): void {
+  const tokens = grants.map((grant) => grant.fencingToken);
+  expect(tokens).toEqual([...tokens].sort(compareFencingTokens));
+  expect(new Set(tokens).size).toBe(tokens.length);
+}
+
+test('rows that ended more than a day ago are deleted, and the next token is larger', async () => {
+  const kernel = await openKernel();
+  const old = await longFree(kernel, { name: 'old' });
+  await kernel.leases.release('lease', releaseOf(await granted(kernel, { name: 'recent' })));
+  await granted(kernel, { name: 'held' });
+
+  const deletedCount = await createFreeRowRemover(kernel.store).runOnce();
+
+  expect(deletedCount).toBe(1);
+  expect(await namesLeft(kernel)).toEqual(['held', 'recent']);
+  expectGrowing([old, await granted(kernel, { name: 'old' })]);
+});
+
+test('C60 tokens grow when the clock went 30 days ahead and came back before the row was deleted', async () => {
+  const { url } = await createTestDatabase();
+  const shift = await makeClockShiftable(url);
+  const kernel = await openKernel({ databaseUrl: url });
+  const before = await granted(kernel);
+  await kernel.leases.release('lease', releaseOf(before));
+
+  await shift(30 * DAY_MS);
+  const ahead = await granted(kernel);
+  await kernel.leases.release('lease', releaseOf(ahead));
+  await shift(0);
+  await age(kernel, ahead.leaseId, 32 * DAY_MS);
+  const deletedCount = await createFreeRowRemover(kernel.store).runOnce();
+  const after = await granted(kernel);
+
+  expect(deletedCount).toBe(0);
+  expectGrowing([before, ahead, after]);
+});
+
+test('C60 tokens grow when the row was deleted while the clock was 30 days ahead, and it came back then', async () => {
+  const { url } = await createTestDatabase();
+  const shift = await makeClockShiftable(url);
+  const kernel = await openKernel({ databaseUrl: url });
+  await shift(30 * DAY_MS);
+  const ahead = await granted(kernel);
+  await kernel.leases.release('lease', releaseOf(ahead));
+
+  await shift(32 * DAY_MS);
+  const deletedCount = await createFreeRowRemover(kernel.store).runOnce();
+  await shift(0);
+  const back = await granted(kernel);
+  const other = await granted(kernel, { name: 'never held before' });
+
+  expect(deletedCount).toBe(1);
+  expectGrowing([ahead, back]);
+  expectGrowing([ahead, other]);
+});
+
+test('C61 the sealed row of a key that moved to another datacenter is kept', async () => {
+  const kernel = await openKernel();
+  await longFree(kernel, { face: 'key', name: 'moved' });
+  await longFree(kernel, { face: 'key', name: 'at home' });
+  await kernel.store.prisma.$executeRaw`
+    update lease set home_reservation = case name when 'moved' then 'dc2.' else 'local.' end || ${randomUUID()}`;
+
+  await createFreeRowRemover(kernel.store).runOnce();
+
+  expect(await namesLeft(kernel)).toEqual(['moved']);
+});
+
+test('rows that a callback, a waiter or a living backend refers to are kept', async () => {
+  const kernel = await openKernel();
+  const owed = await longFree(kernel, { name: 'owes a callback' });
+  await kernel.store.prisma.$executeRaw`
+    insert into lease_reap (lease_id, face, namespace, name, fencing_token)
+    values (${owed.leaseId}::uuid, 'lease', 'test', 'owes a callback', 1)`;
+  await longFree(kernel, { name: 'waited for' });
+  await joinLine(kernel.store.prisma, [
+    {
+      ...{ face: 'lease', namespace: 'test', name: 'waited for', ticketId: randomUUID() },
+      ...{ waiter: 'bob', principal: 'token-b', idempotencyKey: 'k' },
+    },
+  ]);
+  const lives = await longFree(kernel, { face: 'key', name: 'lives' });
+  await aBackend(kernel.store.prisma, { droneId: 'd1', leaseId: lives.leaseId });
+  const over = await longFree(kernel, { face: 'key', name: 'over' });
+  await aBackend(kernel.store.prisma, {
+    ...{ droneId: 'd1', leaseId: over.leaseId, status: 'terminated' as const },
+  });
+
+  await createFreeRowRemover(kernel.store).runOnce();
+
+  expect(await namesLeft(kernel)).toEqual(['lives', 'owes a callback', 'waited for']);
+});
+
+test('a row that is being granted is passed over', async () => {
+  const kernel = await openKernel();
+  await longFree(kernel);
+
+  const deletedCount = await kernel.store.prisma.$transaction(async (tx) => {
+    await tx.$queryRaw`select name from lease for update`;
+    return createFreeRowRemover(kernel.store).runOnce();
+  });
+
+  expect(deletedCount).toBe(0);
+});
+
+test('a grant that meets the deletion of its row waits for it, and its token is larger', async () => {
+  const kernel = await openKernel();
+  const old = await longFree(kernel);
+
+  const outcome = await kernel.store.prisma.$transaction(async (tx) => {
+    await createFreeRowRemover({
+      ...kernel.store,
+      prisma: tx as typeof kernel.store.prisma,
+    }).runOnce();
+    const asked = kernel.leases.grant(aRequest());
+    await waitUntil(() => isSomebodyWaiting(kernel), { what: 'the grant to wait for the row' });
+    return { asked };
+  });
+
+  const answer = await outcome.asked;
+  expect(answer.outcome).toBe('granted');
+  if (answer.outcome === 'granted') expectGrowing([old, answer.grant]);
+});
+
+test('a grant whose snapshot still has the row inserts nothing once the row is gone', async () => {
+  const kernel = await openKernel();
+  await longFree(kernel);
+  const request = aRequest();
+  const guard = await aGuard(kernel.store);
+
+  const granting = await kernel.store.prisma.$transaction(async (tx) => {
+    await createFreeRowRemover({
+      ...kernel.store,
+      prisma: tx as typeof kernel.store.prisma,
+    }).runOnce();
+    const asked = grantStatement(kernel.store.slowLane, [request], { guard, onLocked: 'wait' });
+    await waitUntil(() => isSomebodyWaiting(kernel), { what: 'the grant to wait for the row' });
+    return { asked };
+  });
+
+  expect((await granting.asked).grants).toEqual(new Map());
+  expect(await readLeases(kernel.store.prisma, [request])).toEqual([undefined]);
+});
+
+test('of many controllers at once each row is deleted once', async () => {
+  const kernel = await openKernel();
+  for (let index = 0; index < 20; index += 1) {
+    await longFree(kernel, { name: `row ${String(index)}` });
+  }
+
+  const counts = await Promise.all(
+    Array.from({ length: 4 }, () => createFreeRowRemover(kernel.store).runOnce()),
+  );
+
+  expect(counts.reduce((sum, count) => sum + count, 0)).toBe(20);
+});
+
+async function isSomebodyWaiting({ store }: Kernel): Promise<boolean> {
+  const rows = await store.renewals.$queryRaw<{ waiting: boolean }[]>`
+    select exists (
+      select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'
+    ) as waiting`;
+  return rows[0]?.waiting === true;
+}

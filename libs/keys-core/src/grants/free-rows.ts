@@ -1,0 +1,53 @@
+import type { Store } from '../postgres/open-store.ts';
+import { rangesFrom } from '../postgres/paging/page-walk.ts';
+import { readLeasePages } from './sql/reap.ts';
+import { deleteFreeRows } from './sql/delete-free.ts';
+
+/** As many as the reaper reads: under 100 ms of database time where nothing is to be deleted. */
+const PAGES_PER_PASS_MAX = 4_096;
+/** One statement deletes at most this many rows, so that none holds locks for long. */
+const ROWS_PER_STATEMENT_MAX = 1_000;
+const STATEMENTS_PER_PASS_MAX = 20;
+
+export interface FreeRowRemover {
+  /** Deletes free rows in the next part of the table. @returns how many it deleted. */
+  runOnce(): Promise<number>;
+}
+
+/**
+ * Deletes the rows of resources that have long been free. Like the reaper it has no leader: each
+ * controller walks the table by itself, from a place of its own, and skips what another has locked.
+ * Nothing depends on it but the size of the table.
+ */
+export function createFreeRowRemover(
+  store: Pick<Store, 'prisma' | 'ids' | 'datacenter' | 'clock' | 'clockWatch'>,
+): FreeRowRemover {
+  let nextPage: number | undefined;
+  return {
+    async runOnce() {
+      const { pages } = await readLeasePages(store.prisma);
+      nextPage ??= Math.floor(store.ids.random() * pages);
+      if (nextPage >= pages) nextPage = 0;
+      let deletedCount = 0;
+      let statementsLeft = STATEMENTS_PER_PASS_MAX;
+      for (const { fromPage, toPage } of rangesFrom(nextPage, pages, PAGES_PER_PASS_MAX)) {
+        let deleted: number;
+        do {
+          // The rest of this range is for the next pass.
+          if (statementsLeft === 0) return deletedCount;
+          statementsLeft -= 1;
+          deleted = await deleteFreeRows(store.prisma, {
+            fromPage,
+            toPage,
+            limit: ROWS_PER_STATEMENT_MAX,
+            datacenter: store.datacenter,
+            belief: store.clockWatch.belief(store.clock.nowMs()),
+          });
+          deletedCount += deleted;
+        } while (deleted === ROWS_PER_STATEMENT_MAX);
+        nextPage = toPage;
+      }
+      return deletedCount;
+    },
+  };
+}

@@ -1,0 +1,317 @@
+/** What becomes of requests for a grant: granted, refused with the reason, or tried again alone. */
+import { LeaseError } from '../kernel/errors.ts';
+import type { LeaseRow } from '../kernel/lease.ts';
+import type { Grant, GrantOutcome, GrantRequest } from '../kernel/outcomes.ts';
+import { resourceKey } from '../kernel/resource.ts';
+import { createCoalescer } from './coalesce.ts';
+import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
+import type { KernelStore } from '../postgres/kernel-store.ts';
+import { readLeases, type Sql } from '../postgres/rows.ts';
+import { assertNoHoldOff, guardNow, readClock } from './sql/guard.ts';
+import { firstLadder, grant, type Granted } from './sql/grant.ts';
+import { readRefusals, type Refusal } from './sql/parts/refusals.ts';
+import { pause, timed } from '../postgres/timed.ts';
+
+/** How often a grant looks again when its row was locked, or was free by the time it was read. */
+const GRANT_TRIES_MAX = 3;
+const SLOW_LANE_LOCK_TIMEOUT_MS = 100;
+const LOCK_NOT_AVAILABLE = '55P03';
+const READS_PER_STATEMENT_MAX = 200;
+const READ_QUEUE_MAX = 50_000;
+
+/** Grants a batch in one statement; who was refused is told why, from one more read. */
+export async function grantBatch(
+  store: KernelStore,
+  requests: readonly GrantRequest[],
+  askAlone: AskAlone,
+): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
+  await prepareGrants(store, requests);
+  const sentAtMs = store.clock.nowMs();
+  let granted: Granted['grants'];
+  try {
+    const { grants, seen } = await timed(store, 'grant', () =>
+      grant(store.transitions, requests, { guard: guardNow(store), onLocked: 'skip' }),
+    );
+    store.witness.saw(seen);
+    granted = grants;
+  } catch (error) {
+    const [only, ...others] = requests;
+    // Its row is being made in a transaction that goes on: the slow lane has the patience.
+    if (only !== undefined && others.length === 0 && sqlStateOf(error) === LOCK_NOT_AVAILABLE) {
+      return [askAlone(only)];
+    }
+    if (databaseFailureOf(error) !== 'lost') throw error;
+    return findLostGrants(store, requests, error);
+  }
+  watchClock(store, granted.values(), sentAtMs);
+  const refused = requests.filter((request) => !granted.has(request.leaseId));
+  const refusals = await readRefusalsOf(store, refused);
+  return requests.map((request) => {
+    const own = granted.get(request.leaseId);
+    if (own !== undefined) return grantedOutcome(store, request, own);
+    const refusal = refusals.get(request.leaseId);
+    if (refusal instanceof Error) return Promise.reject(refusal);
+    const outcome = refusedOutcome(store, refusal);
+    return outcome === undefined ? askAlone(request) : observed(store, request, outcome);
+  });
+}
+
+/** Why each was refused. What goes wrong here is theirs alone: their neighbours have been granted. */
+async function readRefusalsOf(
+  store: KernelStore,
+  refused: readonly GrantRequest[],
+): Promise<Map<string, Refusal | Error | undefined>> {
+  if (refused.length === 0) return new Map();
+  try {
+    await assertNoHoldOff(store, store.transitions);
+    const found = await lookAtRefusals(store, store.transitions, refused);
+    return new Map(refused.map((request, index) => [request.leaseId, found[index]]));
+  } catch (error) {
+    const failure = error instanceof Error ? error : new Error(String(error));
+    return new Map(refused.map((request) => [request.leaseId, failure]));
+  }
+}
+
+/** Asks for one grant, in a transaction that waits a little for its row. */
+export type AskAlone = (request: GrantRequest) => Promise<GrantOutcome>;
+
+/**
+ * The slow lane: a resource that seemed free and was not granted is asked for alone, on connections
+ * of its own. Of a crowd one asks, and the others share what it met: the lane has few connections.
+ */
+export function createSlowLane(store: KernelStore): AskAlone {
+  const underWay = new Map<string, Promise<GrantOutcome>>();
+  return async (request) => {
+    const key = resourceKey(request);
+    const before = underWay.get(key);
+    if (before !== undefined) {
+      const met = await before.catch(() => undefined);
+      if (met?.outcome === 'held') return observed(store, request, met);
+      const [refusal] = await lookAtRefusals(store, store.transitions, [request]);
+      const refused = refusedOutcome(store, refusal);
+      if (refused !== undefined) return observed(store, request, refused);
+    }
+    const asked = grantAlone(store, request);
+    underWay.set(key, asked);
+    try {
+      return await asked;
+    } finally {
+      if (underWay.get(key) === asked) underWay.delete(key);
+    }
+  };
+}
+
+/**
+ * Why a request would be refused now, or undefined when it may be granted. Many reads share a
+ * statement, and stand in nobody's way.
+ */
+export function createRefusalReader(
+  store: KernelStore,
+): (request: GrantRequest, signal?: AbortSignal) => Promise<GrantOutcome | undefined> {
+  const reads = createCoalescer<GrantRequest, Refusal>({
+    run: (requests) => lookAtRefusals(store, store.transitions, requests),
+    keysOf: () => [],
+    batchSizeMax: READS_PER_STATEMENT_MAX,
+    inFlightMax: 1,
+    queueMax: READ_QUEUE_MAX,
+    isGathering: true,
+  });
+  return async (request, signal) => {
+    const outcome = refusedOutcome(store, await reads.submit(request, signal));
+    return outcome === undefined ? undefined : observed(store, request, outcome);
+  };
+}
+
+/** Reads why requests were refused, and what the database's clock shows. */
+export async function lookAtRefusals(
+  store: KernelStore,
+  sql: Sql,
+  requests: readonly GrantRequest[],
+): Promise<Refusal[]> {
+  const sentAtMs = store.clock.nowMs();
+  const found = await readRefusals(sql, requests);
+  watchClock(
+    store,
+    found.map((refusal) => refusal.row),
+    sentAtMs,
+  );
+  return found;
+}
+
+/**
+ * One try in a transaction of the caller's, which has called {@link prepareGrants} and waits for a
+ * locked row as long as the transaction lets it. @returns undefined when the row was locked or has changed meanwhile: try again.
+ * @throws {LeaseError} `grant.hold_off`.
+ */
+export async function grantWithin(
+  store: KernelStore,
+  tx: Sql,
+  request: GrantRequest,
+): Promise<GrantOutcome | undefined> {
+  await readClock(store, tx);
+  const sentAtMs = store.clock.nowMs();
+  const { grants } = await grant(tx, [request], { guard: guardNow(store), onLocked: 'wait' });
+  const own = grants.get(request.leaseId);
+  if (own !== undefined) {
+    watchClock(store, [own], sentAtMs);
+    return grantedOutcome(store, request, own);
+  }
+  await assertNoHoldOff(store, tx);
+  const [refusal] = await lookAtRefusals(store, tx, [request]);
+  const outcome = refusedOutcome(store, refusal);
+  return outcome === undefined ? undefined : observed(store, request, outcome);
+}
+
+/** Before anything is granted: looks at the database, and notes a TTL that is longer than ever. */
+export async function prepareGrants(
+  store: KernelStore,
+  requests: readonly { readonly ladder: { readonly ttlMs: number } }[],
+): Promise<void> {
+  await store.witness.ready();
+  const longestMs = Math.max(...requests.map((request) => request.ladder.ttlMs));
+  if (longestMs > store.longestTtl.ms) await store.longestTtl.note(longestMs);
+}
+
+/**
+ * Why a request was refused, or undefined when nothing stood in its way but a lock, a change, or the
+ * time that its statement took to get there.
+ */
+export function refusedOutcome(
+  { clockWatch }: Pick<KernelStore, 'clockWatch'>,
+  refusal: Refusal | undefined,
+): GrantOutcome | undefined {
+  if (refusal === undefined) return undefined;
+  const { row, head, waiterCount, isRecorded } = refusal;
+  if (isRecorded) return { outcome: 'recorded' };
+  if (row !== undefined) {
+    const doubtMs = clockWatch.doubtMs(row);
+    if (doubtMs > 0 || !isTakable(row)) return { outcome: 'held', by: row, waiterCount, doubtMs };
+  }
+  if (head !== undefined) return { outcome: 'queued', head, waiterCount };
+  return undefined;
+}
+
+/** Whether a row that is locked is so because its last holder is over and still at work in it. */
+export function isOverstayed(row: LeaseRow): boolean {
+  return row.endReason === null || row.endReason === 'expired';
+}
+
+/** Whether a row, as it was read, could be granted: then the grant met a lock or a change. */
+function isTakable(row: LeaseRow): boolean {
+  const isOver = row.endReason !== null || row.asOf >= row.expiresAt;
+  return isOver && (row.stopsBy === null || row.asOf >= row.stopsBy);
+}
+
+async function grantAlone(store: KernelStore, request: GrantRequest): Promise<GrantOutcome> {
+  let by: LeaseRow | undefined;
+  for (let tries = 0; tries < GRANT_TRIES_MAX; tries += 1) {
+    const outcome = await grantWaiting(store, request);
+    if (outcome !== undefined) return outcome;
+    const [refusal] = await lookAtRefusals(store, store.transitions, [request]);
+    const refused = refusedOutcome(store, refusal);
+    if (refused !== undefined) return observed(store, request, refused);
+    by = refusal?.row;
+  }
+  // Its last holder has let it run out, and keeps the row locked: a fenced transaction.
+  if (by !== undefined && isOverstayed(by)) {
+    return observed(store, request, { outcome: 'held', by, waiterCount: 0, doubtMs: 0 });
+  }
+  throw new LeaseError('grant.contended');
+}
+
+async function grantWaiting(
+  store: KernelStore,
+  request: GrantRequest,
+): Promise<GrantOutcome | undefined> {
+  try {
+    const { grants, seen } = await store.slowLane.$transaction(async (tx) => {
+      await tx.$queryRaw`select set_config('lock_timeout', ${String(SLOW_LANE_LOCK_TIMEOUT_MS)}, true)`;
+      await readClock(store, tx);
+      return grant(tx, [request], { guard: guardNow(store), onLocked: 'wait' });
+    });
+    store.witness.saw(seen);
+    const own = grants.get(request.leaseId);
+    return own === undefined ? undefined : grantedOutcome(store, request, own);
+  } catch (error) {
+    if (databaseFailureOf(error) === 'contention') return undefined;
+    throw error;
+  }
+}
+
+function grantedOutcome(store: KernelStore, request: GrantRequest, own: Grant): GrantOutcome {
+  const status = own.previous?.end === 'expired' ? 'expired' : 'free';
+  store.observer.grant(own.face, 'granted', status, actionOf(request));
+  return { outcome: 'granted', grant: own };
+}
+
+/**
+ * Counts a handover: a grant to one who had waited since before the grant before it ended. Who joined
+ * the line later found the resource free, and was handed nothing over.
+ */
+export function observeHandover(
+  store: Pick<KernelStore, 'observer'>,
+  { face, freeMs }: Grant,
+  waitedMs: number,
+): void {
+  if (freeMs === null || freeMs > waitedMs) return;
+  store.observer.handedOver(face, Math.max(0, freeMs));
+}
+
+/** Counts a refusal. Looking again from one's place in line is no new refusal. */
+function observed(store: KernelStore, request: GrantRequest, outcome: GrantOutcome): GrantOutcome {
+  if (request.isQueued === true) return outcome;
+  if (outcome.outcome === 'queued') {
+    store.observer.grant(request.face, 'denied', 'free', actionOf(request));
+  }
+  if (outcome.outcome === 'held') {
+    const { by } = outcome;
+    const status = by.asOf < by.expiresAt ? 'active' : 'expired';
+    store.observer.grant(by.face, 'denied', status, actionOf(request));
+  }
+  return outcome;
+}
+
+/** What an environment is asked for. */
+function actionOf(request: GrantRequest): string | undefined {
+  return request.face === 'environment' ? request.tag : undefined;
+}
+
+/** Every answer tells what the database's clock shows, refusals too. */
+function watchClock(
+  store: KernelStore,
+  rows: Iterable<{ readonly asOf: number } | undefined>,
+  sentAtMs: number,
+): void {
+  for (const row of rows) {
+    if (row === undefined) continue;
+    store.clockWatch.observe(row.asOf, sentAtMs, store.clock.nowMs());
+    return;
+  }
+}
+
+/**
+ * The connection broke while the statement ran. It may still be waiting for a lock and grant later,
+ * so this waits until the server has surely cancelled it, and looks what became of each grant.
+ */
+async function findLostGrants(
+  store: KernelStore,
+  requests: readonly GrantRequest[],
+  cause: unknown,
+): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
+  await pause(store, store.statementTimeoutMs + 500);
+  const unknown = (): LeaseError => new LeaseError('request.outcome_unknown', undefined, { cause });
+  const rows = await readLeases(store.prisma, requests).catch(() => {
+    throw unknown();
+  });
+  return requests.map((request, index) => {
+    const row = rows[index];
+    if (row?.leaseId !== request.leaseId) return Promise.reject(unknown());
+    return grantedOutcome(store, request, {
+      ...row,
+      ladder: firstLadder(request),
+      remainingMs: row.expiresAt - row.asOf,
+      freeMs: null,
+      previous: null,
+    });
+  });
+}

@@ -1,0 +1,92 @@
+/** Grants as they were given, whatever has become of them. */
+import { UNCONFIRMED_LADDER, type Ladder } from '../../../kernel/ladder.ts';
+import { assertSameRequest, type RecordedRequest } from '../../../kernel/recorded-request.ts';
+import type { Resource } from '../../../kernel/resource.ts';
+import type { KeyedRequest } from './requests.ts';
+import { C, type Sql } from '../../../postgres/rows.ts';
+import { fragment, type Fragment } from '../../../postgres/sql.ts';
+
+export interface PastGrant extends Resource {
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly holder: string;
+  readonly principal: string;
+  /** The one that it has now: a short one until it is confirmed. */
+  readonly ladder: Ladder;
+  /** 0 when it has ended. */
+  readonly remainingMs: number;
+  /** When it was read, as epoch milliseconds of the database. */
+  readonly asOf: number;
+}
+
+type PastGrantRow = Omit<PastGrant, 'ladder'> & Ladder & { readonly isConfirmed: boolean };
+
+/**
+ * The grant with an id. One that its row no longer carries is told from its event: it has ended, and no
+ * deadline of it lies ahead. **Index**: `lease_event_lease_id_idx`, `lease_lease_id_key`.
+ */
+function grantWithId(leaseId: Fragment): Fragment {
+  return fragment`
+    select e.face, e.namespace, e.name, e.lease_id as "leaseId",
+      e.fencing_token::text as "fencingToken",
+      e.detail ->> 'holder' as holder, e.detail ->> 'principal' as principal,
+      coalesce(l.ttl_ms, 1) as "ttlMs", coalesce(l.renew_after_ms, 0) as "renewAfterMs",
+      coalesce(l.soft_after_ms, 0) as "softAfterMs", coalesce(l.hard_after_ms, 0) as "hardAfterMs",
+      coalesce(lease_confirmed(l.renewed_at, l.expires_at), true) as "isConfirmed",
+      case
+        when l.end_reason is null and l.released_at is null
+          then greatest(0, date_part('epoch', l.expires_at - clock_timestamp()) * 1000)
+        else 0
+      end as "remainingMs",
+      date_part('epoch', clock_timestamp()) * 1000 as "asOf"
+    from lease_event e
+    left join lease l on l.lease_id = e.lease_id
+    where e.lease_id = ${leaseId} and e.kind in ('granted', 'taken_over')
+    order by e.id
+    limit 1`;
+}
+
+/** The grant with this id, or undefined when there was none. */
+export async function readGrant(sql: Sql, leaseId: string): Promise<PastGrant | undefined> {
+  const [row] = await sql.$queryRaw<PastGrantRow[]>`${grantWithId(fragment`${leaseId}::uuid`)}`;
+  return row === undefined ? undefined : grantOf(row);
+}
+
+/** What became of a request, as of one moment. */
+export interface PastRequest {
+  readonly record: RecordedRequest;
+  /** The grant that it came to; undefined when it came to none, so far. */
+  readonly grant: PastGrant | undefined;
+}
+
+/**
+ * What became of a request for a lease, or undefined when its key has not been used. The record and the
+ * grant are of one snapshot: who gives the request up ends both in one transaction.
+ * @throws {LeaseError} `request.idempotency_reused`.
+ */
+export async function readPastRequest(
+  sql: Sql,
+  request: KeyedRequest,
+): Promise<PastRequest | undefined> {
+  const [row] = await sql.$queryRaw<
+    (Omit<RecordedRequest, 'leaseId'> & { ticketId: string | null } & (
+        PastGrantRow | { leaseId: null }
+      ))[]
+  >`
+    select q.lease_id as "ticketId", q.answer, q.resource, q.fingerprint, g.*
+    from lease_request q
+    left join lateral (${grantWithId(fragment`q.lease_id`)}) g on true
+    where q.principal = ${request.principal} ${C}
+      and q.idempotency_key = ${request.idempotencyKey} ${C}`;
+  if (row === undefined) return undefined;
+  const { ticketId, answer, resource, fingerprint, ...grant } = row;
+  const record = { leaseId: ticketId, answer, resource, fingerprint };
+  assertSameRequest(record, request);
+  return { record, grant: grant.leaseId === null ? undefined : grantOf(grant) };
+}
+
+function grantOf(row: PastGrantRow): PastGrant {
+  const { ttlMs, renewAfterMs, softAfterMs, hardAfterMs, isConfirmed, ...grant } = row;
+  const ladder = { ttlMs, renewAfterMs, softAfterMs, hardAfterMs };
+  return { ...grant, ladder: isConfirmed ? ladder : UNCONFIRMED_LADDER };
+}

@@ -1,0 +1,141 @@
+/**
+ * The kernel's transitions as one caller uses them: each goes through its coalescer into a batch
+ * statement and comes back with its own answer. Faces are built on this and on nothing below it.
+ */
+import { LeaseError } from '../kernel/errors.ts';
+import type {
+  GrantOutcome,
+  GrantRequest,
+  ReleaseOutcome,
+  RenewOutcome,
+} from '../kernel/outcomes.ts';
+import { resourceKey, type Face } from '../kernel/resource.ts';
+import { createCoalescer } from './coalesce.ts';
+import { createRefusalReader, createSlowLane, grantBatch } from './granting.ts';
+import type { KernelStore } from '../postgres/kernel-store.ts';
+import { releaseBatch } from './releasing.ts';
+import { observeRenewals, renewBatch, type RenewAnswer } from './renewing.ts';
+import { keyText } from './idempotency/sql/requests.ts';
+import type { ReleaseRequest } from './sql/release.ts';
+import type { RenewRequest } from './sql/renew.ts';
+
+const GRANTS_PER_STATEMENT_MAX = 200;
+const RENEWALS_PER_STATEMENT_MAX = 1_000;
+const RELEASES_PER_STATEMENT_MAX = 500;
+const STATEMENTS_IN_FLIGHT_MAX = 2;
+const QUEUE_MAX = 50_000;
+
+export interface LeaseStore {
+  /**
+   * Grants the resource, or says who holds it.
+   * @throws {LeaseError} `grant.hold_off`, `grant.contended`, `request.outcome_unknown`.
+   */
+  grant(request: GrantRequest, signal?: AbortSignal): Promise<GrantOutcome>;
+  /** @throws {LeaseError} `grant.contended` when the row is kept locked: try again. */
+  renew(face: Face, request: RenewRequest): Promise<RenewOutcome>;
+  /**
+   * Renews many that came in one call, in as few statements; answers in their order. One whose row
+   * is kept locked has no answer, and keeps none of the others waiting.
+   */
+  renewAll(face: Face, requests: readonly RenewRequest[]): Promise<RenewAnswer[]>;
+  release(face: Face, request: ReleaseRequest): Promise<ReleaseOutcome>;
+}
+
+export function createLeaseStore(store: KernelStore): LeaseStore {
+  // Gathering: the items of one call come one after the other, and are to travel together.
+  const common = {
+    inFlightMax: STATEMENTS_IN_FLIGHT_MAX,
+    queueMax: QUEUE_MAX,
+    isGathering: true,
+  };
+  const askAlone = createSlowLane(store);
+  const grants = createCoalescer<GrantRequest, GrantOutcome>({
+    ...common,
+    run: (requests) => grantBatch(store, requests, askAlone),
+    keysOf: grantKeys,
+    batchSizeMax: GRANTS_PER_STATEMENT_MAX,
+    onBatch: (size) => {
+      store.observer.batch('grant', size);
+    },
+  });
+  const renewals = perFace((face) =>
+    createCoalescer<RenewRequest, RenewAnswer>({
+      ...common,
+      run: (requests) => renewBatch(store, face, requests),
+      keysOf: (request) => [request.leaseId],
+      batchSizeMax: RENEWALS_PER_STATEMENT_MAX,
+      onBatch: (size) => {
+        store.observer.batch('renew', size);
+      },
+    }),
+  );
+  const releases = perFace((face) =>
+    createCoalescer<ReleaseRequest, ReleaseOutcome>({
+      ...common,
+      run: (requests) => releaseBatch(store, face, requests),
+      keysOf: (request) => [request.leaseId],
+      batchSizeMax: RELEASES_PER_STATEMENT_MAX,
+      onBatch: (size) => {
+        store.observer.batch('release', size);
+      },
+    }),
+  );
+  return {
+    grant: inACrowd(store, (request, signal) => grants.submit(request, signal)),
+    async renew(face, request) {
+      const outcome = await renewals[face].submit(request);
+      observeRenewals(store, face, [outcome]);
+      if (outcome === undefined) throw new LeaseError('grant.contended');
+      return outcome;
+    },
+    async renewAll(face, requests) {
+      const outcomes = await renewals[face].submitAll(requests);
+      observeRenewals(store, face, outcomes);
+      return outcomes;
+    },
+    async release(face, request) {
+      const outcome = await releases[face].submit(request);
+      store.observer.release(face, outcome);
+      return outcome;
+    },
+  };
+}
+
+type AskForGrant = LeaseStore['grant'];
+
+/**
+ * A statement grants a resource once, so a crowd would be served one by one, and whose turn it is in
+ * line last. Whoever is not the first to ask for a resource asks by a plain read before.
+ */
+function inACrowd(store: KernelStore, ask: AskForGrant): AskForGrant {
+  const readRefusal = createRefusalReader(store);
+  /** How many requests for each resource are on their way. */
+  const asked = new Map<string, number>();
+  return async (request, signal) => {
+    const key = resourceKey(request);
+    if (asked.has(key) && request.isQueued !== true) {
+      const refused = await readRefusal(request, signal);
+      if (refused !== undefined) return refused;
+    }
+    asked.set(key, (asked.get(key) ?? 0) + 1);
+    try {
+      return await ask(request, signal);
+    } finally {
+      const left = (asked.get(key) ?? 1) - 1;
+      if (left === 0) asked.delete(key);
+      else asked.set(key, left);
+    }
+  };
+}
+
+function perFace<T>(make: (face: Face) => T): Record<Face, T> {
+  return { key: make('key'), lease: make('lease'), environment: make('environment') };
+}
+
+/** A statement grants each resource at most once, and answers each idempotency key at most once. */
+function grantKeys(request: GrantRequest): string[] {
+  const { principal, idempotencyKey } = request;
+  const keys = [resourceKey(request)];
+  if (idempotencyKey !== undefined) keys.push(keyText({ principal, idempotencyKey }));
+  return keys;
+}

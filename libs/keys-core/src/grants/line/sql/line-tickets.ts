@@ -1,0 +1,164 @@
+/**
+ * Tickets of callers that wait in line for a lease (design 5.4). Order is the ticket's number; who
+ * is not prolonged lapses and is passed over. A ticket's id is the lease id of the grant that it will
+ * become, so that a replay of its request finds the one or the other.
+ */
+import type { Resource } from '../../../kernel/resource.ts';
+import { C, type Sql } from '../../../postgres/rows.ts';
+
+/** How long a ticket counts without being prolonged. */
+export const LINE_TICKET_MS = 500;
+
+export interface TicketRequest extends Resource {
+  readonly ticketId: string;
+  readonly waiter: string;
+  readonly principal: string;
+  readonly idempotencyKey: string;
+  readonly fingerprint?: string | undefined;
+}
+
+/** A place in line. */
+export interface Ticket {
+  readonly ticketId: string;
+  /** Its number: who has a smaller one came before. */
+  readonly number: number;
+  /** When the line was joined, or joined again, as epoch milliseconds of the database. */
+  readonly asOf: number;
+}
+
+/**
+ * Takes a place in line for each request, or joins the one that its idempotency key has.
+ *
+ * A statement of its own, committed before anybody looks whether it is its turn. The request's record
+ * is written with the ticket, so that a replay finds it. **Index**: `lease_request_pkey`,
+ * `lease_waiter_ticket_id_key`. A request without a ticket in the answer: its key was used, for a
+ * grant, a refusal or another ticket.
+ */
+export async function joinLine(
+  sql: Sql,
+  requests: readonly TicketRequest[],
+): Promise<Map<string, Ticket>> {
+  const rows = await sql.$queryRaw<Ticket[]>`
+    with asked as materialized (
+      select a.face ${C} as face, a.namespace ${C} as namespace, a.name ${C} as name, a.ticket_id,
+        a.waiter, a.principal ${C} as principal, a.idempotency_key ${C} as idempotency_key,
+        a.fingerprint, a.place
+      from unnest(
+        ${requests.map((request) => request.face)}::text[],
+        ${requests.map((request) => request.namespace)}::text[],
+        ${requests.map((request) => request.name)}::text[],
+        ${requests.map((request) => request.ticketId)}::uuid[],
+        ${requests.map((request) => request.waiter)}::text[],
+        ${requests.map((request) => request.principal)}::text[],
+        ${requests.map((request) => request.idempotencyKey)}::text[],
+        ${requests.map((request) => request.fingerprint ?? null)}::text[]
+      ) with ordinality as a (
+        face, namespace, name, ticket_id, waiter, principal, idempotency_key, fingerprint, place
+      )
+    ),
+    request as (
+      insert into lease_request as q (principal, idempotency_key, lease_id, resource, fingerprint)
+      select a.principal, a.idempotency_key, a.ticket_id,
+        concat_ws(chr(31), a.face, a.namespace, a.name), a.fingerprint
+      from asked a
+      order by a.principal, a.idempotency_key
+      on conflict (principal, idempotency_key) do update set lease_id = excluded.lease_id
+        where q.lease_id = excluded.lease_id and q.answer is null and q.resource = excluded.resource
+      returning q.lease_id
+    )
+    insert into lease_waiter as w (face, namespace, name, ticket_id, waiter, principal, valid_until)
+    select a.face, a.namespace, a.name, a.ticket_id, a.waiter, a.principal,
+      clock_timestamp() + ${LINE_TICKET_MS} * interval '1 millisecond'
+    from asked a
+    join request q on q.lease_id = a.ticket_id
+    where not exists (
+      select from lease_event e where e.lease_id = a.ticket_id and e.kind in ('granted', 'taken_over')
+    )
+    order by a.place
+    on conflict (ticket_id) do update
+      set valid_until = clock_timestamp() + ${LINE_TICKET_MS} * interval '1 millisecond'
+    returning w.ticket_id as "ticketId", w.id::float8 as number,
+      date_part('epoch', clock_timestamp()) * 1000 as "asOf"`;
+  return new Map(rows.map((row) => [row.ticketId, row]));
+}
+
+/**
+ * Lets tickets count for another {@link LINE_TICKET_MS}. Skips those that are locked: they are being
+ * granted or given up. HOT: no index has a column that changes.
+ * @returns the ids of those that exist no more.
+ */
+export async function prolongTickets(sql: Sql, ticketIds: readonly string[]): Promise<string[]> {
+  const rows = await sql.$queryRaw<{ ticketId: string }[]>`
+    with asked as materialized (select a.ticket_id from unnest(${ticketIds}::uuid[]) as a (ticket_id)),
+    locked as materialized (
+      select k.* from asked a
+      cross join lateral (
+        select w.ctid as row_at, w.ticket_id from lease_waiter w
+        where w.ticket_id = a.ticket_id
+        for no key update of w skip locked
+      ) k
+    ),
+    prolonged as (
+      update lease_waiter w
+      set valid_until = clock_timestamp() + ${LINE_TICKET_MS} * interval '1 millisecond'
+      from locked k
+      where w.ctid = k.row_at
+    )
+    select a.ticket_id as "ticketId"
+    from asked a
+    where not exists (select from lease_waiter w where w.ticket_id = a.ticket_id)`;
+  return rows.map((row) => row.ticketId);
+}
+
+/**
+ * Leaves the line with an answer, which is what every replay of the request is told from now on.
+ * Locks the request, then the ticket, as giving up by a call does.
+ * @returns whether the ticket was there: else it was granted, given up, or had lapsed long ago.
+ */
+export async function leaveLine(
+  sql: Sql,
+  ticket: {
+    readonly ticketId: string;
+    readonly principal: string;
+    readonly idempotencyKey: string;
+  },
+  answer: unknown,
+): Promise<boolean> {
+  const rows = await sql.$queryRaw<{ gone: boolean }[]>`
+    with request as materialized (
+      select q.principal, q.idempotency_key from lease_request q
+      where q.principal = ${ticket.principal} ${C}
+        and q.idempotency_key = ${ticket.idempotencyKey} ${C}
+      for update of q
+    ),
+    gone as (
+      delete from lease_waiter w
+      using request
+      where w.ticket_id = ${ticket.ticketId}::uuid
+      returning w.ticket_id
+    ),
+    answered as (
+      update lease_request q
+      set answer = ${JSON.stringify(answer)}::jsonb
+      from gone
+      where q.principal = ${ticket.principal} ${C}
+        and q.idempotency_key = ${ticket.idempotencyKey} ${C} and q.answer is null
+    )
+    select true as gone from gone`;
+  return rows.length > 0;
+}
+
+/**
+ * Drops the ticket of a request that has been granted: a replay that joined the line while the grant
+ * was under way has made it anew. After {@link joinLine}, which has waited for that grant.
+ * @returns whether there was one.
+ */
+export async function dropGrantedTicket(sql: Sql, ticketId: string): Promise<boolean> {
+  const rows = await sql.$queryRaw<{ ticketId: string }[]>`
+    delete from lease_waiter w
+    where w.ticket_id = ${ticketId}::uuid and exists (
+      select from lease_event e where e.lease_id = w.ticket_id and e.kind in ('granted', 'taken_over')
+    )
+    returning w.ticket_id as "ticketId"`;
+  return rows.length > 0;
+}

@@ -1,0 +1,61 @@
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { A_GUARD, aRequest, openKernel } from '../testing/kernel-fixture.ts';
+import { explaining } from '../testing/explaining.ts';
+import { deleteFreeRows } from './sql/delete-free.ts';
+import { readEndedGrants } from './sql/parts/ended-grants.ts';
+import { grant } from './sql/grant.ts';
+import { release } from './sql/release.ts';
+import { renew } from './sql/renew.ts';
+
+const ROWS = 50_000;
+
+describe('plans', () => {
+  test('no transition reads the whole table at a representative size', async () => {
+    const kernel = await openKernel();
+    const client = new pg.Client({ connectionString: kernel.databaseUrl });
+    await client.connect();
+    onTestFinished(() => client.end());
+    await client.query(`
+      insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms,
+        renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
+      select 'lease', 'n', 'r' || i, gen_random_uuid(), i, 'h', 'p', 60000, 20000, 50000, 50000,
+        now(), now(), now() + interval '1 minute'
+      from generate_series(1, ${String(ROWS)}) i`);
+    await client.query('analyze');
+    const { rows } = await client.query<{ id: string; token: string }>(
+      'select lease_id as id, fencing_token as token from lease limit 500',
+    );
+    const refs = rows.map(({ id, token }) => ({
+      leaseId: id,
+      fencingToken: token,
+      principal: 'p',
+      actor: 'a',
+      result: 'ok' as const,
+      detail: null,
+    }));
+    const { sql, plans } = explaining(client);
+
+    await grant(
+      sql,
+      refs.map((_, index) => aRequest({ name: `r${String(index)}`, namespace: 'n' })),
+      {
+        guard: A_GUARD,
+        onLocked: 'skip',
+      },
+    );
+    await renew(sql, 'lease', refs);
+    await release(sql, 'lease', refs, 'skip');
+    await readEndedGrants(sql, 'lease', refs);
+    // Explained statements answer with no row, and this one always has one.
+    await expect(
+      deleteFreeRows(sql, {
+        ...{ fromPage: 0, toPage: 100, limit: 1_000, datacenter: 'local' },
+        belief: A_GUARD.belief,
+      }),
+    ).rejects.toThrow('one row expected');
+
+    expect(plans).toHaveLength(5);
+    for (const plan of plans) expect(plan).not.toMatch(/Seq Scan on lease\b/u);
+  });
+});

@@ -1,0 +1,306 @@
+import { UNCONFIRMED_LADDER, type Ladder } from '../../kernel/ladder.ts';
+import type { EndReason } from '../../kernel/lease.ts';
+import type { Grant, GrantRequest } from '../../kernel/outcomes.ts';
+import type { Face } from '../../kernel/resource.ts';
+import { C, TOKEN_FLOOR, type Sql } from '../../postgres/rows.ts';
+import { fragment, type Fragment, NO_FRAGMENT } from '../../postgres/sql.ts';
+import { laterToken, type LogPlace, type Seen } from '../../postgres/witness/witness-stamp.ts';
+import { PREVIOUS_END } from './parts/expired.ts';
+import { isHeldOff, isTakable, LOG_PLACE, type GrantGuard } from '../../postgres/expiry.ts';
+import { GRANT_FACTS } from './parts/grant-facts.ts';
+
+export interface GrantOptions {
+  readonly guard: GrantGuard;
+  /** What to do about a row that another transaction has locked. */
+  readonly onLocked: 'skip' | 'wait';
+}
+
+/**
+ * A row while this database has become another one, by a restore or a failover, and has not yet heard
+ * from the reservation store which keys had left it: it may take itself for the home of one.
+ */
+export const NOT_READ_BACK = fragment`
+  select from reservation_membership m
+  cross join database_epoch e
+  where m.store_id is not null and m.synced_epoch is distinct from e.epoch`;
+
+/**
+ * Whether the reservation that a request names is the active home of its key here. One that is absent
+ * was not activated yet; whether it has been left since, the lease row says.
+ */
+const IS_AT_HOME = fragment`(
+  exists (
+    select from reservation r
+    where r.reservation_id = w.home_reservation and r.state = 'active'
+      and r.namespace = w.namespace and r.name = w.name
+  )
+  and not exists (${NOT_READ_BACK})
+)`;
+
+/** How long a new grant lasts at first, by the row that was to be inserted. */
+const FIRST_MS = fragment`
+  case
+    when lease_confirmed(excluded.renewed_at, excluded.expires_at) then excluded.ttl_ms
+    else ${UNCONFIRMED_LADDER.ttlMs}::int
+  end`;
+
+interface GrantedRow {
+  face: Face;
+  namespace: string;
+  name: string;
+  leaseId: string;
+  fencingToken: string;
+  grantedAt: number;
+  expiresAt: number;
+  asOf: number;
+  previousLeaseId: string | null;
+  previousFencingToken: string | null;
+  previousEnd: EndReason | 'lapsed' | 'unconfirmed' | null;
+  freeMs: number | null;
+  run: string;
+  position: string;
+}
+
+export interface Granted {
+  /** What was granted, by lease id. */
+  readonly grants: ReadonlyMap<string, Grant>;
+  /** What a witness has seen once this is committed: how far the log had come, the largest token. */
+  readonly seen: Seen;
+}
+
+/**
+ * Grants each resource that is free, released, ended or expired to the one who asks for it.
+ *
+ * - **Locks**: only rows that it takes. A resource that is held is refused by a plain read: a
+ *   refused acquire that locked the holder's row was seen to cost a third party its healthy lease.
+ *   Rows are locked in the order (face, namespace, name), as in every batch statement.
+ * - **Atomic because** `on conflict … do update … where` is the judge: its WHERE and its SET run
+ *   after the row lock, on the newest version. What `absent` and `takable` saw before is only a
+ *   choice of candidates.
+ * - **The token** is computed in SET from the row. Under `excluded`, and in any column default, it
+ *   would be computed before the lock is waited for, and was seen to go backwards.
+ * - **Index**: the primary key, for candidates and for the conflict.
+ * - **In line**: a lease goes to nobody while somebody who came before waits for it. A request that
+ *   stands in line locks its ticket, is granted in its turn, and its ticket goes with the grant.
+ *   Order of locking: ticket, then lease.
+ * - **One key, one attempt**: a request whose idempotency key has been used is not granted; one that
+ *   is granted records its key here. Two at once with one key: the second fails on the primary key
+ *   of `lease_request`, and finds the record when it is tried again.
+ * - **A request without a row in the answer** was not granted: it is held, others stand before it, its
+ *   key was used, or its row was locked or changed meanwhile. The caller reads which.
+ *
+ * A takeover of a grant that nobody has ended writes that grant's one `expired` event, and its one
+ * `lease_reap` row when it is a lease: a reaper that comes later finds nothing left to do. Of one that was
+ * never confirmed it writes the event alone.
+ *
+ * - **At home**: a key is granted under an active reservation, and the row remembers which. A row that
+ *   was sealed by a move names another one, and nothing is granted on it. See `store/reservations`.
+ *
+ * `requests` must name each resource once.
+ */
+export async function grant(
+  sql: Sql,
+  requests: readonly GrantRequest[],
+  options: GrantOptions,
+): Promise<Granted> {
+  const skip = options.onLocked === 'skip' ? fragment`skip locked` : NO_FRAGMENT;
+  const { belief, mark } = options.guard;
+  const rows = await sql.$queryRaw<GrantedRow[]>`
+    with wanted as materialized (${wantedRows(requests, mark)}),
+    -- The tickets whose turn it may be. A grant that became of a ticket before is no turn of it: a
+    -- replay that joins the line late must not be granted what it has held and released.
+    ticket as materialized (
+      select t.*
+      from (select w.face, w.namespace, w.name, w.lease_id from wanted w where w.is_queued) w
+      cross join lateral (
+        select t.ticket_id, t.id
+        from lease_waiter t
+        where t.ticket_id = w.lease_id
+          and t.face = w.face and t.namespace = w.namespace and t.name = w.name
+          and not exists (
+            select from lease_event e
+            where e.lease_id = t.ticket_id and e.kind in ('granted', 'taken_over')
+          )
+        for update of t ${skip}
+      ) t
+    ),
+    entitled as materialized (
+      select w.*
+      from wanted w
+      left join ticket t on w.is_queued and t.ticket_id = w.lease_id
+      where (not w.is_queued or t.ticket_id is not null)
+        -- Nobody passes a live waiter who came before.
+        and (w.face <> 'lease' or not exists (
+          select from lease_waiter o
+          where o.face = w.face and o.namespace = w.namespace and o.name = w.name
+            and o.valid_until > clock_timestamp() and (t.id is null or o.id < t.id)
+        ))
+        and (w.home_reservation is null or ${IS_AT_HOME})
+        -- An idempotency key that has been used is answered from its record.
+        and (w.is_queued or w.idempotency_key is null or not exists (
+          select from lease_request q
+          where q.principal = w.principal ${C} and q.idempotency_key = w.idempotency_key
+        ))
+    ),
+    -- Row by row in the order of locking: lateral, so that however large the table is, each resource
+    -- is one probe of the primary key.
+    takable as materialized (
+      select t.face, t.namespace, t.name, t.lease_id, t.ended_at
+      from (
+        select w.face, w.namespace, w.name, w.home_reservation
+        from entitled w order by w.face, w.namespace, w.name
+      ) w
+      cross join lateral (
+        select l.face, l.namespace, l.name, l.lease_id,
+          -- When a revocation by force was, only its event says.
+          case
+            when l.released_at is not null then l.released_at
+            when l.end_reason is null or l.end_reason = 'expired' then l.expires_at
+          end as ended_at
+        from lease l
+        where l.face = w.face and l.namespace = w.namespace and l.name = w.name
+          and ${isTakable(belief)}
+          and (l.home_reservation is null or l.home_reservation = w.home_reservation)
+        for update of l ${skip}
+      ) t
+    ),
+    candidate as (
+      select w.*
+      from entitled w
+      left join lateral (
+        select true as is_known from lease l
+        where l.face = w.face and l.namespace = w.namespace and l.name = w.name
+        limit 1
+      ) k on true
+      where k.is_known is null
+      union all
+      select w.* from entitled w
+      join takable t on t.face = w.face and t.namespace = w.namespace and t.name = w.name
+    ),
+    granted as (
+      insert into lease as l (
+        face, namespace, name, lease_id, fencing_token, holder, principal, tag, comment, metadata,
+        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at,
+        home_reservation
+      )
+      select
+        c.face, c.namespace, c.name, c.lease_id, lease_next_token(${TOKEN_FLOOR}), c.holder,
+        c.principal, c.tag, c.comment, c.metadata, c.ttl_ms, c.renew_after_ms, c.soft_after_ms, c.hard_after_ms,
+        clock_timestamp(), clock_timestamp(), clock_timestamp() + c.first_ms * interval '1 millisecond',
+        c.home_reservation
+      from candidate c
+      order by c.face, c.namespace, c.name
+      on conflict (face, namespace, name) do update set
+        lease_id = excluded.lease_id,
+        previous_lease_id = l.lease_id,
+        previous_fencing_token = l.fencing_token,
+        previous_end = ${PREVIOUS_END},
+        fencing_token = lease_next_token(greatest(l.fencing_token, ${TOKEN_FLOOR})),
+        holder = excluded.holder,
+        principal = excluded.principal,
+        tag = excluded.tag,
+        comment = excluded.comment,
+        metadata = excluded.metadata,
+        ttl_ms = excluded.ttl_ms,
+        renew_after_ms = excluded.renew_after_ms,
+        soft_after_ms = excluded.soft_after_ms,
+        hard_after_ms = excluded.hard_after_ms,
+        granted_at = clock_timestamp(),
+        renewed_at = clock_timestamp(),
+        expires_at = clock_timestamp() + ${FIRST_MS} * interval '1 millisecond',
+        renewable = true,
+        released_at = null,
+        end_reason = null,
+        stops_by = null,
+        home_reservation = excluded.home_reservation
+      where ${isTakable(belief)}
+        and (l.home_reservation is null or l.home_reservation = excluded.home_reservation)
+      returning
+        l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.granted_at, l.expires_at,
+        l.previous_lease_id, l.previous_fencing_token, l.previous_end
+    ),
+    ${GRANT_FACTS}
+    select
+      g.face, g.namespace, g.name, g.lease_id as "leaseId", g.fencing_token::text as "fencingToken",
+      extract(epoch from g.granted_at)::float8 * 1000 as "grantedAt",
+      extract(epoch from g.expires_at)::float8 * 1000 as "expiresAt",
+      extract(epoch from clock_timestamp())::float8 * 1000 as "asOf",
+      g.previous_lease_id as "previousLeaseId",
+      g.previous_fencing_token::text as "previousFencingToken",
+      g.previous_end as "previousEnd",
+      extract(epoch from g.granted_at - t.ended_at)::float8 * 1000 as "freeMs",
+      ${LOG_PLACE}
+    from granted g
+    left join takable t on t.lease_id = g.previous_lease_id`;
+  const requestOf = new Map(requests.map((request) => [request.leaseId, request]));
+  const grants = new Map<string, Grant>();
+  const seen: { place?: LogPlace; fencingToken?: string } = {};
+  for (const row of rows) {
+    const request = requestOf.get(row.leaseId);
+    if (request !== undefined) grants.set(row.leaseId, grantOf(row, request));
+    seen.place = { run: row.run, position: row.position };
+    seen.fencingToken = laterToken(seen.fencingToken ?? '0', row.fencingToken);
+  }
+  return { grants, seen };
+}
+
+/** The requests as rows; none while a restored database grants nothing, and from its first moment. */
+function wantedRows(requests: readonly GrantRequest[], mark: GrantGuard['mark']): Fragment {
+  return fragment`
+      select
+        w.lease_id, w.face ${C} as face, w.namespace ${C} as namespace, w.name ${C} as name,
+        w.holder, w.principal, w.tag, w.comment, w.metadata::jsonb as metadata,
+        w.ttl_ms, w.first_ms, w.renew_after_ms, w.soft_after_ms, w.hard_after_ms, w.actor,
+        w.idempotency_key ${C} as idempotency_key, w.fingerprint, w.is_queued,
+        w.home_reservation ${C} as home_reservation
+      from unnest(
+        ${requests.map((r) => r.leaseId)}::uuid[],
+        ${requests.map((r) => r.face)}::text[],
+        ${requests.map((r) => r.namespace)}::text[],
+        ${requests.map((r) => r.name)}::text[],
+        ${requests.map((r) => r.holder)}::text[],
+        ${requests.map((r) => r.principal)}::text[],
+        ${requests.map((r) => r.tag)}::text[],
+        ${requests.map((r) => r.comment)}::text[],
+        ${requests.map((r) => (r.metadata == null ? null : JSON.stringify(r.metadata)))}::text[],
+        ${requests.map((r) => r.ladder.ttlMs)}::int[],
+        ${requests.map((r) => firstLadder(r).ttlMs)}::int[],
+        ${requests.map((r) => r.ladder.renewAfterMs)}::int[],
+        ${requests.map((r) => r.ladder.softAfterMs)}::int[],
+        ${requests.map((r) => r.ladder.hardAfterMs)}::int[],
+        ${requests.map((r) => r.actor)}::text[],
+        ${requests.map((r) => r.idempotencyKey ?? null)}::text[],
+        ${requests.map((r) => r.fingerprint ?? null)}::text[],
+        ${requests.map((r) => r.isQueued === true)}::boolean[],
+        ${requests.map((r) => r.homeReservation ?? null)}::text[]
+      ) as w (
+        lease_id, face, namespace, name, holder, principal, tag, comment, metadata,
+        ttl_ms, first_ms, renew_after_ms, soft_after_ms, hard_after_ms, actor, idempotency_key,
+        fingerprint, is_queued, home_reservation
+      )
+      where not ${isHeldOff(mark)}
+  `;
+}
+
+/** The ladder of a new grant, until it is renewed. */
+export function firstLadder({ confirms, ladder }: GrantRequest): Ladder {
+  return confirms === true ? UNCONFIRMED_LADDER : ladder;
+}
+
+function grantOf(row: GrantedRow, request: GrantRequest): Grant {
+  const { face, namespace, name, leaseId, fencingToken, grantedAt, expiresAt, asOf, freeMs } = row;
+  const { previousLeaseId, previousFencingToken, previousEnd } = row;
+  const isFirst = previousLeaseId === null || previousFencingToken === null || previousEnd === null;
+  return {
+    ...{ face, namespace, name, leaseId, fencingToken, grantedAt, expiresAt, asOf, freeMs },
+    ladder: firstLadder(request),
+    remainingMs: row.expiresAt - row.asOf,
+    previous: isFirst
+      ? null
+      : {
+          leaseId: previousLeaseId,
+          fencingToken: previousFencingToken,
+          end: previousEnd === 'lapsed' || previousEnd === 'unconfirmed' ? 'expired' : previousEnd,
+        },
+  };
+}

@@ -1,0 +1,46 @@
+import { fragment } from '../../../postgres/sql.ts';
+import { GRANT_KIND, LAPSED_BEFORE, LAPSED_REAP } from './expired.ts';
+
+/**
+ * What is written with every grant, of the rows of the statement's `granted` and `wanted`: its events, the
+ * callback that the grant before it owes, its ticket, its record.
+ */
+export const GRANT_FACTS = fragment`
+    fact as (
+      insert into lease_event (
+        face, namespace, name, lease_id, fencing_token, kind, actor, reason, detail
+      )
+      select
+        f.face, f.namespace, f.name, f.lease_id, f.fencing_token, f.kind, f.actor, f.reason, f.detail
+      from (
+        ${LAPSED_BEFORE}
+        union all
+        select
+          1, g.face, g.namespace, g.name, g.lease_id, g.fencing_token,
+          ${GRANT_KIND},
+          w.actor, null, jsonb_build_object('holder', w.holder, 'principal', w.principal)
+            -- Who used an environment is asked together with what for, long after.
+            || case when g.face = 'environment' then jsonb_build_object('action', w.tag, 'comment', w.comment) else '{}' end
+        from granted g
+        join wanted w on w.lease_id = g.lease_id
+      ) f
+      order by f.face, f.namespace, f.name, f.step
+    ),
+    ${LAPSED_REAP},
+    -- Taken from what was granted: a statement that deleted its ticket whatever came of it would eat
+    -- the tickets of the refused. By its id, not by its place: one that was prolonged since the
+    -- statement's snapshot is not found there, and would hold up the line until it lapsed.
+    used as (
+      delete from lease_waiter t
+      using granted g
+      where t.ticket_id = g.lease_id
+    ),
+    request as (
+      insert into lease_request (principal, idempotency_key, lease_id, resource, fingerprint)
+      select w.principal, w.idempotency_key, g.lease_id,
+        concat_ws(chr(31), w.face, w.namespace, w.name), w.fingerprint
+      from granted g
+      join wanted w on w.lease_id = g.lease_id
+      where w.idempotency_key is not null and not w.is_queued
+    )
+  `;

@@ -1,0 +1,31 @@
+import type { Resource } from '../../../kernel/resource.ts';
+import { C, TOKEN_FLOOR, type Sql } from '../../../postgres/rows.ts';
+
+/**
+ * Sees to it that a resource has a row, of a grant that is over.
+ *
+ * Before a grant in a transaction that goes on for a while, because other people's code runs in it: a
+ * row that exists is locked there, and skipped by whoever else asks; one that is only just being made
+ * cannot be skipped, and whole batches of strangers would wait for it. Zero rows: it had one.
+ * **Index**: the primary key.
+ */
+export async function place(sql: Sql, resource: Resource): Promise<void> {
+  await sql.$queryRaw`
+    insert into lease (
+      face, namespace, name, lease_id, fencing_token, holder, principal,
+      ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms,
+      granted_at, renewed_at, expires_at, released_at, end_reason
+    )
+    select
+      r.face, r.namespace, r.name, gen_random_uuid(), lease_next_token(${TOKEN_FLOOR}), '', '', 4, 1, 2, 3,
+      r.at, r.at, r.at, r.at, 'removed'
+    from (
+      select ${resource.face}::text ${C} as face, ${resource.namespace}::text ${C} as namespace,
+        ${resource.name}::text ${C} as name, clock_timestamp() as at
+    ) r
+    where not exists (
+      select from lease l where l.face = r.face and l.namespace = r.namespace and l.name = r.name
+    )
+    on conflict do nothing
+    returning 1 as placed`;
+}

@@ -1,0 +1,66 @@
+import type { Face } from '../../kernel/resource.ts';
+import type { ClockBelief } from '../../postgres/clock-watch.ts';
+import { onlyRow, type Sql } from '../../postgres/rows.ts';
+import { EXPIRED_FACTS, IS_CONFIRMED } from './parts/expired.ts';
+import { expiryBelieved } from '../../postgres/expiry.ts';
+
+export interface ReapedGrant {
+  readonly leaseId: string;
+  readonly face: Face;
+  readonly namespace: string;
+  readonly name: string;
+  /** How long after its expiry the grant was ended, in milliseconds. */
+  readonly lagMs: number;
+}
+
+/** How many pages the lease table has now, and the moment, in epoch milliseconds. */
+export async function readLeasePages(sql: Sql): Promise<{ pages: number; asOf: number }> {
+  return onlyRow(
+    await sql.$queryRaw<{ pages: number; asOf: number }[]>`
+      select (pg_relation_size('lease') / current_setting('block_size')::int)::int as pages,
+        extract(epoch from clock_timestamp())::float8 * 1000 as "asOf"`,
+  );
+}
+
+/**
+ * Ends the grants that have expired and that nobody has ended, in a range of the table's pages, at
+ * most `limit` of them, and writes the one `expired` event of each.
+ *
+ * - **Why by pages**: an index on `expires_at` would end HOT updates, on which the cost of renewals
+ *   rests; a queue of due times would be written as often as the table. Reading the table page by
+ *   page needs neither, and the range bounds what one pass may cost. Nothing waits for the reaper:
+ *   a grant that has expired is taken over without it.
+ * - **Reads the clock once to choose**, not for each of a few hundred thousand rows: what had expired
+ *   by then still has when it is judged.
+ * - **Ends only what is believed to have expired**, see `expiry.ts`.
+ * - **Locks first, judges then**, skipping locked rows: they are being renewed, released or taken
+ *   over. Two reapers never end the same grant: the second finds it locked or ended.
+ */
+export async function reap(
+  sql: Sql,
+  range: { fromPage: number; toPage: number; limit: number; belief: ClockBelief },
+): Promise<ReapedGrant[]> {
+  return sql.$queryRaw<ReapedGrant[]>`
+    with locked as materialized (
+      select l.face, l.namespace, l.name, l.lease_id, l.released_at, l.end_reason, l.expires_at
+      from lease l
+      where l.ctid >= ${`(${String(range.fromPage)},0)`}::tid
+        and l.ctid < ${`(${String(range.toPage)},0)`}::tid
+        and l.end_reason is null and l.released_at is null and l.expires_at <= (select clock_timestamp())
+        and ${expiryBelieved(range.belief)}
+      limit ${range.limit}
+      for no key update of l skip locked
+    ),
+    expired as (
+      update lease l
+      set end_reason = 'expired'
+      from locked k
+      where l.lease_id = k.lease_id and k.end_reason is null
+        and not lease_unexpired(k.released_at, k.end_reason, k.expires_at)
+      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.expires_at, ${IS_CONFIRMED}
+    ),
+    ${EXPIRED_FACTS}
+    select x.lease_id as "leaseId", x.face, x.namespace, x.name,
+      extract(epoch from clock_timestamp() - x.expires_at)::float8 * 1000 as "lagMs"
+    from expired x`;
+}

@@ -1,0 +1,123 @@
+import type { GrantRef, ReleaseOutcome } from '../../kernel/outcomes.ts';
+import type { Face, Resource } from '../../kernel/resource.ts';
+import type { Sql } from '../../postgres/rows.ts';
+import { fragment, NO_FRAGMENT } from '../../postgres/sql.ts';
+import { expiredReason, IS_CONFIRMED } from './parts/expired.ts';
+
+/** A release that a holder asks for. */
+export interface ReleaseRequest extends GrantRef {
+  readonly principal: string;
+  readonly actor: string;
+  readonly result: 'ok' | 'failed';
+  readonly detail: string | null;
+}
+
+/** What became of a release. */
+export interface Released extends Resource {
+  readonly leaseId: string;
+  readonly outcome: ReleaseOutcome;
+  /** What an environment was leased for. */
+  readonly tag: string;
+  /** How long it was held until now, in milliseconds. */
+  readonly heldMs: number;
+  /** Whether somebody stands in line for what was released. */
+  readonly isAwaited: boolean;
+}
+
+/**
+ * Gives up each grant that is in force, for its holder with its token. The row stays, with its
+ * token, so that the next grant's is greater.
+ *
+ * - **Locks first, judges then**. A batch skips locked rows, so that it cannot be part of a deadlock;
+ *   what was skipped is released alone, waiting up to the connection's `statement_timeout`.
+ * - **A late release changes nothing**: it goes by lease id and token, and whoever holds the
+ *   resource now has another lease id. This is keel's reason for an id of its own.
+ * - **An expired grant is not released but ended as expired**, with its one event: a release that
+ *   came too late must not hide that the holder overstayed.
+ * - **Index**: `lease_lease_id_key`.
+ * - **A request without an answer** was skipped, or no row has its lease id and principal any more.
+ */
+export async function release(
+  sql: Sql,
+  face: Face,
+  requests: readonly ReleaseRequest[],
+  onLocked: 'skip' | 'wait',
+): Promise<Map<string, Released>> {
+  const skip = onLocked === 'skip' ? fragment`skip locked` : NO_FRAGMENT;
+  const rows = await sql.$queryRaw<Released[]>`
+    with asked as materialized (
+      select a.lease_id, a.fencing_token, a.principal collate "C" as principal, a.actor, a.result, a.detail
+      from unnest(
+        ${requests.map((r) => r.leaseId)}::uuid[],
+        ${requests.map((r) => r.fencingToken)}::bigint[],
+        ${requests.map((r) => r.principal)}::text[],
+        ${requests.map((r) => r.actor)}::text[],
+        ${requests.map((r) => r.result)}::text[],
+        ${requests.map((r) => r.detail)}::text[]
+      ) as a (lease_id, fencing_token, principal, actor, result, detail)
+    ),
+    locked as materialized (
+      select k.*, a.fencing_token as asked_token, a.actor, a.result, a.detail
+      from asked a
+      cross join lateral (
+        select
+          l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.released_at, l.end_reason,
+          l.expires_at, l.tag, l.granted_at
+        from lease l
+        where l.lease_id = a.lease_id and l.principal = a.principal and l.face = ${face}
+        for no key update of l ${skip}
+      ) k
+    ),
+    judged as materialized (
+      select k.*,
+        case
+          when k.end_reason = 'released' then 'already_released'
+          when k.end_reason = 'removed' then 'expired'
+          when k.end_reason is not null then k.end_reason
+          when k.fencing_token <> k.asked_token then 'superseded'
+          when not lease_unexpired(k.released_at, k.end_reason, k.expires_at) then 'expired'
+          else 'released'
+        end as outcome
+      from locked k
+    ),
+    ended as (
+      update lease l
+      set released_at = case when j.outcome = 'released' then clock_timestamp() end,
+          end_reason = j.outcome
+      from judged j
+      where l.lease_id = j.lease_id and j.end_reason is null and j.outcome in ('released', 'expired')
+      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.end_reason, ${IS_CONFIRMED}
+    ),
+    fact as (
+      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, reason)
+      select
+        e.face, e.namespace, e.name, e.lease_id, e.fencing_token,
+        case
+          when e.end_reason = 'expired' then 'expired'
+          when j.result = 'failed' then 'failed'
+          else 'released'
+        end,
+        case when e.end_reason = 'expired' then 'leasehold' else j.actor end,
+        case
+          when e.end_reason = 'released' then j.detail
+          else ${expiredReason(fragment`e.is_confirmed`)}
+        end
+      from ended e
+      join judged j on j.lease_id = e.lease_id
+      order by e.face, e.namespace, e.name
+    ),
+    reap as (
+      insert into lease_reap (lease_id, face, namespace, name, fencing_token)
+      select e.lease_id, e.face, e.namespace, e.name, e.fencing_token
+      from ended e
+      where e.end_reason = 'expired' and e.face = 'lease' and e.is_confirmed
+    )
+    select j.lease_id as "leaseId", j.outcome, j.face, j.namespace, j.name, j.tag,
+      extract(epoch from clock_timestamp() - j.granted_at)::float8 * 1000 as "heldMs",
+      j.face = 'lease' and j.outcome = 'released' and exists (
+        select from lease_waiter w
+        where w.face = j.face and w.namespace = j.namespace and w.name = j.name
+      ) as "isAwaited"
+    from judged j`;
+  return new Map(rows.map((row) => [row.leaseId, row]));
+}

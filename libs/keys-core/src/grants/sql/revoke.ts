@@ -1,0 +1,125 @@
+import type { Face } from '../../kernel/resource.ts';
+import type { Sql } from '../../postgres/rows.ts';
+import type { OperatorRequest } from './set-renewable.ts';
+
+export interface RevokeRequest extends OperatorRequest {
+  readonly mode: 'graceful' | 'force';
+  /** Force only: whether the resource may be granted again before its holder surely has stopped. */
+  readonly abandon: boolean;
+}
+
+export interface RevokedGrant {
+  readonly leaseId: string;
+  readonly namespace: string;
+  readonly name: string;
+  /** When the holder has stopped at the latest, as epoch milliseconds of the database. */
+  readonly stopsBy: number;
+}
+
+/**
+ * Revokes each grant that is in force.
+ *
+ * Graceful blocks its renewal; telling the holder to stop is the face's part. Force ends it now:
+ * from here on no renewal, release or fenced transaction of it succeeds, and the token is raised by
+ * one, so that the event holds a token which a sink can be told. Force cannot stop a process that
+ * it cannot reach: a *key* ended by force is held back by `stops_by`, until its backend was reported
+ * gone or the ended grant would have expired, unless it is abandoned. Leases and environments are
+ * free at once.
+ *
+ * Locks first, judges then, in the order of every batch statement. Index: `lease_lease_id_key`.
+ * A request without an answer: the grant is over, or not for this operator to see.
+ */
+export async function revoke(
+  sql: Sql,
+  face: Face,
+  requests: readonly RevokeRequest[],
+): Promise<Map<string, RevokedGrant>> {
+  const rows = await sql.$queryRaw<RevokedGrant[]>`
+    with asked as materialized (
+      select a.lease_id, a.mode, a.abandon, a.actor, a.reason, a.limits
+      from unnest(
+        ${requests.map((r) => r.leaseId)}::uuid[],
+        ${requests.map((r) => r.mode)}::text[],
+        ${requests.map((r) => r.abandon)}::boolean[],
+        ${requests.map((r) => r.actor)}::text[],
+        ${requests.map((r) => r.reason)}::text[],
+        ${requests.map((r) => (r.namespaces === null ? null : JSON.stringify(r.namespaces)))}::text[]
+      ) as a (lease_id, mode, abandon, actor, reason, limits)
+    ),
+    locked as materialized (
+      select
+        l.face, l.namespace, l.name, l.lease_id, l.released_at, l.end_reason, l.expires_at,
+        a.mode, a.abandon, a.actor, a.reason
+      from asked a
+      join lease l on l.lease_id = a.lease_id
+      where l.face = ${face} and lease_is_within(l.namespace, a.limits::jsonb)
+      order by l.face, l.namespace, l.name
+      for no key update of l
+    ),
+    revoked as (
+      update lease l
+      set renewable = false,
+          end_reason = case when k.mode = 'force' then 'revoked' end,
+          fencing_token = l.fencing_token + case when k.mode = 'force' then 1 else 0 end,
+          stops_by = case when k.mode = 'force' and l.face = 'key' and not k.abandon then l.expires_at end
+      from locked k
+      where l.lease_id = k.lease_id and lease_unexpired(k.released_at, k.end_reason, k.expires_at)
+      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.expires_at
+    ),
+    fact as (
+      insert into lease_event (
+        face, namespace, name, lease_id, fencing_token, kind, actor, reason, detail
+      )
+      select r.face, r.namespace, r.name, r.lease_id, r.fencing_token, 'revoked', k.actor, k.reason,
+        jsonb_build_object('mode', k.mode, 'abandon', k.abandon, 'stopsBy', r.expires_at)
+      from revoked r
+      join locked k on k.lease_id = r.lease_id
+      order by r.face, r.namespace, r.name
+    )
+    select r.lease_id as "leaseId", r.namespace, r.name, extract(epoch from r.expires_at)::float8 * 1000 as "stopsBy"
+    from revoked r`;
+  return new Map(rows.map((row) => [row.leaseId, row]));
+}
+
+/**
+ * Lets a key go that was ended by force and is held back until its backend must be gone: the operator
+ * abandons that backend after all. @returns until when it may run, or undefined when nothing was held
+ * back, or it is not for this operator to see.
+ *
+ * Locks first, judges then. Index: `lease_lease_id_key`.
+ */
+export async function abandon(
+  sql: Sql,
+  request: OperatorRequest,
+): Promise<RevokedGrant | undefined> {
+  const limits = request.namespaces === null ? null : JSON.stringify(request.namespaces);
+  const rows = await sql.$queryRaw<RevokedGrant[]>`
+    with locked as materialized (
+      select l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.stops_by
+      from lease l
+      where l.lease_id = ${request.leaseId}::uuid and l.face = 'key' and l.end_reason = 'revoked'
+        and l.stops_by is not null and lease_is_within(l.namespace, ${limits}::jsonb)
+      for no key update of l
+    ),
+    let_go as (
+      update lease l
+      set stops_by = null
+      from locked k
+      where l.lease_id = k.lease_id and k.stops_by > clock_timestamp()
+      returning l.lease_id
+    ),
+    fact as (
+      insert into lease_event (
+        face, namespace, name, lease_id, fencing_token, kind, actor, reason, detail
+      )
+      select k.face, k.namespace, k.name, k.lease_id, k.fencing_token, 'revoked',
+        ${request.actor}, ${request.reason},
+        jsonb_build_object('mode', 'force', 'abandon', true, 'stopsBy', k.stops_by)
+      from locked k
+      join let_go g on g.lease_id = k.lease_id
+    )
+    select k.lease_id as "leaseId", k.namespace, k.name, extract(epoch from k.stops_by)::float8 * 1000 as "stopsBy"
+    from locked k
+    join let_go g on g.lease_id = k.lease_id`;
+  return rows[0];
+}

@@ -1,0 +1,60 @@
+/** What all faces have in common: who asks, and how lists, events and waiters are shown. */
+import type { EventKind } from './events.ts';
+import type { EndReason } from './lease.ts';
+import type { Ladder } from './ladder.ts';
+import type { Resource } from './resource.ts';
+
+/** Who asks: what access control established, and what a service may rely on. */
+export interface Caller {
+  /** The id of the API token, or the drone id of a drone's token. */
+  readonly principal: string;
+  /** What is written into events and the audit: the token's name, or a person. */
+  readonly actor: string;
+  readonly role: string;
+  /** Namespaces, children included, that the caller is limited to; null for no limit. */
+  readonly namespaces: readonly string[] | null;
+}
+
+export interface Page<Item> {
+  readonly items: Item[];
+  readonly nextCursor: string | null;
+}
+
+/** The ladder of a grant, and how it ended: what a page draws its deadlines from. */
+export interface GrantTimes {
+  /** From `renewedAt` on: when it is renewed, stopped gently, stopped hard, and expired. */
+  readonly ladder: Ladder;
+  /** Until when its holder may still act, though it was ended by force; ISO-8601. */
+  readonly stopsBy: string | null;
+  /** What ended it; null while nothing has. A grant whose time is over is `expired`, noted or not. */
+  readonly endReason: EndReason | null;
+  /** When it was released; null for any other end. */
+  readonly releasedAt: string | null;
+}
+
+/** What was acted upon; null when nothing was changed. */
+export interface Acted {
+  readonly resource: Resource | null;
+}
+
+export interface EventView {
+  readonly id: string;
+  readonly at: string;
+  readonly face: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly kind: EventKind;
+  readonly actor: string;
+  readonly reason: string | null;
+  readonly detail: unknown;
+  readonly datacenter: string;
+}
+
+export interface WaiterView {
+  readonly ticketId: string;
+  readonly waiter: string;
+  readonly since: string;
+  readonly waitedMs: number;
+}

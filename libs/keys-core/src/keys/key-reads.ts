@@ -1,0 +1,102 @@
+import type { BackendStatus } from '../kernel/backend-state.ts';
+import { phaseOf } from '../kernel/lease.ts';
+import type { Resource } from '../kernel/resource.ts';
+import { listKeys, type KeyRow } from '../lists/sql/key-list.ts';
+import { cursorAfter, placeFrom, type LeaseOrder } from '../lists/sql/lease-order.ts';
+import type { Store } from '../postgres/open-store.ts';
+import { isoOf } from '../postgres/rows.ts';
+import type { Caller, EventView, Page, WaiterView } from '../kernel/face-types.ts';
+import { grantTimes, historyPage, readClock, waiterPage } from '../lists/resource-reads.ts';
+import type { KeyListInput, KeyPage, KeyView } from './key-types.ts';
+
+const ANY_ORDER: LeaseOrder = { by: 'name', direction: 'asc', after: null, limit: 1 };
+
+/** One key, or null when there is none, it has moved to another datacenter, or the caller may not see it. */
+export async function getKey(
+  store: Store,
+  key: { readonly name: string; readonly namespace: string },
+  caller: Caller,
+): Promise<KeyView | null> {
+  const { namespace, name } = key;
+  const filter = {
+    ...{ namespace, name, includeChildren: false, namespaces: caller.namespaces },
+    livesIn: store.datacenter,
+  };
+  const [row] = await listKeys(store.reads, filter, ANY_ORDER);
+  return row === undefined ? null : viewOf(store, row);
+}
+
+/** A page of keys. @throws {LeaseError} `request.invalid` for a cursor of another order. */
+export async function listKeyPage(
+  store: Store,
+  input: KeyListInput,
+  caller: Caller,
+): Promise<KeyPage> {
+  const by = input.sort ?? 'name';
+  const direction = input.direction ?? 'asc';
+  const after = input.cursor === undefined ? null : placeFrom(input.cursor, by);
+  const rows = await listKeys(
+    store.reads,
+    {
+      ...input,
+      includeChildren: input.includeChildren ?? false,
+      namespaces: caller.namespaces,
+      livesIn: store.datacenter,
+    },
+    { by, direction, after, limit: input.limit + 1 },
+  );
+  const items = rows.slice(0, input.limit);
+  const last = items.at(-1);
+  const hasMore = rows.length > input.limit && last !== undefined;
+  return {
+    items: items.map((row) => viewOf(store, row)),
+    nextCursor: hasMore ? cursorAfter(by, last) : null,
+    asOf: isoOf(last?.asOf ?? (await readClock(store))),
+  };
+}
+
+function viewOf(store: Store, row: KeyRow): KeyView {
+  return {
+    name: row.name,
+    namespace: row.namespace,
+    tag: row.tag,
+    phase: phaseOf(row, row.asOf),
+    leaseId: row.leaseId,
+    fencingToken: row.fencingToken,
+    holder: row.holder,
+    droneId: row.droneId,
+    backendId: row.backendId,
+    backendStatus: row.backendStatus as BackendStatus | null,
+    grantedAt: isoOf(row.grantedAt),
+    renewedAt: isoOf(row.renewedAt),
+    expiresAt: isoOf(row.expiresAt),
+    remainingMs: row.endReason === null ? Math.max(0, Math.round(row.expiresAt - row.asOf)) : 0,
+    renewable: row.renewable,
+    ...grantTimes(row),
+    waiters: row.waiters,
+    reservationId: row.reservationId,
+    datacenter: store.datacenter,
+    asOf: isoOf(row.asOf),
+  };
+}
+
+interface OneKey {
+  readonly name: string;
+  readonly namespace: string;
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
+/** Who waits for a key, first in line first; nothing for a key the caller may not see. */
+export function keyWaiters(store: Store, input: OneKey, caller: Caller): Promise<Page<WaiterView>> {
+  return waiterPage(store, { resource: resourceOf(input), caller }, input);
+}
+
+/** What happened to a key, newest first; nothing for a key the caller may not see. */
+export function keyHistory(store: Store, input: OneKey, caller: Caller): Promise<Page<EventView>> {
+  return historyPage(store, { resource: resourceOf(input), caller }, input);
+}
+
+function resourceOf({ namespace, name }: OneKey): Resource {
+  return { face: 'key', namespace, name };
+}

@@ -1,0 +1,169 @@
+import type { Deadlines } from '../kernel/ladder.ts';
+import type { GrantRef, RefusalReason, RevokeOutcome } from '../kernel/outcomes.ts';
+import type { Phase } from '../kernel/lease.ts';
+import type { BackendStatus, TerminationReason } from '../kernel/backend-state.ts';
+import type { Acted, Caller, EventView, GrantTimes, Page, WaiterView } from '../kernel/face-types.ts';
+
+export interface ConnectInput {
+  readonly key?:
+    { readonly name: string; readonly namespace: string; readonly tag: string } | undefined;
+  readonly spawn?: SpawnRequest | undefined;
+  readonly waitMs: number;
+  readonly waitFor: 'granted' | 'ready';
+  readonly idempotencyKey?: string | undefined;
+  /** The reservation that the key lives under, here; see `faces/reservations`. */
+  readonly homeReservation?: string | undefined;
+}
+
+export interface SpawnRequest {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly lifetimeLimitSeconds?: number | undefined;
+  /** Where a key lives that has no home yet. */
+  readonly datacenter?: string | undefined;
+}
+
+export interface ConnectResult {
+  readonly key: { readonly name: string; readonly namespace: string; readonly tag: string };
+  readonly backendId: string;
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly spawned: boolean;
+  readonly status: BackendStatus;
+  readonly address: string | null;
+  readonly droneId: string;
+  readonly datacenter: string;
+}
+
+/** A key as operators see it. Instants are ISO-8601 UTC strings, tokens decimal strings. */
+export interface KeyView extends GrantTimes {
+  readonly name: string;
+  readonly namespace: string;
+  readonly tag: string;
+  readonly phase: Phase;
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly holder: string;
+  readonly droneId: string | null;
+  readonly backendId: string | null;
+  readonly backendStatus: BackendStatus | null;
+  readonly grantedAt: string;
+  readonly renewedAt: string;
+  readonly expiresAt: string;
+  readonly remainingMs: number;
+  readonly renewable: boolean;
+  readonly waiters: number;
+  /** Under which it was granted here; null for a grant from before there were reservations. */
+  readonly reservationId: string | null;
+  readonly datacenter: string;
+  readonly asOf: string;
+}
+
+export const KEY_SORTS = ['name', 'grantedAt', 'expiresAt'] as const;
+
+export interface KeyListInput {
+  readonly namespace?: string | undefined;
+  /** Whether children of `namespace` are listed too; false unless said. */
+  readonly includeChildren?: boolean | undefined;
+  readonly name?: string | undefined;
+  readonly prefix?: string | undefined;
+  readonly phase?: Phase | undefined;
+  /** Leaves out what nobody has held for longer than this. Milliseconds. */
+  readonly endedWithinMs?: number | undefined;
+  readonly holder?: string | undefined;
+  readonly droneId?: string | undefined;
+  readonly tag?: string | undefined;
+  /** The key whose newest grant this is. */
+  readonly leaseId?: string | undefined;
+  readonly sort?: (typeof KEY_SORTS)[number] | undefined;
+  readonly direction?: 'asc' | 'desc' | undefined;
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
+export interface KeyPage extends Page<KeyView> {
+  readonly asOf: string;
+}
+
+export type KeyRenewResult =
+  | { readonly leaseId: string; readonly outcome: 'renewed'; readonly deadlines: Deadlines }
+  | { readonly leaseId: string; readonly outcome: 'refused'; readonly reason: RefusalReason };
+
+export interface BackendReport {
+  readonly droneId: string;
+  readonly clockId: string;
+  readonly session: number;
+  readonly backendId: string;
+  readonly status: BackendStatus;
+  readonly reason?: TerminationReason | undefined;
+  readonly address?: string | undefined;
+  readonly exitCode?: number | undefined;
+  readonly detail?: string | undefined;
+  readonly refused?: boolean | undefined;
+}
+
+/** The keys face. Every method may throw `store.unavailable` and `request.outcome_unknown`. */
+export interface KeyService {
+  /**
+   * Returns the running backend of a key, or starts one (design 6.1).
+   * @throws {LeaseError} `key.unheld`, `key.tag_mismatch`, `key.terminating`,
+   * `key.holder_unreachable`, `spawn.no_drone`, `spawn.not_allowed`, `grant.hold_off`,
+   * `grant.contended`, `request.idempotency_reused`.
+   */
+  connect(input: ConnectInput, caller: Caller, signal: AbortSignal): Promise<ConnectResult>;
+  /**
+   * What a connect that was carried out here before is answered, by its idempotency key; undefined when
+   * the key was not used here.
+   * @throws {LeaseError} the refusal that it was answered; `request.idempotency_reused`.
+   */
+  connectAgain(
+    input: ConnectInput,
+    caller: Caller,
+    signal: AbortSignal,
+  ): Promise<ConnectResult | undefined>;
+  /**
+   * Renews keys of one drone, with an answer for each in order. A key whose row is kept locked is left
+   * out: its neighbours are not to wait for it, and the drone tries it again.
+   */
+  renew(input: {
+    readonly droneId: string;
+    readonly clockId: string;
+    readonly localTimeMs: number;
+    readonly renewals: readonly GrantRef[];
+  }): Promise<KeyRenewResult[]>;
+  /** `changed` is false when it was blocked already, or there is no such living grant. */
+  blockRenewal(
+    input: { leaseId: string; reason?: string | undefined },
+    caller: Caller,
+  ): Promise<{ changed: boolean } & Acted>;
+  allowRenewal(
+    input: { leaseId: string; reason?: string | undefined },
+    caller: Caller,
+  ): Promise<{ changed: boolean } & Acted>;
+  revoke(
+    input: { leaseId: string; mode: 'graceful' | 'force'; reason: string; abandon: boolean },
+    caller: Caller,
+  ): Promise<{ outcome: RevokeOutcome; stopsBy: string | null } & Acted>;
+  get(input: { name: string; namespace: string }, caller: Caller): Promise<KeyView | null>;
+  list(input: KeyListInput, caller: Caller): Promise<KeyPage>;
+  waiters(
+    input: { name: string; namespace: string; cursor?: string | undefined; limit: number },
+    caller: Caller,
+  ): Promise<Page<WaiterView>>;
+  history(
+    input: { name: string; namespace: string; cursor?: string | undefined; limit: number },
+    caller: Caller,
+  ): Promise<Page<EventView>>;
+  /**
+   * Records what a drone says of a backend; `terminated` releases the backend's own grant in the
+   * same transaction.
+   * @throws {LeaseError} `session.superseded`, `backend.not_found`.
+   */
+  report(report: BackendReport): Promise<'recorded' | 'ignored' | 'kill'>;
+  /** Asks a backend's drone to stop it. @throws {LeaseError} `backend.not_found`. */
+  terminate(
+    input: { backendId: string; mode: 'soft' | 'hard'; reason?: string | undefined },
+    caller: Caller,
+  ): Promise<void>;
+}

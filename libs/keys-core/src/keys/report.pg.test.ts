@@ -1,0 +1,237 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { openSession } from '../fleet/sql/drone-sessions.ts';
+import { createReaper } from './reaper.ts';
+import { aDrone } from '../testing/fleet-fixture.ts';
+import { age, eventsOf } from '../testing/kernel-fixture.ts';
+import {
+  CLIENT,
+  OPERATOR,
+  actionsOf,
+  ageHeartbeat,
+  connect,
+  keyNamed,
+  openKeys,
+  reportOf,
+  statesOf,
+} from '../testing/keys-fixture.ts';
+
+describe('report', () => {
+  test('C26 terminated releases the backend’s own key in the same transaction, and the next connect spawns', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const old = await connect(on);
+
+    await on.keys.report(
+      reportOf(drone, old.backendId, 'terminated', { reason: 'exited', exitCode: 3 }),
+    );
+
+    expect(await eventsOf(on, 'demo')).toEqual([
+      `granted ${old.fencingToken}`,
+      `released ${old.fencingToken}`,
+    ]);
+    const [newest] = (await on.keys.history({ ...keyNamed('demo'), limit: 1 }, CLIENT)).items;
+    expect(newest).toMatchObject({
+      kind: 'released',
+      actor: `drone:${drone.droneId}`,
+      reason: 'exited',
+    });
+    expect(await connect(on)).toMatchObject({ spawned: true });
+  });
+
+  test('C20 of a backend whose key was taken over frees nothing, and is kept as history', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const old = await connect(on);
+    await age(on, old.leaseId, 60_000);
+    const next = await connect(on);
+
+    const late = await on.keys.report(
+      reportOf(drone, old.backendId, 'terminated', { reason: 'key_expired' }),
+    );
+
+    expect(late).toBe('ignored');
+    expect(await statesOf(on, old.backendId)).toEqual({
+      states: ['scheduled', 'terminated drone_lost', 'terminated key_expired'],
+      now: 'terminated drone_lost',
+    });
+    expect(await connect(on)).toMatchObject({ backendId: next.backendId, spawned: false });
+  });
+
+  test('of a backend that was recorded as lost is answered kill when its drone says that it lives', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const old = await connect(on);
+    await age(on, old.leaseId, 60_000);
+    await connect(on);
+
+    expect(await on.keys.report(reportOf(drone, old.backendId, 'ready'))).toBe('kill');
+
+    expect((await statesOf(on, old.backendId)).now).toBe('terminated drone_lost');
+  });
+
+  test('a refusal frees the key while the backend is scheduled, and never later', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const refused = await connect(on);
+    const running = await connect(on, { key: keyNamed('running') });
+    await on.keys.report(reportOf(drone, running.backendId, 'loading'));
+    const refusal = { refused: true, reason: 'internal' } as const;
+
+    const answers = [
+      await on.keys.report(reportOf(drone, refused.backendId, 'terminated', refusal)),
+      await on.keys.report(reportOf(drone, running.backendId, 'terminated', refusal)),
+    ];
+
+    expect(answers).toEqual(['recorded', 'ignored']);
+    expect(await connect(on)).toMatchObject({ spawned: true });
+    expect(await connect(on, { key: keyNamed('running') })).toMatchObject({
+      backendId: running.backendId,
+    });
+  });
+
+  test('C32 states only move forward; what came late or twice moves nothing', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const { backendId } = await connect(on);
+    const said = [];
+    for (const status of [
+      'loading',
+      'ready',
+      'starting',
+      'ready',
+      'terminating',
+      'ready',
+      'terminated',
+      'terminated',
+    ] as const) {
+      said.push(await on.keys.report(reportOf(drone, backendId, status)));
+    }
+
+    expect(said).toEqual([
+      'recorded',
+      'recorded',
+      'ignored',
+      'ignored',
+      'recorded',
+      'ignored',
+      'recorded',
+      'ignored',
+    ]);
+    expect(await statesOf(on, backendId)).toEqual({
+      states: ['scheduled', 'loading', 'ready', 'starting', 'terminating', 'terminated'],
+      now: 'terminated',
+    });
+  });
+
+  test('acknowledges the spawn: any word about a backend is word that the drone has it', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const { backendId } = await connect(on);
+
+    await on.keys.report(reportOf(drone, backendId, 'loading'));
+
+    expect(await actionsOf(on, backendId)).toMatchObject([{ kind: 'spawn', state: 'acked' }]);
+  });
+
+  test('of an older session, of another clock and of another drone changes nothing', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const stranger = await aDrone(on.store.prisma, { capacity: 0 });
+    const { backendId } = await connect(on);
+    const session = await openSession(on.store.prisma, {
+      ...drone,
+      datacenter: 'local',
+      programs: [],
+      version: 'test',
+      capacity: 1,
+    });
+
+    await expect(on.keys.report(reportOf(drone, backendId, 'terminated'))).rejects.toMatchObject({
+      code: 'session.superseded',
+    });
+    const ofOtherClock = on.keys.report(
+      reportOf({ ...drone, session, clockId: randomUUID() }, backendId, 'terminated'),
+    );
+    await expect(ofOtherClock).rejects.toMatchObject({ code: 'session.superseded' });
+    await expect(on.keys.report(reportOf(stranger, backendId, 'terminated'))).rejects.toMatchObject(
+      {
+        code: 'backend.not_found',
+      },
+    );
+
+    expect((await statesOf(on, backendId)).now).toBe('scheduled');
+    expect(await on.keys.report(reportOf({ ...drone, session }, backendId, 'ready'))).toBe(
+      'recorded',
+    );
+  });
+
+  test('counts a backend that was still stopping when its key had run out', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const { backendId, leaseId } = await connect(on);
+    await on.keys.report(reportOf(drone, backendId, 'terminating'));
+    await age(on, leaseId, 60_000);
+
+    await on.keys.report(reportOf(drone, backendId, 'terminated'));
+
+    expect(on.observed).toContain(`overstay ${backendId}`);
+    expect((await eventsOf(on, 'demo')).at(-1)).toMatch(/^expired /u);
+  });
+});
+
+describe('a backend whose key has run out', () => {
+  test('is recorded as lost by the reaper, its unsent spawn withdrawn, and its key is free', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const { backendId, leaseId } = await connect(on);
+    await ageHeartbeat(on, drone.droneId, 60_000);
+    await age(on, leaseId, 60_000);
+
+    await createReaper(on.store).runOnce();
+    await createReaper(on.store).runOnce();
+
+    expect(await statesOf(on, backendId)).toEqual({
+      states: ['scheduled', 'terminated drone_lost'],
+      now: 'terminated drone_lost',
+    });
+    expect(await actionsOf(on, backendId)).toMatchObject([{ kind: 'spawn', state: 'cancelled' }]);
+    expect(await on.keys.get(keyNamed('demo'), CLIENT)).toMatchObject({ phase: 'expired' });
+  });
+
+  test('I16 is recorded as lost, too, when it was the refused renewal that ended the key and nothing came after', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const { backendId, leaseId, fencingToken } = await connect(on);
+    await on.keys.report(reportOf(drone, backendId, 'ready'));
+    await age(on, leaseId, 60_000);
+    const [answer] = await on.keys.renew({
+      ...drone,
+      localTimeMs: 0,
+      renewals: [{ leaseId, fencingToken }],
+    });
+
+    await createReaper(on.store).runOnce();
+
+    expect(answer).toMatchObject({ outcome: 'refused', reason: 'expired' });
+    expect((await statesOf(on, backendId)).now).toBe('terminated drone_lost');
+  });
+
+  test('I16 is recorded as lost, too, when it was ended by force and its drone never said a word', async () => {
+    const on = await openKeys();
+    await aDrone(on.store.prisma);
+    const { backendId, leaseId } = await connect(on);
+    await on.keys.revoke({ leaseId, mode: 'force', reason: 'it hangs', abandon: false }, OPERATOR);
+    const reaper = createReaper(on.store);
+    await reaper.runOnce();
+    const before = await statesOf(on, backendId);
+    await age(on, leaseId, 60_000);
+
+    await reaper.runOnce();
+
+    expect([before.now, (await statesOf(on, backendId)).now]).toEqual([
+      'scheduled',
+      'terminated drone_lost',
+    ]);
+  });
+});

@@ -1,0 +1,234 @@
+import { describe, expect, test } from 'vitest';
+import { acknowledgeAction, readOutboxes } from '../fleet/sql/outbox.ts';
+import { aDrone } from '../testing/fleet-fixture.ts';
+import { age } from '../testing/kernel-fixture.ts';
+import {
+  CLIENT,
+  OPERATOR,
+  actionsOf,
+  connect,
+  keyNamed,
+  openKeys,
+  reportOf,
+  statesOf,
+  type Keys,
+} from '../testing/keys-fixture.ts';
+
+const FORCE = { mode: 'force', reason: 'it hangs', abandon: false } as const;
+const GRACEFUL = { mode: 'graceful', reason: 'maintenance', abandon: false } as const;
+
+async function openActions(
+  { store }: Keys,
+  droneId: string,
+): Promise<{ kind: string; actionId: string }[]> {
+  const [outbox] = await readOutboxes(store.prisma, [droneId]);
+  return (outbox?.actions ?? []).map(({ kind, actionId }) => ({ kind, actionId }));
+}
+
+describe('revoke by force', () => {
+  test('C50 between grant and start withdraws the spawn, and the drone is told never to start it', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const { backendId, leaseId } = await connect(on);
+
+    const revoked = await on.keys.revoke({ leaseId, ...FORCE }, OPERATOR);
+
+    expect(revoked.outcome).toBe('revoked');
+    expect(await actionsOf(on, backendId)).toMatchObject([
+      { kind: 'spawn', state: 'cancelled' },
+      {
+        kind: 'terminate',
+        state: 'open',
+        mode: 'hard',
+        payload: { backendId, reason: 'revoked', clockId: drone.clockId },
+      },
+    ]);
+    expect(await openActions(on, drone.droneId)).toMatchObject([{ kind: 'terminate' }]);
+  });
+
+  test('C50 leaves a spawn that was acknowledged in the history, and queues the terminate after it', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const { backendId, leaseId } = await connect(on);
+    const [spawn] = await openActions(on, drone.droneId);
+    await acknowledgeAction(on.store.prisma, { ...drone, actionId: spawn?.actionId ?? '' });
+
+    await on.keys.revoke({ leaseId, ...FORCE }, OPERATOR);
+
+    expect(await actionsOf(on, backendId)).toMatchObject([
+      { kind: 'spawn', state: 'acked' },
+      { kind: 'terminate', state: 'open' },
+    ]);
+  });
+
+  test('C34 the late holder is refused, and the key is not granted again until its end is reported', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const old = await connect(on);
+    await on.keys.report(reportOf(drone, old.backendId, 'ready'));
+    const { stopsBy } = await on.keys.revoke({ leaseId: old.leaseId, ...FORCE }, OPERATOR);
+
+    const renewal = await on.keys.renew({ ...drone, localTimeMs: 1_000, renewals: [old] });
+    expect(renewal).toEqual([{ leaseId: old.leaseId, outcome: 'refused', reason: 'revoked' }]);
+    const view = await on.keys.get(keyNamed('demo'), CLIENT);
+    expect(view).toMatchObject({ phase: 'expiring', expiresAt: stopsBy });
+    await expect(connect(on)).rejects.toMatchObject({ code: 'key.terminating' });
+
+    expect(
+      await on.keys.report(reportOf(drone, old.backendId, 'terminated', { reason: 'revoked' })),
+    ).toBe('recorded');
+    const next = await connect(on);
+
+    expect(next).toMatchObject({ spawned: true });
+    expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(old.fencingToken) + 1n);
+  });
+
+  test('I5 without a word of the drone the key is granted again when its last deadline has passed', async () => {
+    const on = await openKeys();
+    await aDrone(on.store.prisma);
+    const old = await connect(on);
+    await on.keys.revoke({ leaseId: old.leaseId, ...FORCE }, OPERATOR);
+    await age(on, old.leaseId, 59_000);
+    await expect(connect(on)).rejects.toMatchObject({ code: 'key.terminating' });
+
+    await age(on, old.leaseId, 1_000);
+
+    expect(await connect(on)).toMatchObject({ spawned: true });
+    expect((await statesOf(on, old.backendId)).now).toBe('terminated drone_lost');
+  });
+
+  test('a key that was ended by force can be abandoned afterwards', async () => {
+    const on = await openKeys();
+    await aDrone(on.store.prisma);
+    const old = await connect(on);
+    await on.keys.revoke({ leaseId: old.leaseId, ...FORCE }, OPERATOR);
+    await expect(connect(on)).rejects.toMatchObject({ code: 'key.terminating' });
+
+    const abandoned = await on.keys.revoke(
+      { leaseId: old.leaseId, ...FORCE, abandon: true },
+      OPERATOR,
+    );
+    const again = await on.keys.revoke({ leaseId: old.leaseId, ...FORCE, abandon: true }, OPERATOR);
+
+    expect([abandoned.outcome, again.outcome]).toEqual(['revoked', 'gone']);
+    expect(await connect(on)).toMatchObject({ spawned: true });
+  });
+
+  test('with abandon the key is free at once, and the late end of the old backend leaves the new one alone', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const old = await connect(on);
+    await on.keys.report(reportOf(drone, old.backendId, 'ready'));
+    const revoked = await on.keys.revoke(
+      { leaseId: old.leaseId, ...FORCE, abandon: true },
+      OPERATOR,
+    );
+
+    const next = await connect(on);
+    const late = await on.keys.report(reportOf(drone, old.backendId, 'terminated'));
+
+    expect(revoked).toMatchObject({
+      outcome: 'revoked',
+      stopsBy: expect.any(String) as string,
+      resource: { face: 'key', namespace: '', name: 'demo' },
+    });
+    expect(next.spawned).toBe(true);
+    expect(late).toBe('ignored');
+    expect(await connect(on)).toMatchObject({ backendId: next.backendId, spawned: false });
+    expect(await openActions(on, drone.droneId)).toMatchObject([
+      { kind: 'terminate' },
+      { kind: 'spawn' },
+    ]);
+  });
+
+  test('of a key that is over is answered gone, and writes nothing', async () => {
+    const on = await openKeys();
+    await aDrone(on.store.prisma);
+    const { leaseId, backendId } = await connect(on);
+    await age(on, leaseId, 60_000);
+
+    const revoked = await on.keys.revoke({ leaseId, ...FORCE }, OPERATOR);
+
+    expect(revoked).toEqual({ outcome: 'gone', stopsBy: null, resource: null });
+    expect(await actionsOf(on, backendId)).toMatchObject([{ kind: 'spawn', state: 'open' }]);
+  });
+});
+
+describe('revoke gracefully', () => {
+  test('blocks renewal and tells the drone to stop the backend softly; the key is free when it has', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const { backendId, leaseId, fencingToken } = await connect(on);
+    await on.keys.report(reportOf(drone, backendId, 'ready'));
+
+    const revoked = await on.keys.revoke({ leaseId, ...GRACEFUL }, OPERATOR);
+
+    expect(revoked).toMatchObject({ outcome: 'revoking' });
+    expect(await openActions(on, drone.droneId)).toMatchObject([{ kind: 'terminate' }]);
+    expect((await actionsOf(on, backendId)).at(-1)).toMatchObject({ mode: 'soft' });
+    expect(
+      await on.keys.renew({ ...drone, localTimeMs: 0, renewals: [{ leaseId, fencingToken }] }),
+    ).toMatchObject([{ outcome: 'refused', reason: 'renewal_blocked' }]);
+    await expect(connect(on)).rejects.toMatchObject({ code: 'key.terminating' });
+    await on.keys.report(reportOf(drone, backendId, 'terminated', { reason: 'revoked' }));
+    expect(await connect(on)).toMatchObject({ spawned: true });
+  });
+
+  test('an operator limited to other namespaces finds nothing to revoke, block or terminate', async () => {
+    const on = await openKeys();
+    await aDrone(on.store.prisma);
+    const { leaseId, backendId } = await connect(on, {
+      key: { name: 'k', namespace: 'user2', tag: '' },
+    });
+    const limited = { ...OPERATOR, namespaces: ['user'] };
+
+    expect(await on.keys.revoke({ leaseId, ...FORCE }, limited)).toEqual({
+      outcome: 'gone',
+      stopsBy: null,
+      resource: null,
+    });
+    expect(await on.keys.blockRenewal({ leaseId }, limited)).toMatchObject({ changed: false });
+    await expect(on.keys.terminate({ backendId, mode: 'hard' }, limited)).rejects.toMatchObject({
+      code: 'backend.not_found',
+    });
+    expect(await actionsOf(on, backendId)).toHaveLength(1);
+  });
+});
+
+describe('terminate', () => {
+  test('queues one soft and one hard stop, however often it is asked for, and leaves the key to its drone', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const { backendId, leaseId, fencingToken } = await connect(on);
+    for (const mode of ['soft', 'soft', 'hard', 'hard', 'soft'] as const) {
+      await on.keys.terminate({ backendId, mode }, OPERATOR);
+    }
+
+    const queued = await actionsOf(on, backendId);
+
+    expect(queued.map(({ kind, mode, state }) => [kind, mode, state])).toEqual([
+      ['spawn', null, 'open'],
+      ['terminate', 'soft', 'open'],
+      ['terminate', 'hard', 'open'],
+    ]);
+    expect(
+      await on.keys.renew({ ...drone, localTimeMs: 0, renewals: [{ leaseId, fencingToken }] }),
+    ).toMatchObject([{ outcome: 'renewed' }]);
+  });
+
+  test('of an unknown backend is an error, of one that is over nothing', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const { backendId } = await connect(on);
+    await on.keys.report(reportOf(drone, backendId, 'terminated'));
+
+    await expect(
+      on.keys.terminate({ backendId: 'bk-none', mode: 'soft' }, OPERATOR),
+    ).rejects.toMatchObject({
+      code: 'backend.not_found',
+    });
+    await on.keys.terminate({ backendId, mode: 'soft' }, OPERATOR);
+
+    expect(await openActions(on, drone.droneId)).toEqual([]);
+  });
+});

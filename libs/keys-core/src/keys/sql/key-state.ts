@@ -1,0 +1,124 @@
+import type { LeaseRow } from '../../kernel/lease.ts';
+import { createCoalescer } from '../../grants/coalesce.ts';
+import type { Store } from '../../postgres/open-store.ts';
+import { C, type Sql } from '../../postgres/rows.ts';
+import { fragment } from '../../postgres/sql.ts';
+
+/** What connect needs of a lease row: half of its columns, on the way that is asked most. */
+export type KeyLease = Pick<
+  LeaseRow,
+  | 'leaseId'
+  | 'fencingToken'
+  | 'holder'
+  | 'tag'
+  | 'grantedAt'
+  | 'renewedAt'
+  | 'ttlMs'
+  | 'expiresAt'
+  | 'releasedAt'
+  | 'stopsBy'
+  | 'endReason'
+  | 'renewable'
+  | 'asOf'
+>;
+
+const KEY_LEASE_COLUMNS = fragment`
+  l.lease_id as "leaseId", l.fencing_token::text as "fencingToken", l.holder, l.tag,
+  date_part('epoch', l.granted_at) * 1000 as "grantedAt",
+  date_part('epoch', l.renewed_at) * 1000 as "renewedAt", l.ttl_ms as "ttlMs",
+  date_part('epoch', l.expires_at) * 1000 as "expiresAt",
+  date_part('epoch', l.released_at) * 1000 as "releasedAt",
+  date_part('epoch', l.stops_by) * 1000 as "stopsBy",
+  l.end_reason as "endReason", l.renewable,
+  date_part('epoch', clock_timestamp()) * 1000 as "asOf"`;
+
+/** A key with its backend and its drone's liveness, from one read and one moment. */
+export interface KeyStateRow extends KeyLease {
+  readonly backendId: string | null;
+  readonly backendStatus: string | null;
+  readonly address: string | null;
+  readonly droneId: string | null;
+  readonly isDroneReachable: boolean;
+  /** The reservation that the key is granted under; sealed when it is another datacenter's. */
+  readonly homeReservation: string | null;
+  /** Somebody has asked for the backend's end, though its drone may not have heard of it yet. */
+  readonly isStopAsked: boolean;
+  /** For how long the key's expiry will not be believed yet, in milliseconds; mostly 0. */
+  readonly doubtMs: number;
+}
+
+type KeyStateRead = Omit<KeyStateRow, 'doubtMs'>;
+
+interface KeyName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** How many keys one statement reads at most. */
+const KEYS_PER_STATEMENT_MAX = 200;
+/** One: the next takes all that came meanwhile, and a read waits for no lock. */
+const STATEMENTS_IN_FLIGHT_MAX = 1;
+const QUEUE_MAX = 50_000;
+
+/**
+ * Reads keys for many callers at once: reads that are asked for while others are under way share a
+ * statement. What a caller gets was read after it asked.
+ */
+export function createKeyStateReader(
+  store: Pick<Store, 'transitions' | 'clock' | 'clockWatch'>,
+  heartbeatMs: number,
+): (key: KeyName) => Promise<KeyStateRow | undefined> {
+  const reads = createCoalescer<KeyName, KeyStateRow | undefined>({
+    run: async (keys) => {
+      const sentAtMs = store.clock.nowMs();
+      const rows = await readKeyStates(store.transitions, keys, heartbeatMs);
+      const seen = rows.find((row) => row !== undefined);
+      if (seen !== undefined) {
+        store.clockWatch.observe(seen.asOf, sentAtMs, store.clock.nowMs());
+      }
+      return rows.map((row) => row && { ...row, doubtMs: store.clockWatch.doubtMs(row) });
+    },
+    // A read stands in nobody's way: one statement may read a key for several callers.
+    keysOf: () => [],
+    batchSizeMax: KEYS_PER_STATEMENT_MAX,
+    inFlightMax: STATEMENTS_IN_FLIGHT_MAX,
+    queueMax: QUEUE_MAX,
+    isGathering: true,
+  });
+  return ({ namespace, name }) => reads.submit({ namespace, name });
+}
+
+/**
+ * Reads each key, in the order asked; undefined where there is none. A drone is reachable while its
+ * newest heartbeat is younger than three intervals, no operator has called it lost, and its warden
+ * is still the one that the backend was given to. Index: the primary keys and `backend_lease_id_key`.
+ */
+export async function readKeyStates(
+  sql: Sql,
+  keys: readonly KeyName[],
+  heartbeatMs: number,
+): Promise<(KeyStateRead | undefined)[]> {
+  const rows = await sql.$queryRaw<(KeyStateRead & { place: number })[]>`
+    select w.place::int as place, ${KEY_LEASE_COLUMNS},
+      l.home_reservation as "homeReservation",
+      b.id as "backendId", b.status as "backendStatus", b.address, b.drone_id as "droneId",
+      coalesce(
+        d.lost_at is null and d.clock_id = b.clock_id
+          and d.heartbeat_at > clock_timestamp() - ${3 * heartbeatMs} * interval '1 millisecond',
+        false
+      ) as "isDroneReachable",
+      exists (
+        select from backend_action a
+        where a.backend_id = b.id and a.kind = 'terminate' and a.cancelled_at is null
+      ) as "isStopAsked"
+    from unnest(
+      ${keys.map((key) => key.namespace)}::text[],
+      ${keys.map((key) => key.name)}::text[]
+    ) with ordinality as w (namespace, name, place)
+    join lease l on l.face = 'key' and l.namespace = w.namespace ${C} and l.name = w.name ${C}
+    left join backend b on b.lease_id = l.lease_id
+    left join drone d on d.id = b.drone_id`;
+  const found = new Array<KeyStateRead | undefined>(keys.length).fill(undefined);
+  for (const row of rows) found[row.place - 1] = row;
+  return found;
+}

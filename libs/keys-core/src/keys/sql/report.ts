@@ -1,0 +1,135 @@
+import { statusRank, type BackendStatus } from '../../kernel/backend-state.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import { releaseAlone } from '../../grants/releasing.ts';
+import type { Store } from '../../postgres/open-store.ts';
+import type { Sql } from '../../postgres/rows.ts';
+
+/** What a drone says of one of its backends. */
+export interface Report {
+  readonly droneId: string;
+  readonly clockId: string;
+  readonly session: number;
+  readonly backendId: string;
+  readonly status: BackendStatus;
+  readonly reason: string | null;
+  readonly address: string | null;
+  readonly exitCode: number | null;
+  readonly detail: string | null;
+  /** The spawn was not acted on and never will be: accepted only while the backend is scheduled. */
+  readonly isRefusal: boolean;
+}
+
+interface BackendRow {
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly status: BackendStatus;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface ReportResult {
+  readonly outcome: 'recorded' | 'ignored' | 'kill';
+  /** The key that the report freed, for a hint. */
+  readonly freed: { readonly namespace: string; readonly name: string } | null;
+  /** The backend outlived its key: a defect. */
+  readonly isOverstay: boolean;
+}
+
+const TRANSACTION = { maxWait: 5_000, timeout: 5_000 };
+
+/**
+ * Records a report, in one transaction, locks in the order lease, backend, action.
+ *
+ * `terminated` releases the backend's own grant, by lease id and token: a late report cannot free
+ * a newer grant. States only move forward; a report that does not move the backend is kept as
+ * history. A backend that the database knows to be over is answered `kill` when its drone says that
+ * it lives.
+ *
+ * @throws {LeaseError} `session.superseded`, `backend.not_found`.
+ */
+export async function report(store: Store, said: Report): Promise<ReportResult> {
+  return store.vital.$transaction(async (tx) => {
+    const backend = await readBackend(tx, said);
+    if (backend.status === 'terminated' && said.status !== 'terminated') {
+      return { outcome: 'kill', freed: null, isOverstay: false };
+    }
+    if (said.isRefusal && backend.status !== 'scheduled') {
+      return { outcome: 'ignored', freed: null, isOverstay: false };
+    }
+    const end = said.status === 'terminated' ? await freeKey(tx, said, backend) : undefined;
+    const isMoved = await moveBackend(tx, said);
+    return {
+      outcome: isMoved ? 'recorded' : 'ignored',
+      freed: end === undefined ? null : { namespace: backend.namespace, name: backend.name },
+      isOverstay: isMoved && (end === 'expired' || end === 'superseded'),
+    };
+  }, TRANSACTION);
+}
+
+/** Reads the backend and checks that its drone's newest session is the one that speaks. */
+async function readBackend(tx: Sql, said: Report): Promise<BackendRow> {
+  const [row] = await tx.$queryRaw<(BackendRow & { isNewest: boolean })[]>`
+    select
+      b.lease_id as "leaseId", b.fencing_token::text as "fencingToken", b.status,
+      b.namespace, b.name,
+      d.session = ${said.session}::bigint and d.clock_id = ${said.clockId}::uuid as "isNewest"
+    from backend b
+    join drone d on d.id = b.drone_id
+    where b.id = ${said.backendId} and b.drone_id = ${said.droneId}`;
+  if (row === undefined) throw new LeaseError('backend.not_found');
+  if (!row.isNewest) throw new LeaseError('session.superseded');
+  return row;
+}
+
+/** Releases the backend's grant, or lets a key go that was held back after it was ended by force. */
+async function freeKey(tx: Sql, said: Report, backend: BackendRow): Promise<string> {
+  const { outcome } = await releaseAlone(tx, 'key', {
+    leaseId: backend.leaseId,
+    fencingToken: backend.fencingToken,
+    principal: said.droneId,
+    actor: `drone:${said.droneId}`,
+    result: 'ok',
+    detail: said.reason,
+  });
+  if (outcome === 'revoked') {
+    await tx.$queryRaw`
+      update lease set stops_by = null
+      where lease_id = ${backend.leaseId}::uuid and end_reason = 'revoked'
+      returning lease_id::text`;
+  }
+  return outcome;
+}
+
+async function moveBackend(tx: Sql, said: Report): Promise<boolean> {
+  const rank = statusRank(said.status);
+  const rows = await tx.$queryRaw<{ isMoved: boolean }[]>`
+    with moved as (
+      update backend
+      set status = ${said.status}, status_rank = ${rank}, status_at = clock_timestamp(),
+          reason = coalesce(reason, ${said.reason}),
+          address = coalesce(${said.address}, address),
+          exit_code = coalesce(${said.exitCode}::int, exit_code)
+      where id = ${said.backendId} and status_rank < ${rank}
+      returning id
+    ),
+    known as (
+      select from backend_state
+      where backend_id = ${said.backendId} and status = ${said.status}
+        and reason is not distinct from ${said.reason}
+    ),
+    state as (
+      insert into backend_state (backend_id, status, reason, address, exit_code, detail)
+      select ${said.backendId}, ${said.status}, ${said.reason}, ${said.address},
+        ${said.exitCode}::int, ${said.detail}
+      where not exists (select from known)
+    ),
+    -- Any word of the drone about a backend is word that it has the spawn.
+    acked as (
+      update backend_action
+      set acked_at = clock_timestamp()
+      where backend_id = ${said.backendId} and kind = 'spawn'
+        and acked_at is null and cancelled_at is null
+    )
+    select exists (select from moved) as "isMoved"`;
+  return rows[0]?.isMoved ?? false;
+}

@@ -1,0 +1,151 @@
+import { phaseOf } from '../kernel/lease.ts';
+import { readContention, type Contender } from './sql/contention.ts';
+import { listLeases, type ListedLease } from '../lists/sql/lease-list.ts';
+import { cursorAfter, placeFrom, type LeaseOrder } from '../lists/sql/lease-order.ts';
+import { countByNamespace, type NamespaceCounts } from '../lists/sql/lease-tree.ts';
+import type { Store } from '../postgres/open-store.ts';
+import { pageOf } from '../postgres/paging/page-cursor.ts';
+import { isoOf } from '../postgres/rows.ts';
+import type { Caller } from '../kernel/face-types.ts';
+import { grantTimes, idFrom, readClock, type PageInput } from '../lists/resource-reads.ts';
+import type {
+  ContentionView,
+  DatedPage,
+  LeaseListInput,
+  LeasePage,
+  LeaseTree,
+  LeaseView,
+} from './lease-types.ts';
+
+/** The face whose resources are read, and where. */
+export interface LeaseReader {
+  readonly store: Store;
+  readonly face: 'lease' | 'environment';
+}
+
+const ONE: LeaseOrder = { by: 'name', direction: 'asc', after: null, limit: 1 };
+
+/** One lease, or null when there is none or the caller may not see it. */
+export async function getLease(
+  reader: LeaseReader,
+  lease: { readonly namespace: string; readonly name: string },
+  caller: Caller,
+): Promise<LeaseView | null> {
+  const { namespace, name } = lease;
+  const filter = { namespace, name, includeChildren: false, namespaces: caller.namespaces };
+  const [row] = await listLeases(reader.store.reads, reader.face, filter, ONE);
+  return row === undefined ? null : viewOf(reader, row);
+}
+
+/** A page of leases. @throws {LeaseError} `request.invalid` for a cursor of another order. */
+export async function listLeasePage(
+  reader: LeaseReader,
+  input: LeaseListInput,
+  caller: Caller,
+): Promise<LeasePage> {
+  const by = input.sort ?? 'name';
+  const rows = await listLeases(
+    reader.store.reads,
+    reader.face,
+    {
+      ...input,
+      tag: input.action,
+      includeChildren: input.includeChildren ?? true,
+      namespaces: caller.namespaces,
+    },
+    {
+      by,
+      direction: input.direction ?? 'asc',
+      after: input.cursor === undefined ? null : placeFrom(input.cursor, by),
+      limit: input.limit + 1,
+    },
+  );
+  const items = rows.filter(({ isOnPage }) => isOnPage).slice(0, input.limit);
+  const last = items.at(-1);
+  const hasMore = rows.length > items.length && last !== undefined;
+  return {
+    items: items.map((row) => viewOf(reader, row)),
+    nextCursor: hasMore ? cursorAfter(by, last) : null,
+    asOf: isoOf(last?.asOf ?? (await readClock(reader.store))),
+  };
+}
+
+function viewOf({ store, face }: LeaseReader, row: ListedLease): LeaseView {
+  return {
+    name: row.name,
+    namespace: row.namespace,
+    phase: phaseOf(row, row.asOf),
+    leaseId: row.leaseId,
+    fencingToken: row.fencingToken,
+    holder: row.holder,
+    action: face === 'environment' ? row.tag : null,
+    comment: row.comment,
+    metadata: row.metadata,
+    ttlMs: row.ttlMs,
+    grantedAt: isoOf(row.grantedAt),
+    renewedAt: isoOf(row.renewedAt),
+    expiresAt: isoOf(row.expiresAt),
+    remainingMs: row.endReason === null ? Math.max(0, Math.round(row.expiresAt - row.asOf)) : 0,
+    renewable: row.renewable,
+    ...grantTimes(row),
+    waiters: row.waiters,
+    datacenter: store.datacenter,
+    asOf: isoOf(row.asOf),
+  };
+}
+
+/** A tree with more namespaces than this is cut, and says so: ask for a part of it. */
+const TREE_NODES_MAX = 5_000;
+
+/** Counts by namespace, from the one that is named downwards. */
+export async function leaseTree(
+  { store, face }: LeaseReader,
+  input: { readonly namespace?: string | undefined },
+  caller: Caller,
+): Promise<LeaseTree> {
+  const nodes = await countByNamespace(store.reads, face, {
+    namespace: input.namespace ?? '',
+    namespaces: caller.namespaces,
+    limit: TREE_NODES_MAX + 1,
+  });
+  return {
+    items: nodes.slice(0, TREE_NODES_MAX).sort(byName),
+    isComplete: nodes.length <= TREE_NODES_MAX,
+    asOf: isoOf(await readClock(store)),
+  };
+}
+
+function byName(a: NamespaceCounts, b: NamespaceCounts): number {
+  return a.namespace < b.namespace ? -1 : 1;
+}
+
+/** A page of who waits for whom. @throws {LeaseError} `request.invalid` for a foreign cursor. */
+export async function contentionPage(
+  { store, face }: LeaseReader,
+  input: PageInput & { readonly namespace?: string | undefined },
+  caller: Caller,
+): Promise<DatedPage<ContentionView>> {
+  const rows = await readContention(store.reads, face, {
+    namespace: input.namespace ?? '',
+    namespaces: caller.namespaces,
+    afterId: idFrom(input.cursor),
+    limit: input.limit + 1,
+  });
+  const { items, nextCursor } = pageOf(rows, input.limit, ({ id }) => [id]);
+  return { items: items.map(contentionView), nextCursor, asOf: isoOf(await readClock(store)) };
+}
+
+function contentionView(row: Contender): ContentionView {
+  return {
+    face: row.face,
+    namespace: row.namespace,
+    name: row.name,
+    waiter: row.waiter,
+    since: isoOf(row.createdAt),
+    waitedMs: Math.round(row.waitedMs),
+    place: row.place,
+    holder: row.holder,
+    heldSince: row.heldSince === null ? null : isoOf(row.heldSince),
+    remainingMs: Math.max(0, Math.round(row.remainingMs)),
+  };
+}

@@ -1,0 +1,299 @@
+import type { Deadlines } from '../kernel/ladder.ts';
+import type { Phase } from '../kernel/lease.ts';
+import type {
+  GrantRef,
+  RefusalReason,
+  ReleaseOutcome,
+  RevokeOutcome,
+} from '../kernel/outcomes.ts';
+import type { Acted, Caller, EventView, GrantTimes, Page, WaiterView } from '../kernel/face-types.ts';
+
+/** When the holder renews, and from when it must not act any more, in its own clock. */
+export interface LeaseDeadlines {
+  readonly renewAtMs: Deadlines['renewAtMs'];
+  readonly loseAtMs: Deadlines['hardTerminateAtMs'];
+}
+
+/** What a service asks for. Bounds have been checked by whoever calls. */
+export interface AcquireInput {
+  /** Segments joined by `.`. */
+  readonly namespace: string;
+  readonly name: string;
+  /** 1 s to 24 h; the face's own unless said. */
+  readonly ttlMs?: number | undefined;
+  /** How long to wait in line; 0 answers at once. */
+  readonly waitMs: number;
+  readonly holder: string;
+  /** What an environment is leased for; empty for a lease. */
+  readonly action?: string | undefined;
+  readonly comment?: string | undefined;
+  readonly metadata?: unknown;
+  /**
+   * Whether the caller renews what it is granted before it uses it: then a grant whose answer is lost is
+   * free again within a second, instead of after its TTL.
+   */
+  readonly confirms?: boolean | undefined;
+  /** One attempt, one answer: sending the same request again with it is safe for 24 h. */
+  readonly idempotencyKey?: string | undefined;
+}
+
+/** What a connection tells about the one who waits behind it. */
+export interface CallerLife {
+  /** Aborts when the caller's connection is gone. */
+  readonly signal: AbortSignal;
+  /** Whether the caller itself was heard from within the last second. */
+  isAlive(): boolean;
+}
+
+/** A lease as its new holder gets it. */
+export interface GrantedLease {
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly namespace: string[];
+  readonly key: string;
+  readonly deadlines: LeaseDeadlines;
+}
+
+export type AcquireAnswer =
+  | {
+      readonly outcome: 'granted';
+      readonly lease: GrantedLease;
+      /** How long it waited in line, in milliseconds. */
+      readonly waitedMs: number;
+    }
+  | HeldAnswer;
+
+/** Somebody else holds it, or stands before the caller in line. */
+export interface HeldAnswer {
+  readonly outcome: 'held';
+  /** The holder, or the head of the line when nobody holds it. */
+  readonly by: string;
+  readonly since: string;
+  /** Until its expiry, unless it is renewed; 0 for the head of a line. */
+  readonly remainingMs: number;
+  readonly waitedMs: number;
+  readonly comment: string | null;
+  /** The action that an environment is leased for; null for a lease. */
+  readonly action: string | null;
+  /** How many stand in line. */
+  readonly waiters: number;
+  /**
+   * True when the holder's time is over by a clock of the database that was not watched, or has jumped:
+   * it may still act. `remainingMs` says for how long that is assumed.
+   */
+  readonly isExpiryUnconfirmed?: true;
+}
+
+export type LeaseRenewResult =
+  | { readonly leaseId: string; readonly outcome: 'renewed'; readonly deadlines: LeaseDeadlines }
+  | { readonly leaseId: string; readonly outcome: 'refused'; readonly reason: RefusalReason };
+
+export interface ReleaseInput extends GrantRef {
+  readonly result: 'ok' | 'failed';
+  readonly detail?: string | undefined;
+}
+
+/** What a holder hears of a revocation. */
+export interface RevocationNotice {
+  readonly leaseId: string;
+  /** `revoking`: it will not be renewed, stop in your own time. `revoked`: it is over, stop now. */
+  readonly kind: 'revoking' | 'revoked';
+  readonly reason: string | null;
+  /** How long from now until the grant would have expired, in milliseconds. */
+  readonly stopsByMs: number;
+}
+
+/** A lease as operators see it. Instants are ISO-8601 UTC strings, tokens decimal strings. */
+export interface LeaseView extends GrantTimes {
+  /** The lease's `key`. */
+  readonly name: string;
+  /** Joined by `.`. */
+  readonly namespace: string;
+  readonly phase: Phase;
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly holder: string;
+  /** What an environment is leased for; null for a lease. */
+  readonly action: string | null;
+  readonly comment: string | null;
+  readonly metadata: unknown;
+  readonly ttlMs: number;
+  readonly grantedAt: string;
+  readonly renewedAt: string;
+  readonly expiresAt: string;
+  readonly remainingMs: number;
+  readonly renewable: boolean;
+  readonly waiters: number;
+  readonly datacenter: string;
+  readonly asOf: string;
+}
+
+export const LEASE_SORTS = ['name', 'grantedAt', 'expiresAt'] as const;
+
+export interface LeaseListInput {
+  readonly namespace?: string | undefined;
+  /** Whether children of `namespace` are listed too; true unless said. */
+  readonly includeChildren?: boolean | undefined;
+  readonly name?: string | undefined;
+  readonly prefix?: string | undefined;
+  readonly phase?: Phase | undefined;
+  /** Leaves out what nobody has held for longer than this. Milliseconds. */
+  readonly endedWithinMs?: number | undefined;
+  readonly holder?: string | undefined;
+  /** What an environment is leased for. */
+  readonly action?: string | undefined;
+  /** The resource whose newest grant this is. */
+  readonly leaseId?: string | undefined;
+  readonly sort?: (typeof LEASE_SORTS)[number] | undefined;
+  readonly direction?: 'asc' | 'desc' | undefined;
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
+/** A page, and the database's time when it was read. */
+export interface DatedPage<Item> extends Page<Item> {
+  readonly asOf: string;
+}
+
+export type LeasePage = DatedPage<LeaseView>;
+
+/** One namespace with what lies in it and below it. */
+export interface LeaseTreeNode {
+  readonly namespace: string;
+  /** Counts of its resources, children's included. */
+  readonly held: number;
+  readonly expiring: number;
+  readonly expired: number;
+  readonly free: number;
+  readonly waiters: number;
+}
+
+export interface LeaseTree {
+  readonly items: LeaseTreeNode[];
+  /** False when there are more namespaces than one answer shows. */
+  readonly isComplete: boolean;
+  readonly asOf: string;
+}
+
+/** Somebody who waits for somebody else. */
+export interface ContentionView {
+  readonly face: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly waiter: string;
+  readonly since: string;
+  readonly waitedMs: number;
+  /** Place in line, from 1. */
+  readonly place: number;
+  /** Null when nobody holds it at this moment. */
+  readonly holder: string | null;
+  readonly heldSince: string | null;
+  readonly remainingMs: number;
+}
+
+export interface LeaseDeclaration {
+  readonly namespace: string;
+  readonly ttlMs: number;
+  readonly description: string | null;
+  readonly declaredBy: string;
+  readonly declaredAt: string;
+  /** Of this very namespace, now. */
+  readonly held: number;
+  readonly waiting: number;
+}
+
+interface OneLease {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/**
+ * What services do with leases and environments on the wire. Every method may throw
+ * `store.unavailable`, `request.deadline` and `request.outcome_unknown`.
+ */
+export interface LeaseService {
+  /**
+   * Grants, waits in line, or says who holds it (design 5.4, 6.2). Deadlines are in the clock that
+   * `localTimeMs` was read from.
+   * @throws {LeaseError} `lease.ttl_out_of_range`, `lease.wait_cancelled`, `grant.hold_off`,
+   * `grant.contended`, `request.idempotency_reused`.
+   */
+  acquire(
+    input: AcquireInput & { readonly localTimeMs: number },
+    caller: Caller,
+    life: CallerLife,
+  ): Promise<AcquireAnswer>;
+  /** Renews, with an answer for each in order; one whose row is kept locked is left out. */
+  heartbeat(
+    input: { readonly localTimeMs: number; readonly renewals: readonly GrantRef[] },
+    caller: Caller,
+  ): Promise<LeaseRenewResult[]>;
+  release(input: ReleaseInput, caller: Caller): Promise<ReleaseOutcome>;
+  /**
+   * Gives up the acquire with this idempotency key: removes its ticket, or releases the grant that it
+   * became. Once it has answered, whatever it answered, the key is never answered with a grant, even if
+   * its acquire arrives later.
+   * @throws {LeaseError} `request.idempotency_reused` for the key of a request on another face.
+   */
+  cancel(
+    input: { readonly idempotencyKey: string },
+    caller: Caller,
+  ): Promise<'cancelled' | 'released' | 'not_found'>;
+}
+
+/** Leases that a service says it uses. */
+export interface Declarations {
+  readonly declarations: readonly {
+    readonly namespace: string;
+    readonly ttlMs: number;
+    readonly description?: string | undefined;
+  }[];
+  /** How many namespaces the caller may have declared, these included. */
+  readonly ownMax?: number | undefined;
+}
+
+/** What people look at and do. */
+export interface LeaseOperations {
+  get(input: OneLease, caller: Caller): Promise<LeaseView | null>;
+  list(input: LeaseListInput, caller: Caller): Promise<LeasePage>;
+  tree(input: { readonly namespace?: string | undefined }, caller: Caller): Promise<LeaseTree>;
+  waiters(
+    input: OneLease & { readonly cursor?: string | undefined; readonly limit: number },
+    caller: Caller,
+  ): Promise<Page<WaiterView>>;
+  history(
+    input: OneLease & { readonly cursor?: string | undefined; readonly limit: number },
+    caller: Caller,
+  ): Promise<Page<EventView>>;
+  contention(
+    input: {
+      readonly namespace?: string | undefined;
+      readonly cursor?: string | undefined;
+      readonly limit: number;
+    },
+    caller: Caller,
+  ): Promise<DatedPage<ContentionView>>;
+  declare(input: Declarations, caller: Caller): Promise<{ declared: number }>;
+  declared(
+    input: { readonly cursor?: string | undefined; readonly limit: number },
+    caller: Caller,
+  ): Promise<DatedPage<LeaseDeclaration>>;
+  blockRenewal(
+    input: { readonly leaseId: string; readonly reason?: string | undefined },
+    caller: Caller,
+  ): Promise<{ changed: boolean } & Acted>;
+  allowRenewal(
+    input: { readonly leaseId: string; readonly reason?: string | undefined },
+    caller: Caller,
+  ): Promise<{ changed: boolean } & Acted>;
+  revoke(
+    input: {
+      readonly leaseId: string;
+      readonly mode: 'graceful' | 'force';
+      readonly reason: string;
+    },
+    caller: Caller,
+  ): Promise<{ outcome: RevokeOutcome; stopsBy: string | null } & Acted>;
+  /** Revocations of what this principal holds, as they happen; ends when the signal aborts. */
+  revocations(caller: Caller, signal: AbortSignal): AsyncIterable<RevocationNotice>;
+}

@@ -1,0 +1,69 @@
+import type { Face, Resource } from '../../kernel/resource.ts';
+import { withinLimits, withinNamespace } from '../../lists/sql/lease-order.ts';
+import { C, type Sql } from '../../postgres/rows.ts';
+import { fragment } from '../../postgres/sql.ts';
+
+/** Somebody who waits, and for whom. Instants are epoch milliseconds of the database. */
+export interface Contender extends Resource {
+  readonly id: string;
+  readonly waiter: string;
+  readonly createdAt: number;
+  readonly waitedMs: number;
+  /** In the line for its resource, from 1. */
+  readonly place: number;
+  /** Null when nobody holds it at this moment. */
+  readonly holder: string | null;
+  readonly heldSince: number | null;
+  readonly remainingMs: number;
+}
+
+/**
+ * Who waits for whom, whoever has waited longest first. Lapsed tickets are not shown: their waiters
+ * died. Places are counted among all who wait, before the page is cut. Index: `lease_pkey` for the
+ * holders; the tickets, few beside leases, are read whole.
+ */
+export async function readContention(
+  sql: Sql,
+  face: Face,
+  which: {
+    readonly namespace: string;
+    readonly namespaces: readonly string[] | null;
+    readonly afterId: string | null;
+    readonly limit: number;
+  },
+): Promise<Contender[]> {
+  const column = fragment`w.namespace`;
+  return sql.$queryRaw<Contender[]>`
+    with waiting as materialized (
+      select w.*, row_number() over (partition by w.namespace, w.name order by w.id) as place
+      from lease_waiter w
+      where w.face = ${face} ${C} and w.valid_until > clock_timestamp()
+        and ${withinNamespace(which.namespace, column)} and ${withinLimits(which.namespaces, column)}
+    )
+    select w.id::text as id, w.face, w.namespace, w.name, w.waiter,
+      extract(epoch from w.created_at)::float8 * 1000 as "createdAt",
+      extract(epoch from clock_timestamp() - w.created_at)::float8 * 1000 as "waitedMs",
+      w.place::int as place, l.holder,
+      extract(epoch from l.granted_at)::float8 * 1000 as "heldSince",
+      coalesce(extract(epoch from l.expires_at - clock_timestamp())::float8 * 1000, 0) as "remainingMs"
+    from (
+      select * from waiting w
+      where ${which.afterId}::bigint is null or w.id > ${which.afterId}::bigint
+      order by w.id
+      limit ${which.limit}
+    ) w
+    left join lease l
+      on l.face = w.face and l.namespace = w.namespace and l.name = w.name
+      and lease_unexpired(l.released_at, l.end_reason, l.expires_at)
+    order by w.id`;
+}
+
+/** How many wait, by face; a face without waiters has no entry. Reads all tickets: few beside leases. */
+export async function countWaiters(sql: Sql): Promise<Partial<Record<Face, number>>> {
+  const rows = await sql.$queryRaw<{ face: Face; count: number }[]>`
+    select w.face, count(*)::int as count
+    from lease_waiter w
+    where w.valid_until > clock_timestamp()
+    group by w.face`;
+  return Object.fromEntries(rows.map(({ face, count }) => [face, count]));
+}

@@ -1,0 +1,104 @@
+import { withinLimits } from '../../lists/sql/lease-order.ts';
+import { C, type Sql } from '../../postgres/rows.ts';
+import { fragment } from '../../postgres/sql.ts';
+
+/** A lease that a service declares. */
+export interface DeclarationRequest {
+  readonly namespace: string;
+  readonly ttlMs: number;
+  readonly description: string | null;
+}
+
+/** A declaration as people see it; `declaredAt` is epoch milliseconds. */
+export interface DeclarationRow extends DeclarationRequest {
+  readonly declaredBy: string;
+  readonly declaredAt: number;
+  /** Leases of this very namespace that are in force, and callers that wait for one. */
+  readonly held: number;
+  readonly waiting: number;
+}
+
+/**
+ * Records declarations; who declares a namespace last is the one who is shown. Rows are written in
+ * the order of namespaces, so that two who declare the same ones do not deadlock. A namespace must
+ * be named once. Calls of one principal at the same time may each pass its quota. Index: the primary
+ * key; the rows of a principal are counted in the whole table, which services write when they start.
+ * @returns how many rows were written: none when the principal would have more than `ownMax`.
+ */
+export async function writeDeclarations(
+  sql: Sql,
+  by: { readonly actor: string; readonly principal: string; readonly ownMax: number },
+  declarations: readonly DeclarationRequest[],
+): Promise<number> {
+  const namespaces = declarations.map((one) => one.namespace);
+  const rows = await sql.$queryRaw<unknown[]>`
+    insert into lease_declaration as d (namespace, ttl_ms, description, declared_by, principal)
+    select a.namespace, a.ttl_ms, a.description, ${by.actor}, ${by.principal}
+    from unnest(
+      ${namespaces}::text[],
+      ${declarations.map((one) => one.ttlMs)}::int[],
+      ${declarations.map((one) => one.description)}::text[]
+    ) as a (namespace, ttl_ms, description)
+    where (
+      select count(*) from lease_declaration o
+      where o.principal = ${by.principal} and o.namespace <> all(${namespaces}::text[])
+    ) + ${declarations.length}::bigint <= ${by.ownMax}::bigint
+    order by a.namespace ${C}
+    on conflict (namespace) do update set
+      ttl_ms = excluded.ttl_ms,
+      description = excluded.description,
+      declared_by = excluded.declared_by,
+      principal = excluded.principal,
+      declared_at = clock_timestamp()
+    returning d.namespace`;
+  return rows.length;
+}
+
+/**
+ * A page of declarations in the order of namespaces. Index: the primary key, `lease_pkey` and
+ * `lease_waiter_resource_idx`, once for each row of the page.
+ */
+export async function readDeclarations(
+  sql: Sql,
+  page: {
+    readonly namespaces: readonly string[] | null;
+    readonly after: string | null;
+    readonly limit: number;
+  },
+): Promise<DeclarationRow[]> {
+  return sql.$queryRaw<DeclarationRow[]>`
+    select d.namespace, d.ttl_ms as "ttlMs", d.description, d.declared_by as "declaredBy",
+      extract(epoch from d.declared_at)::float8 * 1000 as "declaredAt",
+      (
+        select count(*)::int from lease l
+        where l.face = 'lease' and l.namespace = d.namespace
+          and lease_unexpired(l.released_at, l.end_reason, l.expires_at)
+      ) as held,
+      (
+        select count(*)::int from lease_waiter w
+        where w.face = 'lease' and w.namespace = d.namespace and w.valid_until > clock_timestamp()
+      ) as waiting
+    from (
+      select d.* from lease_declaration d
+      where (${page.after}::text is null or d.namespace > ${page.after} ${C})
+        and ${withinLimits(page.namespaces, fragment`d.namespace`)}
+      order by d.namespace
+      limit ${page.limit}
+    ) d
+    order by d.namespace`;
+}
+
+/**
+ * Drops declarations that nobody has repeated for so many days, and in whose namespace there is no
+ * lease any more. @returns how many.
+ */
+export async function dropOldDeclarations(sql: Sql, days: number): Promise<number> {
+  const rows = await sql.$queryRaw<{ namespace: string }[]>`
+    delete from lease_declaration d
+    where d.declared_at < clock_timestamp() - ${days}::int * interval '1 day'
+      and not exists (
+        select from lease l where l.face = 'lease' and l.namespace = d.namespace
+      )
+    returning d.namespace`;
+  return rows.length;
+}

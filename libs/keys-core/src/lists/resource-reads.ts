@@ -1,0 +1,97 @@
+/** What people read of a resource, whatever its face: who waits for it, and what happened to it. */
+import { phaseOf, type EndReason, type LeaseRow } from '../kernel/lease.ts';
+import { isWithinNamespace, type Resource } from '../kernel/resource.ts';
+import { eventCursor } from '../events/event-cursor.ts';
+import { readHistory, readWaiters, type HistoryRow } from '../events/sql/history.ts';
+import type { Store } from '../postgres/open-store.ts';
+import { decodeCursor, invalidCursor, pageOf } from '../postgres/paging/page-cursor.ts';
+import { isoOf } from '../postgres/rows.ts';
+import type { Caller, EventView, GrantTimes, Page, WaiterView } from '../kernel/face-types.ts';
+
+/** Which part of a list is asked for. */
+export interface PageInput {
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
+/** Whether a caller may see what is in a namespace. */
+export function mayRead(resource: { readonly namespace: string }, caller: Caller): boolean {
+  return (
+    caller.namespaces === null ||
+    caller.namespaces.some((parent) => isWithinNamespace(resource.namespace, parent))
+  );
+}
+
+/** What a page draws a grant's deadlines from. */
+export function grantTimes(row: LeaseRow): GrantTimes {
+  const { renewAfterMs, softAfterMs, hardAfterMs, ttlMs } = row;
+  const isOver = phaseOf(row, row.asOf) === 'expired';
+  return {
+    ladder: { renewAfterMs, softAfterMs, hardAfterMs, ttlMs },
+    stopsBy: row.stopsBy === null ? null : isoOf(row.stopsBy),
+    endReason: (row.endReason as EndReason | null) ?? (isOver ? 'expired' : null),
+    releasedAt: row.releasedAt === null ? null : isoOf(row.releasedAt),
+  };
+}
+
+/** Who waits for a resource, first in line first; nothing for one that the caller may not see. */
+export async function waiterPage(
+  store: Store,
+  { resource, caller }: { readonly resource: Resource; readonly caller: Caller },
+  input: PageInput,
+): Promise<Page<WaiterView>> {
+  if (!mayRead(resource, caller)) return { items: [], nextCursor: null };
+  const rows = await readWaiters(store.reads, resource, {
+    afterId: idFrom(input.cursor),
+    limit: input.limit + 1,
+  });
+  const { items, nextCursor } = pageOf(rows, input.limit, ({ id }) => [id]);
+  return {
+    items: items.map(({ ticketId, waiter, createdAt, waitedMs }) => ({
+      ticketId,
+      waiter,
+      since: isoOf(createdAt),
+      waitedMs: Math.round(waitedMs),
+    })),
+    nextCursor,
+  };
+}
+
+/** What happened to a resource, newest first; nothing for one that the caller may not see. */
+export async function historyPage(
+  store: Store,
+  { resource, caller }: { readonly resource: Resource; readonly caller: Caller },
+  input: PageInput,
+): Promise<Page<EventView>> {
+  if (!mayRead(resource, caller)) return { items: [], nextCursor: null };
+  const rows = await readHistory(store.reads, resource, {
+    beforeId: idFrom(input.cursor),
+    limit: input.limit + 1,
+  });
+  const { items, nextCursor } = pageOf(rows, input.limit, ({ id }) => [id]);
+  return { items: items.map((row) => eventView(store, row)), nextCursor };
+}
+
+/** The id is that of the event stream, which can be followed from there. */
+function eventView(store: Store, { epoch, ...row }: HistoryRow): EventView {
+  const id = eventCursor(epoch, row.id);
+  return { ...row, id, at: isoOf(row.at), datacenter: store.datacenter };
+}
+
+/**
+ * The row id in a cursor, or null without one.
+ * @throws {LeaseError} `request.invalid` for a cursor that no list has answered.
+ */
+export function idFrom(cursor: string | undefined): string | null {
+  if (cursor === undefined) return null;
+  const [id = ''] = decodeCursor(cursor, 1);
+  if (!/^\d{1,18}$/u.test(id)) throw invalidCursor();
+  return id;
+}
+
+/** The database's clock, for an answer that came with no row. Epoch milliseconds. */
+export async function readClock(store: Store): Promise<number> {
+  const rows = await store.reads.$queryRaw<{ asOf: number }[]>`
+    select extract(epoch from clock_timestamp())::float8 * 1000 as "asOf"`;
+  return rows[0]?.asOf ?? 0;
+}

@@ -1,0 +1,187 @@
+/**
+ * One page of resources, whatever their face. By name, rows come out of the primary key in order, and
+ * reading ends where the page does. Any other order, and any filter that the primary key knows nothing
+ * of, is read in one of two ways:
+ *
+ *  - a look at the next few thousand rows in the order of names: most filters that people use, such as
+ *    what is held, leave enough of them to fill a page;
+ *  - where they do not, a scan of all that the filter may leave, which keeps the page's rows alone.
+ *
+ * The planner is not asked to choose between the two: it takes rows for evenly spread, and for a filter
+ * that leaves little it walked the whole primary key, row by row, until the statement was cancelled.
+ * `expires_at` has no index, and gets none: renewals write it, and must stay HOT.
+ */
+import type { LeaseRow, Phase } from '../../kernel/lease.ts';
+import type { Face } from '../../kernel/resource.ts';
+import {
+  PHASE_CONDITIONS,
+  endedWithin,
+  orderOf,
+  placeOf,
+  scanOrderOf,
+  withinLimits,
+  withinNamespace,
+  type LeaseOrder,
+} from './lease-order.ts';
+import { C, LEASE_COLUMNS, type Sql } from '../../postgres/rows.ts';
+import { fragment, type Fragment, joinFragments } from '../../postgres/sql.ts';
+
+/** Which resources are asked for. */
+export interface ResourceFilter {
+  readonly namespace?: string | undefined;
+  readonly includeChildren: boolean;
+  readonly name?: string | undefined;
+  readonly prefix?: string | undefined;
+  readonly phase?: Phase | undefined;
+  /** Leaves out what nobody has held for longer than this. Milliseconds. */
+  readonly endedWithinMs?: number | undefined;
+  readonly holder?: string | undefined;
+  /** A key's tag; the action that an environment is leased for. */
+  readonly tag?: string | undefined;
+  /** Whose backend runs there, or ran there last. */
+  readonly droneId?: string | undefined;
+  /** The newest grant of the resource. */
+  readonly leaseId?: string | undefined;
+  /** Only what lives in this datacenter: a key that was moved leaves a sealed row behind. */
+  readonly livesIn?: string | undefined;
+  /** Namespaces, children included, that the caller is limited to; null for no limit. */
+  readonly namespaces: readonly string[] | null;
+}
+
+/** What a face shows besides the row and its waiters; the row's alias is `l`. */
+export interface ResourceColumns {
+  readonly columns: Fragment;
+  readonly joins: Fragment;
+}
+
+/** How many rows are looked at before all are scanned: some milliseconds' worth. */
+const NEAR_ROWS_MAX = 2_000;
+
+/**
+ * Reads a page. Pages by the values of the last row, not by a count, so that it stays stable while
+ * resources come and go. Locks nothing. Index: `lease_pkey`, `lease_lease_id_key` for one grant and
+ * `backend_drone_id_status_rank_idx` for a drone; no row means that nothing is left.
+ */
+export async function listResources<Row extends LeaseRow>(
+  sql: Sql,
+  face: Face,
+  { filter, order }: { readonly filter: ResourceFilter; readonly order: LeaseOrder },
+  shown: ResourceColumns,
+): Promise<Row[]> {
+  const ofFace = fragment`l.face = ${face} ${C} and ${rangeOf(filter)} and ${placeOf(order)}`;
+  const way = order.by === 'name' ? wayOf(filter) : 'scan';
+  if (way === 'walk') {
+    return pageOfRows(sql, {
+      cut: cutOf(fragment`lease l where ${ofFace}`, order),
+      order,
+      shown,
+    });
+  }
+  const wanted = othersOf(filter);
+  if (way === 'look') {
+    const next = fragment`
+      (
+        select l.* from lease l
+        where ${ofFace}
+        order by ${orderOf(order)}
+        limit ${NEAR_ROWS_MAX}
+      ) l
+      where ${wanted}`;
+    const near = await pageOfRows<Row>(sql, { cut: cutOf(next, order), order, shown });
+    if (near.length === order.limit) return near;
+  }
+  const all = fragment`
+    select l.* from lease l
+    where ${ofFace} and ${wanted}
+    order by ${scanOrderOf(order)}
+    limit ${order.limit}`;
+  return pageOfRows(sql, { cut: all, order, shown });
+}
+
+/**
+ * How rows are found in the order of names: by walking the primary key where it alone finds them, by
+ * a look at the next ones where most filters that people use leave enough of them, or by a scan.
+ */
+function wayOf(filter: ResourceFilter): 'walk' | 'look' | 'scan' {
+  const { namespace, includeChildren, name, prefix, namespaces } = filter;
+  const isOneNamespace = namespace !== undefined && !includeChildren;
+  // Several ranges in one order are none that an index gives.
+  if (!isOneNamespace && namespaces !== null && namespaces.length > 1) return 'scan';
+  if (filter.leaseId !== undefined || filter.droneId !== undefined) return 'scan';
+  const isNamed = name !== undefined || prefix !== undefined;
+  const { phase, endedWithinMs, holder, tag } = filter;
+  const isOfRows = [phase, endedWithinMs, holder, tag].some((asked) => asked !== undefined);
+  if (!isOfRows && (isOneNamespace || !isNamed)) return 'walk';
+  return name === undefined ? 'look' : 'scan';
+}
+
+/** What the primary key may find by itself. */
+function rangeOf(filter: ResourceFilter): Fragment {
+  const { namespace, includeChildren, name, prefix, livesIn } = filter;
+  const conditions = [withinLimits(filter.namespaces)];
+  if (livesIn !== undefined) {
+    conditions.push(
+      fragment`(l.home_reservation is null or starts_with(l.home_reservation, ${`${livesIn}.`} ${C}))`,
+    );
+  }
+  if (namespace !== undefined) {
+    conditions.push(
+      includeChildren ? withinNamespace(namespace) : fragment`l.namespace = ${namespace} ${C}`,
+    );
+    // Elsewhere a name says nothing of where its row lies, and is asked of the rows.
+    if (!includeChildren) conditions.push(nameConditionOf(name, prefix));
+  }
+  return joinFragments(conditions, ' and ');
+}
+
+function othersOf(filter: ResourceFilter): Fragment {
+  const { name, prefix, phase, endedWithinMs, holder, tag, droneId, leaseId } = filter;
+  const conditions = [nameConditionOf(name, prefix)];
+  if (holder !== undefined) conditions.push(fragment`l.holder = ${holder}`);
+  if (tag !== undefined) conditions.push(fragment`l.tag = ${tag}`);
+  if (phase !== undefined) conditions.push(PHASE_CONDITIONS[phase]);
+  if (endedWithinMs !== undefined) conditions.push(endedWithin(endedWithinMs));
+  if (leaseId !== undefined) conditions.push(fragment`l.lease_id = ${leaseId}::uuid`);
+  if (droneId !== undefined) {
+    conditions.push(
+      fragment`l.lease_id in (select b.lease_id from backend b where b.drone_id = ${droneId} ${C})`,
+    );
+  }
+  return joinFragments(conditions, ' and ');
+}
+
+function nameConditionOf(name: string | undefined, prefix: string | undefined): Fragment {
+  const conditions = [fragment`true`];
+  if (name !== undefined) conditions.push(fragment`l.name = ${name} ${C}`);
+  if (prefix !== undefined) conditions.push(fragment`starts_with(l.name, ${prefix})`);
+  return joinFragments(conditions, ' and ');
+}
+
+function cutOf(from: Fragment, order: LeaseOrder): Fragment {
+  return fragment`select l.* from ${from} order by ${orderOf(order)} limit ${order.limit}`;
+}
+
+/**
+ * The rows of a page, with what is shown of each. The page is cut before anything is added to its
+ * rows: with a million of them that is the difference between half a second and a statement that is
+ * cancelled. Index: `lease_waiter_resource_idx`, and that of the joins.
+ */
+async function pageOfRows<Row>(
+  sql: Sql,
+  page: {
+    readonly cut: Fragment;
+    readonly order: LeaseOrder;
+    readonly shown: ResourceColumns;
+  },
+): Promise<Row[]> {
+  return sql.$queryRaw<Row[]>`
+    select ${LEASE_COLUMNS}, ${page.shown.columns},
+      (
+        select count(*)::int from lease_waiter w
+        where w.face = l.face and w.namespace = l.namespace and w.name = l.name
+          and w.valid_until > clock_timestamp()
+      ) as waiters
+    from (${page.cut}) l
+    ${page.shown.joins}
+    order by ${orderOf(page.order)}`;
+}

@@ -1,0 +1,337 @@
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
+import {
+  startEmbeddedPostgres,
+  type EmbeddedPostgres,
+  type EmbeddedPostgresOptions,
+} from './embedded-postgres.ts';
+import { findBinaries } from './binaries.ts';
+
+const run = promisify(execFile);
+const isRoot = process.getuid?.() === 0;
+const PROGRAM = path.join(import.meta.dirname, 'embedded-postgres', 'hold-for-test.ts');
+
+let folder: string;
+let cleanups: (() => unknown)[];
+
+beforeEach(async () => {
+  // Not the temporary folder of this run: what other users may enter is a part of the tests.
+  folder = await mkdtemp('/tmp/leasehold-embedded-');
+  await chmod(folder, 0o755);
+  cleanups = [];
+});
+
+afterEach(async () => {
+  for (const cleanup of cleanups.reverse()) await cleanup();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function start(options: Partial<EmbeddedPostgresOptions> = {}): Promise<EmbeddedPostgres> {
+  const server = await startEmbeddedPostgres({
+    dataDir: path.join(folder, 'postgres'),
+    fsync: false,
+    ...options,
+  });
+  cleanups.push(() => server.stop());
+  return server;
+}
+
+describe('the embedded PostgreSQL', () => {
+  test('keeps its data from one start to the next', async () => {
+    const first = await start();
+    await query(first, 'create table kept as select 42 as answer');
+    await first.stop();
+
+    const second = await start();
+
+    expect(await query(second, 'select answer from kept')).toEqual([{ answer: 42 }]);
+  });
+
+  test('listens on the loopback address alone, and asks for the password', async () => {
+    const server = await start();
+    const wrong = new URL(server.url('postgres'));
+    wrong.password = 'wrong';
+
+    expect(await query(server, 'show listen_addresses')).toEqual([
+      { listen_addresses: '127.0.0.1' },
+    ]);
+    expect(await query(server, 'show unix_socket_directories')).toEqual([
+      { unix_socket_directories: '' },
+    ]);
+    await expect(queryAt(wrong.href, 'select')).rejects.toThrow(/password authentication failed/);
+  });
+
+  test('keeps the password and the data where nobody else may read them', async () => {
+    await start();
+
+    const modes = await Promise.all(
+      ['postgres/password', 'postgres/data'].map(
+        async (name) => (await stat(path.join(folder, name))).mode & 0o777,
+      ),
+    );
+
+    expect(modes).toEqual([0o600, 0o700]);
+  });
+
+  test('starts again after kill -9 of the server, with what was committed', async () => {
+    const first = await start({ fsync: true });
+    await query(first, 'create table kept as select 42 as answer');
+    first.kill();
+    await first.exited;
+
+    const second = await start();
+
+    expect(await query(second, 'select answer from kept')).toEqual([{ answer: 42 }]);
+  });
+
+  test('starts although the number in the pid file now belongs to another process', async () => {
+    const first = await start();
+    await first.stop();
+    const pidFile = path.join(folder, 'postgres', 'data', 'postmaster.pid');
+    await writeFile(pidFile, `${String(process.pid)}\n${folder}\n0\n1\n\n127.0.0.1\n`);
+
+    const second = await start();
+
+    expect(await query(second, 'select 1 as one')).toEqual([{ one: 1 }]);
+  });
+
+  test('is started anew by the next one when its parent was killed', async () => {
+    const parent = await startParent(path.join(folder, 'postgres'));
+    const orphanPid = parent.postgresPid;
+    // Held still, it cannot end with its parent: it is an orphan until somebody stops it.
+    process.kill(orphanPid, 'SIGSTOP');
+    parent.child.kill('SIGKILL');
+    await once(parent.child, 'exit');
+    expect(isAlive(orphanPid)).toBe(true);
+
+    const next = await start();
+
+    expect(next.pid).not.toBe(orphanPid);
+    expect(await query(next, 'select 1 as one')).toEqual([{ one: 1 }]);
+    expect(isAlive(orphanPid)).toBe(false);
+  });
+
+  test('ends with its parent, however that ends', async () => {
+    const parent = await startParent(path.join(folder, 'postgres'));
+    parent.child.kill('SIGKILL');
+
+    const gone = await waitUntil(() => !isAlive(parent.postgresPid), {
+      what: 'the end of the server whose parent was killed',
+    });
+
+    expect(gone).toBe(true);
+  });
+
+  test('refuses data that a living process uses, and leaves that one alone', async () => {
+    const first = await start();
+
+    await expect(start()).rejects.toMatchObject({
+      code: 'config.invalid',
+      message: expect.stringContaining(`in use by the process ${String(process.pid)}`) as string,
+    });
+    expect(await query(first, 'select 1 as one')).toEqual([{ one: 1 }]);
+  });
+
+  test('begins again when the first start was cut off in the middle', async () => {
+    await mkdir(path.join(folder, 'postgres', 'data.new'), { recursive: true });
+    await writeFile(path.join(folder, 'postgres', 'data.new', 'PG_VERSION'), '18\n');
+    await writeFile(path.join(folder, 'postgres', 'password'), 'of the start that was cut off');
+
+    const server = await start();
+
+    expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }]);
+  });
+
+  test('says which port is in use when that one is demanded', async () => {
+    const blocker = createServer().listen(0, '127.0.0.1');
+    await once(blocker, 'listening');
+    cleanups.push(() => blocker.close());
+    const { port } = blocker.address() as AddressInfo;
+
+    await expect(start({ port })).rejects.toMatchObject({
+      code: 'config.invalid',
+      message: expect.stringContaining(`port ${String(port)}`) as string,
+    });
+  });
+
+  test('takes the port that is demanded', async () => {
+    const first = await start();
+    await first.stop();
+
+    const second = await start({ port: first.port });
+
+    expect(second.port).toBe(first.port);
+  });
+
+  test('says that a file is in the way of its folder', async () => {
+    await writeFile(path.join(folder, 'postgres'), '');
+
+    await expect(start()).rejects.toMatchObject({
+      code: 'config.invalid',
+      message: expect.stringContaining('a file is in the way') as string,
+    });
+  });
+});
+
+describe.runIf(isRoot)('the embedded PostgreSQL, started by root', () => {
+  test('runs as an ordinary user', async () => {
+    const server = await start();
+
+    const status = await readFile(`/proc/${String(server.pid)}/status`, 'utf8');
+    expect(status).not.toMatch(/^Uid:\s+0\s/m);
+    expect(status).toMatch(/^CapEff:\s+0+$/m);
+  });
+
+  test('reaches its data below a folder that others may not enter', async () => {
+    await chmod(folder, 0o700);
+
+    const server = await start();
+
+    const status = await readFile(`/proc/${String(server.pid)}/status`, 'utf8');
+    expect(status).not.toMatch(/^Uid:\s+0\s/m);
+    expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }]);
+    expect((await stat(path.join(folder, 'postgres', 'data'))).isDirectory()).toBe(true);
+  });
+
+  test('runs a copy of its binaries when they lie in a folder that others may not enter', async () => {
+    const nativeDir = path.join(folder, 'closed', 'native');
+    await mkdir(path.dirname(nativeDir), { mode: 0o700 });
+    await run('cp', ['-al', (await findBinaries()).nativeDir, nativeDir]);
+
+    const server = await start({ nativeDir });
+
+    const program = await readlink(`/proc/${String(server.pid)}/exe`);
+    cleanups.unshift(() => rm(path.resolve(program, '../../..'), { recursive: true, force: true }));
+    expect(program).toMatch(/^\/var\/lib\/leasehold\/[^/]+\/native\/bin\/postgres$/u);
+    expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }]);
+    expect((await stat(path.join(folder, 'postgres', 'data'))).isDirectory()).toBe(true);
+  });
+
+  test('puts its data where it can reach it when the kernel allows no capability, and says where', async () => {
+    await chmod(folder, 0o700);
+    const parent = await startParent(path.join(folder, 'postgres'), [
+      'setpriv',
+      '--bounding-set=-dac_read_search',
+      '--inh-caps=-dac_read_search',
+    ]);
+
+    const notice = parent.lines.find((line) => line.includes('cannot be reached'));
+    const place = /its data is in (\S+)\./.exec(notice ?? '')?.[1] ?? '';
+    cleanups.push(() => rm(path.dirname(place), { recursive: true, force: true }));
+    expect((await stat(path.join(place, 'data'))).isDirectory()).toBe(true);
+    await stopParent(parent);
+  });
+
+  test('is started by an ordinary user as that user', async () => {
+    await mkdir(path.join(folder, 'home'));
+    await run('chown', ['nobody', path.join(folder, 'home')]);
+
+    const parent = await startParent(path.join(folder, 'home', 'postgres'), AS_NOBODY);
+
+    expect(parent.lines.join('\n')).toContain('ready');
+    expect((await stat(path.join(folder, 'home', 'postgres', 'data'))).uid).toBe(await nobody());
+    await stopParent(parent);
+  });
+
+  test('tells an ordinary user which folder may not be written', async () => {
+    const parent = await startParent(path.join(folder, 'postgres'), AS_NOBODY);
+
+    expect(parent.lines.join('\n')).toMatch(
+      /config\.invalid .*postgres may not be read and written/,
+    );
+  });
+
+  test.each([
+    ['full', 'size=8m', /store\.unavailable The disk that holds .* is full/],
+    ['read-only', 'ro', /config\.invalid .* is on a read-only file system/],
+  ])('says that the disk is %s', async (_name, mountOptions, expected) => {
+    // In a mount namespace of its own, so that the mount is gone with the process.
+    const script = `mount -t tmpfs -o ${mountOptions} tmpfs "${folder}" && exec "$@"`;
+
+    const parent = await startParent(path.join(folder, 'postgres'), [
+      'unshare',
+      '--mount',
+      'sh',
+      '-c',
+      script,
+      'sh',
+    ]);
+
+    expect(parent.lines.join('\n')).toMatch(expected);
+  });
+});
+
+const AS_NOBODY = ['setpriv', '--reuid', 'nobody', '--clear-groups'];
+
+async function nobody(): Promise<number> {
+  return Number((await run('id', ['-u', 'nobody'])).stdout);
+}
+
+interface Parent {
+  readonly child: ChildProcess;
+  /** What it printed until it was ready, or until it ended. */
+  readonly lines: string[];
+  readonly postgresPid: number;
+}
+
+/** Starts the server in a process of its own; `prefix` goes before its command line. */
+async function startParent(dataDir: string, prefix: string[] = []): Promise<Parent> {
+  const command = [...prefix, process.execPath, '--import', 'tsx', PROGRAM, dataDir];
+  const child = spawn(command[0] ?? '', command.slice(1), { stdio: ['ignore', 'pipe', 'pipe'] });
+  cleanups.push(() => child.kill('SIGKILL'));
+  let printed = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => (printed += chunk));
+  }
+  const ended = once(child, 'exit');
+  await Promise.race([
+    ended,
+    waitUntil(() => /^ready \d/m.test(printed), {
+      timeoutMs: 30_000,
+      what: 'the start of the server',
+    }),
+  ]);
+  return {
+    child,
+    lines: printed.split('\n'),
+    postgresPid: Number(/^ready (\d+)/m.exec(printed)?.[1]),
+  };
+}
+
+async function stopParent({ child, postgresPid }: Parent): Promise<void> {
+  const ended = once(child, 'exit');
+  child.kill('SIGKILL');
+  await ended;
+  await waitUntil(() => !isAlive(postgresPid), { what: 'the end of the server' });
+}
+
+/** Whether the process runs; one that has ended and was not yet waited for does not. */
+function isAlive(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8') !== '';
+  } catch {
+    return false;
+  }
+}
+
+function query(server: EmbeddedPostgres, text: string): Promise<unknown[]> {
+  return queryAt(server.url('postgres'), text);
+}
+
+async function queryAt(url: string, text: string): Promise<unknown[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<Record<string, unknown>>(text)).rows;
+  } finally {
+    await client.end();
+  }
+}

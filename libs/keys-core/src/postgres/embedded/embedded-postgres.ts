@@ -1,0 +1,152 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { chown, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LeaseError } from '../../kernel/errors.ts';
+import { binariesIn, findBinaries } from './binaries.ts';
+import { startFailure } from './failures.ts';
+import { takeCluster } from './ownership.ts';
+import { planRun, type RunPlan } from './run-as.ts';
+import { spawnLogged, startServer, type Server } from './server-process.ts';
+
+/** How to start a PostgreSQL of our own. */
+export interface EmbeddedPostgresOptions {
+  /** The folder of the cluster. Made if missing; the data in it is used if there is some. */
+  readonly dataDir: string;
+  /** The TCP port on 127.0.0.1. A free one is chosen unless one is demanded. */
+  readonly port?: number | undefined;
+  /** `false` loses data in a power cut: for tests only. */
+  readonly fsync?: boolean | undefined;
+  /** Server settings besides, by name. */
+  readonly settings?: Readonly<Record<string, string>> | undefined;
+  /** Another PostgreSQL of this machine: the folder that holds its `bin`. */
+  readonly nativeDir?: string | undefined;
+  /** Gets what PostgreSQL writes to its log, line by line, and what the operator should know. */
+  readonly log?: ((line: string) => void) | undefined;
+  /** Gives up a start that is under way; a server that runs is not affected. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A running PostgreSQL of our own. It ends with this process, whatever ends this process. */
+export interface EmbeddedPostgres {
+  /** The connection string of one of its databases, with the password. */
+  url(database: string): string;
+  readonly port: number;
+  readonly pid: number;
+  /** Fulfilled when the server has ended, for whatever reason. */
+  readonly exited: Promise<void>;
+  /** Ends its sessions, writes what is to be written, and waits until it is gone. Safe to repeat. */
+  stop(): Promise<void>;
+  /** `kill -9`, as a crash would. */
+  kill(): void;
+}
+
+const USER = 'leasehold';
+const FAST_STOP_MS = 15_000;
+const IMMEDIATE_STOP_MS = 5_000;
+
+/**
+ * Starts the PostgreSQL that npm installed, on `dataDir`, and returns when it takes connections.
+ * Listens on 127.0.0.1 alone; the password lies in `dataDir/password`, which nobody else may read.
+ * A server that a killed process left behind on the same data is stopped first.
+ *
+ * @throws {LeaseError} config.invalid, naming the folder or the port and what to do about it;
+ * store.unavailable when the disk is full, see `isDiskFull`.
+ */
+export async function startEmbeddedPostgres(
+  options: EmbeddedPostgresOptions,
+): Promise<EmbeddedPostgres> {
+  const asked = path.resolve(options.dataDir);
+  const found =
+    options.nativeDir === undefined ? await findBinaries() : binariesIn(options.nativeDir);
+  const plan = await orStartFailure(asked, () => planRun(found, asked));
+  if (plan.notice) options.log?.(plan.notice);
+  const dataDir = path.join(plan.dir, 'data');
+  const release = await orStartFailure(plan.dir, () => takeCluster(plan.dir, dataDir));
+  try {
+    const password = await orStartFailure(plan.dir, () => initialise(plan, dataDir, options));
+    const server = await startServer(plan, dataDir, options);
+    return running(server, { password, release });
+  } catch (error) {
+    await release();
+    throw error;
+  }
+}
+
+function running(
+  server: Server,
+  { password, release }: { password: string; release: () => Promise<void> },
+): EmbeddedPostgres {
+  const { child, pid, port } = server;
+  // Where the kernel cannot be asked to end it with us, an orderly exit does.
+  const endWithUs = () => child.kill('SIGINT');
+  process.once('exit', endWithUs);
+  const exited = server.exited.then(async () => {
+    process.off('exit', endWithUs);
+    await release();
+  });
+  const endsWithin = (ms: number) =>
+    Promise.race([exited.then(() => true), sleep(ms, false, { ref: false })]);
+  return {
+    url: (database) =>
+      `postgresql://${USER}:${password}@127.0.0.1:${String(port)}/${encodeURIComponent(database)}`,
+    port,
+    pid,
+    exited,
+    async stop() {
+      child.kill('SIGINT');
+      if (await endsWithin(FAST_STOP_MS)) return;
+      child.kill('SIGQUIT');
+      if (await endsWithin(IMMEDIATE_STOP_MS)) return;
+      child.kill('SIGKILL');
+      await exited;
+    },
+    kill: () => child.kill('SIGKILL'),
+  };
+}
+
+/** Makes the cluster unless there is one. @returns its password. */
+async function initialise(
+  plan: RunPlan,
+  dataDir: string,
+  { fsync = true }: EmbeddedPostgresOptions,
+): Promise<string> {
+  const passwordFile = path.join(plan.dir, 'password');
+  if (await stat(path.join(dataDir, 'PG_VERSION')).catch(() => undefined)) {
+    return readFile(passwordFile, 'utf8');
+  }
+  const password = randomBytes(24).toString('base64url');
+  await writeFile(passwordFile, password, { mode: 0o600 });
+  if (plan.user) await chown(passwordFile, plan.user.uid, plan.user.gid);
+  // Made beside its place and moved there whole: an interrupted one is not taken for a cluster.
+  const draft = path.join(plan.dir, 'data.new');
+  await rm(draft, { recursive: true, force: true });
+  const { child, output } = spawnLogged(
+    plan,
+    plan.binaries.initdb,
+    [
+      ['--pgdata', draft],
+      ['--username', USER],
+      ['--pwfile', passwordFile],
+      ['--auth', 'scram-sha-256'],
+      ['--encoding', 'UTF8'],
+      ['--locale', 'C'],
+      fsync ? [] : ['--no-sync'],
+    ].flat(),
+  );
+  const [code] = (await once(child, 'close')) as [number | null];
+  if (code !== 0) throw startFailure(plan.dir, output());
+  await rm(dataDir, { recursive: true, force: true });
+  await rename(draft, dataDir);
+  return password;
+}
+
+async function orStartFailure<T>(dir: string, step: () => Promise<T>): Promise<T> {
+  try {
+    return await step();
+  } catch (error) {
+    if (error instanceof LeaseError) throw error;
+    throw startFailure(dir, error instanceof Error ? error.message : String(error), error);
+  }
+}

@@ -1,0 +1,83 @@
+import { readdirSync, readlinkSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { waitUntil } from '@leasehold/testing';
+import { expect, onTestFinished, test } from 'vitest';
+import { createDatabase } from '../migrate/create-database.ts';
+import { supervisePostgres, type SupervisedPostgresOptions } from './supervised-postgres.ts';
+
+const HOUR_MS = 3_600_000;
+
+interface Setup extends SupervisedPostgresOptions {
+  readonly gaveUp: unknown[];
+  /** Fulfilled when the first pause is over, and the next start begins. */
+  readonly restarted: Promise<void>;
+}
+
+/** Time passes only in pauses, each of which lasts an hour. */
+async function setUp(): Promise<Setup> {
+  const folder = await mkdtemp(join(tmpdir(), 'leasehold-supervised-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  let nowMs = 0;
+  const gaveUp: unknown[] = [];
+  let restart = (): void => undefined;
+  const restarted = new Promise<void>((resolve) => (restart = resolve));
+  return {
+    ...{ dataDir: join(folder, 'postgres'), log: () => undefined, gaveUp, restarted },
+    hooks: {
+      restarting: () => undefined,
+      restarted: () => undefined,
+      gaveUp: (_name, death) => gaveUp.push(death),
+    },
+    supervision: {
+      random: () => 0,
+      stop: new AbortController().signal,
+      time: {
+        nowMs: () => nowMs,
+        pause() {
+          nowMs += HOUR_MS;
+          restart();
+          return Promise.resolve();
+        },
+      },
+    },
+  };
+}
+
+test('H-restart-count: PostgreSQL that is killed once an hour is started again each time', async () => {
+  const { gaveUp, ...options } = await setUp();
+  const database = await supervisePostgres(options);
+  onTestFinished(() => database.stop());
+
+  for (let deaths = 0; deaths < 6; deaths += 1) {
+    const { pid } = database;
+    process.kill(pid, 'SIGKILL');
+    await waitUntil(() => database.pid !== pid || gaveUp.length > 0, { timeoutMs: 20_000 });
+  }
+
+  expect(gaveUp).toEqual([]);
+  await expect(createDatabase(database.url('leasehold'))).resolves.toBe(true);
+});
+
+test('a stop while PostgreSQL is being started again leaves no PostgreSQL', async () => {
+  const { restarted, ...options } = await setUp();
+  const database = await supervisePostgres(options);
+  process.kill(database.pid, 'SIGKILL');
+  await restarted;
+
+  await database.stop();
+
+  expect(workersIn(join(options.dataDir, 'data'))).toEqual([]);
+});
+
+/** Processes whose working folder is the data folder, as that of every PostgreSQL process is. */
+function workersIn(dataDir: string): string[] {
+  return readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/u.test(pid) && readlinkSync(join('/proc', pid, 'cwd')) === dataDir;
+    } catch {
+      return false;
+    }
+  });
+}

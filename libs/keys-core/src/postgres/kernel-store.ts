@@ -1,0 +1,35 @@
+import type { Clock, IdSource } from '../kernel/clock.ts';
+import type { ClockWatch } from './clock-watch.ts';
+import type { Hints } from './hints/hints.ts';
+import type { LongestTtl } from './longest-ttl.ts';
+import type { StoreObserver } from './observer.ts';
+import type { Sql } from './sql.ts';
+import type { DatabaseWitness } from './witness/database-witness.ts';
+
+/** What sends a statement, or several in one transaction. */
+export interface TransactionalSql extends Sql {
+  $transaction<Result>(work: (tx: Sql) => Promise<Result>): Promise<Result>;
+}
+
+/**
+ * What leases need of an open database. A controller's {@link Store} is one, on pools of its own; and
+ * so is the database of a service, see `service-store.ts`.
+ */
+export interface KernelStore {
+  /** For everything without a lane of its own. */
+  readonly prisma: TransactionalSql;
+  /** For grants, releases and the reads between them. */
+  readonly transitions: TransactionalSql;
+  readonly renewals: Sql;
+  /** For grants that meet a locked row, so that they wait where they delay nobody. */
+  readonly slowLane: TransactionalSql;
+  readonly hints: Hints;
+  readonly clockWatch: ClockWatch;
+  readonly witness: DatabaseWitness;
+  readonly longestTtl: LongestTtl;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly observer: StoreObserver;
+  /** After how long the server has surely cancelled any transition, in milliseconds. */
+  readonly statementTimeoutMs: number;
+}

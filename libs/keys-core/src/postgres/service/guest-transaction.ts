@@ -1,0 +1,183 @@
+/**
+ * Transactions in which other people's code runs: hooks of use cases, fenced work, callbacks.
+ *
+ * They have connections of their own, so that nothing of Leasehold's waits behind them, and they end:
+ * the server ends one whose process is paused or dead, by the timeouts that are set in it, and this
+ * side ends one that goes on for longer than its bound, by rolling it back under it.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Clock } from '../../kernel/clock.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import { databaseFailureOf, sqlStateOf } from '../database-errors.ts';
+import type { KernelStore } from '../kernel-store.ts';
+import type { Sql } from '../sql.ts';
+import { pause } from '../timed.ts';
+
+/** A transaction in which both Leasehold and other people's code write. */
+export interface GuestTransaction<Tx> {
+  /** For Leasehold's own statements. */
+  readonly sql: Sql;
+  /** Calls other people's code with the transaction as they know it. */
+  call<Result>(code: (tx: Tx) => Result | Promise<Result>): Promise<Result>;
+}
+
+/** Where such transactions are begun; `Tx` is what other people's code gets of one. */
+export interface GuestDatabase<Tx> {
+  /** Runs `work` in one READ COMMITTED transaction, which is rolled back when it throws. */
+  transaction<Result>(work: (guest: GuestTransaction<Tx>) => Promise<Result>): Promise<Result>;
+}
+
+/** What these transactions need of a store. */
+export interface GuestStore<Tx> {
+  readonly guestDatabase: GuestDatabase<Tx>;
+  readonly clock: Clock;
+}
+
+/** What leases need whose transitions are in transactions of other people's. */
+export type CoordinatorStore<Tx> = KernelStore & GuestStore<Tx>;
+
+/** The longest that such a transaction may take, in milliseconds, whatever its lease allows. */
+export const GUEST_MS_MAX = 10_000;
+/** How often a transaction is begun that met a broken connection in its first word. */
+const BEGIN_TRIES_MAX = 3;
+
+/** A hook that is running; it stops counting when it has returned, whatever it has left behind. */
+interface HookCall {
+  isOpen: boolean;
+}
+
+const hookCalls = new AsyncLocalStorage<HookCall>();
+
+/**
+ * Runs a hook or a callback, from within which no other transaction can be begun: it would wait for
+ * a row that the hook's own transaction has locked, or for a connection that hooks keep.
+ */
+export async function callHook<Result>(hook: () => Result | Promise<Result>): Promise<Result> {
+  const call = { isOpen: true };
+  try {
+    return await hookCalls.run(call, async () => hook());
+  } finally {
+    call.isOpen = false;
+  }
+}
+
+/** @throws {LeaseError} `lease.in_hook` when it is called from within a hook. */
+export function assertNotInHook(): void {
+  if (hookCalls.getStore()?.isOpen === true) throw new LeaseError('lease.in_hook');
+}
+
+/**
+ * Runs `work` in one READ COMMITTED transaction on the connections of guests. An error that `work`
+ * throws rolls everything back and comes out as it is.
+ * @throws {LeaseError} `lease.in_hook`; `request.outcome_unknown` when the connection broke in the
+ * commit itself.
+ */
+export async function guestTransaction<Tx, Result>(
+  store: GuestStore<Tx>,
+  work: (guest: GuestTransaction<Tx>) => Promise<Result>,
+): Promise<Result> {
+  assertNotInHook();
+  for (let tries = 1; ; tries += 1) {
+    const progress: Progress = { stage: 'beginning' };
+    try {
+      return await begin(store, work, progress);
+    } catch (cause) {
+      const isLost = databaseFailureOf(cause) === 'lost';
+      // The server had ended this connection with the paused work before; nothing was sent on it.
+      if (progress.stage === 'beginning' && isLost && tries < BEGIN_TRIES_MAX) continue;
+      // A commit that was refused says so with a SQLSTATE. Without one nobody knows.
+      const isUnknown = isLost || sqlStateOf(cause) === undefined;
+      if (progress.stage === 'committing' && isUnknown) {
+        throw new LeaseError('request.outcome_unknown', undefined, { cause });
+      }
+      throw cause;
+    }
+  }
+}
+
+/** How far a transaction has come. */
+interface Progress {
+  stage: 'beginning' | 'working' | 'committing';
+}
+
+function begin<Tx, Result>(
+  store: GuestStore<Tx>,
+  work: (guest: GuestTransaction<Tx>) => Promise<Result>,
+  progress: Progress,
+): Promise<Result> {
+  return store.guestDatabase.transaction(async (guest) => {
+    progress.stage = 'working';
+    const result = await work(guest);
+    progress.stage = 'committing';
+    return result;
+  });
+}
+
+/**
+ * Runs `work`, a part of a transaction, and gives it up after `boundMs`: the transaction is rolled
+ * back then, and statements that `work` still sends fail.
+ * @throws {LeaseError} `request.deadline` when it took longer, here or by the server's word.
+ */
+export async function withinBound<Result>(
+  store: Pick<KernelStore, 'clock'>,
+  boundMs: number,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const endMs = store.clock.nowMs() + boundMs;
+  const overran = (cause?: unknown): LeaseError =>
+    new LeaseError(
+      'request.deadline',
+      `The transaction was not done within ${String(boundMs)} ms and was rolled back.`,
+      { details: { boundMs }, cause },
+    );
+  let cancel = (): void => undefined;
+  const overrun = new Promise<never>((_resolve, reject) => {
+    cancel = store.clock.at(endMs, () => {
+      reject(overran());
+    });
+  });
+  try {
+    return await Promise.race([work(), overrun]);
+  } catch (error) {
+    if (databaseFailureOf(error) === 'timeout') throw overran(error);
+    // The server has ended the session of a process that was paused in its transaction.
+    if (!(error instanceof LeaseError) && store.clock.nowMs() >= endMs) throw overran(error);
+    throw error;
+  } finally {
+    cancel();
+  }
+}
+
+/** Transactions that lose against others are sent again this often, about this long apart. */
+const TRIES_MAX = 4;
+const PAUSE_MS = 30;
+/** serialization_failure, deadlock_detected, lock_not_available. */
+const CONTENTION = new Set(['40001', '40P01', '55P03']);
+
+/**
+ * Runs a transaction again when it lost against another one, and hooks in it with it.
+ * @throws {LeaseError} `grant.contended` when every try lost.
+ */
+export async function retryContention<Result>(
+  store: KernelStore,
+  run: () => Promise<Result>,
+): Promise<Result> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await run();
+    } catch (error) {
+      if (!isContention(error)) throw error;
+      if (tries === TRIES_MAX) {
+        throw error instanceof LeaseError
+          ? error
+          : new LeaseError('grant.contended', undefined, { cause: error });
+      }
+    }
+    await pause(store, PAUSE_MS * tries * (0.5 + store.ids.random()));
+  }
+}
+
+function isContention(error: unknown): boolean {
+  if (error instanceof LeaseError) return error.code === 'grant.contended';
+  return CONTENTION.has(sqlStateOf(error) ?? '');
+}

@@ -1,0 +1,25 @@
+import type { PrismaClient } from '../generated/client.ts';
+import { GUEST_MS_MAX, type GuestDatabase } from './guest-transaction.ts';
+
+/** What other people's code gets of a transaction on connections of ours. */
+export type GuestSql = Pick<PrismaClient, '$queryRaw' | '$executeRaw'>;
+
+/** How long to wait for a connection, in milliseconds. */
+const CONNECTION_WAIT_MS = 5_000;
+/**
+ * When Prisma gives a transaction up, in milliseconds: the first statement may wait for its row as
+ * long as {@link GUEST_MS_MAX}, the work has as much, and this must never be the one to act first.
+ */
+const PRISMA_TIMEOUT_MS = 2 * GUEST_MS_MAX + 2_000;
+
+/** Transactions of a client of ours: what other people's code reaches is Leasehold's schema. */
+export function prismaGuests(client: PrismaClient): GuestDatabase<GuestSql> {
+  return {
+    transaction: (work) =>
+      client.$transaction((tx) => work({ sql: tx, call: async (code) => code(tx) }), {
+        isolationLevel: 'ReadCommitted',
+        maxWait: CONNECTION_WAIT_MS,
+        timeout: PRISMA_TIMEOUT_MS,
+      }),
+  };
+}

@@ -1,0 +1,146 @@
+/**
+ * The store of a service: Leasehold's statements on the service's own connections, in transactions
+ * of the service's own client.
+ *
+ * The service searches its own tables, and Leasehold's statements mean ours. So each transaction
+ * switches `search_path`, and the settings that go with it, for itself alone: to Leasehold's schema
+ * before a statement of ours, and back to what the service had before its code is called.
+ */
+import { searchPathOf } from '@leasehold/service-kit/database-url';
+import type { Clock, IdSource } from '../../kernel/clock.ts';
+import type { CoordinatorStore, GuestTransaction } from './guest-transaction.ts';
+import { openHints } from '../hints/hints.ts';
+import type { TransactionalSql } from '../kernel-store.ts';
+import { SILENT_OBSERVER } from '../observer.ts';
+import { TRANSITION_SETTINGS } from '../prepared.ts';
+import { fragment, type Fragment, type Sql } from '../sql.ts';
+import { openMemory } from '../witness/store-memory.ts';
+import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from '../timeouts.ts';
+import type { ServiceDatabase, ServiceTransaction } from './service-database.ts';
+
+export interface ServiceStoreOptions<Tx> {
+  readonly database: ServiceDatabase<Tx>;
+  /** Where Leasehold's tables are. */
+  readonly schema: string;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  /** Told of trouble that no caller sees, such as a hint that could not be sent. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** Opens nothing: the service's client connects when something is asked for. */
+export function createServiceStore<Tx>(options: ServiceStoreOptions<Tx>): CoordinatorStore<Tx> {
+  const { database, schema, clock, ids, onError } = options;
+  const lane = (settings: Settings): TransactionalSql =>
+    laneOf(database, { ...oursOf(schema), ...settings });
+  const prisma = lane({ statement_timeout: String(STATEMENT_TIMEOUT_MS) });
+  const renewals = lane({
+    statement_timeout: String(RENEWAL_TIMEOUT_MS),
+    ...TRANSITION_SETTINGS,
+  });
+  return {
+    prisma,
+    transitions: lane({
+      statement_timeout: String(STATEMENT_TIMEOUT_MS),
+      ...TRANSITION_SETTINGS,
+    }),
+    renewals,
+    slowLane: prisma,
+    guestDatabase: {
+      transaction: (work) =>
+        database.transaction((transaction) => work(new SharedTransaction(transaction, schema))),
+    },
+    hints: openHints({ schema, sql: prisma, clock, onError }),
+    ...openMemory({}, { sql: renewals, clock, ids, onJump: () => undefined, onError }),
+    clock,
+    ids,
+    observer: SILENT_OBSERVER,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+  };
+}
+
+type Settings = Readonly<Record<string, string>>;
+
+/** What our statements are carried out with, whatever the service has set. */
+function oursOf(schema: string): Settings {
+  return { search_path: searchPathOf(schema), jit: 'off' };
+}
+
+/** Statements of ours alone, each in a transaction of its own unless it is begun. */
+function laneOf<Tx>(database: ServiceDatabase<Tx>, settings: Settings): TransactionalSql {
+  const begin = <Result>(work: (sql: Sql) => Promise<Result>): Promise<Result> =>
+    database.transaction(async (transaction) => {
+      await set(transaction, settings);
+      return work(sqlOf(transaction));
+    });
+  return {
+    $queryRaw: (query, ...values) => begin((sql) => sql.$queryRaw(query, ...values)),
+    $transaction: begin,
+  };
+}
+
+/** A transaction that the service's code and ours take turns in. */
+class SharedTransaction<Tx> implements GuestTransaction<Tx> {
+  readonly sql: Sql;
+  readonly #transaction: ServiceTransaction<Tx>;
+  readonly #ours: Settings;
+  #theirs: Settings | undefined;
+  #isOurs = false;
+
+  constructor(transaction: ServiceTransaction<Tx>, schema: string) {
+    this.#transaction = transaction;
+    this.#ours = oursOf(schema);
+    const own = sqlOf(transaction);
+    this.sql = {
+      $queryRaw: async (query, ...values) => {
+        await this.#takeTurn();
+        return own.$queryRaw(query, ...values);
+      },
+    };
+  }
+
+  async call<Result>(code: (tx: Tx) => Result | Promise<Result>): Promise<Result> {
+    if (this.#isOurs && this.#theirs !== undefined) await set(this.#transaction, this.#theirs);
+    this.#isOurs = false;
+    return code(this.#transaction.tx);
+  }
+
+  async #takeTurn(): Promise<void> {
+    if (this.#isOurs) return;
+    this.#theirs ??= await read(this.#transaction, Object.keys(this.#ours));
+    await set(this.#transaction, this.#ours);
+    this.#isOurs = true;
+  }
+}
+
+function sqlOf(transaction: ServiceTransaction<unknown>): Sql {
+  return {
+    async $queryRaw<Rows>(query: TemplateStringsArray | Fragment, ...values: unknown[]) {
+      const { text, values: all } = isTemplate(query) ? fragment(query, ...values) : query;
+      return (await transaction.query(text, all)) as Rows;
+    },
+  };
+}
+
+function isTemplate(query: TemplateStringsArray | Fragment): query is TemplateStringsArray {
+  return Array.isArray(query);
+}
+
+/** Sets what holds until the transaction ends. */
+async function set(transaction: ServiceTransaction<unknown>, settings: Settings): Promise<void> {
+  const calls = Object.keys(settings).map(
+    (_name, index) => `set_config($${String(2 * index + 1)}, $${String(2 * index + 2)}, true)`,
+  );
+  await transaction.query(`select ${calls.join(', ')}`, Object.entries(settings).flat());
+}
+
+async function read(
+  transaction: ServiceTransaction<unknown>,
+  names: readonly string[],
+): Promise<Settings> {
+  const rows = (await transaction.query(
+    'select name, current_setting(name) as value from unnest($1::text[]) as name',
+    [names],
+  )) as { name: string; value: string }[];
+  return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
+}

@@ -1,0 +1,163 @@
+/**
+ * A witness of the database: what this process has seen in it, kept where a restore of the database
+ * does not reach.
+ *
+ * A stopped data folder that is copied back, a base backup that is started without recovery and a
+ * snapshot of a disk keep the system identifier and the timeline. The database cannot tell that it has
+ * gone back; only somebody outside can. So each process that grants has a row of its own, which it
+ * moves on about once a second, and remembers how far it came. Every statement that grants requires
+ * the row to be there, so that nothing is granted between the restore and the next beat. What the
+ * process remembers is also told, signed, to drones and clients, which bring it back: they are the
+ * witnesses when a controller has lost its memory. See ADR 18.
+ */
+import type { HoldOffCause } from './epoch.ts';
+import { isBehindMark } from './beat.ts';
+import { OwnWitness, type OwnWitnessOptions } from './own-witness.ts';
+import {
+  comparePositions,
+  readStamp,
+  writeStamp,
+  type Seen,
+  type WitnessMark,
+  type WitnessStamp,
+} from './witness-stamp.ts';
+
+/** Before something is granted the newest beat is no older than this, in milliseconds. */
+const FRESH_MS = 2_500;
+/** Of how many other processes it is remembered how far they were found to be right. */
+const OTHERS_MAX = 10_000;
+
+export interface DatabaseWitness {
+  /** How far the database was seen; after {@link ready}. */
+  readonly mark: WitnessMark;
+  /** Looks at the database if it was not looked at a moment ago. Before anything is granted. */
+  ready(): Promise<void>;
+  /** Looks at the database now. Calls at the same time share one look. */
+  look(): Promise<void>;
+  /** Notes what a statement that was committed has shown. */
+  saw(seen: Seen): void;
+  /** What to tell drones and clients; undefined before the first look. */
+  stamp(): string | undefined;
+  /** Looks whether the database is as far as a stamp says. Ignores what is no stamp of it. */
+  consider(line: string | undefined): Promise<void>;
+}
+
+export interface DatabaseWitnessOptions extends OwnWitnessOptions {
+  /** The stamp of this process's earlier life. */
+  readonly remembered: string | undefined;
+  /** Called after each look. */
+  readonly onLook: () => void;
+}
+
+export function createDatabaseWitness(options: DatabaseWitnessOptions): DatabaseWitness {
+  return new Witness(options);
+}
+
+class Witness implements DatabaseWitness {
+  readonly #options: DatabaseWitnessOptions;
+  readonly #own: OwnWitness;
+  #looking: Promise<void> | undefined;
+  #remembered: string | undefined;
+  /** The stamps of others that were found right, by their row. */
+  readonly #others = new Map<string, WitnessStamp>();
+  readonly #judging = new Map<string, Promise<void>>();
+
+  constructor(options: DatabaseWitnessOptions) {
+    this.#options = options;
+    this.#own = new OwnWitness(options);
+    this.#remembered = options.remembered;
+  }
+
+  get mark(): WitnessMark {
+    return this.#own.present.mark;
+  }
+
+  async ready(): Promise<void> {
+    const lookedAtMs = this.#own.row?.lookedAtMs ?? -Infinity;
+    const isOld = this.#options.clock.nowMs() - lookedAtMs > FRESH_MS;
+    if (isOld || this.#remembered !== undefined) await this.look();
+  }
+
+  look(): Promise<void> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  async #look(): Promise<void> {
+    await this.#own.look();
+    if (this.#remembered !== undefined) await this.#recall(this.#remembered);
+    this.#options.onLook();
+  }
+
+  saw(seen: Seen): void {
+    this.#own.saw(seen);
+  }
+
+  stamp(): string | undefined {
+    const { row } = this.#own;
+    if (row === undefined) return undefined;
+    const { mark, epoch, fencingToken } = row;
+    const stamp = { ...mark, epoch: epoch.epoch, epochToken: epoch.token, fencingToken };
+    return writeStamp(stamp, epoch.secret);
+  }
+
+  /** Compares the database with what this process had seen in an earlier life. */
+  async #recall(line: string): Promise<void> {
+    const stamp = readStamp(line, this.#own.present.epoch.secret);
+    if (stamp === undefined) this.#options.onNotice({ kind: 'other_database' });
+    else await this.#judge(stamp, 'controller');
+    this.#remembered = undefined;
+  }
+
+  async consider(line: string | undefined): Promise<void> {
+    if (line === undefined) return;
+    await this.ready();
+    const stamp = readStamp(line, this.#own.present.epoch.secret);
+    if (stamp === undefined) return;
+    // Another controller may have begun that epoch a moment ago.
+    if (stamp.epoch > this.#own.present.epoch.epoch) await this.look();
+    await this.#judge(stamp, 'holder');
+  }
+
+  async #judge(stamp: WitnessStamp, cause: HoldOffCause): Promise<void> {
+    const { epoch, mark } = this.#own.present;
+    this.#own.saw({ fencingToken: stamp.fencingToken });
+    if (stamp.epoch > epoch.epoch) {
+      await this.#own.beginEpoch(cause, epoch.token, stamp.epoch);
+    } else if (stamp.epochToken === epoch.token && stamp.witnessId !== mark.witnessId) {
+      await this.#compare(stamp, cause);
+    }
+  }
+
+  /** Compares the database with a stamp of its present epoch. */
+  async #compare(stamp: WitnessStamp, cause: HoldOffCause): Promise<void> {
+    const isOfThisRun = stamp.run === this.mark.run;
+    // From here on nothing is granted unless the log has come as far: nobody need be asked.
+    if (isOfThisRun) this.#own.saw({ place: stamp });
+    const known = this.#others.get(stamp.witnessId);
+    const isCovered =
+      known?.epochToken === stamp.epochToken &&
+      stamp.beat <= known.beat &&
+      (isOfThisRun || comparePositions(stamp.position, known.position) <= 0);
+    if (isCovered) return;
+    const key = [stamp.witnessId, stamp.beat, isOfThisRun ? '' : stamp.position].join(' ');
+    let judging = this.#judging.get(key);
+    if (judging === undefined) {
+      judging = this.#ask(stamp, cause).finally(() => this.#judging.delete(key));
+      this.#judging.set(key, judging);
+    }
+    await judging;
+  }
+
+  async #ask(stamp: WitnessStamp, cause: HoldOffCause): Promise<void> {
+    const { epoch } = this.#own.present;
+    if (await isBehindMark(this.#options.sql, stamp)) {
+      await this.#own.beginEpoch(cause, epoch.token, epoch.epoch);
+      return;
+    }
+    if (this.#others.size >= OTHERS_MAX) this.#others.clear();
+    this.#others.set(stamp.witnessId, stamp);
+  }
+}

@@ -1,0 +1,187 @@
+import { describe, expect, test } from 'vitest';
+import {
+  aRequest,
+  granted,
+  openKernel,
+  releaseOf,
+  renewalOf,
+  type Kernel,
+} from '../../testing/kernel-fixture.ts';
+import { aDrone } from '../../testing/fleet-fixture.ts';
+import { NO_ROWS, connect, openKeys, rowCounts } from '../../testing/keys-fixture.ts';
+import { serviceLadder } from '../../kernel/ladder.ts';
+import { checkEpoch } from './epoch.ts';
+
+const LONGEST_TTL_MS = 60_000;
+
+/** Makes the database look like another one than was written down: restored, or failed over. */
+async function makeAnother(
+  { store }: Kernel,
+  what: 'system identifier' | 'timeline',
+): Promise<void> {
+  if (what === 'timeline') {
+    await store.prisma.$executeRaw`update database_epoch set timeline = timeline - 1`;
+  } else {
+    await store.prisma.$executeRaw`update database_epoch set system_identifier = 'of the backup'`;
+  }
+}
+
+async function tokenOf({ store }: Kernel): Promise<string | undefined> {
+  const rows = await store.prisma.$queryRaw<
+    { token: string }[]
+  >`select token::text as token from database_epoch`;
+  return rows[0]?.token;
+}
+
+describe('the epoch of a database', () => {
+  test('begins at one, without a hold-off, and stays while the database is the same', async () => {
+    const { store } = await openKernel();
+
+    const first = await checkEpoch(store.prisma, LONGEST_TTL_MS);
+    const again = await checkEpoch(store.prisma, LONGEST_TTL_MS);
+
+    expect(first).toMatchObject({ isNew: false, holdOffMs: 0 });
+    expect(again).toEqual({ ...first, epoch: 1, longestTtlMs: LONGEST_TTL_MS, cause: null });
+  });
+
+  test.each(['system identifier', 'timeline'] as const)(
+    'F20b another %s holds new grants off until the longest has run out; renewals and releases go on',
+    async (what) => {
+      const kernel = await openKernel();
+      await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+      const [renewed, released] = await Promise.all([
+        granted(kernel, { name: 'a' }),
+        granted(kernel, { name: 'b' }),
+      ]);
+      const tokenBefore = await tokenOf(kernel);
+      await makeAnother(kernel, what);
+
+      const seen = await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+
+      expect(seen.isNew).toBe(true);
+      // Two restores of one backup have different numbers, a minute apart.
+      expect(seen.epoch).toBeGreaterThan(1_000_000);
+      expect(seen.holdOffMs).toBeGreaterThan(LONGEST_TTL_MS - 5_000);
+      expect(await tokenOf(kernel)).not.toBe(tokenBefore);
+      const refused = await kernel.leases
+        .grant(aRequest({ name: 'c' }))
+        .catch((error: unknown) => error);
+      expect(refused).toMatchObject({ code: 'grant.hold_off' });
+      expect(
+        (refused as { details: { remainingMs: number } }).details.remainingMs,
+      ).toBeLessThanOrEqual(LONGEST_TTL_MS);
+      expect(await kernel.leases.renew('lease', renewalOf(renewed))).toMatchObject({
+        outcome: 'renewed',
+      });
+      expect(await kernel.leases.release('lease', releaseOf(released))).toBe('released');
+      await expect(kernel.leases.grant(aRequest({ name: 'b' }))).rejects.toMatchObject({
+        code: 'grant.hold_off',
+      });
+    },
+  );
+
+  test('holds off for the longest TTL that was ever noted, whatever this controller’s own is', async () => {
+    const kernel = await openKernel();
+    await checkEpoch(kernel.store.prisma, 3_600_000);
+    await makeAnother(kernel, 'timeline');
+
+    const { holdOffMs } = await checkEpoch(kernel.store.prisma, 6_000);
+
+    expect(holdOffMs).toBeGreaterThan(3_590_000);
+  });
+
+  test('notes a longer TTL of a later controller, for a restore that comes after it', async () => {
+    const kernel = await openKernel();
+    await checkEpoch(kernel.store.prisma, 6_000);
+    await checkEpoch(kernel.store.prisma, 3_600_000);
+    await makeAnother(kernel, 'timeline');
+
+    const { holdOffMs } = await checkEpoch(kernel.store.prisma, 6_000);
+
+    expect(holdOffMs).toBeGreaterThan(3_590_000);
+  });
+
+  test('F20b holds off for the longest lease that was granted, though the backup knows of shorter ones only', async () => {
+    const told: number[] = [];
+    const kernel = await openKernel({
+      keep: ({ longestTtlMs }) => {
+        told.push(longestTtlMs);
+        return Promise.resolve();
+      },
+    });
+    await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+    await granted(kernel, { ladder: serviceLadder(7_200_000) });
+    await kernel.store.prisma
+      .$executeRaw`update database_epoch set longest_ttl_ms = ${LONGEST_TTL_MS}`;
+    await makeAnother(kernel, 'timeline');
+    const restarted = await openKernel({
+      databaseUrl: kernel.databaseUrl,
+      remembered: { longestTtlMs: told.at(-1) ?? 0 },
+    });
+
+    const { holdOffMs } = await checkEpoch(restarted.store.prisma, restarted.store.longestTtl.ms);
+
+    expect(told.at(-1)).toBe(7_200_000);
+    expect(holdOffMs).toBeGreaterThan(7_190_000);
+  });
+
+  test('of many controllers that look at once one sees the change, and all see the hold-off', async () => {
+    const kernel = await openKernel();
+    const other = await openKernel({ databaseUrl: kernel.databaseUrl });
+    await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+    await makeAnother(kernel, 'system identifier');
+
+    const seen = await Promise.all(
+      Array.from({ length: 12 }, (_, index) =>
+        checkEpoch((index % 2 === 0 ? kernel : other).store.prisma, LONGEST_TTL_MS),
+      ),
+    );
+
+    expect(seen.filter(({ isNew }) => isNew)).toHaveLength(1);
+    const after = await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+    expect(after).toMatchObject({ epoch: seen[0]?.epoch, isNew: false });
+    expect(after.holdOffMs).toBeGreaterThan(0);
+  });
+
+  test('connect says so too, leaves nothing behind, and starts backends again when an operator ends it', async () => {
+    const on = await openKeys();
+    await aDrone(on.store.prisma);
+    await checkEpoch(on.store.prisma, LONGEST_TTL_MS);
+    await makeAnother(on, 'timeline');
+    await checkEpoch(on.store.prisma, LONGEST_TTL_MS);
+
+    await expect(connect(on)).rejects.toMatchObject({ code: 'grant.hold_off' });
+    expect(await rowCounts(on)).toEqual(NO_ROWS);
+
+    await on.store.prisma.$executeRaw`update database_epoch set hold_off_until = null`;
+    expect(await connect(on)).toMatchObject({ spawned: true });
+  });
+
+  test('F20b grants are held off from the first moment, before any controller has looked', async () => {
+    const kernel = await openKernel();
+    await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+    await granted(kernel, { name: 'before' });
+    await makeAnother(kernel, 'timeline');
+
+    await expect(kernel.leases.grant(aRequest())).rejects.toMatchObject({
+      code: 'grant.hold_off',
+      details: { remainingMs: LONGEST_TTL_MS },
+    });
+  });
+
+  test('ends by itself when its time is over', async () => {
+    const kernel = await openKernel();
+    await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+    await makeAnother(kernel, 'timeline');
+    await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+
+    await kernel.store.prisma.$executeRaw`
+      update database_epoch set hold_off_until = hold_off_until - interval '61 seconds'`;
+
+    expect(await kernel.leases.grant(aRequest())).toMatchObject({ outcome: 'granted' });
+    expect(await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS)).toMatchObject({
+      isNew: false,
+      holdOffMs: 0,
+    });
+  });
+});

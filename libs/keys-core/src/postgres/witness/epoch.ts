@@ -1,0 +1,179 @@
+import { noteLongestTtl } from '../longest-ttl.ts';
+import { onlyRow, type Sql } from '../rows.ts';
+
+/** What showed that the database has changed. */
+export type HoldOffCause =
+  /** The system identifier: a dump was restored into another cluster. */
+  | 'system_identifier'
+  /** The timeline: a standby was promoted, or a backup was recovered to a moment. */
+  | 'timeline'
+  /** A process that went on running, or was started again, had seen more in it. */
+  | 'controller'
+  /** A drone or a client brought back what it had been told. */
+  | 'holder'
+  /** Another database is where the process had one. */
+  | 'replaced';
+
+/** The life of the database that it is in now. */
+export interface EpochCheck {
+  readonly epoch: number;
+  readonly token: string;
+  /** Signs what drones and clients are told of the database. */
+  readonly secret: string;
+  /** True when this check found the database in another life than the check before. */
+  readonly isNew: boolean;
+  /** For how long no new grant is made, in milliseconds; 0 when grants are made. */
+  readonly holdOffMs: number;
+  /** Why grants are or were last held off; null when they never were. */
+  readonly cause: HoldOffCause | null;
+  /** The longest TTL that is noted in the database, in milliseconds. */
+  readonly longestTtlMs: number;
+  /** Every grant that expired up to here did so on a clock that was watched; epoch milliseconds. */
+  readonly settledUntil: number;
+}
+
+/**
+ * Notices a restore or a failover with loss that the database shows by itself: its system identifier
+ * or its timeline differs from what was written down. What it cannot show is noticed from outside, see
+ * `witness/database-witness.ts`. Grants that the lost part of the history promised may still be acted
+ * on, so new ones are held off until the longest of them has run out.
+ *
+ * The number of the new epoch is at least the minutes since 1970, so that two restores of one backup
+ * have different numbers: cursors of the event stream carry them.
+ *
+ * Safe from several controllers at once: one statement judges, its row lock lets one of them see the
+ * change, and the others see that it has been seen.
+ */
+export async function checkEpoch(sql: Sql, longestTtlMs: number): Promise<EpochCheck> {
+  await noteLongestTtl(sql, longestTtlMs);
+  const rows = await sql.$queryRaw<EpochCheck[]>`
+    with here as materialized (
+      select
+        s.system_identifier::text as system_identifier,
+        database_timeline() as timeline
+      from pg_control_system() s
+    ),
+    noted as (
+      insert into database_epoch as e (
+        only_row, epoch, system_identifier, timeline, token, longest_ttl_ms, settled_until
+      )
+      select
+        true, 1, h.system_identifier, h.timeline, gen_random_uuid(), ${longestTtlMs}::int,
+        clock_timestamp()
+      from here h
+      on conflict (only_row) do update set
+        epoch = greatest(e.epoch + 1, (extract(epoch from clock_timestamp()) / 60)::int),
+        system_identifier = excluded.system_identifier,
+        timeline = excluded.timeline,
+        token = gen_random_uuid(),
+        longest_ttl_ms = greatest(e.longest_ttl_ms, excluded.longest_ttl_ms),
+        hold_off_until = clock_timestamp()
+          + greatest(e.longest_ttl_ms, excluded.longest_ttl_ms) * interval '1 millisecond',
+        hold_off_cause = case
+          when e.system_identifier <> excluded.system_identifier then 'system_identifier' else 'timeline'
+        end
+      where e.system_identifier <> excluded.system_identifier or e.timeline <> excluded.timeline
+      returning e.epoch, e.token, e.witness_secret, e.hold_off_until, e.hold_off_cause, e.longest_ttl_ms,
+        e.settled_until
+    )
+    select
+      coalesce(n.epoch, e.epoch) as epoch,
+      coalesce(n.token, e.token)::text as token,
+      coalesce(n.witness_secret, e.witness_secret) as secret,
+      n.epoch is not null and n.hold_off_until is not null as "isNew",
+      greatest(
+        0, coalesce(extract(epoch from coalesce(n.hold_off_until, e.hold_off_until) - clock_timestamp()), 0)
+      )::float8 * 1000 as "holdOffMs",
+      coalesce(n.hold_off_cause, e.hold_off_cause) as cause,
+      coalesce(n.longest_ttl_ms, e.longest_ttl_ms) as "longestTtlMs",
+      extract(epoch from coalesce(n.settled_until, e.settled_until))::float8 * 1000 as "settledUntil"
+    from (select 1) one
+    left join noted n on true
+    left join database_epoch e on true`;
+  return onlyRow(rows);
+}
+
+/** What is known to have been lost. */
+export interface Loss {
+  readonly cause: HoldOffCause;
+  /** The epoch token of the database that was judged: of several who judge it one acts. */
+  readonly epochToken: string;
+  /** The newest epoch that is known of; the next one is greater. */
+  readonly knownEpoch: number;
+  /** The longest TTL that is known of, in milliseconds. */
+  readonly longestTtlMs: number;
+  /** The largest fencing token that is known of. */
+  readonly fencingToken: string;
+}
+
+/**
+ * Begins another life of a database that has lost a part of its history: as {@link checkEpoch} does,
+ * and with fencing tokens greater than all that are known of. @returns whether this call did so;
+ * otherwise somebody else has.
+ */
+export async function beginEpoch(sql: Sql, loss: Loss): Promise<boolean> {
+  const rows = await sql.$queryRaw<{ epoch: number }[]>`
+    with begun as (
+      update database_epoch e
+      set epoch = greatest(
+            e.epoch + 1, ${loss.knownEpoch}::int + 1, (extract(epoch from clock_timestamp()) / 60)::int
+          ),
+          token = gen_random_uuid(),
+          longest_ttl_ms = greatest(e.longest_ttl_ms, ${loss.longestTtlMs}::int),
+          hold_off_until = clock_timestamp()
+            + greatest(e.longest_ttl_ms, ${loss.longestTtlMs}::int) * interval '1 millisecond',
+          hold_off_cause = ${loss.cause}
+      where e.token = ${loss.epochToken}::uuid
+      returning e.epoch
+    ),
+    raised as (
+      update lease_token_floor t
+      set floor = ${loss.fencingToken}::bigint
+      where t.floor < ${loss.fencingToken}::bigint and exists (select from begun)
+    )
+    select b.epoch from begun b`;
+  return rows.length > 0;
+}
+
+/** A hold-off that is on. */
+export interface HoldOff {
+  /** Until when, in epoch milliseconds of the database. */
+  readonly until: number;
+  readonly remainingMs: number;
+  readonly cause: HoldOffCause | null;
+  readonly epoch: number;
+}
+
+/** The hold-off that is on now; null when grants are made. */
+export async function readHoldOff(sql: Sql): Promise<HoldOff | null> {
+  const rows = await sql.$queryRaw<HoldOff[]>`
+    select extract(epoch from e.hold_off_until)::float8 * 1000 as until,
+      extract(epoch from e.hold_off_until - clock_timestamp())::float8 * 1000 as "remainingMs",
+      e.hold_off_cause as cause, e.epoch
+    from database_epoch e
+    where e.hold_off_until > clock_timestamp()`;
+  return rows[0] ?? null;
+}
+
+/** Ends a hold-off before its time. @returns the one that it ended; null when there was none. */
+export async function endHoldOff(sql: Sql): Promise<HoldOff | null> {
+  const rows = await sql.$queryRaw<HoldOff[]>`
+    with held as materialized (
+      select e.hold_off_until, e.hold_off_cause, e.epoch, clock_timestamp() as as_of
+      from database_epoch e
+      for update of e
+    ),
+    ended as (
+      update database_epoch e
+      set hold_off_until = null
+      from held h
+      where h.hold_off_until > h.as_of
+      returning e.epoch
+    )
+    select extract(epoch from h.hold_off_until)::float8 * 1000 as until,
+      extract(epoch from h.hold_off_until - h.as_of)::float8 * 1000 as "remainingMs",
+      h.hold_off_cause as cause, h.epoch
+    from held h
+    join ended n on true`;
+  return rows[0] ?? null;
+}

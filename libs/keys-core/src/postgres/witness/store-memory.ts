@@ -1,0 +1,70 @@
+/** What a process knows of the database beside it, and keeps outside of it. */
+import type { Clock, IdSource } from '../../kernel/clock.ts';
+import { createClockWatch, type ClockWatch, type WatchMemory } from '../clock-watch.ts';
+import type { KernelStore } from '../kernel-store.ts';
+import { createLongestTtl } from '../longest-ttl.ts';
+import type { Sql } from '../sql.ts';
+import { createDatabaseWitness } from './database-witness.ts';
+import type { WitnessNotice } from './own-witness.ts';
+
+/**
+ * What a process keeps of the database outside of it, for its next start: how far it has seen it go on,
+ * so that a restore does not go unnoticed.
+ */
+export interface StoreMemory {
+  /** The longest TTL that was ever granted, in milliseconds; 0 when that is not known. */
+  readonly longestTtlMs: number;
+  /** How far the database was seen, see `DatabaseWitness.stamp`. */
+  readonly stamp?: string | undefined;
+  /** Of the database's clock; left out when the machine has booted since. */
+  readonly watch?: WatchMemory | undefined;
+}
+
+export interface MemoryOptions {
+  /** What `keep` was given in an earlier life. */
+  readonly remembered?: StoreMemory | undefined;
+  /**
+   * Keeps what is to be remembered, outside of the database: about once a second, and before something
+   * is granted for longer than ever.
+   */
+  readonly keep?: ((memory: StoreMemory) => Promise<void>) | undefined;
+  /** Watches the database's clock; one of its own unless given. */
+  readonly clockWatch?: ClockWatch | undefined;
+  /** Told when grants are held off, and what else was found about the database. */
+  readonly onWitness?: ((notice: WitnessNotice) => void) | undefined;
+}
+
+interface MemoryDeps {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly onJump: (jumpMs: number) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+export function openMemory(
+  { remembered, keep, clockWatch: givenWatch, onWitness }: MemoryOptions,
+  { sql, clock, ids, onJump, onError }: MemoryDeps,
+): Pick<KernelStore, 'clockWatch' | 'longestTtl' | 'witness'> {
+  const clockWatch = givenWatch ?? createClockWatch({ remembered: remembered?.watch, onJump });
+  const memory = (longestTtlMs: number): StoreMemory => ({
+    longestTtlMs,
+    stamp: witness.stamp() ?? remembered?.stamp,
+    watch: clockWatch.memory,
+  });
+  const longestTtl = createLongestTtl({
+    sql,
+    rememberedMs: remembered?.longestTtlMs ?? 0,
+    keep: async (ttlMs) => keep?.(memory(ttlMs)),
+  });
+  const witness = createDatabaseWitness({
+    ...{ sql, clock, ids, clockWatch, longestTtl },
+    remembered: remembered?.stamp,
+    onNotice: onWitness ?? ((): void => undefined),
+    onLook: () => {
+      // The next one follows within seconds.
+      keep?.(memory(longestTtl.ms)).catch(onError);
+    },
+  });
+  return { clockWatch, longestTtl, witness };
+}

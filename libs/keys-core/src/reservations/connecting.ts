@@ -1,0 +1,164 @@
+import { createHash } from 'node:crypto';
+import { LeaseError } from '../kernel/errors.ts';
+import { LIMITS } from '../kernel/limits.ts';
+import { assertReservationKey, datacenterOf, reservationKeyOf } from '../kernel/reservation.ts';
+import type { Store } from '../postgres/open-store.ts';
+import type { Caller } from '../kernel/face-types.ts';
+import type { ConnectInput, ConnectResult, KeyService } from '../keys/key-types.ts';
+import { NotAtHome, RANDOM_ID_LENGTH } from '../keys/start-backend.ts';
+import type { LocalHome } from './local-home.ts';
+import { peerOf, type PeerConnectInput, type PeerConnectOutcome, type Peers } from './peers.ts';
+import type { Home } from './reservation-types.ts';
+import type { Resolver } from './resolver.ts';
+
+export interface ConnectingDeps {
+  readonly store: Pick<Store, 'datacenter' | 'ids' | 'observer'>;
+  readonly keys: Pick<KeyService, 'connect' | 'connectAgain'>;
+  readonly resolver: Resolver;
+  readonly local: LocalHome;
+  readonly peers: Peers;
+}
+
+/** How often a connect that meets a home which its database has forgotten has it proven again. */
+const TRIES_MAX = 2;
+/** Plane's form of a generated key. */
+const RANDOM_KEY_PREFIX = 'lk-';
+
+/** A connect whose key has a name. */
+type NamedConnect = ConnectInput & Pick<PeerConnectInput, 'key'>;
+
+/** Carries connects out where their keys live. */
+export class Connecting {
+  readonly #deps: ConnectingDeps;
+
+  constructor(deps: ConnectingDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Goes to the key's home, and from there to where it is told that the key has moved. Chains have no
+   * loops and are bounded, so this ends.
+   * @param findHome where the key lives as far as is known here; reserves a fresh one.
+   */
+  async connect(
+    input: ConnectInput,
+    caller: Caller,
+    {
+      signal,
+      findHome,
+    }: {
+      signal: AbortSignal;
+      findHome: (key: readonly string[]) => Promise<Home | undefined>;
+    },
+  ): Promise<ConnectResult> {
+    const { store, keys, resolver } = this.#deps;
+    const named = withName(store, input, caller);
+    const key = reservationKeyOf(named.key);
+    assertReservationKey(key);
+    let isLookedUpAnew = false;
+    for (let steps = 0; steps <= LIMITS.reservationChainMax; steps += 1) {
+      signal.throwIfAborted();
+      const home = await findHome(key);
+      if (home === undefined || datacenterOf(home.reservationId) !== store.datacenter) {
+        // Its idempotency key may have been used here: by itself before the key moved, or by another.
+        const again = await keys.connectAgain(named, caller, signal);
+        if (again !== undefined) return again;
+      }
+      if (home === undefined) {
+        store.observer.grant('key', 'denied', 'free');
+        throw new LeaseError('key.unheld');
+      }
+      const answer = await this.#connectAt(home.reservationId, named, { caller, signal });
+      if (answer.outcome === 'connected') return answer.result;
+      if (answer.standing.standing === 'moved') {
+        resolver.learn(answer.standing.pointer);
+        continue;
+      }
+      // What was remembered leads nowhere, as after a restore: ask the store, once.
+      if (isLookedUpAnew) throw conflict(home.reservationId);
+      isLookedUpAnew = true;
+      resolver.forget(home, key);
+    }
+    throw new LeaseError('reservation.chain_too_long');
+  }
+
+  #connectAt(
+    homeReservation: string,
+    input: NamedConnect,
+    { caller, signal }: { caller: Caller; signal: AbortSignal },
+  ): Promise<PeerConnectOutcome> {
+    const datacenter = datacenterOf(homeReservation);
+    const sent = { ...input, homeReservation };
+    return datacenter === this.#deps.store.datacenter
+      ? this.connectHere(sent, caller, signal)
+      : peerOf(this.#deps.peers, datacenter).connect(sent, caller, signal);
+  }
+
+  /** Connects to a key under a reservation of this datacenter, and never sends it on. */
+  async connectHere(
+    input: PeerConnectInput,
+    caller: Caller,
+    signal: AbortSignal,
+  ): Promise<PeerConnectOutcome> {
+    const { local, keys } = this.#deps;
+    const { homeReservation } = input;
+    const key = reservationKeyOf(input.key);
+    for (let tries = 1; ; tries += 1) {
+      const standing = await local.standing(homeReservation, key, caller.actor);
+      if (standing.standing !== 'active') {
+        const again = await keys.connectAgain(input, caller, signal);
+        return again === undefined
+          ? { outcome: 'elsewhere', standing }
+          : { outcome: 'connected', result: again };
+      }
+      try {
+        return { outcome: 'connected', result: await keys.connect(input, caller, signal) };
+      } catch (error) {
+        if (!isAboutHome(error)) throw error;
+        // It was remembered as active, and the key's row, or the grant, says otherwise.
+        local.forget(homeReservation);
+        const now = await local.look(homeReservation, key);
+        if (now.standing === 'moved') return { outcome: 'elsewhere', standing: now };
+        if (now.standing === 'active' || tries === TRIES_MAX) {
+          throw error instanceof LeaseError ? error : conflict(homeReservation);
+        }
+      }
+    }
+  }
+}
+
+/**
+ * A connect without a key gets its name here, by the first controller that it reaches. One that is
+ * sent again, with its idempotency key, gets the same name: it may have been answered elsewhere.
+ */
+function withName(
+  { ids }: Pick<Store, 'ids'>,
+  input: ConnectInput,
+  { principal }: Caller,
+): NamedConnect {
+  const { key, idempotencyKey } = input;
+  if (key !== undefined) return { ...input, key };
+  const unique =
+    idempotencyKey === undefined
+      ? ids.alphanumeric(RANDOM_ID_LENGTH)
+      : alphanumericOf(JSON.stringify([principal, idempotencyKey]));
+  return { ...input, key: { name: `${RANDOM_KEY_PREFIX}${unique}`, namespace: '', tag: '' } };
+}
+
+/** A text's own {@link RANDOM_ID_LENGTH} of a-z and 0-9. */
+function alphanumericOf(text: string): string {
+  const digest = createHash('sha256').update(text).digest('hex');
+  return BigInt(`0x${digest}`).toString(36).slice(-RANDOM_ID_LENGTH);
+}
+
+/** Whether a connect failed because the reservation is not, or no longer, the key's home here. */
+function isAboutHome(error: unknown): boolean {
+  // A database that lost its newest commits grants nothing under a reservation that it has forgotten.
+  return (
+    error instanceof NotAtHome || (error instanceof LeaseError && error.code === 'grant.contended')
+  );
+}
+
+function conflict(reservationId: string): LeaseError {
+  return new LeaseError('reservation.conflict', undefined, { details: { reservationId } });
+}

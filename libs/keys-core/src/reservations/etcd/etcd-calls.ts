@@ -1,0 +1,205 @@
+/**
+ * Calls to etcd: which member is asked, for how long, and when it is given up.
+ *
+ * The library's own retries and circuit breakers are off. Its retries take no account of a deadline,
+ * and a breaker that has opened over linearizable calls would refuse the reads that a member can
+ * still answer by itself. Here a call has one deadline, its attempts divide it, and what is asked of
+ * a member that did not answer goes to the next one.
+ */
+import { noop } from 'cockatiel';
+import { Etcd3, type IRangeRequest, type IRangeResponse, type IResponseHeader } from 'etcd3';
+import type { ITxnRequest, ITxnResponse } from 'etcd3';
+import type { Clock } from '../../kernel/clock.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+
+/** How to reach etcd. Nothing of it is ever part of an error. */
+export interface EtcdOptions {
+  /** URLs of members; the first one is the nearest, this datacenter's own. */
+  readonly endpoints: readonly string[];
+  readonly user?: string | undefined;
+  readonly password?: string | undefined;
+  /** The CA that members' certificates are of, as PEM; the machine's own CAs unless given. */
+  readonly ca?: string | undefined;
+  /** This client's certificate and its key, as PEM; only with `ca`. */
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+}
+
+export interface EtcdCallsOptions extends EtcdOptions {
+  readonly clock: Clock;
+  /** Told of every linearizable call: why etcd could not answer it, or undefined. */
+  readonly onAsked?: ((failure: unknown) => void) | undefined;
+}
+
+export interface EtcdCalls {
+  /** Asks the nearest member that answers for what it knows by itself. */
+  readonly rangeNearby: (request: IRangeRequest) => Promise<IRangeResponse>;
+  /** @throws {LeaseError} `reservation.store_unreachable`, as all of them. */
+  readonly range: (request: IRangeRequest) => Promise<IRangeResponse>;
+  /** Only for what may be carried out twice: when an answer is lost it is sent again. */
+  readonly txn: (request: ITxnRequest) => Promise<ITxnResponse>;
+  /** From now on an answer of any other etcd is none. */
+  readonly expectCluster: (clusterId: string) => void;
+  close(): void;
+}
+
+/** A member of the same datacenter answers within milliseconds; the rest is for a busy machine. */
+const NEARBY_MS = 500;
+/** Two round trips around the world, and a moment for a new leader to be found. */
+const LINEARIZABLE_MS = 2_400;
+/** How many members are asked, each for an equal share of the time. */
+const ATTEMPTS_MAX = 3;
+/** For how long a member that did not answer is asked last. */
+const AVOIDED_MS = 5_000;
+
+export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
+  const { clock, onAsked } = options;
+  const clients = options.endpoints.map((endpoint) => clientOf(endpoint, options));
+  // A member that is cut off from the others answers the one kind and not the other.
+  const nearby = createOrder(clients, clock);
+  const anywhere = createOrder(clients, clock);
+  let expected: string | undefined;
+  const history = createHistory();
+
+  async function inTurn<T extends { header: IResponseHeader }>(
+    order: Order,
+    totalMs: number,
+    call: (client: Etcd3, options: { deadline: number }) => Promise<T>,
+  ): Promise<T> {
+    const tried = order.best().slice(0, ATTEMPTS_MAX);
+    let cause: unknown;
+    for (const client of tried) {
+      try {
+        const answer = await call(client, deadlineIn(totalMs / tried.length));
+        assertCluster(answer.header, expected);
+        order.answered(client);
+        return answer;
+      } catch (error) {
+        order.failed(client);
+        cause = error;
+      }
+    }
+    throw new LeaseError('reservation.store_unreachable', undefined, { cause });
+  }
+
+  async function linearizable<T extends { header: IResponseHeader }>(
+    call: (client: Etcd3, options: { deadline: number }) => Promise<T>,
+    hasWritten: (answer: T) => boolean = () => false,
+  ): Promise<T> {
+    const knownRevision = history.revision();
+    try {
+      const answer = await inTurn(anywhere, LINEARIZABLE_MS, call);
+      history.assertContinued(answer.header, knownRevision, hasWritten(answer));
+      onAsked?.(undefined);
+      return answer;
+    } catch (cause) {
+      onAsked?.(cause);
+      if (cause instanceof LeaseError) throw cause;
+      throw new LeaseError('reservation.store_unreachable', undefined, { cause });
+    }
+  }
+
+  return {
+    rangeNearby: (request) =>
+      inTurn(nearby, NEARBY_MS, (client, within) =>
+        client.kv.range({ ...request, serializable: true }, within),
+      ),
+    range: (request) => linearizable((client, within) => client.kv.range(request, within)),
+    txn: (request) =>
+      linearizable(
+        (client, within) => client.kv.txn(request, within),
+        ({ succeeded }) => succeeded,
+      ),
+    expectCluster(clusterId) {
+      expected = clusterId;
+    },
+    close() {
+      for (const client of clients) client.close();
+    },
+  };
+}
+
+function clientOf(endpoint: string, { user, password, ca, cert, key }: EtcdOptions): Etcd3 {
+  const isOwnCa = ca !== undefined;
+  return new Etcd3({
+    hosts: new URL(endpoint).origin,
+    ...(user === undefined ? {} : { auth: { username: user, password: password ?? '' } }),
+    ...(isOwnCa
+      ? {
+          credentials: {
+            rootCertificate: Buffer.from(ca),
+            ...(cert === undefined ? {} : { certChain: Buffer.from(cert) }),
+            ...(key === undefined ? {} : { privateKey: Buffer.from(key) }),
+          },
+        }
+      : {}),
+    faultHandling: { global: noop, host: () => noop },
+    // The exchange of the password has a deadline too.
+    defaultCallOptions: () => deadlineIn(LINEARIZABLE_MS / ATTEMPTS_MAX),
+    grpcOptions: {
+      'grpc.initial_reconnect_backoff_ms': 100,
+      'grpc.max_reconnect_backoff_ms': 1_000,
+      // A connection that a firewall has forgotten is found out; etcd allows one each 5 s.
+      'grpc.keepalive_time_ms': 10_000,
+      'grpc.keepalive_timeout_ms': 3_000,
+    },
+  });
+}
+
+/** gRPC wants an instant of the wall clock, and makes of it at once how long that is from now. */
+function deadlineIn(ms: number): { deadline: number } {
+  // eslint-disable-next-line no-restricted-properties -- see above
+  return { deadline: Date.now() + ms };
+}
+
+/** In which order members are asked: as configured, those that did not answer of late last. */
+interface Order {
+  best(): Etcd3[];
+  answered(client: Etcd3): void;
+  failed(client: Etcd3): void;
+}
+
+function createOrder(clients: readonly Etcd3[], clock: Clock): Order {
+  const avoidedUntil = new Map<Etcd3, number>();
+  return {
+    best() {
+      const nowMs = clock.nowMs();
+      const isAvoided = (client: Etcd3): boolean => (avoidedUntil.get(client) ?? nowMs) > nowMs;
+      return [
+        ...clients.filter((client) => !isAvoided(client)),
+        ...clients.filter((client) => isAvoided(client)),
+      ];
+    },
+    answered: (client) => void avoidedUntil.delete(client),
+    failed: (client) => void avoidedUntil.set(client, clock.nowMs() + AVOIDED_MS),
+  };
+}
+
+/** An etcd that was restored, or is another one, does not know what was reserved. */
+function assertCluster(header: IResponseHeader, expected: string | undefined): void {
+  if (expected === undefined || header.cluster_id === expected) return;
+  throw new Error(`etcd is another cluster than before: ${header.cluster_id}, not ${expected}`);
+}
+
+/**
+ * What shows that etcd was put back to a backup, which may keep the cluster's id: it is at a revision
+ * that it had passed. Then nothing is believed any more: what was reserved may be forgotten, and this
+ * datacenter's part of it is told again by the next start.
+ */
+function createHistory(): {
+  revision(): bigint;
+  assertContinued(header: IResponseHeader, known: bigint, hasWritten: boolean): void;
+} {
+  let newest = 0n;
+  let isBroken = false;
+  return {
+    revision: () => newest,
+    assertContinued(header, known, hasWritten) {
+      const revision = BigInt(header.revision);
+      // What was known when the call was sent is past; a write has a revision of its own.
+      isBroken ||= hasWritten ? revision <= known : revision < known;
+      if (isBroken) throw new Error('etcd was restored from a backup: start this controller again');
+      if (revision > newest) newest = revision;
+    },
+  };
+}

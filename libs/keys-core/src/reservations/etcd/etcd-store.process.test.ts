@@ -1,0 +1,223 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { Etcd3 } from 'etcd3';
+import { startEtcd, startFaultProxy, waitUntil, type TestEtcd } from '@leasehold/testing';
+import { MACHINE_CLOCK, openKernel } from '../../testing/kernel-fixture.ts';
+import { createEtcdReservationStore, type EtcdReservationStore } from './etcd-store.ts';
+import { createRememberingStore } from '../remembering-store.ts';
+import {
+  aKey,
+  anId,
+  aPointer,
+  describeReservationStore,
+} from '../reservation-store.contract-for-test.ts';
+
+let etcd: TestEtcd;
+/** Longer than every deadline of a call together. */
+const BOUND_MS = 5_000;
+
+beforeAll(async () => {
+  etcd = await startEtcd({ membersCount: 3 });
+});
+
+afterAll(() => etcd.stop());
+
+function storeOf(endpoints: readonly string[] = etcd.endpoints): EtcdReservationStore {
+  const store = createEtcdReservationStore({ endpoints, clock: MACHINE_CLOCK });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+describeReservationStore('etcd', () => Promise.resolve(storeOf()));
+
+describeReservationStore('etcd, remembered in PostgreSQL', async () => {
+  const { store } = await openKernel();
+  return createRememberingStore(storeOf(), {
+    store,
+    onForgotten: (error) => {
+      throw error;
+    },
+  });
+});
+
+/** Stops these members from answering for the time of a test. */
+function freeze(cluster: TestEtcd, indexes: readonly number[]): void {
+  for (const index of indexes) cluster.signal(index, 'SIGSTOP');
+  onTestFinished(async () => {
+    for (const index of indexes) cluster.signal(index, 'SIGCONT');
+    await cluster.waitUntilHealthy();
+  });
+}
+
+async function timed(work: Promise<unknown>): Promise<{ error: unknown; tookMs: number }> {
+  const startedAt = performance.now();
+  const error: unknown = await work.then(
+    (value) => ({ answered: value }),
+    (thrown: unknown) => thrown,
+  );
+  return { error, tookMs: performance.now() - startedAt };
+}
+
+describe('etcd that cannot be had', () => {
+  test('C40 without a majority what is there is read nearby, and nothing else is ever "nothing"', async () => {
+    const store = storeOf();
+    const key = aKey();
+    const id = anId();
+    await store.put(key, id);
+    await waitUntil(async () => (await store.readNearby(key)) === id);
+    freeze(etcd, [1, 2]);
+
+    const [fresh, known, absent] = await Promise.all([
+      timed(store.put(aKey(), anId())),
+      store.readNearby(key),
+      timed(store.read(aKey())),
+    ]);
+
+    expect(known).toBe(id);
+    for (const { error, tookMs } of [fresh, absent]) {
+      expect(error).toMatchObject({ code: 'reservation.store_unreachable' });
+      expect(tookMs).toBeLessThan(BOUND_MS);
+    }
+    // Nor do linearizable calls that failed keep the nearest member from being asked.
+    expect(await store.readNearby(key)).toBe(id);
+  });
+
+  test('every call ends in bounded time while all members are silent, and works again afterwards', async () => {
+    const store = storeOf();
+    const pointer = aPointer();
+    await store.putPointer(pointer);
+    const indexes = [0, 1, 2];
+    for (const index of indexes) etcd.signal(index, 'SIGSTOP');
+
+    const all = await Promise.all([
+      timed(store.put(aKey(), anId())),
+      timed(store.read(aKey())),
+      timed(store.readNearby(aKey())),
+      timed(store.putPointer(aPointer())),
+      timed(store.readPointer(pointer.fromId)),
+      timed(store.readPointerNearby(pointer.fromId)),
+    ]).finally(() => {
+      for (const index of indexes) etcd.signal(index, 'SIGCONT');
+    });
+
+    for (const { error, tookMs } of all) {
+      expect(error).toMatchObject({ code: 'reservation.store_unreachable' });
+      expect(tookMs).toBeLessThan(BOUND_MS);
+    }
+    expect(await waitUntil(() => store.readPointer(pointer.fromId))).toEqual(pointer);
+  });
+
+  test('C38 a put whose answer was lost is unknown, and is mine when it is read back', async () => {
+    const [url = '', ...others] = etcd.endpoints;
+    const { hostname, port } = new URL(url);
+    const proxy = await startFaultProxy({ host: hostname, port: Number(port) });
+    onTestFinished(() => proxy.close());
+    const behind = `http://${proxy.host}:${String(proxy.port)}`;
+    const [cutOff, store] = [storeOf([behind]), storeOf([behind, ...others])];
+    const [key, id, otherKey, otherId] = [aKey(), anId(), aKey(), anId()];
+    await Promise.all([cutOff.read(key), store.read(key)]);
+    proxy.drop('down');
+
+    const [lost, put] = await Promise.all([
+      timed(cutOff.put(key, id)),
+      store.put(otherKey, otherId),
+    ]);
+
+    expect(lost.error).toMatchObject({ code: 'reservation.store_unreachable' });
+    // Both were carried out by the member whose answers were lost.
+    expect(await storeOf(others).read(key)).toBe(id);
+    expect(put).toEqual({ outcome: 'reserved', reservationId: otherId });
+    expect(await storeOf().put(key, id)).toEqual({ outcome: 'reserved', reservationId: id });
+    expect(await storeOf().put(otherKey, anId())).toMatchObject({ outcome: 'existing' });
+  });
+
+  test('nearby reads go to the first member while it answers, and to the next when it does not', async () => {
+    const first = await startEtcd();
+    onTestFinished(() => first.stop());
+    const [firstUrl] = first.endpoints;
+    const key = aKey();
+    const [here, there] = [anId(), anId('dc2')];
+    // Two etcds that know different things: what is read says which was asked.
+    await storeOf(first.endpoints).put(key, here);
+    await storeOf().put(key, there);
+    const store = storeOf([firstUrl ?? '', ...etcd.endpoints]);
+
+    for (let times = 0; times < 20; times += 1) expect(await store.readNearby(key)).toBe(here);
+    await first.kill(0);
+
+    expect(await waitUntil(() => store.readNearby(key))).toBe(there);
+  });
+
+  test('answers of an etcd that is not the one from before are not believed', async () => {
+    const store = storeOf();
+    const key = aKey();
+    await store.put(key, anId());
+    store.expectCluster('12345');
+
+    await expect(store.read(aKey())).rejects.toMatchObject({
+      code: 'reservation.store_unreachable',
+    });
+    await expect(store.put(aKey(), anId())).rejects.toMatchObject({
+      code: 'reservation.store_unreachable',
+    });
+
+    store.expectCluster(await storeOf().clusterId());
+    expect(await store.read(key)).toBeDefined();
+  });
+
+  test('answers of an etcd that was restored from a backup are not believed, though it kept its id', async () => {
+    const own = await startEtcd();
+    onTestFinished(() => own.stop());
+    const restore = await own.backUp();
+    const [reader, writer] = [storeOf(own.endpoints), storeOf(own.endpoints)];
+    const key = aKey();
+    await writer.put(key, anId());
+    await reader.read(key);
+
+    await restore();
+
+    expect(await storeOf(own.endpoints).read(key)).toBeUndefined();
+    const unbelieved = { code: 'reservation.store_unreachable' };
+    await expect(reader.read(key)).rejects.toMatchObject(unbelieved);
+    // Its own write brings etcd to the revision that the lost one had.
+    await expect(writer.put(aKey(), anId())).rejects.toMatchObject(unbelieved);
+    await storeOf(own.endpoints).put(aKey(), anId());
+    await expect(reader.read(key)).rejects.toMatchObject(unbelieved);
+    await expect(writer.read(key)).rejects.toMatchObject(unbelieved);
+  });
+
+  test('what Leasehold did not write is not taken for a reservation', async () => {
+    const raw = new Etcd3({ hosts: [...etcd.endpoints] });
+    onTestFinished(() => {
+      raw.close();
+    });
+    const { fromId } = aPointer();
+    await raw.put('/leasehold/v1/reservation/["test","odd"]').value('nonsense');
+    await raw.put(`/leasehold/v1/pointer/${fromId}`).value('{"toId":7}');
+
+    await expect(storeOf().read(['test', 'odd'])).rejects.toMatchObject({ code: 'internal.error' });
+    await expect(storeOf().readPointer(fromId)).rejects.toMatchObject({ code: 'internal.error' });
+  });
+});
+
+test('C41 what was resolved once is resolved by a new controller while etcd is away', async () => {
+  const own = await startEtcd();
+  onTestFinished(() => own.stop());
+  const { store } = await openKernel();
+  const [key, pointer, id] = [aKey(), aPointer(), anId('dc2')];
+  const elsewhere = storeOf(own.endpoints);
+  await elsewhere.put(key, id);
+  await elsewhere.putPointer(pointer);
+  const controller = (): ReturnType<typeof createRememberingStore> =>
+    createRememberingStore(storeOf(own.endpoints), { store, onForgotten: () => undefined });
+  await controller().readNearby(key);
+  await controller().readPointerNearby(pointer.fromId);
+
+  await own.kill(0);
+  const restarted = controller();
+
+  expect(await restarted.readNearby(key)).toBe(id);
+  expect(await restarted.readPointerNearby(pointer.fromId)).toEqual(pointer);
+  await expect(restarted.readNearby(aKey())).rejects.toMatchObject({
+    code: 'reservation.store_unreachable',
+  });
+});

@@ -1,0 +1,160 @@
+import type { IKeyValue } from 'etcd3';
+import { invariant } from '../../kernel/errors.ts';
+import type { ReservationKey, ReservationPointer } from '../../kernel/reservation.ts';
+import { createEtcdCalls, type EtcdCalls, type EtcdCallsOptions } from './etcd-calls.ts';
+import {
+  DATACENTER_ROWS,
+  POINTER_ROWS,
+  RESERVATION_ROWS,
+  type EtcdRows,
+} from './etcd-rows.ts';
+import type { ReservationStore } from '../reservation-store.ts';
+
+/** The reservation store of several datacenters, and what a start needs of it besides. */
+export interface EtcdReservationStore extends ReservationStore {
+  readonly kind: 'etcd';
+  /** Which etcd this is. Linearizable. */
+  clusterId(): Promise<string>;
+  /** From now on answers of any other etcd are not believed: `reservation.store_unreachable`. */
+  expectCluster(clusterId: string): void;
+  /** Registers a datacenter's name, unless it is registered. @returns the cluster that has it. */
+  register(datacenter: string, clusterId: string): Promise<string>;
+  /** Every key that is reserved, in pages, with its first reservation. */
+  reservations(): AsyncIterable<readonly { key: ReservationKey; reservationId: string }[]>;
+  /** Every pointer, in pages. */
+  pointers(): AsyncIterable<readonly ReservationPointer[]>;
+}
+
+const PAGE_ROWS_MAX = 1_000;
+
+/**
+ * Reservations in etcd. It has a leader, as Epoxy has not: a fresh reservation costs every datacenter
+ * but the leader's one round trip more. What is known is read from the nearest member alone.
+ *
+ * Every write is put-if-absent in one transaction, and may be carried out twice: sent again after its
+ * answer was lost it finds what it wrote before, and says so. That is the linearizable reading-back of
+ * a write whose outcome is unknown.
+ *
+ * Every call ends within about three seconds; a store that cannot answer throws
+ * `reservation.store_unreachable`, and never says "nothing".
+ */
+export function createEtcdReservationStore(options: EtcdCallsOptions): EtcdReservationStore {
+  const calls = createEtcdCalls(options);
+
+  const { range } = calls;
+  /** What the nearest member knows; when none answers by itself, what all of them do. */
+  const nearby: EtcdCalls['range'] = (request) =>
+    calls.rangeNearby(request).catch(() => range(request));
+
+  return {
+    kind: 'etcd',
+    async put(key, reservationId) {
+      const held = await putAbsent(calls, RESERVATION_ROWS, key, reservationId);
+      return {
+        outcome: held === reservationId ? 'reserved' : 'existing',
+        reservationId: held,
+      };
+    },
+    readNearby: (key) => readRow(nearby, RESERVATION_ROWS, key),
+    read: (key) => readRow(range, RESERVATION_ROWS, key),
+    putPointer: async (pointer) =>
+      pointerOf(pointer.fromId, await putAbsent(calls, POINTER_ROWS, pointer.fromId, pointer)),
+    readPointerNearby: async (fromId) =>
+      pointerOf(fromId, await readRow(nearby, POINTER_ROWS, fromId)),
+    readPointer: async (fromId) => pointerOf(fromId, await readRow(range, POINTER_ROWS, fromId)),
+    async clusterId() {
+      const { header } = await range({ key: Buffer.from(DATACENTER_ROWS.prefix), limit: 1 });
+      return header.cluster_id;
+    },
+    expectCluster: calls.expectCluster,
+    register: (datacenter, clusterId) => putAbsent(calls, DATACENTER_ROWS, datacenter, clusterId),
+    async *reservations() {
+      for await (const page of pagesOf(calls, RESERVATION_ROWS)) {
+        yield page.map(({ name, value }) => ({ key: name, reservationId: value }));
+      }
+    },
+    async *pointers() {
+      for await (const page of pagesOf(calls, POINTER_ROWS)) {
+        yield page.map(({ name, value }) => ({ ...value, fromId: name }));
+      }
+    },
+    close() {
+      calls.close();
+      return Promise.resolve();
+    },
+  };
+}
+
+/** Put-if-absent. @returns what is there then. */
+async function putAbsent<Name, Value>(
+  calls: EtcdCalls,
+  rows: EtcdRows<Name, Value>,
+  name: Name,
+  value: Value,
+): Promise<Value> {
+  const key = Buffer.from(rows.keyOf(name));
+  const { succeeded, responses } = await calls.txn({
+    compare: [{ key, target: 'Create', result: 'Equal', create_revision: 0 }],
+    success: [{ request_put: { key, value: Buffer.from(rows.write(value)) } }],
+    failure: [{ request_range: { key } }],
+  });
+  if (succeeded) return value;
+  const held = valueOf(rows, responses[0]?.response_range.kvs);
+  invariant(held !== undefined, 'etcd says that something is there, and not what');
+  return held;
+}
+
+async function readRow<Name, Value>(
+  ask: EtcdCalls['range'],
+  rows: EtcdRows<Name, Value>,
+  name: Name,
+): Promise<Value | undefined> {
+  const { kvs } = await ask({ key: Buffer.from(rows.keyOf(name)), limit: 1 });
+  return valueOf(rows, kvs);
+}
+
+/** All rows of a kind, in the order of their keys. Rows never change: a page need not know the others. */
+async function* pagesOf<Name, Value>(
+  calls: EtcdCalls,
+  rows: EtcdRows<Name, Value>,
+): AsyncGenerator<{ name: Name; value: Value }[]> {
+  const end = endOf(rows.prefix);
+  let start = Buffer.from(rows.prefix);
+  for (;;) {
+    const { kvs, more } = await calls.range({ key: start, range_end: end, limit: PAGE_ROWS_MAX });
+    yield kvs.map(({ key, value }) => ({
+      name: rows.nameOf(key.toString()),
+      value: rows.read(value.toString()),
+    }));
+    const last = kvs.at(-1);
+    if (!more || last === undefined) return;
+    start = Buffer.concat([last.key, Buffer.of(0)]);
+  }
+}
+
+/** The first key after all that begin with a prefix, which ends with a slash. */
+function endOf(prefix: string): Buffer {
+  return Buffer.from(`${prefix.slice(0, -1)}0`);
+}
+
+function valueOf<Name, Value>(
+  rows: EtcdRows<Name, Value>,
+  kvs: readonly IKeyValue[] | undefined,
+): Value | undefined {
+  const text = kvs?.[0]?.value.toString();
+  return text === undefined ? undefined : rows.read(text);
+}
+
+function pointerOf(fromId: string, target: Omit<ReservationPointer, 'fromId'>): ReservationPointer;
+function pointerOf(
+  fromId: string,
+  target: Omit<ReservationPointer, 'fromId'> | undefined,
+): ReservationPointer | undefined;
+function pointerOf(
+  fromId: string,
+  target: Omit<ReservationPointer, 'fromId'> | undefined,
+): ReservationPointer | undefined {
+  return target === undefined
+    ? undefined
+    : { fromId, toId: target.toId, tokenFloor: target.tokenFloor };
+}

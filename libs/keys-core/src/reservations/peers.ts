@@ -1,0 +1,59 @@
+import { LeaseError } from '../kernel/errors.ts';
+import type { ReservationKey } from '../kernel/reservation.ts';
+import type { Standing } from './sql/activate.ts';
+import type { Caller } from '../kernel/face-types.ts';
+import type { ConnectInput, ConnectResult } from '../keys/key-types.ts';
+import type { MoveInput, Moved } from './reservation-types.ts';
+
+/** A connect that another datacenter has sent to where it takes the key's home to be. */
+export interface PeerConnectInput extends ConnectInput {
+  readonly key: { readonly name: string; readonly namespace: string; readonly tag: string };
+  readonly homeReservation: string;
+}
+
+/** What a connect that was sent on comes to: it is never sent on a second time. */
+export type PeerConnectOutcome =
+  | { readonly outcome: 'connected'; readonly result: ConnectResult }
+  | { readonly outcome: 'elsewhere'; readonly standing: Standing };
+
+/**
+ * Another datacenter's controllers. Every method throws `reservation.datacenter_unreachable`, with
+ * `details.datacenter`, when nothing was heard of it, and `request.outcome_unknown` when it may have
+ * heard and the answer was lost.
+ */
+export interface Peer {
+  readonly datacenter: string;
+  /** @throws {LeaseError} `reservation.datacenter_unreachable` while it is known to be away. */
+  assertReachable(): void;
+  connect(
+    input: PeerConnectInput,
+    caller: Caller,
+    signal: AbortSignal,
+  ): Promise<PeerConnectOutcome>;
+  /** What a reservation of that datacenter is there. It activates one that it can prove. */
+  standing(reservationId: string, key: ReservationKey): Promise<Standing>;
+  /** Moves a key that lives there. */
+  move(input: MoveInput, caller: Caller): Promise<Moved>;
+}
+
+/** The other datacenters, by name. */
+export interface Peers {
+  readonly names: readonly string[];
+  get(datacenter: string): Peer | undefined;
+}
+
+/** Of a datacenter that is alone. */
+export const NO_PEERS: Peers = { names: [], get: () => undefined };
+
+/**
+ * The other datacenter of this name.
+ * @throws {LeaseError} `reservation.datacenter_unreachable` for one that this controller does not know:
+ * what is reserved there was reserved by somebody who did, so that it is there.
+ */
+export function peerOf(peers: Peers, datacenter: string): Peer {
+  const peer = peers.get(datacenter);
+  if (peer !== undefined) return peer;
+  throw new LeaseError('reservation.datacenter_unreachable', undefined, {
+    details: { datacenter },
+  });
+}

@@ -1,0 +1,54 @@
+import { LIMITS } from '../kernel/limits.ts';
+import type { ReservationKey, ReservationPointer } from '../kernel/reservation.ts';
+import type { Proof, Standing } from './sql/activate.ts';
+import type { ReservationStore } from './reservation-store.ts';
+
+export interface ProveDeps {
+  readonly store: ReservationStore;
+  /** What a reservation is, by the word of its own datacenter. */
+  readonly standingThere: (reservationId: string, key: ReservationKey) => Promise<Standing>;
+}
+
+/**
+ * Walks the chain from the key's first reservation until it reaches this one. Undefined when it does
+ * not lead here.
+ *
+ * A pointer that the store does not have yet is asked of the datacenter that wrote it, and put into the
+ * store before it counts: a reservation is active only when the pointer to it is where it outlives the
+ * datacenter that wrote it. If the store has another pointer by then, that one counts.
+ */
+export async function prove(
+  deps: ProveDeps,
+  reservationId: string,
+  key: ReservationKey,
+): Promise<Proof | undefined> {
+  const { store } = deps;
+  // What a nearby replica has is so; only what it has not may be news to it.
+  const nearby = await store.readNearby(key);
+  if (nearby === reservationId) return { chain: [], tokenFloor: null };
+  const firstId = nearby ?? (await store.read(key));
+  if (firstId === undefined) return undefined;
+  const chain: string[] = [];
+  let id = firstId;
+  let tokenFloor: string | null = null;
+  while (id !== reservationId) {
+    if (chain.length > LIMITS.reservationChainMax) return undefined;
+    const pointer = await pointerFrom(deps, id, key);
+    if (pointer === undefined) return undefined;
+    chain.push(id);
+    id = pointer.toId;
+    tokenFloor = pointer.tokenFloor;
+  }
+  return { chain, tokenFloor };
+}
+
+async function pointerFrom(
+  { store, standingThere }: ProveDeps,
+  fromId: string,
+  key: ReservationKey,
+): Promise<ReservationPointer | undefined> {
+  const stored = (await store.readPointerNearby(fromId)) ?? (await store.readPointer(fromId));
+  if (stored !== undefined) return stored;
+  const there = await standingThere(fromId, key);
+  return there.standing === 'moved' ? store.putPointer(there.pointer) : undefined;
+}

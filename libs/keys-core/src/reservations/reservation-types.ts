@@ -1,0 +1,129 @@
+import type { ReservationKey } from '../kernel/reservation.ts';
+import type { Caller, Page } from '../kernel/face-types.ts';
+import type { ConnectInput, ConnectResult } from '../keys/key-types.ts';
+import type { Departure, Standing } from './sql/activate.ts';
+import type { PeerConnectInput, PeerConnectOutcome } from './peers.ts';
+
+/** Where a key lives, as far as is known here: the newest reservation of its chain. */
+export interface Home {
+  readonly reservationId: string;
+  readonly datacenter: string;
+  /** All its reservations, the first one first, `reservationId` last. */
+  readonly chain: readonly string[];
+}
+
+export interface MoveInput {
+  readonly key: ReservationKey;
+  readonly toDatacenter: string;
+  readonly reason: string;
+}
+
+/** A key in its new home. */
+export type Moved = Home;
+
+/** A reservation of this datacenter. Instants are ISO-8601 UTC strings. */
+export interface ReservationView {
+  readonly key: ReservationKey;
+  readonly reservationId: string;
+  readonly datacenter: string;
+  readonly state: 'active' | 'moved';
+  /** The reservations from the first one to this one. */
+  readonly chain: readonly string[];
+  /** Where it moved to; null while it is active. */
+  readonly movedTo: string | null;
+  readonly activatedBy: string;
+  readonly activatedAt: string;
+  readonly movedAt: string | null;
+  readonly movedBy: string | null;
+  readonly moveReason: string | null;
+}
+
+/** One link of a chain, as its own datacenter tells of it. */
+export interface ChainLink {
+  readonly reservationId: string;
+  readonly datacenter: string;
+  /** `unreachable`: its datacenter cannot be asked now. `pending`: nothing is granted under it yet. */
+  readonly state: 'active' | 'moved' | 'pending' | 'unreachable';
+  /** When it was left, by whom and why; null while it is not, or where nobody can say. */
+  readonly left: Departure | null;
+}
+
+/** A key's whole chain. */
+export interface ReservationDetail extends Home {
+  readonly key: ReservationKey;
+  readonly links: readonly ChainLink[];
+}
+
+export interface ReservationListInput {
+  /** Of keys in this namespace, children included. */
+  readonly namespace?: string | undefined;
+  /** Of keys whose last element begins so. */
+  readonly prefix?: string | undefined;
+  readonly state?: 'active' | 'moved' | undefined;
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
+export type Resolved = ({ readonly outcome: 'found' } & Home) | { readonly outcome: 'not_found' };
+export type Reserved = { readonly outcome: 'reserved' | 'existing' } & Home;
+
+/**
+ * Counts a reservation that is about to be made; throws when the caller may make no more of them. The
+ * function that it returns takes the count back. A key that has its reservation is not counted.
+ */
+export type StartReserving = () => () => void;
+
+/** What holds for a key that has no datacenter yet. */
+export interface FreshKey {
+  /** Where it is to live; this datacenter by default. */
+  readonly datacenter?: string | undefined;
+  readonly startReserving?: StartReserving | undefined;
+}
+
+/** The reservations face. Every method may throw `reservation.store_unreachable`. */
+export interface ReservationService {
+  /**
+   * Decides where a key lives, unless that is decided: set-if-absent, for good.
+   * @param startReserving see {@link StartReserving}.
+   * @throws {LeaseError} `reservation.unknown_datacenter`, `reservation.datacenter_unreachable`.
+   */
+  reserve(
+    input: { key: ReservationKey; datacenter?: string | undefined },
+    startReserving?: StartReserving,
+  ): Promise<Reserved>;
+  /**
+   * Where a key lives. What was resolved once is answered from memory, with all that has been learned
+   * of moves since; `isFresh` asks the key's datacenter too.
+   * @throws {LeaseError} `reservation.datacenter_unreachable`, when fresh.
+   */
+  resolve(input: { key: ReservationKey; isFresh?: boolean | undefined }): Promise<Resolved>;
+  /**
+   * Moves a free key to another datacenter. It can be repeated until it has answered: a step that was
+   * taken is not taken again.
+   * @throws {LeaseError} `reservation.not_found`, `reservation.unknown_datacenter`,
+   * `reservation.same_datacenter`, `reservation.key_held`, `reservation.moved_meanwhile`,
+   * `reservation.chain_too_long`, `reservation.datacenter_unreachable`, `grant.hold_off`.
+   */
+  move(input: MoveInput, caller: Caller): Promise<Moved>;
+  /** The whole chain of a key, each link as its datacenter tells of it; null when not reserved. */
+  get(input: { key: ReservationKey }): Promise<ReservationDetail | null>;
+  /** The reservations of this datacenter, in the order of their keys. */
+  list(input: ReservationListInput, caller: Caller): Promise<Page<ReservationView>>;
+  /** Connects to a key wherever it lives. Throws what `KeyService.connect` throws, besides. */
+  connect(
+    input: ConnectInput,
+    caller: Caller,
+    signal: AbortSignal,
+    fresh?: FreshKey,
+  ): Promise<ConnectResult>;
+  /** A connect that another datacenter sent here. */
+  connectHere(
+    input: PeerConnectInput,
+    caller: Caller,
+    signal: AbortSignal,
+  ): Promise<PeerConnectOutcome>;
+  /** What a reservation of this datacenter is; one that can be proven is activated. */
+  standing(reservationId: string, key: ReservationKey): Promise<Standing>;
+  /** A move that another datacenter sent here, because the key lives here. */
+  moveHere(input: MoveInput, caller: Caller): Promise<Moved>;
+}

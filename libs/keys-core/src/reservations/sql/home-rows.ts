@@ -1,0 +1,100 @@
+import { LeaseError } from '../../kernel/errors.ts';
+import type { ReservationPointer } from '../../kernel/reservation.ts';
+import { onlyRow, C, type Sql } from '../../postgres/rows.ts';
+
+/** The first reservation of a key, as this datacenter's database has it. Index: the primary key. */
+export async function readHome(sql: Sql, key: string): Promise<string | undefined> {
+  const rows = await sql.$queryRaw<{ reservationId: string }[]>`
+    select reservation_id as "reservationId" from reservation_home where key = ${key} ${C}`;
+  return rows[0]?.reservationId;
+}
+
+/**
+ * Writes down a key's first reservation, unless there is one: the first one stays.
+ * @returns the one that is there then.
+ */
+export async function putHome(sql: Sql, key: string, reservationId: string): Promise<string> {
+  const rows = await sql.$queryRaw<{ reservationId: string }[]>`
+    insert into reservation_home (key, reservation_id) values (${key}, ${reservationId})
+    on conflict (key) do nothing
+    returning reservation_id as "reservationId"`;
+  // A row that was in the way is committed, and rows are never changed: it is there to be read.
+  return rows[0]?.reservationId ?? onlyRow([await readHome(sql, key)].filter(isThere));
+}
+
+/**
+ * Reserves a key in this database, as the store of a datacenter that is alone, unless it is reserved.
+ *
+ * - **Atomic because** one statement sees whether this database is still the store, and writes.
+ *   `markPublishing` waits for those that saw it so.
+ * @returns the reservation that is there then.
+ * @throws {LeaseError} `reservation.store_unreachable` when the reservations of this database are in
+ * etcd: another controller was started with it, and this one does not ask it.
+ */
+export async function reserveHere(sql: Sql, key: string, reservationId: string): Promise<string> {
+  const { isStore, made } = onlyRow(
+    await sql.$queryRaw<{ isStore: boolean; made: string | null }[]>`
+      with alone as materialized (
+        select from reservation_membership where store_id is null
+      ),
+      made as (
+        insert into reservation_home (key, reservation_id)
+        select ${key}, ${reservationId} where exists (select from alone)
+        on conflict (key) do nothing
+        returning reservation_id
+      )
+      select exists (select from alone) as "isStore", (select reservation_id from made) as made`,
+  );
+  if (!isStore) {
+    throw new LeaseError(
+      'reservation.store_unreachable',
+      'The reservations of this datacenter are in etcd, and this controller was started without LEASEHOLD_ETCD: start it again with what the others have.',
+    );
+  }
+  // A row that was in the way is committed, and rows are never changed: it is there to be read.
+  return made ?? onlyRow([await readHome(sql, key)].filter(isThere));
+}
+
+/** Writes many down at once; those that are there stay as they are. */
+export async function putHomes(
+  sql: Sql,
+  homes: readonly { readonly key: string; readonly reservationId: string }[],
+): Promise<void> {
+  await sql.$queryRaw`
+    insert into reservation_home (key, reservation_id)
+    select h.key, h.reservation_id
+    from unnest(
+      ${homes.map(({ key }) => key)}::text[], ${homes.map(({ reservationId }) => reservationId)}::text[]
+    ) as h (key, reservation_id)
+    order by h.key ${C}
+    on conflict (key) do nothing
+    returning 1 as put`;
+}
+
+/** Where a reservation moved to, as this datacenter's database has it. Index: the primary key. */
+export async function readPointer(
+  sql: Sql,
+  fromId: string,
+): Promise<ReservationPointer | undefined> {
+  const rows = await sql.$queryRaw<ReservationPointer[]>`
+    select from_id as "fromId", to_id as "toId", token_floor::text as "tokenFloor"
+    from reservation_pointer where from_id = ${fromId} ${C}`;
+  return rows[0];
+}
+
+/** Writes a pointer, unless there is one: the first one stays. @returns the one that is there then. */
+export async function putPointer(
+  sql: Sql,
+  { fromId, toId, tokenFloor }: ReservationPointer,
+): Promise<ReservationPointer> {
+  const rows = await sql.$queryRaw<ReservationPointer[]>`
+    insert into reservation_pointer (from_id, to_id, token_floor)
+    values (${fromId}, ${toId}, ${tokenFloor}::bigint)
+    on conflict (from_id) do nothing
+    returning from_id as "fromId", to_id as "toId", token_floor::text as "tokenFloor"`;
+  return rows[0] ?? onlyRow([await readPointer(sql, fromId)].filter(isThere));
+}
+
+function isThere<T>(value: T | undefined): value is T {
+  return value !== undefined;
+}

@@ -1,0 +1,242 @@
+/**
+ * This datacenter as the reservation store knows it, and what a start owes that store: to tell it
+ * what lives here, when it is new or was restored; and to hear from it what has left, when this
+ * database was restored.
+ */
+import {
+  keyNameOf,
+  reservationKeyText,
+  type ReservationKey,
+  type ReservationPointer,
+} from '../../kernel/reservation.ts';
+import type { Store } from '../../postgres/open-store.ts';
+import { C, onlyRow, type Sql } from '../../postgres/rows.ts';
+import { place } from '../../grants/sql/parts/place.ts';
+import { putPointer } from './home-rows.ts';
+
+export interface Membership {
+  /** Which database this is; random. */
+  readonly clusterId: string;
+  /** The name that it was registered under; null before that. */
+  readonly datacenter: string | null;
+  /**
+   * Where the reservations of this database are: null for in itself; {@link PUBLISHING} for in an etcd
+   * that has not been told all of them yet; else in the etcd of this cluster id, which has.
+   */
+  readonly storeId: string | null;
+  /** The epoch in which the pointers were last read back. */
+  readonly syncedEpoch: number | null;
+  /** The epoch of the database now; null before it was checked for the first time. */
+  readonly epoch: number | null;
+}
+
+/** The `storeId` of a database whose reservations are on their way to etcd. */
+export const PUBLISHING = 'publishing';
+
+/** @throws when the migrations have not been applied. */
+export async function readMembership(sql: Sql): Promise<Membership> {
+  return onlyRow(
+    await sql.$queryRaw<Membership[]>`
+      select m.cluster_id::text as "clusterId", m.datacenter, m.store_id as "storeId",
+        m.synced_epoch as "syncedEpoch", e.epoch
+      from reservation_membership m
+      left join database_epoch e on true`,
+  );
+}
+
+/** Writes down what a start has done; what is not given stays as it is. */
+export async function noteMembership(
+  sql: Sql,
+  done: { datacenter?: string; storeId?: string; syncedEpoch?: number },
+): Promise<void> {
+  await sql.$queryRaw`
+    update reservation_membership
+    set datacenter = coalesce(${done.datacenter ?? null}::text, datacenter),
+      store_id = coalesce(${done.storeId ?? null}::text, store_id),
+      synced_epoch = coalesce(${done.syncedEpoch ?? null}::int, synced_epoch)
+    returning 1 as noted`;
+}
+
+/**
+ * From this commit on the reservations of this database are in etcd, and {@link reserveHere} refuses.
+ * What it has accepted is committed, and can be published.
+ *
+ * - **Locks**: the table that is written to. It waits for every reservation that saw the mark missing,
+ *   and none is begun meanwhile: a statement takes its snapshot after it has this lock.
+ */
+export async function markPublishing(store: Pick<Store, 'prisma'>): Promise<void> {
+  await store.prisma.$transaction(async (tx) => {
+    await tx.$executeRaw`lock table reservation_home in share row exclusive mode`;
+    await noteMembership(tx, { storeId: PUBLISHING });
+  });
+}
+
+/**
+ * Registers a datacenter's name in this database, which is the store when there is no other.
+ * @returns the cluster that has the name then.
+ */
+export async function registerHere(
+  sql: Sql,
+  datacenter: string,
+  clusterId: string,
+): Promise<string> {
+  const rows = await sql.$queryRaw<{ clusterId: string }[]>`
+    with made as (
+      insert into reservation_datacenter (name, cluster_id) values (${datacenter}, ${clusterId}::uuid)
+      on conflict (name) do nothing
+      returning cluster_id
+    )
+    select cluster_id::text as "clusterId" from made
+    union all
+    select cluster_id::text from reservation_datacenter where name = ${datacenter} ${C}`;
+  return rows[0]?.clusterId ?? clusterId;
+}
+
+/** A key with its first reservation; keys as text, in whose order they come. */
+export interface HomeRow {
+  readonly key: string;
+  readonly reservationId: string;
+}
+
+/** The next first reservations of this datacenter. Index: the primary keys. */
+export function firstReservationsAfter(
+  sql: Sql,
+  datacenter: string,
+  page: { readonly afterKey: string; readonly limit: number },
+): Promise<HomeRow[]> {
+  const { afterKey, limit } = page;
+  // An activated one counts too: what was learned of the store may not have been written down.
+  return sql.$queryRaw<HomeRow[]>`
+    (
+      select key, reservation_id as "reservationId" from reservation_home
+      where key > ${afterKey} ${C} and starts_with(reservation_id, ${`${datacenter}.`} ${C})
+      order by key
+      limit ${limit}
+    )
+    union
+    (
+      select key, reservation_id from reservation
+      where key > ${afterKey} ${C} and cardinality(chain) = 0
+      order by key
+      limit ${limit}
+    )
+    order by key
+    limit ${limit}`;
+}
+
+/**
+ * The first reservations of this datacenter that were written down last.
+ * Index: `reservation_home_newest_idx`.
+ */
+export function newestReservations(
+  sql: Sql,
+  datacenter: string,
+  limit: number,
+): Promise<HomeRow[]> {
+  return sql.$queryRaw<HomeRow[]>`
+    select key, reservation_id as "reservationId" from reservation_home
+    where split_part(reservation_id, '.', 1) = ${datacenter} ${C}
+    order by recorded_at desc
+    limit ${limit}`;
+}
+
+/**
+ * The pointers from this datacenter that were written down last.
+ * Index: `reservation_pointer_newest_idx`.
+ */
+export function newestPointers(
+  sql: Sql,
+  datacenter: string,
+  limit: number,
+): Promise<ReservationPointer[]> {
+  return sql.$queryRaw<ReservationPointer[]>`
+    select from_id as "fromId", to_id as "toId", token_floor::text as "tokenFloor"
+    from reservation_pointer
+    where split_part(from_id, '.', 1) = ${datacenter} ${C}
+    order by recorded_at desc
+    limit ${limit}`;
+}
+
+/** The next pointers that leave this datacenter. Index: the primary key. */
+export function pointersAfter(
+  sql: Sql,
+  datacenter: string,
+  page: { readonly afterId: string; readonly limit: number },
+): Promise<ReservationPointer[]> {
+  return sql.$queryRaw<ReservationPointer[]>`
+    select from_id as "fromId", to_id as "toId", token_floor::text as "tokenFloor"
+    from reservation_pointer
+    where from_id > ${page.afterId} ${C} and starts_with(from_id, ${`${datacenter}.`} ${C})
+    order by from_id
+    limit ${page.limit}`;
+}
+
+/**
+ * The next keys that were granted here before there were reservations and have none yet.
+ * Index: `lease_pkey`.
+ */
+export function unreservedKeysAfter(
+  sql: Sql,
+  page: {
+    readonly after: { readonly namespace: string; readonly name: string };
+    readonly limit: number;
+  },
+): Promise<{ namespace: string; name: string }[]> {
+  const { after, limit } = page;
+  return sql.$queryRaw<{ namespace: string; name: string }[]>`
+    select l.namespace, l.name from lease l
+    where l.face = 'key' and l.home_reservation is null
+      and (l.namespace, l.name) > (${after.namespace} ${C}, ${after.name} ${C})
+    order by l.namespace, l.name
+    limit ${limit}`;
+}
+
+/** A pointer that leaves this datacenter, with the key and the way to it. */
+export interface Departure {
+  readonly key: ReservationKey;
+  readonly pointer: ReservationPointer;
+  /** The reservations before the one that was left, the first one first. */
+  readonly chain: readonly string[];
+}
+
+/**
+ * Makes it so that a key has left, which a restored database may not know: writes the pointer, marks
+ * the reservation as moved, and seals the key's row. Doing it again changes nothing.
+ *
+ * The row is sealed for the pointer's target when it belongs to the reservation that was left, or to
+ * none. A row that is sealed for another one stays so: no reservation of here may grant on it.
+ *
+ * - **Locks**: the pointer's row, the reservation's, then the lease row, as a move does.
+ * - **Index**: the primary keys.
+ */
+export async function sealDeparted(
+  store: Pick<Store, 'prisma'>,
+  { key, pointer, chain }: Departure,
+): Promise<void> {
+  const named = keyNameOf(key);
+  await store.prisma.$transaction(async (tx) => {
+    await putPointer(tx, pointer);
+    await tx.$queryRaw`
+      insert into reservation as r (
+        reservation_id, key, namespace, name, state, chain, activated_by, moved_at, moved_by, move_reason
+      )
+      values (
+        ${pointer.fromId}, ${reservationKeyText(key)}, ${named?.namespace ?? null}::text,
+        ${named?.name ?? null}::text, 'moved', ${chain as string[]}::text[], 'leasehold',
+        clock_timestamp(), 'leasehold', 'read back from the reservation store'
+      )
+      on conflict (reservation_id) do update
+      set state = 'moved', moved_at = excluded.moved_at, moved_by = excluded.moved_by,
+        move_reason = excluded.move_reason
+      where r.state = 'active'
+      returning 1 as moved`;
+    if (named === undefined) return;
+    await place(tx, { face: 'key', ...named });
+    await tx.$queryRaw`
+      update lease l
+      set home_reservation = ${pointer.toId}
+      where l.face = 'key' and l.namespace = ${named.namespace} ${C} and l.name = ${named.name} ${C}
+        and (l.home_reservation is null or l.home_reservation = ${pointer.fromId} ${C})
+      returning 1 as sealed`;
+  });
+}

@@ -1,0 +1,62 @@
+import { withinLimits, withinNamespace } from '../../lists/sql/lease-order.ts';
+import type { Store } from '../../postgres/open-store.ts';
+import { decodeCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
+import { C } from '../../postgres/rows.ts';
+import { fragment, joinFragments } from '../../postgres/sql.ts';
+
+/** A reservation of this datacenter; instants are epoch milliseconds. */
+export interface ReservationRow {
+  key: string;
+  reservationId: string;
+  state: 'active' | 'moved';
+  chain: string[];
+  movedTo: string | null;
+  activatedBy: string;
+  activatedAt: number;
+  movedAt: number | null;
+  movedBy: string | null;
+  moveReason: string | null;
+}
+
+export interface ReservationListFilter {
+  readonly namespace?: string | undefined;
+  readonly prefix?: string | undefined;
+  readonly state?: 'active' | 'moved' | undefined;
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
+/**
+ * A page of this datacenter's reservations, in the order of their keys as text. A caller who is limited
+ * to namespaces sees those of keys in them. Index: `reservation_key_idx`, in its order.
+ */
+export async function listReservations(
+  store: Pick<Store, 'reads'>,
+  input: ReservationListFilter,
+  limits: readonly string[] | null,
+): Promise<{ items: ReservationRow[]; nextCursor: string | null }> {
+  const column = fragment`r.namespace`;
+  const { namespace, prefix, state, cursor, limit } = input;
+  const [afterKey, afterId] = cursor === undefined ? [] : decodeCursor(cursor, 2);
+  const conditions = [
+    withinLimits(limits, column),
+    namespace === undefined ? fragment`true` : withinNamespace(namespace, column),
+    prefix === undefined ? fragment`true` : fragment`starts_with(r.name, ${prefix} ${C})`,
+    state === undefined ? fragment`true` : fragment`r.state = ${state}`,
+    afterKey === undefined || afterId === undefined
+      ? fragment`true`
+      : fragment`(r.key, r.reservation_id) > (${afterKey} ${C}, ${afterId} ${C})`,
+  ];
+  const rows = await store.reads.$queryRaw<ReservationRow[]>`
+    select r.key, r.reservation_id as "reservationId", r.state, r.chain, p.to_id as "movedTo",
+      r.activated_by as "activatedBy",
+      extract(epoch from r.activated_at)::float8 * 1000 as "activatedAt",
+      extract(epoch from r.moved_at)::float8 * 1000 as "movedAt",
+      r.moved_by as "movedBy", r.move_reason as "moveReason"
+    from reservation r
+    left join reservation_pointer p on p.from_id = r.reservation_id
+    where ${joinFragments(conditions, ' and ')}
+    order by r.key, r.reservation_id
+    limit ${limit + 1}`;
+  return pageOf(rows, limit, (row) => [row.key, row.reservationId]);
+}

@@ -1,0 +1,182 @@
+import { describe, expect, test } from 'vitest';
+import { LeaseError } from '../../kernel/errors.ts';
+import { KEY_LADDERS } from '../../kernel/ladder.ts';
+import type { GrantOutcome } from '../../kernel/outcomes.ts';
+import { reservationIdOf } from '../../kernel/reservation.ts';
+import { MACHINE_IDS, aRequest, openKernel, type Kernel } from '../../testing/kernel-fixture.ts';
+import { onlyRow } from '../../postgres/rows.ts';
+import { checkEpoch } from '../../postgres/witness/epoch.ts';
+import { activate, readStanding } from './activate.ts';
+import { moveAway, type MoveOutcome } from './move-away.ts';
+
+const KEY = ['', 'demo'];
+
+function anId(datacenter: string): string {
+  return reservationIdOf(datacenter, MACHINE_IDS.uuid());
+}
+
+function ask(kernel: Kernel, homeReservation?: string): Promise<GrantOutcome> {
+  const named = { face: 'key', namespace: '', name: 'demo' } as const;
+  return kernel.leases.grant(aRequest({ ...named, ladder: KEY_LADDERS.standard, homeReservation }));
+}
+
+async function isGranted(kernel: Kernel, homeReservation?: string): Promise<boolean> {
+  const outcome = await ask(kernel, homeReservation).catch((error: unknown) => error);
+  if (outcome instanceof LeaseError && outcome.code === 'grant.contended') return false;
+  if (outcome instanceof Error) throw outcome;
+  return (outcome as GrantOutcome).outcome === 'granted';
+}
+
+async function openedAt(kernel: Kernel): Promise<string> {
+  const reservationId = anId('dc1');
+  await activate(kernel.store, {
+    ...{ reservationId, key: KEY, chain: [], tokenFloor: null },
+    actor: 'test',
+  });
+  return reservationId;
+}
+
+function leave(kernel: Kernel, fromId: string, toId: string): Promise<MoveOutcome> {
+  return moveAway(kernel.store, { key: KEY, fromId, toId, actor: 'test', reason: 'nearer' });
+}
+
+describe('the seal of a key', () => {
+  test('under a reservation that was never activated nothing is granted', async () => {
+    const kernel = await openKernel();
+
+    expect(await isGranted(kernel, anId('dc1'))).toBe(false);
+  });
+
+  test('a grant remembers its home, and under another one, or none, the key is not granted again', async () => {
+    const kernel = await openKernel();
+    const home = await openedAt(kernel);
+    const outcome = await ask(kernel, home);
+    if (outcome.outcome !== 'granted') throw new Error(outcome.outcome);
+    const { leaseId, fencingToken } = outcome.grant;
+    await kernel.store.prisma.$executeRaw`
+      update lease set expires_at = clock_timestamp() - interval '1 second' where lease_id = ${leaseId}::uuid`;
+
+    expect(await isGranted(kernel)).toBe(false);
+    expect(await isGranted(kernel, anId('dc1'))).toBe(false);
+    const again = await ask(kernel, home);
+
+    if (again.outcome !== 'granted') throw new Error(again.outcome);
+    expect(BigInt(again.grant.fencingToken)).toBeGreaterThan(BigInt(fencingToken));
+  });
+
+  test('a key that was left is granted under no reservation of here, until one is activated by a chain that leads back', async () => {
+    const kernel = await openKernel();
+    const first = await openedAt(kernel);
+    const [away, back] = [anId('dc2'), anId('dc1')];
+    const left = await leave(kernel, first, away);
+    if (left.outcome !== 'sealed') throw new Error(left.outcome);
+
+    expect(await isGranted(kernel, first)).toBe(false);
+    const tokenFloor = (BigInt(left.pointer.tokenFloor) + 5_000_000n).toString();
+    await activate(kernel.store, {
+      ...{ reservationId: back, key: KEY, chain: [first, away], tokenFloor },
+      actor: 'test',
+    });
+
+    expect(await isGranted(kernel, first)).toBe(false);
+    const outcome = await ask(kernel, back);
+    if (outcome.outcome !== 'granted') throw new Error(outcome.outcome);
+    expect(BigInt(outcome.grant.fencingToken)).toBeGreaterThan(BigInt(tokenFloor));
+  });
+
+  test('of movers and callers at once, either one caller holds the key or it has left, and never both', async () => {
+    const kernel = await openKernel();
+    const ends = new Set<string>();
+    let home = await openedAt(kernel);
+    for (let round = 0; round < 30; round += 1) {
+      const [away, back] = [anId('dc2'), anId('dc1')];
+      const asks = (): Promise<GrantOutcome>[] =>
+        Array.from({ length: 3 }, () => ask(kernel, home));
+      const before = round % 3 === 0 ? asks() : [];
+
+      const [left, ...outcomes] = await Promise.allSettled([
+        leave(kernel, home, away),
+        ...before,
+        ...asks(),
+      ]);
+
+      const grants = outcomes.flatMap((one) =>
+        one.status === 'fulfilled' && one.value.outcome === 'granted' ? [one.value.grant] : [],
+      );
+      const hasLeft = left.status === 'fulfilled' && left.value.outcome === 'sealed';
+      expect(grants.length + (hasLeft ? 1 : 0)).toBe(1);
+      ends.add(hasLeft ? 'left' : 'held');
+      for (const grant of grants) {
+        await kernel.store.prisma.$executeRaw`
+          update lease set released_at = clock_timestamp(), end_reason = 'released'
+          where lease_id = ${grant.leaseId}::uuid`;
+      }
+      if (!hasLeft) continue;
+      await activate(kernel.store, {
+        ...{ reservationId: back, key: KEY, chain: [home, away], tokenFloor: '1' },
+        actor: 'test',
+      });
+      home = back;
+    }
+    expect(ends).toEqual(new Set(['left', 'held']));
+  });
+
+  test('under the active reservation of one key another key is not granted', async () => {
+    const kernel = await openKernel();
+    const home = await openedAt(kernel);
+    const other = { face: 'key', namespace: '', name: 'other' } as const;
+
+    const asked = kernel.leases.grant(
+      aRequest({ ...other, ladder: KEY_LADDERS.standard, homeReservation: home }),
+    );
+
+    await expect(asked).rejects.toMatchObject({ code: 'grant.contended' });
+    expect((await readStanding(kernel.store.prisma, home, ['', 'other'])).standing).toBe('pending');
+    expect(await isGranted(kernel, home)).toBe(true);
+  });
+
+  test('C61 a database that became another one grants no key, and lets none leave, until it has heard which have left', async () => {
+    const kernel = await openKernel();
+    const home = await openedAt(kernel);
+    await checkEpoch(kernel.store.prisma, 1_000);
+    const hear = (epoch: number): Promise<unknown> =>
+      kernel.store.prisma.$executeRaw`
+        update reservation_membership set store_id = 'an etcd', synced_epoch = ${epoch}`;
+    const { epoch } = onlyRow(
+      await kernel.store.prisma.$queryRaw<{ epoch: number }[]>`select epoch from database_epoch`,
+    );
+    await hear(epoch - 1);
+
+    expect(await isGranted(kernel, home)).toBe(false);
+    await expect(leave(kernel, home, anId('dc2'))).rejects.toMatchObject({
+      code: 'reservation.store_unreachable',
+    });
+    await hear(epoch);
+
+    expect(await isGranted(kernel, home)).toBe(true);
+  });
+
+  test('activating again changes nothing, also when the key has moved on', async () => {
+    const kernel = await openKernel();
+    const home = await openedAt(kernel);
+    const again = { reservationId: home, key: KEY, chain: [], tokenFloor: null, actor: 'other' };
+
+    expect(await activate(kernel.store, again)).toEqual({ standing: 'active' });
+    await leave(kernel, home, anId('dc2'));
+
+    expect((await activate(kernel.store, again)).standing).toBe('moved');
+    expect((await readStanding(kernel.store.prisma, home, KEY)).standing).toBe('moved');
+  });
+
+  test('a datacenter has one active reservation for a key', async () => {
+    const kernel = await openKernel();
+    await openedAt(kernel);
+
+    const other = await activate(kernel.store, {
+      ...{ reservationId: anId('dc1'), key: KEY, chain: [], tokenFloor: null },
+      actor: 'test',
+    });
+
+    expect(other).toEqual({ standing: 'pending' });
+  });
+});
