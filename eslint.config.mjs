@@ -78,9 +78,32 @@ const TRPC_ERROR = {
   importNames: ['TRPCError'],
   message: 'Throw a LeaseError: only libs/api/src/error-map.ts knows what tRPC makes of it.',
 };
+const DRIVERS = {
+  regex: '^(@prisma/|pg$|pg/)',
+  message: 'Only libs/keys-core/src/postgres opens connections to the database.',
+};
 const DATABASE = {
-  regex: '^(@prisma/|pg$|pg/)|store/generated',
-  message: 'Only libs/keys-core/src/store speaks to the database.',
+  ...DRIVERS,
+  regex: '^(@prisma/|pg$|pg/)|postgres/generated',
+};
+/** The slices of keys-core, each with those that it may import; what none may is left out. */
+const SLICES = {
+  grants: [],
+  events: [],
+  lists: ['events'],
+  access: ['grants'],
+  fleet: ['lists'],
+  keys: ['grants', 'events', 'lists'],
+  leases: ['grants', 'events', 'lists'],
+  environments: ['grants', 'leases'],
+  reservations: ['grants', 'lists', 'keys'],
+  bulk: [],
+  stats: ['events'],
+};
+const TAGGED_SQL = {
+  selector:
+    'TaggedTemplateExpression[tag.property.name=/^\\$(query|execute)Raw$/], TaggedTemplateExpression[tag.name="fragment"]',
+  message: 'Statements stand in the sql/ folder of their slice, or in postgres/.',
 };
 const TESTING = {
   regex: '^@leasehold/(testing|keys-core/testing)',
@@ -122,6 +145,23 @@ const LOADED_WHEN_WANTED = {
 /** One rule cannot be given twice for a file, so each folder states everything that it may not import. */
 function noImportsOf(paths, patterns) {
   return { '@typescript-eslint/no-restricted-imports': ['error', { paths, patterns }] };
+}
+
+/** A slice imports those below it, each through its index, which says what others may use. */
+function importsOfSlice(slice, allowed) {
+  const others = [...Object.keys(SLICES), 'holder', 'testing'].filter(
+    (name) => name !== slice && !allowed.includes(name),
+  );
+  return [
+    {
+      regex: `^(\\.\\./)+(${others.join('|')})/`,
+      message: `The slice ${slice} imports ${['kernel', 'postgres', ...allowed].join(', ')}, and no other.`,
+    },
+    {
+      regex: `^(\\.\\./)+(${allowed.join('|') || '-'})/(?!index\\.ts$)`,
+      message: 'Import another slice through its index.ts.',
+    },
+  ];
 }
 
 const PROCESS_ENV = {
@@ -227,30 +267,43 @@ export default tseslint.config(
     ),
   },
   {
-    files: ['libs/keys-core/src/store/**/*.ts'],
+    files: ['libs/keys-core/src/postgres/**/*.ts'],
     rules: noImportsOf(
       [TRPC_ERROR],
       [
         TESTING,
-        { regex: '/(faces|holder|testing)/', message: 'The store imports the kernel alone.' },
+        {
+          regex: `^(\\.\\./)+(${[...Object.keys(SLICES), 'holder', 'testing'].join('|')})/`,
+          message: 'The database layer imports the kernel alone.',
+        },
       ],
     ),
+  },
+  ...Object.entries(SLICES).flatMap(([slice, allowed]) => [
+    {
+      files: [`libs/keys-core/src/${slice}/**/*.ts`],
+      rules: noImportsOf([TRPC_ERROR], [TESTING, DATABASE, ...importsOfSlice(slice, allowed)]),
+    },
+    {
+      // Statements take the generated client's types.
+      files: [`libs/keys-core/src/${slice}/**/sql/**/*.ts`],
+      rules: noImportsOf([TRPC_ERROR], [TESTING, DRIVERS, ...importsOfSlice(slice, allowed)]),
+    },
+  ]),
+  {
+    files: Object.keys(SLICES).map((slice) => `libs/keys-core/src/${slice}/**/*.ts`),
+    ignores: ['**/sql/**', '**/*.test.ts'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        ...[PROCESS_ENV, UNSAFE_SQL, DEFAULT_EXPORT, NEW_DATE, TAGGED_SQL],
+      ],
+    },
   },
   {
     // A statement is one text, with what it locks and why beside each clause: not to be cut.
-    files: ['libs/keys-core/src/store/statements/**/*.ts'],
+    files: ['libs/keys-core/src/*/sql/**/*.ts', 'libs/keys-core/src/postgres/witness/**/*.ts'],
     rules: { 'max-lines-per-function': ['error', { ...FUNCTION_LINES, max: 150 }] },
-  },
-  {
-    files: ['libs/keys-core/src/faces/**/*.ts'],
-    rules: noImportsOf(
-      [TRPC_ERROR],
-      [
-        TESTING,
-        DATABASE,
-        { regex: '/(holder|testing)/', message: 'A face imports the kernel and the store.' },
-      ],
-    ),
   },
   {
     files: ['apps/drone/**/*.ts', 'libs/client/**/*.ts', 'libs/api/src/contract/**/*.ts'],
@@ -298,9 +351,8 @@ export default tseslint.config(
   {
     // Who runs other programs, or a timer of the machine itself: nothing here judges a grant.
     files: [
-      'libs/keys-core/src/store/embedded-postgres*',
-      'libs/keys-core/src/store/embedded-postgres/**',
-      'libs/keys-core/src/store/migrate*',
+      'libs/keys-core/src/postgres/embedded/**',
+      'libs/keys-core/src/postgres/migrate/migrate*',
     ],
     rules: { 'no-restricted-globals': 'off', 'no-restricted-properties': 'off' },
   },

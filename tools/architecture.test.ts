@@ -63,23 +63,35 @@ describe('the boundaries', () => {
     [
       'the kernel imports nothing',
       'libs/keys-core/src/kernel/ladder.ts',
-      "import { openStore } from '../store/open-store.ts';\nvoid openStore;",
+      "import { openStore } from '../postgres/open-store.ts';\nvoid openStore;",
       IMPORTS,
     ],
     [
       'the holder imports the kernel alone',
       'libs/keys-core/src/holder/backoff.ts',
-      "import { openStore } from '../store/open-store.ts';\nvoid openStore;",
+      "import { openStore } from '../postgres/open-store.ts';\nvoid openStore;",
       IMPORTS,
     ],
     [
-      'the store imports no face',
+      'the database layer imports no slice',
       'libs/keys-core/src/postgres/rows.ts',
-      "import { createConnect } from '../faces/keys/connect.ts';\nvoid createConnect;",
+      "import { createConnect } from '../keys/connect.ts';\nvoid createConnect;",
       IMPORTS,
     ],
     [
-      'a face imports no Prisma',
+      'a slice imports no slice above it',
+      'libs/keys-core/src/grants/granting.ts',
+      "import { createConnect } from '../keys/index.ts';\nvoid createConnect;",
+      IMPORTS,
+    ],
+    [
+      'a slice imports another through its index',
+      'libs/keys-core/src/leases/coordinator/coordinator.ts',
+      "import { grantLease } from '../../grants/sql/grant.ts';\nvoid grantLease;",
+      IMPORTS,
+    ],
+    [
+      'a slice imports no Prisma',
       'libs/keys-core/src/keys/connect.ts',
       "import { PrismaPg } from '@prisma/adapter-pg';\nvoid PrismaPg;",
       IMPORTS,
@@ -159,6 +171,18 @@ describe('the boundaries', () => {
       "declare const db: { $queryRawUnsafe(sql: string): void };\ndb.$queryRawUnsafe('select');",
       'no-restricted-syntax',
     ],
+    [
+      'statements stand in sql folders',
+      'libs/keys-core/src/leases/acquiring.ts',
+      'declare const db: { $queryRaw(text: TemplateStringsArray): void };\ndb.$queryRaw`select`;',
+      'no-restricted-syntax',
+    ],
+    [
+      'fragments of statements stand in sql folders',
+      'libs/keys-core/src/grants/granting.ts',
+      'declare const fragment: (text: TemplateStringsArray) => void;\nfragment`select`;',
+      'no-restricted-syntax',
+    ],
     ['nothing prints but the log', 'apps/drone/src/main.ts', "console.log('hello');", 'no-console'],
     ['exports have names', 'libs/api/src/index.ts', 'export default 1;', 'no-restricted-syntax'],
   ])(
@@ -179,6 +203,11 @@ describe('the boundaries', () => {
       'a controller may open the store',
       'apps/controller/src/main.ts',
       "import { openStore } from '@leasehold/keys-core/store';\nvoid openStore;",
+    ],
+    [
+      'a slice may import one below it through its index',
+      'libs/keys-core/src/leases/coordinator/coordinator.ts',
+      "import { type LeaseStore } from '../../grants/index.ts';\nexport type Known = LeaseStore;",
     ],
     [
       'tests may use what tests share',

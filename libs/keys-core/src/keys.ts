@@ -13,4 +13,11 @@ export {
   type BackendReport,
   type KeyService,
 } from './keys/key-types.ts';
-export type { Acted, Caller, EventView, GrantTimes, Page, WaiterView } from './kernel/face-types.ts';
+export type {
+  Acted,
+  Caller,
+  EventView,
+  GrantTimes,
+  Page,
+  WaiterView,
+} from './kernel/face-types.ts';

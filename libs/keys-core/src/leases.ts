@@ -22,10 +22,7 @@ export type {
 } from './leases/lease-types.ts';
 export { LEASE_SORTS } from './leases/lease-types.ts';
 export { createLeaseService, type LeaseServiceDeps } from './leases/lease-service.ts';
-export {
-  createLeaseOperations,
-  type LeaseOperationsDeps,
-} from './leases/lease-operations.ts';
+export { createLeaseOperations, type LeaseOperationsDeps } from './leases/lease-operations.ts';
 export { createRevocationWatch, type RevocationWatch } from './leases/revocations.ts';
 export type { LeaseId, LeaseUseCase, Scope } from './leases/coordinator/use-case.ts';
 export type {
@@ -35,7 +32,10 @@ export type {
   CoordinatorHeartbeat,
   LeaseCoordinator,
 } from './leases/coordinator/coordinator-types.ts';
-export { createLeaseCoordinator, type LeaseCoordinatorDeps } from './leases/coordinator/coordinator.ts';
+export {
+  createLeaseCoordinator,
+  type LeaseCoordinatorDeps,
+} from './leases/coordinator/coordinator.ts';
 export type { ReapCallback, StaleReap } from './leases/coordinator/reap-stale.ts';
 export { fencedTransaction, type FencedOptions } from './grants/fenced-transaction.ts';
 export type {

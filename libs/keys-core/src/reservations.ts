@@ -11,11 +11,7 @@ export {
 export type { EtcdOptions } from './reservations/etcd/etcd-calls.ts';
 export { createRememberingStore } from './reservations/remembering-store.ts';
 export type { ReservationStore } from './reservations/reservation-store.ts';
-export {
-  createResolver,
-  type Resolver,
-  type ResolverOptions,
-} from './reservations/resolver.ts';
+export { createResolver, type Resolver, type ResolverOptions } from './reservations/resolver.ts';
 export {
   NO_PEERS,
   type Peer,

@@ -48,12 +48,7 @@ export {
   newInvitationSecret,
   openPasswordReset,
 } from './access/sql/invitations.ts';
-export {
-  hashPassword,
-  newPassword,
-  PASSWORD_LENGTH,
-  verifyPassword,
-} from './access/password.ts';
+export { hashPassword, newPassword, PASSWORD_LENGTH, verifyPassword } from './access/password.ts';
 export {
   changeRole,
   disablePerson,
@@ -100,11 +95,7 @@ export {
   type BackendListInput,
   type NamespaceLimits,
 } from './fleet/sql/backends.ts';
-export {
-  chooseDrone,
-  type DroneChoice,
-  type DroneChoiceInput,
-} from './fleet/sql/choose-drone.ts';
+export { chooseDrone, type DroneChoice, type DroneChoiceInput } from './fleet/sql/choose-drone.ts';
 export {
   openSession,
   recordHeartbeat,
@@ -157,7 +148,7 @@ export { noteKeyLadder, readKeyLadders } from './grants/sql/parts/key-ladders.ts
 export type { WitnessNotice } from './postgres/witness/own-witness.ts';
 export { countWaiters } from './leases/sql/contention.ts';
 export { dropOldDeclarations } from './leases/sql/declarations.ts';
-export { removeOldLeaseRows } from './grants/lease-retention.ts';
+export { removeOldLeaseRows } from './grants/sql/lease-retention.ts';
 export {
   checkReachable,
   connectionProblems,
@@ -182,12 +173,7 @@ export {
   migrationStatus,
   type MigrationStatus,
 } from './postgres/migrate/migrate.ts';
-export {
-  DURATION_PLACES,
-  mergedCounts,
-  percentileMs,
-  placeOfDuration,
-} from './stats/histogram.ts';
+export { DURATION_PLACES, mergedCounts, percentileMs, placeOfDuration } from './stats/histogram.ts';
 export { createEventRollup, type EventRollup } from './stats/sql/event-rollup.ts';
 export {
   countLiveBackends,

@@ -7,7 +7,7 @@
  */
 import type { Coalescer } from '../kernel/coalesce.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { createCoalescer } from '../grants/coalesce.ts';
+import { createCoalescer } from '../grants/index.ts';
 import { findTokens, markTokensUsed, type TokenAccess } from './sql/api-tokens.ts';
 import { hashTokenSecret, isTokenSecret } from './token-secret.ts';
 

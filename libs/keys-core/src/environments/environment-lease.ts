@@ -5,23 +5,19 @@
 import { LeaseError } from '../kernel/errors.ts';
 import { serviceLadder } from '../kernel/ladder.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import type {
-  GrantOutcome,
-  GrantRef,
-  GrantRequest,
-  ReleaseOutcome,
-} from '../kernel/outcomes.ts';
+import type { GrantOutcome, GrantRef, GrantRequest, ReleaseOutcome } from '../kernel/outcomes.ts';
 import { assertResource, joinNamespace } from '../kernel/resource.ts';
 import { assertText } from '../kernel/text.ts';
-import { inFence, notHeld } from '../grants/fenced-transaction.ts';
+import {
+  type LeaseStore,
+  type ReleaseRequest,
+  inFence,
+  notHeld,
+  observeHeld,
+  releaseAlone,
+} from '../grants/index.ts';
 import { assertNotInHook, type CoordinatorStore } from '../postgres/service/guest-transaction.ts';
-import type { LeaseStore } from '../grants/lease-store.ts';
-import { observeHeld, releaseAlone } from '../grants/releasing.ts';
-import type { ReleaseRequest } from '../grants/sql/release.ts';
-import { heldAnswer } from '../leases/acquire-answers.ts';
-import { assertTtl } from '../leases/deadlines.ts';
-import type { HeldAnswer } from '../leases/lease-types.ts';
-import { errorText } from '../leases/coordinator/reap-stale.ts';
+import { type HeldAnswer, assertTtl, errorText, heldAnswer } from '../leases/index.ts';
 
 /** Keel's default, in milliseconds. */
 export const ENVIRONMENT_LEASE_MS = 60_000;

@@ -8,6 +8,7 @@ import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import { readLeases, type Sql } from '../postgres/rows.ts';
 import { assertNoHoldOff, guardNow, readClock } from './sql/guard.ts';
+import { limitLockWait } from './sql/lock-wait.ts';
 import { firstLadder, grant, type Granted } from './sql/grant.ts';
 import { readRefusals, type Refusal } from './sql/parts/refusals.ts';
 import { pause, timed } from '../postgres/timed.ts';
@@ -225,7 +226,7 @@ async function grantWaiting(
 ): Promise<GrantOutcome | undefined> {
   try {
     const { grants, seen } = await store.slowLane.$transaction(async (tx) => {
-      await tx.$queryRaw`select set_config('lock_timeout', ${String(SLOW_LANE_LOCK_TIMEOUT_MS)}, true)`;
+      await limitLockWait(tx, SLOW_LANE_LOCK_TIMEOUT_MS);
       await readClock(store, tx);
       return grant(tx, [request], { guard: guardNow(store), onLocked: 'wait' });
     });

@@ -5,12 +5,7 @@ import { explaining } from '../testing/explaining.ts';
 import { A_GUARD, aRequest, openKernel } from '../testing/kernel-fixture.ts';
 import { acquireOrRenew } from './sql/acquire-or-renew.ts';
 import { isNotEnded, lockHeld } from './sql/assert-held.ts';
-import {
-  claimReapRow,
-  deleteReapRow,
-  endStale,
-  recordReapFailure,
-} from './sql/reap-stale.ts';
+import { claimReapRow, deleteReapRow, endStale, recordReapFailure } from './sql/reap-stale.ts';
 
 const ROWS = 50_000;
 

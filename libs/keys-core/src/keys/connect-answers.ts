@@ -4,9 +4,13 @@ import { LIMITS } from '../kernel/limits.ts';
 import type { RecordedRequest } from '../kernel/recorded-request.ts';
 import { readBackendAnswer } from './sql/backend-answer.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { readRequest, recordAnswers, type KeyedRequest } from '../grants/idempotency/sql/requests.ts';
+import {
+  type KeyedRequest,
+  idempotentRequest,
+  readRequest,
+  recordAnswers,
+} from '../grants/index.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import { idempotentRequest } from '../grants/idempotency/request-fingerprint.ts';
 import type { ConnectInput, ConnectResult } from './key-types.ts';
 import { AnsweredMeanwhile } from './start-backend.ts';
 

@@ -18,7 +18,7 @@ import { LeaseError, assertNever, invariant } from '../kernel/errors.ts';
 import { createKeyStateReader, type KeyStateRow } from './sql/key-state.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { isoOf } from '../postgres/rows.ts';
-import { dropTicket, holdTicket } from '../grants/line/sql/tickets.ts';
+import { dropTicket, holdTicket } from '../grants/index.ts';
 import { decideConnect, type ConnectDecision, type KeyState } from './decide-connect.ts';
 import { keyTopic } from '../kernel/key-topic.ts';
 import type { ConnectResult } from './key-types.ts';

@@ -1,12 +1,20 @@
 import type { BackendStatus } from '../kernel/backend-state.ts';
 import { phaseOf } from '../kernel/lease.ts';
 import type { Resource } from '../kernel/resource.ts';
-import { listKeys, type KeyRow } from '../lists/sql/key-list.ts';
-import { cursorAfter, placeFrom, type LeaseOrder } from '../lists/sql/lease-order.ts';
+import {
+  type KeyRow,
+  type LeaseOrder,
+  cursorAfter,
+  grantTimes,
+  historyPage,
+  listKeys,
+  placeFrom,
+  readClock,
+  waiterPage,
+} from '../lists/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { isoOf } from '../postgres/rows.ts';
 import type { Caller, EventView, Page, WaiterView } from '../kernel/face-types.ts';
-import { grantTimes, historyPage, readClock, waiterPage } from '../lists/resource-reads.ts';
 import type { KeyListInput, KeyPage, KeyView } from './key-types.ts';
 
 const ANY_ORDER: LeaseOrder = { by: 'name', direction: 'asc', after: null, limit: 1 };

@@ -2,7 +2,14 @@ import type { Deadlines } from '../kernel/ladder.ts';
 import type { GrantRef, RefusalReason, RevokeOutcome } from '../kernel/outcomes.ts';
 import type { Phase } from '../kernel/lease.ts';
 import type { BackendStatus, TerminationReason } from '../kernel/backend-state.ts';
-import type { Acted, Caller, EventView, GrantTimes, Page, WaiterView } from '../kernel/face-types.ts';
+import type {
+  Acted,
+  Caller,
+  EventView,
+  GrantTimes,
+  Page,
+  WaiterView,
+} from '../kernel/face-types.ts';
 
 export interface ConnectInput {
   readonly key?:

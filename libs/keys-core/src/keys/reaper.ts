@@ -1,8 +1,7 @@
-import { readClock } from '../grants/sql/guard.ts';
+import { type ReapedGrant, readClock, readLeasePages, reap } from '../grants/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { rangesFrom } from '../postgres/paging/page-walk.ts';
 import { recordLostBackends, recordOverdueBackends } from './sql/lost-backends.ts';
-import { readLeasePages, reap, type ReapedGrant } from '../grants/sql/reap.ts';
 
 /**
  * How many pages of the lease table one pass reads at most. The bench saw 3 to 20 µs a page of some

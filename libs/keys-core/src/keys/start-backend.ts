@@ -1,10 +1,9 @@
 import { LeaseError } from '../kernel/errors.ts';
 import type { Ladder } from '../kernel/ladder.ts';
 import { databaseFailureOf } from '../postgres/database-errors.ts';
-import { observeHandover } from '../grants/granting.ts';
+import { type KeyedRequest, observeHandover, readRequest } from '../grants/index.ts';
 import { timed } from '../postgres/timed.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { readRequest, type KeyedRequest } from '../grants/idempotency/sql/requests.ts';
 import { spawn, type SpawnOutcome, type SpawnPlan } from './sql/spawn.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type { ConnectInput, ConnectResult, SpawnRequest } from './key-types.ts';

@@ -7,20 +7,20 @@ import { serviceLadder } from '../kernel/ladder.ts';
 import type { GrantOutcome, GrantRequest } from '../kernel/outcomes.ts';
 import { resourceKey } from '../kernel/resource.ts';
 import type { Coalescer } from '../kernel/coalesce.ts';
-import { createCoalescer } from '../grants/coalesce.ts';
-import { cancelRequest } from '../grants/idempotency/sql/cancel-request.ts';
-import { observeHandover } from '../grants/granting.ts';
-import type { LeaseStore } from '../grants/lease-store.ts';
-import type { Store } from '../postgres/open-store.ts';
-import { readPastRequest } from '../grants/idempotency/sql/past-grants.ts';
 import {
-  keyText,
-  recordAnswers,
   type KeyedRequest,
+  type LeaseStore,
   type RequestAnswer,
-} from '../grants/idempotency/sql/requests.ts';
+  cancelRequest,
+  createCoalescer,
+  idempotentRequest,
+  keyText,
+  observeHandover,
+  readPastRequest,
+  recordAnswers,
+} from '../grants/index.ts';
+import type { Store } from '../postgres/open-store.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import { idempotentRequest } from '../grants/idempotency/request-fingerprint.ts';
 import {
   grantedAnswer,
   heldAnswer,

@@ -9,7 +9,7 @@ import type { Store } from '../postgres/open-store.ts';
 import { decodeCursor, pageOf } from '../postgres/paging/page-cursor.ts';
 import { isoOf } from '../postgres/rows.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import { readClock, type PageInput } from '../lists/resource-reads.ts';
+import { type PageInput, readClock } from '../lists/index.ts';
 import { assertTtl } from './deadlines.ts';
 import type { DatedPage, Declarations, LeaseDeclaration } from './lease-types.ts';
 

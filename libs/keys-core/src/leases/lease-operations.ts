@@ -2,11 +2,10 @@
 import { leaseTopic } from '../kernel/lease-topic.ts';
 import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
 import { isoOf } from '../postgres/rows.ts';
-import { revoke } from '../grants/sql/revoke.ts';
-import { setRenewable } from '../grants/sql/set-renewable.ts';
+import { revoke, setRenewable } from '../grants/index.ts';
 import { timed } from '../postgres/timed.ts';
 import type { Acted, Caller } from '../kernel/face-types.ts';
-import { historyPage, waiterPage } from '../lists/resource-reads.ts';
+import { historyPage, waiterPage } from '../lists/index.ts';
 import { declarationPage, declareLeases } from './declarations.ts';
 import {
   contentionPage,

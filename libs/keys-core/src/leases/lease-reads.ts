@@ -1,13 +1,22 @@
 import { phaseOf } from '../kernel/lease.ts';
 import { readContention, type Contender } from './sql/contention.ts';
-import { listLeases, type ListedLease } from '../lists/sql/lease-list.ts';
-import { cursorAfter, placeFrom, type LeaseOrder } from '../lists/sql/lease-order.ts';
-import { countByNamespace, type NamespaceCounts } from '../lists/sql/lease-tree.ts';
+import {
+  type LeaseOrder,
+  type ListedLease,
+  type NamespaceCounts,
+  type PageInput,
+  countByNamespace,
+  cursorAfter,
+  grantTimes,
+  idFrom,
+  listLeases,
+  placeFrom,
+  readClock,
+} from '../lists/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { pageOf } from '../postgres/paging/page-cursor.ts';
 import { isoOf } from '../postgres/rows.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import { grantTimes, idFrom, readClock, type PageInput } from '../lists/resource-reads.ts';
 import type {
   ContentionView,
   DatedPage,

@@ -1,6 +1,5 @@
 import type { RenewOutcome } from '../kernel/outcomes.ts';
-import { cancelRequest } from '../grants/idempotency/sql/cancel-request.ts';
-import type { LeaseStore } from '../grants/lease-store.ts';
+import { type LeaseStore, cancelRequest } from '../grants/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { Acquiring } from './acquiring.ts';
 import { leaseDeadlines } from './deadlines.ts';

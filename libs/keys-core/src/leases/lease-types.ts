@@ -1,12 +1,14 @@
 import type { Deadlines } from '../kernel/ladder.ts';
 import type { Phase } from '../kernel/lease.ts';
+import type { GrantRef, RefusalReason, ReleaseOutcome, RevokeOutcome } from '../kernel/outcomes.ts';
 import type {
-  GrantRef,
-  RefusalReason,
-  ReleaseOutcome,
-  RevokeOutcome,
-} from '../kernel/outcomes.ts';
-import type { Acted, Caller, EventView, GrantTimes, Page, WaiterView } from '../kernel/face-types.ts';
+  Acted,
+  Caller,
+  EventView,
+  GrantTimes,
+  Page,
+  WaiterView,
+} from '../kernel/face-types.ts';
 
 /** When the holder renews, and from when it must not act any more, in its own clock. */
 export interface LeaseDeadlines {

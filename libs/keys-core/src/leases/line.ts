@@ -4,7 +4,7 @@
  */
 import { LeaseError } from '../kernel/errors.ts';
 import type { Grant, GrantOutcome, GrantRequest } from '../kernel/outcomes.ts';
-import type { Ticket } from '../grants/line/sql/line-tickets.ts';
+import type { Ticket } from '../grants/index.ts';
 import type { CallerLife, HeldAnswer } from './lease-types.ts';
 
 /** A look without a reason: for hints that were lost, and waiters at other controllers that died. */

@@ -11,18 +11,18 @@ import { LeaseError } from '../kernel/errors.ts';
 import type { GrantRequest } from '../kernel/outcomes.ts';
 import { resourceKey, type Resource } from '../kernel/resource.ts';
 import type { Coalescer } from '../kernel/coalesce.ts';
-import { createCoalescer } from '../grants/coalesce.ts';
-import { leaseTopic } from '../kernel/lease-topic.ts';
 import {
-  dropGrantedTicket,
-  joinLine,
-  leaveLine,
-  prolongTickets,
   type Ticket,
   type TicketRequest,
-} from '../grants/line/sql/line-tickets.ts';
+  createCoalescer,
+  dropGrantedTicket,
+  joinLine,
+  keyText,
+  leaveLine,
+  prolongTickets,
+} from '../grants/index.ts';
+import { leaseTopic } from '../kernel/lease-topic.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
-import { keyText } from '../grants/idempotency/sql/requests.ts';
 import { Line, type Waiter, type WaitOutcome } from './line.ts';
 
 /** How often lines are looked after. */

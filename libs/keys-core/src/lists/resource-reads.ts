@@ -1,8 +1,7 @@
 /** What people read of a resource, whatever its face: who waits for it, and what happened to it. */
 import { phaseOf, type EndReason, type LeaseRow } from '../kernel/lease.ts';
 import { isWithinNamespace, type Resource } from '../kernel/resource.ts';
-import { eventCursor } from '../events/event-cursor.ts';
-import { readHistory, readWaiters, type HistoryRow } from '../events/sql/history.ts';
+import { type HistoryRow, eventCursor, readHistory, readWaiters } from '../events/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../postgres/paging/page-cursor.ts';
 import { isoOf } from '../postgres/rows.ts';
@@ -87,11 +86,4 @@ export function idFrom(cursor: string | undefined): string | null {
   const [id = ''] = decodeCursor(cursor, 1);
   if (!/^\d{1,18}$/u.test(id)) throw invalidCursor();
   return id;
-}
-
-/** The database's clock, for an answer that came with no row. Epoch milliseconds. */
-export async function readClock(store: Store): Promise<number> {
-  const rows = await store.reads.$queryRaw<{ asOf: number }[]>`
-    select extract(epoch from clock_timestamp())::float8 * 1000 as "asOf"`;
-  return rows[0]?.asOf ?? 0;
 }

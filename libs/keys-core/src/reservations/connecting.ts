@@ -4,8 +4,13 @@ import { LIMITS } from '../kernel/limits.ts';
 import { assertReservationKey, datacenterOf, reservationKeyOf } from '../kernel/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import type { ConnectInput, ConnectResult, KeyService } from '../keys/key-types.ts';
-import { NotAtHome, RANDOM_ID_LENGTH } from '../keys/start-backend.ts';
+import {
+  type ConnectInput,
+  type ConnectResult,
+  type KeyService,
+  NotAtHome,
+  RANDOM_ID_LENGTH,
+} from '../keys/index.ts';
 import type { LocalHome } from './local-home.ts';
 import { peerOf, type PeerConnectInput, type PeerConnectOutcome, type Peers } from './peers.ts';
 import type { Home } from './reservation-types.ts';

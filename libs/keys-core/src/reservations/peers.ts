@@ -2,7 +2,7 @@ import { LeaseError } from '../kernel/errors.ts';
 import type { ReservationKey } from '../kernel/reservation.ts';
 import type { Standing } from './sql/activate.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import type { ConnectInput, ConnectResult } from '../keys/key-types.ts';
+import type { ConnectInput, ConnectResult } from '../keys/index.ts';
 import type { MoveInput, Moved } from './reservation-types.ts';
 
 /** A connect that another datacenter has sent to where it takes the key's home to be. */

@@ -15,7 +15,7 @@ import {
 import type { Store } from '../postgres/open-store.ts';
 import type { Standing } from './sql/activate.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import type { ConnectInput, KeyService } from '../keys/key-types.ts';
+import type { ConnectInput, KeyService } from '../keys/index.ts';
 import { Connecting } from './connecting.ts';
 import { createLocalHome, type LocalHome } from './local-home.ts';
 import { Mover } from './mover.ts';

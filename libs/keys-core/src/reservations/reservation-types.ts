@@ -1,6 +1,6 @@
 import type { ReservationKey } from '../kernel/reservation.ts';
 import type { Caller, Page } from '../kernel/face-types.ts';
-import type { ConnectInput, ConnectResult } from '../keys/key-types.ts';
+import type { ConnectInput, ConnectResult } from '../keys/index.ts';
 import type { Departure, Standing } from './sql/activate.ts';
 import type { PeerConnectInput, PeerConnectOutcome } from './peers.ts';
 

@@ -8,7 +8,12 @@ import { SILENT_OBSERVER } from '../postgres/observer.ts';
 import { revoke } from '../grants/sql/revoke.ts';
 import { createEventRollup, type EventRollup } from './sql/event-rollup.ts';
 import { DURATION_PLACES } from './histogram.ts';
-import { addToBuckets, readSeries, removeOldBuckets, type StatsCounts } from './sql/stats-buckets.ts';
+import {
+  addToBuckets,
+  readSeries,
+  removeOldBuckets,
+  type StatsCounts,
+} from './sql/stats-buckets.ts';
 
 /** The totals of every bucket, by face: grants, releases, expiries, revocations. */
 async function totals({ store }: Kernel): Promise<Partial<Record<Face, number[]>>> {

@@ -3,7 +3,10 @@ import pg from 'pg';
 import { onTestFinished } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { createLeaseCoordinator } from '../leases/coordinator/coordinator.ts';
-import type { CoordinatedLease, LeaseCoordinator } from '../leases/coordinator/coordinator-types.ts';
+import type {
+  CoordinatedLease,
+  LeaseCoordinator,
+} from '../leases/coordinator/coordinator-types.ts';
 import type { LeaseUseCase } from '../leases/coordinator/use-case.ts';
 import type { GuestSql } from '../postgres/service/prisma-guests.ts';
 import { invariant } from '../kernel/errors.ts';

@@ -1,9 +1,4 @@
-import type {
-  ConnectInput,
-  BackendReport,
-  ConnectResult,
-  KeyService,
-} from '../keys/key-types.ts';
+import type { ConnectInput, BackendReport, ConnectResult, KeyService } from '../keys/key-types.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type { ChooseDrone } from '../keys/start-backend.ts';
 import { createKeyService } from '../keys/key-service.ts';

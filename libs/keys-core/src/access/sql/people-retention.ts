@@ -1,4 +1,8 @@
-import { ROWS_PER_STATEMENT_MAX, removeAll, type RetentionPass } from '../../postgres/retention-pass.ts';
+import {
+  ROWS_PER_STATEMENT_MAX,
+  removeAll,
+  type RetentionPass,
+} from '../../postgres/retention-pass.ts';
 import { onlyRow, type Sql } from '../../postgres/rows.ts';
 import { SESSION_IDLE_DAYS } from './person-sessions.ts';
 import { FAILURES_KEPT_MINUTES } from './sign-in-failures.ts';

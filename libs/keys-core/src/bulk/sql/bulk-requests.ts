@@ -1,7 +1,11 @@
 /** What people ask of many grants at once: recorded with its items, read with its progress, aborted. */
 import type { GrantRef } from '../../kernel/outcomes.ts';
 import type { PrismaClient } from '../../postgres/generated/client.ts';
-import { ROWS_PER_STATEMENT_MAX, removeAll, type RetentionPass } from '../../postgres/retention-pass.ts';
+import {
+  ROWS_PER_STATEMENT_MAX,
+  removeAll,
+  type RetentionPass,
+} from '../../postgres/retention-pass.ts';
 import { isoOf, onlyRow, type Sql } from '../../postgres/rows.ts';
 
 export type BulkAction = 'revoke' | 'blockRenewal' | 'allowRenewal';

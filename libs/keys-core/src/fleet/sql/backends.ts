@@ -1,6 +1,6 @@
 import { LeaseError } from '../../kernel/errors.ts';
 import type { BackendStatus } from '../../kernel/backend-state.ts';
-import { withinLimits } from '../../lists/sql/lease-order.ts';
+import { withinLimits } from '../../lists/index.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
 import { isPageInstant } from '../../postgres/paging/page-instant.ts';
 import type { Sql } from '../../postgres/rows.ts';

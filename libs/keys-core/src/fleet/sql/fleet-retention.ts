@@ -1,4 +1,8 @@
-import { ROWS_PER_STATEMENT_MAX, removeAll, type RetentionPass } from '../../postgres/retention-pass.ts';
+import {
+  ROWS_PER_STATEMENT_MAX,
+  removeAll,
+  type RetentionPass,
+} from '../../postgres/retention-pass.ts';
 import { onlyRow, type Sql } from '../../postgres/rows.ts';
 
 /** Closed actions are of no use after this; they are kept a while for whoever looks into a fault. */

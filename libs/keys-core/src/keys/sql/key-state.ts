@@ -1,5 +1,5 @@
 import type { LeaseRow } from '../../kernel/lease.ts';
-import { createCoalescer } from '../../grants/coalesce.ts';
+import { createCoalescer } from '../../grants/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { C, type Sql } from '../../postgres/rows.ts';
 import { fragment } from '../../postgres/sql.ts';

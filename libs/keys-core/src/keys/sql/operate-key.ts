@@ -4,7 +4,7 @@ import type { RevokeOutcome } from '../../kernel/outcomes.ts';
 import type { Resource } from '../../kernel/resource.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import type { Sql } from '../../postgres/rows.ts';
-import { abandon, revoke, type RevokeRequest, type RevokedGrant } from '../../grants/sql/revoke.ts';
+import { type RevokeRequest, type RevokedGrant, abandon, revoke } from '../../grants/index.ts';
 
 /** A backend that was told to stop, for a hint to its drone. */
 export interface StoppingBackend {

@@ -1,6 +1,6 @@
 import { statusRank, type BackendStatus } from '../../kernel/backend-state.ts';
 import { LeaseError } from '../../kernel/errors.ts';
-import { releaseAlone } from '../../grants/releasing.ts';
+import { releaseAlone } from '../../grants/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import type { Sql } from '../../postgres/rows.ts';
 

@@ -3,11 +3,15 @@ import { deadlinesFrom } from '../../kernel/ladder.ts';
 import type { Grant, GrantRequest } from '../../kernel/outcomes.ts';
 import { recordedResource } from '../../kernel/recorded-request.ts';
 import { recordLostBackends } from './lost-backends.ts';
-import { assertNoHoldOff, assertReadBack, guardNow } from '../../grants/sql/guard.ts';
+import {
+  type KeyedRequest,
+  assertNoHoldOff,
+  assertReadBack,
+  grant,
+  guardNow,
+} from '../../grants/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import type { KeyedRequest } from '../../grants/idempotency/sql/requests.ts';
 import type { Sql } from '../../postgres/rows.ts';
-import { grant } from '../../grants/sql/grant.ts';
 import type { Seen } from '../../postgres/witness/witness-stamp.ts';
 
 /** What the connect transaction writes besides the grant. */

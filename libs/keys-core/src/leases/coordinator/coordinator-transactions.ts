@@ -9,14 +9,29 @@ import type {
   ReleaseOutcome,
   RenewOutcome,
 } from '../../kernel/outcomes.ts';
-import { inFence, notHeld } from '../../grants/fenced-transaction.ts';
 import {
+  type AcquiredOrRenewed,
+  type ReleaseRequest,
+  acquireOrRenew,
+  assertNoHoldOff,
+  boundTransaction,
+  closeBefore,
   grantWithin,
+  guardNow,
+  inFence,
   isOverstayed,
   lookAtRefusals,
+  notHeld,
+  observeHeld,
+  place,
   prepareGrants,
+  readClock,
+  readEndedGrants,
   refusedOutcome,
-} from '../../grants/granting.ts';
+  releaseAlone,
+  renew,
+  wakeWaiters,
+} from '../../grants/index.ts';
 import {
   GUEST_MS_MAX,
   callHook,
@@ -26,16 +41,8 @@ import {
   type CoordinatorStore,
   type GuestTransaction,
 } from '../../postgres/service/guest-transaction.ts';
-import { assertNoHoldOff, guardNow, readClock } from '../../grants/sql/guard.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
-import { observeHeld, releaseAlone, wakeWaiters } from '../../grants/releasing.ts';
 import type { Sql } from '../../postgres/rows.ts';
-import { acquireOrRenew, type AcquiredOrRenewed } from '../../grants/sql/acquire-or-renew.ts';
-import { boundTransaction, closeBefore } from '../../grants/sql/assert-held.ts';
-import { readEndedGrants } from '../../grants/sql/parts/ended-grants.ts';
-import type { ReleaseRequest } from '../../grants/sql/release.ts';
-import { place } from '../../grants/sql/parts/place.ts';
-import { renew } from '../../grants/sql/renew.ts';
 import { pause } from '../../postgres/timed.ts';
 import { leaseDeadlines } from '../deadlines.ts';
 import type { Refused } from '../line.ts';

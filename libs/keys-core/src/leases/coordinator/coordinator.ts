@@ -5,11 +5,17 @@ import type { Grant, GrantOutcome, GrantRef, GrantRequest } from '../../kernel/o
 import type { ReleaseOutcome } from '../../kernel/outcomes.ts';
 import { assertResource, joinNamespace } from '../../kernel/resource.ts';
 import { assertText, jsonProblem } from '../../kernel/text.ts';
-import { isLeaseId } from '../../grants/fenced-transaction.ts';
-import { assertNotInHook, type CoordinatorStore } from '../../postgres/service/guest-transaction.ts';
-import { observeHandover, prepareGrants } from '../../grants/granting.ts';
-import { readGrant } from '../../grants/idempotency/sql/past-grants.ts';
-import type { LeaseStore } from '../../grants/lease-store.ts';
+import {
+  type LeaseStore,
+  isLeaseId,
+  observeHandover,
+  prepareGrants,
+  readGrant,
+} from '../../grants/index.ts';
+import {
+  assertNotInHook,
+  type CoordinatorStore,
+} from '../../postgres/service/guest-transaction.ts';
 import { heldAnswer } from '../acquire-answers.ts';
 import {
   acquireOrRenewOnce,

@@ -14,19 +14,19 @@ import {
   withinBound,
   type CoordinatorStore,
 } from '../../postgres/service/guest-transaction.ts';
-import { readClock } from '../../grants/sql/guard.ts';
-import type { KernelStore } from '../../postgres/kernel-store.ts';
-import { boundTransaction } from '../../grants/sql/assert-held.ts';
 import {
+  type LeasePlace,
+  type NamespaceRange,
+  type StalePage,
+  boundTransaction,
   claimReapRow,
   deleteReapRow,
   endStale,
   listReapRows,
+  readClock,
   recordReapFailure,
-  type LeasePlace,
-  type NamespaceRange,
-  type StalePage,
-} from '../../grants/sql/reap-stale.ts';
+} from '../../grants/index.ts';
+import type { KernelStore } from '../../postgres/kernel-store.ts';
 import { timed } from '../../postgres/timed.ts';
 import type { LeaseId, Scope } from './use-case.ts';
 

@@ -1,5 +1,5 @@
 import type { Face, Resource } from '../../kernel/resource.ts';
-import { withinLimits, withinNamespace } from '../../lists/sql/lease-order.ts';
+import { withinLimits, withinNamespace } from '../../lists/index.ts';
 import { C, type Sql } from '../../postgres/rows.ts';
 import { fragment } from '../../postgres/sql.ts';
 

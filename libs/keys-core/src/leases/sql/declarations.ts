@@ -1,4 +1,4 @@
-import { withinLimits } from '../../lists/sql/lease-order.ts';
+import { withinLimits } from '../../lists/index.ts';
 import { C, type Sql } from '../../postgres/rows.ts';
 import { fragment } from '../../postgres/sql.ts';
 

@@ -17,7 +17,7 @@ import { findBinaries } from './binaries.ts';
 
 const run = promisify(execFile);
 const isRoot = process.getuid?.() === 0;
-const PROGRAM = path.join(import.meta.dirname, 'embedded-postgres', 'hold-for-test.ts');
+const PROGRAM = path.join(import.meta.dirname, 'hold-for-test.ts');
 
 let folder: string;
 let cleanups: (() => unknown)[];

@@ -1,7 +1,12 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { withSchema } from '@leasehold/service-kit';
 import { waitUntil } from '@leasehold/testing';
-import { MACHINE_CLOCK, MACHINE_IDS, openKernel, type Kernel } from '../../testing/kernel-fixture.ts';
+import {
+  MACHINE_CLOCK,
+  MACHINE_IDS,
+  openKernel,
+  type Kernel,
+} from '../../testing/kernel-fixture.ts';
 import { HintListener } from './hint-listener.ts';
 import { openHints, type Hints } from './hints.ts';
 import { findMigrationsDir, migrate } from '../migrate/migrate.ts';

@@ -2,12 +2,7 @@ import type { IKeyValue } from 'etcd3';
 import { invariant } from '../../kernel/errors.ts';
 import type { ReservationKey, ReservationPointer } from '../../kernel/reservation.ts';
 import { createEtcdCalls, type EtcdCalls, type EtcdCallsOptions } from './etcd-calls.ts';
-import {
-  DATACENTER_ROWS,
-  POINTER_ROWS,
-  RESERVATION_ROWS,
-  type EtcdRows,
-} from './etcd-rows.ts';
+import { DATACENTER_ROWS, POINTER_ROWS, RESERVATION_ROWS, type EtcdRows } from './etcd-rows.ts';
 import type { ReservationStore } from '../reservation-store.ts';
 
 /** The reservation store of several datacenters, and what a start needs of it besides. */

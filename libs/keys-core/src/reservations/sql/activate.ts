@@ -6,7 +6,7 @@ import {
 } from '../../kernel/reservation.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { C, isoOf, type Sql } from '../../postgres/rows.ts';
-import { place } from '../../grants/sql/parts/place.ts';
+import { place } from '../../grants/index.ts';
 
 /** When a reservation was left, by whom and why. */
 export interface Departure {

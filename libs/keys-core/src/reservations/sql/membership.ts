@@ -11,7 +11,7 @@ import {
 } from '../../kernel/reservation.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { C, onlyRow, type Sql } from '../../postgres/rows.ts';
-import { place } from '../../grants/sql/parts/place.ts';
+import { place } from '../../grants/index.ts';
 import { putPointer } from './home-rows.ts';
 
 export interface Membership {

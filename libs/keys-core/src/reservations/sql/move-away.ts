@@ -6,12 +6,17 @@ import {
   type ReservationKey,
   type ReservationPointer,
 } from '../../kernel/reservation.ts';
-import { assertNoHoldOff, assertReadBack, guardNow, readClock } from '../../grants/sql/guard.ts';
-import { recordLostBackends } from '../../keys/sql/lost-backends.ts';
+import {
+  assertNoHoldOff,
+  assertReadBack,
+  grant,
+  guardNow,
+  place,
+  readClock,
+} from '../../grants/index.ts';
+import { recordLostBackends } from '../../keys/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { C, onlyRow, readLeases, type Sql } from '../../postgres/rows.ts';
-import { grant } from '../../grants/sql/grant.ts';
-import { place } from '../../grants/sql/parts/place.ts';
 import { putPointer, readPointer } from './home-rows.ts';
 
 export interface MovePlan {

@@ -1,4 +1,4 @@
-import { withinLimits, withinNamespace } from '../../lists/sql/lease-order.ts';
+import { withinLimits, withinNamespace } from '../../lists/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { decodeCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
 import { C } from '../../postgres/rows.ts';

@@ -8,8 +8,7 @@
  * later and be left out. While an old transaction holds events back, the numbers are late, and right
  * once it has ended.
  */
-import { FinalMark } from '../../events/event-finality.ts';
-import { EPOCH, readEventMark } from '../../events/sql/event-pages.ts';
+import { EPOCH, FinalMark, readEventMark } from '../../events/index.ts';
 import type { Sql } from '../../postgres/rows.ts';
 import { STATS_KEPT_HOURS, bucketOf } from './stats-buckets.ts';
 import { fragment } from '../../postgres/sql.ts';

@@ -4,7 +4,11 @@
  * 25 hours, whatever the load.
  */
 import type { Face } from '../../kernel/resource.ts';
-import { ROWS_PER_STATEMENT_MAX, removeAll, type RetentionPass } from '../../postgres/retention-pass.ts';
+import {
+  ROWS_PER_STATEMENT_MAX,
+  removeAll,
+  type RetentionPass,
+} from '../../postgres/retention-pass.ts';
 import { onlyRow, type Sql } from '../../postgres/rows.ts';
 import { DURATION_PLACES } from '../histogram.ts';
 import { fragment, type Fragment, joinFragments } from '../../postgres/sql.ts';

@@ -1,8 +1,12 @@
-import { ROWS_PER_STATEMENT_MAX, removeAll, type RetentionPass } from '../postgres/retention-pass.ts';
-import { onlyRow, type Sql } from '../postgres/rows.ts';
-import { dropOldRequests } from './idempotency/sql/requests.ts';
-import { dropUnclaimedReapRows } from './sql/reap-stale.ts';
-import { dropLapsedTickets } from './line/sql/tickets.ts';
+import {
+  ROWS_PER_STATEMENT_MAX,
+  removeAll,
+  type RetentionPass,
+} from '../../postgres/retention-pass.ts';
+import { onlyRow, type Sql } from '../../postgres/rows.ts';
+import { dropOldRequests } from '../idempotency/sql/requests.ts';
+import { dropUnclaimedReapRows } from './reap-stale.ts';
+import { dropLapsedTickets } from '../line/sql/tickets.ts';
 
 /**
  * Removes what nobody needs any more of leases: records of idempotency keys and callbacks that nobody
