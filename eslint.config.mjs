@@ -302,7 +302,7 @@ export default tseslint.config(
   },
   {
     // A statement is one text, with what it locks and why beside each clause: not to be cut.
-    files: ['libs/keys-core/src/*/sql/**/*.ts', 'libs/keys-core/src/postgres/witness/**/*.ts'],
+    files: ['libs/keys-core/src/grants/sql/**/*.ts', 'libs/keys-core/src/postgres/witness/beat.ts'],
     rules: { 'max-lines-per-function': ['error', { ...FUNCTION_LINES, max: 150 }] },
   },
   {
@@ -354,6 +354,7 @@ export default tseslint.config(
       'libs/keys-core/src/postgres/embedded/**',
       'libs/keys-core/src/postgres/migrate/migrate*',
     ],
+    ignores: ['**/supervised-postgres*'],
     rules: { 'no-restricted-globals': 'off', 'no-restricted-properties': 'off' },
   },
   {

@@ -1,18 +1,22 @@
 /**
  * `npm test`: everything that must pass, from a fresh clone. Installs what is missing, lints, checks
- * types, builds, runs every test, those in a real browser too, and ends with one line: how many
- * passed and failed. A check that fails counts as one. Arguments go to Vitest, and then there are no
- * tests in a browser: `npm test -- libs/keys-core -t grant`.
+ * types, builds, runs every test, those in a real browser too, and ends with the slowest files, what
+ * failed, and one line: how many passed and failed. A check that fails counts as one. Arguments go to
+ * Vitest, and then there are no tests in a browser: `npm test -- libs/keys-core -t grant`. With `--long`
+ * (`npm run test:long`) what chance may break is repeated more often.
  */
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { runBrowserTests } from './browser-tests.mjs';
 import { ensureEtcd } from './etcd.mjs';
+import { printFailures, printSlowest, readReport } from './vitest-report.mjs';
 import { FOLDERS, WHOLE, writeWhole } from './whole.mjs';
 import { generate, install, root, runInstalled, runNx } from './workspace.mjs';
 
 const results = path.join(root, '.test-results');
-const wanted = process.argv.slice(2);
+const { long, wanted } = parsed(process.argv.slice(2));
+/** Read by `repetitions` of libs/testing. */
+const TEST_ENVIRONMENT = long ? { LEASEHOLD_TEST_LONG: '1' } : {};
 
 /** Without these there is nothing that could be tested. */
 const PREPARATIONS = [
@@ -54,6 +58,10 @@ const tests =
     : [await vitest('wanted', wanted)];
 end([...checks.flat(), ...tests]);
 
+function parsed(args) {
+  return { long: args.includes('--long'), wanted: args.filter((arg) => arg !== '--long') };
+}
+
 async function inTurn(steps) {
   const outcomes = [];
   for (const step of steps) outcomes.push(await step());
@@ -86,27 +94,16 @@ function outcomeOf(name, exitCode) {
   return exitCode === 0 ? { passed: 0, failed: 0 } : { passed: 0, failed: 1, reason: name };
 }
 
-async function vitest(name, args, options) {
+async function vitest(name, args, options = {}) {
   const file = path.join(results, `vitest-${name}.json`);
   const exitCode = await runInstalled(
     '.bin/vitest',
     ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${file}`, ...args],
-    options,
+    { ...options, env: TEST_ENVIRONMENT },
   );
-  const { passed, failed } = await counted(file);
-  if (exitCode === 0 || failed > 0) return { passed, failed };
-  return { passed, failed: 1, reason: 'errors outside of tests' };
-}
-
-async function counted(file) {
-  const text = await readFile(file, 'utf8').catch(() => undefined);
-  if (text === undefined) return { passed: 0, failed: 1 };
-  const report = JSON.parse(text);
-  // A file that could not be loaded has no tests, and has failed all the same.
-  const unloaded = report.testResults.filter(
-    (file) => file.status === 'failed' && file.assertionResults.length === 0,
-  );
-  return { passed: report.numPassedTests, failed: report.numFailedTests + unloaded.length };
+  const report = await readReport(file);
+  if (exitCode === 0 || report.failed > 0) return report;
+  return { ...report, failed: 1, reason: 'errors outside of tests' };
 }
 
 function browserTests() {
@@ -116,6 +113,8 @@ function browserTests() {
 
 function end(outcomes) {
   const sum = (field) => outcomes.reduce((total, outcome) => total + outcome[field], 0);
+  printSlowest(outcomes.flatMap(({ files = [] }) => files));
+  printFailures(outcomes.flatMap(({ failures = [] }) => failures));
   for (const { reason } of outcomes) if (reason !== undefined) console.log(`failed: ${reason}`);
   const failed = sum('failed');
   console.log(`\n${sum('passed')} passed, ${failed} failed`);

@@ -73,7 +73,7 @@ async function flood(socket, next) {
   while (!isOver() && socket.readyState === WebSocket.OPEN) {
     const isFull = socket.bufferedAmount >= UNSENT_BYTES_MAX;
     if (!isFull) socket.send(next());
-    // To look without a pause whether there is room would take a core from the controller on this machine.
+    // A loop without a pause would take a core from the controller, which runs on this machine too.
     await sleep(isFull ? PAUSE_MS : 0);
   }
 }

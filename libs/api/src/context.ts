@@ -1,5 +1,5 @@
 import type { EventView, Page, KeyService } from '@leasehold/keys-core/keys';
-import type { ReservationService } from '@leasehold/keys-core/reservations';
+import type { ReservationService, ReservationUse } from '@leasehold/keys-core/reservations';
 import type { CallerLife, LeaseOperations, LeaseService } from '@leasehold/keys-core/leases';
 import type {
   AuditEntry,
@@ -193,7 +193,7 @@ export interface CallerConnection extends CallerLife {
  * What a caller may use, and uses now: see `kernel/fair-use.ts`. Each method throws
  * `request.rate_limited` for what time cures, and `quota.exceeded` for what it does not.
  */
-export interface CallerUse {
+export interface CallerUse extends ReservationUse {
   readonly limits: FairUseLimits;
   /** Counts the items of a call that carries many. Renewals and releases are urgent. */
   countItems(count: number, kind?: 'ordinary' | 'urgent'): Promise<void>;
@@ -208,11 +208,6 @@ export interface CallerUse {
   startWaiting(): () => void;
   /** Checks that so many leases more may be held; resolves later only near the limit. */
   mayHold(count: number): Promise<void> | undefined;
-  /**
-   * Counts a key that is to be given a datacenter.
-   * @throws {LeaseError} `request.rate_limited`. @returns a function for when it had one already.
-   */
-  startReserving(): () => void;
   /** Notes leases that were granted (positive) or released (negative). */
   noteHeld(change: number): void;
 }

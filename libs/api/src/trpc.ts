@@ -37,17 +37,7 @@ function procedureFor(role: Role) {
     const access = accessFor(role, ctx);
     const run = () => next({ ctx: { access, procedure: path, rawInput: getRawInput } });
     if (type === 'mutation' || ctx.use === undefined) return answered(await run());
-    if (type === 'query') {
-      return answered(
-        await coded(
-          ctx.use.read(() => {
-            // Nobody reads the answer to a caller that left while its read waited for its turn.
-            signal?.throwIfAborted();
-            return run();
-          }),
-        ),
-      );
-    }
+    if (type === 'query') return answered(await coded(ctx.use.read(unlessGone(signal, run))));
     const leave = openStream(ctx.use);
     const result = await run();
     if (!result.ok) leave();
@@ -56,6 +46,14 @@ function procedureFor(role: Role) {
     signal?.addEventListener('abort', leave, { once: true });
     return { ...rest, data: untilOver(data as AsyncIterable<unknown>, leave) };
   });
+}
+
+/** Begins nothing for a caller that left while its call waited for its turn. */
+function unlessGone<T>(signal: AbortSignal | undefined, run: () => T): () => T {
+  return () => {
+    signal?.throwIfAborted();
+    return run();
+  };
 }
 
 /** @throws {TRPCError} for what the procedure has thrown. */

@@ -29,9 +29,9 @@ export type {
   ReservationListInput,
   Reserved,
   ReservationService,
+  ReservationUse,
   ReservationView,
   Resolved,
-  StartReserving,
 } from './reservations/reservation-types.ts';
 export { putHomes } from './reservations/sql/home-rows.ts';
 export type { Departure, Standing } from './reservations/sql/activate.ts';

@@ -11,6 +11,7 @@ export {
   type DroneProcess,
   type DroneProcessOptions,
 } from './leasehold-processes.ts';
+export { repetitions } from './repetitions.ts';
 export { createSmallDisk, type SmallDisk } from './small-disk.ts';
 export type { TestDatabase } from './template-copy.ts';
 export { createTestDatabase } from './test-database.ts';

@@ -282,9 +282,12 @@ async function lockWaiters(prisma: Prisma): Promise<number> {
     select count(*)::int as count
     from pg_stat_activity
     where datname = current_database() and wait_event_type = 'Lock'
-      and query like '%pg_column_compression(l.metadata%'`;
+      and query like ${PAGE_QUERY}`;
   return rows[0]?.count ?? 0;
 }
+
+/** Of the statement that reads a page; PostgreSQL shows the first 1,024 characters of a statement. */
+const PAGE_QUERY = '%pg_column_compression(l.metadata%';
 
 /** Until the export reads nothing any more, because nobody takes what it has. */
 async function untilStill({ on }: Pick<LongExport, 'on'>): Promise<void> {
@@ -292,7 +295,7 @@ async function untilStill({ on }: Pick<LongExport, 'on'>): Promise<void> {
     const rows = await on.controller.store.prisma.$queryRaw<{ isStill: boolean }[]>`
       select coalesce(max(query_start) < clock_timestamp() - interval '1 second', false) as "isStill"
       from pg_stat_activity
-      where datname = current_database() and pid <> pg_backend_pid() and query like '%pg_column_compression(l.metadata%'`;
+      where datname = current_database() and pid <> pg_backend_pid() and query like ${PAGE_QUERY}`;
     return rows[0]?.isStill === true;
   };
   await waitUntil(isStill, { what: 'the export stands still', timeoutMs: 30_000 });

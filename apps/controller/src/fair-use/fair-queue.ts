@@ -22,7 +22,7 @@ export class FairQueue<Item> {
     this.#size += 1;
   }
 
-  /** The next item, of the first principal in turn that may be served; undefined when the queue is empty. */
+  /** The next item, of the first principal in turn that may be served; undefined when nobody waits who may be. */
   shift(mayServe: (principal: string) => boolean = () => true): Item | undefined {
     for (const [principal, waiting] of this.#byPrincipal) {
       if (!mayServe(principal)) continue;

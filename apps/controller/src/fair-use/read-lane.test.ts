@@ -105,7 +105,7 @@ test('a principal that gets large answers waits until they are worth their time,
     });
   const page = 512 * 1_024;
   for (let nth = 0; nth < 4; nth += 1) lane.answered('large', page);
-  // Not while it is paused, and not counted twice.
+  // Too small to count.
   lane.answered('large', 1);
 
   const waiting = read('large');

@@ -42,7 +42,7 @@ class Lane implements ReadLane {
     background: new FairQueue(),
   };
   readonly #runningBy = new Map<string, number>();
-  /** Until when the large answers of a principal last, at its rate; of those who are ahead. */
+  /** Until when the large answers of a principal last at the rate; of those for whom it is not over. */
   readonly #answeredUntilMs = new Map<string, number>();
   readonly #paused = new Set<string>();
   #running: Record<ReadKind, number> = { asked: 0, background: 0 };
@@ -69,11 +69,11 @@ class Lane implements ReadLane {
     if (bytes < LARGE_BYTES_MIN) return;
     const nowMs = this.#nowMs();
     const tookMs = (bytes / LARGE_BYTES_PER_SECOND) * 1_000;
-    const untilMs = Math.max(nowMs, this.#answeredUntilMs.get(principal) ?? nowMs) + tookMs;
+    const knownUntilMs = this.#answeredUntilMs.get(principal);
+    const untilMs = Math.max(nowMs, knownUntilMs ?? nowMs) + tookMs;
     this.#answeredUntilMs.set(principal, untilMs);
-    if (this.#paused.has(principal) || untilMs - nowMs <= AHEAD_MS_MAX) return;
-    this.#paused.add(principal);
-    this.#resumeWhenDue(principal);
+    if (untilMs - nowMs > AHEAD_MS_MAX) this.#paused.add(principal);
+    if (knownUntilMs === undefined) this.#resumeWhenDue(principal);
   }
 
   #resumeWhenDue(principal: string): void {
@@ -111,7 +111,7 @@ class Lane implements ReadLane {
 
   #mayRun(principal: string): boolean {
     if (this.#paused.has(principal)) return false;
-    const isAhead = (this.#answeredUntilMs.get(principal) ?? 0) > this.#nowMs();
+    const isAhead = this.#answeredUntilMs.has(principal);
     // The rows of several large pages in one turn of the event loop make it a long one.
     const max = isAhead ? 1 : AT_ONCE_PER_PRINCIPAL_MAX;
     return (this.#runningBy.get(principal) ?? 0) < max;

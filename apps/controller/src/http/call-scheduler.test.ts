@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { LeaseError } from '@leasehold/keys-core';
 import type { PrincipalUse } from '../fair-use/fair-use.ts';
-import { createCallScheduler, type CallScheduler, type WireCall } from './call-scheduler.ts';
+import { createCallScheduler, type CallScheduler } from './call-scheduler.ts';
+import type { WireCall } from './inbox.ts';
 
 /** A turn of the event loop. */
 const turn = (): Promise<unknown> => new Promise(setImmediate);

@@ -17,6 +17,7 @@ import { isUrgentCall } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
 import { FairQueue } from '../fair-use/fair-queue.ts';
 import type { PrincipalUse } from '../fair-use/fair-use.ts';
+import { Inbox, type ScheduledConnection, type WireCall } from './inbox.ts';
 
 /** How long one turn of the event loop begins calls for. */
 const SLICE_MS = 4;
@@ -29,75 +30,10 @@ const BEGUN_FIRST = 32;
 const BEGUN_MAX = 2_000;
 /** So many calls of each principal every turn begins, however long the turns that others make. */
 const BEGUN_OF_EACH_MIN = 4;
-/** A connection with so much unread input is paused, and read on when half of it is gone. */
-const QUEUED_BYTES_MAX = 512 * 1_024;
-const QUEUED_CALLS_MAX = 2_000;
 /** For how long a connection is paused that has sent too much, at most. */
 const REFUSED_PAUSE_MS_MAX = 250;
 /** How soon a connection is looked at again whose answers were not read. */
 const BEHIND_PAUSE_MS = 25;
-
-/** A call as it travels. */
-export interface WireCall {
-  readonly id?: unknown;
-  readonly method?: unknown;
-  readonly params?: { readonly path?: unknown };
-}
-
-/** The connection whose calls are scheduled. */
-export interface ScheduledConnection {
-  readonly use: PrincipalUse;
-  /** Begins a call; what it does goes on by itself. */
-  begin(call: WireCall): void;
-  /** Answers calls that are not begun. `call` is undefined for a message that cannot be parsed. */
-  refuse(call: WireCall | undefined, error: LeaseError): void;
-  /** Stops, or goes on, reading from the network. */
-  setPaused(isPaused: boolean): void;
-}
-
-/** What waits of one connection. */
-class Inbox {
-  readonly connection: ScheduledConnection;
-  readonly messages: string[] = [];
-  readonly urgentCalls: WireCall[] = [];
-  readonly calls: WireCall[] = [];
-  queuedBytes = 0;
-  isScheduled = false;
-  /** Groups of calls that are being counted. No message is read meanwhile: if they are refused, it waits. */
-  countingCount = 0;
-  isClosed = false;
-  /** Whether something else than the length of its queue keeps it from being read. */
-  isHeld = false;
-  isPaused = false;
-
-  constructor(connection: ScheduledConnection) {
-    this.connection = connection;
-  }
-
-  get isUrgent(): boolean {
-    return this.connection.use.role === 'drone';
-  }
-
-  get hasWork(): boolean {
-    const { urgentCalls, calls } = this;
-    const hasSome = this.mayRead || urgentCalls.length > 0 || calls.length > 0;
-    return hasSome && !this.isClosed && !this.isHeld;
-  }
-
-  get mayRead(): boolean {
-    return this.messages.length > 0 && this.countingCount === 0;
-  }
-
-  updatePause(): void {
-    const isFull = this.queuedBytes > QUEUED_BYTES_MAX || this.calls.length > QUEUED_CALLS_MAX;
-    const isLow =
-      this.queuedBytes <= QUEUED_BYTES_MAX / 2 && this.calls.length <= QUEUED_CALLS_MAX / 2;
-    const shallPause = this.isHeld || isFull || (this.isPaused && !isLow);
-    if (shallPause === this.isPaused || this.isClosed) return;
-    this.isPaused = shallPause;
-    this.connection.setPaused(shallPause);
-  }
-}
 
 export interface CallScheduler {
   /** Schedules what a connection receives. @returns what takes its messages, and what ends it. */

@@ -3,7 +3,7 @@ import type { LeaseError } from '@leasehold/keys-core';
 import { EventEmitter } from 'node:events';
 import type { WebSocket } from 'ws';
 import type { PrincipalUse } from '../fair-use/fair-use.ts';
-import type { ScheduledConnection, WireCall } from './call-scheduler.ts';
+import type { ScheduledConnection, WireCall } from './inbox.ts';
 import { STALL_MS_MAX } from './slow-readers.ts';
 
 const EMPTY = Buffer.alloc(0);

@@ -1,6 +1,6 @@
 import { describeError } from '@leasehold/api';
 import type { RawData, WebSocket } from 'ws';
-import type { WireCall } from './call-scheduler.ts';
+import type { WireCall } from './inbox.ts';
 import { textOf } from './socket-door.ts';
 import { SocketFace } from './socket-face.ts';
 import { endSocket, TOKEN_ENDED } from './socket-keeper.ts';

@@ -21,7 +21,7 @@ import {
   viewerProcedure,
 } from '../trpc.ts';
 import { audited } from './audit-lease.ts';
-import { NOTHING, renewing, startReservingOf } from './lease-calls.ts';
+import { NOTHING, renewing } from './lease-calls.ts';
 
 /** The keys face on the wire. Decisions are the key service's; access is judged here. */
 export const keysRouter = router({
@@ -32,12 +32,10 @@ export const keysRouter = router({
     const { spawn, ...rest } = input;
     const stopWaiting = ctx.use?.startWaiting();
     try {
-      return await services.reservations.connect(
-        { ...rest, spawn },
-        callerOf(access),
-        signal,
-        { datacenter: spawn?.datacenter, startReserving: startReservingOf(ctx.use) },
-      );
+      return await services.reservations.connect({ ...rest, spawn }, callerOf(access), signal, {
+        datacenter: spawn?.datacenter,
+        use: ctx.use,
+      });
     } finally {
       stopWaiting?.();
     }

@@ -1,9 +1,8 @@
 /** What leases and environments have in common on the wire. */
 import type { GrantRef } from '@leasehold/keys-core';
 import type { LeaseRenewResult } from '@leasehold/keys-core/leases';
-import type { StartReserving } from '@leasehold/keys-core/reservations';
 import { callerOf, type Access } from '../access/access.ts';
-import type { ApiContext, CallerUse, LeaseFace } from '../context.ts';
+import type { ApiContext, LeaseFace } from '../context.ts';
 import { grantRefSchema } from '../contract/common.ts';
 import type { CalledContext } from '../forwarding/elsewhere.ts';
 import { failedItem, type FailedItem } from './one-by-one.ts';
@@ -37,11 +36,6 @@ export async function renewing<Answer extends object>(
   const answer = await run();
   await considered;
   return { ...answer, witness: services.witness.told() };
-}
-
-/** What counts the caller's reservations; undefined for whom nothing is counted. */
-export function startReservingOf(use: CallerUse | undefined): StartReserving | undefined {
-  return use === undefined ? undefined : () => use.startReserving();
 }
 
 /** A renewal that is not even well-formed, with what was sent as its lease id. */

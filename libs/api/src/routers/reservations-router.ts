@@ -9,7 +9,6 @@ import {
 import { listAt } from '../forwarding/lists.ts';
 import { asOf } from './as-of.ts';
 import { moveEntry } from './audit-move.ts';
-import { startReservingOf } from './lease-calls.ts';
 import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
 
 /** Which datacenter a key lives in, on the wire. */
@@ -18,7 +17,7 @@ export const reservationsRouter = router({
     assertMayReserve(ctx.access, input.key);
     const { outcome, reservationId, datacenter } = await ctx.services.reservations.reserve(
       input,
-      startReservingOf(ctx.use),
+      ctx.use,
     );
     return { outcome, reservationId, datacenter };
   }),

@@ -9,10 +9,10 @@ import {
   historyPage,
   listKeys,
   placeFrom,
-  readClock,
   waiterPage,
 } from '../lists/index.ts';
 import type { Store } from '../postgres/open-store.ts';
+import { readNow } from '../postgres/database-settings.ts';
 import { isoOf } from '../postgres/rows.ts';
 import type { Caller, EventView, Page, WaiterView } from '../kernel/face-types.ts';
 import type { KeyListInput, KeyPage, KeyView } from './key-types.ts';
@@ -59,7 +59,7 @@ export async function listKeyPage(
   return {
     items: items.map((row) => viewOf(store, row)),
     nextCursor: hasMore ? cursorAfter(by, last) : null,
-    asOf: isoOf(last?.asOf ?? (await readClock(store))),
+    asOf: last === undefined ? await readNow(store.reads) : isoOf(last.asOf),
   };
 }
 

@@ -7,9 +7,10 @@ import {
 } from './sql/declarations.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { decodeCursor, pageOf } from '../postgres/paging/page-cursor.ts';
+import { readNow } from '../postgres/database-settings.ts';
 import { isoOf } from '../postgres/rows.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import { type PageInput, readClock } from '../lists/index.ts';
+import { type PageInput } from '../lists/index.ts';
 import { assertTtl } from './deadlines.ts';
 import type { DatedPage, Declarations, LeaseDeclaration } from './lease-types.ts';
 
@@ -60,6 +61,6 @@ export async function declarationPage(
   return {
     items: items.map((row) => ({ ...row, declaredAt: isoOf(row.declaredAt) })),
     nextCursor,
-    asOf: isoOf(await readClock(store)),
+    asOf: await readNow(store.reads),
   };
 }

@@ -11,10 +11,10 @@ import {
   idFrom,
   listLeases,
   placeFrom,
-  readClock,
 } from '../lists/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { pageOf } from '../postgres/paging/page-cursor.ts';
+import { readNow } from '../postgres/database-settings.ts';
 import { isoOf } from '../postgres/rows.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type {
@@ -75,7 +75,7 @@ export async function listLeasePage(
   return {
     items: items.map((row) => viewOf(reader, row)),
     nextCursor: hasMore ? cursorAfter(by, last) : null,
-    asOf: isoOf(last?.asOf ?? (await readClock(reader.store))),
+    asOf: last === undefined ? await readNow(reader.store.reads) : isoOf(last.asOf),
   };
 }
 
@@ -120,7 +120,7 @@ export async function leaseTree(
   return {
     items: nodes.slice(0, TREE_NODES_MAX).sort(byName),
     isComplete: nodes.length <= TREE_NODES_MAX,
-    asOf: isoOf(await readClock(store)),
+    asOf: await readNow(store.reads),
   };
 }
 
@@ -141,7 +141,7 @@ export async function contentionPage(
     limit: input.limit + 1,
   });
   const { items, nextCursor } = pageOf(rows, input.limit, ({ id }) => [id]);
-  return { items: items.map(contentionView), nextCursor, asOf: isoOf(await readClock(store)) };
+  return { items: items.map(contentionView), nextCursor, asOf: await readNow(store.reads) };
 }
 
 function contentionView(row: Contender): ContentionView {

@@ -10,4 +10,3 @@ export {
   withinNamespace,
 } from './sql/lease-order.ts';
 export { type NamespaceCounts, countByNamespace } from './sql/lease-tree.ts';
-export { readClock } from './sql/read-clock.ts';

@@ -63,9 +63,9 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
       homes.assertHere(input.homeReservation);
       return connecting.connectHere(input, caller, signal);
     },
-    reserve: async ({ key, datacenter }, startReserving) => {
+    reserve: async ({ key, datacenter }, use) => {
       assertReservationKey(key);
-      return homes.reserve(key, { datacenter, startReserving });
+      return homes.reserve(key, { datacenter, use });
     },
     resolve: async ({ key, isFresh }) => {
       assertReservationKey(key);
@@ -152,7 +152,7 @@ class Homes {
 
   async reserve(key: ReservationKey, fresh: FreshKey): Promise<Reserved> {
     const { store, peers } = this.#deps;
-    const { datacenter = store.datacenter, startReserving } = fresh;
+    const { datacenter = store.datacenter, use } = fresh;
     this.assertKnown(datacenter);
     const known = this.#resolver.peek(key);
     if (known !== undefined) return { outcome: 'existing', ...known };
@@ -160,7 +160,7 @@ class Homes {
     peers.get(datacenter)?.assertReachable();
     let takeBack: (() => void) | undefined;
     try {
-      takeBack = startReserving?.();
+      takeBack = use?.startReserving();
     } catch (refusal) {
       const existing = await this.#resolver.resolve(key);
       if (existing === undefined) throw refusal;

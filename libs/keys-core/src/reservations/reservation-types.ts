@@ -67,29 +67,33 @@ export interface ReservationListInput {
 export type Resolved = ({ readonly outcome: 'found' } & Home) | { readonly outcome: 'not_found' };
 export type Reserved = { readonly outcome: 'reserved' | 'existing' } & Home;
 
-/**
- * Counts a reservation that is about to be made; throws when the caller may make no more of them. The
- * function that it returns takes the count back. A key that has its reservation is not counted.
- */
-export type StartReserving = () => () => void;
+/** Counts the reservations that a caller makes. A key that has its reservation is not counted. */
+export interface ReservationUse {
+  /**
+   * Counts a reservation that is about to be made. @returns a function that takes the count back.
+   * @throws {LeaseError} `request.rate_limited` when the caller may make no more of them.
+   */
+  startReserving(): () => void;
+}
 
 /** What holds for a key that has no datacenter yet. */
 export interface FreshKey {
   /** Where it is to live; this datacenter by default. */
   readonly datacenter?: string | undefined;
-  readonly startReserving?: StartReserving | undefined;
+  /** Undefined for callers whose reservations are not counted. */
+  readonly use?: ReservationUse | undefined;
 }
 
 /** The reservations face. Every method may throw `reservation.store_unreachable`. */
 export interface ReservationService {
   /**
    * Decides where a key lives, unless that is decided: set-if-absent, for good.
-   * @param startReserving see {@link StartReserving}.
+   * @param use undefined for callers whose reservations are not counted.
    * @throws {LeaseError} `reservation.unknown_datacenter`, `reservation.datacenter_unreachable`.
    */
   reserve(
     input: { key: ReservationKey; datacenter?: string | undefined },
-    startReserving?: StartReserving,
+    use?: ReservationUse,
   ): Promise<Reserved>;
   /**
    * Where a key lives. What was resolved once is answered from memory, with all that has been learned

@@ -18,9 +18,9 @@ export interface ListedLease extends LeaseRow {
 const METADATA_BYTES_MAX = 512 * 1_024;
 
 /**
- * Sums up metadata in the database: what is not shown is not sent. The size is taken without reading the
- * value: of a compressed one it is the largest that metadata may have. To decompress 500 values of 16 KB
- * for their sizes took the database longer than everything else of the page.
+ * Sums up metadata in the database: what is not shown is not sent. Sizes are
+ * estimated without reading the values: a compressed value counts as the largest that is allowed. To
+ * decompress 500 values of 16 KB costs more than the rest of the page.
  */
 function shownIn(order: LeaseOrder): ResourceColumns {
   const isOnPage = fragment`(

@@ -1,0 +1,69 @@
+/** What a connection has sent and the scheduler has not begun yet. */
+import type { LeaseError } from '@leasehold/keys-core';
+import type { PrincipalUse } from '../fair-use/fair-use.ts';
+
+/** A connection with so much unread input is paused, and read on when half of it is gone. */
+const QUEUED_BYTES_MAX = 512 * 1_024;
+const QUEUED_CALLS_MAX = 2_000;
+
+/** A call as it travels. */
+export interface WireCall {
+  readonly id?: unknown;
+  readonly method?: unknown;
+  readonly params?: { readonly path?: unknown };
+}
+
+/** The connection whose calls are scheduled. */
+export interface ScheduledConnection {
+  readonly use: PrincipalUse;
+  /** Begins a call; what it does goes on by itself. */
+  begin(call: WireCall): void;
+  /** Answers calls that are not begun. `call` is undefined for a message that cannot be parsed. */
+  refuse(call: WireCall | undefined, error: LeaseError): void;
+  /** Stops, or goes on, reading from the network. */
+  setPaused(isPaused: boolean): void;
+}
+
+/** What waits of one connection. */
+export class Inbox {
+  readonly connection: ScheduledConnection;
+  readonly messages: string[] = [];
+  readonly urgentCalls: WireCall[] = [];
+  readonly calls: WireCall[] = [];
+  queuedBytes = 0;
+  isScheduled = false;
+  /** Groups of calls that are being counted. No message is read meanwhile: if they are refused, it waits. */
+  countingCount = 0;
+  isClosed = false;
+  /** Whether something else than the length of its queue keeps it from being read. */
+  isHeld = false;
+  isPaused = false;
+
+  constructor(connection: ScheduledConnection) {
+    this.connection = connection;
+  }
+
+  get isUrgent(): boolean {
+    return this.connection.use.role === 'drone';
+  }
+
+  get hasWork(): boolean {
+    const { urgentCalls, calls } = this;
+    const hasSome = this.mayRead || urgentCalls.length > 0 || calls.length > 0;
+    return hasSome && !this.isClosed && !this.isHeld;
+  }
+
+  get mayRead(): boolean {
+    return this.messages.length > 0 && this.countingCount === 0;
+  }
+
+  updatePause(): void {
+    const isFull = this.queuedBytes > QUEUED_BYTES_MAX || this.calls.length > QUEUED_CALLS_MAX;
+    const isLow =
+      this.queuedBytes <= QUEUED_BYTES_MAX / 2 && this.calls.length <= QUEUED_CALLS_MAX / 2;
+    const shallPause = this.isHeld || isFull || (this.isPaused && !isLow);
+    if (shallPause === this.isPaused || this.isClosed) return;
+    this.isPaused = shallPause;
+    this.connection.setPaused(shallPause);
+  }
+}
