@@ -287,7 +287,7 @@ async function lockWaiters(prisma: Prisma): Promise<number> {
 }
 
 /** Of the statement that reads a page; PostgreSQL shows the first 1,024 characters of a statement. */
-const PAGE_QUERY = '%pg_column_compression(l.metadata%';
+const PAGE_QUERY = '%as "isOnPage"%';
 
 /** Until the export reads nothing any more, because nobody takes what it has. */
 async function untilStill({ on }: Pick<LongExport, 'on'>): Promise<void> {

@@ -5,6 +5,7 @@ import { explaining } from '../testing/explaining.ts';
 import { deleteFreeRows } from './sql/delete-free.ts';
 import { readEndedGrants } from './sql/parts/ended-grants.ts';
 import { grant } from './sql/grant.ts';
+import { readRefusals } from './sql/parts/refusals.ts';
 import { release } from './sql/release.ts';
 import { renew } from './sql/renew.ts';
 
@@ -57,5 +58,40 @@ describe('plans', () => {
 
     expect(plans).toHaveLength(5);
     for (const plan of plans) expect(plan).not.toMatch(/Seq Scan on lease\b/u);
+  });
+
+  test('a crowd in one line is not read when other leases are granted and released', async () => {
+    const kernel = await openKernel();
+    const client = new pg.Client({ connectionString: kernel.databaseUrl });
+    await client.connect();
+    onTestFinished(() => client.end());
+    await client.query(`
+      insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
+      select 'lease', 'n', 'wanted', gen_random_uuid(), '{}', 'p', now() + interval '1 minute'
+      from generate_series(1, 5000)`);
+    await client.query('analyze');
+    const { sql, plans } = explaining(client);
+    const request = aRequest({ name: 'other', namespace: 'n' });
+
+    await grant(sql, [request], { guard: A_GUARD, onLocked: 'skip' });
+    await readRefusals(sql, [request]);
+    await release(
+      sql,
+      'lease',
+      [
+        {
+          leaseId: request.leaseId,
+          fencingToken: '1',
+          principal: 'p',
+          actor: 'a',
+          result: 'ok',
+          detail: null,
+        },
+      ],
+      'skip',
+    );
+
+    expect(plans).toHaveLength(3);
+    for (const plan of plans) expect(plan).not.toMatch(/Seq Scan on lease_waiter\b/u);
   });
 });

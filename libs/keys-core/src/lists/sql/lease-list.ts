@@ -4,13 +4,13 @@ import type { Face } from '../../kernel/resource.ts';
 import { orderOf, type LeaseOrder } from './lease-order.ts';
 import { listResources, type ResourceColumns, type ResourceFilter } from './resource-list.ts';
 import type { Sql } from '../../postgres/rows.ts';
-import { fragment, NO_FRAGMENT } from '../../postgres/sql.ts';
+import { fragment, type Fragment, NO_FRAGMENT } from '../../postgres/sql.ts';
 
 /** A lease or an environment as a list shows it. */
 export interface ListedLease extends LeaseRow {
   readonly metadata: unknown;
   readonly waiters: number;
-  /** False for rows behind the bytes of a page: they come without metadata, and belong on the next one. */
+  /** False for the row behind the bytes of a page: it comes without metadata, and begins the next one. */
   readonly isOnPage: boolean;
 }
 
@@ -18,23 +18,29 @@ export interface ListedLease extends LeaseRow {
 const METADATA_BYTES_MAX = 512 * 1_024;
 
 /**
- * Sums up metadata in the database: what is not shown is not sent. Sizes are
- * estimated without reading the values: a compressed value counts as the largest that is allowed. To
- * decompress 500 values of 16 KB costs more than the rest of the page.
+ * Ends a page where its metadata reaches {@link METADATA_BYTES_MAX}: of what is behind, one row is read, so
+ * that the page is known not to be the last. Sizes are estimated without reading the values: a
+ * compressed value counts as the largest that is allowed. To decompress 500 values of 16 KB costs more
+ * than the rest of the page.
  */
 function shownIn(order: LeaseOrder): ResourceColumns {
-  const isOnPage = fragment`(
-    coalesce(
-      sum(
-        case when pg_column_compression(l.metadata) is null then pg_column_size(l.metadata)
-        else ${LIMITS.metadataBytesMax}::int end
-      ) over (order by ${orderOf(order)} rows between unbounded preceding and 1 preceding),
-      0
-    ) < ${METADATA_BYTES_MAX}::int
-  )`;
+  const bytes = fragment`
+    case when pg_column_compression(l.metadata) is null then coalesce(pg_column_size(l.metadata), 0)
+    else ${LIMITS.metadataBytesMax}::int end`;
+  const bytesUpTo = (end: Fragment): Fragment => fragment`
+    coalesce(sum(${bytes}) over (order by ${orderOf(order)} rows between unbounded preceding and ${end}), 0)`;
+  const isOnPage = fragment`l.bytes_before < ${METADATA_BYTES_MAX}::int`;
   return {
     columns: fragment`case when ${isOnPage} then l.metadata end as metadata, ${isOnPage} as "isOnPage"`,
     joins: NO_FRAGMENT,
+    narrow: (cut) => fragment`
+      select l.*
+      from (
+        select l.*, ${bytesUpTo(fragment`1 preceding`)} as bytes_before,
+          ${bytesUpTo(fragment`2 preceding`)} as bytes_before_previous
+        from (${cut}) l
+      ) l
+      where l.bytes_before_previous < ${METADATA_BYTES_MAX}::int`,
   };
 }
 

@@ -42,6 +42,10 @@ describe('plans of what people read', () => {
         case when fencing_token % 1000 = 0 then 'revoked' else 'granted' end, 'a',
         '{"principal":"p","mode":"force"}'
       from lease`);
+    await client.query(`
+      insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
+      select 'lease', 'n7.m', 'r7', gen_random_uuid(), '{}', 'p', now() + interval '1 minute'
+      from generate_series(1, 5000)`);
     await client.query('analyze');
     return async () => {
       await client.end();
@@ -67,6 +71,15 @@ describe('plans of what people read', () => {
 
     expect(plan).toContain('lease_pkey');
     expect(plan).not.toMatch(/Seq Scan on lease\b/u);
+  });
+
+  test('a crowd in one line is read for its own row alone', async () => {
+    const plan = await planOf((sql) =>
+      listLeases(sql, 'lease', { namespaces: null, includeChildren: true }, FIRST),
+    );
+
+    expect(plan).toContain('lease_waiter_resource_idx');
+    expect(plan).not.toMatch(/Seq Scan on lease_waiter\b/u);
   });
 
   const anything: ResourceFilter = { includeChildren: true, namespaces: null };

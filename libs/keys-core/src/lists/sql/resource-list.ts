@@ -52,6 +52,8 @@ export interface ResourceFilter {
 export interface ResourceColumns {
   readonly columns: Fragment;
   readonly joins: Fragment;
+  /** Ends a page before its number of rows does. Rows have `isOnPage` then: false for the one behind. */
+  readonly narrow?: (cut: Fragment) => Fragment;
 }
 
 /** How many rows are looked at before all are scanned: some milliseconds' worth. */
@@ -62,7 +64,7 @@ const NEAR_ROWS_MAX = 2_000;
  * resources come and go. Locks nothing. Index: `lease_pkey`, `lease_lease_id_key` for one grant and
  * `backend_drone_id_status_rank_idx` for a drone; no row means that nothing is left.
  */
-export async function listResources<Row extends LeaseRow>(
+export async function listResources<Row extends LeaseRow & { readonly isOnPage?: boolean }>(
   sql: Sql,
   face: Face,
   { filter, order }: { readonly filter: ResourceFilter; readonly order: LeaseOrder },
@@ -88,7 +90,7 @@ export async function listResources<Row extends LeaseRow>(
       ) l
       where ${wanted}`;
     const near = await pageOfRows<Row>(sql, { cut: cutOf(next, order), order, shown });
-    if (near.length === order.limit) return near;
+    if (near.length === order.limit || near.at(-1)?.isOnPage === false) return near;
   }
   const all = fragment`
     select l.* from lease l
@@ -174,14 +176,15 @@ async function pageOfRows<Row>(
     readonly shown: ResourceColumns;
   },
 ): Promise<Row[]> {
+  const { cut, order, shown } = page;
   return sql.$queryRaw<Row[]>`
-    select ${LEASE_COLUMNS}, ${page.shown.columns},
+    select ${LEASE_COLUMNS}, ${shown.columns},
       (
         select count(*)::int from lease_waiter w
         where w.face = l.face and w.namespace = l.namespace and w.name = l.name
           and w.valid_until > clock_timestamp()
       ) as waiters
-    from (${page.cut}) l
-    ${page.shown.joins}
-    order by ${orderOf(page.order)}`;
+    from (${shown.narrow?.(cut) ?? cut}) l
+    ${shown.joins}
+    order by ${orderOf(order)}`;
 }
