@@ -111,13 +111,13 @@ const TESTING = {
 };
 const STORE = [
   {
-    regex: '^@leasehold/keys-core/store$',
+    regex: '^@leasehold/keys-core/postgres$',
     message: 'This never sees the database: it speaks to a controller.',
   },
   {
-    regex: '^@leasehold/keys-core/(keys|leases)$',
+    regex: `^@leasehold/keys-core/(${Object.keys(SLICES).join('|')})$`,
     allowTypeImports: true,
-    message: 'This never sees the database: of the faces it knows the types alone.',
+    message: 'This never sees the database: of a slice it imports only types.',
   },
 ];
 

@@ -45,7 +45,7 @@ describe('the boundaries', () => {
     [
       'a drone never sees the database',
       'apps/drone/src/main.ts',
-      "import { openStore } from '@leasehold/keys-core/store';\nvoid openStore;",
+      "import { openStore } from '@leasehold/keys-core/postgres';\nvoid openStore;",
       IMPORTS,
     ],
     [
@@ -57,7 +57,7 @@ describe('the boundaries', () => {
     [
       'a client never sees the database',
       'libs/client/src/index.ts',
-      "import { openStore } from '@leasehold/keys-core/store';\nvoid openStore;",
+      "import { openStore } from '@leasehold/keys-core/postgres';\nvoid openStore;",
       IMPORTS,
     ],
     [
@@ -202,7 +202,7 @@ describe('the boundaries', () => {
     [
       'a controller may open the store',
       'apps/controller/src/main.ts',
-      "import { openStore } from '@leasehold/keys-core/store';\nvoid openStore;",
+      "import { openStore } from '@leasehold/keys-core/postgres';\nvoid openStore;",
     ],
     [
       'a slice may import one below it through its index',

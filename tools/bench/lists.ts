@@ -1,7 +1,7 @@
-import { KEY_LADDERS } from '@leasehold/keys-core';
-import { createKeyService, type Caller, type KeyListInput } from '@leasehold/keys-core/keys';
+import { KEY_LADDERS, type Caller } from '@leasehold/keys-core';
+import { createKeyService, type KeyListInput } from '@leasehold/keys-core/keys';
 import { createLeaseOperations, createRevocationWatch } from '@leasehold/keys-core/leases';
-import { listBackends } from '@leasehold/keys-core/store';
+import { listBackends } from '@leasehold/keys-core/fleet';
 import { milliseconds, type Figure } from './figures.ts';
 import type { BenchDatabase, Rig } from './rig.ts';
 import { median } from './rounds.ts';

@@ -7,16 +7,14 @@ import type { Role } from '@leasehold/keys-core';
 import { connectionOf, createBootClock, systemIds } from '@leasehold/service-kit';
 import {
   createDatabase,
-  createLeaseStore,
   findMigrationsDir,
-  insertToken,
   migrate,
-  newTokenSecret,
   openStore,
   startEmbeddedPostgres,
-  type LeaseStore,
   type Store,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/postgres';
+import { createLeaseStore, type LeaseStore } from '@leasehold/keys-core/grants';
+import { insertToken, newTokenSecret } from '@leasehold/keys-core/access';
 import pg from 'pg';
 
 /** Both sides of a comparison get as many connections. */

@@ -1,5 +1,5 @@
 import { invariant } from '@leasehold/keys-core';
-import { createReaper } from '@leasehold/keys-core/store';
+import { createReaper } from '@leasehold/keys-core/keys';
 import { guardNow } from '../../libs/keys-core/src/grants/sql/guard.ts';
 import { grant } from '../../libs/keys-core/src/grants/sql/grant.ts';
 import { milliseconds, perSecond, times, type Figure } from './figures.ts';

@@ -2,12 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
-import {
-  ensureFirstAdmin,
-  FIRST_ADMIN_EMAIL,
-  openStore,
-  type AdminSignIn,
-} from '@leasehold/keys-core/store';
+import { ensureFirstAdmin, FIRST_ADMIN_EMAIL, type AdminSignIn } from '@leasehold/keys-core/access';
+import { openStore } from '@leasehold/keys-core/postgres';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
 import {
   startDatacenters,

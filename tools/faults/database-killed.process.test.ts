@@ -6,7 +6,7 @@ import {
   createDatabase,
   startEmbeddedPostgres,
   type EmbeddedPostgres,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/postgres';
 import { waitUntil } from '@leasehold/testing';
 import { machineMs } from './machine-time.ts';
 import { Stage, type Answer } from './stage.ts';

@@ -9,7 +9,7 @@ import {
   createDatabase,
   startEmbeddedPostgres,
   type EmbeddedPostgres,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/postgres';
 import { waitUntil } from '@leasehold/testing';
 import { Stage, type Answer } from './stage.ts';
 import { expectSound } from './verdict.ts';

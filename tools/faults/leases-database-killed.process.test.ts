@@ -6,7 +6,7 @@ import {
   createDatabase,
   startEmbeddedPostgres,
   type EmbeddedPostgres,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/postgres';
 import { waitUntil, type TestProcess } from '@leasehold/testing';
 import type { HolderSettings } from './leases/holder.ts';
 import { holdsOf, overlapsOf, type Hold } from './leases/holds.ts';

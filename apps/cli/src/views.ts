@@ -16,4 +16,4 @@ export type DatacenterView = ItemOf<ControllerApi['datacenters']['list']['query'
 export type AuditView = ItemOf<ControllerApi['audit']['list']['query']>;
 export type TokenView = ItemOf<ControllerApi['tokens']['list']['query']>;
 export type TokenDetails = Awaited<ReturnType<ControllerApi['tokens']['get']['query']>>;
-export type { BackendStateView } from '@leasehold/keys-core/store';
+export type { BackendStateView } from '@leasehold/keys-core/fleet';

@@ -1,18 +1,15 @@
+import { createEventRollup, removeOldBuckets } from '@leasehold/keys-core/stats';
+import { createFreeRowRemover, removeOldLeaseRows } from '@leasehold/keys-core/grants';
+import { createReaper } from '@leasehold/keys-core/keys';
+import { dropOldDeclarations } from '@leasehold/keys-core/leases';
+import { removeOldBulks } from '@leasehold/keys-core/bulk';
+import { removeOldFleetRows } from '@leasehold/keys-core/fleet';
 import {
-  createEventRollup,
-  createFreeRowRemover,
-  createReaper,
-  dropOldDeclarations,
-  removeOldBuckets,
-  removeOldBulks,
-  removeOldFleetRows,
-  removeOldLeaseRows,
   removeOldPeopleRows,
-  removeOldWitnesses,
   type SessionAuthority,
-  type Store,
   type TokenAuthority,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/access';
+import { removeOldWitnesses, type Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import type { Job } from './background.ts';
 import type { BulkRunner } from './bulk/bulk-runner.ts';

@@ -2,19 +2,16 @@
 import { toleratedClockRatio, LeaseError } from '@leasehold/keys-core';
 import { createKeyService } from '@leasehold/keys-core/keys';
 import type { RevocationWatch } from '@leasehold/keys-core/leases';
+import { checkReachable, readNow, type Store } from '@leasehold/keys-core/postgres';
+import { chooseDrone } from '@leasehold/keys-core/fleet';
+import { createEventStream, type EventStream } from '@leasehold/keys-core/events';
+import { createLeaseStore } from '@leasehold/keys-core/grants';
 import {
-  checkReachable,
-  chooseDrone,
-  createEventStream,
-  createLeaseStore,
   createTokenAuthority,
   listAudit,
-  readNow,
   writeAudit,
-  type EventStream,
-  type Store,
   type TokenAuthority,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/access';
 import type { Logger } from '@leasehold/service-kit';
 import { describeError, type ApiServices } from '@leasehold/api';
 import { createOpenConnections, type OpenConnections } from './access/open-connections.ts';

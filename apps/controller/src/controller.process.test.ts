@@ -6,7 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createControllerClient, type ControllerClient } from '@leasehold/client';
-import { createDatabase, startEmbeddedPostgres } from '@leasehold/keys-core/store';
+import { createDatabase, startEmbeddedPostgres } from '@leasehold/keys-core/postgres';
 import {
   bundleOf,
   createTestDatabase,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { DatabaseSettings } from '@leasehold/keys-core/store';
+import type { DatabaseSettings } from '@leasehold/keys-core/postgres';
 import { checkDatabase } from './database-checks.ts';
 
 const GOOD: DatabaseSettings = {

@@ -1,5 +1,5 @@
 import { LeaseError } from '@leasehold/keys-core';
-import { connectionProblems, type DatabaseSettings } from '@leasehold/keys-core/store';
+import { connectionProblems, type DatabaseSettings } from '@leasehold/keys-core/postgres';
 
 const POSTGRES_VERSION_MIN = 150_000;
 

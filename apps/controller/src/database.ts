@@ -5,7 +5,7 @@ import {
   findMigrationsDir,
   migrate,
   supervisePostgres,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/postgres';
 import { withSchema, type Logger } from '@leasehold/service-kit';
 import { deathText, type Supervision } from '@leasehold/service-kit/supervision';
 import type { ControllerConfig } from './config.ts';

@@ -1,4 +1,4 @@
-import { readHoldOff, type HoldOffCause, type Store } from '@leasehold/keys-core/store';
+import { readHoldOff, type HoldOffCause, type Store } from '@leasehold/keys-core/postgres';
 import type { Registry } from '@leasehold/service-kit';
 import { Counter, Gauge } from 'prom-client';
 

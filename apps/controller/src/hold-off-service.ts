@@ -1,11 +1,6 @@
 import type { HoldOffService, HoldOffView } from '@leasehold/api';
-import {
-  endHoldOff,
-  readHoldOff,
-  writeAudit,
-  type HoldOff,
-  type Store,
-} from '@leasehold/keys-core/store';
+import { endHoldOff, readHoldOff, type HoldOff, type Store } from '@leasehold/keys-core/postgres';
+import { writeAudit } from '@leasehold/keys-core/access';
 
 /** The time after a restore in which nothing new is granted. */
 export function createHoldOffService(store: Pick<Store, 'prisma' | 'witness'>): HoldOffService {

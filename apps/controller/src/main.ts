@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { LeaseError } from '@leasehold/keys-core';
-import { onceThereIsSpace } from '@leasehold/keys-core/store';
+import { onceThereIsSpace } from '@leasehold/keys-core/postgres';
 import {
   createBootClock,
   createLogger,

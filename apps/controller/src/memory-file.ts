@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LIMITS } from '@leasehold/keys-core';
-import type { StoreMemory } from '@leasehold/keys-core/store';
+import type { StoreMemory } from '@leasehold/keys-core/postgres';
 import { z } from 'zod';
 
 const FILE = 'witness.json';

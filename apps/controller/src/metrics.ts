@@ -1,10 +1,7 @@
 import { FACES } from '@leasehold/keys-core';
-import {
-  countDrones,
-  countWaiters,
-  type Store,
-  type StoreObserver,
-} from '@leasehold/keys-core/store';
+import { countDrones } from '@leasehold/keys-core/fleet';
+import { countWaiters } from '@leasehold/keys-core/leases';
+import type { Store, StoreObserver } from '@leasehold/keys-core/postgres';
 import { createRegistry, type Registry } from '@leasehold/service-kit';
 import { Counter, Gauge, Histogram } from 'prom-client';
 

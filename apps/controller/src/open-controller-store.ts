@@ -2,17 +2,16 @@
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { isSameLadder, type Clock, type IdSource } from '@leasehold/keys-core';
+import { noteKeyLadder, readKeyLadders } from '@leasehold/keys-core/grants';
 import {
-  noteKeyLadder,
   openStore,
   readDatabaseSettings,
   readHoldOff,
-  readKeyLadders,
-  writeFirstCredentials,
   type Store,
   type StoreObserver,
   type WitnessNotice,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/postgres';
+import { writeFirstCredentials } from '@leasehold/keys-core/access';
 import { connectionOf, readBootId, type Logger, type Registry } from '@leasehold/service-kit';
 import type { ControllerConfig } from './config.ts';
 import { checkDatabase } from './database-checks.ts';

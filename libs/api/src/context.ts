@@ -1,26 +1,27 @@
-import type { EventView, Page, KeyService } from '@leasehold/keys-core/keys';
+import type {
+  EventView,
+  Page,
+  FairUseLimit,
+  FairUseLimits,
+  FairUseOverrides,
+  Role,
+} from '@leasehold/keys-core';
+import type { KeyService } from '@leasehold/keys-core/keys';
 import type { ReservationService, ReservationUse } from '@leasehold/keys-core/reservations';
 import type { CallerLife, LeaseOperations, LeaseService } from '@leasehold/keys-core/leases';
+import type { AuditEntry, AuditListInput, AuditView, TokenView } from '@leasehold/keys-core/access';
 import type {
-  AuditEntry,
-  AuditListInput,
-  AuditView,
   BackendDetail,
   BackendListInput,
   BackendStateView,
   BackendView,
   DroneListInput,
   DroneView,
-  EventFilter,
-  EventHead,
-  EventListInput,
-  InTurn,
   NamespaceLimits,
   SessionRef,
   SessionRequest,
-  TokenView,
-} from '@leasehold/keys-core/store';
-import type { FairUseLimit, FairUseLimits, FairUseOverrides, Role } from '@leasehold/keys-core';
+} from '@leasehold/keys-core/fleet';
+import type { EventFilter, EventHead, EventListInput, InTurn } from '@leasehold/keys-core/events';
 import type { Access } from './access/access.ts';
 import type { DroneMessage } from './contract/fleet.ts';
 import type { BulkService } from './services/bulk.ts';

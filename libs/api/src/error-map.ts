@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { TRPCError } from '@trpc/server';
 import { TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc';
 import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
-import { databaseFailureOf, isDiskFull, type DatabaseFailure } from '@leasehold/keys-core/store';
+import { databaseFailureOf, isDiskFull, type DatabaseFailure } from '@leasehold/keys-core/postgres';
 import { ZodError } from 'zod';
 import { requestProblems } from './request-problems.ts';
 

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { findMigrationsDir, migrate } from '@leasehold/keys-core/store';
+import { findMigrationsDir, migrate } from '@leasehold/keys-core/postgres';
 import { createTestDatabase } from '@leasehold/testing';
 import pg from 'pg';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
@@ -40,8 +40,9 @@ async function openDatabase(): Promise<Database> {
   const admin = new pg.Pool({ connectionString: url });
   const administrate = (text: string): Promise<pg.QueryResult> => admin.query(renamed(text));
   onTestFinished(async () => {
-    for (const name of names)
-      {await administrate(`drop owned by ${name} cascade; drop role ${name}`);}
+    for (const name of names) {
+      await administrate(`drop owned by ${name} cascade; drop role ${name}`);
+    }
     await admin.end();
   });
   const urlOf = (role: string): string => {

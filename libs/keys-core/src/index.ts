@@ -127,3 +127,11 @@ export {
   LeaseKeeper,
   isFirstGrantPlausible,
 } from './holder/lease-keeper.ts';
+export type {
+  Acted,
+  Caller,
+  EventView,
+  GrantTimes,
+  Page,
+  WaiterView,
+} from './kernel/face-types.ts';

@@ -2,7 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { createControllerClient } from '@leasehold/client';
-import { bootstrapCredentials, openStore, type Credentials } from '@leasehold/keys-core/store';
+import { bootstrapCredentials, type Credentials } from '@leasehold/keys-core/access';
+import { openStore } from '@leasehold/keys-core/postgres';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {

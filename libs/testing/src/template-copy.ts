@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { createDatabase } from '@leasehold/keys-core/store';
+import { createDatabase } from '@leasehold/keys-core/postgres';
 import { TEMPLATE_DATABASE } from './test-cluster.ts';
 
 /** A database of a test's own: migrated and empty. */

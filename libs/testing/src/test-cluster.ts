@@ -7,7 +7,7 @@ import {
   migrate,
   startEmbeddedPostgres,
   type EmbeddedPostgres,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/postgres';
 import { DEFAULT_SCHEMA } from '@leasehold/service-kit';
 import pg from 'pg';
 

@@ -1,4 +1,4 @@
-import type { Caller } from '@leasehold/keys-core/keys';
+import type { Caller } from '@leasehold/keys-core';
 import type { Peer, Peers } from '@leasehold/keys-core/reservations';
 import { openDatacenter, type DatacenterPlace, type OneDatacenter } from './one-datacenter.ts';
 

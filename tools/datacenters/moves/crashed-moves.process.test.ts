@@ -1,8 +1,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
-import { LeaseError } from '@leasehold/keys-core';
-import type { Caller } from '@leasehold/keys-core/keys';
+import { LeaseError, type Caller } from '@leasehold/keys-core';
 import { createTestDatabase, startEtcd, type TestEtcd } from '@leasehold/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { aDrone } from '../../../libs/keys-core/src/testing/fleet-fixture.ts';

@@ -8,7 +8,9 @@ import {
   type ReservationService,
   type ReservationStore,
 } from '@leasehold/keys-core/reservations';
-import { chooseDrone, createLeaseStore, openStore, type Store } from '@leasehold/keys-core/store';
+import { chooseDrone } from '@leasehold/keys-core/fleet';
+import { createLeaseStore } from '@leasehold/keys-core/grants';
+import { openStore, type Store } from '@leasehold/keys-core/postgres';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
 
 /** Where a datacenter keeps what it knows. */

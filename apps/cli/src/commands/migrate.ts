@@ -17,7 +17,7 @@ export function addMigrate(cli: Cli, parent: Command): void {
           '`leasehold up` brings its own database up to date by itself.',
         );
       }
-      const { migrate } = await import('@leasehold/keys-core/store');
+      const { migrate } = await import('@leasehold/keys-core/postgres');
       const answer = await migrate(databaseUrl, pathOfPart('migrations'));
       cli.show(answer, () =>
         answer.applied.length === 0

@@ -4,9 +4,9 @@ import {
   migrationStatus,
   openStore,
   readDatabaseSettings,
-  readKeyLadders,
   type Store,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/postgres';
+import { readKeyLadders } from '@leasehold/keys-core/grants';
 import { connectionOf, createBootClock, systemIds } from '@leasehold/service-kit';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CliConfig } from '../config.ts';

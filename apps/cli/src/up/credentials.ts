@@ -3,11 +3,10 @@ import {
   ensureFirstAdmin,
   FIRST_ADMIN_EMAIL,
   isAdminSignIn,
-  openStore,
   type AdminSignIn,
   type Credentials,
-  type Store,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/access';
+import { openStore, type Store } from '@leasehold/keys-core/postgres';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
 import { credentialsPath, readCredentials, writePrivateJson } from '../home.ts';
 import type { CliConfig } from '../config.ts';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { supervisePostgres } from '@leasehold/keys-core/store';
+import { supervisePostgres } from '@leasehold/keys-core/postgres';
 import { withSchema } from '@leasehold/service-kit';
 import type { RunningHooks, Supervision } from '@leasehold/service-kit/supervision';
 import type { CliConfig } from '../config.ts';

@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { DroneBindings } from '@leasehold/keys-core/store';
+import type { DroneBindings } from '@leasehold/keys-core/access';
 import { writePrivateJson } from '../home.ts';
 
 /** The drone that `leasehold up` runs. */

@@ -1,4 +1,5 @@
-import { createDatabase, migrate, type AdminSignIn } from '@leasehold/keys-core/store';
+import { createDatabase, migrate } from '@leasehold/keys-core/postgres';
+import type { AdminSignIn } from '@leasehold/keys-core/access';
 import type { CliConfig } from '../config.ts';
 import type { RunFile } from '../home.ts';
 import { prepareCredentials } from './credentials.ts';

@@ -12,7 +12,7 @@
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { AdminSignIn } from '@leasehold/keys-core/store';
+import type { AdminSignIn } from '@leasehold/keys-core/access';
 import type { Cli } from '../cli.ts';
 import type { CliConfig } from '../config.ts';
 import { makeHome, type RunFile } from '../home.ts';

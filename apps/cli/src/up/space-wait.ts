@@ -1,4 +1,4 @@
-import { onceThereIsSpace } from '@leasehold/keys-core/store';
+import { onceThereIsSpace } from '@leasehold/keys-core/postgres';
 import { printable } from '../output/printable.ts';
 import type { FailureWatch } from './failure-watch.ts';
 import type { Supervision } from '@leasehold/service-kit/supervision';

@@ -10,8 +10,8 @@ import {
   personSessionsInForce,
   TOKENS_TOPIC,
   tokensInForce,
-  type Store,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/access';
+import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 
 const CHECK_MS = 1_000;

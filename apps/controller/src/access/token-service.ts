@@ -8,8 +8,8 @@ import {
   revokeToken,
   TOKENS_TOPIC,
   writeAudit,
-  type Store,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/access';
+import type { Store } from '@leasehold/keys-core/postgres';
 import type { FairUse } from '../fair-use/fair-use.ts';
 
 /** API tokens over the store. Every change is audited in its own transaction. */

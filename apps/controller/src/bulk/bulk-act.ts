@@ -1,6 +1,6 @@
 import { describeError, type ApiServices } from '@leasehold/api';
 import type { Resource } from '@leasehold/keys-core';
-import type { BulkOrder, ItemOutcome, OpenItem } from '@leasehold/keys-core/store';
+import type { BulkOrder, ItemOutcome, OpenItem } from '@leasehold/keys-core/bulk';
 
 export type BulkFaces = Pick<ApiServices, 'keys' | 'leases' | 'environments'>;
 

@@ -17,8 +17,8 @@ import {
   type BulkOrder,
   type ItemOutcome,
   type OpenItem,
-  type Store,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/bulk';
+import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import { actOn, type BulkFaces, type LookAgain } from './bulk-act.ts';
 import { Gate } from './gate.ts';

@@ -1,6 +1,6 @@
 import type { BulkService } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
-import { abortBulk, startBulk } from '@leasehold/keys-core/store';
+import { abortBulk, startBulk } from '@leasehold/keys-core/bulk';
 import {
   bulkStopTopic,
   bulkTopic,

@@ -1,6 +1,7 @@
 import type { BulkProgress } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
-import { readBulk, type BulkState, type Store } from '@leasehold/keys-core/store';
+import { readBulk, type BulkState } from '@leasehold/keys-core/bulk';
+import type { Store } from '@leasehold/keys-core/postgres';
 import { bulkTopic } from './bulk-runner.ts';
 
 /** How long progress goes unnoticed when its hint is lost. */

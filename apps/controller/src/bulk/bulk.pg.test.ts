@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { BulkProgress } from '@leasehold/api';
-import { removeOldBulks } from '@leasehold/keys-core/store';
+import { removeOldBulks } from '@leasehold/keys-core/bulk';
 import { waitUntil } from '@leasehold/testing';
 import {
   acquireLeases,

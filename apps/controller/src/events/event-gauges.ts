@@ -1,4 +1,4 @@
-import type { EventStream } from '@leasehold/keys-core/store';
+import type { EventStream } from '@leasehold/keys-core/events';
 import type { Registry } from '@leasehold/service-kit';
 import { Gauge } from 'prom-client';
 

@@ -1,11 +1,7 @@
 import type { EventService } from '@leasehold/api';
-import type { EventView } from '@leasehold/keys-core/keys';
-import {
-  listEvents,
-  type EventRow,
-  type EventStream,
-  type Store,
-} from '@leasehold/keys-core/store';
+import type { EventView } from '@leasehold/keys-core';
+import { listEvents, type EventRow, type EventStream } from '@leasehold/keys-core/events';
+import type { Store } from '@leasehold/keys-core/postgres';
 
 /** The event stream of this controller, and its past, as they travel. */
 export function createEventService(

@@ -12,7 +12,7 @@ import {
   type FairUseOverrides,
   type Role,
 } from '@leasehold/keys-core';
-import type { Store } from '@leasehold/keys-core/store';
+import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import { CountWindow } from './count-window.ts';
 import { createHeldCounts, type HeldCounts } from './held-counts.ts';

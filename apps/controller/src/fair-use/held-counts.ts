@@ -1,5 +1,5 @@
-import { countHeldLeases } from '@leasehold/keys-core/store';
-import type { Store } from '@leasehold/keys-core/store';
+import { countHeldLeases } from '@leasehold/keys-core/stats';
+import type { Store } from '@leasehold/keys-core/postgres';
 import { sharedRead } from '../stats/shared-read.ts';
 
 /**

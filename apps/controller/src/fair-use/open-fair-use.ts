@@ -1,5 +1,5 @@
 import { FAIR_USE_LIMITS, type FairUseConfig } from '@leasehold/keys-core';
-import type { Store } from '@leasehold/keys-core/store';
+import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger, Registry } from '@leasehold/service-kit';
 import { Counter, Gauge } from 'prom-client';
 import { createFairUse, type FairUse } from './fair-use.ts';

@@ -2,7 +2,7 @@
  * The rates of everything, by one library: calls of principals, requests without a good token by
  * address, secrets that were never seen before, and passwords. Windows of a second.
  */
-import { sourceOfTries } from '@leasehold/keys-core/store';
+import { sourceOfTries } from '@leasehold/keys-core/access';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
 import { rateLimited } from './refusals.ts';
 

@@ -3,8 +3,8 @@ import {
   readBackendStates,
   type BackendStateView,
   type NamespaceLimits,
-  type Store,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/fleet';
+import type { Store } from '@leasehold/keys-core/postgres';
 
 /** How long a state goes unnoticed when its hint is lost. */
 const POLL_MS = 1_000;

@@ -5,8 +5,8 @@ import {
   type Outbox,
   type OutboxAction,
   type SessionRequest,
-  type Store,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/fleet';
+import type { Store } from '@leasehold/keys-core/postgres';
 import type { OutboxFeed } from './outbox-feed.ts';
 
 /** An action that is not acknowledged is sent again after this. */

@@ -1,6 +1,6 @@
 import type { Actor, DroneAct, FleetService } from '@leasehold/api';
-import { LIMITS, LeaseError, type AuditAction } from '@leasehold/keys-core';
-import type { Caller, KeyService } from '@leasehold/keys-core/keys';
+import { LIMITS, LeaseError, type AuditAction, type Caller } from '@leasehold/keys-core';
+import type { KeyService } from '@leasehold/keys-core/keys';
 import {
   acknowledgeAction,
   getBackend,
@@ -12,11 +12,10 @@ import {
   recordHeartbeat,
   setDraining,
   setLost,
-  writeAudit,
-  type AuditEntry,
   type BackendView,
-  type Store,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/fleet';
+import { writeAudit, type AuditEntry } from '@leasehold/keys-core/access';
+import type { Store } from '@leasehold/keys-core/postgres';
 import { watchBackend } from './backend-watch.ts';
 import { droneSession } from './drone-session.ts';
 import type { OutboxFeed } from './outbox-feed.ts';

@@ -4,7 +4,7 @@
  */
 import type { Access, ApiContext, ApiServices, CallerConnection, CallerUse } from '@leasehold/api';
 import { LeaseError, actorOfToken } from '@leasehold/keys-core';
-import type { TokenAuthority } from '@leasehold/keys-core/store';
+import type { TokenAuthority } from '@leasehold/keys-core/access';
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';

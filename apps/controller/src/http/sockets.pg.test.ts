@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { newTokenSecret } from '@leasehold/keys-core/store';
+import { newTokenSecret } from '@leasehold/keys-core/access';
 import { waitUntil } from '@leasehold/testing';
 import { openSocket } from '../testing/raw-socket.ts';
 import {

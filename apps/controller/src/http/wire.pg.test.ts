@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createControllerClient, leaseholdErrorOf } from '@leasehold/client';
-import { newTokenSecret } from '@leasehold/keys-core/store';
+import { newTokenSecret } from '@leasehold/keys-core/access';
 import { openTestController, type TestController } from '../testing/test-controller.ts';
 import { call, input } from '../testing/wire.ts';
 

@@ -5,7 +5,8 @@ import {
   createRevocationWatch,
   type RevocationWatch,
 } from '@leasehold/keys-core/leases';
-import type { LeaseStore, Store } from '@leasehold/keys-core/store';
+import type { LeaseStore } from '@leasehold/keys-core/grants';
+import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import type { ControllerMetrics } from '../metrics.ts';
 

@@ -2,7 +2,7 @@
 import type { ApiServices, DatacenterService } from '@leasehold/api';
 import type { KeyService } from '@leasehold/keys-core/keys';
 import { createReservationService } from '@leasehold/keys-core/reservations';
-import type { Store } from '@leasehold/keys-core/store';
+import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger, Registry } from '@leasehold/service-kit';
 import type { Job } from '../background.ts';
 import { openReservations } from '../reservations/open-reservations.ts';

@@ -5,8 +5,7 @@ import {
   type AppRouter,
   type ForwardedCall,
 } from '@leasehold/api';
-import { LIMITS, LeaseError, type Clock } from '@leasehold/keys-core';
-import type { Caller } from '@leasehold/keys-core/keys';
+import { LIMITS, LeaseError, type Clock, type Caller } from '@leasehold/keys-core';
 import type { Peer } from '@leasehold/keys-core/reservations';
 import { createTRPCClient, httpLink } from '@trpc/client';
 import { Agent, fetch as fetchWith, type RequestInit } from 'undici';

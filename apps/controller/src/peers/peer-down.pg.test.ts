@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
-import { newTokenSecret } from '@leasehold/keys-core/store';
+import { newTokenSecret } from '@leasehold/keys-core/access';
 import { startEtcd, waitUntil, type TestEtcd } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { metric } from '../testing/metric.ts';

@@ -16,8 +16,8 @@ import {
   readPerson,
   writeAudit,
   type AuditEntry,
-  type Store,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/access';
+import type { Store } from '@leasehold/keys-core/postgres';
 
 type Tx = Parameters<typeof writeAudit>[0];
 

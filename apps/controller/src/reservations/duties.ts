@@ -18,7 +18,7 @@ import {
   type Membership,
   type ReservationStore,
 } from '@leasehold/keys-core/reservations';
-import type { Store } from '@leasehold/keys-core/store';
+import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import { assertOwn } from './invalid.ts';
 import { hasForgotten, publishAll } from './publish.ts';

@@ -3,7 +3,7 @@ import {
   createEtcdReservationStore,
   type EtcdReservationStore,
 } from '@leasehold/keys-core/reservations';
-import type { Store } from '@leasehold/keys-core/store';
+import type { Store } from '@leasehold/keys-core/postgres';
 import { startEtcd, waitUntil, type TestEtcd } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import {

@@ -20,7 +20,7 @@ import {
   type Membership,
   type ReservationStore,
 } from '@leasehold/keys-core/reservations';
-import type { Store } from '@leasehold/keys-core/store';
+import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import { runInBackground } from '../background.ts';
 import { createDuties, isSynced, type Duties } from './duties.ts';

@@ -16,7 +16,7 @@ import {
   type EtcdReservationStore,
   type ReservationStore,
 } from '@leasehold/keys-core/reservations';
-import type { Store } from '@leasehold/keys-core/store';
+import type { Store } from '@leasehold/keys-core/postgres';
 
 export interface Publishing {
   readonly datacenter: string;

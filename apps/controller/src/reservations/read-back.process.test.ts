@@ -1,6 +1,6 @@
 import type { ReservationKey } from '@leasehold/keys-core';
 import { readMembership, type ReservationService } from '@leasehold/keys-core/reservations';
-import type { Store } from '@leasehold/keys-core/store';
+import type { Store } from '@leasehold/keys-core/postgres';
 import { startEtcd, waitUntil, type TestEtcd } from '@leasehold/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {

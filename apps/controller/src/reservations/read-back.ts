@@ -1,6 +1,6 @@
 import { datacenterOf, type ReservationPointer } from '@leasehold/keys-core';
 import { sealDeparted, type EtcdReservationStore } from '@leasehold/keys-core/reservations';
-import type { Store } from '@leasehold/keys-core/store';
+import type { Store } from '@leasehold/keys-core/postgres';
 
 export interface ReadingBack {
   readonly datacenter: string;

@@ -12,14 +12,9 @@ import {
   type Peer,
   type ReservationService,
 } from '@leasehold/keys-core/reservations';
-import {
-  checkEpoch,
-  chooseDrone,
-  createDatabase,
-  createLeaseStore,
-  openStore,
-  type Store,
-} from '@leasehold/keys-core/store';
+import { checkEpoch, createDatabase, openStore, type Store } from '@leasehold/keys-core/postgres';
+import { chooseDrone } from '@leasehold/keys-core/fleet';
+import { createLeaseStore } from '@leasehold/keys-core/grants';
 import { createBootClock, createLogger, systemIds } from '@leasehold/service-kit';
 import { createTestDatabase } from '@leasehold/testing';
 import { onTestFinished } from 'vitest';

@@ -19,8 +19,8 @@ import {
   SESSION_DAYS_MAX,
   verifyPassword,
   writeAudit,
-  type Store,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/access';
+import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import type { Origins } from './origins.ts';
 import { COOKIE_PREFIX } from './session-cookies.ts';

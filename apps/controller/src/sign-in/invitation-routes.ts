@@ -9,7 +9,7 @@ import {
   setPassword,
   writeAudit,
   type Accepted,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/access';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { newPasswordSchema } from './password-routes.ts';

@@ -1,4 +1,5 @@
-import { findPersonId, writeAudit, type Store } from '@leasehold/keys-core/store';
+import { findPersonId, writeAudit } from '@leasehold/keys-core/access';
+import type { Store } from '@leasehold/keys-core/postgres';
 
 /**
  * Writes down that somebody was locked out. Not for addresses of nobody: what was typed there may be

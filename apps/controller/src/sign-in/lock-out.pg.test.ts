@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { createTestDatabase } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { makeAdmin } from '@leasehold/keys-core/store';
+import { makeAdmin } from '@leasehold/keys-core/access';
 import { createLogger } from '@leasehold/service-kit';
 import {
   createTestBrowser,

@@ -9,7 +9,7 @@ import {
   endOtherSessions,
   verifyPassword,
   writeAudit,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/access';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { checkedBody, Refusal } from './refusal.ts';

@@ -1,6 +1,6 @@
 import type { Access } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
-import type { SessionAuthority } from '@leasehold/keys-core/store';
+import type { SessionAuthority } from '@leasehold/keys-core/access';
 import type { IncomingMessage } from 'node:http';
 import type { Origins } from './origins.ts';
 import type { SessionCookies } from './session-cookies.ts';

@@ -1,5 +1,5 @@
 import { LeaseError } from '@leasehold/keys-core';
-import { endSession, endSessionsOf, PEOPLE_TOPIC, writeAudit } from '@leasehold/keys-core/store';
+import { endSession, endSessionsOf, PEOPLE_TOPIC, writeAudit } from '@leasehold/keys-core/access';
 import type { FastifyInstance } from 'fastify';
 import type { SignInParts } from './sign-in-routes.ts';
 

@@ -1,4 +1,4 @@
-import { endSessionsOf } from '@leasehold/keys-core/store';
+import { endSessionsOf } from '@leasehold/keys-core/access';
 import { createTestDatabase, waitUntil } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import {

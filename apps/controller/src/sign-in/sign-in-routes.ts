@@ -3,7 +3,7 @@
  * reachable. A request from another site is refused, bodies are small and JSON alone, and each
  * address may try so many passwords a second.
  */
-import type { Store } from '@leasehold/keys-core/store';
+import type { Store } from '@leasehold/keys-core/postgres';
 import { LeaseError } from '@leasehold/keys-core';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '@leasehold/service-kit';

@@ -3,7 +3,7 @@ import {
   readSessionEpoch,
   takeBackSignInTry,
   type TriedAt,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/access';
 import type { FastifyRequest } from 'fastify';
 import { callAuth, type AuthAnswer } from './auth-calls.ts';
 import { auditLockOut } from './lock-out-audit.ts';

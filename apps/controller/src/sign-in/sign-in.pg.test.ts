@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { makeAdmin } from '@leasehold/keys-core/store';
+import { makeAdmin } from '@leasehold/keys-core/access';
 import { startTestController } from '../testing/test-controller.ts';
 import {
   createTestBrowser,

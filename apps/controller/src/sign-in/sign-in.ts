@@ -1,8 +1,5 @@
-import {
-  createSessionAuthority,
-  type SessionAuthority,
-  type Store,
-} from '@leasehold/keys-core/store';
+import { createSessionAuthority, type SessionAuthority } from '@leasehold/keys-core/access';
+import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import { createAuth } from './auth.ts';
 import { readAuthSecret } from './auth-secret.ts';

@@ -1,11 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import {
-  openStore,
-  readSeries,
-  SILENT_OBSERVER,
-  type StatsStep,
-  type Store,
-} from '@leasehold/keys-core/store';
+import { openStore, SILENT_OBSERVER, type Store } from '@leasehold/keys-core/postgres';
+import { readSeries, type StatsStep } from '@leasehold/keys-core/stats';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
 import { createTestDatabase } from '@leasehold/testing';
 import { createStatsCounter } from './stats-counter.ts';

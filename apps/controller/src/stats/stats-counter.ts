@@ -6,14 +6,12 @@
 import { FACES, type Face } from '@leasehold/keys-core';
 import {
   addToBuckets,
-  databaseFailureOf,
   DURATION_PLACES,
   mergedCounts,
   placeOfDuration,
   type StatsCounts,
-  type Store,
-  type StoreObserver,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/stats';
+import { databaseFailureOf, type Store, type StoreObserver } from '@leasehold/keys-core/postgres';
 
 export interface StatsCounter {
   /** What the store is to tell, so that it is counted here and told on to `next`. */

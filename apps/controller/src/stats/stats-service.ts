@@ -1,16 +1,14 @@
 import type { FaceCounts, StatsOverview, StatsService } from '@leasehold/api';
 import type { Face } from '@leasehold/keys-core';
+import { countDrones } from '@leasehold/keys-core/fleet';
 import {
-  countDrones,
   countLiveBackends,
   countResources,
-  readHoldOff,
   readMostWaitedFor,
-  readNow,
   readSeries,
   type ResourceCounts,
-  type Store,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/stats';
+import { readHoldOff, readNow, type Store } from '@leasehold/keys-core/postgres';
 import { viewOf } from '../hold-off-service.ts';
 import { sharedRead } from './shared-read.ts';
 import { numbersOf, seriesOf, stepsOf } from './stats-steps.ts';

@@ -1,4 +1,4 @@
-import { mergedCounts, percentileMs, type StatsStep } from '@leasehold/keys-core/store';
+import { mergedCounts, percentileMs, type StatsStep } from '@leasehold/keys-core/stats';
 import type { StatsOverview, StatsPoint } from '@leasehold/api';
 
 /** What fits on a chart, and in an answer. */

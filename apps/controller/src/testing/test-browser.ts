@@ -1,4 +1,4 @@
-import { makeAdmin } from '@leasehold/keys-core/store';
+import { makeAdmin } from '@leasehold/keys-core/access';
 import type { TestController } from './test-controller.ts';
 
 /** What the console's page would see of an answer. */

@@ -10,7 +10,7 @@ import {
   type FairUseConfig,
   type Role,
 } from '@leasehold/keys-core';
-import { insertToken, newTokenSecret, type NewToken } from '@leasehold/keys-core/store';
+import { insertToken, newTokenSecret, type NewToken } from '@leasehold/keys-core/access';
 import { createBootClock, createLogger, systemIds, type Logger } from '@leasehold/service-kit';
 import { createTestDatabase } from '@leasehold/testing';
 import { afterAll, onTestFinished } from 'vitest';

@@ -1,5 +1,5 @@
 import { invariant } from '@leasehold/keys-core';
-import { newTokenSecret } from '@leasehold/keys-core/store';
+import { newTokenSecret } from '@leasehold/keys-core/access';
 import {
   freePort,
   startFaultProxy,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { DroneMessage } from '@leasehold/api';
-import type { TokenBindings } from '@leasehold/keys-core/store';
+import type { TokenBindings } from '@leasehold/keys-core/access';
 import { createControllerClient, leaseholdErrorOf } from '@leasehold/client';
 import { waitUntil } from '@leasehold/testing';
 import { onTestFinished } from 'vitest';

@@ -7,8 +7,8 @@ import {
   type FairUseOverrides,
   type ReservationKey,
   type Role,
+  type Caller,
 } from '@leasehold/keys-core';
-import type { Caller } from '@leasehold/keys-core/keys';
 
 /** Somebody who has signed in to the console, and the session that they act in. */
 export interface PersonSession {

@@ -4,7 +4,7 @@
  * beginning of the next. One that cannot be asked is named in `unreachable`, and never waited for
  * when it is known to be away.
  */
-import type { Page } from '@leasehold/keys-core/keys';
+import type { Page } from '@leasehold/keys-core';
 import type { UnreachableDatacenter } from '../services/datacenters.ts';
 import { askedOf, type Asked } from './asked.ts';
 import { assertKnown, inputElsewhere, isElsewhere, type CalledContext } from './elsewhere.ts';

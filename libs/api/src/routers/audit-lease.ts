@@ -1,5 +1,4 @@
-import type { AuditAction } from '@leasehold/keys-core';
-import type { Acted } from '@leasehold/keys-core/keys';
+import type { AuditAction, Acted } from '@leasehold/keys-core';
 import { actorOf, type ApiServices } from '../context.ts';
 
 /**

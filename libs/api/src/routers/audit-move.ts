@@ -1,5 +1,5 @@
 import { keyNameOf, namespaceText, type ReservationKey } from '@leasehold/keys-core';
-import type { AuditEntry } from '@leasehold/keys-core/store';
+import type { AuditEntry } from '@leasehold/keys-core/access';
 import { actorOf } from '../context.ts';
 
 /** What the audit keeps of a move: at the datacenter that was asked, and at the one that was left. */

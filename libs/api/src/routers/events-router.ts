@@ -1,6 +1,6 @@
 import { tracked, type TrackedEnvelope } from '@trpc/server';
-import type { EventView } from '@leasehold/keys-core/keys';
-import type { InTurn } from '@leasehold/keys-core/store';
+import type { EventView } from '@leasehold/keys-core';
+import type { InTurn } from '@leasehold/keys-core/events';
 import type { CallerConnection, CallerUse } from '../context.ts';
 import { eventListInputSchema, eventWatchInputSchema } from '../contract/events.ts';
 import { listAt } from '../forwarding/lists.ts';

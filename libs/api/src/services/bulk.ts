@@ -1,5 +1,4 @@
-import type { Caller } from '@leasehold/keys-core/keys';
-import type { GrantRef } from '@leasehold/keys-core';
+import type { Caller, GrantRef } from '@leasehold/keys-core';
 import type { Actor } from '../context.ts';
 
 export const BULK_ACTIONS = ['revoke', 'blockRenewal', 'allowRenewal'] as const;

@@ -1,5 +1,4 @@
-import type { Page } from '@leasehold/keys-core/keys';
-import type { LadderRole } from '@leasehold/keys-core';
+import type { Page, LadderRole } from '@leasehold/keys-core';
 import type { Actor } from '../context.ts';
 
 /** Somebody who may sign in to the console. */

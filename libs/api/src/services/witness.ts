@@ -1,4 +1,4 @@
-import type { HoldOffCause } from '@leasehold/keys-core/store';
+import type { HoldOffCause } from '@leasehold/keys-core/postgres';
 import type { Actor } from '../context.ts';
 
 /** How far the database has come, as holders are told and tell again. */

@@ -1,5 +1,14 @@
-/** What other slices may use. */
+/** What apps and other slices may use. */
 export { eventCursor } from './event-cursor.ts';
 export { FinalMark } from './event-finality.ts';
+export {
+  createEventStream,
+  type EventHead,
+  type EventStream,
+  type InTurn,
+} from './event-stream.ts';
+export type { EventFilter } from './sql/event-filter.ts';
+export type { EventCulprit, EventLag } from './sql/event-lag.ts';
+export { type EventListInput, listEvents } from './sql/event-list.ts';
 export { EPOCH, readEventMark } from './sql/event-pages.ts';
-export { type HistoryRow, readHistory, readWaiters } from './sql/history.ts';
+export { type EventRow, type HistoryRow, readHistory, readWaiters } from './sql/history.ts';

@@ -1,6 +1,13 @@
-/** What other slices may use. */
+/** What apps and other slices may use. */
 export { createCoalescer } from './coalesce.ts';
-export { inFence, isLeaseId, notHeld } from './fenced-transaction.ts';
+export {
+  type FencedOptions,
+  fencedTransaction,
+  inFence,
+  isLeaseId,
+  notHeld,
+} from './fenced-transaction.ts';
+export { createFreeRowRemover, type FreeRowRemover } from './free-rows.ts';
 export {
   grantWithin,
   isOverstayed,
@@ -14,19 +21,19 @@ export { cancelRequest } from './idempotency/sql/cancel-request.ts';
 export { readGrant, readPastRequest } from './idempotency/sql/past-grants.ts';
 export {
   type KeyedRequest,
-  type RequestAnswer,
   keyText,
   readRequest,
   recordAnswers,
+  type RequestAnswer,
 } from './idempotency/sql/requests.ts';
-export type { LeaseStore } from './lease-store.ts';
+export { createLeaseStore, type LeaseStore } from './lease-store.ts';
 export {
-  type Ticket,
-  type TicketRequest,
   dropGrantedTicket,
   joinLine,
   leaveLine,
   prolongTickets,
+  type Ticket,
+  type TicketRequest,
 } from './line/sql/line-tickets.ts';
 export { dropTicket, holdTicket } from './line/sql/tickets.ts';
 export { observeHeld, releaseAlone, wakeWaiters } from './releasing.ts';
@@ -34,20 +41,22 @@ export { type AcquiredOrRenewed, acquireOrRenew } from './sql/acquire-or-renew.t
 export { boundTransaction, closeBefore } from './sql/assert-held.ts';
 export { grant } from './sql/grant.ts';
 export { assertNoHoldOff, assertReadBack, guardNow, readClock } from './sql/guard.ts';
+export { removeOldLeaseRows } from './sql/lease-retention.ts';
 export { readEndedGrants } from './sql/parts/ended-grants.ts';
+export { noteKeyLadder, readKeyLadders } from './sql/parts/key-ladders.ts';
 export { place } from './sql/parts/place.ts';
 export {
-  type LeasePlace,
-  type NamespaceRange,
-  type StalePage,
   claimReapRow,
   deleteReapRow,
   endStale,
+  type LeasePlace,
   listReapRows,
+  type NamespaceRange,
   recordReapFailure,
+  type StalePage,
 } from './sql/reap-stale.ts';
-export { type ReapedGrant, readLeasePages, reap } from './sql/reap.ts';
+export { readLeasePages, reap, type ReapedGrant } from './sql/reap.ts';
 export type { ReleaseRequest } from './sql/release.ts';
 export { renew } from './sql/renew.ts';
-export { type RevokeRequest, type RevokedGrant, abandon, revoke } from './sql/revoke.ts';
+export { abandon, revoke, type RevokedGrant, type RevokeRequest } from './sql/revoke.ts';
 export { setRenewable } from './sql/set-renewable.ts';

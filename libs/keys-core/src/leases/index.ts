@@ -1,5 +1,40 @@
-/** What other slices may use. */
+/** What apps and other slices may use. */
 export { heldAnswer } from './acquire-answers.ts';
-export { errorText } from './coordinator/reap-stale.ts';
+export type {
+  CoordinatedLease,
+  CoordinatorAcquire,
+  CoordinatorAcquireOrRenew,
+  CoordinatorHeartbeat,
+  LeaseCoordinator,
+} from './coordinator/coordinator-types.ts';
+export { createLeaseCoordinator, type LeaseCoordinatorDeps } from './coordinator/coordinator.ts';
+export { errorText, type ReapCallback, type StaleReap } from './coordinator/reap-stale.ts';
+export type { LeaseId, LeaseUseCase, Scope } from './coordinator/use-case.ts';
 export { assertTtl } from './deadlines.ts';
-export type { HeldAnswer } from './lease-types.ts';
+export { createLeaseOperations, type LeaseOperationsDeps } from './lease-operations.ts';
+export { createLeaseService, type LeaseServiceDeps } from './lease-service.ts';
+export {
+  type AcquireAnswer,
+  type AcquireInput,
+  type CallerLife,
+  type ContentionView,
+  type DatedPage,
+  type GrantedLease,
+  type HeldAnswer,
+  LEASE_SORTS,
+  type LeaseDeadlines,
+  type LeaseDeclaration,
+  type LeaseListInput,
+  type LeaseOperations,
+  type LeasePage,
+  type LeaseRenewResult,
+  type LeaseService,
+  type LeaseTree,
+  type LeaseTreeNode,
+  type LeaseView,
+  type ReleaseInput,
+  type RevocationNotice,
+} from './lease-types.ts';
+export { createRevocationWatch, type RevocationWatch } from './revocations.ts';
+export { countWaiters } from './sql/contention.ts';
+export { dropOldDeclarations } from './sql/declarations.ts';

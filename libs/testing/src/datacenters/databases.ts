@@ -4,7 +4,7 @@ import {
   findMigrationsDir,
   migrate,
   startEmbeddedPostgres,
-} from '@leasehold/keys-core/store';
+} from '@leasehold/keys-core/postgres';
 import { copyTemplate } from '../template-copy.ts';
 
 /** A datacenter's own PostgreSQL. */

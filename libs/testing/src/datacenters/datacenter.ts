@@ -1,7 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { createControllerClient, type ControllerApi } from '@leasehold/client';
-import { bootstrapCredentials, openStore, type Credentials } from '@leasehold/keys-core/store';
+import { bootstrapCredentials, type Credentials } from '@leasehold/keys-core/access';
+import { openStore } from '@leasehold/keys-core/postgres';
 import { connectionOf, createBootClock, systemIds } from '@leasehold/service-kit';
 import pg from 'pg';
 import {

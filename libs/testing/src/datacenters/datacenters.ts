@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { newTokenSecret } from '@leasehold/keys-core/store';
+import { newTokenSecret } from '@leasehold/keys-core/access';
 import type { TestEtcd } from '../etcd.ts';
 import { freePort } from '../free-port.ts';
 import { waitUntil } from '../wait-until.ts';

@@ -1,5 +1,6 @@
 import { createTestDatabase } from '@leasehold/testing';
-import { isAdminSignIn, openStore } from '@leasehold/keys-core/store';
+import { isAdminSignIn } from '@leasehold/keys-core/access';
+import { openStore } from '@leasehold/keys-core/postgres';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
 import { expect, onTestFinished, test } from 'vitest';
 import { runCli } from '../../run-cli.ts';

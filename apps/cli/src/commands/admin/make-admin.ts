@@ -1,13 +1,6 @@
 /** Apart from the command, because it loads the database's part, which most commands need not. */
-import {
-  databaseFailureOf,
-  makeAdmin,
-  newPassword,
-  openStore,
-  PASSWORD_LENGTH,
-  PEOPLE_TOPIC,
-  sqlStateOf,
-} from '@leasehold/keys-core/store';
+import { databaseFailureOf, openStore, sqlStateOf } from '@leasehold/keys-core/postgres';
+import { makeAdmin, newPassword, PASSWORD_LENGTH, PEOPLE_TOPIC } from '@leasehold/keys-core/access';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
 import { refusal, unreachable, usageFailure } from '../../failure.ts';
 

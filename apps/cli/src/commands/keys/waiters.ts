@@ -1,4 +1,4 @@
-import type { WaiterView } from '@leasehold/keys-core/keys';
+import type { WaiterView } from '@leasehold/keys-core';
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import { moreText, withKey, withPage, type PageOptions } from '../../options.ts';

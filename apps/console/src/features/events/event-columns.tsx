@@ -1,4 +1,4 @@
-import type { EventView } from '@leasehold/keys-core/keys';
+import type { EventView } from '@leasehold/keys-core';
 import { ActionIcon } from '@mantine/core';
 import { Tip } from '~/components/tip.tsx';
 import { IconListDetails } from '@tabler/icons-react';

@@ -1,6 +1,6 @@
 'use client';
 
-import type { EventView } from '@leasehold/keys-core/keys';
+import type { EventView } from '@leasehold/keys-core';
 import { Modal } from '@mantine/core';
 import { JsonView } from '~/components/json-view.tsx';
 import { fullName } from '~/lib/format.ts';

@@ -1,7 +1,6 @@
 'use client';
 
-import type { EventView } from '@leasehold/keys-core/keys';
-import { EVENT_KINDS, FACES } from '@leasehold/keys-core';
+import { type EventView, EVENT_KINDS, FACES } from '@leasehold/keys-core';
 import { parseAsArrayOf, parseAsString, useQueryStates } from 'nuqs';
 import { useMemo, useState } from 'react';
 import { DatacenterMenu } from '~/components/datacenters/datacenter-menu.tsx';

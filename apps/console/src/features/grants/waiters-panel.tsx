@@ -1,6 +1,6 @@
 'use client';
 
-import type { WaiterView } from '@leasehold/keys-core/keys';
+import type { WaiterView } from '@leasehold/keys-core';
 import type { ColumnDef } from '@tanstack/react-table';
 import { parseAsString, useQueryState } from 'nuqs';
 import { EmptyState } from '~/components/states/empty-state.tsx';

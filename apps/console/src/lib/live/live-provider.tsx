@@ -1,6 +1,6 @@
 'use client';
 
-import type { EventView } from '@leasehold/keys-core/keys';
+import type { EventView } from '@leasehold/keys-core';
 import { useQueryClient, type QueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, type ReactNode } from 'react';
 import { api } from '../api.ts';

@@ -1,0 +1,79 @@
+/** What apps and other slices may use. */
+export { hashPassword, newPassword, PASSWORD_LENGTH, verifyPassword } from './password.ts';
+export {
+  createSessionAuthority,
+  PEOPLE_TOPIC,
+  type SessionAuthority,
+} from './session-authority.ts';
+export { isAdminSignIn } from './sql/admin-sign-in.ts';
+export {
+  countTokensMadeBy,
+  findToken,
+  insertToken,
+  listTokens,
+  type NewToken,
+  readToken,
+  revokeToken,
+  type TokenAccess,
+  type TokenBindings,
+  tokensInForce,
+  type TokenView,
+} from './sql/api-tokens.ts';
+export {
+  type AuditEntry,
+  type AuditListInput,
+  type AuditView,
+  listAudit,
+  writeAudit,
+} from './sql/audit.ts';
+export {
+  bootstrapCredentials,
+  type Credentials,
+  type DroneBindings,
+  writeFirstCredentials,
+} from './sql/bootstrap-credentials.ts';
+export {
+  type AdminSignIn,
+  ensureFirstAdmin,
+  FIRST_ADMIN_EMAIL,
+  makeAdmin,
+} from './sql/first-admin.ts';
+export {
+  type Accepted,
+  acceptInvitation,
+  INVITATION_DAYS,
+  invitePerson,
+  isInvitationOpen,
+  newInvitationSecret,
+  openPasswordReset,
+} from './sql/invitations.ts';
+export { hasOidcAccount } from './sql/oidc-accounts.ts';
+export {
+  changeRole,
+  disablePerson,
+  enablePerson,
+  readForRefusal,
+  recordSignIn,
+} from './sql/people-changes.ts';
+export { removeOldPeopleRows } from './sql/people-retention.ts';
+export { findPersonId, listPeople, type PersonRow, readPerson } from './sql/people.ts';
+export { readPasswordHash, replacePassword, setPassword } from './sql/person-passwords.ts';
+export {
+  endOtherSessions,
+  endSession,
+  endSessionsOf,
+  personSessionsInForce,
+  readSessionEpoch,
+  SESSION_DAYS_MAX,
+  type SessionAccess,
+} from './sql/person-sessions.ts';
+export {
+  countSignInTry,
+  forgetSignInFailures,
+  type SignInTry,
+  sourceOfTries,
+  takeBackSignInTry,
+  type TriedAt,
+} from './sql/sign-in-failures.ts';
+export { createTokenAuthority, type TokenAuthority, TOKENS_TOPIC } from './token-authority.ts';
+export { hashTokenSecret, isTokenSecret, newTokenSecret } from './token-secret.ts';

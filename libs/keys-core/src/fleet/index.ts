@@ -1,0 +1,35 @@
+/** What apps and other slices may use. */
+export type {
+  BackendDetail,
+  BackendStateView,
+  BackendView,
+  DroneView,
+  OfferedProgram,
+  OutboxAction,
+} from './fleet-views.ts';
+export { heartbeatAgeMsMax } from './heartbeat-staleness.ts';
+export {
+  type BackendListInput,
+  getBackend,
+  listBackends,
+  type NamespaceLimits,
+  readBackendStates,
+} from './sql/backends.ts';
+export { chooseDrone, type DroneChoice, type DroneChoiceInput } from './sql/choose-drone.ts';
+export {
+  openSession,
+  recordHeartbeat,
+  type SessionRef,
+  type SessionRequest,
+} from './sql/drone-sessions.ts';
+export {
+  countDrones,
+  type DroneListInput,
+  getDrone,
+  heldLeaseIds,
+  listDrones,
+  setDraining,
+  setLost,
+} from './sql/drones.ts';
+export { type FleetRetention, removeOldFleetRows } from './sql/fleet-retention.ts';
+export { acknowledgeAction, type Outbox, readOutboxes } from './sql/outbox.ts';

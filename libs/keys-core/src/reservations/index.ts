@@ -1,0 +1,45 @@
+/** What apps and other slices may use. */
+export type { EtcdOptions } from './etcd/etcd-calls.ts';
+export { createEtcdReservationStore, type EtcdReservationStore } from './etcd/etcd-store.ts';
+export {
+  NO_PEERS,
+  type Peer,
+  type PeerConnectInput,
+  type PeerConnectOutcome,
+  type Peers,
+} from './peers.ts';
+export { createPostgresReservationStore } from './postgres-store.ts';
+export { createRememberingStore } from './remembering-store.ts';
+export { createReservationService, type ReservationDeps } from './reservation-service.ts';
+export type { ReservationStore } from './reservation-store.ts';
+export type {
+  ChainLink,
+  FreshKey,
+  Home,
+  Moved,
+  MoveInput,
+  ReservationDetail,
+  ReservationListInput,
+  ReservationService,
+  ReservationUse,
+  ReservationView,
+  Reserved,
+  Resolved,
+} from './reservation-types.ts';
+export { createResolver, type Resolver, type ResolverOptions } from './resolver.ts';
+export type { Departure, Standing } from './sql/activate.ts';
+export { putHomes } from './sql/home-rows.ts';
+export {
+  firstReservationsAfter,
+  markPublishing,
+  type Membership,
+  newestPointers,
+  newestReservations,
+  noteMembership,
+  pointersAfter,
+  PUBLISHING,
+  readMembership,
+  registerHere,
+  sealDeparted,
+  unreservedKeysAfter,
+} from './sql/membership.ts';
