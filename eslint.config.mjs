@@ -97,8 +97,8 @@ const SLICES = {
   leases: ['grants', 'events', 'lists'],
   environments: ['grants', 'leases'],
   reservations: ['grants', 'lists', 'keys'],
-  bulk: [],
-  stats: ['events'],
+  bulk: ['keys'],
+  stats: ['events', 'access', 'fleet'],
 };
 const TAGGED_SQL = {
   selector:

@@ -1,8 +1,8 @@
-import { createEventRollup, removeOldBuckets } from '@leasehold/keys-core/stats';
+import { createEventRollup, removeOldBuckets, type StatsCounter } from '@leasehold/keys-core/stats';
 import { createFreeRowRemover, removeOldLeaseRows } from '@leasehold/keys-core/grants';
 import { createReaper } from '@leasehold/keys-core/keys';
 import { dropOldDeclarations } from '@leasehold/keys-core/leases';
-import { removeOldBulks } from '@leasehold/keys-core/bulk';
+import { removeOldBulks, type BulkRunner } from '@leasehold/keys-core/bulk';
 import { removeOldFleetRows } from '@leasehold/keys-core/fleet';
 import {
   removeOldPeopleRows,
@@ -12,8 +12,6 @@ import {
 import { removeOldWitnesses, type Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import type { Job } from './background.ts';
-import type { BulkRunner } from './bulk/bulk-runner.ts';
-import type { StatsCounter } from './stats/stats-counter.ts';
 
 const REAP_EVERY_MS = 1_000;
 const FREE_ROWS_EVERY_MS = 5_000;

@@ -11,20 +11,21 @@ import {
   listAudit,
   writeAudit,
   type TokenAuthority,
+  createTokenService,
+  createHoldOffService,
+  createPeopleService,
 } from '@leasehold/keys-core/access';
 import type { Logger } from '@leasehold/service-kit';
 import { describeError, type ApiServices } from '@leasehold/api';
 import { createOpenConnections, type OpenConnections } from './access/open-connections.ts';
-import { createTokenService } from './access/token-service.ts';
 import { runInBackground, type Job } from './background.ts';
 import { backgroundJobs } from './background-jobs.ts';
-import { createBulk, type Bulk } from './bulk/bulk-service.ts';
+import { createBulk, type Bulk } from '@leasehold/keys-core/bulk';
 import type { ControllerConfig } from './config.ts';
 import { addEventGauges } from './events/event-gauges.ts';
 import { createEventService } from './events/event-service.ts';
 import { createFleetService } from './fleet/fleet-service.ts';
 import { createOutboxFeed, type OutboxFeed } from './fleet/outbox-feed.ts';
-import { createHoldOffService } from './hold-off-service.ts';
 import { createHttpServer } from './http/http-server.ts';
 import { openFairUse, type FairUseParts } from './fair-use/open-fair-use.ts';
 import { createLeaseFaces } from './leases/lease-faces.ts';
@@ -35,9 +36,11 @@ import {
   type ControllerDeps,
 } from './open-controller-store.ts';
 import { openDatacenters, type OpenDatacenters } from './peers/open-datacenters.ts';
-import { createPeopleService } from './people/people-service.ts';
-import { createStatsCounter, type StatsCounter } from './stats/stats-counter.ts';
-import { createStatsService } from './stats/stats-service.ts';
+import {
+  createStatsCounter,
+  type StatsCounter,
+  createStatsService,
+} from '@leasehold/keys-core/stats';
 import { createSignIn, type ControllerSignIn } from './sign-in/sign-in.ts';
 import { createSourceAddress } from './http/source-address.ts';
 
@@ -123,7 +126,11 @@ function createParts(serving: Serving): Parts {
     },
   });
   const feed = createOutboxFeed(store, log);
-  const bulk = createBulk({ store, keys, ...faces, log });
+  const bulk = createBulk({
+    ...{ store, keys, log },
+    ...faces,
+    codeOf: (error) => describeError(error).leaseholdCode,
+  });
   const tokens = createTokenAuthority(store);
   const connections = createOpenConnections(store, log);
   return {

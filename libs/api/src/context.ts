@@ -1,15 +1,14 @@
-import type {
-  EventView,
-  Page,
-  FairUseLimit,
-  FairUseLimits,
-  FairUseOverrides,
-  Role,
-} from '@leasehold/keys-core';
+import type { Actor, EventView, FairUseLimits, Page } from '@leasehold/keys-core';
 import type { KeyService } from '@leasehold/keys-core/keys';
 import type { ReservationService, ReservationUse } from '@leasehold/keys-core/reservations';
 import type { CallerLife, LeaseOperations, LeaseService } from '@leasehold/keys-core/leases';
-import type { AuditEntry, AuditListInput, AuditView, TokenView } from '@leasehold/keys-core/access';
+import type {
+  AuditEntry,
+  AuditListInput,
+  AuditView,
+  PeopleService,
+  TokenService,
+} from '@leasehold/keys-core/access';
 import type {
   BackendDetail,
   BackendListInput,
@@ -24,18 +23,10 @@ import type {
 import type { EventFilter, EventHead, EventListInput, InTurn } from '@leasehold/keys-core/events';
 import type { Access } from './access/access.ts';
 import type { DroneMessage } from './contract/fleet.ts';
-import type { BulkService } from './services/bulk.ts';
+import type { BulkService } from '@leasehold/keys-core/bulk';
 import type { DatacenterService } from './services/datacenters.ts';
-import type { PeopleService } from './services/people.ts';
-import type { StatsService } from './services/stats.ts';
-import type { HoldOffService, WitnessService } from './services/witness.ts';
-
-/** Who acts and from where, for the audit. */
-export interface Actor {
-  readonly actor: string;
-  readonly role: Role;
-  readonly source: string | null;
-}
+import type { StatsService } from '@leasehold/keys-core/stats';
+import type { HoldOffService, WitnessService } from '@leasehold/keys-core/postgres';
 
 /** Drones and backends. */
 export interface FleetService {
@@ -81,44 +72,6 @@ export interface FleetService {
 export interface DroneAct {
   readonly droneId: string;
   readonly reason?: string | undefined;
-}
-
-export interface TokenRequest {
-  readonly name: string;
-  readonly role: Role;
-  readonly namespaces?: readonly string[] | undefined;
-  readonly droneId?: string | undefined;
-  readonly expiresAt?: string | undefined;
-  readonly programs?: readonly string[] | undefined;
-  readonly capacity?: number | undefined;
-  readonly addresses?: readonly string[] | undefined;
-  readonly limits?: FairUseOverrides | undefined;
-}
-
-/** One limit of fair use of a principal, with what it uses of it now. */
-export interface LimitUse {
-  readonly limit: FairUseLimit;
-  readonly max: number;
-  /** Whether the token has it instead of its role's. */
-  readonly isOwn: boolean;
-  /** At the controller that answers; held leases at all. Null where it is not counted. */
-  readonly used: number | null;
-}
-
-/** API tokens. */
-export interface TokenService {
-  /** The secret is in this answer and nowhere else. */
-  create(request: TokenRequest, actor: Actor): Promise<TokenView & { secret: string }>;
-  list(input: { cursor?: string | undefined; limit: number }): Promise<Page<TokenView>>;
-  /** @throws {LeaseError} `token.not_found`. */
-  get(
-    tokenId: string,
-  ): Promise<{ readonly token: TokenView; readonly fairUse: readonly LimitUse[] }>;
-  /** Ends the token and its open connections. */
-  revoke(
-    input: { tokenId: string; reason?: string | undefined },
-    actor: Actor,
-  ): Promise<{ changed: boolean }>;
 }
 
 /** What operators did outside of leases. */

@@ -99,7 +99,7 @@ export {
   leaseRevokeInputSchema,
 } from './contract/leases.ts';
 export { holdOffEndInputSchema, holdOffInputSchema } from './contract/hold-off.ts';
-export type { HoldOffView } from './services/witness.ts';
+export type { HoldOffView } from '@leasehold/keys-core/postgres';
 export { bulkIdInputSchema, bulkStartInputSchema } from './contract/bulk.ts';
 export {
   emailSchema,
@@ -110,16 +110,15 @@ export {
   personSetRoleInputSchema,
 } from './contract/people.ts';
 export { STATS_WINDOW_MINUTES_MAX, statsOverviewInputSchema } from './contract/stats.ts';
-export type { Invitation, PersonView } from './services/people.ts';
-export type { ContendedResource, FaceCounts, StatsOverview, StatsPoint } from './services/stats.ts';
-export {
-  BULK_ACTIONS,
-  BULK_STATES,
-  type BulkAction,
-  type BulkFailure,
-  type BulkProgress,
-  type BulkState,
-} from './services/bulk.ts';
+export type { Invitation, PersonView } from '@leasehold/keys-core/access';
+export type {
+  ContendedResource,
+  FaceCounts,
+  StatsOverview,
+  StatsPoint,
+} from '@leasehold/keys-core/stats';
+export { BULK_ACTIONS, BULK_STATES, type BulkAction, type BulkState } from '@leasehold/keys-core';
+export type { BulkFailure, BulkProgress } from '@leasehold/keys-core/bulk';
 export type {
   DatacenterView,
   ReservationStoreView,

@@ -11,7 +11,6 @@ export {
 } from './access/access.ts';
 export { appRouter, type AppRouter } from './app-router.ts';
 export type {
-  Actor,
   ApiContext,
   ApiServices,
   AuditService,
@@ -21,13 +20,18 @@ export type {
   EventService,
   FleetService,
   LeaseFace,
-  LimitUse,
-  TokenRequest,
-  TokenService,
 } from './context.ts';
 export { describeError, errorBody, errorShape, type ErrorAnswer } from './error-map.ts';
-export type { BulkProgress, BulkRequest, BulkService } from './services/bulk.ts';
-export type { Invitation, PeopleService, PersonView } from './services/people.ts';
+export type { BulkProgress, BulkRequest, BulkService } from '@leasehold/keys-core/bulk';
+export type { Actor } from '@leasehold/keys-core';
+export type {
+  Invitation,
+  LimitUse,
+  PeopleService,
+  PersonView,
+  TokenRequest,
+  TokenService,
+} from '@leasehold/keys-core/access';
 export type {
   DatacenterService,
   DatacenterView,
@@ -35,9 +39,14 @@ export type {
   ReservationStoreView,
   UnreachableDatacenter,
 } from './services/datacenters.ts';
-export type { HoldOffService, HoldOffView, WitnessService } from './services/witness.ts';
+export type { HoldOffService, HoldOffView, WitnessService } from '@leasehold/keys-core/postgres';
 export type { SessionView } from './services/session.ts';
-export type { FaceCounts, StatsOverview, StatsPoint, StatsService } from './services/stats.ts';
+export type {
+  FaceCounts,
+  StatsOverview,
+  StatsPoint,
+  StatsService,
+} from '@leasehold/keys-core/stats';
 export type { FailedItem } from './routers/one-by-one.ts';
 export type {
   DroneMessage,

@@ -6,6 +6,7 @@ export {
   type CoalescerOptions,
   createCoalescer,
 } from './kernel/coalesce.ts';
+export { BULK_ACTIONS, BULK_STATES, type BulkAction, type BulkState } from './kernel/bulk.ts';
 export { DRONE_STATUSES, type DroneStatus } from './kernel/drone-status.ts';
 export { COMMAND_ERROR_CODES, type CommandErrorCode } from './kernel/command-errors.ts';
 export {
@@ -40,7 +41,7 @@ export {
   phaseOf,
   type LeaseRow,
 } from './kernel/lease.ts';
-export { SYSTEM_ACTOR, actorOfToken, isSystemName } from './kernel/actor.ts';
+export { type Actor, SYSTEM_ACTOR, actorOfToken, isSystemName } from './kernel/actor.ts';
 export { LIMITS } from './kernel/limits.ts';
 export { parseAddressRange, type AddressRange } from './kernel/address-range.ts';
 export {

@@ -1,6 +1,5 @@
-import { countHeldLeases } from '@leasehold/keys-core/stats';
+import { countHeldLeases, sharedRead } from '@leasehold/keys-core/stats';
 import type { Store } from '@leasehold/keys-core/postgres';
-import { sharedRead } from '../stats/shared-read.ts';
 
 /**
  * How many leases each principal holds, at all controllers: counted in the database now and then, and

@@ -2,7 +2,7 @@ import { assertRole, assertUnlimited } from '@leasehold/api';
 import { LeaseError, type Clock } from '@leasehold/keys-core';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from '@leasehold/service-kit';
-import { sharedRead } from '../stats/shared-read.ts';
+import { sharedRead } from '@leasehold/keys-core/stats';
 import { callerOf, requireCaller } from './authenticated-routes.ts';
 import type { ConnectionGuard } from './connection-guard.ts';
 import type { ContextDeps } from './request-context.ts';

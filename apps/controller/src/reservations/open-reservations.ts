@@ -19,13 +19,16 @@ import {
   type EtcdReservationStore,
   type Membership,
   type ReservationStore,
+  createDuties,
+  isSynced,
+  type Duties,
+  assertOwn,
+  invalid,
+  reserveOldKeysHere,
 } from '@leasehold/keys-core/reservations';
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import { runInBackground } from '../background.ts';
-import { createDuties, isSynced, type Duties } from './duties.ts';
-import { assertOwn, invalid } from './invalid.ts';
-import { reserveOldKeysHere } from './publish.ts';
 import { createStoreStanding, type StoreStanding } from './store-standing.ts';
 
 export interface ReservationsConfig {

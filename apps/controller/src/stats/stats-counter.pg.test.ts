@@ -1,10 +1,13 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openStore, SILENT_OBSERVER, type Store } from '@leasehold/keys-core/postgres';
-import { readSeries, type StatsStep } from '@leasehold/keys-core/stats';
+import {
+  readSeries,
+  type StatsStep,
+  createStatsCounter,
+  numbersOf,
+} from '@leasehold/keys-core/stats';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
 import { createTestDatabase } from '@leasehold/testing';
-import { createStatsCounter } from './stats-counter.ts';
-import { numbersOf } from './stats-steps.ts';
 
 async function openTestStore(): Promise<Store> {
   const { url } = await createTestDatabase();

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from '@leasehold/keys-core';
-import { BULK_ACTIONS } from '../services/bulk.ts';
+import { BULK_ACTIONS } from '@leasehold/keys-core';
 import { grantRefSchema, reasonSchema, uuidSchema } from './common.ts';
 
 export const bulkStartInputSchema = z

@@ -77,3 +77,8 @@ export {
 } from './sql/sign-in-failures.ts';
 export { createTokenAuthority, type TokenAuthority, TOKENS_TOPIC } from './token-authority.ts';
 export { hashTokenSecret, isTokenSecret, newTokenSecret } from './token-secret.ts';
+export { createHoldOffService, viewOf } from './hold-off-service.ts';
+export { createPeopleService } from './people-service.ts';
+export type { Invitation, PeopleService, PersonView } from './people-types.ts';
+export { createTokenService } from './token-service.ts';
+export type { LimitUse, TokenRequest, TokenService, UseReport } from './token-types.ts';

@@ -1,12 +1,5 @@
 /** What apps and other slices may use. */
-export {
-  abortBulk,
-  type BulkOrder,
-  type BulkState,
-  readBulk,
-  removeOldBulks,
-  startBulk,
-} from './sql/bulk-requests.ts';
+export { abortBulk, removeOldBulks, startBulk } from './sql/bulk-requests.ts';
 export {
   claimBulk,
   finishBulk,
@@ -17,3 +10,6 @@ export {
   readOpenItems,
   recordItems,
 } from './sql/bulk-runs.ts';
+export type { BulkRunner } from './bulk-runner.ts';
+export { type Bulk, createBulk } from './bulk-service.ts';
+export type { BulkFailure, BulkProgress, BulkRequest, BulkService } from './bulk-types.ts';

@@ -1,3 +1,12 @@
+import type { Role } from './roles.ts';
+
+/** Who acts and from where, for the audit. */
+export interface Actor {
+  readonly actor: string;
+  readonly role: Role;
+  readonly source: string | null;
+}
+
 /**
  * Who acts, as events and the audit name them. Leasehold itself is {@link SYSTEM_ACTOR}, a drone is
  * `drone:` and its id, a person is an e-mail address, and anything else is the name of an API token.

@@ -46,3 +46,4 @@ export {
 } from './witness/epoch.ts';
 export type { WitnessNotice } from './witness/own-witness.ts';
 export type { StoreMemory } from './witness/store-memory.ts';
+export type { HoldOffService, HoldOffView, WitnessService } from './witness/witness-types.ts';

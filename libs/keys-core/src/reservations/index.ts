@@ -43,3 +43,6 @@ export {
   sealDeparted,
   unreservedKeysAfter,
 } from './sql/membership.ts';
+export { type Duties, createDuties, isSynced } from './duties.ts';
+export { assertOwn, invalid } from './invalid.ts';
+export { reserveOldKeysHere } from './publish.ts';

@@ -16,3 +16,14 @@ export {
   type StatsCounts,
   type StatsStep,
 } from './sql/stats-buckets.ts';
+export { sharedRead } from './shared-read.ts';
+export { type StatsCounter, createStatsCounter } from './stats-counter.ts';
+export { createStatsService } from './stats-service.ts';
+export { numbersOf } from './stats-steps.ts';
+export type {
+  ContendedResource,
+  FaceCounts,
+  StatsOverview,
+  StatsPoint,
+  StatsService,
+} from './stats-types.ts';

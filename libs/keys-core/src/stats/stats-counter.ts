@@ -3,15 +3,12 @@
  * memory, which is all that the hot paths pay, and added to the database every few seconds and when
  * the controller stops. A controller that is killed loses what it had not added: one flush at most.
  */
-import { FACES, type Face } from '@leasehold/keys-core';
-import {
-  addToBuckets,
-  DURATION_PLACES,
-  mergedCounts,
-  placeOfDuration,
-  type StatsCounts,
-} from '@leasehold/keys-core/stats';
-import { databaseFailureOf, type Store, type StoreObserver } from '@leasehold/keys-core/postgres';
+import { FACES, type Face } from '../kernel/resource.ts';
+import { addToBuckets, type StatsCounts } from './sql/stats-buckets.ts';
+import { DURATION_PLACES, mergedCounts, placeOfDuration } from './histogram.ts';
+import { databaseFailureOf } from '../postgres/database-errors.ts';
+import type { Store } from '../postgres/open-store.ts';
+import type { StoreObserver } from '../postgres/observer.ts';
 
 export interface StatsCounter {
   /** What the store is to tell, so that it is counted here and told on to `next`. */

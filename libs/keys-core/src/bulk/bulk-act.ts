@@ -1,8 +1,19 @@
-import { describeError, type ApiServices } from '@leasehold/api';
-import type { Resource } from '@leasehold/keys-core';
-import type { BulkOrder, ItemOutcome, OpenItem } from '@leasehold/keys-core/bulk';
+import type { KeyService } from '../keys/index.ts';
+import type { Resource } from '../kernel/resource.ts';
+import type { BulkOrder } from './sql/bulk-requests.ts';
+import type { ItemOutcome, OpenItem } from './sql/bulk-runs.ts';
 
-export type BulkFaces = Pick<ApiServices, 'keys' | 'leases' | 'environments'>;
+/** What carries out the acts on grants of one kind. */
+export type BulkTarget = Pick<KeyService, 'revoke' | 'blockRenewal' | 'allowRenewal'>;
+
+/** What bulk actions act on. */
+export interface BulkFaces {
+  readonly keys: BulkTarget;
+  readonly leases: BulkTarget;
+  readonly environments: BulkTarget;
+  /** The code of the registry for what an act has thrown. */
+  readonly codeOf: (error: unknown) => string;
+}
 
 /** Of a grant that has ended, whoever ended it, or that was never there. */
 export const GONE = 'gone';
@@ -39,11 +50,11 @@ export async function actOn(
   try {
     return { place, ...(await act(faces, one)) };
   } catch (error) {
-    const { leaseholdCode } = describeError(error);
-    if (leaseholdCode === 'store.unavailable' || leaseholdCode === 'request.outcome_unknown') {
+    const code = faces.codeOf(error);
+    if (code === 'store.unavailable' || code === 'request.outcome_unknown') {
       throw new StoreGone('the database is not there', { cause: error });
     }
-    return { place, code: leaseholdCode, changed: null, failure: error };
+    return { place, code, changed: null, failure: error };
   }
 }
 
@@ -79,10 +90,7 @@ async function changeRenewal(
 }
 
 /** The face that the grant is of: a lease id alone is not found by another one. */
-function faceOf(
-  faces: BulkFaces,
-  { face }: Resource,
-): Pick<BulkFaces['keys'], 'revoke' | 'blockRenewal' | 'allowRenewal'> {
+function faceOf(faces: BulkFaces, { face }: Resource): BulkTarget {
   switch (face) {
     case 'key':
       return faces.keys;

@@ -1,23 +1,15 @@
-import type { Actor, Invitation, PeopleService } from '@leasehold/api';
-import type { AuditAction } from '@leasehold/keys-core';
-import {
-  changeRole,
-  countTokensMadeBy,
-  disablePerson,
-  enablePerson,
-  endSessionsOf,
-  forgetSignInFailures,
-  invitePerson,
-  listPeople,
-  newInvitationSecret,
-  openPasswordReset,
-  PEOPLE_TOPIC,
-  readForRefusal,
-  readPerson,
-  writeAudit,
-  type AuditEntry,
-} from '@leasehold/keys-core/access';
-import type { Store } from '@leasehold/keys-core/postgres';
+import type { Actor } from '../kernel/actor.ts';
+import type { Invitation, PeopleService } from './people-types.ts';
+import type { AuditAction } from '../kernel/audit-actions.ts';
+import { changeRole, disablePerson, enablePerson, readForRefusal } from './sql/people-changes.ts';
+import { countTokensMadeBy } from './sql/api-tokens.ts';
+import { endSessionsOf } from './sql/person-sessions.ts';
+import { forgetSignInFailures } from './sql/sign-in-failures.ts';
+import { invitePerson, newInvitationSecret, openPasswordReset } from './sql/invitations.ts';
+import { listPeople, readPerson } from './sql/people.ts';
+import { PEOPLE_TOPIC } from './session-authority.ts';
+import { writeAudit, type AuditEntry } from './sql/audit.ts';
+import type { Store } from '../postgres/open-store.ts';
 
 type Tx = Parameters<typeof writeAudit>[0];
 

@@ -1,6 +1,7 @@
-import { datacenterOf, type ReservationPointer } from '@leasehold/keys-core';
-import { sealDeparted, type EtcdReservationStore } from '@leasehold/keys-core/reservations';
-import type { Store } from '@leasehold/keys-core/postgres';
+import { datacenterOf, type ReservationPointer } from '../kernel/reservation.ts';
+import { sealDeparted } from './sql/membership.ts';
+import type { EtcdReservationStore } from './etcd/etcd-store.ts';
+import type { Store } from '../postgres/open-store.ts';
 
 export interface ReadingBack {
   readonly datacenter: string;

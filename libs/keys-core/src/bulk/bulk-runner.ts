@@ -14,11 +14,11 @@ import {
   prolongBulk,
   readOpenItems,
   recordItems,
-  type BulkOrder,
   type ItemOutcome,
   type OpenItem,
-} from '@leasehold/keys-core/bulk';
-import type { Store } from '@leasehold/keys-core/postgres';
+} from './sql/bulk-runs.ts';
+import type { BulkOrder } from './sql/bulk-requests.ts';
+import type { Store } from '../postgres/open-store.ts';
 import type { Logger } from '@leasehold/service-kit';
 import { actOn, type BulkFaces, type LookAgain } from './bulk-act.ts';
 import { Gate } from './gate.ts';

@@ -1,6 +1,7 @@
-import type { HoldOffService, HoldOffView } from '@leasehold/api';
-import { endHoldOff, readHoldOff, type HoldOff, type Store } from '@leasehold/keys-core/postgres';
-import { writeAudit } from '@leasehold/keys-core/access';
+import type { HoldOffService, HoldOffView } from '../postgres/witness/witness-types.ts';
+import { endHoldOff, readHoldOff, type HoldOff } from '../postgres/witness/epoch.ts';
+import type { Store } from '../postgres/open-store.ts';
+import { writeAudit } from './sql/audit.ts';
 
 /** The time after a restore in which nothing new is granted. */
 export function createHoldOffService(store: Pick<Store, 'prisma' | 'witness'>): HoldOffService {

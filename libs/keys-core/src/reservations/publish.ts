@@ -1,22 +1,22 @@
+import { LeaseError } from '../kernel/errors.ts';
 import {
-  LeaseError,
   datacenterOf,
   parseReservationKey,
   reservationIdOf,
   reservationKeyOf,
   reservationKeyText,
-} from '@leasehold/keys-core';
+} from '../kernel/reservation.ts';
 import {
   firstReservationsAfter,
   newestPointers,
   newestReservations,
   pointersAfter,
-  putHomes,
   unreservedKeysAfter,
-  type EtcdReservationStore,
-  type ReservationStore,
-} from '@leasehold/keys-core/reservations';
-import type { Store } from '@leasehold/keys-core/postgres';
+} from './sql/membership.ts';
+import { putHomes } from './sql/home-rows.ts';
+import type { EtcdReservationStore } from './etcd/etcd-store.ts';
+import type { ReservationStore } from './reservation-store.ts';
+import type { Store } from '../postgres/open-store.ts';
 
 export interface Publishing {
   readonly datacenter: string;

@@ -1,7 +1,7 @@
-import type { BulkProgress } from '@leasehold/api';
-import { LeaseError } from '@leasehold/keys-core';
-import { readBulk, type BulkState } from '@leasehold/keys-core/bulk';
-import type { Store } from '@leasehold/keys-core/postgres';
+import type { BulkProgress } from './bulk-types.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { readBulk, type BulkState } from './sql/bulk-requests.ts';
+import type { Store } from '../postgres/open-store.ts';
 import { bulkTopic } from './bulk-runner.ts';
 
 /** How long progress goes unnoticed when its hint is lost. */

@@ -1,4 +1,4 @@
-import type { Clock } from '@leasehold/keys-core';
+import type { Clock } from '../kernel/clock.ts';
 
 /** An answer is kept for as long as it took to make, times this: at most a tenth of the time is spent. */
 const KEPT_PER_COST = 10;

@@ -1,12 +1,7 @@
-import type { Caller, GrantRef } from '@leasehold/keys-core';
-import type { Actor } from '../context.ts';
-
-export const BULK_ACTIONS = ['revoke', 'blockRenewal', 'allowRenewal'] as const;
-export type BulkAction = (typeof BULK_ACTIONS)[number];
-
-/** `interrupted`: its controller died and no other has taken it over yet. */
-export const BULK_STATES = ['running', 'interrupted', 'aborted', 'done'] as const;
-export type BulkState = (typeof BULK_STATES)[number];
+import type { BulkAction, BulkState } from '../kernel/bulk.ts';
+import type { Caller } from '../kernel/face-types.ts';
+import type { GrantRef } from '../kernel/outcomes.ts';
+import type { Actor } from '../kernel/actor.ts';
 
 /** One act on many grants that were chosen and shown before. */
 export interface BulkRequest {

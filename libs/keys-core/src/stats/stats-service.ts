@@ -1,15 +1,17 @@
-import type { FaceCounts, StatsOverview, StatsService } from '@leasehold/api';
-import type { Face } from '@leasehold/keys-core';
-import { countDrones } from '@leasehold/keys-core/fleet';
+import type { FaceCounts, StatsOverview, StatsService } from './stats-types.ts';
+import type { Face } from '../kernel/resource.ts';
+import { countDrones } from '../fleet/index.ts';
 import {
   countLiveBackends,
   countResources,
   readMostWaitedFor,
-  readSeries,
   type ResourceCounts,
-} from '@leasehold/keys-core/stats';
-import { readHoldOff, readNow, type Store } from '@leasehold/keys-core/postgres';
-import { viewOf } from '../hold-off-service.ts';
+} from './sql/resource-counts.ts';
+import { readSeries } from './sql/stats-buckets.ts';
+import { readHoldOff } from '../postgres/witness/epoch.ts';
+import { readNow } from '../postgres/database-settings.ts';
+import type { Store } from '../postgres/open-store.ts';
+import { viewOf } from '../access/index.ts';
 import { sharedRead } from './shared-read.ts';
 import { numbersOf, seriesOf, stepsOf } from './stats-steps.ts';
 

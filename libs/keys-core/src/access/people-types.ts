@@ -1,5 +1,6 @@
-import type { Page, LadderRole } from '@leasehold/keys-core';
-import type { Actor } from '../context.ts';
+import type { Page } from '../kernel/face-types.ts';
+import type { LadderRole } from '../kernel/roles.ts';
+import type { Actor } from '../kernel/actor.ts';
 
 /** Somebody who may sign in to the console. */
 export interface PersonView {

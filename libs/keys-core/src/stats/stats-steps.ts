@@ -1,5 +1,6 @@
-import { mergedCounts, percentileMs, type StatsStep } from '@leasehold/keys-core/stats';
-import type { StatsOverview, StatsPoint } from '@leasehold/api';
+import { mergedCounts, percentileMs } from './histogram.ts';
+import type { StatsStep } from './sql/stats-buckets.ts';
+import type { StatsOverview, StatsPoint } from './stats-types.ts';
 
 /** What fits on a chart, and in an answer. */
 const POINTS_MAX = 120;

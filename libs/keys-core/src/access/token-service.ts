@@ -1,19 +1,13 @@
-import type { TokenService } from '@leasehold/api';
-import { LeaseError } from '@leasehold/keys-core';
-import {
-  insertToken,
-  listTokens,
-  newTokenSecret,
-  readToken,
-  revokeToken,
-  TOKENS_TOPIC,
-  writeAudit,
-} from '@leasehold/keys-core/access';
-import type { Store } from '@leasehold/keys-core/postgres';
-import type { FairUse } from '../fair-use/fair-use.ts';
+import type { TokenService, UseReport } from './token-types.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { insertToken, listTokens, readToken, revokeToken } from './sql/api-tokens.ts';
+import { newTokenSecret } from './token-secret.ts';
+import { TOKENS_TOPIC } from './token-authority.ts';
+import { writeAudit } from './sql/audit.ts';
+import type { Store } from '../postgres/open-store.ts';
 
 /** API tokens over the store. Every change is audited in its own transaction. */
-export function createTokenService(store: Store, fairUse: Pick<FairUse, 'report'>): TokenService {
+export function createTokenService(store: Store, fairUse: UseReport): TokenService {
   return {
     async create(request, actor) {
       const secret = newTokenSecret();

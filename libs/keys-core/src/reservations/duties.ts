@@ -9,16 +9,16 @@
  * A start carries them out before it is ready. A start while etcd is away leaves them for the first
  * contact, and a failover under a running controller brings the second one about again.
  */
-import { LeaseError, invariant } from '@leasehold/keys-core';
+import { LeaseError, invariant } from '../kernel/errors.ts';
 import {
   markPublishing,
   noteMembership,
   readMembership,
-  type EtcdReservationStore,
   type Membership,
-  type ReservationStore,
-} from '@leasehold/keys-core/reservations';
-import type { Store } from '@leasehold/keys-core/postgres';
+} from './sql/membership.ts';
+import type { EtcdReservationStore } from './etcd/etcd-store.ts';
+import type { ReservationStore } from './reservation-store.ts';
+import type { Store } from '../postgres/open-store.ts';
 import type { Logger } from '@leasehold/service-kit';
 import { assertOwn } from './invalid.ts';
 import { hasForgotten, publishAll } from './publish.ts';

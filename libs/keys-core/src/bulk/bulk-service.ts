@@ -1,6 +1,6 @@
-import type { BulkService } from '@leasehold/api';
-import { LeaseError } from '@leasehold/keys-core';
-import { abortBulk, startBulk } from '@leasehold/keys-core/bulk';
+import type { BulkService } from './bulk-types.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { abortBulk, startBulk } from './sql/bulk-requests.ts';
 import {
   bulkStopTopic,
   bulkTopic,

@@ -1,0 +1,53 @@
+import type { Actor } from '../kernel/actor.ts';
+import type { Page } from '../kernel/face-types.ts';
+import type { FairUseLimit, FairUseOverrides } from '../kernel/fair-use.ts';
+import type { Role } from '../kernel/roles.ts';
+import type { TokenView } from './sql/api-tokens.ts';
+
+/** What is asked of a new token. */
+export interface TokenRequest {
+  readonly name: string;
+  readonly role: Role;
+  readonly namespaces?: readonly string[] | undefined;
+  readonly droneId?: string | undefined;
+  readonly expiresAt?: string | undefined;
+  readonly programs?: readonly string[] | undefined;
+  readonly capacity?: number | undefined;
+  readonly addresses?: readonly string[] | undefined;
+  readonly limits?: FairUseOverrides | undefined;
+}
+
+/** One limit of fair use of a principal, with what it uses of it now. */
+export interface LimitUse {
+  readonly limit: FairUseLimit;
+  readonly max: number;
+  /** Whether the token has it instead of its role's. */
+  readonly isOwn: boolean;
+  /** At the controller that answers; held leases at all. Null where it is not counted. */
+  readonly used: number | null;
+}
+
+/** API tokens. */
+export interface TokenService {
+  /** The secret is in this answer and nowhere else. */
+  create(request: TokenRequest, actor: Actor): Promise<TokenView & { secret: string }>;
+  list(input: { cursor?: string | undefined; limit: number }): Promise<Page<TokenView>>;
+  /** @throws {LeaseError} `token.not_found`. */
+  get(
+    tokenId: string,
+  ): Promise<{ readonly token: TokenView; readonly fairUse: readonly LimitUse[] }>;
+  /** Ends the token and its open connections. */
+  revoke(
+    input: { tokenId: string; reason?: string | undefined },
+    actor: Actor,
+  ): Promise<{ changed: boolean }>;
+}
+
+/** What knows how much principals use. */
+export interface UseReport {
+  report(who: {
+    readonly principal: string;
+    readonly role: Role;
+    readonly overrides: FairUseOverrides | null;
+  }): readonly LimitUse[];
+}
