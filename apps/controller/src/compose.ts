@@ -3,7 +3,12 @@ import { toleratedClockRatio, LeaseError } from '@leasehold/keys-core';
 import { createKeyService } from '@leasehold/keys-core/keys';
 import type { RevocationWatch } from '@leasehold/keys-core/leases';
 import { checkReachable, readNow, type Store } from '@leasehold/keys-core/postgres';
-import { chooseDrone } from '@leasehold/keys-core/fleet';
+import {
+  chooseDrone,
+  createFleetService,
+  createOutboxFeed,
+  type OutboxFeed,
+} from '@leasehold/keys-core/fleet';
 import { createEventStream, type EventStream } from '@leasehold/keys-core/events';
 import { createLeaseStore } from '@leasehold/keys-core/grants';
 import {
@@ -24,8 +29,6 @@ import { createBulk, type Bulk } from '@leasehold/keys-core/bulk';
 import type { ControllerConfig } from './config.ts';
 import { addEventGauges } from './events/event-gauges.ts';
 import { createEventService } from './events/event-service.ts';
-import { createFleetService } from './fleet/fleet-service.ts';
-import { createOutboxFeed, type OutboxFeed } from './fleet/outbox-feed.ts';
 import { createHttpServer } from './http/http-server.ts';
 import { openFairUse, type FairUseParts } from './fair-use/open-fair-use.ts';
 import { createLeaseFaces } from './leases/lease-faces.ts';

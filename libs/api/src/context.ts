@@ -9,70 +9,13 @@ import type {
   PeopleService,
   TokenService,
 } from '@leasehold/keys-core/access';
-import type {
-  BackendDetail,
-  BackendListInput,
-  BackendStateView,
-  BackendView,
-  DroneListInput,
-  DroneView,
-  NamespaceLimits,
-  SessionRef,
-  SessionRequest,
-} from '@leasehold/keys-core/fleet';
+import type { FleetService, NamespaceLimits } from '@leasehold/keys-core/fleet';
 import type { EventFilter, EventHead, EventListInput, InTurn } from '@leasehold/keys-core/events';
 import type { Access } from './access/access.ts';
-import type { DroneMessage } from './contract/fleet.ts';
 import type { BulkService } from '@leasehold/keys-core/bulk';
 import type { DatacenterService } from './services/datacenters.ts';
 import type { StatsService } from '@leasehold/keys-core/stats';
 import type { HoldOffService, WitnessService } from '@leasehold/keys-core/postgres';
-
-/** Drones and backends. */
-export interface FleetService {
-  /**
-   * Opens a session and yields first its number, then every action for the drone until it is
-   * acknowledged. Ends when the signal aborts.
-   * @throws {LeaseError} `session.superseded` when a newer session has opened.
-   */
-  session(request: SessionRequest, signal: AbortSignal): AsyncIterable<DroneMessage>;
-  /** @throws {LeaseError} `session.superseded`. */
-  heartbeat(
-    heartbeat: SessionRef & { readonly localTimeMs: number; readonly load: unknown },
-  ): Promise<{ heartbeatMs: number }>;
-  /** @throws {LeaseError} `session.superseded`. */
-  acknowledge(ack: SessionRef & { readonly actionId: string }): Promise<{ acknowledged: boolean }>;
-  listDrones(input: DroneListInput): Promise<Page<DroneView>>;
-  /** @throws {LeaseError} `drone.not_found`. */
-  getDrone(droneId: string): Promise<DroneView>;
-  /** Once it has answered, the drone takes no new backend. @throws {LeaseError} `drone.not_found`. */
-  drain(input: DroneAct, actor: Actor): Promise<{ changed: boolean; backends: BackendView[] }>;
-  /** @throws {LeaseError} `drone.not_found`. */
-  undrain(input: DroneAct, actor: Actor): Promise<{ changed: boolean }>;
-  /**
-   * Drains the drone and blocks the renewal of its keys, so that they run out.
-   * @throws {LeaseError} `drone.not_found`.
-   */
-  markLost(input: DroneAct, actor: Actor): Promise<{ renewalsBlockedCount: number }>;
-  listBackends(input: BackendListInput, limits: NamespaceLimits): Promise<Page<BackendView>>;
-  /** @throws {LeaseError} `backend.not_found`. */
-  getBackend(backendId: string, limits: NamespaceLimits): Promise<BackendDetail>;
-  /**
-   * Yields every state that the backend was in, then those that follow; ends after `terminated`.
-   * @throws {LeaseError} `backend.not_found`.
-   */
-  watchBackend(
-    backendId: string,
-    limits: NamespaceLimits,
-    signal: AbortSignal,
-  ): AsyncIterable<BackendStateView>;
-}
-
-/** What an operator asks of a drone. */
-export interface DroneAct {
-  readonly droneId: string;
-  readonly reason?: string | undefined;
-}
 
 /** What operators did outside of leases. */
 export interface AuditService {

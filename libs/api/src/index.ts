@@ -16,9 +16,7 @@ export type {
   AuditService,
   CallerConnection,
   CallerUse,
-  DroneAct,
   EventService,
-  FleetService,
   LeaseFace,
 } from './context.ts';
 export { describeError, errorBody, errorShape, type ErrorAnswer } from './error-map.ts';
@@ -39,6 +37,7 @@ export type {
   ReservationStoreView,
   UnreachableDatacenter,
 } from './services/datacenters.ts';
+export type { DroneAct, FleetService } from '@leasehold/keys-core/fleet';
 export type { HoldOffService, HoldOffView, WitnessService } from '@leasehold/keys-core/postgres';
 export type { SessionView } from './services/session.ts';
 export type {

@@ -7,6 +7,12 @@ export {
   createCoalescer,
 } from './kernel/coalesce.ts';
 export { BULK_ACTIONS, BULK_STATES, type BulkAction, type BulkState } from './kernel/bulk.ts';
+export type {
+  DroneMessage,
+  SessionOpened,
+  SpawnAction,
+  TerminateAction,
+} from './kernel/drone-messages.ts';
 export { DRONE_STATUSES, type DroneStatus } from './kernel/drone-status.ts';
 export { COMMAND_ERROR_CODES, type CommandErrorCode } from './kernel/command-errors.ts';
 export {

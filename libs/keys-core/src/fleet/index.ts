@@ -33,3 +33,6 @@ export {
 } from './sql/drones.ts';
 export { type FleetRetention, removeOldFleetRows } from './sql/fleet-retention.ts';
 export { acknowledgeAction, type Outbox, readOutboxes } from './sql/outbox.ts';
+export { createFleetService } from './fleet-service.ts';
+export { type OutboxFeed, createOutboxFeed } from './outbox-feed.ts';
+export type { DroneAct, FleetService } from './fleet-types.ts';

@@ -1,10 +1,6 @@
-import {
-  getBackend,
-  readBackendStates,
-  type BackendStateView,
-  type NamespaceLimits,
-} from '@leasehold/keys-core/fleet';
-import type { Store } from '@leasehold/keys-core/postgres';
+import { getBackend, readBackendStates, type NamespaceLimits } from './sql/backends.ts';
+import type { BackendStateView } from './fleet-views.ts';
+import type { Store } from '../postgres/open-store.ts';
 
 /** How long a state goes unnoticed when its hint is lost. */
 const POLL_MS = 1_000;

@@ -1,21 +1,17 @@
-import type { Actor, DroneAct, FleetService } from '@leasehold/api';
-import { LIMITS, LeaseError, type AuditAction, type Caller } from '@leasehold/keys-core';
-import type { KeyService } from '@leasehold/keys-core/keys';
-import {
-  acknowledgeAction,
-  getBackend,
-  getDrone,
-  heldLeaseIds,
-  listBackends,
-  listDrones,
-  readBackendStates,
-  recordHeartbeat,
-  setDraining,
-  setLost,
-  type BackendView,
-} from '@leasehold/keys-core/fleet';
-import { writeAudit, type AuditEntry } from '@leasehold/keys-core/access';
-import type { Store } from '@leasehold/keys-core/postgres';
+import type { Actor } from '../kernel/actor.ts';
+import type { DroneAct, FleetService } from './fleet-types.ts';
+import { LIMITS } from '../kernel/limits.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { AuditAction } from '../kernel/audit-actions.ts';
+import type { Caller } from '../kernel/face-types.ts';
+import type { KeyService } from '../keys/index.ts';
+import { acknowledgeAction } from './sql/outbox.ts';
+import { getBackend, listBackends, readBackendStates } from './sql/backends.ts';
+import { getDrone, heldLeaseIds, listDrones, setDraining, setLost } from './sql/drones.ts';
+import { recordHeartbeat } from './sql/drone-sessions.ts';
+import type { BackendView } from './fleet-views.ts';
+import { writeAudit, type AuditEntry } from '../access/index.ts';
+import type { Store } from '../postgres/open-store.ts';
 import { watchBackend } from './backend-watch.ts';
 import { droneSession } from './drone-session.ts';
 import type { OutboxFeed } from './outbox-feed.ts';

@@ -1,12 +1,10 @@
-import type { DroneMessage } from '@leasehold/api';
-import { LeaseError, type Clock } from '@leasehold/keys-core';
-import {
-  openSession,
-  type Outbox,
-  type OutboxAction,
-  type SessionRequest,
-} from '@leasehold/keys-core/fleet';
-import type { Store } from '@leasehold/keys-core/postgres';
+import type { DroneMessage } from '../kernel/drone-messages.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { openSession, type SessionRequest } from './sql/drone-sessions.ts';
+import type { Outbox } from './sql/outbox.ts';
+import type { OutboxAction } from './fleet-views.ts';
+import type { Store } from '../postgres/open-store.ts';
 import type { OutboxFeed } from './outbox-feed.ts';
 
 /** An action that is not acknowledged is sent again after this. */

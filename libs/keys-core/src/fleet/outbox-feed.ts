@@ -3,8 +3,8 @@
  * that it names, and once every {@link POLL_MS} all of them in one statement, because a hint may be
  * lost. A thousand sessions cost one statement a second.
  */
-import { type Outbox, readOutboxes } from '@leasehold/keys-core/fleet';
-import type { Store } from '@leasehold/keys-core/postgres';
+import { type Outbox, readOutboxes } from './sql/outbox.ts';
+import type { Store } from '../postgres/open-store.ts';
 import type { Logger } from '@leasehold/service-kit';
 
 /** How long an action or a newer session goes unnoticed when its hint is lost. */

@@ -1,0 +1,53 @@
+import type { Actor } from '../kernel/actor.ts';
+import type { DroneMessage } from '../kernel/drone-messages.ts';
+import type { Page } from '../kernel/face-types.ts';
+import type { BackendListInput, NamespaceLimits } from './sql/backends.ts';
+import type { SessionRef, SessionRequest } from './sql/drone-sessions.ts';
+import type { DroneListInput } from './sql/drones.ts';
+import type { BackendDetail, BackendStateView, BackendView, DroneView } from './fleet-views.ts';
+
+/** Drones and backends. */
+export interface FleetService {
+  /**
+   * Opens a session and yields first its number, then every action for the drone until it is
+   * acknowledged. Ends when the signal aborts.
+   * @throws {LeaseError} `session.superseded` when a newer session has opened.
+   */
+  session(request: SessionRequest, signal: AbortSignal): AsyncIterable<DroneMessage>;
+  /** @throws {LeaseError} `session.superseded`. */
+  heartbeat(
+    heartbeat: SessionRef & { readonly localTimeMs: number; readonly load: unknown },
+  ): Promise<{ heartbeatMs: number }>;
+  /** @throws {LeaseError} `session.superseded`. */
+  acknowledge(ack: SessionRef & { readonly actionId: string }): Promise<{ acknowledged: boolean }>;
+  listDrones(input: DroneListInput): Promise<Page<DroneView>>;
+  /** @throws {LeaseError} `drone.not_found`. */
+  getDrone(droneId: string): Promise<DroneView>;
+  /** Once it has answered, the drone takes no new backend. @throws {LeaseError} `drone.not_found`. */
+  drain(input: DroneAct, actor: Actor): Promise<{ changed: boolean; backends: BackendView[] }>;
+  /** @throws {LeaseError} `drone.not_found`. */
+  undrain(input: DroneAct, actor: Actor): Promise<{ changed: boolean }>;
+  /**
+   * Drains the drone and blocks the renewal of its keys, so that they run out.
+   * @throws {LeaseError} `drone.not_found`.
+   */
+  markLost(input: DroneAct, actor: Actor): Promise<{ renewalsBlockedCount: number }>;
+  listBackends(input: BackendListInput, limits: NamespaceLimits): Promise<Page<BackendView>>;
+  /** @throws {LeaseError} `backend.not_found`. */
+  getBackend(backendId: string, limits: NamespaceLimits): Promise<BackendDetail>;
+  /**
+   * Yields every state that the backend was in, then those that follow; ends after `terminated`.
+   * @throws {LeaseError} `backend.not_found`.
+   */
+  watchBackend(
+    backendId: string,
+    limits: NamespaceLimits,
+    signal: AbortSignal,
+  ): AsyncIterable<BackendStateView>;
+}
+
+/** What an operator asks of a drone. */
+export interface DroneAct {
+  readonly droneId: string;
+  readonly reason?: string | undefined;
+}
