@@ -159,10 +159,7 @@ function createParts(serving: Serving): Parts {
       datacenter,
       datacenters: datacenters.service,
       now: () => readNow(store.reads),
-      reportFailure(error, path) {
-        const { incidentId, leaseholdCode } = describeError(error);
-        log.error({ incidentId, path, leaseholdCode, err: error }, 'call failed');
-      },
+      reportFailure: failureReporter(log),
     },
     feed,
     tokens,
@@ -176,6 +173,13 @@ function createParts(serving: Serving): Parts {
       for (const part of [feed, connections, tokens, signIn.authority]) part.close();
       await datacenters.close();
     },
+  };
+}
+
+function failureReporter(log: Logger): ApiServices['reportFailure'] {
+  return (error, path) => {
+    const { incidentId, leaseholdCode } = describeError(error);
+    log.error({ incidentId, path, leaseholdCode, err: error }, 'call failed');
   };
 }
 

@@ -26,7 +26,10 @@ export interface OutboxFeed {
 
 type Follower = (outbox: Outbox) => void;
 
-export function createOutboxFeed(store: Pick<Store, 'vital' | 'hints'>, log: Logger): OutboxFeed {
+export function createOutboxFeed(
+  store: Pick<Store, 'vital' | 'hints' | 'clock'>,
+  log: Logger,
+): OutboxFeed {
   const followers = new Map<string, Set<Follower>>();
   const wanted = new Set<string>();
   let isReading = false;
@@ -54,10 +57,13 @@ export function createOutboxFeed(store: Pick<Store, 'vital' | 'hints'>, log: Log
     }
   }
 
-  const timer = setInterval(() => {
-    want(followers.keys());
-  }, POLL_MS);
-  timer.unref();
+  function pollLater(): () => void {
+    return store.clock.at(store.clock.nowMs() + POLL_MS, () => {
+      want(followers.keys());
+      stopPolling = pollLater();
+    });
+  }
+  let stopPolling = pollLater();
 
   return {
     follow(droneId, fn) {
@@ -81,7 +87,7 @@ export function createOutboxFeed(store: Pick<Store, 'vital' | 'hints'>, log: Log
       return followers.size;
     },
     close() {
-      clearInterval(timer);
+      stopPolling();
     },
   };
 }
