@@ -1,24 +1,9 @@
 /** The attacks, in the order in which they run. */
+import type { Attack } from './attack.ts';
 import { hostileBackend } from './hostile-backend.ts';
 import { reusedIdempotencyKeys } from './reused-idempotency-keys.ts';
 import type { Stage } from './stage.ts';
 import { startAttacker } from './start-attacker.ts';
-
-/** What an attacker has seen. */
-export interface Yield {
-  /** Calls, connections or tries. */
-  readonly tried: number;
-  /** How often each refusal came, by code. */
-  readonly refused: Readonly<Record<string, number>>;
-  /** What it got and must not get. */
-  readonly got: readonly string[];
-}
-
-export interface Attack {
-  readonly name: string;
-  readonly what: string;
-  carryOut(stage: Stage, attackMs: number): Promise<Yield>;
-}
 
 /** An attack by a process of its own, which knows nothing of Leasehold but its address and a token. */
 function fromOutside(

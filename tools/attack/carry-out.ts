@@ -1,6 +1,6 @@
 /** Carries an attack out beside healthy callers, and judges what came of it. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Attack, Yield } from './attacks.ts';
+import type { Attack, Yield } from './attack.ts';
 import type { Latencies } from './healthy.ts';
 import type { Stage } from './stage.ts';
 

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { waitUntil } from '@leasehold/testing/stack';
-import type { Attack } from './attacks.ts';
+import type { Attack } from './attack.ts';
 import type { Stage } from './stage.ts';
 
 /** A line of `hostile.mjs`: what it tried, and what it got or why it was refused. */

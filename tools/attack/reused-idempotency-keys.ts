@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createControllerClient, type ControllerApi } from '@leasehold/client';
-import type { Attack } from './attacks.ts';
+import type { Attack } from './attack.ts';
 
 const REUSED = 'request.idempotency_reused';
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
-import type { Yield } from './attacks.ts';
+import type { Yield } from './attack.ts';
 
 const ATTACKER = path.join(import.meta.dirname, 'attacker.mjs');
 /** What it may take longer than its time: to connect, and to count what came. */

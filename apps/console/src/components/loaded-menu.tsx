@@ -2,11 +2,20 @@
 
 import { Menu } from '@mantine/core';
 import type { ReactNode } from 'react';
-import type { MenuLooks, MenuParts } from './lazy-menu.tsx';
 import { OpenerAnchor, useOpenedOnceThere } from './opener-anchor.tsx';
 import type { Opener } from './use-opener.ts';
 
-/** What draws a {@link LazyMenu}: loaded by it alone, when one is wanted. */
+/** The parts of a menu: `menu.Item`, `menu.Label` and their like. */
+export type MenuParts = typeof Menu;
+
+/** How a menu looks. */
+export interface MenuLooks {
+  readonly position: 'bottom-start' | 'bottom-end';
+  /** As wide as its entries unless said. */
+  readonly widthPx?: number;
+}
+
+/** What draws a `LazyMenu`: loaded by it alone, when one is wanted. */
 export function LoadedMenu({
   opener,
   position,

@@ -4,7 +4,8 @@ import { mountExport, type ExportDeps } from '../export/export-routes.ts';
 import { guardConnections } from './connection-guard.ts';
 import { installErrorReplies, replyWithError } from './error-replies.ts';
 import { createFailureLog } from './failure-log.ts';
-import { mountSignIn, type SignInDeps } from '../sign-in/sign-in-routes.ts';
+import type { SignInDeps } from '../sign-in/sign-in-parts.ts';
+import { mountSignIn } from '../sign-in/sign-in-routes.ts';
 import { mountHealth, type HealthRoutesDeps } from './health-routes.ts';
 import { mountTrpc, type TrpcRoutesDeps } from './trpc-routes.ts';
 

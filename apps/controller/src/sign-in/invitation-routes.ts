@@ -14,7 +14,7 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { newPasswordSchema } from './password-routes.ts';
 import { checkedBody, Refusal } from './refusal.ts';
-import { setCookies, type SignInParts } from './sign-in-routes.ts';
+import { setCookies, type SignInParts } from './sign-in-parts.ts';
 import { openSession } from './sign-in-with-password.ts';
 
 const INVITATION_LENGTH_MAX = 128;

@@ -13,7 +13,7 @@ import {
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { checkedBody, Refusal } from './refusal.ts';
-import { setCookies, type SignInParts } from './sign-in-routes.ts';
+import { setCookies, type SignInParts } from './sign-in-parts.ts';
 import { openSession, withLockOut } from './sign-in-with-password.ts';
 
 /** A password as somebody types it to prove who they are. */

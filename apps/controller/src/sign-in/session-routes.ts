@@ -1,7 +1,7 @@
 import { LeaseError } from '@leasehold/keys-core';
 import { endSession, endSessionsOf, PEOPLE_TOPIC, writeAudit } from '@leasehold/keys-core/access';
 import type { FastifyInstance } from 'fastify';
-import type { SignInParts } from './sign-in-routes.ts';
+import type { SignInParts } from './sign-in-parts.ts';
 
 /** Signing out: here, or everywhere. What is open in those sessions ends with them. */
 export function mountSessions(scope: FastifyInstance, parts: SignInParts): void {

@@ -3,54 +3,19 @@
  * reachable. A request from another site is refused, bodies are small and JSON alone, and each
  * address may try so many passwords a second.
  */
-import type { Store } from '@leasehold/keys-core/postgres';
 import { LeaseError } from '@leasehold/keys-core';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Logger } from '@leasehold/service-kit';
-import type { Rates } from '../fair-use/rates.ts';
-import type { FailureLog } from '../http/failure-log.ts';
+import type { FastifyInstance } from 'fastify';
 import { addressOf, countAnonymous } from '../http/request-context.ts';
-import type { SourceAddress } from '../http/source-address.ts';
-import { AUTH_PATH, type Auth } from './auth.ts';
+import { AUTH_PATH } from './auth.ts';
 import { mountInvitations } from './invitation-routes.ts';
 import { mountOidc } from './oidc-routes.ts';
-import type { Origins } from './origins.ts';
 import { createPasswordGate } from './password-gate.ts';
 import { mountPasswords } from './password-routes.ts';
-import type { PersonAccess } from './person-access.ts';
 import { Refusal, replyWithRefusal } from './refusal.ts';
-import type { SessionCookies } from './session-cookies.ts';
 import { mountSessions } from './session-routes.ts';
-import type { OidcConfig } from './sign-in-config.ts';
+import type { SignInDeps, SignInParts } from './sign-in-parts.ts';
 
 const BODY_BYTES_MAX = 16 * 1_024;
-
-/** What a controller signs people in with. */
-export interface SignIn {
-  /** For passwords: it waits for no identity provider. */
-  readonly auth: Auth;
-  readonly oidc: { readonly auth: Auth; readonly config: OidcConfig } | null;
-  readonly origins: Origins;
-  readonly cookies: SessionCookies;
-  readonly people: PersonAccess;
-}
-
-export interface SignInDeps {
-  readonly store: Store;
-  readonly signIn: SignIn;
-  readonly rates: Rates;
-  readonly failures: FailureLog;
-  readonly sourceOf: SourceAddress;
-  readonly log: Logger;
-}
-
-/** What the routes share. */
-export interface SignInParts extends SignInDeps {
-  /** Looks at a password when its turn has come. */
-  readonly atGate: ReturnType<typeof createPasswordGate>;
-  /** @throws {LeaseError} `request.rate_limited` when this address tries too often. */
-  countTry(request: FastifyRequest): Promise<void>;
-}
 
 export async function mountSignIn(server: FastifyInstance, deps: SignInDeps): Promise<void> {
   const parts: SignInParts = {
@@ -101,9 +66,4 @@ function asOurs(error: Error): Error {
   return new LeaseError(statusCode === 413 ? 'request.too_large' : 'request.invalid', undefined, {
     cause: error,
   });
-}
-
-/** Sends cookies on; each is a header of its own. */
-export function setCookies(reply: FastifyReply, cookies: readonly string[]): void {
-  if (cookies.length > 0) void reply.header('set-cookie', [...cookies]);
 }

@@ -8,7 +8,7 @@ import type { FastifyRequest } from 'fastify';
 import { callAuth, type AuthAnswer } from './auth-calls.ts';
 import { auditLockOut } from './lock-out-audit.ts';
 import { Refusal } from './refusal.ts';
-import type { SignInParts } from './sign-in-routes.ts';
+import type { SignInParts } from './sign-in-parts.ts';
 
 /** The same whatever was wrong, and whether or not there is such a person. */
 export function wrongPassword(): Refusal {

@@ -7,7 +7,7 @@ import { createOrigins } from './origins.ts';
 import { createPersonAccess } from './person-access.ts';
 import { createSessionCookies } from './session-cookies.ts';
 import type { SignInConfig } from './sign-in-config.ts';
-import type { SignIn } from './sign-in-routes.ts';
+import type { SignIn } from './sign-in-parts.ts';
 
 /** Sign-in, and what remembers who has done so; to be closed. */
 export interface ControllerSignIn extends SignIn {

@@ -2,8 +2,12 @@ import { randomInt } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
 import { createTestDatabase } from '@leasehold/testing';
-import { expectInvariants, expectPhasesAgree } from '../testing/lease-agreement.ts';
-import { LEASE_COMMANDS, type RealKernel } from '../testing/lease-commands.ts';
+import {
+  expectInvariants,
+  expectPhasesAgree,
+  type RealKernel,
+} from '../testing/lease-agreement.ts';
+import { LEASE_COMMANDS } from '../testing/lease-commands.ts';
 import { LeaseModel } from '../testing/lease-model.ts';
 import { openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 import { freezeClock } from '../testing/shifted-clock.ts';

@@ -12,7 +12,8 @@ import {
   RANDOM_ID_LENGTH,
 } from '../keys/index.ts';
 import type { LocalHome } from './local-home.ts';
-import { peerOf, type PeerConnectInput, type PeerConnectOutcome, type Peers } from './peers.ts';
+import { peerOf, type Peers } from './peers.ts';
+import type { PeerConnectInput, PeerConnectOutcome } from './reservation-types.ts';
 import type { Home } from './reservation-types.ts';
 import type { Resolver } from './resolver.ts';
 

@@ -2,19 +2,12 @@ import { LeaseError } from '../kernel/errors.ts';
 import type { ReservationKey } from '../kernel/reservation.ts';
 import type { Standing } from './sql/activate.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import type { ConnectInput, ConnectResult } from '../keys/index.ts';
-import type { MoveInput, Moved } from './reservation-types.ts';
-
-/** A connect that another datacenter has sent to where it takes the key's home to be. */
-export interface PeerConnectInput extends ConnectInput {
-  readonly key: { readonly name: string; readonly namespace: string; readonly tag: string };
-  readonly homeReservation: string;
-}
-
-/** What a connect that was sent on comes to: it is never sent on a second time. */
-export type PeerConnectOutcome =
-  | { readonly outcome: 'connected'; readonly result: ConnectResult }
-  | { readonly outcome: 'elsewhere'; readonly standing: Standing };
+import type {
+  MoveInput,
+  Moved,
+  PeerConnectInput,
+  PeerConnectOutcome,
+} from './reservation-types.ts';
 
 /**
  * Another datacenter's controllers. Every method throws `reservation.datacenter_unreachable`, with

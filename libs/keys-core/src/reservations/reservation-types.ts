@@ -2,7 +2,6 @@ import type { ReservationKey } from '../kernel/reservation.ts';
 import type { Caller, Page } from '../kernel/face-types.ts';
 import type { ConnectInput, ConnectResult } from '../keys/index.ts';
 import type { Departure, Standing } from './sql/activate.ts';
-import type { PeerConnectInput, PeerConnectOutcome } from './peers.ts';
 
 /** Where a key lives, as far as is known here: the newest reservation of its chain. */
 export interface Home {
@@ -11,6 +10,17 @@ export interface Home {
   /** All its reservations, the first one first, `reservationId` last. */
   readonly chain: readonly string[];
 }
+
+/** A connect that another datacenter has sent to where it takes the key's home to be. */
+export interface PeerConnectInput extends ConnectInput {
+  readonly key: { readonly name: string; readonly namespace: string; readonly tag: string };
+  readonly homeReservation: string;
+}
+
+/** What a connect that was sent on comes to: it is never sent on a second time. */
+export type PeerConnectOutcome =
+  | { readonly outcome: 'connected'; readonly result: ConnectResult }
+  | { readonly outcome: 'elsewhere'; readonly standing: Standing };
 
 export interface MoveInput {
   readonly key: ReservationKey;

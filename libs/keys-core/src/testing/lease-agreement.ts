@@ -4,8 +4,16 @@ import { resourceKey } from '../kernel/resource.ts';
 import { listKeys } from '../lists/sql/key-list.ts';
 import type { ResourceFilter } from '../lists/sql/resource-list.ts';
 import { readLeases } from '../postgres/rows.ts';
-import type { RealKernel } from './lease-commands.ts';
+import type { Kernel } from './kernel-fixture.ts';
 import type { LeaseModel, ModelGrant } from './lease-model.ts';
+
+/** The kernel under test, and the clock of its database. */
+export interface RealKernel {
+  readonly kernel: Kernel;
+  readonly setClock: (atMs: number) => Promise<void>;
+  /** Every run has a namespace of its own, so that one database serves them all. */
+  readonly namespace: string;
+}
 
 interface EventLine {
   readonly key: string;

@@ -12,17 +12,9 @@ import { readLeasePages, reap } from '../grants/sql/reap.ts';
 import { remove } from '../grants/sql/remove.ts';
 import { revoke } from '../grants/sql/revoke.ts';
 import { setRenewable } from '../grants/sql/set-renewable.ts';
-import { expectAgreement } from './lease-agreement.ts';
-import { aRequest, TRUSTING_WATCH, type Kernel } from './kernel-fixture.ts';
+import { expectAgreement, type RealKernel } from './lease-agreement.ts';
+import { aRequest, TRUSTING_WATCH } from './kernel-fixture.ts';
 import type { LeaseModel, ModelGrant, ModelRef } from './lease-model.ts';
-
-/** The kernel under test, and the clock of its database. */
-export interface RealKernel {
-  readonly kernel: Kernel;
-  readonly setClock: (atMs: number) => Promise<void>;
-  /** Every run has a namespace of its own, so that one database serves them all. */
-  readonly namespace: string;
-}
 
 export type LeaseCommand = fc.AsyncCommand<LeaseModel, RealKernel>;
 

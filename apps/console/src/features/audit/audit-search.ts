@@ -51,6 +51,12 @@ export function fromInput(text: string): string | null {
   return text === '' ? null : instantOf(`${text}Z`);
 }
 
+/** From when to when; null for no bound. ISO-8601 instants. */
+export interface Span {
+  readonly from: string | null;
+  readonly to: string | null;
+}
+
 /** The span that is shown, for the button that changes it: `since 2026-11-21 10:00`. */
 export function spanText(from: string | null, to: string | null): string {
   const short = (instant: string): string => instant.slice(0, 16).replace('T', ' ');

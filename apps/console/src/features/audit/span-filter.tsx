@@ -4,7 +4,7 @@ import { Button } from '@mantine/core';
 import { IconChevronDown } from '@tabler/icons-react';
 import dynamic from 'next/dynamic';
 import { useOpener } from '~/components/use-opener.ts';
-import { spanText } from './audit-search.ts';
+import { type Span, spanText } from './audit-search.ts';
 
 const SpanPopover = dynamic(
   () => import('./span-popover.tsx').then((module) => module.SpanPopover),
@@ -12,11 +12,6 @@ const SpanPopover = dynamic(
     ssr: false,
   },
 );
-
-export interface Span {
-  readonly from: string | null;
-  readonly to: string | null;
-}
 
 /** The time that a list spans, as a button; times are UTC, as everywhere on the page. */
 export function SpanFilter({

@@ -3,8 +3,7 @@
 import { Button, Group, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
-import { fromInput, toInput } from './audit-search.ts';
-import type { Span } from './span-filter.tsx';
+import { fromInput, type Span, toInput } from './audit-search.ts';
 
 const HOUR_MS = 3_600_000;
 const PRESETS = [

@@ -3,10 +3,10 @@
 import { Popover } from '@mantine/core';
 import { OpenerAnchor, useOpenedOnceThere } from '~/components/opener-anchor.tsx';
 import type { Opener } from '~/components/use-opener.ts';
-import type { Span } from './span-filter.tsx';
+import type { Span } from './audit-search.ts';
 import { SpanForm } from './span-form.tsx';
 
-/** What hangs below the button of a {@link SpanFilter}: loaded by it alone, when it is wanted. */
+/** What hangs below the button of a `SpanFilter`: loaded by it alone, when it is wanted. */
 export function SpanPopover({
   opener,
   span,

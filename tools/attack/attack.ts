@@ -1,0 +1,17 @@
+import type { Stage } from './stage.ts';
+
+/** What an attacker has seen. */
+export interface Yield {
+  /** Calls, connections or tries. */
+  readonly tried: number;
+  /** How often each refusal came, by code. */
+  readonly refused: Readonly<Record<string, number>>;
+  /** What it got and must not get. */
+  readonly got: readonly string[];
+}
+
+export interface Attack {
+  readonly name: string;
+  readonly what: string;
+  carryOut(stage: Stage, attackMs: number): Promise<Yield>;
+}
