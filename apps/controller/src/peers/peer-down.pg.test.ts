@@ -135,9 +135,13 @@ describe('a datacenter that is away', () => {
 
     world.lineTo(there).drop();
 
-    expect(await tookMs()).toBeLessThan(3_500);
+    const firstMs = await tookMs();
     await world.sees(here, there, false);
-    expect(await tookMs()).toBeLessThan(1_000);
+    const secondMs = await tookMs();
+
+    // The deadline of a list is two seconds.
+    expect(firstMs).toBeLessThan(6_000);
+    expect(secondMs).toBeLessThan(1_500);
   });
 
   test('and was so before it could be known ends a connect that would wait for minutes', async () => {
