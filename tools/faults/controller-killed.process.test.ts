@@ -1,17 +1,23 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { machineMs } from './machine-time.ts';
-import { Stage, type Answer } from './stage.ts';
+import { PATIENT_LADDER, Stage, type Answer } from './stage.ts';
 import { expectSound, expectUnharmed } from './verdict.ts';
 
 let stage: Stage;
+let patientStage: Stage;
 beforeAll(async () => {
   stage = await Stage.open();
+  patientStage = await Stage.open({ env: PATIENT_LADDER });
 });
-afterAll(({}, file) => stage.close(file));
+afterAll(async ({}, file) => {
+  await patientStage.close(file);
+  await stage.close(file);
+});
 
 describe('a controller that is killed', () => {
   test('F3 C35 and started again has lost no key that it ever answered with, and the backends went on', async () => {
+    const stage = patientStage;
     await stage.startDrone({ droneId: 'restart-1', programs: { restart: 'stubborn' } });
     const before = await stage.connect('restart', 'restart');
     const { pids } = await stage.untilHeard(before);

@@ -9,7 +9,7 @@ import {
 } from '@leasehold/keys-core/postgres';
 import { waitUntil } from '@leasehold/testing';
 import { machineMs } from './machine-time.ts';
-import { Stage, type Answer } from './stage.ts';
+import { PATIENT_LADDER, Stage, type Answer } from './stage.ts';
 import { SUCCESSION_MS_MAX, expectSound, expectUnharmed } from './verdict.ts';
 
 /** Of the preset `fast`. */
@@ -18,15 +18,19 @@ const HEARTBEAT_MS = 1_000;
 let folder: string;
 let postgres: EmbeddedPostgres;
 let stage: Stage;
+let patientStage: Stage;
 beforeAll(async () => {
   folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-database-'));
   // With fsync, as an installation has it: what was committed must be there after the kill.
   postgres = await startEmbeddedPostgres({ dataDir: path.join(folder, 'postgres') });
-  const databaseUrl = postgres.url('leasehold');
+  const [databaseUrl, patientUrl] = [postgres.url('leasehold'), postgres.url('patient')];
   await createDatabase(databaseUrl);
+  await createDatabase(patientUrl);
   stage = await Stage.open({ databaseUrl });
+  patientStage = await Stage.open({ databaseUrl: patientUrl, env: PATIENT_LADDER });
 });
 afterAll(async ({}, file) => {
+  await patientStage.close(file);
   await stage.close(file);
   await postgres.stop();
   await rm(folder, { recursive: true });
@@ -44,6 +48,7 @@ async function restartDatabase(): Promise<void> {
 
 describe('a database that is killed', () => {
   test('F12 and is back before soft has lost no key that was answered, and the backends went on', async () => {
+    const stage = patientStage;
     await stage.startDrone({ droneId: 'short-1', programs: { short: 'stubborn' } });
     const before = await stage.connect('short', 'short');
     const { pids } = await stage.untilHeard(before);

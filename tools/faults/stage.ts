@@ -28,6 +28,22 @@ export interface DroneWish {
   readonly entry?: string | undefined;
 }
 
+export interface StageOptions {
+  /** A new one unless given. */
+  readonly databaseUrl?: string;
+  readonly entry?: string;
+  /** Configuration of the controllers, such as a ladder other than that of the preset `fast`. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** For faults that end before soft: a restart takes less than that even on a busy machine. */
+export const PATIENT_LADDER = {
+  LEASEHOLD_KEY_RENEW_MS: '2000',
+  LEASEHOLD_KEY_SOFT_MS: '20000',
+  LEASEHOLD_KEY_HARD_MS: '21000',
+  LEASEHOLD_KEY_EXPIRE_MS: '22000',
+};
+
 /** A later holder of a key. */
 export interface Succession {
   readonly answer: Answer;
@@ -41,7 +57,7 @@ const PORT_GROUPS = 400;
 const HEARD_MS_MIN = 250;
 const SILENCE_MS_MIN = 500;
 /** Longer than any ladder of these tests: what has not come by then never will. */
-const SUCCESSION_MS_MAX = 20_000;
+const SUCCESSION_MS_MAX = 40_000;
 
 export class Stage {
   readonly databaseUrl: string;
@@ -50,22 +66,24 @@ export class Stage {
   readonly controllers: ControllerProcess[] = [];
   readonly #drones = new Map<string, StageDrone>();
   readonly #steps: (() => Promise<unknown>)[] = [];
+  readonly #env: NonNullable<StageOptions['env']>;
   #token = '';
   #droneFile = '';
   #portGroup = Math.floor(Math.random() * PORT_GROUPS);
 
-  private constructor(databaseUrl: string, folder: string) {
+  private constructor(databaseUrl: string, folder: string, env: StageOptions['env'] = {}) {
     this.databaseUrl = databaseUrl;
     this.folder = folder;
+    this.#env = env;
     this.recorder = new LeaseRecorder(databaseUrl);
   }
 
   /** On a database of its own, unless one is given, with one controller. */
-  static async open(options: { databaseUrl?: string; entry?: string } = {}): Promise<Stage> {
+  static async open(options: StageOptions = {}): Promise<Stage> {
     await freshBundles();
     const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-fault-'));
     const database = options.databaseUrl === undefined ? await createTestDatabase() : undefined;
-    const stage = new Stage(options.databaseUrl ?? database?.url ?? '', folder);
+    const stage = new Stage(options.databaseUrl ?? database?.url ?? '', folder, options.env);
     if (database !== undefined) stage.onClose(() => database.drop());
     // Programs run as users of their own, each of which writes there.
     await mkdir(path.dirname(stage.testimonyFile));
@@ -105,7 +123,7 @@ export class Stage {
     const { databaseUrl } = this;
     const home = path.join(this.folder, 'home');
     await mkdir(home, { recursive: true });
-    const controller = await startControllerProcess({ databaseUrl, home, ...of });
+    const controller = await startControllerProcess({ databaseUrl, home, env: this.#env, ...of });
     this.onClose(() => controller.kill());
     this.controllers.push(controller);
     const credentials = await readFile(path.join(home, 'credentials.json'), 'utf8');
