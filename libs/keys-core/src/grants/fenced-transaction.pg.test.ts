@@ -320,6 +320,7 @@ describe('fencedTransaction', () => {
       },
       { boundMs: 150 },
     );
+    there.catch(() => undefined);
 
     const late = { code: 'request.deadline', details: { boundMs: 150 } };
     await expect(here.done).rejects.toMatchObject(late);

@@ -417,6 +417,7 @@ describe('declarations', () => {
       { namespace: 'a', waitMs: 60_000 },
       { life: { signal: cut.signal, isAlive: () => true } },
     );
+    waiting.catch(() => undefined);
     await waitUntil(async () => (await lineOf(on)).length === 1);
 
     const { items } = await on.operations.declared({ limit: 10 }, OPERATOR);
