@@ -18,7 +18,7 @@ export interface ConnectInput {
   readonly waitMs: number;
   readonly waitFor: 'granted' | 'ready';
   readonly idempotencyKey?: string | undefined;
-  /** The reservation that the key lives under, here; see `faces/reservations`. */
+  /** The reservation that the key lives under, here; see `reservations/local-home.ts`. */
   readonly homeReservation?: string | undefined;
 }
 

@@ -3,7 +3,7 @@
  *
  * 1. ask the new datacenter whether it is there, and can ask us;
  * 2. *leave*: one transaction here that takes the key, writes the pointer and seals the row
- *    (`store/reservations/move-away`). Before it nothing has happened; after it the key has left;
+ *    (`sql/move-away.ts`). Before it nothing has happened; after it the key has left;
  * 3. put the pointer into the reservation store;
  * 4. have the new datacenter activate the reservation, which it does when it has read the pointer.
  *

@@ -94,7 +94,7 @@ export interface Granted {
  * never confirmed it writes the event alone.
  *
  * - **At home**: a key is granted under an active reservation, and the row remembers which. A row that
- *   was sealed by a move names another one, and nothing is granted on it. See `store/reservations`.
+ *   was sealed by a move names another one, and nothing is granted on it. See `reservations/sql/move-away.ts`.
  *
  * `requests` must name each resource once.
  */
