@@ -6,8 +6,13 @@ const CHUNK_ROWS = 25_000;
  * Many keys that live for a day, each with its backend, spread over namespaces, two drones and the
  * times of a week, in a random order, with statistics as a table has them that is in use.
  */
-export async function seedMany(sql: pg.Pool, keysCount: number): Promise<void> {
-  for (let first = 0; first < keysCount; first += CHUNK_ROWS) {
+export async function seedMany(
+  sql: pg.Pool,
+  keysCount: number,
+  /** So many are there already. */
+  thereCount = 0,
+): Promise<void> {
+  for (let first = thereCount; first < keysCount; first += CHUNK_ROWS) {
     await sql.query(INSERT_KEYS, [first, Math.min(first + CHUNK_ROWS, keysCount) - 1]);
   }
   await sql.query('analyze lease');

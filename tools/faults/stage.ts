@@ -38,9 +38,9 @@ export interface StageOptions {
 
 /** For faults that end before soft: a restart takes less than that even on a busy machine. */
 export const PATIENT_LADDER = {
-  LEASEHOLD_KEY_RENEW_MS: '2000',
-  LEASEHOLD_KEY_SOFT_MS: '20000',
-  LEASEHOLD_KEY_HARD_MS: '21000',
+  LEASEHOLD_KEY_RENEW_MS: '2500',
+  LEASEHOLD_KEY_SOFT_MS: '16000',
+  LEASEHOLD_KEY_HARD_MS: '18000',
   LEASEHOLD_KEY_EXPIRE_MS: '22000',
 };
 
