@@ -75,7 +75,7 @@ test.describe('access', () => {
     await before.context().close();
     await after.context().close();
 
-    // Used once: whoever finds the link later gets nowhere.
+    // Used once: a person who finds the link later gets nowhere.
     const late = await browser.newPage();
     await late.goto(link);
     await late.getByLabel(/^New password/).fill('one-of-a-stranger');

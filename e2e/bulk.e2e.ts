@@ -20,7 +20,7 @@ test.describe('many at once', () => {
     const selection = page.getByRole('region', { name: 'Selection' });
     await expect(selection).toContainText('3 leases selected');
 
-    // One ends while it is selected: the selection is what was seen, and the act says so of that one.
+    // One ends while it is selected: the selection is what was seen, and the act reports that one as ended.
     const [first] = leases;
     if (first === undefined) throw new Error('nothing is held');
     const { leaseId, fencingToken } = first;

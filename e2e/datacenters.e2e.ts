@@ -61,7 +61,7 @@ test.describe('several datacenters', () => {
     await expect(row('near')).toBeVisible();
   });
 
-  test('a key that was reserved for another datacenter lives there, whoever connects first', async ({
+  test('a key that was reserved for another datacenter lives there, wherever the first connect is made', async ({
     operatorPage: page,
     world,
   }) => {
@@ -97,7 +97,7 @@ test.describe('several datacenters', () => {
 
     const banner = page.getByRole('region', { name: 'Moves that you made' });
     await banner.waitFor();
-    // The tab is what makes the move: loaded anew, it goes on with it.
+    // The tab is what makes the move: loaded again, it goes on with it.
     await page.reload();
     await expect(banner).toContainText('It lives in dc3.');
     const links = chainOf(page).getByRole('listitem');

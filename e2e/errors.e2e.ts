@@ -59,7 +59,7 @@ test.describe('what goes wrong is said', () => {
     await expect(table.locator('table[aria-busy="true"]')).toHaveCount(0);
   });
 
-  test('a revoke of a grant that has ended meanwhile says so', async ({ pageAs, stack }) => {
+  test('a revoke of a grant that has ended meanwhile reports that', async ({ pageAs, stack }) => {
     const room = await openRoom(stack, 'ended-meanwhile');
     const page = await pageAs('operator');
     await page.goto(room.path);
@@ -78,7 +78,7 @@ test.describe('what goes wrong is said', () => {
     await expect(page.getByText(/had ended|has ended|already over|already ended/i)).toBeVisible();
   });
 
-  test('no controller at all: the page says so, and goes on when there is one', async ({
+  test('no controller at all: the page reports it, and goes on when there is one', async ({
     pageAs,
     stack,
   }) => {

@@ -74,7 +74,7 @@ test.describe('live', () => {
     await expect(tableOf(page, 'keys').row(room.name)).toBeVisible();
   });
 
-  test('no page shows as live what is not: each says so, its times stand still, and it recovers', async ({
+  test('no page shows as live what is not: each marks that, its times stand still, and it recovers', async ({
     pageAs,
     seeded,
     stack,

@@ -46,7 +46,7 @@ test.describe('what is typed, and by whom', () => {
     const dialog = page.getByRole('dialog');
     await page.getByRole('button', { name: 'Revoke', exact: true }).click();
     await page.route('**/trpc/leases.revoke**', (route) => route.abort());
-    await actWithReason(page, { reason: 'Nobody hears it', label: 'Revoke' });
+    await actWithReason(page, { reason: 'Nobody gets it', label: 'Revoke' });
     await expect(dialog.getByRole('alert')).toBeVisible();
     await dialog.getByRole('button', { name: 'Cancel' }).click();
     await expect(dialog).toHaveCount(0);

@@ -120,7 +120,7 @@ test.describe('the address keeps what a page shows', () => {
 });
 
 /**
- * One step through the history, however soon after the one before. Next loads a page anew when steps
+ * One step through the history, however soon after the one before. Next loads a page again when steps
  * outrun its server twice; a step that this swallows is done again, as a person would.
  */
 async function travel(page: Page, go: () => Promise<unknown>): Promise<void> {
@@ -134,7 +134,7 @@ async function travel(page: Page, go: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Undefined while the page is being left: steps across a reload load it anew. */
+/** Undefined while the page is being left: steps across a reload load it again. */
 function stateIfThere(page: Page): Promise<unknown> {
   return stateOf(page).catch(() => undefined);
 }

@@ -11,15 +11,15 @@ import { root, run, runInstalled } from './workspace.mjs';
 
 const HEADLESS = 'chromium-headless-shell';
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
-/** A browser that hangs at being asked its version is none. */
+/** A browser that hangs when asked for its version is not used. */
 const VERSION_TIMEOUT_MS = 20_000;
 
 const HELP = `No Chromium was found, and none could be installed. Install one, such as Debian's package
 "chromium", or say where it is with CHROMIUM_PATH.`;
 
 /**
- * The path of a Chromium that runs; installs one where there is none.
- * @returns undefined when there is none in spite of that; what to do about it has then been said.
+ * The path of a Chromium that runs; installs one where none exists.
+ * @returns undefined when none exists in spite of that; what to do about it has then been said.
  */
 export async function ensureChromium() {
   const named = process.env.CHROMIUM_PATH;

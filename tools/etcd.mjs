@@ -7,7 +7,7 @@ import { run } from './workspace.mjs';
 const HELP = `No etcd was found, and none could be installed. Tests that need one will fail: install one, such
 as Debian's package "etcd-server", so that it is in PATH.`;
 
-/** Sees to it that there is an etcd; says what to do about it when there is none in spite of that. */
+/** Makes sure that there is an etcd; says what to do about it when none exists in spite of that. */
 export async function ensureEtcd() {
   if ((await findEtcd()) !== undefined) return;
   await installPackage();

@@ -35,7 +35,7 @@ function importGraph(): Graph {
   return new Map(files.map((file) => [file, importsOf(file)]));
 }
 
-/** Takes files away that import none of the others, until there is none. */
+/** Takes files away that import none of the others, until none exists. */
 function withoutLeaves(graph: Graph): Graph {
   const left = new Map(graph);
   for (;;) {

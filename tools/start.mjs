@@ -29,7 +29,7 @@ for (const { name, work } of STEPS) {
   process.exit(code);
 }
 
-// A group of its own: it hears of a Ctrl-C from us, once. Should we be killed, the channel tells it.
+// A group of its own: it learns of a Ctrl-C from us, once. Should we be killed, the channel tells it.
 const up = spawn(
   process.execPath,
   [path.join(root, 'apps/cli/bin/leasehold.mjs'), 'up', ...process.argv.slice(2)],

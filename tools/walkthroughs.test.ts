@@ -10,7 +10,7 @@ const TITLES = ['Follow a connect', 'Follow a renewal', 'Follow a waiting acquir
 const STEPS_MIN = 8;
 const STEPS_MAX = 14;
 
-/** Which files run in which process. A statement runs in PostgreSQL, whoever sends it. */
+/** Which files run in which process. A statement runs in PostgreSQL, whichever process sends it. */
 const RUNS_IN: Record<string, RegExp> = {
   client: /^libs\/client\/src\//u,
   controller: /^(?:apps\/controller|libs\/api|libs\/keys-core)\/src\/(?!.*\bsql\/)/u,

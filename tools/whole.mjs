@@ -4,7 +4,7 @@
  *
  * Projects with compiler options of their own, such as the console with its browser types, stay
  * programs of their own. What is written is made from the projects' own `tsconfig.json` each time,
- * so that a new project is in it without a word.
+ * so that it includes new projects by itself.
  */
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';

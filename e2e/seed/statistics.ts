@@ -28,7 +28,7 @@ const CALM: Mood = {
   expires: 0.06,
   refuses: 0.03,
 };
-/** A deployment of the search indexer went wrong: many waited, and some in vain. */
+/** A deployment of the search indexer went wrong: many waited, and some without success. */
 const TROUBLE: Mood = {
   grants: 0.6,
   waits: 3.5,

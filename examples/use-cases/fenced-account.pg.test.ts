@@ -18,7 +18,7 @@ async function openBank(): Promise<pg.Client> {
   return bank;
 }
 
-/** Another holder of the account's lease; the one before was not heard from for long. */
+/** Another holder of the account's lease; the one before has not answered for long. */
 async function nextToken(service: Service): Promise<string> {
   await letLeasesExpire(service);
   const id = randomUUID();

@@ -22,7 +22,7 @@ export class FencedAccount {
   }
 
   /**
-   * Shows the token, and reads. In this order: from here on whoever held the lease before cannot
+   * Shows the token, and reads. In this order: from here on an earlier holder of the lease cannot
    * write any more, so what was read is what will be written over.
    */
   async open(): Promise<bigint> {

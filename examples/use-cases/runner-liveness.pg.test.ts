@@ -27,7 +27,7 @@ function runners({ databaseUrl }: Service): Promise<{ key: string; state: string
 }
 
 describe('runner liveness', () => {
-  test('a runner is alive from its first message on, at whichever controller it is heard', async () => {
+  test('a runner is alive from its first message on, at whichever controller receives it', async () => {
     const { service, controllers } = await twoControllers();
 
     for (const endpoint of ['a:1', 'a:1', 'a:2']) {
@@ -36,7 +36,7 @@ describe('runner liveness', () => {
     const grants = await runOurSql(service.databaseUrl, 'select from lease_event');
 
     expect(await runners(service)).toEqual([{ key: 'r1', endpoint: 'a:2', state: 'alive' }]);
-    // Renewed by whoever heard of it: there was one grant.
+    // Renewed by the controller that received it: there was one grant.
     expect(grants).toHaveLength(1);
   });
 
@@ -69,7 +69,7 @@ describe('runner liveness', () => {
     expect(await runners(service)).toMatchObject([{ key: 'r1', state: 'alive' }]);
   });
 
-  test('a dead runner that is heard again is alive', async () => {
+  test('a dead runner that reports again is alive', async () => {
     const { service, controllers } = await twoControllers();
     const [first] = controllers;
     await first?.heard({ key: 'r1', endpoint: 'a:1' });

@@ -10,7 +10,7 @@ export interface RunnerMessage {
 }
 
 /**
- * Runners that were heard from within `ttlMs` are alive. All controllers share one holder's name, so
+ * Runners that reported within `ttlMs` are alive. All controllers share one holder's name, so
  * that a runner's lease goes on when the runner connects to another of them.
  */
 export class RunnerLiveness {
@@ -46,7 +46,7 @@ export class RunnerLiveness {
     return answer.outcome !== 'held';
   }
 
-  /** Marks runners dead that were not heard from. Every controller calls it now and then. */
+  /** Marks runners dead that have stopped reporting. Every controller calls it now and then. */
   reap(): Promise<StaleReap> {
     return this.#coordinator.reapStaleLeases([NAMESPACE], false, (leaseId, { key }, tx) =>
       // Only if it has not come back meanwhile: then it has another lease.

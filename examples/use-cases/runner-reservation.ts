@@ -28,7 +28,7 @@ class RunnerReservation implements LeaseUseCase<void, PgTransaction> {
   key = (): string => this.#leaseId;
   scope = () => ({ namespace: NAMESPACE, key: this.#runner });
   durationMs = (): number => 10_000;
-  // Whoever wants the runner meanwhile is told.
+  // Other callers are told meanwhile.
   comment = (): string => `starts ${this.#deployment}`;
 
   async willInsert(tx: PgTransaction): Promise<void> {

@@ -22,7 +22,7 @@ const refuse = (code, count = 1) => {
   refused[code] = (refused[code] ?? 0) + count;
 };
 
-/** A WebSocket with a token, if there is one. `onAnswer` hears of the end of each call. */
+/** A WebSocket with a token, if there is one. `onAnswer` is called at the end of each call. */
 async function connect(onAnswer = () => undefined) {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/trpc?connectionParams=1`);
   socket.on('error', () => undefined);

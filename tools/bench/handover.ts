@@ -62,7 +62,7 @@ async function handoversMs(service: LockService, durationMs: number): Promise<nu
       const isLast = performance.now() >= endsAtMs;
       releasedAtMs = isLast ? undefined : performance.now();
       await held.release();
-      // At the end the line runs empty: whoever is last waits for nobody.
+      // At the end the line runs empty: the last one waits for nobody.
       if (!isLast) await nextHolds;
     }
   };

@@ -49,7 +49,7 @@ export async function provide(program: PeerProgram): Promise<string | undefined>
   return installed;
 }
 
-/** Starts a server and waits until `isReady` says so. @throws when it ends or is silent for 10 s. */
+/** Starts a server and waits until `isReady` is true. @throws when it ends or is silent for 10 s. */
 export async function startPeerServer(
   file: string,
   args: readonly string[],

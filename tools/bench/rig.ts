@@ -76,7 +76,7 @@ export async function openRig(isQuick: boolean): Promise<Rig> {
           connectionsMax: CONNECTIONS_MAX,
         });
         const pool = new pg.Pool({ ...connectionOf(url), max: CONNECTIONS_MAX });
-        // A connection that the stopping server ends is no failure; a query that fails says so itself.
+        // A connection that the stopping server ends is no failure; a query that fails reports that itself.
         pool.on('error', () => undefined);
         steps.push(async () => {
           await pool.end();

@@ -10,7 +10,7 @@ const WAITER_COUNT = 2_000;
 /**
  * Fills a database as one looks that has been used: keys with their backends on a hundred drones, as
  * many leases in five hundred namespaces, and callers that wait. Nine of ten are held, of the rest some
- * expired, some were released and some are not renewed any more. Rows lie in no order of names.
+ * expired, some were released and some are not renewed any more. Rows are in no order of names.
  */
 export async function seedLists(pool: pg.Pool, rowCount: number): Promise<void> {
   for (let first = 0; first < rowCount; first += CHUNK_ROWS) {

@@ -10,7 +10,7 @@ import { quantile } from './rounds.ts';
 const CONTROLLER_COUNT = 3;
 const QUEUED_MS_MAX = 30_000;
 const LOOK_MS = 5;
-/** How long waiters are watched that hear nothing: each handover may take a second. */
+/** How long waiters are watched that get no hints: each handover may take a second. */
 const DEAF_MS = 20_000;
 /** A listener that was cut off is back after a second, and must not stay. */
 const CUT_EVERY_MS = 50;
@@ -25,7 +25,7 @@ export async function measureWaiters(rig: Rig): Promise<Figure[]> {
   const database = await rig.database('bench_waiters');
   const { urls, token } = await startControllers(rig, database, CONTROLLER_COUNT);
   const services = urls.map((url) => connectLeasehold(rig, url, token));
-  const hearing = await runLine({ database, services }, { key: 'hearing', waiterCount });
+  const hearing = await runLine({ database, services }, { key: 'hinted', waiterCount });
   const stopCutting = cutNotifications(database.pool);
   const watchedMs = rig.isQuick ? 3_000 : DEAF_MS;
   const deaf = await runLine({ database, services }, { key: 'deaf', waiterCount, watchedMs });
@@ -117,7 +117,7 @@ async function runLine(
   const granted = await grantsOf(database.pool, key);
   const inLine = new Set(tickets);
   const served = granted.filter((leaseId) => inLine.has(leaseId));
-  // After the holder's own grant and up to the last waiter's, whoever has no ticket has barged.
+  // After the holder's own grant and up to the last waiter's, a holder without a ticket has barged.
   const lastPlace = granted.findLastIndex((leaseId) => inLine.has(leaseId));
   return {
     wokenMs,

@@ -1,4 +1,4 @@
-/** Three datacenters for people to try, with a prompt that breaks and mends what lies between them. */
+/** Three datacenters for people to try, with a prompt that breaks and repairs what lies between them. */
 import { randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';

@@ -149,7 +149,7 @@ async function end({ backendId, datacenter }: Answer, name: string): Promise<voi
 }
 
 /**
- * Moves a free key, and asks for it everywhere: meanwhile, or just afterwards, when who has not heard
+ * Moves a free key, and asks for it everywhere: meanwhile, or just afterwards, when those who do not know
  * of the move still takes it to be where it was. @returns what the mover was told.
  */
 async function moveRound(name: string, faults: string[]): Promise<string> {
@@ -157,7 +157,7 @@ async function moveRound(name: string, faults: string[]): Promise<string> {
   if (Math.random() < 1 / 2) await moving;
   const answers = await Promise.all(
     Array.from({ length: CALLERS_OF_MOVED_COUNT }, (_, caller) =>
-      // Refused for want of time, as on a busy machine, they ask again.
+      // Refused because time ran out, as on a busy machine, they ask again.
       waitUntil(() => connectFrom(world.names[caller % world.names.length] ?? '', name)),
     ),
   );

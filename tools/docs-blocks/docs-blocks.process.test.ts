@@ -6,7 +6,7 @@
  * - any language with `<!-- file: PATH -->`: that file, or a piece of it, word for word. The file has
  *   tests of its own.
  * - `sh`, `console`: run by a shell, all blocks of a page by the same one, beside what `npm start`
- *   starts. What a `console` block shows after `$ command` is what it must print, but for words with a
+ *   starts. What a `console` block shows after `$ command` is what it must print, except for words with a
  *   digit in them. The next command gets what this one really printed.
  * - `json` below a `sh` block: what that printed, with the same fields.
  * - `sql` with `<!-- setup: held-lease -->`: run with a lease that is held, and with one that is not.

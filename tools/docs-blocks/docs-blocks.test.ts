@@ -38,7 +38,7 @@ describe('blocks of a page', () => {
 describe('what a command prints', () => {
   const shown = 'backend        bk-zj241rhfofpgd1, started now\n{"token":"1795214150823"}';
 
-  test('is as shown but for words with a digit, which are remembered', () => {
+  test('is as shown except for words with a digit, which are remembered', () => {
     const printed = 'backend  bk-aaaa22222bbbbb, started now\n{"token":"99999"}\n';
 
     expect(matchOutput(shown, printed)).toEqual(

@@ -6,7 +6,7 @@ const VOLATILE = /[\w.:-]*\d[\w.:-]*/u;
 const REMEMBERED_LENGTH_MIN = 8;
 
 /**
- * Whether an output is as the page has it, but for the words that have a digit in them, `…`, and the
+ * Whether an output is as the page has it, except for the words that have a digit in them, `…`, and the
  * width of spaces. @returns what the page's words stand for, or undefined when it is not alike.
  */
 export function matchOutput(shown: string, actual: string): Map<string, string> | undefined {

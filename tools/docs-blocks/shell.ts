@@ -20,7 +20,7 @@ npx() { "$NODE" "$REPOSITORY/apps/cli/bin/$1.mjs" "\${@:2}" < /dev/null; }
 curl() { command curl --silent --show-error --fail-with-body --max-time 20 "$@"; }
 `;
 
-/** Starts a shell in a folder. Whoever starts it closes it. */
+/** Starts a shell in a folder. The caller that starts it closes it. */
 export function openShell(cwd: string, env: Readonly<Record<string, string>>): Shell {
   const child = spawn('bash', ['--noprofile', '--norc'], {
     cwd,

@@ -23,7 +23,7 @@ export interface Stage {
 /** Where `npm start` listens, as the pages have it. */
 const SHOWN_ADDRESS = /\b(?:127\.0\.0\.1|localhost):4600\b/gu;
 
-/** Starts `leasehold up`, as `npm start` does. Whoever starts it closes it. */
+/** Starts `leasehold up`, as `npm start` does. The caller that starts it closes it. */
 export async function setStage(): Promise<Stage> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-docs-'));
   const home = path.join(folder, '.leasehold');

@@ -80,7 +80,7 @@ describe.concurrent('an agent that is killed', () => {
     expectSound(stage, before);
   });
 
-  test('F4b and started again too late reports what the warden stopped, and takes the key anew', async () => {
+  test('F4b and started again too late reports what the warden stopped, and takes the key again', async () => {
     const drone = await stage.startDrone({ droneId: 'late-1', programs: { late: 'gentle' } });
     const former = await stage.connect('late', 'late');
 

@@ -98,7 +98,7 @@ describe('a database that is killed', () => {
     const next = await stage.successorOf(former, 'long');
     await stage.untilHeard(next.answer);
 
-    // A drone that has not been heard from for three heartbeats is given nothing until the next one.
+    // A drone that has sent nothing for three heartbeats is given nothing until the next one.
     const possibleAtMs = Math.max(backAtMs + HEARTBEAT_MS, stage.expiryOf(former));
     console.log(
       `database killed for ${String(Math.round(backAtMs - atMs))} ms: the next connect succeeded ${String(Math.round(next.atMs - possibleAtMs))} ms after it was possible`,

@@ -29,7 +29,7 @@ describe('a drone that is suspended as a whole', () => {
     expect(leashPids).toHaveLength(1);
     const next = await stage.successorOf(former, 'sleep');
     const { pids } = await stage.untilHeard(next.answer);
-    // The worst order: whoever must not act wakes first, whoever stops it last.
+    // The worst order: the process that must not act wakes first, the one that stops it last.
     const wokenAtMs = machineMs();
     for (const pid of formerPids) process.kill(pid, 'SIGCONT');
     sleeper.agent.signal('SIGCONT');

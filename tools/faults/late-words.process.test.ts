@@ -37,7 +37,7 @@ async function sendSpawnAgain({ backendId }: Answer): Promise<void> {
 }
 
 describe.concurrent('words that come late', () => {
-  test('C49 a duplicate of a spawn changes nothing for a living backend, be it early or past its ladder', async () => {
+  test('C49 a duplicate of a spawn changes nothing for a living backend, whether early or past its ladder', async () => {
     await stage.startDrone({ droneId: 'twice-1', programs: { twice: 'gentle' } });
     const before = await stage.connect('twice', 'twice');
     const { pids } = await stage.untilHeard(before);
@@ -95,7 +95,7 @@ describe.concurrent('words that come late', () => {
         programs: { [key]: 'stubborn' },
       });
 
-      // The spawn lies in the socket of an agent that is stopped: cancelling it cannot help.
+      // The spawn is in the socket of an agent that is stopped: cancelling it cannot help.
       drone.agent.signal('SIGSTOP');
       const granted = await stage.api.keys.connect.mutate({
         key: { name: key },

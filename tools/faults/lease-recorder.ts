@@ -103,7 +103,7 @@ export class LeaseRecorder {
       left join lease l on l.lease_id = b.lease_id and l.holder = b.drone_id
         and (
           (l.released_at is null and l.end_reason is null and clock_timestamp() < l.expires_at)
-          -- Ended by force, and held back because its holder may not have heard of it.
+          -- Ended by force, and held back because its holder may not know of it.
           or clock_timestamp() < l.stops_by
         )
       where b.status in ('starting', 'waiting', 'ready') and l.lease_id is null`);

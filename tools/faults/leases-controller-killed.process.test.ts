@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(({}, file) => lease.close(file));
 
-/** Ends a controller as `kill -9` does; whoever was in front of it sends everybody to the next one. */
+/** Ends a controller as `kill -9` does; the proxy in front of it sends everybody to the next one. */
 async function failOver(fronts: readonly Front[], from: number, to: number): Promise<void> {
   await lease.controller(from).kill();
   for (const front of fronts) {
@@ -42,7 +42,7 @@ describe.concurrent('a controller that is killed', () => {
       what: 'load',
     });
 
-    // Two of the four hear nothing of what is committed for them; then nobody hears anything.
+    // Two of the four get no answer to what is committed for them; then nobody gets one.
     for (const front of fronts.slice(0, 2)) front.drop('down');
     const cutAtMs = machineMs();
     const givenUp = () => allWords(takers, 'not_held').filter((word) => word.atMs > cutAtMs);
@@ -52,7 +52,7 @@ describe.concurrent('a controller that is killed', () => {
       return keys.filter((key) => /^taker-[01]-/u.test(key) && !heard.has(key)).length;
     };
     await waitUntil(async () => givenUp().length >= 4 && (await unheardCount()) >= 2, {
-      what: 'grants that nobody has heard of',
+      what: 'grants that no caller got',
     });
     await failOver(fronts, 0, 3);
     const killedAtMs = machineMs();
@@ -86,7 +86,7 @@ describe.concurrent('a controller that is killed', () => {
     expect(facts.filter(({ kind }) => kind === 'expired' || kind === 'taken_over')).toEqual([]);
     expect(unknownHolds(facts, held), 'leases that were handed out and not granted').toEqual([]);
     expect(notGivenBack(takers), 'releases that did not end the lease').toEqual([]);
-    // By whoever asks, at once.
+    // By any caller, at once.
     expect(await firstRefusal(namespace, facts)).toBeUndefined();
   });
 
@@ -129,7 +129,7 @@ describe.concurrent('a controller that is killed', () => {
   });
 });
 
-describe('a connection that comes about only after the callers have given up', () => {
+describe('a connection that is made only after the callers have given up', () => {
   test('F18 I7 brings nobody a grant that nobody waits for', async () => {
     const namespace = 'late';
     const front = await lease.front(3);
@@ -182,7 +182,7 @@ function doubled(facts: readonly Fact[]): string[] {
   return keys.filter((key, index) => keys.indexOf(key) !== index);
 }
 
-/** What was granted in a span of time and heard of later, or never. */
+/** What was granted in a span of time and received later, or never. */
 function unheardOf(
   facts: readonly Fact[],
   held: readonly { readonly token: string; readonly key: string; readonly atMs: number }[],

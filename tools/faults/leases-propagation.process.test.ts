@@ -114,7 +114,7 @@ describe.concurrent(
       }
     });
 
-    test('F4 when A is killed: B and C hear the connection end', async () => {
+    test('F4 when A is killed: B and C see the connection end', async () => {
       const { a, leaseId, lastWorkMs, untilSilent } = await threeAtWork('killed', LONG_TTL_MS);
 
       const atMs = machineMs();

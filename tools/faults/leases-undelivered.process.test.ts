@@ -6,7 +6,7 @@ import { LeaseStage } from './leases/lease-stage.ts';
 const ROUNDS = 3;
 /** A round counts only when the controller died between the two. */
 const TRIES_MAX = 2 * ROUNDS;
-/** What a grant that nobody heard of must not cost those behind it. */
+/** What a grant that no caller got must not cost those behind it. */
 const TTL_MS = 60_000;
 /** Its short term, and the look of the next waiter, on a machine that other tests keep busy. */
 const GAP_MS_MAX = 2_000;
@@ -51,7 +51,7 @@ async function untilInLine(key: string, count: number): Promise<void> {
 }
 
 /**
- * Kills a controller that has granted and whose answer nobody has heard.
+ * Kills a controller that has granted and whose answer was lost.
  * @returns after how long the next was granted; undefined when its caller was taken for gone before its turn
  * came: on a busy machine a release can take as long as that.
  */

@@ -229,7 +229,7 @@ export class Stage {
 
   /**
    * Waits until a backend has written something that is newer than this call, and has done so for
-   * long enough that an older one which still lives would have been heard between.
+   * long enough that an older one which still lives would have acted between.
    */
   async untilHeard(answer: Answer): Promise<Life> {
     const sinceMs = machineMs();

@@ -3,7 +3,7 @@ import { machineMs } from './machine-time.ts';
 import type { Answer, Stage, Succession } from './stage.ts';
 import { overlapsOf } from './testimony.ts';
 
-/** From an expiry to the row that says so: a round of the reaper with its jitter, and its work. */
+/** From an expiry to the row that records it: a round of the reaper with its jitter, and its work. */
 const RECORDING_MS_MAX = 5_000;
 /** What a connect may take beyond the expiry of the grant that it waits for: a second, and what a busy machine adds. */
 export const SUCCESSION_MS_MAX = 3_000;
@@ -56,7 +56,7 @@ export function expectSuccession(
   expect(afterExpiryMs, 'soon after the expiry').toBeLessThan(SUCCESSION_MS_MAX);
 }
 
-/** Nothing was lost: the same backend, process and token, alive now, and the same for who asks. */
+/** Nothing was lost: the same backend, process and token, alive now, and the same for callers. */
 export async function expectUnharmed(
   stage: Stage,
   of: { before: Answer; program: string; pids: ReadonlySet<string> },

@@ -58,7 +58,7 @@ describe('the configuration of datacenters', () => {
     expect(message).not.toContain('hunter2');
   });
 
-  test('a datacenter is no peer of itself, and half a credential is none', () => {
+  test('a datacenter is no peer of itself, and half a credential is an error', () => {
     expect(problemsOf({ ...WHOLE, LEASEHOLD_DATACENTER: 'dc2' })).toContain(
       'LEASEHOLD_PEERS: must not name dc2',
     );

@@ -6,7 +6,7 @@ import { z } from 'zod';
 export interface DatacenterConfig {
   /** The URLs of the other datacenters' controllers, by name. */
   readonly peers: Readonly<Record<string, string>>;
-  /** One secret for all peers, or one for each: as it was given. null: there is none. */
+  /** One secret for all peers, or one for each: as it was given. null: none exists. */
   readonly peerToken: string | null;
   /** null: this datacenter's PostgreSQL is the reservation store. */
   readonly etcd: EtcdConfig | null;

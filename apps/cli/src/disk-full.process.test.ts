@@ -103,7 +103,7 @@ test('on a full disk requests are answered store.unavailable, which says why, an
   expect([...answers]).toEqual(['store.unavailable disk_full']);
 });
 
-test('a controller that starts on a full disk waits for space, and says so', async () => {
+test('a controller that starts on a full disk waits for space, and logs that', async () => {
   loneController = startCommand(
     ['controller'],
     {
@@ -141,7 +141,7 @@ test('PostgreSQL that ends on a full disk is started again until there is space,
   expect(await heldTokens()).toEqual(acknowledged);
 });
 
-test('leasehold up that starts on a full disk waits for space, and says so', async () => {
+test('leasehold up that starts on a full disk waits for space, and prints that', async () => {
   up.child.kill('SIGTERM');
   await up.ended;
   await disk.fill();

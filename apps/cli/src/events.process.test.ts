@@ -11,7 +11,7 @@ afterAll(() => cli.close());
 
 const linesOf = (tail: Started): string[] => tail.said().stdout.trimEnd().split('\n');
 
-/** A tail is heard of first by what it prints. */
+/** The first sign of a tail is what it prints. */
 async function startTail(...args: string[]): Promise<Started> {
   const { lastId } = await cli.api.events.head.query();
   return cli.start('events', 'tail', '--after', lastId, ...args);

@@ -49,7 +49,7 @@ export function readRunFile(home: string): RunFile | undefined {
   return readJson(runFilePath(home)) as RunFile | undefined;
 }
 
-/** @returns undefined when there are none. */
+/** @returns undefined when none exist. */
 export function readCredentials(home: string): Credentials | undefined {
   return readJson(credentialsPath(home)) as Credentials | undefined;
 }
@@ -69,7 +69,7 @@ export function makeHome(home: string): void {
 
 /**
  * Makes a folder and those above it. Not by `recursive`: where a file system answers "no such file"
- * for what it will not make, as /proc does, Node 20 then tries for ever.
+ * for what it will not make, as /proc does, Node 20 then tries forever.
  */
 function makeFolder(path: string): void {
   if (existsSync(path) && statSync(path).isDirectory()) return;
@@ -98,7 +98,7 @@ function readJson(path: string): unknown {
     throw refusal(
       'home.unreadable',
       `${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-      'It belongs to whoever ran `leasehold up`. Set LEASEHOLD_URL and LEASEHOLD_TOKEN instead.',
+      'It belongs to the user who ran `leasehold up`. Set LEASEHOLD_URL and LEASEHOLD_TOKEN instead.',
     );
   }
   try {

@@ -18,7 +18,7 @@ export async function findKey(
     throw refusal(
       'key.not_found',
       `There is no key ${printable(key.name)}${where}.`,
-      'Names are compared byte for byte, and a key may lie in a --namespace. `leasehold keys ls --all` shows all.',
+      'Names are compared byte for byte, and a key may be in a --namespace. `leasehold keys ls --all` shows all.',
     );
   }
   return view;

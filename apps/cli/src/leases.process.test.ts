@@ -174,7 +174,7 @@ describe('leasehold env', () => {
     expect(shown.stdout).toMatch(/^action +deploy$/mu);
   });
 
-  test('revoke frees it, and the history says so', async () => {
+  test('revoke frees it, and the history shows it', async () => {
     await held('staging');
 
     const revoked = await cli.run('env', 'revoke', 'staging', '--force', '--reason', 'wedged');

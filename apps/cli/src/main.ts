@@ -22,7 +22,7 @@ function takeSignal(): AbortSignal {
         onSignal(name);
       });
     }
-    // Whoever started us with a channel, as `npm start` does, wants us to end with it.
+    // The process that started us with a channel, as `npm start` does, wants us to end with it.
     process.once('disconnect', () => {
       stopping.abort('disconnect');
     });
@@ -33,7 +33,7 @@ function takeSignal(): AbortSignal {
 function onSignal(name: string): void {
   const nowMs = performance.now();
   if (stopping.signal.aborted && nowMs - askedAtMs > SAME_SIGNAL_MS) {
-    // Who asks again does not want to wait. What we started notices that we are gone, and ends.
+    // A second signal means: do not wait. The processes that we started notice our end, and end too.
     process.exit(EXIT_CODES.refused);
   }
   if (!stopping.signal.aborted) askedAtMs = nowMs;
@@ -86,6 +86,6 @@ const exitCode = await runCli(process.argv.slice(2), {
 });
 if (exitCode !== undefined) {
   process.exitCode = exitCode;
-  // The channel to whoever started us would keep a process alive that has nothing left to do.
+  // The channel to the process that started us would keep a process alive that has nothing left to do.
   if (process.connected) process.disconnect();
 }

@@ -175,7 +175,7 @@ export function createProgram(cli: Cli): Command {
 function prepare(program: Command, cli: Cli): void {
   program.exitOverride().configureOutput({
     writeOut: cli.context.stdout,
-    // What is wrong is said once, by whoever runs the program.
+    // What is wrong is said once, by the code that runs the program.
     writeErr: () => undefined,
   });
 }

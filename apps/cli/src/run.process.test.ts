@@ -173,7 +173,7 @@ describe('a command under a lease', () => {
 });
 
 describe('a command without a lease', () => {
-  test('is not run while somebody else holds it, and whoever asks is told who', async () => {
+  test('is not run while somebody else holds it, and a caller is told who', async () => {
     const key = aKey();
     await heldLease(cli.api, ['run'], key);
 
@@ -345,7 +345,7 @@ describe('a command whose command line', () => {
     expect((await viewOf(job.key))?.remainingMs).toBeGreaterThan(10_000);
   });
 
-  test('is stopped is killed in time, and the command line says so when it goes on', async () => {
+  test('is stopped is killed in time, and the command line reports it when it goes on', async () => {
     const job = await aJob(LOG_TERM, '--ttl', '2000');
 
     job.started.child.kill('SIGSTOP');

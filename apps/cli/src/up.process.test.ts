@@ -132,7 +132,7 @@ describe('leasehold up', () => {
     );
   });
 
-  test('a terminated backend is followed by one with a larger token, and the history says so', async () => {
+  test('a terminated backend is followed by one with a larger token, and the history shows it', async () => {
     const first = await answer<ConnectResult>('connect', 'again', '--program', 'room');
     await answer('backends', 'terminate', first.backendId, '--reason', 'test');
     const watched = await runCommand(['backends', 'watch', first.backendId], env);
@@ -240,7 +240,7 @@ describe('exit codes and errors', () => {
     expect(ended.stderr).not.toContain(token);
   });
 
-  test('output that cannot be written, on a full disk, ends with 1 and says so', async () => {
+  test('output that cannot be written, on a full disk, ends with 1 and an error message', async () => {
     const full = openSync('/dev/full', 'w');
     const command = startCommand(['config', 'print'], env, { stdout: full });
     closeSync(full);

@@ -212,7 +212,7 @@ export function addGauges(
   });
   new Gauge({
     name: 'leasehold_lease_sessions',
-    help: 'Holders of leases that hear of revocations from this controller.',
+    help: 'Holders of leases that get revocations from this controller.',
     registers: [registry],
     collect() {
       this.set(read.leaseSessionCount());

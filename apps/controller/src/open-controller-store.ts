@@ -68,7 +68,7 @@ function logNotice(notice: WitnessNotice, log: Logger): void {
       log.error(notice, 'the database was restored or failed over: new grants are held off');
       break;
     case 'other_database':
-      log.warn('what LEASEHOLD_HOME remembers is of another database, and is forgotten');
+      log.warn('LEASEHOLD_HOME has the state of another database; it is ignored');
       break;
     case 'shared_row':
       log.warn('another process was started from the same image as this one; both go on');

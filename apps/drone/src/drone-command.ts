@@ -47,7 +47,7 @@ export async function runDroneCommand({
       log.info({ reason }, 'stopping');
     },
     onProblem: (step, error) => {
-      log.error({ err: error, step }, 'stopping went wrong');
+      log.error({ err: error, step }, 'shutdown failed');
     },
   });
   shutdown.listen();

@@ -51,7 +51,7 @@ export function derivedUser(program: string, { from, to }: UserRange): UserIds {
   return { uid: id, gid: id };
 }
 
-/** The user that a configuration names: `name`, `uid` or `uid:gid`. Undefined when there is none. */
+/** The user that a configuration names: `name`, `uid` or `uid:gid`. Undefined when none exists. */
 export function namedUser(
   wish: string | number,
   { accounts }: Pick<UserSources, 'accounts'>,

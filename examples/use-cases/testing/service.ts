@@ -76,7 +76,7 @@ async function runOnce<Row extends pg.QueryResultRow>(
   }
 }
 
-/** Makes every lease that is held expire, as if its holder had not been heard from for long. */
+/** Makes every lease that is held expire, as if its holder had not answered for long. */
 export async function letLeasesExpire({ databaseUrl }: Service): Promise<void> {
   await runOurSql(
     databaseUrl,

@@ -111,7 +111,7 @@ export const unlimitedViewerProcedure = viewerProcedure.use(({ ctx, next }) => {
   return next();
 });
 
-/** Tokens are beyond every namespace, so an administrator who is limited to some is none. */
+/** Tokens are beyond every namespace, so one who is limited to some namespaces is not an administrator of tokens. */
 export const adminProcedure = procedureFor('admin').use(({ ctx, next }) => {
   assertUnlimited(ctx.access);
   return next();

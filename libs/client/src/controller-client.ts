@@ -160,7 +160,7 @@ class QuickClosingWebSocket extends WebSocket {
 
 /**
  * Sockets of one client that tell of their opening, and of the closing of the last. When a connection
- * is replaced, the new one opens before the old one has closed: told as they come, the two would end
+ * is replaced, the new one opens before the old one has closed: reported as they come, the two would end
  * in `closed`.
  */
 function countedSockets(

@@ -65,7 +65,7 @@ test('leases go on when one of two controllers is killed, and new ones are grant
   }
 });
 
-test('leases go on when one of two controllers is cut off without a word; the other is kept after that', async () => {
+test('leases go on when one of two controllers is cut off silently; the other is kept after that', async () => {
   const { proxy, url, token, holders } = await twoControllers();
   const droppedAtMs = performance.now();
   proxy.drop();

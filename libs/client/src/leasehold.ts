@@ -43,8 +43,8 @@ export interface LeaseholdOptions {
   /** `lh_…`, of the role `client` or a higher one. */
   readonly token: string;
   /**
-   * `ws` unless said: one connection, which is made anew when it breaks, over which revocations are
-   * heard at once. With `http` each call stands alone, and a revocation is heard of at the next
+   * `ws` unless said: one connection, which is created again when it breaks, over which revocations are
+   * received at once. With `http` each call is separate, and a revocation arrives with the next
    * renewal; so is one of a lease in another datacenter than the controller's, over both.
    */
   readonly transport?: 'ws' | 'http' | undefined;

@@ -29,9 +29,9 @@ interface Cancel {
  */
 export interface Reservations {
   /**
-   * Decides where a key lives, unless that is decided: then the answer says where. For good: only
+   * Decides where a key lives, unless that is decided: then the answer says where. Permanently: only
    * {@link move} changes it. Where an answer was lost and asked for again, the reservation that this
-   * call made may be told as `existing`.
+   * call made may be reported as `existing`.
    * @throws `DatacenterUnreachableError`; `reservation.unknown_datacenter`.
    */
   reserve(
@@ -40,7 +40,7 @@ export interface Reservations {
   ): Promise<Outputs['reserve']>;
   /**
    * Where a key lives. Answered from the controller's memory where it can be; `fresh` asks the key's
-   * datacenter too, so that a move that nobody at the controller has heard of is seen.
+   * datacenter too, so that a move that nobody at the controller knows of is seen.
    * @throws `DatacenterUnreachableError`, when fresh.
    */
   resolve(

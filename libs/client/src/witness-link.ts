@@ -16,7 +16,7 @@ const PATHS: ReadonlySet<string> = new Set([
 
 /**
  * Brings back what controllers have told of their database, so that a controller whose database was
- * restored from a copy hears of it from those who hold something, even when it has forgotten it itself.
+ * restored from a copy learns of it from those who hold something, even when it has forgotten it itself.
  * What is told is opaque, and of no use to anybody else.
  */
 export function witnessLink(): TRPCLink<AppRouter> {

@@ -51,7 +51,7 @@ export interface LeaseholdCore<Tx> {
    * @throws {LeaseError} `lease.not_held` when the grant is not in force, or was ended meanwhile;
    * `request.deadline` when the work took longer than its bound, which is the remaining time of the
    * lease, and 10 s at most; `lease.in_hook`; `request.outcome_unknown` when the connection broke in the
-   * commit. But for the last, nothing was changed. What `work` throws comes out as it is.
+   * commit. Except for the last, nothing was changed. What `work` throws comes out as it is.
    */
   fencedTransaction<Result>(
     grant: GrantRef,

@@ -35,7 +35,7 @@ function readBootMs(): number {
 }
 
 /**
- * The clock of this machine. All who wait share one timer, and there is none while nobody waits.
+ * The clock of this machine. All who wait share one timer, and none exists while nobody waits.
  * Something that throws when its moment has come keeps nobody else from theirs; it is thrown on as an
  * uncaught exception. `readMs` is the reading; a test passes one that is fast, slow or far ahead.
  */

@@ -1,7 +1,7 @@
 /**
  * Which of several controllers is asked over HTTP. One is kept as long as it answers. An address is
  * used once it has answered `/healthz`, and again after it was passed over. While a call waits for its
- * answer and nothing at all is heard from the address, it is asked for a sign of life: a machine that
+ * answer and nothing at all arrives from the address, it is asked for a sign of life: a machine that
  * is cut off says nothing, and a call that is in line for two minutes looks the same from outside.
  *
  * With one address there is no choice: nothing is asked, and calls fail as they fail.

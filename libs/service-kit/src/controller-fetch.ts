@@ -8,7 +8,7 @@ export class ControllerSilent extends Error {
 /** `fetch` of a path of whichever controller answers. */
 export type ControllerFetch = (path: string, init?: RequestInit) => Promise<Response>;
 
-/** What says that no connection came about, so that nothing was sent. */
+/** What says that no connection was made, so that nothing was sent. */
 const NEVER_CONNECTED = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -18,7 +18,7 @@ const NEVER_CONNECTED = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** Whether what `fetch` threw says that no connection came about: nothing was sent. */
+/** Whether the error of `fetch` means that no connection was made: nothing was sent. */
 export function wasNeverSent(thrown: unknown): boolean {
   const reason: unknown = thrown instanceof Error ? thrown.cause : undefined;
   return reason instanceof Error && 'code' in reason && NEVER_CONNECTED.has(String(reason.code));

@@ -1,6 +1,6 @@
 /**
  * The address of a database, with the schema that Leasehold's tables are in. The schema travels in the
- * address as `?schema=`, as Prisma writes it, so that whoever has the address has the whole of it.
+ * address as `?schema=`, as Prisma writes it, so that a person who has the address has the whole of it.
  */
 
 /** The schema of Leasehold's tables, unless another one is named. */

@@ -99,7 +99,7 @@ export class FaultLink {
     if (this.faults.isHolding) this.hold();
   }
 
-  /** Whether what comes next would be garbage, for want of what was lost before it. */
+  /** Whether what comes next would be garbage, because of what was lost before it. */
   get isBroken(): boolean {
     return this.#hasHole || this.#near.destroyed || this.#far.destroyed;
   }

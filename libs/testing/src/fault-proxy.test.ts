@@ -171,7 +171,7 @@ describe('a fault proxy that is told where connections come from', () => {
     return () => answer;
   }
 
-  test('fails for one place and serves the other, also when it hears late who it is', async () => {
+  test('fails for one place and serves the other, also when it learns late who it is', async () => {
     door.from('here').drop();
     const here = await speakFrom('here');
     const there = await speakFrom('there');

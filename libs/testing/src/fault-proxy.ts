@@ -11,7 +11,7 @@ export type { Direction } from './fault-link.ts';
 export interface FaultyLine {
   /**
    * Loses everything that is sent that way, both ways unless said, until {@link FaultyLine.heal}.
-   * Connections made meanwhile are accepted and hear nothing, which is the worst a network does.
+   * Connections made meanwhile are accepted and get no answer, which is the worst a network does.
    */
   drop(...directions: Direction[]): void;
   /** Holds every byte back for so long before it is passed on; both ways alike unless said. */

@@ -70,7 +70,7 @@ export interface DroneProcessOptions {
 /** A drone's agent; its warden is a process of its own. */
 export interface DroneProcess extends TestProcess {
   readonly stateDir: string;
-  /** The process id of the warden, by its own record; undefined when there is none. */
+  /** The process id of the warden, by its own record; undefined when none exists. */
   wardenPid(): Promise<number | undefined>;
 }
 

@@ -8,7 +8,7 @@ const EMBEDDED_VERSION = 18;
 
 /**
  * The oldest PostgreSQL of this machine that Leasehold supports and npm does not bring, as the folder
- * that holds its `bin`; undefined when there is none. What it finds is tested too.
+ * that holds its `bin`; undefined when none exists. What it finds is tested too.
  */
 export function findOldestPostgres(): string | undefined {
   if (!existsSync(SYSTEM_FOLDER)) return undefined;

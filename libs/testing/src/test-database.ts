@@ -11,7 +11,7 @@ declare module 'vitest' {
 
 /**
  * A copy of the template, in about 30 ms. The name is that of the test file, so that a database which
- * was left behind says whose it is. Whoever makes it drops it.
+ * was left behind says whose it is. The code that makes it drops it.
  */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const file = path.basename(expect.getState().testPath ?? 'test').replace(/\.test\.ts$/, '');

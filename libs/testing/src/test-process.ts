@@ -8,7 +8,7 @@ export interface ProcessSpec {
   /** The program and its arguments; Node's own unless `command` is given. */
   readonly args: readonly string[];
   readonly command?: string | undefined;
-  /** Its whole environment, but for PATH. */
+  /** Its whole environment, except for PATH. */
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -33,7 +33,7 @@ const STOP_TIMEOUT_MS = 15_000;
 
 /**
  * Starts a process in a session of its own and returns when it has said that it is ready. It ends
- * with the process that runs the tests, whose channel it listens to. Whoever starts it stops it.
+ * with the process that runs the tests, whose channel it listens to. The caller that starts it stops it.
  */
 export async function startProcess(spec: ProcessSpec): Promise<TestProcess> {
   const child = spawn(spec.command ?? process.execPath, spec.args, {

@@ -88,7 +88,7 @@ export class LeaseStage {
     return (await this.#ask<Row>(text, values)).rows;
   }
 
-  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- who asks knows the shape of the answer, as with the driver
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller knows the shape of the answer, as with the driver
   async #ask<Row extends pg.QueryResultRow>(
     text: string,
     values: unknown[],

@@ -1,6 +1,6 @@
 /**
- * A service that works for whoever calls it, says so all the time, and calls the next one: for as long
- * as the lease lasts of whoever began. With `lease` it is the one who begins.
+ * A service that works for its caller, reports that all the time, and calls the next one: for as long
+ * as the lease lasts of the first caller. With `lease` it is the one who begins.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -42,7 +42,7 @@ async function callNext(caseName: string, signal: AbortSignal): Promise<void> {
     try {
       await leasehold.fetch(`${next}/${caseName}`, { method: 'POST' });
     } catch (error) {
-      // The time may be over a moment before the signal says so.
+      // The time may be over a moment before the signal aborts.
       if (error instanceof LeaseLost) return;
       await pause(WORK_MS);
     }

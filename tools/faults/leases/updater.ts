@@ -92,7 +92,7 @@ const ended = endAsked().then(() => {
 
 async function updateOnce(count: number): Promise<void> {
   await using lease = await updating.acquire(guard);
-  // The token comes first: whoever reads the list sees in which order grants have written.
+  // The token comes first: a reader of the list sees in which order grants have written.
   const entry = `${lease.fencingToken}:${String(process.pid)}:${String(count)}`;
   try {
     await update(lease, entry);

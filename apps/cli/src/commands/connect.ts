@@ -24,7 +24,7 @@ A key lives in one datacenter: that of the controller which was first asked to s
 or the --datacenter that was named then. Whichever controller is asked later, the backend is found, or
 started, there. \`leasehold reservations move\` moves a key.`;
 
-/** `leasehold connect`: the one backend of a key, started if there is none, once it is ready. */
+/** `leasehold connect`: the one backend of a key, started if none exists, once it is ready. */
 export function addConnect(cli: Cli, parent: Command): void {
   const command = cli.leaf(
     parent,

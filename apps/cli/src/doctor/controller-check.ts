@@ -11,7 +11,7 @@ import { unsure, well, wrong, type Finding } from './finding.ts';
 const READY_TIMEOUT_MS = 5_000;
 const DRONES_MAX = 500;
 
-/** Each controller, the token that they are asked with, and the drones that they have heard from. */
+/** Each controller, the token that they are asked with, and the drones that report to them. */
 export async function examineController({ urls, token }: Access): Promise<Finding[]> {
   const controllers = await Promise.all(urls.map(readinessFinding));
   if (controllers.every(({ state }) => state === 'wrong')) return controllers;
@@ -115,7 +115,7 @@ async function peerFindings(api: ControllerApi): Promise<Finding[]> {
           wrong(
             'reservations',
             `the controller cannot reach etcd${sinceText(store.since)}`,
-            'Keys whose home is known go on working; no fresh key gets one. See the runbook.',
+            'Keys whose home is known still work; no new key gets one. See the runbook.',
           ),
         ];
   return [
@@ -142,7 +142,7 @@ function programNames(drone: DroneView): string[] {
 function droneFinding(drone: DroneView): Finding {
   const subject = `drone ${printable(drone.droneId)}`;
   const age = drone.heartbeatAgeMs === null ? 'never' : `${durationText(drone.heartbeatAgeMs)} ago`;
-  const heard = `last heard from ${age}`;
+  const heard = `last heartbeat ${age}`;
   switch (drone.status) {
     case 'ready':
       return drone.backendCount >= drone.capacity

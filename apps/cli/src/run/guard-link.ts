@@ -67,7 +67,7 @@ export function startGuard(program: string, nowMs: () => number): GuardLink {
   const send = (order: GuardOrder): Promise<void> =>
     new Promise((resolve) => {
       if (!child.connected) resolve();
-      // One that is gone has nothing left to do what is ordered with; its end says so.
+      // One that is gone has nothing left to do what is ordered with; its end shows it.
       else {
         child.send(order, () => {
           resolve();

@@ -50,7 +50,7 @@ export type GuardReport =
   | { readonly type: 'ready' }
   | { readonly type: 'started'; readonly pid: number }
   | { readonly type: 'stopping'; readonly kind: 'soft' | 'hard'; readonly cause: StopCause }
-  /** `atMs` by the boot clock: the command line may hear of it much later. */
+  /** `atMs` by the boot clock: the command line may learn of it much later. */
   | ({ readonly type: 'ended'; readonly atMs: number } & CommandEnd)
   /** It could not be started, or its time was over before it was. */
   | { readonly type: 'not_started'; readonly problem: string };

@@ -9,7 +9,7 @@ import type {
 /** The processes of one command; {@link launchCommand} in production. */
 export interface CommandSession {
   readonly pid: number;
-  /** Sends a signal to all of them. Nothing happens when there are none left. */
+  /** Sends a signal to all of them. Nothing happens when none are left. */
   signal(signal: NodeJS.Signals): void;
   /** Fulfilled when the command has ended and the rest of its session is gone. */
   readonly ended: Promise<CommandEnd>;
@@ -116,7 +116,7 @@ export class Guard {
       return;
     }
     this.#session?.signal('SIGTERM');
-    // One that was stopped, with Ctrl-Z, hears of it only when it goes on.
+    // One that was stopped, with Ctrl-Z, gets the signal only when it goes on.
     this.#session?.signal('SIGCONT');
   }
 }

@@ -46,7 +46,7 @@ export async function runGuard(
 }
 
 function tell(report: GuardReport): void {
-  // Whoever is gone hears nothing, and needs not to.
+  // A process that has ended needs no message.
   if (process.connected) process.send?.(report, undefined, undefined, () => undefined);
 }
 

@@ -69,7 +69,7 @@ export function heldFailure(
 ): CliFailure {
   const { by, since, remainingMs, comment, waiters, waitedMs } = error.heldBy;
   const what = comment === null || comment === '' ? '' : ` (${printable(comment)})`;
-  // Nobody holds it when its time is over: whoever is named stands first in line.
+  // Nobody holds it when its time is over: the one who is named is first in line.
   const message =
     remainingMs > 0
       ? `${scopeText(scope)} is held by ${printable(by)}${what} since ${since}, for another ${durationText(remainingMs)} unless it is renewed.`

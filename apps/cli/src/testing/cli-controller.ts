@@ -32,7 +32,7 @@ export interface CliController {
   readonly close: () => Promise<void>;
 }
 
-/** Starts a controller on a database of its own. Whoever starts it closes it. */
+/** Starts a controller on a database of its own. The caller that starts it closes it. */
 export async function startCliController(): Promise<CliController> {
   const home = await mkdtemp(join(tmpdir(), 'leasehold-cli-'));
   const database = await createTestDatabase();
@@ -71,7 +71,7 @@ export async function startCliController(): Promise<CliController> {
   };
 }
 
-/** Takes a lease for half a minute, as a service would that nobody hears of again. */
+/** Takes a lease for half a minute, as a service would that never calls again. */
 export async function heldLease(
   api: ControllerApi,
   namespace: string[],

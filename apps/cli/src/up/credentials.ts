@@ -20,7 +20,7 @@ export interface Prepared {
 }
 
 /**
- * Sees to it that there is a token for each role and an administrator of the console, and writes
+ * Makes sure that there is a token for each role and an administrator of the console, and writes
  * `credentials.json`.
  */
 export async function prepareCredentials(

@@ -15,7 +15,7 @@ export const DEMO_DRONE_BINDINGS: DroneBindings = {
   addresses: ['127.0.0.0/8'],
 };
 
-/** Where its parts lie in the home. */
+/** Where its parts are in the home. */
 export interface DemoDrone {
   readonly configPath: string;
   readonly stateDir: string;
@@ -44,7 +44,7 @@ export function writeDemoDrone(home: string, roomServerPath: string): DemoDrone 
   return { configPath, stateDir };
 }
 
-/** The warden's process, by its own record in the drone's state; null when there is none. */
+/** The warden's process, by its own record in the drone's state; null when none exists. */
 export function wardenPidOf(drone: DemoDrone): number | null {
   try {
     const record = JSON.parse(readFileSync(join(drone.stateDir, 'warden.json'), 'utf8')) as {

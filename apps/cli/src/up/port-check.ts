@@ -4,7 +4,7 @@ import { isErrorCode } from './process-identity.ts';
 
 /**
  * Listens on an address for a moment. Port 0 finds a free one.
- * @param remedy how another port is chosen, for whoever finds this one taken.
+ * @param remedy how another port is chosen, for a user who finds this one taken.
  */
 export async function tryToListen(
   host: string,

@@ -10,7 +10,7 @@ export interface ProcessIdentity {
   readonly startedAt: string | null;
 }
 
-/** The identity of a process that runs now; undefined when there is none, or only its remains. */
+/** The identity of a process that runs now; undefined when none exists, or only its remains. */
 export function identityOf(pid: number): ProcessIdentity | undefined {
   if (!isSignalable(pid)) return undefined;
   if (process.platform !== 'linux') return { pid, startedAt: null };

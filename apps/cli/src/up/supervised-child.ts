@@ -110,7 +110,7 @@ class Supervisor implements SupervisedChild {
     });
   }
 
-  /** A full disk is waited for here too; whatever else is wrong, somebody is there to hear of it. */
+  /** A full disk is waited for here too; whatever else is wrong, somebody is there to read the error. */
   async #startFirst(): Promise<Start> {
     const { random, stop, time } = this.#supervision;
     const schedule = new RestartSchedule(random);

@@ -5,7 +5,7 @@ import type { Opener } from './use-opener.ts';
 
 /**
  * Stands where Mantine wants the button that something hangs below, and names one that was there
- * before: that button is not mounted anew, and keeps the focus.
+ * before: that button is not mounted again, and keeps the focus.
  */
 export function OpenerAnchor({
   opener,

@@ -7,7 +7,7 @@ import classes from './row-menu.module.css';
 
 export interface RowAct {
   readonly label: string;
-  /** Why it may not be done now; the entry then says so, and does nothing. */
+  /** Why it may not be done now; the entry then shows it, and does nothing. */
   readonly whyNot: string | undefined;
   readonly onClick: () => void;
   readonly isDangerous?: boolean;

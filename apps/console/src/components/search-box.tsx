@@ -26,7 +26,7 @@ export function SearchBox({
   const input = useRef<HTMLInputElement>(null);
   const [text, setText] = useState(value);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  /** What was searched for last, until the address says so. */
+  /** What was searched for last, until the address has it. */
   const sent = useRef<string>(undefined);
   // Back and Forward change the address from outside. What comes from here is typed on meanwhile.
   useEffect(() => {

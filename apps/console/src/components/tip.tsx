@@ -27,7 +27,7 @@ type TipChild = ReactElement<HTMLAttributes<HTMLElement>>;
 /**
  * Says more about its one child, which must be an element or pass handlers on to one: where the
  * pointer rests on it, and at once where the keyboard gets to it. Escape closes it. What draws the
- * tip is loaded when one is first wanted; the child is never mounted anew for it.
+ * tip is loaded when one is first wanted; the child is never mounted again for it.
  */
 export function Tip({
   label,

@@ -8,7 +8,7 @@ import { fetchFromController } from './config.ts';
 /** For how long a page waits for its first data before it goes without. */
 const PREFETCH_MS_MAX = 2_000;
 
-/** A client for the one who asks for this page: with their cookie, from their address. */
+/** A client for the visitor of this page: with their cookie, from their address. */
 export async function serverApi(): Promise<ApiClient> {
   const cookie = (await cookies()).toString();
   const forwardedFor = (await headers()).get('x-forwarded-for');

@@ -12,7 +12,7 @@ export interface DatacenterFilter {
   readonly setChosen: (datacenter: string | null) => void;
   /** What the list's procedure is asked besides; with one datacenter nothing. */
   readonly input: { readonly datacenter?: string };
-  /** Whether rows may be another datacenter's, of which no event is heard here. */
+  /** Whether rows may be another datacenter's, of which no event arrives here. */
   readonly isOfOthers: boolean;
 }
 

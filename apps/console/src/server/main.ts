@@ -51,7 +51,7 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  // Configuration problems are told plainly: whoever reads this started it by hand or from a unit.
+  // Configuration problems are told plainly: the reader started it by hand or from a unit.
   const text =
     error instanceof LeaseError ? error.message : String((error as Error).stack ?? error);
   process.stderr.write(`${text}\n`);

@@ -21,7 +21,7 @@ describe('notePath', () => {
     expect(noted('/keys', { 'x-leasehold-path': '//evil.example' })).toBe('/keys');
   });
 
-  test('survives addresses that are none', () => {
+  test('survives invalid addresses', () => {
     expect(noted('//')).toBe('//');
     expect(noted('/a?b?c=1')).toBe('/a?b%3Fc=1');
   });

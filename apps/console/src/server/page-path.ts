@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Where a page learns which one it is: whoever has to sign in first comes back to it. */
+/** Where a page learns which one it is: a visitor who has to sign in first comes back to it. */
 const HEADER = 'x-leasehold-path';
 
 /** Tells the page its own path and query, in place of whatever the browser said of them. */

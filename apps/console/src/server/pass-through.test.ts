@@ -350,7 +350,7 @@ test.each(FRAMINGS)(
   },
 );
 
-test('a request cannot take away who asks and from where by naming it in Connection', async () => {
+test('a request cannot remove its caller and source address by naming it in Connection', async () => {
   const upstream = await startUpstream((_request, response) => response.end('ok'));
   const url = await startConsole(upstream.url);
   const told = { cookie: 's=1', authorization: 'Bearer t', origin: 'http://other.example' };

@@ -23,7 +23,7 @@ export interface PassThroughOptions {
 
 export interface PassThrough {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
-  /** Ends every stream of events: whoever reads one asks again, and finds the next console. */
+  /** Ends every stream of events: a reader asks again, and finds the next console. */
   endStreams(): void;
   /** Closes the connections to the controller that are kept for later. */
   close(): void;

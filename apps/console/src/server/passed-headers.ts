@@ -1,6 +1,6 @@
 /**
  * Which headers of a request reach the controller, and which of its answer the browser. What is about
- * one connection stays on it. How long a body is is told as Node has read it, whatever the headers
+ * one connection stays on it. How long a body is is reported as Node has read it, whatever the headers
  * say of each other: two ends that differ in this take the bytes of one request for another one.
  */
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
@@ -16,7 +16,7 @@ const NOT_PASSED_ON = new Set(['host', 'forwarded', 'x-forwarded-host', 'x-forwa
 
 /**
  * What `Connection` cannot take away, though it may name other headers that end here: how long the
- * body is, who asks, and from where.
+ * body is, the caller, and the source address.
  */
 const NEVER_OF_THE_CONNECTION = new Set([
   ...['content-length', 'transfer-encoding', 'content-type', 'content-encoding', 'host', 'origin'],
@@ -27,7 +27,7 @@ const NEVER_OF_THE_CONNECTION = new Set([
 /** Requests that have no body. Node would send one of these without saying how long it is. */
 const METHODS_WITHOUT_BODY = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT']);
 
-/** Whether a request comes with a body that its method has no use for. An empty one is none. */
+/** Whether a request comes with a body that its method has no use for. An empty one does not count. */
 export function hasUselessBody({ method = '', headers }: IncomingMessage): boolean {
   if (!METHODS_WITHOUT_BODY.has(method)) return false;
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;

@@ -24,7 +24,7 @@ export function contentSecurityPolicy(nonce: string): string {
   ].join('; ');
 }
 
-/** What every answer says, whoever makes it. */
+/** What every answer says, whichever part makes it. */
 export function setCommonHeaders(
   response: ServerResponse,
   { isHttps }: { isHttps: boolean },

@@ -98,7 +98,7 @@ function keyOf({ principal, role, session }: Access): string {
   return session === undefined ? principal : `${session.sessionId} ${role}`;
 }
 
-/** One statement for the tokens, one for the sessions, and none where there are none. */
+/** One statement for the tokens, one for the sessions, and none where none exist. */
 async function readInForce(
   store: Pick<Store, 'vital'>,
   opened: readonly Opened[],

@@ -18,7 +18,7 @@ import { input, mutate, query } from '../testing/wire.ts';
 import { acquireLease, refOf, type WireLease } from '../testing/wire-leases.ts';
 
 describe('a bulk action', () => {
-  test('revokes a thousand grants, and none of those that ended or were granted anew', async () => {
+  test('revokes a thousand grants, and none of those that ended or were granted again', async () => {
     const on = await startTestController();
     const { secret } = await on.token('client');
     const operator = await on.token('operator');
@@ -408,7 +408,7 @@ async function progressOverWebSocket(on: TestController, bulkId: string): Promis
   });
 }
 
-/** The same as a browser hears it. */
+/** The same as a browser gets it. */
 async function progressOverSse(on: TestController, bulkId: string): Promise<BulkProgress[]> {
   const { secret } = await on.token('viewer');
   const response = await fetch(`${on.url}/trpc/bulk.watch${input({ bulkId })}`, {

@@ -215,7 +215,7 @@ describe('events.watch', () => {
     expect(foreign.events).toEqual([]);
   });
 
-  test('a resume from before what is kept, or from another life of the database, says so', async () => {
+  test('a resume from before what is kept, or from another database epoch, is reported', async () => {
     const on = await startTestController();
     const { secret } = await on.token('viewer');
     const client = clientOf(on.url, secret);

@@ -168,15 +168,15 @@ describe('an export', () => {
   });
 
   test.each([
-    ['a field that is none', 'keys?colour=red', 'colour: is not a known field'],
+    ['an unknown field', 'keys?colour=red', 'colour: is not a known field'],
     ['a cursor', 'keys?cursor=x', 'cursor: is not a filter'],
-    ['a phase that is none', 'keys?phase=lost', 'phase: '],
+    ['an unknown phase', 'keys?phase=lost', 'phase: '],
     ['a word for yes or no', 'keys?includeChildren=yes', 'includeChildren: '],
     ['no number', 'keys?endedWithinMs=soon', 'endedWithinMs: '],
     ['a field given twice', 'keys?name=a&name=b', 'name: '],
-    ['an instant that is none', 'events?from=yesterday', 'from: must be an ISO-8601 instant'],
+    ['an invalid instant', 'events?from=yesterday', 'from: must be an ISO-8601 instant'],
     ['the year 0', 'audit?from=0000-01-01T00:00:00Z', 'from: must be an instant after the year 0'],
-    ['an event that is none', 'events?afterId=x', 'afterId: must be the id of an event'],
+    ['an invalid event id', 'events?afterId=x', 'afterId: must be the id of an event'],
     ['another format', 'keys?format=xml', 'format: must be "json" or "csv"'],
   ])('%s is refused by its name, before a byte is sent', async (_what, path, message) => {
     const answer = await call(on, `/export/${path}`, { secret: operator });
@@ -188,10 +188,10 @@ describe('an export', () => {
 
   test.each([
     ['without a token', '/export/keys', undefined, 'GET', 401],
-    ['of a list that is none', '/export/secrets', 'operator', 'GET', 404],
+    ['of an unknown list', '/export/secrets', 'operator', 'GET', 404],
     ['of an inherited name', '/export/constructor', 'operator', 'GET', 404],
     ['by POST', '/export/keys', 'operator', 'POST', 404],
-  ] as const)('%s there is none', async (_what, path, role, method, status) => {
+  ] as const)('%s does not exist', async (_what, path, role, method, status) => {
     const asked = role === undefined ? {} : { secret: (await on.token(role)).secret };
 
     expect((await call(on, path, { ...asked, method })).status).toBe(status);

@@ -303,7 +303,7 @@ describe('operators and drones', () => {
   });
 
   test.each(['drain', 'undrain', 'markLost'] as const)(
-    '%s of an unknown drone says so',
+    '%s of an unknown drone is refused',
     async (act) => {
       const on = await startTestController();
       const operator = await on.client('operator');
@@ -343,7 +343,7 @@ describe('backend watch', () => {
     expect(seen).toEqual(['scheduled', 'loading', 'ready', 'terminated']);
   });
 
-  test('of a backend that is not there says so', async () => {
+  test('of a backend that does not exist is refused', async () => {
     const on = await startTestController();
     const viewer = await on.client('viewer', 'ws');
     const code = await new Promise((resolve) => {

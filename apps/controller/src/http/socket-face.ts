@@ -11,7 +11,7 @@ const TRY_AGAIN_LATER = 1_013;
 const LOOK_EVERY_MS = 5_000;
 
 /**
- * The socket that tRPC's adapter is given in place of the real one: it hears one call at a time, when
+ * The socket that tRPC's adapter is given in place of the real one: it gets one call at a time, when
  * the scheduler says, and what it answers is counted until the caller has read it.
  */
 export class SocketFace extends EventEmitter implements ScheduledConnection {

@@ -1,9 +1,9 @@
 /**
- * Keeps WebSockets honest: a peer that is gone without a word is noticed by pings. Pings are the
+ * Keeps WebSockets honest: a peer that vanishes silently is noticed by pings. Pings are the
  * protocol's own, so that every WebSocket client answers them without knowing.
  *
  * While a peer waits in line for a lease it is pinged more often, and only then: its place in line
- * is kept only for as long as it was heard from within a second.
+ * is kept only for as long as it sent anything within a second.
  */
 import type { Clock } from '@leasehold/keys-core';
 import type { WebSocket } from 'ws';
@@ -13,12 +13,12 @@ const PING_MS = 2_000;
 const SILENCE_MS_MAX = 6_000;
 /** Two pings may be answered late before a peer that waits counts as silent. */
 const WATCHED_PING_MS = 400;
-/** A peer that waits is alive if it was heard from within this time. */
+/** A peer that waits is alive if it sent anything within this time. */
 const ALIVE_MS = 1_000;
 
 /** What is known of the peer of a socket. */
 export interface KeptSocket {
-  /** Whether it was heard from within {@link ALIVE_MS}: meaningful while it is watched. */
+  /** Whether it sent anything within {@link ALIVE_MS}: meaningful while it is watched. */
   isAlive(): boolean;
   /** Pings it often, until the function that it returns is called. */
   watch(): () => void;
@@ -59,7 +59,7 @@ export function keepSocket(socket: WebSocket, clock: Clock): KeptSocket {
     watch() {
       watcherCount += 1;
       if (watcherCount === 1) {
-        // Who begins to wait has just been heard from.
+        // A caller that begins to wait has just sent its call.
         heardAtMs = clock.nowMs();
         watchTimer = setInterval(ping, WATCHED_PING_MS);
         watchTimer.unref();

@@ -116,7 +116,7 @@ describe('WebSocket', () => {
     expect(code).toBe(1_006);
   });
 
-  test('a controller that stops says so to those who are connected', async () => {
+  test('a controller that stops tells those who are connected', async () => {
     const stopped = await startTestController();
     const { secret } = await stopped.token('viewer');
     const raw = await openSocket(stopped, secret);

@@ -11,7 +11,7 @@ function sourceOf(trusted: string[], peer: string, forwardedFor?: string): strin
   return createSourceAddress(trusted)(request);
 }
 
-test('whoever connects directly is where they are, whatever they say', () => {
+test('the address of a direct caller is its own, whatever its headers claim', () => {
   expect(sourceOf(['127.0.0.1/32'], '192.0.2.7', '198.51.100.1')).toBe('192.0.2.7');
   expect(sourceOf([], '127.0.0.1', '198.51.100.1')).toBe('127.0.0.1');
 });

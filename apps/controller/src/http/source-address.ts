@@ -20,7 +20,7 @@ export function isTrustedProxy(text: string): boolean {
 /**
  * Tells where requests come from. What `x-forwarded-for` says counts as long as a trusted proxy says
  * it: it is read from its end, and the first address that is not a trusted proxy is the caller's.
- * Whoever connects directly can write what they like into it. What is no address counts for nothing,
+ * A direct caller can write anything into it. What is no address counts for nothing,
  * and so does what stands before it: then the caller is the proxy that wrote it.
  */
 export function createSourceAddress(trustedProxies: readonly string[]): SourceAddress {

@@ -54,7 +54,7 @@ describe('leases over long connections', () => {
     },
   );
 
-  test('who waits in vain is told by whom it is held, and how long it waited', async () => {
+  test('a caller that waits without success is told who holds it, and how long it waited', async () => {
     const key = randomUUID();
     await acquireLease(on, secret, { key });
 
@@ -146,7 +146,7 @@ describe('leases over long connections', () => {
     });
   });
 
-  test('C34 I15 a session hears of the revocation of a lease and of an environment', async () => {
+  test('C34 I15 a session is told of the revocation of a lease and of an environment', async () => {
     const lease = await acquireLease(on, secret);
     const { lease: environment } = (await mutate(on, 'environments.tryAcquire', {
       secret,

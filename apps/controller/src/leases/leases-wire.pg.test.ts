@@ -170,7 +170,7 @@ describe('leases on the wire', () => {
     expect(await acquire({ key })).toMatchObject({ outcome: 'held', by: 'bob' });
   });
 
-  test('C20 C28 a stale holder hears that its release came too late, and the new one keeps the lease', async () => {
+  test('C20 C28 a stale holder is told that its release came too late, and the new one keeps the lease', async () => {
     const key = randomUUID();
     const lease = await acquireLease(on, secret, { key });
     await ageLease(on, lease.leaseId, 30_000);

@@ -20,7 +20,7 @@ const CONNECT_MS_MAX = 1_500;
 const SHORT_MS_MAX = 2_000;
 /**
  * For what writes there or asks the reservation store, besides what it may wait. That store is given up
- * after about six seconds, and who asked is to hear so instead of nothing.
+ * after about six seconds, and the caller must get that answer instead of none.
  */
 const MARGIN_MS = 8_000;
 /** A move asks the reservation store, and twice the datacenter that the key moves to. */

@@ -155,7 +155,7 @@ describe('a connect', () => {
     expect(await waiting()).toBe(0);
   });
 
-  test('for a program that the other datacenter has not says so, with its own code', async () => {
+  test('for a program that the other datacenter has not is refused with a code of its own', async () => {
     const spawn = { program: 'nothing', datacenter: 'dc3' };
 
     expect(await connectAt('dc1', client1, { key: { name: randomUUID() }, spawn })).toBe(

@@ -21,7 +21,7 @@ afterAll(async () => {
 
 let worldCount = 0;
 
-/** Two datacenters of a test's own, whose names the etcd has not heard yet. */
+/** Two datacenters of a test's own, whose names the etcd does not know yet. */
 async function openTwo(
   secretOf?: (name: string, other: string) => string,
 ): Promise<{ world: TestDatacenters; here: string; there: string; secret: string }> {

@@ -31,20 +31,20 @@ describe('what another datacenter answers', () => {
     'request.rate_limited',
     'request.deadline',
     'reservation.store_unreachable',
-  ] as const)('%s is told as that datacenter’s, and it is there', async (code) => {
+  ] as const)('%s is reported as that datacenter’s, and it is there', async (code) => {
     expect(await failureOf(code)).toMatchObject({
       kind: 'answered',
       error: { code, details: { datacenter: 'dc2' } },
     });
   });
 
-  test('of a third one is told as of that one', async () => {
+  test('of a third one is reported as of that one', async () => {
     expect(
       await failureOf('reservation.datacenter_unreachable', { datacenter: 'dc3' }),
     ).toMatchObject({ kind: 'answered', error: { details: { datacenter: 'dc3' } } });
   });
 
-  test('of the request alone is told as it is', async () => {
+  test('of the request alone is reported as it is', async () => {
     const { error } = await failureOf('request.invalid', { field: 'key' });
 
     expect(error).toMatchObject({ code: 'request.invalid', details: { field: 'key' } });

@@ -2,7 +2,7 @@
 import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
 import { TRPCClientError } from '@trpc/client';
 
-/** What says that no connection came about, so that nothing was sent. */
+/** What says that no connection was made, so that nothing was sent. */
 const NEVER_CONNECTED = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -23,7 +23,7 @@ export interface PeerFailure {
 
 /**
  * @param call.isRepeatable a call that changes nothing when it is carried out twice: that its answer
- * was lost is no more than that nothing was heard.
+ * was lost is no more than a missing answer.
  */
 export function peerFailure(
   thrown: unknown,
@@ -91,7 +91,7 @@ function answeredFailure(
     const text = `The datacenter "${datacenter}" failed: ${code}, incident ${String(incidentId)}.`;
     return { error: new LeaseError('internal.error', text, { cause }), kind: 'answered' };
   }
-  // It may be about a third one, and says so itself then.
+  // It may be about a third one, and names it then.
   const isState = STATES_OF_A_DATACENTER.has(ERROR_CODES[code].http);
   const told = isState ? { datacenter, ...details } : details;
   return { error: new LeaseError(code, message, { details: told, cause }), kind: 'answered' };

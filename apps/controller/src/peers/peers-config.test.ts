@@ -52,7 +52,7 @@ describe('peers', () => {
     expect(config.datacenters?.peers.map(({ secret }) => secret)).toEqual([SECRET, OTHER]);
   });
 
-  test('are none, and there is no etcd, unless said', () => {
+  test('are empty, and there is no etcd, unless configured', () => {
     expect(readConfig({}).datacenters).toEqual({ peers: [], etcd: null });
   });
 

@@ -102,7 +102,7 @@ describe('the link of a password reset', () => {
     expect(later.status).toBe(200);
   });
 
-  test('is not ended by whoever knows the old password', async () => {
+  test('is not ended by a person who knows the old password', async () => {
     const { reset, accept, statusOf } = await aStage();
     const secret = await reset();
 
@@ -111,7 +111,7 @@ describe('the link of a password reset', () => {
     expect((await accept(secret)).status).toBe(200);
   });
 
-  test('ends with a newer one, after its time, and for good when its person is disabled', async () => {
+  test('ends with a newer one, after its time, and permanently when its person is disabled', async () => {
     const { on, admin, bob, reset, accept } = await aStage();
     const { personId } = bob;
     const replaced = await reset();

@@ -155,7 +155,7 @@ describe('a datacenter with etcd', () => {
     await expect(start).rejects.toThrow(/of 7 keys .*\["game","key-0"\].*\["game","key-4"\]\./);
   });
 
-  test('tells an etcd that was lost and made anew everything again, pointers too', async () => {
+  test('writes everything, pointers too, to an etcd that was lost and created again', async () => {
     const store = await aDatabase();
     const before = await startReservations({
       store,

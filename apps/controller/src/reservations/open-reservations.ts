@@ -112,7 +112,7 @@ async function openShared(
   const reservations = createRememberingStore(shared, {
     store,
     onForgotten: (error) => {
-      log.warn({ err: error }, 'what was learned of the reservation store was not written down');
+      log.warn({ err: error }, 'an answer of the reservation store could not be cached');
     },
   });
   const duties = createDuties({ datacenter, shared, reservations, store, log });
@@ -161,7 +161,7 @@ async function start(
     const { storeId, ...membership } = await readMembership(store.prisma);
     if (storeId === null || storeId === PUBLISHING) throw cannotStart(NOT_TOLD, error);
     if (!isSynced({ storeId, ...membership })) throw cannotStart(NOT_READ_BACK, error);
-    log.warn({ err: error }, 'etcd is away: keys whose home is known here go on working');
+    log.warn({ err: error }, 'etcd cannot be reached: keys whose home is known still work');
     shared.expectCluster(storeId);
   }
 }

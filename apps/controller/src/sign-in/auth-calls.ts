@@ -1,7 +1,7 @@
 import type { Auth } from './auth.ts';
 import { AUTH_PATH, EPOCH_HEADER, SOURCE_HEADER } from './auth.ts';
 
-/** A call of better-auth, made anew from what was checked: nothing of a caller's reaches it unseen. */
+/** A call of better-auth, created again from what was checked: nothing of a caller's reaches it unseen. */
 export interface AuthCall {
   readonly path: string;
   readonly origin: string;

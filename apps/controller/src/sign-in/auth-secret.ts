@@ -8,7 +8,7 @@ const FILE_NAME = 'auth-secret';
 
 /**
  * The secret that cookies are signed with: the configured one, or the one in the home, which is made
- * when there is none and which its owner alone may read. Two controllers that start on one home at
+ * when none exists and which its owner alone may read. Two controllers that start on one home at
  * once agree on it.
  * @throws {LeaseError} `config.invalid` when the file cannot be used.
  */

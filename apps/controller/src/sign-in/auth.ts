@@ -3,7 +3,7 @@
  * and opens a session with its signed cookie. What ends a session, and everything about roles and
  * invitations, are statements of Leasehold's own, each with its audit entry.
  *
- * It never makes a person: whoever is not invited does not come in, whatever a provider says.
+ * It never makes a person: a person who is not invited does not come in, whatever a provider says.
  */
 import { randomUUID } from 'node:crypto';
 import { prismaAdapter } from '@better-auth/prisma-adapter';
@@ -166,7 +166,7 @@ async function auditLink(
 }
 
 /**
- * Lets a person begin a session, and says so in the audit; one who is disabled, or whose sessions were
+ * Lets a person begin a session, and records it in the audit; one who is disabled, or whose sessions were
  * all ended meanwhile, is refused. @returns the epoch of the session.
  */
 async function admit(

@@ -67,7 +67,7 @@ export function mountInvitations(scope: FastifyInstance, parts: SignInParts): vo
   });
 }
 
-/** Whoever knew the old password is out, and the person is not kept out by failed tries. */
+/** People who knew the old password are out, and the person is not kept out by failed tries. */
 async function endOldAccess(
   tx: Parameters<typeof writeAudit>[0],
   { personId, email }: Accepted,

@@ -23,7 +23,7 @@ test.each([
   expect(landingOf(new URL(path, MAIN))).toBe('/');
 });
 
-test('what is no path is none of the console', () => {
+test('what is no path is no page of the console', () => {
   for (const text of ['', 'keys', '//evil.example', '/\\evil.example', 'https://evil.example/']) {
     expect(isOwnPath(text)).toBe(false);
   }

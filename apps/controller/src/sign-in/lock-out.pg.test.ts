@@ -54,7 +54,7 @@ describe('an address that fails ten times in a row', () => {
     expect({ ...lockedToo, body: { ...lockedToo.body, lockedUntil } }).toEqual(locked);
   });
 
-  test('may try again when the time is over, or an administrator says so; the audit knows', async () => {
+  test('may try again when the time is over, or an administrator allows it; the audit records it', async () => {
     const on = await startTestController();
     const admin = await signedInAdmin(on);
     const bob = await joinedPerson(on, admin, { email: 'bob@example.com', role: 'viewer' });
@@ -100,7 +100,7 @@ describe('an address that fails ten times in a row', () => {
     expect(statuses).toEqual([...Array<number>(10).fill(401), ...Array<number>(6).fill(429)]);
   });
 
-  test('begins anew after a success', async () => {
+  test('starts over after a success', async () => {
     const on = await startTestController();
     await makeAdmin(on.controller.store, { email: 'ada@example.com', password: PASSWORD });
     await on.controller.store.prisma.$queryRaw`
@@ -145,7 +145,7 @@ describe('strangers who know an address', () => {
     ]);
   });
 
-  test('lock it everywhere once they try from many places, but for who is signed in', async () => {
+  test('lock it everywhere once they try from many places, except for signed-in people', async () => {
     const on = await startTestController();
     const ada = await signedInAdmin(on);
     await on.controller.store.prisma.$queryRaw`
@@ -201,7 +201,7 @@ test('a signed-in person has ten tries to name their password', async () => {
   expect((await signIn(on, 'ada@example.com')).status).toBe(200);
 });
 
-test('one address may try so many passwords a second, whoever it says it is', async () => {
+test('one address may try so many passwords a second, whatever headers it sends', async () => {
   const on = await startTestController({ signIn: { trustedProxies: [] } });
 
   const answers = await Promise.all(
@@ -234,7 +234,7 @@ test('no secret of a sign-in is in the log, however much is logged', async () =>
   await bob.signIn('bob@example.com', 'a password mistyped');
   await bob.signIn('typed-password-as-address@example.com', 'whatever it is');
   await bob.request('/api/auth/accept-invitation', {
-    body: { invitation: 'an invitation that is none', password: PASSWORD },
+    body: { invitation: 'an unknown invitation', password: PASSWORD },
   });
 
   const text = lines.join('');
@@ -243,7 +243,7 @@ test('no secret of a sign-in is in the log, however much is logged', async () =>
     PASSWORD,
     'a password mistyped',
     'typed-password-as-address',
-    'an invitation that is none',
+    'an unknown invitation',
     'the secret of all cookies',
     ...[...bob.cookies.values()].map((value) => value.split('.')[0] ?? value),
   ]) {

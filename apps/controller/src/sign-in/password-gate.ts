@@ -14,7 +14,7 @@ export function createPasswordGate(): <Answer>(work: () => Promise<Answer>) => P
   return async (work) => {
     if (runningCount >= AT_ONCE_MAX) {
       if (waiting.length >= WAITING_MAX) throw new LeaseError('request.rate_limited');
-      // Whoever finishes hands its place on: the count stays as it is.
+      // A check that finishes hands its place on: the count stays as it is.
       await new Promise<void>((resolve) => waiting.push(resolve));
     } else {
       runningCount += 1;

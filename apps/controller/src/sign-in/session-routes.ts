@@ -14,7 +14,7 @@ export function mountSessions(scope: FastifyInstance, parts: SignInParts): void 
       await endSession(prisma, access.session.sessionId);
       hints.notify(PEOPLE_TOPIC);
     }
-    // Whoever has no session, or no longer, has what they ask for.
+    // Without a session there is nothing left to do.
     void reply.header('set-cookie', cookies.removal);
     return { success: true };
   });

@@ -154,7 +154,7 @@ describe('a session', () => {
     expect(answer).toBe('auth.required');
   });
 
-  test('ends with all others of its person, and the audit says so', async () => {
+  test('ends with all others of its person, and the audit records it', async () => {
     const on = await startTestController();
     const here = await signedInAdmin(on);
     const there = createTestBrowser(on);
@@ -255,7 +255,7 @@ test.each(['session', 'token'] as const)(
 
     expect(await outcome).toBe('cut off');
     await mutate(on, 'leases.release', { secret: holder.secret, input: refOf(held) });
-    // Whoever comes next has been behind them in the line.
+    // The next one has been behind them in the line.
     const next = await acquireLease(on, holder.secret, { key: 'k', waitMs: 20_000 });
     const grants = await prisma.$queryRaw`
       select e.lease_id::text as "leaseId" from lease_event e where e.kind = 'granted' order by e.id`;

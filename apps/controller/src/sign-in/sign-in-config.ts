@@ -21,7 +21,7 @@ export interface SignInConfig {
   readonly trustedProxies: readonly string[];
 }
 
-/** What holds without a word in the environment: a console on this machine. */
+/** The defaults when the environment sets nothing: a console on this machine. */
 export const SIGN_IN_DEFAULTS: SignInConfig = {
   consoleOrigin: 'http://localhost:4601',
   authSecret: null,

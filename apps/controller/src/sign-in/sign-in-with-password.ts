@@ -21,7 +21,7 @@ export function wrongPassword(): Refusal {
 
 /**
  * Runs `tryIt`, which looks at a password, unless the address is locked, for this source or
- * everywhere; a failure counts towards its lock-outs, and a success takes its count back. Whoever
+ * everywhere; a failure counts towards its lock-outs, and a success takes its count back. A person who
  * changes their password has a count of their own.
  * @throws {Refusal} 429 `ACCOUNT_LOCKED`, or what `tryIt` throws.
  */

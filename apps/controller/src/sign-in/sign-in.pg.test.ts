@@ -155,7 +155,7 @@ describe('a change made with a cookie', () => {
 });
 
 describe('a cookie', () => {
-  test('that is not signed with our secret is none, and costs no statement', async () => {
+  test('that is not signed with our secret does not count, and costs no statement', async () => {
     const on = await startTestController();
     const browser = await signedInAdmin(on);
     const [token = '', signature = ''] = decodeURIComponent(

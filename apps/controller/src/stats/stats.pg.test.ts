@@ -12,7 +12,7 @@ async function overview(on: TestController, windowMinutes = 5): Promise<StatsOve
   return answer as StatsOverview;
 }
 
-/** The overview, as soon as it says so. */
+/** The overview, as soon as it is in that state. */
 async function overviewWhen(
   on: TestController,
   isSo: (seen: StatsOverview) => boolean,

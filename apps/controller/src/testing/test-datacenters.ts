@@ -24,7 +24,7 @@ export interface TestDatacenters {
   /** Waits until a datacenter sees another one, or sees that it is away. */
   sees(name: string, other: string, isReachable: boolean): Promise<void>;
   /**
-   * Has a datacenter ask another one until it answers: who has looked in vain looks again by itself
+   * Has a datacenter ask another one until it answers: one that had no success looks again by itself
    * after seconds only.
    */
   reaches(name: string, other: string): Promise<void>;
@@ -34,7 +34,7 @@ export interface TestDatacenters {
 }
 
 export interface TestDatacentersOptions {
-  /** Unique in the etcd: a name is a database's for good. */
+  /** Unique in the etcd: a name is a database's permanently. */
   readonly names: readonly string[];
   readonly etcd: TestEtcd;
   /** What a datacenter takes for the secret of its pair with another; one for each pair unless said. */

@@ -139,7 +139,7 @@ describe('terminate', () => {
     expect(controller.reports.at(-1)).toMatchObject({ status: 'terminated', refused: true });
   });
 
-  test('of a backend that is being launched: acknowledged when the warden has heard it', async () => {
+  test('of a backend that is being launched: acknowledged when the warden has received it', async () => {
     await stage.start();
     warden.ignoresStops = true;
     const start = warden.start.bind(warden);

@@ -117,7 +117,7 @@ export class BackendRun {
     return this.#stage !== 'running' || aliveIds.has(this.identity.backendId);
   }
 
-  /** When its warden is to be asked about it, and when to be killed for want of an answer. */
+  /** When its warden is to be asked about it, and when to be killed when no answer came. */
   get watch(): { readonly askAtMs: number; readonly killAtMs: number } | undefined {
     if (this.#stage === 'loading' || this.#stage === 'over') return undefined;
     const { hardTerminateAtMs } = this.#keeper.deadlines;
@@ -192,7 +192,7 @@ export class BackendRun {
   }
 
   /**
-   * As `stop`. Resolves when the warden has heard it, or nothing is left to stop: until then the
+   * As `stop`. Resolves when the warden has received it, or nothing is left to stop: until then the
    * wish would be lost with this agent.
    * @throws {WardenLost} when that cannot be known.
    */
@@ -246,7 +246,7 @@ export class BackendRun {
     const warden = this.#context.warden();
     this.#wishHeard = warden.stop({ backendId, mode, reason, isKeyLost });
     this.#wishHeard.catch((error: unknown) => {
-      // The warden stops it at its deadlines whether or not it heard this.
+      // The warden stops it at its deadlines whether or not it received this.
       this.#context.log.warn(
         { err: error, backendId },
         'the warden could not be asked to stop a backend',
@@ -273,7 +273,7 @@ export class BackendRun {
     try {
       await this.#start({ plan, keyId, notes: this.#notes });
     } catch (error) {
-      // Without its warden it is abandoned by whoever has it.
+      // Without its warden it is abandoned by its present owner.
       if (error instanceof WardenLost || !this.#isIn('launching')) return;
       if (!(error instanceof StartFailed)) throw error;
       const reason = error.message === 'too_late' ? 'key_expired' : 'internal';
@@ -314,7 +314,7 @@ export class BackendRun {
       .catch(() => undefined); // the next agent then probes again
   }
 
-  /** Asked anew after every wait: the stage may have changed meanwhile. */
+  /** Asked again after every wait: the stage may have changed meanwhile. */
   #isIn(stage: Stage): boolean {
     return this.#stage === stage;
   }

@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => fleet[Symbol.asyncDispose]());
 
-/** A program whose folder lies in one of mode 0700, as a clone in a home does, beside other files. */
+/** A program whose folder is in one of mode 0700, as a clone in a home does, beside other files. */
 function programInLockedFolder(): string {
   const locked = path.join(fleet.folder, 'locked');
   mkdirSync(path.join(locked, 'app'), { recursive: true });

@@ -56,7 +56,7 @@ export class KeyRenewals {
     } catch (error) {
       this.#options.log.warn(
         { err: error, count: runs.length },
-        'keys were not renewed at the end',
+        'keys were not renewed before the end',
       );
     }
   }

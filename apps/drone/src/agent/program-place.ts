@@ -97,7 +97,7 @@ function needsOf(of: {
   args: readonly string[];
 }): string[] {
   const files = [of.command ?? '', ...of.args].filter((file) => path.isAbsolute(file));
-  // Of a symbolic link, the folder that it lies in and the one that it leads to.
+  // Of a symbolic link, the folder that it is in and the one that it leads to.
   const folders = files.flatMap((file) => {
     const real = realOf(file);
     if (real === undefined) return [];

@@ -164,7 +164,7 @@ export class RunBook {
     if (seen === undefined) this.#mark(backendId, 'never');
     // One of an earlier warden may have left descendants: its key runs out by itself.
     else if (seen.mark === 'started' && seen.clockId !== warden.identity.clockId) return;
-    // One that could not be adopted still runs. That it is over is said when the warden says so.
+    // One that could not be adopted still runs. That it is over is reported when the warden reports it.
     if (await warden.stop({ backendId, mode, reason, isKeyLost: false })) return;
     await new ReportLine(backendId, this.#reportContext).send({ status: 'terminated', reason });
   }
@@ -195,7 +195,7 @@ export class RunBook {
       return;
     }
     const { backendId } = snapshot;
-    // Nobody renews it, so its deadlines end it even if this is not heard.
+    // Nobody renews it, so its deadlines end it even if this is lost.
     const stop = { backendId, mode: 'soft', reason: 'internal', isKeyLost: true } as const;
     void warden.stop(stop).catch(() => undefined);
   }
@@ -211,7 +211,7 @@ export class RunBook {
     if (this.#isClosed) return;
     this.#runs.delete(backendId);
     this.#mark(backendId, 'done');
-    // It keeps the record of an exit until it hears this: the next agent then reports it again.
+    // It keeps the record of an exit until it receives this: the next agent then reports it again.
     if (this.#options.clockId() === undefined) return;
     void this.#options.runContext
       .warden()

@@ -7,7 +7,7 @@ import type { WardenLink } from './warden-link.ts';
 
 /** What the runs of backends need of the agent that has them. */
 export interface RunContext {
-  /** @throws {WardenLost} while there is none. */
+  /** @throws {WardenLost} while none exists. */
   readonly warden: () => WardenLink;
   readonly nowMs: () => number;
   readonly random: () => number;
@@ -15,7 +15,7 @@ export interface RunContext {
   readonly host: string;
   readonly ports: Ports;
   readonly inheritedEnv: Readonly<Record<string, string | undefined>>;
-  /** Where a program would run now. @throws {WardenLost} while there is none. */
+  /** Where a program would run now. @throws {WardenLost} while none exists. */
   readonly placeOf: (program: ProgramConfig) => ProgramPlace;
   /** The last report of a backend is answered: nothing is left to do for it. */
   readonly onFinished: (backendId: string) => void;

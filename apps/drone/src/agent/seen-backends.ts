@@ -65,7 +65,7 @@ export class SeenBackends {
       .map((seen) => seen.backendId);
   }
 
-  /** Writes a mark down. It is on the disk when this returns, but for `done`, which may be lost. */
+  /** Writes a mark down. It is on the disk when this returns, except for `done`, which may be lost. */
   mark(seen: SeenBackend): void {
     this.#byId.delete(seen.backendId);
     this.#byId.set(seen.backendId, seen);

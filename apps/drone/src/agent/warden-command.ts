@@ -108,7 +108,7 @@ export class WardenCommand {
   /** Kills whatever the warden still runs, and ends it. */
   async shutdown(): Promise<void> {
     await this.#warden?.shutdown().catch((error: unknown) => {
-      this.#options.log.warn({ err: error }, 'the warden could not be told to end');
+      this.#options.log.warn({ err: error }, 'the warden did not get the command to end');
     });
   }
 

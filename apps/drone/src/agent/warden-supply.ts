@@ -59,7 +59,7 @@ async function findLiving(
   }
 }
 
-/** Its backends cannot be adopted, and are not to be lost without a word. */
+/** Its backends cannot be adopted, and are not to be lost silently. */
 function refuseEarlier(stateDir: string, { pid }: WardenRecord): void {
   if (!isWardenOf(stateDir, pid)) return;
   throw new Error(
@@ -113,7 +113,7 @@ function startWarden({ stateDir, command, searchPath }: WardenSupplyOptions): vo
     detached: true,
     cwd: '/',
     stdio: ['ignore', log, log],
-    // The agent's token is none of its business, nor of what it starts.
+    // The agent's token is not for the warden, nor of what it starts.
     env: { PATH: searchPath },
   });
   child.on('error', () => {

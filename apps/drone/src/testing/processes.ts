@@ -9,7 +9,7 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-/** Running processes whose command line holds the marker, whoever their parent is. */
+/** Running processes whose command line holds the marker, whatever their parent is. */
 export function processesWith(marker: string): number[] {
   return readdirSync('/proc')
     .map(Number)

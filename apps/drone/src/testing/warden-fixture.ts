@@ -16,7 +16,7 @@ const REPLY_MS = 10_000;
 /** As of the ladder `fast`. */
 export const LEASH_MS = 250;
 
-/** A listener that notes what it hears. */
+/** A listener that records what it receives. */
 export interface Ear extends WardenListener {
   readonly changes: BackendSnapshot[];
   isSuperseded: boolean;

@@ -12,7 +12,7 @@
  * - The parent-death signals are armed before `ready`. If the warden dies earlier, init reads the
  *   end of file instead of `go`, and the program never starts.
  * - Between `ready` and `go` the warden notes the namespace and checks once more that there is time.
- * - Shells start a background job with SIGINT and SIGQUIT ignored; `env --default-signal` mends
+ * - Shells start a background job with SIGINT and SIGQUIT ignored; `env --default-signal` repairs
  *   that, where it exists, so that a program may be stopped with either.
  * - A signal that comes before the program runs ends init (nothing has started), and one that comes
  *   during `wait` interrupts it: hence the loop. Whether the program is gone by then is not asked: the

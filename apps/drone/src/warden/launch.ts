@@ -137,7 +137,7 @@ export class BackendProcess {
   async #ready(timeoutMs: number): Promise<void> {
     const reports = this.#child.stdio[3] as Readable;
     (this.#child.stdio[4] as Writable).on('error', () => {
-      // Init ended before it was let go; its exit says so.
+      // Init ended before it was let go; its exit reports it.
     });
     let timer: NodeJS.Timeout | undefined;
     await new Promise<void>((resolve, reject) => {

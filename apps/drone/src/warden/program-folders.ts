@@ -2,9 +2,9 @@
  * The folders that a drone keeps for its programs: one for each program, which its backends share and
  * which stays (`HOME`), and one for each backend, which goes with it (`TMPDIR`).
  *
- * They lie in the drone's state folder, which a program's own user may not enter. Where a backend has
+ * They are in the drone's state folder, which a program's own user may not enter. Where a backend has
  * its own view of the files they are shown in it. Where it has not, and another user than the warden,
- * they lie in the machine's folder for temporary files.
+ * they are in the machine's folder for temporary files.
  */
 import { execFile } from 'node:child_process';
 import { chownSync, lstatSync, mkdirSync, readdirSync, rmdirSync } from 'node:fs';

@@ -82,7 +82,7 @@ export interface StartRequest {
 export interface ProgramPlaces {
   /** Leasehold's own: empty in the program's view. */
   readonly hidden: readonly string[];
-  /** What the program's user may not enter: empty in its view, but for what it reads. */
+  /** What the program's user may not enter: empty in its view, except for what it reads. */
   readonly blocked: readonly string[];
   /** What the program reads. */
   readonly reads: readonly string[];

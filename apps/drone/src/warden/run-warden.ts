@@ -92,7 +92,7 @@ export async function runWarden(options: WardenOptions): Promise<void> {
     },
   });
 
-  // Whoever starts a warden has found that none answers here: what is left is a dead one's socket.
+  // The process that starts a warden has found that none answers here: what is left is a dead one's socket.
   rmSync(socketPath, { force: true });
   await server.listen(socketPath);
   writeWardenRecord(stateDir, { socketPath, clockId, pid: process.pid, secret });

@@ -13,14 +13,14 @@ afterEach(() => {
 });
 
 describe("the warden's socket", () => {
-  test('lies in the state folder, which is for its owner alone', () => {
+  test('is in the state folder, which is for its owner alone', () => {
     const stateDir = path.join(folder, 'state');
 
     expect(chooseSocketPath(stateDir)).toBe(path.join(stateDir, 'warden.sock'));
     expect(statSync(stateDir).mode & 0o777).toBe(0o700);
   });
 
-  test('lies in a short private folder when the state folder is too deep for the kernel', () => {
+  test('is in a short private folder when the state folder is too deep for the kernel', () => {
     const socketPath = chooseSocketPath(path.join(folder, 'deep/'.repeat(30)));
 
     expect(Buffer.byteLength(socketPath)).toBeLessThan(108);
@@ -28,7 +28,7 @@ describe("the warden's socket", () => {
     rmSync(path.dirname(socketPath), { recursive: true });
   });
 
-  test('is found again by its record, and a record that cannot be read is none', () => {
+  test('is found again by its record, and a record that cannot be read is ignored', () => {
     const record = { socketPath: '/x/warden.sock', clockId: 'c1', pid: 7, secret: 's' };
     expect(readWardenRecord(folder)).toBeUndefined();
 

@@ -12,7 +12,7 @@ export interface WardenRecord {
   readonly clockId: string;
   readonly pid: number;
   /**
-   * Random for each warden. Whoever presents it on the socket is an agent of this drone. Empty in the
+   * Random for each warden. A process that presents it on the socket is an agent of this drone. Empty in the
    * record of an earlier version.
    */
   readonly secret: string;

@@ -1,5 +1,5 @@
 /**
- * What a backend sees of the machine's files: all of it, but for folders that are covered by empty
+ * What a backend sees of the machine's files: all of it, except for folders that are covered by empty
  * ones. In a cover only what the program needs is shown again.
  *
  * Folders are covered for two reasons: they are Leasehold's own (`hidden`), or the program's user may
@@ -11,7 +11,7 @@
 import path from 'node:path';
 
 export interface ViewRequest {
-  /** An empty folder in which covers are built; it lies in a hidden folder. */
+  /** An empty folder in which covers are built; it is in a hidden folder. */
   readonly workshop: string;
   readonly hidden: readonly string[];
   readonly blocked: readonly string[];
@@ -25,7 +25,7 @@ const COVER_OPTIONS = 'mode=755,size=64k,nosuid,nodev,noexec';
 
 /**
  * The mounts of one backend's namespace as `mount --all --fstab` reads them. All paths are absolute
- * and real. Nothing is mounted anew with other options than its source has: a mount namespace that
+ * and real. Nothing is mounted again with other options than its source has: a mount namespace that
  * belongs to a user namespace may not loosen them.
  */
 export function mountTableOf(request: ViewRequest): string {
@@ -73,7 +73,7 @@ export function isInside(folder: string, other: string): boolean {
   return relative !== '' && relative !== '..' && !relative.startsWith(`..${path.sep}`);
 }
 
-/** Without what lies in another one of them, and each once. */
+/** Without what is in another one of them, and each once. */
 function outermost(folders: readonly string[]): string[] {
   return [...new Set(folders)].filter(
     (folder) => !folders.some((other) => isInside(folder, other)),

@@ -36,12 +36,12 @@ const bash = { command: '/bin/bash' };
 async function untilGone(ear: Ear, limitMs = 10_000): Promise<Ear['changes'][number]> {
   await until('the backend is gone', () => ear.changes.at(-1)?.state === 'gone', limitMs);
   const last = ear.changes.at(-1);
-  if (last === undefined) throw new Error('nothing was heard');
+  if (last === undefined) throw new Error('nothing was received');
   return last;
 }
 
 describe.each([
-  { who: 'root or whoever runs the tests', isOrdinaryUser: false },
+  { who: 'root or the user who runs the tests', isOrdinaryUser: false },
   { who: 'an ordinary user', isOrdinaryUser: true },
 ])('warden, as $who', ({ isOrdinaryUser }) => {
   test('C63 F4c when it is killed its backends die with it, a descendant that called setsid too', async () => {

@@ -40,7 +40,7 @@ export class Warden {
     onChange: (backend: BackendSnapshot) => void;
     /**
      * Told when a backend must be killed next at the latest, before its program runs and after every
-     * change; undefined while there is none.
+     * change; undefined while none exists.
      */
     onActBy: (atMs: number | undefined) => void;
     seenIdsMax?: number | undefined;

@@ -56,7 +56,7 @@ export function callerOf(access: Access): Caller {
   };
 }
 
-/** Who asks through another datacenter: what the sender has checked, and nothing that it says itself. */
+/** The caller that another datacenter forwards: what the sender has checked, and nothing that it says itself. */
 export interface ForwardedCaller {
   readonly principal: string;
   readonly actor: string;

@@ -44,7 +44,7 @@ export const segmentsSchema = z
     return z.NEVER;
   });
 
-/** The joined namespace, or why the segments are none. */
+/** The joined namespace, or why the segments form no namespace. */
 export function segmentsOrProblem(segments: readonly string[]): string | { problem: string } {
   try {
     return joinNamespace(segments);
@@ -125,7 +125,7 @@ export const deadlinesSchema = z.strictObject({
 });
 
 /**
- * What an earlier answer told of the database, brought back. Opaque; what is none of this database's is
+ * What an earlier answer told of the database, brought back. Opaque; what does not come from this database is
  * ignored.
  */
 export const toldFields = { witness: textSchema({ bytesMax: LIMITS.witnessBytesMax }).optional() };

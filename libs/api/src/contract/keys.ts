@@ -43,7 +43,7 @@ const envValueSchema = textSchema({
   isControlAllowed: true,
 });
 
-/** A start travels on one line to whoever carries it out, with every control character escaped. */
+/** A start travels on one line to the process that carries it out, with every control character escaped. */
 const SPAWN_TEXT_BYTES_MAX = 256 * 1_024;
 
 /** Names a program that a drone's own config defines; never a command line. */

@@ -194,7 +194,7 @@ describe('the contract of environments', () => {
     },
   );
 
-  test('says what it is for, who asks, and never waits', () => {
+  test('says its purpose and its caller, and never waits', () => {
     const asking = (change: object): boolean =>
       tryAcquireInputSchema.safeParse({ ...WANTED_ENVIRONMENT, ...change }).success;
 

@@ -20,7 +20,7 @@ import {
   toldFields,
 } from './common.ts';
 
-/** What a holder says of itself, for whoever is refused. */
+/** What a holder says of itself, for callers that are refused. */
 export const commentSchema = textSchema({ bytesMax: LIMITS.commentBytesMax });
 
 /** Any JSON, bounded in bytes and in depth: a poisoned value must not reach a batch. */
@@ -71,7 +71,7 @@ export const releaseInputSchema = releaseItemSchema.extend(placedFields);
 
 /**
  * A list whose items are checked one by one, when they are carried out: one bad item must not fail
- * the others that travel with it. The type is that of the item, for whoever writes one.
+ * the others that travel with it. The type is that of the item, for the code that writes one.
  */
 function itemsOf<Item extends z.ZodType>(
   _itemSchema: Item,
@@ -180,7 +180,7 @@ export const leaseTreeInputSchema = z
   .strictObject({ namespace: anyNamespaceSchema.optional(), datacenter: anyDatacenterSchema })
   .prefault({});
 
-/** Pages of what lies in a namespace and below it. */
+/** Pages of what is in a namespace and below it. */
 export const leaseContentionInputSchema = z
   .strictObject({
     namespace: anyNamespaceSchema.optional(),

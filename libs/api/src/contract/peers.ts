@@ -13,7 +13,7 @@ const NAMESPACES_MAX = 64;
 const ACTOR_BYTES_MAX = 512;
 const PROCEDURE_BYTES_MAX = 64;
 
-/** Who asks, as the sender has checked it. */
+/** The caller, as the sender has checked it. */
 export const peerCallerSchema = z.strictObject({
   principal: textSchema({ bytesMin: 1, bytesMax: 255 }),
   actor: textSchema({ bytesMin: 1, bytesMax: ACTOR_BYTES_MAX }),

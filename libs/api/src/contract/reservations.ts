@@ -26,7 +26,7 @@ export const reserveInputSchema = z.strictObject({
 
 export const resolveInputSchema = z.strictObject({
   key: reservationKeySchema,
-  /** Whether the key's datacenter is asked too, so that a move nobody here has heard of is seen. */
+  /** Whether the key's datacenter is asked too, so that a move nobody here knows of is seen. */
   fresh: z.boolean().optional(),
 });
 

@@ -58,7 +58,7 @@ const limitsSchema = z
 
 export const tokenCreateInputSchema = z
   .strictObject({
-    /** The audit names people by their e-mail address: nothing else shall look like one. */
+    /** The audit names people by their e-mail address: nothing else may look like one. */
     name: textSchema({ bytesMin: 1, bytesMax: TOKEN_NAME_BYTES_MAX })
       .refine((name) => !name.includes('@'), 'must not contain "@": in the audit that is a person')
       .refine(

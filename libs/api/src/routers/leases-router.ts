@@ -29,7 +29,7 @@ import { audited } from './audit-lease.ts';
 import { acquiring, NOTHING, renewing, renewMany } from './lease-calls.ts';
 import { oneByOne } from './one-by-one.ts';
 
-/** What holders call: acquire, renew, release, give up, and hear of revocations. */
+/** What holders call: acquire, renew, release, give up, and receive notices of revocations. */
 const holding = {
   acquire: clientProcedure.input(acquireInputSchema).mutation(async ({ ctx, input }) => {
     const stopWaiting = input.waitMs > 0 ? ctx.use?.startWaiting() : undefined;
@@ -82,7 +82,7 @@ const holding = {
     })),
   ),
 
-  /** Of leases and of environments: whoever holds either hears of a revocation here. */
+  /** Of leases and of environments: holders of both receive notices of revocations here. */
   session: clientProcedure.input(leaseSessionInputSchema).subscription(async function* ({
     ctx,
     signal,

@@ -27,7 +27,7 @@ export function failedItem(services: ApiServices, path: string, thrown: unknown)
 
 /**
  * Carries out each item by itself, all at the same time, and answers in their order: one that is not
- * valid or fails is answered so, and the others are none the worse for it.
+ * valid or fails is answered so, and the others are not affected.
  */
 export async function oneByOne<Input, Answer>(
   batch: {

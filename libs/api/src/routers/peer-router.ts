@@ -1,6 +1,6 @@
 /**
  * What controllers of other datacenters ask of this one. The secret of the pair says which datacenter
- * asks; who asks there is what that datacenter says, and may do here at most what an operator may.
+ * asks; the caller there is what that datacenter says, and may do here at most what an operator may.
  * Nothing that arrives here is sent on.
  */
 import { LeaseError } from '@leasehold/keys-core';
@@ -33,7 +33,7 @@ export type CallProcedure = (ctx: ApiContext, path: string, input: unknown) => P
 
 /**
  * That a third datacenter refuses this one is told to the asking one as what it is there: this one
- * answers, and cannot reach the third. `peer.refused` would mean that this one refused who asks.
+ * answers, and cannot reach the third. `peer.refused` would mean that this one refused the caller.
  */
 const answering = peerProcedure.use(async ({ ctx, next }) => {
   const result = await next();

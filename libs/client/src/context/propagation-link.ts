@@ -12,7 +12,7 @@ const CONTEXT_KEY = 'leaseholdHeaders';
  * A tRPC link for clients of your own services: calls of work under a lease are cancelled when it is
  * lost, and not begun when it is over. For the time that is left to travel along, give
  * {@link leaseHeaders} to the `httpLink` or `httpBatchLink` behind it. A WebSocket link has no headers
- * for a call: over it calls are cancelled at the caller, and the receiver hears nothing.
+ * for a call: over it calls are cancelled at the caller, and the receiver is not told.
  */
 export function leasePropagationLink<Router extends AnyRouter>(): TRPCLink<Router> {
   return () =>

@@ -1,5 +1,5 @@
 /**
- * A lease reaches across services: whoever holds it tells those whom it calls how long they may work,
+ * A lease reaches across services: the holder tells the services that it calls how long they may work,
  * and they stop by their own clock, or as soon as the connection is closed.
  *
  * What travels is the time that is left, never an instant: no clock is compared with another

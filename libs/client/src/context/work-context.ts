@@ -64,13 +64,13 @@ export class WorkContext implements ContextPart {
 
 const storage = new AsyncLocalStorage<WorkContext>();
 
-/** The context of whoever calls. */
+/** The context of the caller. */
 export function currentContext(): WorkContext | undefined {
   return storage.getStore();
 }
 
 /**
- * The signal that says when the work that runs now must stop: its lease, or that of whoever called
+ * The signal that says when the work that runs now must stop: its lease, or that of the caller of
  * this service, is lost. Undefined outside of `lease.run`, `run` and `runWithRemaining`.
  */
 export function currentSignal(): AbortSignal | undefined {

@@ -22,7 +22,7 @@ describe('acquire', () => {
     expect(error).toMatchObject({ code: 'lease.held', by: 'alice', remainingMs: 30_000 });
   });
 
-  test('who waited in vain is told so by an error of its own', async () => {
+  test('a wait without success ends with an error of its own', async () => {
     const { define } = setUpLeases();
     await define({}, 'alice').acquire('k');
 

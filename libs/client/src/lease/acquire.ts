@@ -1,9 +1,9 @@
 /**
  * How a grant is asked for: one attempt with one idempotency key, sent again with the same key when
- * its answer was lost, so that it is granted once at most. Whoever gives up sees to it, in the
+ * its answer was lost, so that it is granted once at most. A caller that gives up makes sure, in the
  * background, that the attempt holds nothing.
  *
- * An attempt that stands in line confirms its grant: it renews it before anybody hears of it. Until then
+ * An attempt that waits in line confirms its grant: it renews it before its caller gets it. Until then
  * the grant is a short one, so that one whose answer was lost costs those behind a second and no TTL.
  */
 import { LIMITS, serviceLadder } from '@leasehold/keys-core';
@@ -150,7 +150,7 @@ class Attempt {
 
   /**
    * Until it is answered, or what the attempt may have been granted has surely run out. Also when there
-   * was no connection: the call waits for one, and is sent then, whoever has stopped waiting for it.
+   * was no connection: the call waits for one, and is sent then, even if its caller has stopped waiting.
    */
   giveUp(): void {
     const { machine, wire, background } = this.#deps;

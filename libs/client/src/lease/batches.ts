@@ -49,7 +49,7 @@ function failureOf({ error }: FailedItem): LeaseholdCallError {
   return codedError(error.code, error);
 }
 
-/** What is wrong with one item must not fail the others; tries are made by whoever waits. */
+/** What is wrong with one item must not fail the others; tries are made by the caller that waits. */
 function batchFailureOf(thrown: unknown): BatchFailure | undefined {
   const error = callErrorOf(thrown);
   const isOfAnItem =

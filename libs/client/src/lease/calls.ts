@@ -30,7 +30,7 @@ export function isPassing(error: unknown): boolean {
 
 /**
  * Whether a call that must get there in the end, such as a release, is to be sent again. A datacenter
- * that cannot be reached may stay so for long: who asks for something is told at once instead.
+ * that cannot be reached may stay so for long: a caller is told at once instead.
  */
 export function mayPassInTime(error: unknown): boolean {
   return isPassing(error) || error instanceof DatacenterUnreachableError;

@@ -1,4 +1,4 @@
-/** H-orphan-grant: who stands in line confirms what it is granted, before anybody hears of it. */
+/** H-orphan-grant: a waiter confirms its grant before its caller gets it. */
 import { describe, expect, test } from 'vitest';
 import { setUpLeases } from '../testing/lease-setup.ts';
 import { settled, type ManualClock } from '../testing/manual-clock.ts';

@@ -204,7 +204,7 @@ describe('a held lease', () => {
     expect(await lease.release()).toBe('revoked');
   });
 
-  test('one that is not to be renewed is not renewed when the session begins anew either', async () => {
+  test('one that is not to be renewed is not renewed when the session starts over either', async () => {
     const { clock, wire, holdings, taker } = setUpLeases();
     const lease = await taker.acquire({
       scope: { face: 'environment', namespace: [], key: 'prod' },
@@ -218,7 +218,7 @@ describe('a held lease', () => {
     expect(lease.isHeld).toBe(false);
   });
 
-  test('a notice of the session that was missed is found out when it begins anew', async () => {
+  test('a notice of the session that was missed is found out when it starts over', async () => {
     const { wire, holdings, define } = setUpLeases();
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
     wire.revoke('k');

@@ -2,7 +2,7 @@
  * One lease of this process: the keeper's decisions, carried out on a signal.
  *
  *   held ──(its deadline; a refusal; a revocation)──▶ lost: the signal aborts, with why
- *     └──(release)──▶ released: the signal is left alone for good
+ *     └──(release)──▶ released: the signal is left alone permanently
  *
  * The keeper stops softly `STOP_LEAD_MS` before the holder's own deadline, so that the signal has
  * aborted by then although it is kept by a tick.
@@ -35,7 +35,7 @@ import {
 /** Two ticks: the one that may just have passed, and the next. */
 const STOP_LEAD_MS = 2 * TICK_MS;
 
-/** What a lease needs from whoever keeps all of them. */
+/** What a lease needs from the object that keeps all of them. */
 export interface LeaseOwner {
   /** Judges every lease by the clock, now. */
   tick(nowMs: number): void;
@@ -135,7 +135,7 @@ export class HeldLease implements Lease {
     return this.#keeper.deadlines.hardTerminateAtMs;
   }
 
-  /** When the grant has run out for the database as well, unless it was renewed unheard. */
+  /** When the grant has run out for the database as well, unless a renewal succeeded and its answer was lost. */
   get surelyOverAtMs(): number {
     return this.loseAtMs + this.#ladder.ttlMs;
   }

@@ -17,7 +17,7 @@ export interface TryAcquireOptions {
   readonly ttlMs?: number | undefined;
   /** Gives up when it aborts: what the attempt was granted is given back. */
   readonly signal?: AbortSignal | undefined;
-  /** Shown to whoever is refused. */
+  /** Shown to callers that are refused. */
   readonly comment?: string | undefined;
   /** Any JSON up to 16 KiB, shown to people. */
   readonly metadata?: unknown;

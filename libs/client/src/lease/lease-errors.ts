@@ -105,7 +105,7 @@ export class LeaseSelfDeadlockError extends LeaseholdCallError {
  */
 export type LeaseLossReason = 'expired' | 'superseded' | 'revoked' | 'released' | 'unreachable';
 
-/** Which grant was lost; undefined in a service that was called by whoever held it. */
+/** Which grant was lost; undefined in a service that was called by its holder. */
 export interface LostGrant {
   readonly scope: LeaseScope;
   readonly leaseId: string;

@@ -183,7 +183,7 @@ export class LeaseTaker {
       await lease.confirm();
       return lease;
     } catch (error) {
-      // In the background: whoever waited has been told enough.
+      // In the background: the caller has its answer.
       void lease.release('failed');
       throw signal.aborted ? signal.reason : error;
     } finally {

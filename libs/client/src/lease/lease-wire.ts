@@ -34,7 +34,7 @@ export interface LeaseWire {
   readonly face: 'lease' | 'environment';
   /** Asks for a grant, standing in line for up to `waitMs`. */
   acquire(request: AcquireRequest, waitMs: number, signal: AbortSignal): Promise<AcquireAnswer>;
-  /** Sees to it that the attempt holds nothing, whatever became of it. */
+  /** Makes sure that the attempt holds nothing, whatever became of it. */
   giveUp(request: AcquireRequest, signal: AbortSignal): Promise<void>;
   /**
    * One call for all, which are leases of one datacenter: the controller's own unless it is named. A

@@ -30,7 +30,7 @@ export interface Lease extends AsyncDisposable {
   readonly signal: AbortSignal;
   /**
    * Aborts when the lease will not be renewed any more, with a `LeaseRevoking` as its reason: the
-   * work may go on for {@link remainingMs}, and should come to an end. Heard at once over a WebSocket;
+   * work may go on for {@link remainingMs}, and should come to an end. Received at once over a WebSocket;
    * over HTTP, and of a lease in another datacenter than the controller's, with the next renewal: a
    * third of the TTL later at most. The same holds for the {@link signal} when it is revoked by force.
    */

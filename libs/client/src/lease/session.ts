@@ -1,4 +1,4 @@
-/** How this process hears of revocations: one subscription for all of its leases. */
+/** How this process learns of revocations: one subscription for all of its leases. */
 import type { RevocationNotice } from '@leasehold/keys-core/leases';
 import { callErrorOf, LeaseholdCallError } from '../call-errors.ts';
 import { outsideOfWork } from '../context/work-context.ts';
@@ -11,13 +11,13 @@ export interface SessionOptions {
   readonly machine: Machine;
   readonly clientId: string;
   readonly onNotice: (notice: RevocationNotice) => void;
-  /** The session has begun, perhaps anew: what was said before is lost. */
+  /** The session has begun, perhaps again: what was said before is lost. */
   readonly onBegin: () => void;
   /** Ends it. */
   readonly signal: AbortSignal;
 }
 
-/** Opens the session, and again whenever it ends, until the signal aborts or it is refused for good. */
+/** Opens the session, and again whenever it ends, until the signal aborts or it is refused permanently. */
 export function openSession(options: SessionOptions): void {
   const { api, machine, clientId, onNotice, onBegin, signal } = options;
   let failureCount = 0;

@@ -36,7 +36,7 @@ export interface Service<Tx> {
 
 type PrismaTx = Pick<PrismaClient, '$executeRaw' | '$queryRawUnsafe'>;
 
-/** One connection: whoever needs a second one while the first is busy would wait for ever. */
+/** One connection: a caller that needs a second one while the first is busy would wait forever. */
 const CONNECTIONS_MAX = 1;
 
 function connectionsTo(connectionString: string): pg.Pool {

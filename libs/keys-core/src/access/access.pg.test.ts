@@ -294,7 +294,7 @@ describe('credentials file', () => {
     expect(again).toEqual(bound);
   });
 
-  test('a file that was cut off is made anew', async () => {
+  test('a file that was cut off is created again', async () => {
     const { store } = await openKernel();
     const file = path.join(await aFolder(), 'credentials.json');
     await writeFile(file, '{"admin": "lh_');

@@ -35,7 +35,7 @@ export function createSessionAuthority(
   const used = new Set<string>();
   const writtenAtMs = new Map<string, number>();
   const off = store.hints.on(PEOPLE_TOPIC, () => {
-    // A question under way may be answered from before the change: nobody else shall get its answer.
+    // A question under way may be answered from before the change: nobody else may get its answer.
     cached.clear();
   });
 

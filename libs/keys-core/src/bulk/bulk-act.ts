@@ -15,7 +15,7 @@ export interface BulkFaces {
   readonly codeOf: (error: unknown) => string;
 }
 
-/** Of a grant that has ended, whoever ended it, or that was never there. */
+/** Of a grant that has ended, by any cause, or that was never there. */
 export const GONE = 'gone';
 
 /** What an act comes to: done, with or without a change, or why not. */

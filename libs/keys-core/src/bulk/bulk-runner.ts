@@ -1,8 +1,8 @@
 /**
  * Carries out bulk actions, page by page.
  *
- * A controller has a bulk action while it says so with every page. Then: read what is open, act on
- * it, a few at a time; record what became of it; tell whoever watches. It ends when nothing is open,
+ * A controller has a bulk action while it renews its claim with every page. Then: read what is open, act on
+ * it, a few at a time; record what became of it; tell the watchers. It ends when nothing is open,
  * when somebody aborts it, or when the controller stops, which lets another one go on at once. A
  * controller that dies is found dead by the claim it does not prolong, and any other goes on with what
  * is open.
@@ -121,7 +121,7 @@ class Runner implements BulkRunner {
         if (!(await this.#page(run))) break;
       }
     } catch (error) {
-      log.warn({ err: error, bulkId }, 'a bulk action was interrupted; it goes on from there');
+      log.warn({ err: error, bulkId }, 'a bulk action was interrupted; it continues from there');
     } finally {
       closeHint();
       await this.#letGo(bulkId);
@@ -190,7 +190,7 @@ class Runner implements BulkRunner {
       store.hints.notify(bulkTopic(bulkId));
       if (this.#isClosed) store.hints.notify(OPEN_TOPIC);
     } catch (error) {
-      log.warn({ err: error, bulkId }, 'a bulk action could not be let go; its claim runs out');
+      log.warn({ err: error, bulkId }, 'a bulk action could not be released; its claim expires');
     }
   }
 }

@@ -127,7 +127,7 @@ describe('bulk actions in the database', () => {
     ['disabled', fragment`update person set disabled_at = clock_timestamp()`],
     ['role', fragment`update person set role = 'client'`],
     ['unknown', fragment`delete from person`],
-  ])('one that %s ends goes on nowhere, and the audit says so', async (cause, change) => {
+  ])('one that %s ends goes on nowhere, and the audit records it', async (cause, change) => {
     const kernel = await openKernel();
     const { prisma } = kernel.store;
     const kept = await start(kernel);
@@ -161,7 +161,7 @@ describe('bulk actions in the database', () => {
     expect((await claimBulk(prisma, randomUUID(), []))?.bulkId).toBe(second.order.bulkId);
   });
 
-  test('an item is recorded once, counted once and audited once, whoever says it twice', async () => {
+  test('an item is recorded once, counted once and audited once, even if it is reported twice', async () => {
     const kernel = await openKernel();
     const { prisma } = kernel.store;
     const { order } = await start(kernel, [ITEM, { ...ITEM, leaseId: randomUUID() }]);

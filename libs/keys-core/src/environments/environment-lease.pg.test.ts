@@ -130,7 +130,7 @@ describe('tryAcquireEnvironment', () => {
     expect(c).toMatchObject({ outcome: 'held', by: 'B' });
   });
 
-  test('closing a lease that expired, with nobody after it, says so and harms nobody', async () => {
+  test('closing a lease that expired, with nobody after it, reports it and harms nobody', async () => {
     const kernel = await openKernel();
     const lease = await leased(kernel);
     await age(kernel, lease.leaseId, 60_000);

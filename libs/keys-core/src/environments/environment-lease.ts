@@ -47,7 +47,7 @@ export interface EnvironmentRequest {
 export interface EnvironmentLease extends GrantRef, AsyncDisposable {
   /**
    * Gives it back, as `await using` does. Closing twice is safe, and closing a lease that expired or
-   * was taken over changes nothing: whoever has the environment now has another lease.
+   * was taken over changes nothing: the present holder has another lease.
    */
   close(): Promise<ReleaseOutcome>;
 }
@@ -99,7 +99,7 @@ export async function tryAcquireEnvironment(
 /**
  * Does what an environment is leased for: leases it if nobody has it, and then, in one fenced
  * transaction, asks for vetoes, records that it is in use, and gives it back. So what was checked and
- * what is recorded belong together: whoever checks next sees the record, and nobody checks between.
+ * what is recorded belong together: the next check sees the record, and no check runs between.
  *
  * A veto, too, is committed with the lease's end, and what `veto` wrote with it; `record` is not
  * called then. What `veto` or `record` throws comes out as it is: nothing of either is kept, and the

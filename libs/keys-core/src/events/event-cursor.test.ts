@@ -11,7 +11,7 @@ describe('event cursors', () => {
     expect(parseEventPlace(text)).toEqual({ at: 'oldest' });
   });
 
-  test('a bare number is of the present life of the database', () => {
+  test('a bare number is of the present database epoch', () => {
     expect(parseEventPlace('17')).toEqual({ at: 'after', epoch: null, id: 17n });
   });
 

@@ -10,7 +10,7 @@ export type EventPlace =
 const BIGINT_MAX = 2n ** 63n - 1n;
 
 /**
- * The id of an event as everybody sees it: which life of the database it belongs to, and its place
+ * The id of an event as everybody sees it: which database epoch it belongs to, and its place
  * in there. After a restore numbers are given again, and mean other events.
  */
 export function eventCursor(epoch: number, id: bigint | string): string {

@@ -2,9 +2,9 @@
  * Which events are final: committed, or never to come, and so is everything before them.
  *
  * Ids are given in order, but transactions end in any order, so that event 7 may be seen while 6 is
- * still to come. Whoever has an id also had a transaction id, and had it first. So a reader notes the
+ * still to come. A transaction that has an id also had a transaction id, and had it first. So a reader notes the
  * greatest event id that it sees together with a transaction id of its own, taken after that look:
- * whoever has a smaller event id has a smaller transaction id. Once no transaction before the noted
+ * one that has a smaller event id has a smaller transaction id. Once no transaction before the noted
  * one is under way, all events up to the noted one are there that will ever be.
  */
 

@@ -173,7 +173,7 @@ describe('event stream', () => {
     read.stop();
     await read.ended;
     expect(stream.readerCount).toBe(0);
-    // Whoever comes next finds out whether anything was asked in between.
+    // The next reader finds out whether anything was asked in between.
     const askedBefore = asked;
     await insertEvents(writer, 1);
     await stream.close();
@@ -308,7 +308,7 @@ describe('resuming', () => {
     expect(resumed.ids()).toEqual(next);
   });
 
-  test('with an id of another life of the database, or one that it never gave, is refused', async () => {
+  test('with an id of another database epoch, or one that it never gave, is refused', async () => {
     const kernel = await openKernel();
     await checkEpoch(kernel.store.prisma, 60_000);
     const writer = await openWriter(kernel);

@@ -40,7 +40,7 @@ export interface EventStream {
    * each once; ends when the signal aborts. Without `afterId`, everything that begins once this has
    * answered. An event's `id` is what resumes after it.
    * @throws {LeaseError} `request.invalid`; `events.compacted` when events after `afterId` have been
-   * removed; `events.other_epoch` when it belongs to another life of the database. Both also come
+   * removed; `events.other_epoch` when it belongs to another database epoch. Both also come
    * from the stream itself, as soon as they are so.
    */
   open(

@@ -62,7 +62,7 @@ export class EventTail {
     return this.#readerCount;
   }
 
-  /** Which life of the database it follows; undefined before the first look. */
+  /** Which database epoch it follows; undefined before the first look. */
   get epoch(): number | undefined {
     return this.#epoch;
   }

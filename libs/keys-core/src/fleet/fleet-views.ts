@@ -40,7 +40,7 @@ export interface DroneView {
   readonly load: { readonly backends: number } | null;
   /** How long its heartbeats take there and back, as it measured last; null while it has not. */
   readonly roundTripMs: number | null;
-  /** Whether it was heard within three heartbeats: they come over its session, and so is that. */
+  /** Whether a heartbeat arrived within three intervals; heartbeats come over its session. */
   readonly isConnected: boolean;
   readonly session: number;
   readonly clockId: string;
@@ -91,7 +91,7 @@ export interface BackendStateView {
   readonly at: string;
 }
 
-/** An action as it lies in the outbox; the session adds its number and the action's id. */
+/** An action as it is in the outbox; the session adds its number and the action's id. */
 export interface OutboxAction {
   readonly actionId: string;
   readonly backendId: string;

@@ -51,7 +51,7 @@ async function openWork(kernel: Kernel, grant: Grant, boundMs?: number) {
   return { done, finish: gate.open };
 }
 
-/** Makes the commit of whoever has written a note evaluate an expression, and so wait. */
+/** Makes the commit of a transaction that has written a note evaluate an expression, and so wait. */
 async function stallCommits(kernel: Kernel, expression: string): Promise<void> {
   const session = await openSession(kernel);
   await session.query(`
@@ -282,7 +282,7 @@ describe('fencedTransaction', () => {
     const grant = await granted(kernel, { ladder: serviceLadder(1_000) });
     const session = await openSession(kernel);
     await session.query('begin');
-    // The first statement of fenced work, of a process that is never heard from again.
+    // The first statement of fenced work, of a process that never answers again.
     const paused = await openKernel({ databaseUrl: kernel.databaseUrl });
     const never = paused.store.guests.$transaction(
       async (tx) => {

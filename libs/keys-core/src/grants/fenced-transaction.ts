@@ -34,7 +34,7 @@ export interface FencedOptions {
  *
  * @throws {LeaseError} `lease.not_held` when the grant is not in force, or was ended meanwhile;
  * `request.deadline` when the work took longer than its bound; `lease.in_hook`;
- * `request.outcome_unknown` when the connection broke in the commit. But for the last, nothing was
+ * `request.outcome_unknown` when the connection broke in the commit. Except for the last, nothing was
  * changed. What `work` throws comes out as it is.
  */
 export async function fencedTransaction<Tx, Result>(

@@ -105,7 +105,7 @@ type AskForGrant = LeaseStore['grant'];
 
 /**
  * A statement grants a resource once, so a crowd would be served one by one, and whose turn it is in
- * line last. Whoever is not the first to ask for a resource asks by a plain read before.
+ * line last. A caller that is not the first to ask for a resource looks by a plain read before.
  */
 function inACrowd(store: KernelStore, ask: AskForGrant): AskForGrant {
   const readRefusal = createRefusalReader(store);

@@ -43,7 +43,7 @@ describe('locks', () => {
     await session.query('begin');
     await session.query('select from lease where lease_id = $1 for key share', [fenced.leaseId]);
 
-    // What waited for the lock would wait for ever: the transaction stays open.
+    // What waited for the lock would wait forever: the transaction stays open.
     const [refused, renewed, own, fresh] = await Promise.all([
       kernel.leases.grant(aRequest({ name: 'r' })),
       kernel.leases.renew('lease', renewalOf(healthy)),

@@ -44,7 +44,7 @@ describe('renew', () => {
     });
   });
 
-  test('C14 I6 an expired grant that nobody took is refused for good', async () => {
+  test('C14 I6 an expired grant that nobody took is refused permanently', async () => {
     const kernel = await openKernel();
     const grant = await granted(kernel);
     await age(kernel, grant.leaseId, 60_000);
@@ -223,7 +223,7 @@ describe('release', () => {
     });
   });
 
-  test('C28 after loss it says so and changes nothing but the record', async () => {
+  test('C28 after loss it reports the loss and changes nothing but the record', async () => {
     const kernel = await openKernel();
     const grant = await granted(kernel);
     await age(kernel, grant.leaseId, 60_000);

@@ -66,7 +66,7 @@ async function renewSkipped(
         answers.set(leaseId, answer);
       }
     } catch (error) {
-      // Their neighbours have been renewed, and are to hear of it.
+      // Their neighbours have been renewed, and must be told.
       if (databaseFailureOf(error) === 'other') throw error;
     }
   }

@@ -1,10 +1,10 @@
-/** What all faces have in common: who asks, and how lists, events and waiters are shown. */
+/** What all faces have in common: the caller, and how lists, events and waiters are shown. */
 import type { EventKind } from './events.ts';
 import type { EndReason } from './lease.ts';
 import type { Ladder } from './ladder.ts';
 import type { Resource } from './resource.ts';
 
-/** Who asks: what access control established, and what a service may rely on. */
+/** The caller: what access control established, and what a service may rely on. */
 export interface Caller {
   /** The id of the API token, or the drone id of a drone's token. */
   readonly principal: string;
@@ -32,7 +32,7 @@ export interface GrantTimes {
   readonly releasedAt: string | null;
 }
 
-/** What was acted upon; null when nothing was changed. */
+/** What was acted on; null when nothing was changed. */
 export interface Acted {
   readonly resource: Resource | null;
 }

@@ -4,7 +4,7 @@ const DOMAIN = 'leasehold.key-id.1';
 /**
  * What a backend is told of its key besides the name: an id for its stores. It is 64 hexadecimal
  * digits, the SHA-256 of a fixed word, the joined namespace and the name, with a NUL between them. So
- * it is the same for every backend of a key in every datacenter and for ever, differs between two keys
+ * it is the same for every backend of a key in every datacenter, always, differs between two keys
  * of one name in two namespaces, and tells the namespace to nobody who does not guess it.
  */
 export async function keyIdOf({

@@ -66,7 +66,7 @@ describe('reservation ids', () => {
   });
 
   test.each(['', 'dc1', `dc1.`, `dc1.x`, `.${UNIQUE}`, `d.c.${UNIQUE}`, `DC.${UNIQUE}`, UNIQUE])(
-    '%j is none',
+    '%j is not a key',
     (text) => {
       expect(isReservationId(text)).toBe(false);
     },

@@ -59,7 +59,7 @@ export function reservationKeyText(key: ReservationKey): string {
   return JSON.stringify(key);
 }
 
-/** @throws {LeaseError} `internal.error` for a text that is none: something else wrote it. */
+/** @throws {LeaseError} `internal.error` for a text that is not a key: something else wrote it. */
 export function parseReservationKey(text: string): ReservationKey {
   const parsed: unknown = JSON.parse(text);
   if (!Array.isArray(parsed) || !parsed.every((part) => typeof part === 'string')) {

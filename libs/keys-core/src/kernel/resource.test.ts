@@ -115,9 +115,12 @@ describe('fencing tokens', () => {
     expect(isFencingToken(text)).toBe(true);
   });
 
-  test.each(['', '-1', '01', '1.5', '9223372036854775808', '1e3', ' 1'])('%s is none', (text) => {
-    expect(isFencingToken(text)).toBe(false);
-  });
+  test.each(['', '-1', '01', '1.5', '9223372036854775808', '1e3', ' 1'])(
+    '%s is not a token',
+    (text) => {
+      expect(isFencingToken(text)).toBe(false);
+    },
+  );
 
   test('compare as numbers, not as text', () => {
     expect(compareFencingTokens('9', '10')).toBe(-1);

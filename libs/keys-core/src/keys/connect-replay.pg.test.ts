@@ -41,7 +41,7 @@ describe('a connect that is sent again with its idempotency key', () => {
     expect((await connect(on)).backendId).toBe(next.backendId);
   });
 
-  test('I7 the answer "it runs already" is the answer of that request for good', async () => {
+  test('I7 the answer "it runs already" stays the answer of that request', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const { backendId } = await connect(on);
@@ -82,7 +82,7 @@ describe('a connect that is sent again with its idempotency key', () => {
     },
   );
 
-  test('I7 a refusal is the answer of that request for good, even when the key is free by then', async () => {
+  test('I7 a refusal stays the answer of that request, even when the key is free by then', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const red = { ...IDEMPOTENT, key: { name: 'demo', namespace: '', tag: 'red' } };

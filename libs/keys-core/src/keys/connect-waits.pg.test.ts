@@ -114,7 +114,7 @@ describe('connect to a key whose backend is being stopped', () => {
   });
 });
 
-describe('connect to a key on a drone that is not heard from', () => {
+describe('connect to a key on a drone that sends no heartbeats', () => {
   test('is told key.holder_unreachable and the time left when it may not wait', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
@@ -145,7 +145,7 @@ describe('connect to a key on a drone that is not heard from', () => {
     expect(await rowCounts(on)).toMatchObject({ backends: 1, events: 1 });
   });
 
-  test('gets the same backend when the drone is heard from again', async () => {
+  test('gets the same backend when the drone sends heartbeats again', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const { backendId } = await connect(on);

@@ -61,7 +61,7 @@ describe('concurrent connects', () => {
 });
 
 describe('a connection that breaks', () => {
-  test('while the transaction runs makes the outcome unknown, and says so', async () => {
+  test('while the transaction runs makes the outcome unknown, and reports that', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const session = new pg.Client({ connectionString: on.databaseUrl });

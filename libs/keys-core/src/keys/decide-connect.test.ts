@@ -75,7 +75,7 @@ describe('decideConnect', () => {
     });
   });
 
-  test('C31 a backend whose end was asked for is waited for before its drone has heard of it', () => {
+  test('C31 a backend whose end was asked for is waited for before its drone knows of it', () => {
     expect(decideConnect(state({ isStopAsked: true }), ASKED)).toMatchObject({
       do: 'wait',
       code: 'key.terminating',
@@ -99,7 +99,7 @@ describe('decideConnect', () => {
     });
   });
 
-  test('a key on a drone that is not heard from is waited for', () => {
+  test('a key on a drone that sends no heartbeats is waited for', () => {
     expect(decideConnect(state({ isDroneReachable: false }), ASKED)).toEqual({
       do: 'wait',
       code: 'key.holder_unreachable',

@@ -11,7 +11,7 @@ export interface KeyState {
     readonly address: string | null;
     readonly droneId: string;
   } | null;
-  /** Whether the drone was heard from within three heartbeat intervals. */
+  /** Whether the drone sent a heartbeat within three intervals. */
   readonly isDroneReachable: boolean;
   /** Whether the backend's end was asked for: nobody is sent to it, though its drone may not know. */
   readonly isStopAsked: boolean;

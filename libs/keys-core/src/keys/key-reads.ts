@@ -19,7 +19,7 @@ import type { KeyListInput, KeyPage, KeyView } from './key-types.ts';
 
 const ANY_ORDER: LeaseOrder = { by: 'name', direction: 'asc', after: null, limit: 1 };
 
-/** One key, or null when there is none, it has moved to another datacenter, or the caller may not see it. */
+/** One key, or null when none exists, it has moved to another datacenter, or the caller may not see it. */
 export async function getKey(
   store: Store,
   key: { readonly name: string; readonly namespace: string },

@@ -83,7 +83,7 @@ describe('revoke by force', () => {
     expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(old.fencingToken) + 1n);
   });
 
-  test('I5 without a word of the drone the key is granted again when its last deadline has passed', async () => {
+  test('I5 without a report of the drone the key is granted again when its last deadline has passed', async () => {
     const on = await openKeys();
     await aDrone(on.store.prisma);
     const old = await connect(on);

@@ -8,7 +8,7 @@ import { spawn, type SpawnOutcome, type SpawnPlan } from './sql/spawn.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type { ConnectInput, ConnectResult, SpawnRequest } from './key-types.ts';
 
-/** Chooses a drone for a program, or says why there is none. */
+/** Chooses a drone for a program, or says why none exists. */
 export type ChooseDrone = (
   wanted: Pick<SpawnRequest, 'program' | 'args' | 'env'>,
 ) => Promise<{ readonly droneId: string } | { readonly problem: 'no_drone' | 'not_allowed' }>;

@@ -108,12 +108,12 @@ export class Acquiring {
     return idempotencyKey === undefined ? request : keyed(request, input, idempotencyKey);
   }
 
-  /** Whether a try out of line would be in vain, and only hold up the others. */
+  /** Whether a try out of line would fail, and only hold up the others. */
   #isBusy(request: GrantRequest): boolean {
     return this.#deps.room.isAwaited(request) || this.#asked.has(resourceKey(request));
   }
 
-  /** Contended: somebody's transaction is at it. Who would wait anyway waits for that in line. */
+  /** Contended: another transaction has locked it. A caller that may wait waits in line. */
   async #ask({ input, request, life }: Call): Promise<GrantOutcome | 'contended'> {
     if (input.waitMs === 0) return this.#deps.leases.grant(request, life.signal);
     const key = resourceKey(request);
@@ -178,7 +178,7 @@ export class Acquiring {
     await cancelRequest(this.#deps.store, this.#deps.face, {
       ...{ principal, idempotencyKey, actor },
       result: 'failed',
-      detail: 'nothing was heard from its caller when its turn came',
+      detail: 'its caller did not answer when its turn came',
     });
     throw new LeaseError('lease.wait_cancelled');
   }

@@ -53,7 +53,7 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
     expect(await acquire(one, { holder: 'bob' })).toMatchObject({ outcome: 'held', by: 'alice' });
   });
 
-  test('that nobody heard of goes to the next in line within a second', async () => {
+  test('that its caller never got goes to the next in line within a second', async () => {
     const one = await openLeases();
     const two = await openLeases({ databaseUrl: one.databaseUrl });
     const held = await acquired(one);

@@ -34,7 +34,7 @@ export interface LeaseReader {
 
 const ONE: LeaseOrder = { by: 'name', direction: 'asc', after: null, limit: 1 };
 
-/** One lease, or null when there is none or the caller may not see it. */
+/** One lease, or null when none exists or the caller may not see it. */
 export async function getLease(
   reader: LeaseReader,
   lease: { readonly namespace: string; readonly name: string },
@@ -103,7 +103,7 @@ function viewOf({ store, face }: LeaseReader, row: ListedLease): LeaseView {
   };
 }
 
-/** A tree with more namespaces than this is cut, and says so: ask for a part of it. */
+/** A tree with more namespaces than this is cut, and reports that: ask for a part of it. */
 const TREE_NODES_MAX = 5_000;
 
 /** Counts by namespace, from the one that is named downwards. */

@@ -16,7 +16,7 @@ export interface LeaseDeadlines {
   readonly loseAtMs: Deadlines['hardTerminateAtMs'];
 }
 
-/** What a service asks for. Bounds have been checked by whoever calls. */
+/** What a service asks for. Bounds have been checked by the caller. */
 export interface AcquireInput {
   /** Segments joined by `.`. */
   readonly namespace: string;
@@ -43,7 +43,7 @@ export interface AcquireInput {
 export interface CallerLife {
   /** Aborts when the caller's connection is gone. */
   readonly signal: AbortSignal;
-  /** Whether the caller itself was heard from within the last second. */
+  /** Whether the caller itself sent anything within the last second. */
   isAlive(): boolean;
 }
 
@@ -95,7 +95,7 @@ export interface ReleaseInput extends GrantRef {
   readonly detail?: string | undefined;
 }
 
-/** What a holder hears of a revocation. */
+/** What a holder is told of a revocation. */
 export interface RevocationNotice {
   readonly leaseId: string;
   /** `revoking`: it will not be renewed, stop in your own time. `revoked`: it is over, stop now. */
@@ -159,7 +159,7 @@ export interface DatedPage<Item> extends Page<Item> {
 
 export type LeasePage = DatedPage<LeaseView>;
 
-/** One namespace with what lies in it and below it. */
+/** One namespace with what is in it and below it. */
 export interface LeaseTreeNode {
   readonly namespace: string;
   /** Counts of its resources, children's included. */

@@ -65,7 +65,7 @@ test('I9 a thousand who wait at three controllers are granted in order, though a
       const granted = await one.answer;
       if (granted.outcome !== 'granted') throw new Error(granted.outcome);
       grantedAtMs.push(first.store.clock.nowMs());
-      // Whoever is first now, and doomed, dies before the release.
+      // The first in line, which is doomed, dies before the release.
       const next = inLine.slice(inLine.indexOf(one) + 1).find((other) => !other?.life.isDead);
       if (doomed.includes(next)) kill(next);
       await released(one.at, granted.lease);

@@ -24,7 +24,7 @@ export type WaitOutcome =
   | { readonly outcome: 'granted'; readonly grant: Grant; readonly joinedAsOf: number }
   /** Its place is gone: what became of it is in the record of its idempotency key. */
   | { readonly outcome: 'recorded'; readonly joinedAsOf: number | undefined }
-  /** Its time was over; the record says so. */
+  /** Its time was over; the record shows it. */
   | {
       readonly outcome: 'gave_up';
       readonly answer: HeldAnswer;
@@ -113,7 +113,7 @@ export class Line {
     for (;;) {
       this.#isLookWanted = false;
       this.#nextLookAtMs = this.#nowMs() + LOOK_EVERY_MS;
-      // Who is not heard from must not be granted anything; its ticket lapses, and the next is first.
+      // A caller that does not answer must not be granted anything; its ticket lapses, and the next is first.
       const nowMs = this.#nowMs();
       const first = this.#waiters.find((one) => one.life.isAlive() && nowMs < one.giveUpAtMs);
       this.#attempting = first;

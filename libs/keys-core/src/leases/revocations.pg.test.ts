@@ -10,7 +10,7 @@ import { openOperatedLeases, type OperatedLeases } from '../testing/lease-operat
 
 const OTHER = { ...SERVICE, principal: 'token-x', actor: 'other' };
 
-/** Listens as a holder does, until the test ends or says so. */
+/** Listens as a holder does, until the test ends or ends it. */
 function listen(on: OperatedLeases, caller = SERVICE): { heard: RevocationNotice[]; end(): void } {
   const heard: RevocationNotice[] = [];
   const ending = new AbortController();
@@ -35,7 +35,7 @@ function force(on: OperatedLeases, { leaseId }: GrantedLease, reason = 'stuck'):
 
 /** Revokes and says nothing: its hint is lost. */
 function forceUnheard(on: OperatedLeases, { leaseId }: { leaseId: string }): Promise<unknown> {
-  const request = { leaseId, mode: 'force' as const, reason: 'unheard', abandon: false };
+  const request = { leaseId, mode: 'force' as const, reason: 'unseen', abandon: false };
   return revoke(on.store.prisma, 'lease', [{ ...request, actor: 'o', namespaces: null }]);
 }
 
@@ -50,7 +50,7 @@ async function heardInTime(heard: RevocationNotice[], leaseId: string): Promise<
 const idsOf = (heard: RevocationNotice[]): string[] => heard.map(({ leaseId }) => leaseId);
 
 describe('revocations', () => {
-  test('I15 a holder hears within a second that its lease was revoked at another controller, and why', async () => {
+  test('I15 a holder learns within a second that its lease was revoked at another controller, and why', async () => {
     const one = await openOperatedLeases();
     const two = await openOperatedLeases({ databaseUrl: one.databaseUrl });
     const { heard } = listen(one);
@@ -78,7 +78,7 @@ describe('revocations', () => {
     expect(await heardInTime(heard, leaseId)).toMatchObject({ kind: 'revoking', reason: 'drain' });
   });
 
-  test('I15 F14 it hears of it within a second although the hint is lost', async () => {
+  test('I15 F14 it learns of it within a second although the hint is lost', async () => {
     const on = await openOperatedLeases();
     const { heard } = listen(on);
     const marker = await acquired(on, { name: 'marker' });
@@ -91,7 +91,7 @@ describe('revocations', () => {
     expect(await heardInTime(heard, lease.leaseId)).toMatchObject({ kind: 'revoked' });
   });
 
-  test('each revocation is heard once, by its holder alone, and by every session of it', async () => {
+  test('each revocation is delivered once, to its holder alone, and by every session of it', async () => {
     const on = await openOperatedLeases();
     const [first, second, other] = [listen(on), listen(on), listen(on, OTHER)];
     const own = await acquired(on, { name: 'own' });
@@ -111,7 +111,7 @@ describe('revocations', () => {
     expect(idsOf(other.heard)).toEqual([others.leaseId]);
   });
 
-  test('whose lease it was hears of it, also when somebody else holds the resource by now', async () => {
+  test('whose lease it was learns of it, also when somebody else holds the resource by now', async () => {
     const on = await openOperatedLeases();
     const old = await acquired(on);
     await force(on, old);
@@ -126,7 +126,7 @@ describe('revocations', () => {
     expect(idsOf(other.heard)).toEqual([next.leaseId]);
   });
 
-  test('a session that comes back hears what was revoked while it was gone, beside one that stayed', async () => {
+  test('a session that comes back learns what was revoked while it was gone, beside one that stayed', async () => {
     const on = await openOperatedLeases();
     const stayed = listen(on);
     const lease = await acquired(on);
@@ -140,7 +140,7 @@ describe('revocations', () => {
     expect(idsOf(back.heard)).toEqual([lease.leaseId]);
   });
 
-  test('one that was numbered early and committed late is heard', async () => {
+  test('one that was numbered early and committed late is delivered', async () => {
     const on = await openOperatedLeases();
     const { heard } = listen(on);
     const late = await acquired(on, { name: 'late' });
@@ -163,7 +163,7 @@ describe('revocations', () => {
     expect(idsOf(heard)).toEqual([early.leaseId, late.leaseId]);
   });
 
-  test('of two and a half thousand that are revoked together each is heard once', async () => {
+  test('of two and a half thousand that are revoked together each is delivered once', async () => {
     const on = await openOperatedLeases();
     const { heard } = listen(on);
     const { leaseId } = await acquired(on);
@@ -194,7 +194,7 @@ describe('revocations', () => {
     expect(idsOf(heard)).toEqual([lease.leaseId]);
   });
 
-  test('a session ends with its signal, and the next one begins to listen anew', async () => {
+  test('a session ends with its signal, and the next one begins to listen again', async () => {
     const on = await openOperatedLeases();
     const first = listen(on);
     expect(on.revocations.sessionCount).toBe(1);

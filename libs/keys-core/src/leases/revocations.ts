@@ -1,5 +1,5 @@
 /**
- * How holders hear at once that a grant of theirs was revoked, wherever that was done.
+ * How holders learn at once that a grant of theirs was revoked, wherever that was done.
  *
  * One watch per controller serves all sessions. While there is a session it reads what was revoked:
  * at a hint, and every {@link POLL_MS} in any case, because hints may be lost. Events are numbered
@@ -33,7 +33,7 @@ export interface RevocationWatch {
   readonly sessionCount: number;
 }
 
-/** A notice with its moment in the store's clock, told as time left when it is passed on. */
+/** A notice with its moment in the store's clock, reported as time left when it is passed on. */
 interface Pending {
   readonly notice: Omit<RevocationNotice, 'stopsByMs'>;
   readonly stopsAtMs: number;

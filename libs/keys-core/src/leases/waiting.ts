@@ -1,10 +1,10 @@
 /**
  * Waiting in line for leases, across controllers (design 5.4).
  *
- * A caller that waits takes a ticket: a row with a number. Whoever has the smallest number of those
+ * A caller that waits takes a ticket: a row with a number. The waiter with the smallest number of those
  * that count is granted next, by a statement that locks the ticket, grants, and takes the ticket from
  * what it granted. A ticket counts for half a second and is prolonged by the controller for as long
- * as the caller itself is heard from, so that neither a dead caller nor a dead controller holds up
+ * as the caller itself answers, so that neither a dead caller nor a dead controller holds up
  * the line for longer. Hints say when to look; a look now and then makes up for those that are lost.
  */
 import { LeaseError } from '../kernel/errors.ts';

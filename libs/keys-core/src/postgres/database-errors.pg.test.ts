@@ -156,7 +156,7 @@ describe('what a failed statement is taken for', () => {
       (kernel: Kernel) => kernel.store.prisma.$queryRaw`select ${'['.repeat(200_000)}::text::jsonb`,
     ],
     [
-      '23514: a ladder that is none',
+      '23514: an invalid ladder',
       (kernel: Kernel) =>
         granted(kernel, { ladder: { renewAfterMs: 9, softAfterMs: 5, hardAfterMs: 5, ttlMs: 1 } }),
     ],

@@ -64,7 +64,7 @@ const FAILURE_OF_SQLSTATE: Record<string, DatabaseFailure> = {
 
 /**
  * Classes of SQLSTATE, by their first two characters. Damaged data (`XX001`, `XX002`) is in none of
- * them: sending a request again mends nothing, and an operator must hear of it.
+ * them: sending a request again does not help, and an operator must be told.
  */
 const FAILURE_OF_CLASS: Record<string, DatabaseFailure> = {
   '08': 'lost', // connection exception

@@ -1,6 +1,6 @@
 /**
  * What a statement does about expiry, and what a grant requires of the database besides. The one
- * place that says so in SQL: every statement which acts on expiry has it from here. The alias of
+ * place that states it in SQL: every statement which acts on expiry has it from here. The alias of
  * `lease` must be `l`.
  */
 import type { ClockBelief } from './clock-watch.ts';

@@ -3,7 +3,7 @@ import type { Sql } from './rows.ts';
 /**
  * The longest TTL that any grant was ever asked for. After a restore new grants are held off for this
  * long, so it must not be forgotten with the part of the database that was lost: it is noted in the
- * database, kept in the memory of every controller, and told to whoever keeps it outside of both.
+ * database, kept in the memory of every controller, and given to those who keep it outside of both.
  */
 export interface LongestTtl {
   readonly ms: number;

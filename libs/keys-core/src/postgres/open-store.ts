@@ -177,7 +177,7 @@ function openClient(options: ClientOptions): PrismaClient {
 function createPool(config: pg.PoolConfig): pg.Pool {
   const pool = new pg.Pool(config);
   pool.on('connect', (connection) => {
-    // Not told of here: whoever uses the connection next is, and says so.
+    // Not reported here: the next user of the connection gets the error and reports it.
     connection.on('error', () => undefined);
   });
   return pool;

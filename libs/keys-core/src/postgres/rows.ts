@@ -28,7 +28,7 @@ export const C = fragment`collate "C"`;
  */
 export const TOKEN_FLOOR = fragment`(select f.floor from lease_token_floor f)`;
 
-/** Reads the row of each resource, in the order asked; undefined where there is none. */
+/** Reads the row of each resource, in the order asked; undefined where none exists. */
 export async function readLeases(
   sql: Sql,
   resources: readonly { face: Face; namespace: string; name: string }[],

@@ -2,7 +2,7 @@
  * What a datacenter owes etcd, its reservation store:
  *
  * 1. to register its name there, which another database may not have;
- * 2. to hear from it which keys have left, when this database was restored or failed over since it
+ * 2. to read from it which keys have left, when this database was restored or failed over since it
  *    last did: until then the grant statement refuses keys;
  * 3. to tell it what lives here, when it does not have it all, being new or restored.
  *
@@ -84,7 +84,7 @@ export function createDuties(deps: DutiesDeps): Duties {
         [isDone, isHopeless] = [false, true];
         log.error(
           { err: error },
-          'no fresh key gets a home from here: put it right, and start this controller again',
+          'no new key gets a home here: correct this, and restart this controller',
         );
       }
     },
@@ -96,7 +96,7 @@ export function isSynced({ storeId, syncedEpoch, epoch }: Membership): boolean {
   return storeId !== null && syncedEpoch === epoch;
 }
 
-/** Registers this datacenter's name. @returns which etcd this is: answers of another are none. */
+/** Registers this datacenter's name. @returns which etcd this is: answers of another do not count. */
 async function meet({ datacenter, shared, store }: DutiesDeps): Promise<string> {
   const etcdId = await shared.clusterId();
   const { clusterId } = await readMembership(store.prisma);

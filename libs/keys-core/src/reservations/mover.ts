@@ -7,7 +7,7 @@
  * 3. put the pointer into the reservation store;
  * 4. have the new datacenter activate the reservation, which it does when it has read the pointer.
  *
- * Whoever asks for the key after 2 is led to the new datacenter, which takes steps 3 and 4 itself:
+ * A caller that asks for the key after 2 is sent to the new datacenter, which takes steps 3 and 4 itself:
  * a move that was cut short is finished by the next connect, or by the same move, asked for again.
  */
 import { LeaseError } from '../kernel/errors.ts';

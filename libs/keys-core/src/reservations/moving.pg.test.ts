@@ -311,7 +311,7 @@ describe('moving a key', () => {
 });
 
 describe('a chain', () => {
-  test('is shown as far as it is known when a datacenter on it is away, or is none that this one knows', async () => {
+  test('is shown as far as it is known when a datacenter on it is away, or is unknown to this one', async () => {
     const world = await openDatacenters();
     await visit(world, world.get('dc1'));
     await move(world.get('dc1'), 'dc2');

@@ -11,8 +11,8 @@ import type {
 
 /**
  * Another datacenter's controllers. Every method throws `reservation.datacenter_unreachable`, with
- * `details.datacenter`, when nothing was heard of it, and `request.outcome_unknown` when it may have
- * heard and the answer was lost.
+ * `details.datacenter`, when it never got the call, and `request.outcome_unknown` when it may have
+ * arrived and the answer was lost.
  */
 export interface Peer {
   readonly datacenter: string;

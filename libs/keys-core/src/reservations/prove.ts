@@ -11,7 +11,7 @@ export interface ProveDeps {
 
 /**
  * Walks the chain from the key's first reservation until it reaches this one. Undefined when it does
- * not lead here.
+ * not end here.
  *
  * A pointer that the store does not have yet is asked of the datacenter that wrote it, and put into the
  * store before it counts: a reservation is active only when the pointer to it is where it outlives the

@@ -14,7 +14,7 @@ export interface RememberingOptions {
  * A reservation store whose answers are kept in the datacenter's own PostgreSQL too, so that a
  * controller which is started while etcd is cut off still resolves what was resolved here once.
  *
- * Reads that may be behind look there first: what was ever written is so for good. Reads that must not
+ * Reads that may be behind look there first: what was ever written is so permanently. Reads that must not
  * be behind, and writes, are the inner store's.
  */
 export function createRememberingStore(

@@ -198,7 +198,7 @@ class Homes {
         const datacenter = datacenterOf(reservationId);
         const standing = await this.standingAt(reservationId, key).catch(() => undefined);
         const left = standing?.standing === 'moved' ? (standing.left ?? null) : null;
-        // What has a successor was left, whether or not its datacenter can say so now.
+        // What has a successor was left, whether or not its datacenter can confirm it now.
         const isLast = index === home.chain.length - 1;
         const state = isLast ? (standing?.standing ?? 'unreachable') : 'moved';
         return { reservationId, datacenter, state, left };

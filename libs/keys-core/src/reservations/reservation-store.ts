@@ -1,7 +1,7 @@
 import type { ReservationKey, ReservationPointer } from '../kernel/reservation.ts';
 
 /**
- * Where the homes of keys are written down, once and for good, for all datacenters: Epoxy's place.
+ * Where the homes of keys are written down, once and permanently, for all datacenters: Epoxy's place.
  * PostgreSQL where there is one datacenter, etcd where there are several; one contract test holds both.
  *
  * Every method throws when it cannot have the answer, and never guesses: `reservation.store_unreachable`,

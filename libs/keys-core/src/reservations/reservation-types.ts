@@ -97,7 +97,7 @@ export interface FreshKey {
 /** The reservations face. Every method may throw `reservation.store_unreachable`. */
 export interface ReservationService {
   /**
-   * Decides where a key lives, unless that is decided: set-if-absent, for good.
+   * Decides where a key lives, unless that is decided: set-if-absent, permanently.
    * @param use undefined for callers whose reservations are not counted.
    * @throws {LeaseError} `reservation.unknown_datacenter`, `reservation.datacenter_unreachable`.
    */

@@ -42,7 +42,7 @@ async function watchedStore(): Promise<{
 }
 
 describe('resolving', () => {
-  test('C41 what was resolved once needs no store any more, and says so of every reservation of its chain', async () => {
+  test('C41 what was resolved once needs no store any more, and that holds for every reservation of its chain', async () => {
     const { store, asked, away } = await watchedStore();
     const [first, second] = [anId('dc1'), anId('dc2')];
     await store.put(KEY, first);
@@ -193,7 +193,7 @@ describe('resolving', () => {
     expect(asked).toEqual(['readNearby', 'readPointerNearby']);
   });
 
-  test('a chain that is longer than the bound is an error, and not followed for ever', async () => {
+  test('a chain that is longer than the bound is an error, and not followed forever', async () => {
     const { store } = await watchedStore();
     const first = anId('dc1');
     await store.put(KEY, first);

@@ -4,7 +4,7 @@
  * left out: a "nothing" is never kept, and is believed only after a linearizable read).
  *
  * A chain is the key's first reservation and the pointers from there on, as far as they are known. A
- * move that nobody here has heard of does no harm: the datacenter that was left answers with the
+ * move that nobody here knows of does no harm: the datacenter that was left answers with the
  * pointer, and {@link Resolver.learn} keeps it.
  */
 import { LRUCache } from 'lru-cache';
@@ -39,7 +39,7 @@ export interface Resolver {
   reserve(key: ReservationKey, reservationId: string): Promise<ReservedHome>;
   /** Keeps a step, and follows it from now on. */
   learn(step: Step): void;
-  /** Forgets what led to a home that is none: the next question goes to the store. */
+  /** Forgets what led to a home that is wrong: the next question goes to the store. */
   forget(home: Home, key: ReservationKey): void;
 }
 
@@ -62,7 +62,7 @@ class CachingResolver implements Resolver {
   readonly #homes: LRUCache<string, Home>;
   /** Where reservations that were left lead to. */
   readonly #steps: LRUCache<string, string>;
-  /** Lookups under way, by key: who asks meanwhile gets their answer. */
+  /** Lookups under way, by key: callers meanwhile get their answer. */
   readonly #lookups = new Map<string, Promise<Home | undefined>>();
 
   constructor({ store, cachedMax, onResolved }: ResolverOptions) {

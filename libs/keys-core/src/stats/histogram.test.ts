@@ -24,7 +24,7 @@ describe('histogram of durations', () => {
     expect(percentileMs(histogramOf([500]), 0.99)).toBeGreaterThan(300);
   });
 
-  test('what is longer than everything is told as the last bound, and not left out', () => {
+  test('what is longer than everything is reported as the last bound, and not left out', () => {
     expect(percentileMs(histogramOf([10_000_000]), 0.5)).toBe(120_000);
     expect(percentileMs(histogramOf([0, 0, 10_000_000]), 0.99)).toBe(120_000);
   });

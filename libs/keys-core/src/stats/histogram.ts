@@ -24,7 +24,7 @@ export function placeOfDuration(durationMs: number): number {
 
 /**
  * The duration that a share of all is not longer than, interpolated between the bounds around it;
- * null of an empty histogram. What is longer than the last bound is told as the last bound.
+ * null of an empty histogram. What is longer than the last bound is reported as the last bound.
  */
 export function percentileMs(counts: readonly number[], share: number): number | null {
   const total = counts.reduce((sum, count) => sum + count, 0);

@@ -29,7 +29,7 @@ function numbered(): {
 }
 
 describe('a shared read', () => {
-  test('whoever asks while one is under way shares it', async () => {
+  test('a caller that asks while one is under way shares it', async () => {
     const { read, clock, answer } = numbered();
     const ask = sharedRead(clock, read);
 

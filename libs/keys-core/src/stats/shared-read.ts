@@ -5,7 +5,7 @@ const KEPT_PER_COST = 10;
 const KEPT_MS_MIN = 2_000;
 
 /**
- * A read that is dear, and asked for by many: whoever asks while one is under way shares it, and its
+ * A read that is dear, and asked for by many: callers that ask while one is under way share it, and its
  * answer serves everybody for `keptMsMin`, and for ten times as long as it took. One that fails is
  * told to those who shared it, and to nobody later.
  */

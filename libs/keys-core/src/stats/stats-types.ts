@@ -22,7 +22,7 @@ export interface StatsPoint {
   /** The step's beginning, ISO-8601. */
   readonly at: string;
   readonly grants: number;
-  /** Grants that were denied; a connect that was given the running backend is none. */
+  /** Grants that were denied; a connect that was given the running backend does not count. */
   readonly denials: number;
   readonly renewals: number;
   readonly refusedRenewals: number;
@@ -32,7 +32,7 @@ export interface StatsPoint {
   /** How long callers waited, those who gave up too. Null when nobody did. */
   readonly waitMsP50: number | null;
   readonly waitMsP99: number | null;
-  /** From the end of a grant to the grant of one who had waited for it; null when there was none. */
+  /** From the end of a grant to the grant of one who had waited for it; null when none existed. */
   readonly handoverMsP50: number | null;
   readonly handoverMsP99: number | null;
 }

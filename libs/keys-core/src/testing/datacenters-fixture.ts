@@ -45,7 +45,7 @@ export interface TestDatacenters {
   outside: Outside | undefined;
   /** Called when a connect has chosen a drone, and before it asks for the grant. */
   beforeGrant: (() => Promise<void>) | undefined;
-  /** All controllers start anew. */
+  /** All controllers start again. */
   restart(): void;
 }
 

@@ -23,7 +23,7 @@ export function openStream(store: Pick<Store, 'prisma' | 'reads' | 'clock'>): Ev
 /** Everything that a reader got, as it comes. */
 export interface Read {
   readonly events: EventRow[];
-  /** The numbers of the events, without the life of the database. */
+  /** The numbers of the events, without the database epoch. */
   ids(): number[];
   /** What it ended with. */
   readonly ended: Promise<unknown>;
@@ -60,7 +60,7 @@ export async function readStream(
   };
 }
 
-/** The number of an event in its life of the database. */
+/** The number of an event in its database epoch. */
 export function numberOf(id: string): number {
   return Number(id.slice(id.indexOf('.') + 1));
 }

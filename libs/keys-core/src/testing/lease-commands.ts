@@ -103,7 +103,7 @@ async function askForGrant(
   if (actual.outcome === 'granted') believe(granted, model.elapsedMs, actual.grant.remainingMs);
 }
 
-/** I5: whoever let a grant run out has been told by its own clock, before anybody else was given it. */
+/** I5: a holder that let a grant run out has been told by its own clock, before anybody else was given it. */
 function expectNoEarlySteal(model: LeaseModel, from: ModelGrant): void {
   if (from.end === 'released' || from.isAbandoned) return;
   const isFreeAtOnce = from.end === 'revoked' && from.resource.face !== 'key';

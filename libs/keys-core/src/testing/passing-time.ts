@@ -4,10 +4,10 @@ import { openKernel, type Kernel } from './kernel-fixture.ts';
 import { freezeClock } from './shifted-clock.ts';
 import type { StoreOptions } from '../postgres/open-store.ts';
 
-/** A database and machines whose time stands still but for what the test lets pass. */
+/** A database and machines whose time stands still except for what the test lets pass. */
 export interface PassingTime {
   readonly databaseUrl: string;
-  /** Of every machine. Whoever waits on it is called soon, by the real time. */
+  /** Of every machine. Its waiters are called soon, by the real time. */
   readonly clock: Clock;
   /** Lets time pass, for the database and for the machines. */
   pass(ms: number): Promise<void>;

@@ -28,7 +28,7 @@ export interface DatacentersOptions {
 export interface Datacenters {
   readonly names: readonly string[];
   readonly etcd: TestEtcd;
-  /** @throws for a name that is none of them. */
+  /** @throws for an unknown name. */
   dc(name: string): Datacenter;
   /** The datacenter whose member leads etcd; undefined while none does. */
   leader(): Promise<string | undefined>;
@@ -37,11 +37,11 @@ export interface Datacenters {
   /** Cuts a datacenter off from all others, {@link Cut} `silent` unless said. */
   cut(name: string, how?: Cut): void;
   cutPair(a: string, b: string, how?: Cut): void;
-  /** Mends all lines of a datacenter, or all there are. */
+  /** Repairs all lines of a datacenter, or all there are. */
   heal(name?: string): void;
   /** Waits until each datacenter reaches all others, and the reservation store. */
   untilInTouch(): Promise<void>;
-  /** The pairs that cannot hear each other. */
+  /** The pairs that cannot reach each other. */
   readonly cutPairs: readonly (readonly [string, string])[];
   /** Ends everything, and removes its data. */
   close(): Promise<void>;
@@ -103,7 +103,7 @@ export async function startDatacenters(options: DatacentersOptions = {}): Promis
   }
 }
 
-/** Waits until a datacenter reaches all others: who was started first has looked in vain. */
+/** Waits until a datacenter reaches all others: the first one started has tried without success. */
 async function untilInTouch(datacenter: Datacenter): Promise<void> {
   const isInTouch = async (): Promise<boolean> => {
     const { items, store } = await datacenter.api('viewer').datacenters.list.query({});

@@ -1,7 +1,7 @@
 import { startEtcd, type TestEtcd } from '../etcd.ts';
 import { urlOf, type WideArea } from './wide-area.ts';
 
-/** A member in each datacenter; all hear of each other through doors that lie on the long lines. */
+/** A member in each datacenter; all reach each other through doors on the long lines. */
 export async function startEtcdAcross(area: WideArea, names: readonly string[]): Promise<TestEtcd> {
   const nameOfUrl = new Map<string, string>();
   // Every request between members says by which URL its sender is known.

@@ -63,7 +63,7 @@ async function refusalIn(response: Response): Promise<Error> {
     const code = error.data.leaseholdCode;
     if (Object.hasOwn(ERROR_CODES, code)) return new LeaseError(code as ErrorCode, error.message);
   } catch {
-    // Whoever answered is no controller.
+    // The server that answered is no controller.
   }
   return unreachable(
     `What answers at ${new URL(response.url).origin} is no controller of this version.`,

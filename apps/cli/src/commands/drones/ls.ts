@@ -30,7 +30,7 @@ interface DronesLsOptions extends PageOptions {
 /** `leasehold drones ls`. */
 export function addDronesLs(cli: Cli, parent: Command): void {
   withDatacenters(
-    withPage(cli.leaf(parent, 'ls', 'List drones and when they were last heard from')),
+    withPage(cli.leaf(parent, 'ls', 'List drones and when they last sent a heartbeat')),
   )
     .addOption(new Option('--status <status>', 'in this status').choices(DRONE_STATUSES))
     .option('--program <program>', 'that offer this program')
@@ -40,7 +40,7 @@ export function addDronesLs(cli: Cli, parent: Command): void {
     });
 }
 
-/** How long ago a drone was heard from, by the database's clock. */
+/** How long ago a drone sent a heartbeat, by the database's clock. */
 export function heartbeatText(drone: Pick<DroneView, 'heartbeatAgeMs'>): string {
   return drone.heartbeatAgeMs === null ? 'never' : `${durationText(drone.heartbeatAgeMs)} ago`;
 }

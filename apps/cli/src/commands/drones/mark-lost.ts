@@ -10,7 +10,7 @@ can see it.`;
 
 /** `leasehold drones mark-lost`. */
 export function addDronesMarkLost(cli: Cli, parent: Command): void {
-  const command = cli.leaf(parent, 'mark-lost <drone>', 'Say that a drone is gone for good');
+  const command = cli.leaf(parent, 'mark-lost <drone>', 'Declare a drone permanently lost');
   withReason(withDatacenter(command), false)
     .addHelpText('after', HELP)
     .action(

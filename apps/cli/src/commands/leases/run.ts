@@ -25,7 +25,7 @@ standard streams are CMD's; only what goes wrong is said on the standard error.
 
 Exit codes: those of CMD, 128 + N when signal N ended it; 125 when it was stopped because its lease was
 lost. Without CMD having run: 1, or --held-exit, when somebody else holds the lease; 2 for wrong usage;
-3 when no controller answers; 126 when CMD may not be executed; 127 when there is none; 128 + N when
+3 when no controller answers; 126 when CMD may not be executed; 127 when none exists; 128 + N when
 signal N ended the wait.
 
 A process of its own, the guard, keeps the deadline: CMD is stopped in time also when this command is

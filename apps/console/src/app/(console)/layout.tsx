@@ -9,7 +9,7 @@ import { ApiError, isSignedOut, toApiError } from '~/lib/api-error.ts';
 import { routes } from '~/lib/routes.ts';
 import { serverApi } from '~/lib/server-api.ts';
 
-/** Whoever is not signed in is sent to sign in; everything else is inside the frame. */
+/** Visitors who are not signed in are sent to sign in; everything else is inside the frame. */
 export default async function ConsoleLayout({ children }: { children: ReactNode }) {
   const session = await readSession();
   if (session === 'signed out') {

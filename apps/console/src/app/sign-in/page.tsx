@@ -10,7 +10,7 @@ export const metadata: Metadata = { title: 'Sign in' };
 
 type Params = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Whoever is signed in already goes on, unless they have come to be told something. */
+/** Visitors who are signed in already go on, unless they have come to be told something. */
 export default async function Page({ searchParams }: { searchParams: Promise<Params> }) {
   const params = await searchParams;
   const next = safePath(one(params['next']));

@@ -49,7 +49,7 @@ export function usePaletteActs(): readonly PaletteAct[] {
       },
     },
     {
-      label: 'Read this page anew',
+      label: 'Refresh this page',
       icon: IconRefresh,
       run: () => void queryClient.invalidateQueries(),
     },

@@ -83,7 +83,7 @@ function SignInAgain({ goOn }: { readonly goOn: () => Promise<void> }) {
       <Text size="xs" c="dimmed">
         You are somebody else?{' '}
         <Anchor size="xs" href={routes.signIn(`${pathname}${search}`)}>
-          Leave this page and sign in anew
+          Leave this page and sign in again
         </Anchor>
       </Text>
     </Stack>

@@ -11,7 +11,7 @@ const SignedOutDialog = lazyDialog('isOpen', () =>
   import('./signed-out-dialog.tsx').then((module) => module.SignedOutDialog),
 );
 
-/** Asks whoever has been signed out in the middle of something to sign in again, over the page. */
+/** Asks a person who has been signed out in the middle of something to sign in again, over the page. */
 export function SignedOut() {
   const isSignedOut = useSignal(signedOut);
   const goOn = useGoOn();

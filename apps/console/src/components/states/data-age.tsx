@@ -5,7 +5,7 @@ import { absolute, ago } from '~/lib/format.ts';
 import { useFreshness } from '~/lib/live/use-freshness.ts';
 import classes from './data-age.module.css';
 
-/** `as of 2 s ago`, with the database's time on hover; says so where the data is stale. */
+/** `as of 2 s ago`, with the database's time on hover; marks stale data. */
 export function DataAge({
   read,
   asOf,

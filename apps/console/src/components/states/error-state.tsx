@@ -6,7 +6,7 @@ import type { ApiError } from '~/lib/api-error.ts';
 import { CopyableId } from '../text/copyable-id.tsx';
 import classes from './states.module.css';
 
-/** What could not be read, why, what to tell whoever looks into it, and the way to try again. */
+/** What could not be read, why, what to tell the people who look into it, and the way to try again. */
 export function ErrorState({
   error,
   what,

@@ -1,6 +1,6 @@
 import type { ApiError } from '../../lib/api-error.ts';
 
-/** No answer, in the words of whoever noticed it: this page, or the console's own server. */
+/** No answer, in the words of the one that noticed it: this page, or the console's own server. */
 const NO_ANSWER: ReadonlySet<string> = new Set([
   'network',
   'request.unreachable',

@@ -12,7 +12,7 @@ import { Notice } from './notice.tsx';
 import { staleReason } from './stale-reason.ts';
 
 /**
- * Around what a read is shown in. While that is not the present it says so, why, and what ends it, and
+ * Around what a read is shown in. While that is not the present it shows that, why, and what ends it, and
  * the clock stands still inside, at the moment at which the data came: a countdown that went on would
  * tell of an end that nobody has seen. Inside of another one that has said so already, it is silent.
  */
@@ -58,7 +58,7 @@ export function StaleScope({
   );
 }
 
-/** The first of them while it lasts: each try fails with another, and would be read out anew. */
+/** The first of them while it lasts: each try fails with another, and would be read out again. */
 function useFirst(isLasting: boolean, value: string | null): string | null {
   const [first, setFirst] = useState<string | null>(null);
   const next = isLasting ? (first ?? value) : null;

@@ -17,7 +17,7 @@ import classes from './data-table.module.css';
 
 /**
  * A list as every page shows it: sortable heads, pages by cursor, rows that stay put while somebody
- * works with them, `j` `k` between rows, `x` to select, `r` to read anew; and its own empty,
+ * works with them, `j` `k` between rows, `x` to select, `r` to refresh; and its own empty,
  * loading and error states. The first link of a row is what Enter opens.
  */
 export function DataTable<Item>(props: DataTableProps<Item>) {
@@ -39,7 +39,7 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
     getRowId: rowId,
     manualSorting: true,
     // Pages are the API's. Without this the table goes to "its" first page whenever it gets an array
-    // that is not the one before, which renders again, with a new array of held rows, for ever.
+    // that is not the one before, which renders again, with a new array of held rows, forever.
     manualPagination: true,
   });
   const rows = table.getRowModel().rows;

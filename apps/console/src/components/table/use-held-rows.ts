@@ -6,7 +6,7 @@ import { holdRows, type HeldRows } from './held-rows.ts';
 /**
  * The rows to show. `identity` says what is being listed: with another filter or page the newest
  * rows are shown at once. Until those are there, rows of the list before stand in, and none of them
- * is held: whoever sorts by clicking a head points at the table.
+ * is held: a user who sorts by clicking a head points at the table.
  */
 export function useHeldRows<Row>(
   newest: readonly Row[],

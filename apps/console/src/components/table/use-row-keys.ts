@@ -6,7 +6,7 @@ import type { RefObject } from 'react';
 import { useShortcut } from '../shortcuts/use-shortcut.ts';
 import type { Selection } from './use-selection.ts';
 
-/** `j` and `k` go from row to row, by the first link of each; `x` selects; `r` reads anew. */
+/** `j` and `k` go from row to row, by the first link of each; `x` selects; `r` refreshes. */
 export function useRowKeys<Item>(
   body: RefObject<HTMLTableSectionElement | null>,
   rows: Row<Item>[],
@@ -33,5 +33,5 @@ export function useRowKeys<Item>(
     const row = rows[index];
     if (row !== undefined) selection?.toggle(row.id, row.original);
   });
-  useShortcut('r', 'Read anew', () => void queryClient.invalidateQueries());
+  useShortcut('r', 'Refresh', () => void queryClient.invalidateQueries());
 }

@@ -16,7 +16,7 @@ export interface RemainingProps {
 
 /**
  * How long a grant lasts unless it is renewed: a bar of its whole length and a text. Counted in the
- * database's time; once over it says so, and never goes below zero. Stale, it stands still and is pale.
+ * database's time; once over it reads so, and never goes below zero. Stale, it stands still and is pale.
  */
 export function Remaining({ phase, renewedAt, expiresAt, asOf }: RemainingProps) {
   const nowMs = useDatabaseNow() ?? Date.parse(asOf);

@@ -69,7 +69,7 @@ export function PeopleTab({ state }: { readonly state: TableState }) {
         rowName={(person) => person.email}
         state={state}
         identity={JSON.stringify(input)}
-        empty={<EmptyState title="Nobody">Invite whoever is to sign in here.</EmptyState>}
+        empty={<EmptyState title="Nobody">Invite the people who may sign in here.</EmptyState>}
       />
       <InviteDialog
         invited={invited}

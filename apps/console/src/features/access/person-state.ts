@@ -21,7 +21,7 @@ export function personState(
 
 /** What is known of all people when an act on one is judged. */
 export interface Among {
-  /** Whoever is signed in. */
+  /** The person who is signed in. */
   readonly meId: string | null;
   /** No other administrator can sign in, as far as the page shows. The controller decides again. */
   readonly isLastAdmin: boolean;

@@ -51,8 +51,8 @@ export function RevokeTokenDialog({
     >
       <List size="sm" spacing={4}>
         <List.Item>
-          Whoever uses it (role {ROLE_LABELS[role].toLowerCase()}) is refused at once, and its open
-          connections end.
+          Every caller that uses it (role {ROLE_LABELS[role].toLowerCase()}) is refused at once, and
+          its open connections end.
         </List.Item>
         <List.Item>
           Nothing that was taken with it is given back: grants run out where nobody else renews

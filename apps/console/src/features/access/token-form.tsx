@@ -51,7 +51,7 @@ export function TokenForm({
       <Stack gap="sm">
         <TextInput
           label="Name"
-          description="As the audit and events name whoever uses it: a service, a script."
+          description="As the audit and events name its user: a service, a script."
           required
           autoComplete="off"
           data-autofocus

@@ -16,7 +16,7 @@ import { useSession } from '~/lib/session.tsx';
 import { signedOut } from '~/lib/signed-out.ts';
 import { useSignal } from '~/lib/use-signal.ts';
 
-/** Another password for whoever is signed in; their other sessions end. */
+/** Another password for the person who is signed in; their other sessions end. */
 export function ChangePasswordDialog({
   isOpen,
   onClose,

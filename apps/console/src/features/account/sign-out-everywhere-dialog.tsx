@@ -6,7 +6,7 @@ import { ApiError } from '~/lib/api-error.ts';
 import { endAllSessions } from '~/lib/auth.ts';
 import { routes } from '~/lib/routes.ts';
 
-/** Ends every session of whoever is signed in, this one too. */
+/** Ends every session of the person who is signed in, this one too. */
 export function SignOutEverywhereDialog({
   isOpen,
   onClose,

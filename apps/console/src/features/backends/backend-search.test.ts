@@ -21,7 +21,7 @@ describe('backendListInput', () => {
     });
   });
 
-  test('knows drone and program, and leaves out a status that is none', () => {
+  test('knows drone and program, and leaves out an unknown status', () => {
     expect(inputOf('drone:d-1 program:room', { status: 'asleep', live: true })).toEqual({
       limit: 100,
       droneId: 'd-1',

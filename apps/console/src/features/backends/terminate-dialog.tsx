@@ -108,12 +108,12 @@ function Consequences() {
   return (
     <List size="sm" spacing={4}>
       <List.Item>
-        Its drone hears of it at once. If the drone cannot be reached, the key runs out at its
-        deadline instead.
+        Its drone is told at once. If the drone cannot be reached, the key runs out at its deadline
+        instead.
       </List.Item>
       <List.Item>
-        The key is given back when the process has ended. Whoever asks for it next gets a new
-        backend, with a larger token.
+        The key is given back when the process has ended. The next caller gets a new backend, with a
+        larger token.
       </List.Item>
     </List>
   );

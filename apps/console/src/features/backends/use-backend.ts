@@ -10,7 +10,7 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { BackendState, BackendWithStates } from './backend-texts.ts';
 
 /**
- * A backend and its states: each state as it is reported, and everything read anew now and then, so
+ * A backend and its states: each state as it is reported, and everything read again now and then, so
  * that a stream that is lost costs seconds and no state.
  */
 export function useBackend(

@@ -36,7 +36,7 @@ const DroneActDialog = lazyDialog('request', () =>
 /** Heartbeats make no events. */
 const EVERY_MS = 2_000;
 
-/** One machine: whether it is heard, what it can run, and what it runs. */
+/** One machine: whether it reports, what it can run, and what it runs. */
 export function DroneDetailPage({
   droneId,
   datacenter,

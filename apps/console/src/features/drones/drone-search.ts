@@ -14,7 +14,7 @@ export function statusOf(text: string | null): DroneStatus | null {
   return DRONE_STATUSES.find((known) => known === text) ?? null;
 }
 
-/** What is asked of `drones.list` for it; a status that is none is no filter. */
+/** What is asked of `drones.list` for it; an unknown status is no filter. */
 export function droneListInput(wanted: DronesWanted): NonNullable<Inputs['drones']['list']> {
   const status = statusOf(wanted.status);
   return {

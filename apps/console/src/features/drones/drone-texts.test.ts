@@ -34,7 +34,7 @@ describe('droneNotice', () => {
     expect(droneNotice({ ...at, status: 'draining', backendCount: 0 })?.text).toContain('none');
   });
 
-  test('says for how long nothing was heard', () => {
+  test('says for how long nothing was received', () => {
     expect(droneNotice({ ...at, status: 'unreachable' })?.text).toContain('for 4 min');
     expect(droneNotice({ ...at, status: 'unreachable', heartbeatAgeMs: null })?.text).toContain(
       'since it registered',

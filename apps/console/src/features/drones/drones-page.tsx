@@ -28,7 +28,7 @@ const EVERY_MS = 2_000;
 
 const STATUS_OPTIONS = DRONE_STATUSES.map((value) => ({ value, label: DRONE_LOOKS[value].label }));
 
-/** The machines that run backends: how full they are, and whether they are heard. */
+/** The machines that run backends: how full they are, and whether they report. */
 export function DronesPage() {
   const [address, setAddress] = useQueryStates(
     { status: parseAsString, program: parseAsString, after: parseAsString },

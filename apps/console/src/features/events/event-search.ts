@@ -42,7 +42,7 @@ export function eventProblems({ problems, fields }: Search): readonly string[] {
   return [...problems, 'lease: must be the whole id of a lease'];
 }
 
-/** Kinds of the address, those that are none left out. */
+/** Kinds of the address, unknown ones left out. */
 export function kindsOf(text: readonly string[]): EventKind[] {
   return EVENT_KINDS.filter((kind) => text.includes(kind));
 }

@@ -20,7 +20,7 @@ export function bulkTitle(action: BulkAction, face: GrantFace, itemCount: number
 /** What a bulk action does to each of its items. */
 export function bulkSteps(action: BulkAction, face: GrantFace, mode: RevokeMode): string[] {
   const others =
-    'Each act is on the very grant that is listed: one that has ended meanwhile is left alone, and told as gone.';
+    'Each act applies to the listed grant only. A grant that has ended meanwhile is left alone and reported as ended.';
   return [...STEPS[action](face, mode), others];
 }
 

@@ -21,7 +21,7 @@ export function unfollow(leaseId: string): void {
   store(followed.get().filter((other) => other.leaseId !== leaseId));
 }
 
-/** Reads what this person followed in this tab before it was loaded anew. */
+/** Reads what this person followed in this tab before it was loaded again. */
 export function readFollowed(actor: string): void {
   stored = `leasehold.revokes ${actor}`;
   const text = window.sessionStorage.getItem(stored);

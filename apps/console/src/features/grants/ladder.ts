@@ -113,14 +113,14 @@ function share(partMs: number, wholeMs: number): number {
 
 const HAPPENS: Record<GrantFace, Record<RungKind, string>> = {
   key: {
-    renew: 'The drone asks for a renewal, until it is answered. The answer starts all this anew.',
+    renew: 'The drone asks for a renewal, until it is answered. The answer resets all deadlines.',
     soft: 'Not renewed by now: the backend gets SIGTERM.',
     hard: 'What is left of the backend gets SIGKILL, by the drone’s own clock.',
     lose: 'Not renewed by now: the backend is stopped.',
-    expiry: 'Whoever asks is granted the key.',
+    expiry: 'The next caller is granted the key.',
   },
   lease: {
-    renew: 'The service asks for a renewal, until it is answered. The answer starts all this anew.',
+    renew: 'The service asks for a renewal, until it is answered. The answer resets all deadlines.',
     soft: 'Not renewed by now: the service stops.',
     hard: 'The service has stopped, by its own clock.',
     lose: 'Not renewed by now: the service counts the lease as lost and stops, by its own clock.',
@@ -131,7 +131,7 @@ const HAPPENS: Record<GrantFace, Record<RungKind, string>> = {
     soft: 'Not renewed by now: the holder must not begin anything.',
     hard: 'The holder must not act any more.',
     lose: 'Not renewed by now: the holder must not act any more.',
-    expiry: 'Whoever asks is granted the environment.',
+    expiry: 'The next caller is granted the environment.',
   },
 };
 

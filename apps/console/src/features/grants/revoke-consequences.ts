@@ -72,7 +72,7 @@ function forcedKey({ grant, isAbandoned }: RevokePlan): string[] {
     `The grant ends now: nothing is renewed, released or written with token ${grant.fencingToken} any more.`,
     'Its backend gets SIGKILL now, without a goodbye.',
     isAbandoned
-      ? 'The key is given to whoever asks, at once: two backends may run at the same time.'
+      ? 'The key is given to the next caller at once: two backends may run at the same time.'
       : `Nobody is granted the key before its drone says that the backend is gone, or ${duration(grant.ladder.ttlMs)} have passed.`,
   ];
 }
@@ -81,7 +81,7 @@ function gentleLease({ face }: RevokePlan): string[] {
   const holder = face === 'lease' ? 'The service' : 'The holder';
   return [
     'From now on it is not renewed.',
-    `${holder} hears of it within a second, if it is connected, and stops in its own time.`,
+    `${holder} is told within a second, if it is connected, and stops in its own time.`,
     'Nobody else is granted it before it is released or has run out.',
   ];
 }
@@ -92,8 +92,8 @@ function forcedLease({ face, grant }: RevokePlan, worstCaseMs: number): string[]
     `The grant ends now: nothing is renewed, released or written with token ${grant.fencingToken} any more.`,
     face === 'lease'
       ? 'The next in line is granted it at once.'
-      : 'Whoever asks is granted it, at once.',
-    `${holder} hears of it within a second. One that is cut off may go on for ${duration(worstCaseMs)}: only the token protects what it writes to.`,
+      : 'The next caller is granted it at once.',
+    `${holder} is told within a second. One that is cut off may go on for ${duration(worstCaseMs)}: only the token protects what it writes to.`,
   ];
 }
 

@@ -99,7 +99,7 @@ export function RevokeDialog(props: GrantDialogProps) {
   );
 }
 
-/** Who is concerned, what happens, and the worst case; told anew when the mode changes. */
+/** Who is concerned, what happens, and the worst case; told again when the mode changes. */
 function ConsequenceList({ plan }: { readonly plan: RevokePlan }) {
   const nowMs = useDatabaseNow() ?? Date.parse(plan.grant.asOf);
   const { holder, steps, worstCase } = consequencesOf(plan, nowMs);

@@ -49,7 +49,7 @@ describe('revokeProgress of a key', () => {
     expect(elapsedText(over)).toBe('took 2 s');
   });
 
-  it('says how long it can take at the latest, and is over by then whatever was heard', () => {
+  it('says how long it can take at the latest, and is over by then in any case', () => {
     const waiting = revokeProgress(KEY, {}, AT_MS + 12_000);
     expect(elapsedText(waiting)).toBe('for 12 s · over in 48 s at the latest');
     expect(revokeProgress(KEY, {}, AT_MS + 60_000).isOver).toBe(true);

@@ -59,7 +59,7 @@ export function WaitersPanel({
       rowName={(waiter) => waiter.waiter}
       state={{ after, setAfter: (next) => void setAfter(next) }}
       identity={JSON.stringify(input)}
-      empty={<EmptyState title="Nobody waits">Whoever comes now is first in line.</EmptyState>}
+      empty={<EmptyState title="Nobody waits">The next caller is first in line.</EmptyState>}
     />
   );
 }

@@ -107,7 +107,7 @@ function NoKeys({ state }: { readonly state: ListState<KeySort> }) {
   if (state.isFiltered || state.after !== null) {
     return (
       <EmptyState
-        title="No key is like this"
+        title="No key matches"
         action={
           <Group gap="xs" justify="center">
             <Button

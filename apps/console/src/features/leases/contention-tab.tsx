@@ -22,7 +22,7 @@ const PAGE_ROWS = 200;
 /** Waiters come and go without events. */
 const EVERY_MS = 1_500;
 
-/** Who waits for whom, whoever has waited longest first. */
+/** Who waits for whom, the longest wait first. */
 export function ContentionTab() {
   const state = useListState({ fields: ['namespace'], sorts: ['since'] });
   const filter = useDatacenterFilter();

@@ -86,7 +86,7 @@ export function DetailFrame({ face, resource, list, facts, children }: DetailFra
   );
 }
 
-/** There is none; or nothing is known yet, or nothing can be. */
+/** None exists; or nothing is known yet, or nothing can be. */
 function NotShown({
   face,
   read,

@@ -11,7 +11,7 @@ export interface ResourceParams {
   }>;
 }
 
-/** The resource that an address names; one without a namespace lies in the root. */
+/** The resource that an address names; one without a namespace is in the root. */
 export function resourceOf(params: Awaited<ResourceParams['searchParams']>): ResourceRef {
   return {
     namespace: first(params.namespace),

@@ -1,6 +1,6 @@
 /**
  * The tree of namespaces as rows. The API answers namespaces in the order of names, each with the
- * counts of what lies in it and below it; an ancestor always comes before what is below it.
+ * counts of what is in it and below it; an ancestor always comes before what is below it.
  */
 import type { LeaseTreeNode } from '@leasehold/keys-core/leases';
 

@@ -18,7 +18,7 @@ import { matching } from './tree-rows.ts';
 import { LoadingTree, NamespaceTree } from './namespace-tree.tsx';
 import classes from './leases.module.css';
 
-/** The namespaces with what lies in each and below it. */
+/** The namespaces with what is in each and below it. */
 export function TreeTab() {
   const [{ q, within }, setState] = useQueryStates(
     { q: parseAsString.withDefault(''), within: parseAsString.withDefault('') },
@@ -92,7 +92,7 @@ function Tree({
                   onWithin(q);
                 }}
               >
-                Read what lies in {q}
+                Read what is in {q}
               </Anchor>
             )
           }

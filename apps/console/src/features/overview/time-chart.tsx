@@ -6,7 +6,7 @@ import { clockTime, duration } from '~/lib/format.ts';
 import { axisTicks } from './chart-axis.ts';
 import { finishedSteps, valueText, type ChartSpec } from './chart-series.ts';
 
-/** One chart. What it shows is in the tables too, for whoever cannot see it. */
+/** One chart. What it shows is in the tables too, for people who cannot see it. */
 export function TimeChart({
   chart,
   stats,

@@ -30,8 +30,8 @@ export function Verdict({ stats }: { readonly stats: StatsOverview }) {
       <strong>{concerns.length === 0 ? 'Healthy' : 'Look at this'}</strong>
       {concerns.length === 0 ? (
         <span>
-          {stats.drones.total === 0 ? 'There are no drones yet' : 'Drones are heard'}, the reaper
-          keeps up, no renewal was refused.
+          {stats.drones.total === 0 ? 'There are no drones yet' : 'All drones are reporting'}, the
+          reaper keeps up, no renewal was refused.
         </span>
       ) : (
         <ul className={classes['concerns']}>

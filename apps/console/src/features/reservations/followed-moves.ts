@@ -21,7 +21,7 @@ export function unfollowMove(fromId: string): void {
   store(others(fromId));
 }
 
-/** Reads what this person followed in this tab before it was loaded anew. */
+/** Reads what this person followed in this tab before it was loaded again. */
 export function readFollowedMoves(actor: string): void {
   stored = `leasehold.moves ${actor}`;
   const text = window.sessionStorage.getItem(stored);

@@ -35,7 +35,7 @@ export function HolderPanel({
     <Panel title="Holder" meta={grant ? <PhaseBadge phase={grant.phase} /> : undefined}>
       {keyNameOf(of) === undefined ? (
         <p className={classes['text']}>
-          This list names no key of Leasehold’s: nothing is granted under it. Whoever reserved it
+          This list names no key of Leasehold’s: nothing is granted under it. The owner of the entry
           uses where it lives.
         </p>
       ) : grant && !isOnlyMoved(grant) ? (

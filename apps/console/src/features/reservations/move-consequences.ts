@@ -24,7 +24,7 @@ export function moveConsequences(
   const there = to ?? 'the other datacenter';
   const sealing = [
     `${from} seals it in one transaction: nothing is granted there any more, and that is not taken back.`,
-    `${there} takes it over. Whoever connects next, from wherever, is led there and gets a larger token.`,
+    `${there} takes it over. The next caller, in any datacenter, is sent there and gets a larger token.`,
   ];
   if (
     grant === undefined ||

@@ -30,7 +30,7 @@ describe('a move of a held key', () => {
     expect(nextOf(MOVE, { links: [home], grant: null })).toBe('move');
   });
 
-  test('says so when somebody else was granted the key first, and does not move it', () => {
+  test('reports it when somebody else was granted the key first, and does not move it', () => {
     const grant = { leaseId: 'l2', phase: 'held', holder: 'drone-2' } as const;
     expect(moveProgress(MOVE, { links: [home], grant })).toMatchObject({
       next: 'taken',

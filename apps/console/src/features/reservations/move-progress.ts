@@ -101,6 +101,6 @@ function textOf(
     case 'elsewhere':
       return 'It was moved to another datacenter meanwhile.';
     case 'taken':
-      return `${grant?.holder ?? 'Somebody'} was granted it before it could move. It stays in ${fromDatacenter}: move it anew.`;
+      return `${grant?.holder ?? 'Somebody'} was granted it before it could move. It stays in ${fromDatacenter}: move it again.`;
   }
 }

@@ -20,10 +20,10 @@ const WHAT_TO_DO: Readonly<Record<string, (details: Details) => string>> = {
       typeof remainingMs === 'number' ? ` for ${duration(remainingMs)} more unless renewed` : ''
     }. Revoke it, and move it when it is free.`,
   'reservation.moved_meanwhile': ({ datacenter }) =>
-    `It lives in ${textOf(datacenter, 'another datacenter')} now. Look at it anew before you move it on.`,
+    `It lives in ${textOf(datacenter, 'another datacenter')} now. Look at it again before you move it on.`,
   'reservation.chain_too_long': () => 'Use another key.',
   'reservation.conflict': () =>
-    'Read it anew; if it stays so, the runbook says how to look into it.',
+    'Read it again; if it stays so, the runbook says how to look into it.',
   'grant.hold_off': () => 'Its last holder may still act. Try again in a moment.',
   'peer.refused': ({ datacenter }) =>
     `This controller and ${textOf(datacenter, 'the other datacenter')} must have the same LEASEHOLD_PEER_TOKEN for each other.`,

@@ -24,7 +24,7 @@ interface Typed {
 
 const NOTHING: Typed = { kind: 'key', namespace: '', name: '', lines: '' };
 
-/** Decides where a key is to live, for good: only a move changes it. */
+/** Decides where a key is to live, permanently: only a move changes it. */
 export function ReserveDialog({
   isOpen,
   onClose,
@@ -85,8 +85,8 @@ export function ReserveDialog({
           }}
         />
         <Text size="sm">
-          The key lives in {chosen ?? here} from then on, whoever connects to it and from wherever.
-          A reservation cannot be taken back; an operator can move it.
+          The key lives in {chosen ?? here} from then on, for all callers in all datacenters. A
+          reservation cannot be taken back; an operator can move it.
         </Text>
         {existing === undefined ? null : (
           <Notice tone="info">

@@ -1,5 +1,5 @@
 /**
- * Tabs and windows of one browser share a session: one that has been signed in says so, and another
+ * Tabs and windows of one browser share a session: one that has been signed in tells the others, and another
  * whose session had ended goes on.
  */
 const CHANNEL = 'leasehold-session';
@@ -11,7 +11,7 @@ export function announceSignIn(): void {
   channel.close();
 }
 
-/** Hears when somebody has signed in elsewhere in this browser. @returns what ends it. */
+/** Learns when somebody has signed in elsewhere in this browser. @returns what ends it. */
 export function onSignIn(listener: () => void): () => void {
   const channel = new BroadcastChannel(CHANNEL);
   channel.onmessage = listener;

@@ -12,7 +12,7 @@ export function SignInForm({
   email: knownEmail,
   onSignedIn,
 }: {
-  /** Whoever was signed in before; they may not become somebody else half-way. */
+  /** The person who was signed in before; they may not become somebody else half-way. */
   readonly email?: string;
   /** What follows; the button stays busy until it is done. */
   readonly onSignedIn: () => void | Promise<void>;

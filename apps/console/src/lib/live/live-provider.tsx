@@ -13,7 +13,7 @@ import { missed, pause, stream } from './live-state.ts';
 const REFRESH_EVERY_MS = 400;
 /** What happens together, such as a grant and its backend, is read together. */
 const GATHER_MS = 50;
-/** After a failure that tRPC does not mend by itself the stream is opened anew. */
+/** After a failure that tRPC does not mend by itself the stream is opened again. */
 const REOPEN_MS = 2_000;
 
 /** The groups of procedures whose answers an event of a face may change. */
@@ -41,7 +41,7 @@ function followEvents(queryClient: QueryClient): () => void {
   let refreshedAtMs = -REFRESH_EVERY_MS;
   let reopen: ReturnType<typeof setTimeout> | undefined;
   let isOver = false;
-  /** Something may have happened while nothing was heard. */
+  /** Something may have happened while nothing was received. */
   let isBehind = false;
   let subscription: { unsubscribe(): void } | undefined;
 
@@ -110,13 +110,13 @@ function followEvents(queryClient: QueryClient): () => void {
   };
 }
 
-/** Reads everything on the page anew; while it is paused, when it goes on. */
+/** Reads everything on the page again; while it is paused, when it goes on. */
 function catchUp(queryClient: QueryClient): void {
   if (pause.isPaused()) missed.set(missed.get() + 1);
   else void queryClient.invalidateQueries();
 }
 
-/** When a pause ends everything is read anew: much of what is shown, such as renewals, has no event. */
+/** When a pause ends everything is read again: much of what is shown, such as renewals, has no event. */
 function useRefreshAfterPause(queryClient: QueryClient): void {
   const holds = useSignal(pause.holds);
   const isByHand = useSignal(pause.isPausedByHand);

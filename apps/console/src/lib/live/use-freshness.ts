@@ -9,7 +9,7 @@ import { bringClockTo } from './use-database-now.ts';
 /** From this age on the data on a page is called stale, whatever the stream says. */
 export const STALE_MS = 12_000;
 const TICK_MS = 500;
-/** After a pause there is so long to read anew before age counts again. */
+/** After a pause there is so long to read again before age counts again. */
 const RESUMING_MS = 3_000;
 
 /** What a query says of its answers. */

@@ -3,7 +3,7 @@ import type { AdminSignIn } from './first-admin.ts';
 import { verifyPassword } from '../password.ts';
 
 /**
- * Whether this opens the console to an administrator at this moment: for whoever kept a password and
+ * Whether this opens the console to an administrator at this moment: for a caller that kept a password and
  * wonders whether it was changed since. Counts no try, and locks nobody out.
  */
 export async function isAdminSignIn(sql: Sql, { email, password }: AdminSignIn): Promise<boolean> {

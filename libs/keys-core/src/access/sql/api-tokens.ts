@@ -169,7 +169,7 @@ export async function revokeToken(
   return { changed: rows.length > 0, name: rows[0]?.name ?? null };
 }
 
-/** One token, in force or not; undefined when there is none. Index: the primary key. */
+/** One token, in force or not; undefined when none exists. Index: the primary key. */
 export async function readToken(sql: Sql, tokenId: string): Promise<TokenView | undefined> {
   const [row] = await sql.$queryRaw<TokenRow[]>`
     select ${VIEW_COLUMNS} from api_token t where t.id = ${tokenId}::uuid`;

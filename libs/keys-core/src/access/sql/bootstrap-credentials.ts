@@ -59,7 +59,7 @@ export async function writeFirstCredentials(
     return { outcome: 'kept', place: await placeOf(store.prisma) };
   }
   return store.prisma.$transaction(async (tx) => {
-    // Whoever comes second waits here, and then sees the tokens of the first.
+    // The second one waits here, and then sees the tokens of the first.
     await tx.$executeRaw`lock table api_token in share row exclusive mode`;
     if (await hasAdminToken(tx)) return { outcome: 'kept', place: await placeOf(tx) };
     await bootstrapCredentials({ prisma: tx }, file.path, { droneIds: [], place: file.place });
@@ -79,8 +79,8 @@ async function placeOf(sql: Sql): Promise<string | null> {
 }
 
 /**
- * Sees to it that every secret in the file is a token in force of its role, and answers them.
- * Secrets that are good already stay; others, and the file itself, are made anew. The file is
+ * Makes sure that every secret in the file is a token in force of its role, and answers them.
+ * Secrets that are good already stay; others, and the file itself, are created again. The file is
  * readable by its owner alone, and it is replaced as a whole, so that nobody reads half of it.
  * What else the file holds is kept.
  */

@@ -7,7 +7,7 @@ import { setPassword } from './person-passwords.ts';
 import { endSessionsOf } from './person-sessions.ts';
 import { forgetSignInFailures } from './sign-in-failures.ts';
 
-/** Who the first administrator is when nobody says so. */
+/** Who the first administrator is when none is named. */
 export const FIRST_ADMIN_EMAIL = 'admin@leasehold.local';
 
 /** What an administrator signs in with; the password is in this answer and nowhere else. */
@@ -23,7 +23,7 @@ interface People {
 /**
  * Makes an administrator with a new password, unless one can sign in already: then undefined, and
  * nothing is changed. Of several at once one makes them. `keep` is called before they are there for
- * others: whoever writes the password down in it cannot lose it, and nobody is made when it throws.
+ * others: a caller that writes the password down in it cannot lose it, and nobody is made when it throws.
  */
 export async function ensureFirstAdmin(
   store: People,
@@ -46,8 +46,8 @@ export async function ensureFirstAdmin(
 }
 
 /**
- * Makes an administrator, whoever that was before: a new person, or one who was disabled, locked out,
- * demoted, or has lost the password. Sessions of theirs end; whoever is told of it by a hint learns
+ * Makes an administrator, whatever the person was before: a new person, or one who was disabled, locked out,
+ * demoted, or has lost the password. Sessions of theirs end; a controller that gets the hint learns
  * it at once. For the person who has the database, when nobody can sign in any more.
  */
 export async function makeAdmin(

@@ -57,7 +57,7 @@ export async function changeRole(
 }
 
 /**
- * Bars a person from signing in, and ends a link of theirs: it shall not open anything once they are
+ * Bars a person from signing in, and ends a link of theirs: it must not open anything once they are
  * enabled again. `changed` is false when they were barred before. Locks as {@link changeRole} does.
  * @throws {LeaseError} `person.not_found`, `person.last_admin`.
  */
@@ -115,8 +115,8 @@ export async function readForRefusal(
 }
 
 /**
- * Whether a person may begin a session; writes down that they did. Whoever joins with it needs no
- * invitation any more. The link of a password reset stays: else whoever knows the old password could
+ * Whether a person may begin a session; writes down that they did. A person who joins with it needs no
+ * invitation any more. The link of a password reset stays: else a person who knows the old password could
  * end it by signing in. Locks the person's row; zero rows: disabled, not there, or all their sessions
  * were ended since `knownEpoch` was read.
  */

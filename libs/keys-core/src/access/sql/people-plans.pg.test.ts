@@ -37,7 +37,7 @@ test('no statement of a request or a sign-in reads everybody', async () => {
   onTestFinished(() => client.end());
   await fill(client);
   const { sql, plans } = explaining(client);
-  // What has no rows to answer with says so; the plan is what is looked at.
+  // A statement without rows throws; the plan is what is looked at.
   const explained = (run: Promise<unknown>): Promise<unknown> => run.catch(() => undefined);
 
   await explained(findPersonSession(sql, 'a token'));

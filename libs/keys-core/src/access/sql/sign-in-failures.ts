@@ -40,7 +40,7 @@ export function hashEmail(email: string): string {
   return createHash('sha256').update(email.toLowerCase()).digest('hex');
 }
 
-/** Whoever has one IPv6 address has the /64 that it is in: that counts as one source. */
+/** The owner of one IPv6 address has the /64 that it is in: that counts as one source. */
 export function sourceOfTries(from: TriedAt['from']): string {
   if (from === CHANGE_PASSWORD) return CHANGE_PASSWORD;
   const { address } = from;
@@ -141,7 +141,7 @@ async function readLockOut(
 }
 
 /**
- * After a success: where it came from the count begins anew; of all sources together only this one
+ * After a success: where it came from the count starts over; of all sources together only this one
  * try is taken back, so that somebody's own sign-ins give nobody more guesses. Locks as
  * {@link countSignInTry} does, in the same order.
  */
@@ -161,8 +161,8 @@ export async function takeBackSignInTry(sql: Sql, at: TriedAt): Promise<void> {
 }
 
 /**
- * Begins every count of an address anew, and ends its lock-outs. Locks the rows of sources before
- * that of all, as whoever counts does. Index: the primary key.
+ * Begins every count of an address again, and ends its lock-outs. Locks the rows of sources before
+ * that of all, as the counting statement does. Index: the primary key.
  * @returns whether there was anything to forget.
  */
 export async function forgetSignInFailures(sql: Sql, email: string): Promise<boolean> {

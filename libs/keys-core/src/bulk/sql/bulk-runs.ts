@@ -1,13 +1,13 @@
 /**
  * The statements of a controller that carries out a bulk action.
  *
- * It goes on only while whoever started it may still do it: that is looked at with every page.
+ * It goes on only while its starter may still do it: that is checked with every page.
  *
- * It has claimed it for a while, and says so again with every page. One that dies is taken over after
+ * It has claimed it for a while, and renews the claim with every page. One that dies is taken over after
  * that; one that was only slow may then act beside its successor, which does no harm: an act is on one
  * grant and the same twice, and each item is recorded once.
  *
- * An act and its record are two transactions. Whoever died between them left an act without a record,
+ * An act and its record are two transactions. A controller that died between them left an act without a record,
  * which the next one finds by its event: of this grant, by this person, for this reason, since the
  * bulk action was started. It is recorded as done, and audited, then and only then.
  */
@@ -30,7 +30,7 @@ const PROCEDURES: Record<Face, string> = {
 };
 
 /**
- * Takes over the oldest bulk action that nobody carries out; undefined when there is none. One whose
+ * Takes over the oldest bulk action that nobody carries out; undefined when none exists. One whose
  * starter may not do this any more is aborted on the way.
  */
 export async function claimBulk(
@@ -75,7 +75,7 @@ async function tryClaim(
 }
 
 /**
- * Keeps a claim, as long as whoever started it may do this: else it is aborted, and the audit says
+ * Keeps a claim, as long as its starter may do this: else it is aborted, and the audit says
  * why. **Locks** its row. Indexes: the primary key, and those of {@link judgedAndKept}.
  * @returns false when it was aborted, or another controller has it.
  */
@@ -101,7 +101,7 @@ export async function letGoOfBulk(sql: Sql, bulkId: string, runner: string): Pro
     returning b.id`;
 }
 
-/** Ends it when nothing of it is open, whoever says so. */
+/** Ends it when nothing of it is open, whichever controller finds out. */
 export async function finishBulk(sql: Sql, bulkId: string): Promise<void> {
   await sql.$queryRaw<{ id: string }[]>`
     update bulk b

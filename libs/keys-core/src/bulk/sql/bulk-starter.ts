@@ -2,7 +2,7 @@ import { BULK_RUNNER_MS } from './bulk-requests.ts';
 import { fragment, type Fragment } from '../../postgres/sql.ts';
 
 /** Why a bulk action is not carried out any further, as the audit has it. */
-const WHY_ENDED = 'Whoever started it may not do this any more.';
+const WHY_ENDED = 'The person who started it may not do this any more.';
 
 /**
  * Two parts of a statement that has locked a bulk action as `found (id, principal)`: the claim of

@@ -100,7 +100,7 @@ describe('a list of events', () => {
     },
   );
 
-  test('goes on after an event; one of another life, or after which some were removed, is refused', async () => {
+  test('goes on after an event; one of another epoch, or after which some were removed, is refused', async () => {
     const kernel = await openKernel();
     await seed(kernel, 10);
     const sql = kernel.store.prisma;

@@ -72,7 +72,7 @@ export async function listEvents(
   return { items: withEpoch(items, epoch), nextCursor: cursor };
 }
 
-/** The present life of the database, and the id after which a list begins in it. */
+/** The present database epoch, and the id after which a list begins in it. */
 async function startOf(
   sql: Sql,
   asked: string | undefined,

@@ -13,7 +13,7 @@ import { fragment } from '../../postgres/sql.ts';
 export const EVENTS_PER_PAGE_MAX = 500;
 
 /**
- * The life of the database that its events belong to; null from the moment in which it is another
+ * The database epoch that its events belong to; null from the moment in which it is another
  * one until a controller has noted that. The alias of `database_epoch` must be `e`.
  */
 export const EPOCH = fragment`

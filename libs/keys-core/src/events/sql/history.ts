@@ -14,7 +14,7 @@ export interface EventRow extends Resource {
   readonly detail: unknown;
 }
 
-/** An event, and the life of the database that its id is of now. */
+/** An event, and the database epoch that its id is of now. */
 export interface HistoryRow extends EventRow {
   readonly epoch: number;
 }

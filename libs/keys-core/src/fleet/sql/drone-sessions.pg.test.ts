@@ -58,7 +58,7 @@ describe('drone session', () => {
     expect(silent.isolation).toBeNull();
   });
 
-  test('hears a heartbeat of the newest session and its clock only', async () => {
+  test('accepts a heartbeat of the newest session and its clock only', async () => {
     const { store } = await openKernel();
     const older = await aDrone(store.prisma, { heartbeatAgeMs: null });
     const session = await openSession(store.prisma, aSession(older.droneId, older.clockId));

@@ -63,7 +63,7 @@ export async function openSession(sql: Sql, request: SessionRequest): Promise<nu
 }
 
 /**
- * Stores a reading of the drone's clock. Only the newest session and its clock are heard: a
+ * Stores a reading of the drone's clock. Only readings of the newest session and its clock count: a
  * heartbeat of an older one could carry a reading of another clock. Stays HOT: no index changes.
  *
  * @throws {LeaseError} `session.superseded` when no row matched.

@@ -43,7 +43,7 @@ describe('plans of the fleet', () => {
     await fill(client);
     const { sql, plans } = explaining(client);
     const explained = (run: Promise<unknown>): Promise<unknown> =>
-      // What has no rows to answer with says so; the plan is what is looked at.
+      // A statement without rows throws; the plan is what is looked at.
       run.catch(() => undefined);
     const ref = { droneId: 'd1', clockId: '00000000-0000-4000-8000-000000000000', session: 1 };
 

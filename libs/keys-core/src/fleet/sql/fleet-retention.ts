@@ -5,7 +5,7 @@ import {
 } from '../../postgres/retention-pass.ts';
 import { onlyRow, type Sql } from '../../postgres/rows.ts';
 
-/** Closed actions are of no use after this; they are kept a while for whoever looks into a fault. */
+/** Closed actions are of no use after this; they are kept a while for people who look into a fault. */
 const CLOSED_ACTION_HOURS = 24;
 
 /** How many rows a pass removed. */

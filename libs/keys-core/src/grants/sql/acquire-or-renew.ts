@@ -19,7 +19,7 @@ export interface AcquiredOrRenewed extends LogPlace {
   readonly hardAfterMs: number;
   /** When a renewed grant would have expired; null for a new one. */
   readonly expiredAt: number | null;
-  /** How the grant before a new one ended; null when there was none, and for a renewed one. */
+  /** How the grant before a new one ended; null when none existed, and for a renewed one. */
   readonly previousEnd: string | null;
 }
 
@@ -32,10 +32,10 @@ export interface AcquiredOrRenewed extends LogPlace {
  * - **Locks first, judges then**: `mine` is locked `for no key update`, as every renewal is, so that it
  *   passes beside a fenced transaction of its own. Only when nothing was renewed is a row locked to
  *   be taken over, as in {@link grant}, whose judge and whose token it has.
- * - **Skips locked rows**: whoever leads asks again soon, and must not wait for a row meanwhile.
+ * - **Skips locked rows**: the leader asks again soon, and must not wait for a row meanwhile.
  * - **Atomic because** it is one statement, and because `on conflict … do update … where` judges after
  *   the row lock, on the newest version.
- * - **A new grant has a new id**: the one that is asked for, unless a grant had it before. Who asks
+ * - **A new grant has a new id**: the one that is asked for, unless a grant had it before. Callers that ask
  *   again and again need not make up another each time.
  * - **Index**: the primary key; `lease_event_lease_id_idx` for the id.
  * - **Undefined**: another holds it, renewal of the own grant is blocked, somebody stands in line, or

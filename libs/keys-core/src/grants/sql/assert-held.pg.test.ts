@@ -22,7 +22,7 @@ function assertHeld(
   return session.query('select leasehold_assert_held($1, $2)', [leaseId, fencingToken]);
 }
 
-/** The limits of a session's transaction, in milliseconds; 0 is none. */
+/** The limits of a session's transaction, in milliseconds; 0 means no limit. */
 async function limitsOf(session: pg.Client): Promise<{ statement: number; idle: number }> {
   const { rows } = await session.query<{ name: string; ms: number }>(
     `select name, setting::int as ms from pg_settings

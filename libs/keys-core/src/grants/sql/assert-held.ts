@@ -50,7 +50,7 @@ export async function isNotEnded(sql: Sql, ref: GrantRef): Promise<boolean> {
 }
 
 /**
- * Whether the database's clock has not reached `atMs`, epoch milliseconds of its own; and sees to it that
+ * Whether the database's clock has not reached `atMs`, epoch milliseconds of its own; and makes sure that
  * a process that is paused between this and its commit does not commit after it. Locks nothing.
  */
 export async function closeBefore(sql: Sql, atMs: number): Promise<boolean> {

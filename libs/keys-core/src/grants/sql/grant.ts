@@ -16,7 +16,7 @@ export interface GrantOptions {
 }
 
 /**
- * A row while this database has become another one, by a restore or a failover, and has not yet heard
+ * A row while this database has become another one, by a restore or a failover, and has not yet learned
  * from the reservation store which keys had left it: it may take itself for the home of one.
  */
 export const NOT_READ_BACK = fragment`
@@ -69,7 +69,7 @@ export interface Granted {
 }
 
 /**
- * Grants each resource that is free, released, ended or expired to the one who asks for it.
+ * Grants each resource that is free, released, ended or expired to the caller.
  *
  * - **Locks**: only rows that it takes. A resource that is held is refused by a plain read: a
  *   refused acquire that locked the holder's row was seen to cost a third party its healthy lease.

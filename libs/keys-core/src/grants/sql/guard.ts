@@ -24,7 +24,7 @@ export async function readClock(store: Watching, tx: Sql): Promise<void> {
 }
 
 /**
- * @throws {LeaseError} `reservation.store_unreachable` while a restored database has not yet heard which
+ * @throws {LeaseError} `reservation.store_unreachable` while a restored database has not yet learned which
  * keys had left it: the reservation store has not answered.
  */
 export async function assertReadBack(sql: Sql): Promise<void> {

@@ -30,7 +30,7 @@ export interface Released extends Resource {
  *
  * - **Locks first, judges then**. A batch skips locked rows, so that it cannot be part of a deadlock;
  *   what was skipped is released alone, waiting up to the connection's `statement_timeout`.
- * - **A late release changes nothing**: it goes by lease id and token, and whoever holds the
+ * - **A late release changes nothing**: it goes by lease id and token, and the holder of the
  *   resource now has another lease id. This is keel's reason for an id of its own.
  * - **An expired grant is not released but ended as expired**, with its one event: a release that
  *   came too late must not hide that the holder overstayed.

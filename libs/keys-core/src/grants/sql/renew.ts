@@ -42,7 +42,7 @@ export interface Renewed {
  * - **Skips locked rows**: one row that somebody holds must not stop the other 9,999. What was skipped
  *   has no answer here and is asked for again. A statement that waits for no row cannot be part of a
  *   deadlock, so it needs no order of locking.
- * - **Says "expired" for good**: a grant that it refuses as expired is ended in the same statement,
+ * - **Says "expired" permanently**: a grant that it refuses as expired is ended in the same statement,
  *   so that no step of the clock can make the next renewal succeed.
  * - **Finds a locked row by its place** (`ctid`), which is a quarter of the price of the index. A row
  *   that another transaction has changed since the statement's snapshot is not found that way, and

@@ -41,7 +41,7 @@ export interface KeyStateRow extends KeyLease {
   readonly isDroneReachable: boolean;
   /** The reservation that the key is granted under; sealed when it is another datacenter's. */
   readonly homeReservation: string | null;
-  /** Somebody has asked for the backend's end, though its drone may not have heard of it yet. */
+  /** Somebody has asked for the backend's end, though its drone may not know yet. */
   readonly isStopAsked: boolean;
   /** For how long the key's expiry will not be believed yet, in milliseconds; mostly 0. */
   readonly doubtMs: number;
@@ -89,7 +89,7 @@ export function createKeyStateReader(
 }
 
 /**
- * Reads each key, in the order asked; undefined where there is none. A drone is reachable while its
+ * Reads each key, in the order asked; undefined where none exists. A drone is reachable while its
  * newest heartbeat is younger than three intervals, no operator has called it lost, and its warden
  * is still the one that the backend was given to. Index: the primary keys and `backend_lease_id_key`.
  */

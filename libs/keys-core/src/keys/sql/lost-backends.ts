@@ -43,7 +43,7 @@ interface OverduePart {
 /**
  * Records those backends as lost whose key was ended by something that could not record it: the
  * renewal that was refused as expired, or a forced revoke whose `stops_by` has passed. Their drone
- * should have reported them by itself; if it died instead, they would count as running for ever.
+ * should have reported them by itself; if it died instead, they would count as running forever.
  *
  * Goes through the backends in the order of their ids, a part in each call, so that a call costs the
  * same however many there are. Locks nothing but what it records: a grant that has been ended stays so.

@@ -202,7 +202,7 @@ describe('releaseOk and releaseFail', () => {
   });
 
   test.each([false, true])(
-    'C20 C28 a release after loss says so, writes nothing and leaves the new holder intact (hook: %s)',
+    'C20 C28 a release after loss reports it, writes nothing and leaves the new holder intact (hook: %s)',
     async (hasHook) => {
       const kernel = await openKernel();
       const notes = await makeNotes(kernel);

@@ -195,7 +195,7 @@ export interface AcquireOrRenewHooks<Tx> {
   readonly willHeartbeat: GrantHook<Tx> | undefined;
 }
 
-/** Who asks by a holder's name has the lease, or is told who has. */
+/** A caller that names a holder has the lease, or is told who has. */
 export async function acquireOrRenewOnce<Tx>(
   store: CoordinatorStore<Tx>,
   request: GrantRequest,
@@ -229,7 +229,7 @@ function isRefused(outcome: GrantOutcome | undefined): outcome is Refused {
   return outcome?.outcome === 'held' || outcome?.outcome === 'queued';
 }
 
-/** Whether the grant in the way is the asker's own, which could have been renewed but for a lock. */
+/** Whether the grant in the way is the asker's own, which could have been renewed except for a lock. */
 function isOwnLocked(refused: Refused, request: GrantRequest): boolean {
   if (refused.outcome !== 'held') return false;
   const { by } = refused;
@@ -289,7 +289,7 @@ async function callFoundHook<Tx>(
   if (hook === undefined) return;
   const grant = { ...found, ladder: found, remainingMs: found.expiresAt - found.asOf };
   await callGrantHook(guest, hook, { grant, localTimeMs });
-  // The old expiry passed beside the hook: somebody may have read that it did. It is granted anew.
+  // The old expiry passed beside the hook: somebody may have read that it did. It is granted again.
   if (found.expiredAt !== null && !(await closeBefore(guest.sql, found.expiredAt))) {
     throw new LeaseError('grant.contended');
   }

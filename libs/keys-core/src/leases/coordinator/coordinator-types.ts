@@ -28,7 +28,7 @@ export type CoordinatorAcquireOrRenew =
  * the transaction of each transition. Every method throws `lease.in_hook` from within a hook,
  * `grant.contended` when a transaction lost against others at every try, `request.deadline` when its
  * hook took too long, `request.outcome_unknown` when the connection broke in a commit, and what a
- * hook throws, as it is; but for an unknown outcome nothing was changed then.
+ * hook throws, as it is; except for an unknown outcome nothing was changed then.
  */
 export interface LeaseCoordinator<Tx> {
   /**
@@ -85,7 +85,7 @@ export interface LeaseCoordinator<Tx> {
    */
   acquireOrRenew<Success>(lease: LeaseUseCase<Success, Tx>): Promise<CoordinatorAcquireOrRenew>;
   /**
-   * Ends the expired leases of these namespaces, and calls `fn` for each that expired there, whoever
+   * Ends the expired leases of these namespaces, and calls `fn` for each that expired there, however it
    * ended it, in a transaction of its own: it commits exactly once for each. One that throws is rolled
    * back, noted, and called again after a second or more; the others go on. Bounded: a thousand
    * callbacks a call. Callbacks that nobody claimed within 24 h are dropped.

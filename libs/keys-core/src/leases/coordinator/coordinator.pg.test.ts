@@ -191,7 +191,7 @@ describe('acquire', () => {
     });
   });
 
-  test('a comment and metadata are kept with the grant, and the comment is told to whoever is refused', async () => {
+  test('a comment and metadata are kept with the grant, and the comment is shown to callers that are refused', async () => {
     const kernel = await openKernel();
     const coordinator = aCoordinator(kernel);
     const about = { comment: () => 'release 7', metadata: () => ({ build: 7, left: undefined }) };

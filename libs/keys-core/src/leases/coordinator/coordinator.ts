@@ -213,7 +213,7 @@ class Coordinator<Tx> {
     }
   }
 
-  /** The place in line is gone: to the grant that it became, whose answer was lost, or for good. */
+  /** The place in line is gone: to the grant that it became, whose answer was lost, or permanently. */
   async #findGrant(call: Call<Tx>, request: GrantRequest): Promise<CoordinatedGrant> {
     call.askedAtMs = this.#deps.store.clock.nowMs();
     const grant = await readGrant(this.#deps.store.prisma, request.leaseId);

@@ -28,9 +28,9 @@ export interface LeaseUseCase<Success = void, Tx = unknown> {
   scope(): Scope;
   /** For how long a grant or a renewal lasts, in milliseconds: 1 s to 24 h. */
   durationMs(): number;
-  /** What is told to whoever is refused: at most 1024 bytes, without control characters. */
+  /** What callers that are refused are told: at most 1024 bytes, without control characters. */
   comment?(): string | undefined;
-  /** Any JSON, of at most 16 KiB and 16 levels, for whoever looks at the lease. Kept with the grant. */
+  /** Any JSON, of at most 16 KiB and 16 levels, for people who look at the lease. Kept with the grant. */
   metadata?(): unknown;
   /** Told after each grant and each renewal, once it is committed. */
   setDeadline?(at: number): void;

@@ -18,7 +18,7 @@ export interface Contender extends Resource {
 }
 
 /**
- * Who waits for whom, whoever has waited longest first. Lapsed tickets are not shown: their waiters
+ * Who waits for whom, the longest wait first. Lapsed tickets are not shown: their waiters
  * died. Places are counted among all who wait, before the page is cut. Index: `lease_pkey` for the
  * holders; the tickets, few beside leases, are read whole.
  */

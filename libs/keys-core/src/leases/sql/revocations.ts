@@ -1,6 +1,6 @@
 import { onlyRow, type Sql } from '../../postgres/rows.ts';
 
-/** Told by whoever revoked a grant or blocked its renewal. */
+/** Written by the statement that revoked a grant or blocked its renewal. */
 export const REVOCATIONS_TOPIC = 'revocations';
 
 /** That a grant was revoked, or will not be renewed. */

@@ -37,7 +37,7 @@ export function withinNamespace(
 
 /**
  * Whether a row's namespace is one that the caller may see; null for no limit. The same as
- * `lease_is_within`, said so that the planner sees through it: asked of each of a million rows, the
+ * `lease_is_within`, written so that the planner sees through it: asked of each of a million rows, the
  * function took four seconds.
  */
 export function withinLimits(
@@ -92,7 +92,7 @@ export function orderOf({ by, direction }: LeaseOrder): Fragment {
 }
 
 /**
- * The same order, said so that no index gives it: what is ordered by this is read as its conditions
+ * The same order, written so that no index gives it: what is ordered by this is read as its conditions
  * find it, and the first rows are kept.
  */
 export function scanOrderOf({ by, direction }: LeaseOrder): Fragment {

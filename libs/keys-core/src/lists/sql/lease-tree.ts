@@ -14,7 +14,7 @@ export interface NamespaceCounts {
 }
 
 /**
- * Counts what lies in each namespace and below it, from `namespace` downwards, those nearest to it
+ * Counts what is in each namespace and below it, from `namespace` downwards, those nearest to it
  * first: what the limit cuts off lies deep, never a whole branch. What is counted, and what namespaces are shown, lies within the caller's limits.
  *
  * Reads each resource of the face once and adds up by namespace before it looks at ancestors.

@@ -107,7 +107,7 @@ export async function listResources<Row extends LeaseRow & { readonly isOnPage?:
 function wayOf(filter: ResourceFilter): 'walk' | 'look' | 'scan' {
   const { namespace, includeChildren, name, prefix, namespaces } = filter;
   const isOneNamespace = namespace !== undefined && !includeChildren;
-  // Several ranges in one order are none that an index gives.
+  // Several ranges in one order are an order that no index gives.
   if (!isOneNamespace && namespaces !== null && namespaces.length > 1) return 'scan';
   if (filter.leaseId !== undefined || filter.droneId !== undefined) return 'scan';
   const isNamed = name !== undefined || prefix !== undefined;

@@ -10,7 +10,7 @@ export interface PostgresBinaries {
   readonly postgres: string;
 }
 
-/** The binaries of one PostgreSQL as they lie in `nativeDir`. */
+/** The binaries of one PostgreSQL as they are in `nativeDir`. */
 export function binariesIn(nativeDir: string): PostgresBinaries {
   return {
     nativeDir,
@@ -22,7 +22,7 @@ export function binariesIn(nativeDir: string): PostgresBinaries {
 /**
  * The PostgreSQL that npm installed for this machine.
  *
- * @throws {LeaseError} config.invalid when there is none for this platform, or it was not installed.
+ * @throws {LeaseError} config.invalid when none exists for this platform, or it was not installed.
  */
 export async function findBinaries(): Promise<PostgresBinaries> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;

@@ -103,7 +103,7 @@ describe('the embedded PostgreSQL', () => {
     expect(await query(second, 'select 1 as one')).toEqual([{ one: 1 }]);
   });
 
-  test('is started anew by the next one when its parent was killed', async () => {
+  test('is started again by the next one when its parent was killed', async () => {
     const parent = await startParent(path.join(folder, 'postgres'));
     const orphanPid = parent.postgresPid;
     // Held still, it cannot end with its parent: it is an orphan until somebody stops it.
@@ -201,7 +201,7 @@ describe.runIf(isRoot)('the embedded PostgreSQL, started by root', () => {
     expect((await stat(path.join(folder, 'postgres', 'data'))).isDirectory()).toBe(true);
   });
 
-  test('runs a copy of its binaries when they lie in a folder that others may not enter', async () => {
+  test('runs a copy of its binaries when they are in a folder that others may not enter', async () => {
     const nativeDir = path.join(folder, 'closed', 'native');
     await mkdir(path.dirname(nativeDir), { mode: 0o700 });
     await run('cp', ['-al', (await findBinaries()).nativeDir, nativeDir]);

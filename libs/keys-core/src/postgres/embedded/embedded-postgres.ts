@@ -48,7 +48,7 @@ const IMMEDIATE_STOP_MS = 5_000;
 
 /**
  * Starts the PostgreSQL that npm installed, on `dataDir`, and returns when it takes connections.
- * Listens on 127.0.0.1 alone; the password lies in `dataDir/password`, which nobody else may read.
+ * Listens on 127.0.0.1 alone; the password is in `dataDir/password`, which nobody else may read.
  * A server that a killed process left behind on the same data is stopped first.
  *
  * @throws {LeaseError} config.invalid, naming the folder or the port and what to do about it;

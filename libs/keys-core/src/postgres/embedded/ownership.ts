@@ -88,7 +88,7 @@ async function stopOrphan(pid: number, dataDir: string): Promise<void> {
   for (const signal of ['SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
     try {
       process.kill(pid, signal);
-      // One that was stopped (SIGSTOP) hears nothing until it goes on.
+      // One that was stopped (SIGSTOP) gets no signal until it goes on.
       process.kill(pid, 'SIGCONT');
     } catch (cause) {
       if ((cause as NodeJS.ErrnoException).code === 'ESRCH') return;

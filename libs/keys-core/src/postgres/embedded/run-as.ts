@@ -46,7 +46,7 @@ const END_WITH_PARENT = ['--pdeathsig', 'INT'];
  * data that is there, else as `postgres`, else as `nobody`. Where the way to the binaries or to the
  * data is closed to that user (a clone under /root), it gets the capability to read past that. Where
  * that is not enough, the binaries are copied into a folder that is open; where the data cannot be
- * reached even so, it is put there as well, and `notice` says so.
+ * reached even so, it is put there as well, and `notice` mentions it.
  */
 export async function planRun(wanted: PostgresBinaries, dir: string): Promise<RunPlan> {
   await makeFolder(dir);
@@ -159,7 +159,7 @@ async function canRun(candidate: RunPlan): Promise<boolean> {
   const program = candidate.binaries.postgres;
   try {
     for (const [file, args] of [
-      // It prints its version even where it does not find itself, and then says so.
+      // It prints its version even where it does not find itself, and then reports that.
       [
         '/bin/sh',
         ['-c', 'said=$("$1" --version 2>&1 >/dev/null) && test -z "$said"', 'sh', program],

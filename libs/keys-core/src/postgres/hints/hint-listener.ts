@@ -1,5 +1,5 @@
 /**
- * Hears the hints of others. LISTEN needs a session of its own, so a transaction-level pooler in
+ * Receives the hints of others. LISTEN needs a session of its own, so a transaction-level pooler in
  * between costs the speed of hints, and nothing else.
  */
 import { connectionOf } from '@leasehold/service-kit/database-url';

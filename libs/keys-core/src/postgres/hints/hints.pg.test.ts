@@ -141,7 +141,7 @@ describe('hints', () => {
     expect(heard.count).toBe(1);
   });
 
-  test('an installation in another schema of the database hears nothing', async () => {
+  test('an installation in another schema of the database receives nothing', async () => {
     const [one, two] = await twoControllers();
     const url = withSchema(one.databaseUrl, 'other');
     await migrate(url, findMigrationsDir());

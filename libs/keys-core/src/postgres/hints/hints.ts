@@ -1,6 +1,6 @@
 /**
  * Hints between controllers: "look there, something changed". A hint carries no fact and may be
- * lost; whoever waits for one also looks by itself now and then. They travel by LISTEN and NOTIFY.
+ * lost; a waiter also looks by itself now and then. They travel by LISTEN and NOTIFY.
  *
  * NOTIFY takes a lock of the whole database at commit, so no transition sends one: one sender per
  * controller collects topics and sends them together, one statement at a time. Who listens to the
@@ -20,7 +20,7 @@ export function hintChannelOf(schema: string): string {
 export interface Hints {
   /** Tells every controller, this one at once. Never throws, never waits. */
   notify(topic: string): void;
-  /** Calls `fn` whenever somebody says so. @returns a function that ends it. */
+  /** Calls `fn` for each hint. @returns a function that ends it. */
   on(topic: string, fn: () => void): () => void;
   /**
    * Waits for a hint, or until `atMs` of the clock, or until the signal aborts; says nothing about

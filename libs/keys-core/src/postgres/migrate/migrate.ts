@@ -2,7 +2,7 @@
  * Brings a database to the schema of this version: plain SQL, a file for each migration, and a table
  * in our own schema that says which were applied.
  *
- * Each migration is one transaction, together with the row that says so: it is applied as a whole or
+ * Each migration is one transaction, together with the row that records it: it is applied as a whole or
  * not at all. The transaction holds an advisory lock for the schema, so that of several that start at
  * once one works and the others wait and find nothing to do. The lock belongs to the transaction and
  * not to the session: a pooler may be between us and the database.
@@ -37,7 +37,7 @@ export interface MigrationStatus {
  *
  * @throws {LeaseError} `store.unavailable` when the database cannot be reached, or tables stay locked;
  * `store.not_permitted` when the role may not do it; `store.schema_foreign`, `store.schema_newer` and
- * `store.schema_changed` when the schema is not one for this version. Nothing was changed then, but
+ * `store.schema_changed` when the schema is not one for this version. Nothing was changed then, except
  * for migrations that were applied before the one that failed.
  */
 export async function migrate(

@@ -32,7 +32,7 @@ export async function searchedSchema(client: pg.ClientBase): Promise<string | nu
 const OBJECTS_SHOWN_MAX = 5;
 
 /**
- * The first few tables, views and sequences of a schema, but for those of extensions; undefined when
+ * The first few tables, views and sequences of a schema, except for those of extensions; undefined when
  * there is no such schema.
  */
 async function objectsIn(client: pg.ClientBase, schema: string): Promise<string[] | undefined> {

@@ -85,7 +85,7 @@ export async function guestTransaction<Tx, Result>(
       const isLost = databaseFailureOf(cause) === 'lost';
       // The server had ended this connection with the paused work before; nothing was sent on it.
       if (progress.stage === 'beginning' && isLost && tries < BEGIN_TRIES_MAX) continue;
-      // A commit that was refused says so with a SQLSTATE. Without one nobody knows.
+      // A commit that was refused has a SQLSTATE. Without one nobody knows.
       const isUnknown = isLost || sqlStateOf(cause) === undefined;
       if (progress.stage === 'committing' && isUnknown) {
         throw new LeaseError('request.outcome_unknown', undefined, { cause });

@@ -32,7 +32,7 @@ export function pgDatabase(pool: PgPoolLike): ServiceDatabase<PgTransaction> {
   return {
     async transaction(work) {
       const client = await pool.connect();
-      // Of a session that the server has ended, the next statement says so. Without a listener the
+      // Of a session that the server has ended, the next statement reports it. Without a listener the
       // process would end.
       client.on('error', ignore);
       let isBroken = false;

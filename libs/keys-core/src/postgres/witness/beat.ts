@@ -54,7 +54,7 @@ export interface BeatAnswer extends DatabasePlace {
   readonly secret: string | null;
   readonly longestTtlMs: number;
   readonly settledUntil: number;
-  /** The longest watch of another process that reaches into this one's; null when there is none. */
+  /** The longest watch of another process that reaches into this one's; null when none exists. */
   readonly othersSince: number | null;
 }
 

@@ -143,7 +143,7 @@ describe('the epoch of a database', () => {
     expect(after.holdOffMs).toBeGreaterThan(0);
   });
 
-  test('connect says so too, leaves nothing behind, and starts backends again when an operator ends it', async () => {
+  test('connect reports it too, leaves nothing behind, and starts backends again when an operator ends it', async () => {
     const on = await openKeys();
     await aDrone(on.store.prisma);
     await checkEpoch(on.store.prisma, LONGEST_TTL_MS);

@@ -14,13 +14,13 @@ export type HoldOffCause =
   /** Another database is where the process had one. */
   | 'replaced';
 
-/** The life of the database that it is in now. */
+/** The database epoch that it is in now. */
 export interface EpochCheck {
   readonly epoch: number;
   readonly token: string;
   /** Signs what drones and clients are told of the database. */
   readonly secret: string;
-  /** True when this check found the database in another life than the check before. */
+  /** True when this check found the database in another epoch than the check before. */
   readonly isNew: boolean;
   /** For how long no new grant is made, in milliseconds; 0 when grants are made. */
   readonly holdOffMs: number;
@@ -107,7 +107,7 @@ export interface Loss {
 }
 
 /**
- * Begins another life of a database that has lost a part of its history: as {@link checkEpoch} does,
+ * Begins another epoch of a database that has lost a part of its history: as {@link checkEpoch} does,
  * and with fencing tokens greater than all that are known of. @returns whether this call did so;
  * otherwise somebody else has.
  */
@@ -155,7 +155,7 @@ export async function readHoldOff(sql: Sql): Promise<HoldOff | null> {
   return rows[0] ?? null;
 }
 
-/** Ends a hold-off before its time. @returns the one that it ended; null when there was none. */
+/** Ends a hold-off before its time. @returns the one that it ended; null when none existed. */
 export async function endHoldOff(sql: Sql): Promise<HoldOff | null> {
   const rows = await sql.$queryRaw<HoldOff[]>`
     with held as materialized (

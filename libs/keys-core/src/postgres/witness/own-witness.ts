@@ -8,7 +8,7 @@ import type { Sql } from '../rows.ts';
 import { beat, insertWitness, type BeatAnswer } from './beat.ts';
 import { laterPlace, laterToken, type Seen, type WitnessMark } from './witness-stamp.ts';
 
-/** What whoever opened the store is told, for its log and its metrics. */
+/** What the store tells its opener, for its log and its metrics. */
 export type WitnessNotice =
   | { readonly kind: 'held_off'; readonly cause: HoldOffCause; readonly holdOffMs: number }
   /** What was kept from an earlier life is of another database. */

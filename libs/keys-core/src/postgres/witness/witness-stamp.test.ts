@@ -8,7 +8,7 @@ import {
   type WitnessStamp,
 } from './witness-stamp.ts';
 
-const SECRET = 'a secret that lies in the database';
+const SECRET = 'a secret that is in the database';
 const STAMP: WitnessStamp = {
   witnessId: '11111111-2222-4333-8444-555555555555',
   beat: 4_711,
@@ -28,7 +28,7 @@ describe('a stamp', () => {
     expect(line.length).toBeLessThan(LIMITS.witnessBytesMax / 2);
   });
 
-  test('H-restore says nothing when it was made with another secret, changed, cut short, or is none', () => {
+  test('H-restore says nothing when it was made with another secret, changed, cut short, or is not a stamp', () => {
     const line = writeStamp(STAMP, SECRET);
     const later = line.replace('.4711.', '.4712.');
     const unsigned = line.slice(0, line.lastIndexOf('.'));

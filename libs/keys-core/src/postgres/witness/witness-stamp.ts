@@ -1,6 +1,6 @@
 /**
  * What a process has seen of the database, as it is told to those outside: one line of text, signed
- * with a secret that lies in the database. Whoever brings it back shows that the database was once as
+ * with a secret that is in the database. A witness that brings it back shows that the database was once as
  * far as this. Nobody else can make one, and one that was made with another secret says nothing.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
@@ -21,7 +21,7 @@ export interface WitnessMark {
   readonly position: string;
 }
 
-/** A mark, and the life of the database that it belongs to. */
+/** A mark, and the database epoch that it belongs to. */
 export interface WitnessStamp extends WitnessMark {
   readonly epoch: number;
   /** The token of that epoch: two restores of one backup may come to the same number. */
@@ -68,7 +68,7 @@ export function writeStamp(stamp: WitnessStamp, secret: string): string {
   return `${text}${SEPARATOR}${signatureOf(text, secret)}`;
 }
 
-/** What a stamp says; undefined when it was not made with this secret, or is none at all. */
+/** What a stamp says; undefined when it was not made with this secret, or is not a stamp at all. */
 export function readStamp(line: string, secret: string): WitnessStamp | undefined {
   if (line.length > LIMITS.witnessBytesMax) return undefined;
   const end = line.lastIndexOf(SEPARATOR);

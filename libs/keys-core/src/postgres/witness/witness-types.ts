@@ -23,6 +23,6 @@ export interface HoldOffView {
 export interface HoldOffService {
   /** Null while grants are made. */
   get(): Promise<HoldOffView | null>;
-  /** Ends it before its time. `ended` is null when there was none. */
+  /** Ends it before its time. `ended` is null when none existed. */
   end(input: { readonly reason: string }, actor: Actor): Promise<{ ended: HoldOffView | null }>;
 }

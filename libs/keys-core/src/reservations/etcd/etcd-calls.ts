@@ -38,7 +38,7 @@ export interface EtcdCalls {
   readonly range: (request: IRangeRequest) => Promise<IRangeResponse>;
   /** Only for what may be carried out twice: when an answer is lost it is sent again. */
   readonly txn: (request: ITxnRequest) => Promise<ITxnResponse>;
-  /** From now on an answer of any other etcd is none. */
+  /** From now on an answer of any other etcd is not accepted. */
   readonly expectCluster: (clusterId: string) => void;
   close(): void;
 }

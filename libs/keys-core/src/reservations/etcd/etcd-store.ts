@@ -27,7 +27,7 @@ const PAGE_ROWS_MAX = 1_000;
  * but the leader's one round trip more. What is known is read from the nearest member alone.
  *
  * Every write is put-if-absent in one transaction, and may be carried out twice: sent again after its
- * answer was lost it finds what it wrote before, and says so. That is the linearizable reading-back of
+ * answer was lost it finds what it wrote before, and reports it as its own. That is the linearizable reading-back of
  * a write whose outcome is unknown.
  *
  * Every call ends within about three seconds; a store that cannot answer throws

@@ -20,7 +20,7 @@ export interface Departure {
 export type Standing =
   /** Grants are given under it; `isJustActivated` when it was this question that activated it. */
   | { readonly standing: 'active'; readonly isJustActivated?: boolean | undefined }
-  /** It was left, for good. */
+  /** It was left, permanently. */
   | {
       readonly standing: 'moved';
       readonly pointer: ReservationPointer;
@@ -78,7 +78,7 @@ interface StandingRow {
  * token is greater than all before. A row from before, when the key has lived here already, was sealed
  * for a reservation of the chain, and is unsealed for this one alone.
  *
- * - **Atomic because** the insert of the reservation is the judge: whoever inserts unseals, once.
+ * - **Atomic because** the insert of the reservation is the judge: the inserter unseals, once.
  * - **Locks**: the reservation's row, then the lease row.
  * - **Index**: `reservation_pkey`, `reservation_active_key_key`, `lease_pkey`.
  */

@@ -1,6 +1,6 @@
 /**
  * This datacenter as the reservation store knows it, and what a start owes that store: to tell it
- * what lives here, when it is new or was restored; and to hear from it what has left, when this
+ * what lives here, when it is new or was restored; and to read from it what has left, when this
  * database was restored.
  */
 import {

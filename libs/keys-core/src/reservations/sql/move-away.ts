@@ -49,8 +49,8 @@ const TRANSACTION = { maxWait: 5_000, timeout: 5_000 };
  * Leaves a reservation of this datacenter for another: a move is a grant.
  *
  * In one transaction the key is taken with the ordinary grant statement, so that only a free or an
- * expired key moves; the pointer is written, once and for good; and the row stays sealed: it names the
- * new reservation, which is none of this datacenter's, and the grant statement refuses it. Every
+ * expired key moves; the pointer is written, once and permanently; and the row stays sealed: it names the
+ * new reservation, which is not one of this datacenter's, and the grant statement refuses it. Every
  * grant here is before this commit, and the new reservation is activated only by who has read the
  * committed pointer, so that every grant there is after it.
  *

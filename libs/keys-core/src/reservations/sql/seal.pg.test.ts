@@ -135,7 +135,7 @@ describe('the seal of a key', () => {
     expect(await isGranted(kernel, home)).toBe(true);
   });
 
-  test('C61 a database that became another one grants no key, and lets none leave, until it has heard which have left', async () => {
+  test('C61 a database that became another one grants no key, and lets none leave, until it knows which have left', async () => {
     const kernel = await openKernel();
     const home = await openedAt(kernel);
     await checkEpoch(kernel.store.prisma, 1_000);

@@ -26,7 +26,7 @@ export interface RollupPass {
 }
 
 export interface EventRollup {
-  /** Counts what is final and not counted yet, or leaves it to a controller that is at it. */
+  /** Counts what is final and not counted yet, or leaves it to the controller that is doing it. */
   runOnce(): Promise<RollupPass>;
 }
 
@@ -37,7 +37,7 @@ export function createEventRollup(store: { readonly prisma: Sql }): EventRollup 
 
   async function look(): Promise<boolean> {
     const reading = await readEventMark(store.prisma, mark.notedId);
-    // Nobody has noted yet which life of the database this is.
+    // Nobody has noted yet which database epoch this is.
     if (reading.epoch === null) return false;
     if (reading.epoch !== epoch) {
       mark = new FinalMark();
@@ -73,7 +73,7 @@ export function createEventRollup(store: { readonly prisma: Sql }): EventRollup 
  * face), as every statement that adds does. **Atomic because** it is one statement: what it adds and
  * where it leaves the cursor are one. A cursor that was moved since the snapshot is judged by its
  * newest version. **Index**: the primary key of events, a range. Events that are older than the
- * buckets are passed over. Undefined: somebody else is at it, or there is nothing to count, or the
+ * buckets are passed over. Undefined: another controller is doing it, or there is nothing to count, or the
  * database has become another one.
  */
 async function countEvents(

@@ -25,7 +25,7 @@ const NOTHING: ResourceCounts = {
 
 /**
  * Counts every face. Reads all leases once, because no index tells phases: one would cost every grant
- * and every release. On a busy machine 65 ms at 100,000 rows, 0.4 to 0.7 s at 1,000,000: whoever asks
+ * and every release. On a busy machine 65 ms at 100,000 rows, 0.4 to 0.7 s at 1,000,000: callers that ask
  * often is to keep the answer for a while. Phases are those of `phaseOf`, judged at one moment for all
  * rows. Locks nothing.
  */
@@ -73,7 +73,7 @@ export async function countResources(sql: Sql): Promise<Record<Face, ResourceCou
 
 /**
  * How many leases and environments each principal holds. Reads all leases once, as
- * {@link countResources} does and for the same reason: whoever asks often is to keep the answer.
+ * {@link countResources} does and for the same reason: callers that ask often should keep the answer.
  * Principals that hold none are left out. Locks nothing.
  */
 export async function countHeldLeases(sql: Sql): Promise<Map<string, number>> {

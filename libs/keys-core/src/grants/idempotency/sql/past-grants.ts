@@ -46,7 +46,7 @@ function grantWithId(leaseId: Fragment): Fragment {
     limit 1`;
 }
 
-/** The grant with this id, or undefined when there was none. */
+/** The grant with this id, or undefined when none existed. */
 export async function readGrant(sql: Sql, leaseId: string): Promise<PastGrant | undefined> {
   const [row] = await sql.$queryRaw<PastGrantRow[]>`${grantWithId(fragment`${leaseId}::uuid`)}`;
   return row === undefined ? undefined : grantOf(row);

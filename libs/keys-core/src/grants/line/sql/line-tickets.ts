@@ -150,7 +150,7 @@ export async function leaveLine(
 
 /**
  * Drops the ticket of a request that has been granted: a replay that joined the line while the grant
- * was under way has made it anew. After {@link joinLine}, which has waited for that grant.
+ * was under way has made it again. After {@link joinLine}, which has waited for that grant.
  * @returns whether there was one.
  */
 export async function dropGrantedTicket(sql: Sql, ticketId: string): Promise<boolean> {

@@ -2,10 +2,10 @@ import type { Resource } from '../../../kernel/resource.ts';
 import { C, TOKEN_FLOOR, type Sql } from '../../../postgres/rows.ts';
 
 /**
- * Sees to it that a resource has a row, of a grant that is over.
+ * Makes sure that a resource has a row, of a grant that is over.
  *
  * Before a grant in a transaction that goes on for a while, because other people's code runs in it: a
- * row that exists is locked there, and skipped by whoever else asks; one that is only just being made
+ * row that exists is locked there, and skipped by other callers; one that is only just being made
  * cannot be skipped, and whole batches of strangers would wait for it. Zero rows: it had one.
  * **Index**: the primary key.
  */
