@@ -4,11 +4,11 @@ import { expect, test } from 'vitest';
 
 const root = path.join(import.meta.dirname, '..');
 const core = path.join(root, 'libs', 'keys-core', 'src');
-/** What is in keys-core and is no slice. */
+/** The folders of keys-core that are not slices. */
 const NO_SLICES = ['kernel', 'holder', 'postgres', 'testing'];
 
-/** What stands in backticks and looks like a path: it has a slash and no blank. */
-const PATH = /`(?<path>[\w.-]+\/[\w./()[\]-]*)(?<all>\*?)`/gu;
+/** Text in backticks that looks like a path: it has a slash and no space. */
+const PATH = /`(?<path>[\w.-]+\/[\w./()[\]-]*)\*?`/gu;
 /** A row of the table of slices: its name, its contents, what it imports. */
 const SLICE_ROW = /^\| `(?<slice>\w+)` +\|[^|]+\| +(?<imports>[^|]*)\|$/gmu;
 
@@ -16,7 +16,7 @@ function textOf(document: string): string {
   return readFileSync(path.join(root, document), 'utf8');
 }
 
-/** The paths that a document names and that are neither in the root nor in keys-core. */
+/** The paths in a document that exist neither from the root nor in keys-core. */
 function missingPaths(text: string): string[] {
   return pathsIn(text).filter(
     (named) => ![root, core].some((folder) => existsSync(path.join(folder, named))),
