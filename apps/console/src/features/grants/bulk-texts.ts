@@ -30,11 +30,11 @@ const STEPS: Record<BulkAction, (face: GrantFace, mode: RevokeMode) => string[]>
       return face === 'key'
         ? [
             'Each grant ends now, and its backend gets SIGKILL.',
-            'No key is given to anybody before its backend is known to be gone, or its time is over.',
+            'No key is given to anybody before its backend is known to be gone, or the key has expired.',
           ]
         : [
             'Each grant ends now, and is free for others at once.',
-            'A holder that is cut off may go on until its own deadline.',
+            'A holder without a connection may continue until its own deadline.',
           ];
     }
     return face === 'key'

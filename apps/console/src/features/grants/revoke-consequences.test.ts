@@ -54,11 +54,11 @@ describe('consequencesOf', () => {
     expect(abandoned.steps.join(' ')).toContain('two backends may run');
   });
 
-  it('says of a forced lease that its holder may go on until its own deadline', () => {
+  it('says of a forced lease that its holder may continue until its own deadline', () => {
     const grant = { ...KEY, holder: 'ledger@1', ladder: serviceLadder(60_000) };
     const plan = { face: 'lease', grant, mode: 'force', isAbandoned: false } as const;
     const { holder, steps } = consequencesOf(plan, NOW_MS);
     expect(holder).toBe('ledger@1 holds it, with token 5.');
-    expect(steps.join(' ')).toContain('may go on for 50 s');
+    expect(steps.join(' ')).toContain('may continue for 50 s');
   });
 });

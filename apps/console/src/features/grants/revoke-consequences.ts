@@ -70,7 +70,7 @@ function gentleKey({ grant }: RevokePlan): string[] {
 function forcedKey({ grant, isAbandoned }: RevokePlan): string[] {
   return [
     `The grant ends now: nothing is renewed, released or written with token ${grant.fencingToken} any more.`,
-    'Its backend gets SIGKILL now, without a goodbye.',
+    'Its backend gets SIGKILL now, with no time to clean up.',
     isAbandoned
       ? 'The key is given to the next caller at once: two backends may run at the same time.'
       : `Nobody is granted the key before its drone says that the backend is gone, or ${duration(grant.ladder.ttlMs)} have passed.`,
@@ -82,7 +82,7 @@ function gentleLease({ face }: RevokePlan): string[] {
   return [
     'From now on it is not renewed.',
     `${holder} is told within a second, if it is connected, and stops in its own time.`,
-    'Nobody else is granted it before it is released or has run out.',
+    'Nobody else is granted it before it is released or has expired.',
   ];
 }
 
@@ -93,7 +93,7 @@ function forcedLease({ face, grant }: RevokePlan, worstCaseMs: number): string[]
     face === 'lease'
       ? 'The next in line is granted it at once.'
       : 'The next caller is granted it at once.',
-    `${holder} is told within a second. One that is cut off may go on for ${duration(worstCaseMs)}: only the token protects what it writes to.`,
+    `${holder} is told within a second. Without a connection it may continue for ${duration(worstCaseMs)}: only the token protects what it writes to.`,
   ];
 }
 
