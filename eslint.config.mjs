@@ -256,8 +256,15 @@ export default tseslint.config(
     },
   },
   {
-    files: ['libs/keys-core/src/kernel/**/*.ts'],
+    files: ['libs/keys-core/src/kernel/*.ts'],
     rules: noImportsOf([], [{ regex: '^(?!\\./)', message: 'The kernel imports nothing.' }]),
+  },
+  {
+    files: ['libs/keys-core/src/kernel/*/*.ts'],
+    rules: noImportsOf(
+      [],
+      [{ regex: '^(?!\\./|\\.\\./(?!\\.))', message: 'The kernel imports nothing.' }],
+    ),
   },
   {
     files: ['libs/keys-core/src/holder/**/*.ts'],

@@ -81,14 +81,14 @@ async function open(
   { seeded, scheme }: { seeded: Seeded | undefined; scheme: 'light' | 'dark' },
 ): Promise<void> {
   await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
-  await page.goto(shown.path(seeded ?? NOTHING));
+  await page.goto(shown.path(seeded ?? NO_SEED));
   await page.getByRole('heading', { level: 1, name: shown.heading }).waitFor();
   await expect(page.locator('[aria-busy="true"]')).toHaveCount(0);
   await page.getByRole('status').filter({ hasText: 'Live' }).waitFor();
 }
 
 /** Pages of lists need nothing of it. */
-const NOTHING = {} as Seeded;
+const NO_SEED = {} as Seeded;
 
 async function take(page: Page, file: string, of: { isFullPage: boolean }): Promise<void> {
   const picture = await page.screenshot({

@@ -62,8 +62,14 @@ describe('the boundaries', () => {
     ],
     [
       'the kernel imports nothing',
-      'libs/keys-core/src/kernel/ladder.ts',
+      'libs/keys-core/src/kernel/limits.ts',
       "import { openStore } from '../postgres/open-store.ts';\nvoid openStore;",
+      IMPORTS,
+    ],
+    [
+      'a folder of the kernel imports the kernel alone',
+      'libs/keys-core/src/kernel/lease/ladder.ts',
+      "import { openStore } from '../../postgres/open-store.ts';\nvoid openStore;",
       IMPORTS,
     ],
     [
@@ -143,13 +149,13 @@ describe('the boundaries', () => {
     ],
     [
       'time in the domain is passed in',
-      'libs/keys-core/src/kernel/ladder.ts',
+      'libs/keys-core/src/kernel/lease/ladder.ts',
       'void Date.now();',
       'no-restricted-properties',
     ],
     [
       'a wall clock is not read in the domain',
-      'libs/keys-core/src/kernel/ladder.ts',
+      'libs/keys-core/src/kernel/lease/ladder.ts',
       'void new Date();',
       'no-restricted-syntax',
     ],

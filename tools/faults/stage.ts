@@ -19,7 +19,7 @@ import { livesOf, readTestimony, type Life } from './testimony.ts';
 export type WitnessMode = 'gentle' | 'stubborn' | 'family';
 export type Answer = Awaited<ReturnType<ControllerApi['keys']['connect']['mutate']>>;
 
-export interface DroneWish {
+export interface DroneOptions {
   readonly droneId: string;
   /** The programs that it offers, each a witness. */
   readonly programs: Readonly<Record<string, WitnessMode>>;
@@ -140,8 +140,8 @@ export class Stage {
   }
 
   /** Starts a drone and waits until a backend can be placed on it. */
-  async startDrone(wish: DroneWish): Promise<StageDrone> {
-    const { droneId } = wish;
+  async startDrone(options: DroneOptions): Promise<StageDrone> {
+    const { droneId } = options;
     const { secret } = await this.api.tokens.create.mutate({
       name: droneId,
       role: 'drone',
@@ -151,14 +151,14 @@ export class Stage {
     const from = PORT_FIRST + (this.#portGroup % PORT_GROUPS) * PORTS_PER_DRONE;
     const drone = await StageDrone.start({
       droneId,
-      controllerUrls: wish.controllerUrls ?? [this.controllers[0]?.url ?? ''],
+      controllerUrls: options.controllerUrls ?? [this.controllers[0]?.url ?? ''],
       token: secret,
       home: this.folder,
       programs: Object.fromEntries(
-        Object.entries(wish.programs).map(([name, mode]) => [name, this.#program(mode)]),
+        Object.entries(options.programs).map(([name, mode]) => [name, this.#program(mode)]),
       ),
       ports: { from, to: from + PORTS_PER_DRONE - 1 },
-      entry: wish.entry ?? this.#droneFile,
+      entry: options.entry ?? this.#droneFile,
     });
     this.#drones.set(droneId, drone);
     this.onClose(() => drone.stop());

@@ -25,19 +25,19 @@ export function usersOf({ users, programs }: UserConfig, system: UserSources): P
   const problems: string[] = [];
   const byProgram = new Map<string, UserIds>();
   const derived = new Map<number, string>();
-  for (const [name, { user: wish }] of Object.entries(programs)) {
-    const user = wish === undefined ? derivedUser(name, range) : namedUser(wish, system);
+  for (const [name, { user: wanted }] of Object.entries(programs)) {
+    const user = wanted === undefined ? derivedUser(name, range) : namedUser(wanted, system);
     const place = `programs.${name}.user`;
     if (user === undefined) {
-      problems.push(`${place}: this machine has no account ${String(wish)}; a number needs none`);
+      problems.push(`${place}: this machine has no account ${String(wanted)}; a number needs none`);
       continue;
     }
     byProgram.set(name, user);
     // A drone that is not root runs everything as its own user.
-    if (wish === undefined && !system.isRoot) continue;
-    const problem = userProblem(user, system, wish === undefined);
+    if (wanted === undefined && !system.isRoot) continue;
+    const problem = userProblem(user, system, wanted === undefined);
     if (problem !== undefined) problems.push(`${place}: ${problem}`);
-    if (wish !== undefined) continue;
+    if (wanted !== undefined) continue;
     const other = derived.get(user.uid);
     if (other !== undefined) {
       problems.push(`${place}: would be that of ${other}; name a \`user\` for one of them`);

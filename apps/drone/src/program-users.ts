@@ -53,10 +53,10 @@ export function derivedUser(program: string, { from, to }: UserRange): UserIds {
 
 /** The user that a configuration names: `name`, `uid` or `uid:gid`. Undefined when none exists. */
 export function namedUser(
-  wish: string | number,
+  wanted: string | number,
   { accounts }: Pick<UserSources, 'accounts'>,
 ): UserIds | undefined {
-  const [user = '', group] = String(wish).split(':');
+  const [user = '', group] = String(wanted).split(':');
   const account = accountsOf(accounts).find(
     ({ name, uid }) => name === user || String(uid) === user,
   );

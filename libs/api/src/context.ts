@@ -87,7 +87,7 @@ export interface CallerConnection extends CallerLife {
 }
 
 /**
- * What a caller may use, and uses now: see `kernel/fair-use.ts`. Each method throws
+ * What a caller may use, and uses now: see `kernel/access/fair-use.ts`. Each method throws
  * `request.rate_limited` for what time cures, and `quota.exceeded` for what it does not.
  */
 export interface CallerUse extends ReservationUse {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { LADDER_ROLES, LeaseError, ROLES, roleAllows, type Role } from '@leasehold/keys-core';
+import { ORDERED_ROLES, LeaseError, ROLES, roleAllows, type Role } from '@leasehold/keys-core';
 import type { Access } from './access/access.ts';
 import { appRouter } from './app-router.ts';
 import type { ApiContext, ApiServices } from './context.ts';
@@ -228,9 +228,9 @@ describe('role matrix', () => {
   );
 
   test('each role of the ladder may do what the ones before it may, and drone is apart', () => {
-    for (const [index, role] of LADDER_ROLES.entries()) {
-      expect(LADDER_ROLES.filter((needed) => roleAllows(role, needed))).toEqual(
-        LADDER_ROLES.slice(0, index + 1),
+    for (const [index, role] of ORDERED_ROLES.entries()) {
+      expect(ORDERED_ROLES.filter((needed) => roleAllows(role, needed))).toEqual(
+        ORDERED_ROLES.slice(0, index + 1),
       );
       expect(roleAllows(role, 'drone')).toBe(false);
       expect(roleAllows('drone', role)).toBe(false);

@@ -2,7 +2,7 @@
 import { LeaseholdCallError } from './call-errors.ts';
 import { LeaseHeldError } from './lease/lease-errors.ts';
 import { runUnder, type TryAcquireOptions } from './lease/lease-definition.ts';
-import type { LeaseAttempt, LeaseTaker, Wish } from './lease/lease-taker.ts';
+import type { LeaseAttempt, LeaseTaker, AcquireIntent } from './lease/lease-taker.ts';
 import type { Lease } from './lease/lease.ts';
 import { assertName, assertNamespaceSegments } from './lease/segments.ts';
 
@@ -49,17 +49,17 @@ export class EnvironmentVetoedError extends LeaseholdCallError {
 }
 
 export function createEnvironments(taker: LeaseTaker, holder: string): Environments {
-  return { tryAcquire: async (...args) => taker.tryAcquire(wishOf(holder, ...args)) };
+  return { tryAcquire: async (...args) => taker.tryAcquire(intentOf(holder, ...args)) };
 }
 
 /** See `Leasehold.withEnvironmentLease`. */
 export async function withEnvironmentLease<T>(
   taker: LeaseTaker,
-  wish: Wish,
+  intent: AcquireIntent,
   { veto, record }: Pick<EnvironmentWork<T>, 'veto' | 'record'>,
 ): Promise<T> {
-  const attempt = await taker.tryAcquire(wish);
-  if (attempt.outcome === 'held') throw new LeaseHeldError(wish.scope, attempt);
+  const attempt = await taker.tryAcquire(intent);
+  if (attempt.outcome === 'held') throw new LeaseHeldError(intent.scope, attempt);
   return runUnder(attempt.lease, async (lease) => {
     const reasons = reasonsOf(await veto?.(lease));
     if (reasons.length > 0) throw new EnvironmentVetoedError(reasons);
@@ -69,11 +69,11 @@ export async function withEnvironmentLease<T>(
   });
 }
 
-export function wishOf(
+export function intentOf(
   holder: string,
   environment: string | readonly string[],
   options: EnvironmentOptions,
-): Wish {
+): AcquireIntent {
   const segments = typeof environment === 'string' ? [environment] : environment;
   const namespace = segments.slice(0, -1);
   const key = segments.at(-1) ?? '';

@@ -17,7 +17,7 @@ import { createControllerClient, type ControllerApi } from './controller-client.
 import {
   createEnvironments,
   withEnvironmentLease,
-  wishOf,
+  intentOf,
   type Environments,
   type EnvironmentWork,
 } from './environments.ts';
@@ -159,7 +159,7 @@ export function createLeasehold(options: LeaseholdOptions): Leasehold {
     },
     environments: createEnvironments(environments, holder),
     withEnvironmentLease: async (environment, work) =>
-      withEnvironmentLease(environments, wishOf(holder, environment, work), work),
+      withEnvironmentLease(environments, intentOf(holder, environment, work), work),
     keys: createKeys({ api, machine }),
     reservations: createReservations({ api, machine, answerMs }),
     backends: createBackends(api),

@@ -12,20 +12,21 @@ export type {
   SessionOpened,
   SpawnAction,
   TerminateAction,
-} from './kernel/drone-messages.ts';
-export { DRONE_STATUSES, type DroneStatus } from './kernel/drone-status.ts';
-export { COMMAND_ERROR_CODES, type CommandErrorCode } from './kernel/command-errors.ts';
+} from './kernel/fleet/drone-messages.ts';
+export { DRONE_STATUSES, type DroneStatus } from './kernel/fleet/drone-status.ts';
 export {
+  COMMAND_ERROR_CODES,
+  type CommandErrorCode,
   ERROR_CODES,
   type ErrorCode,
   LeaseError,
   InvariantError,
   invariant,
   assertNever,
-} from './kernel/errors.ts';
+} from './kernel/errors/index.ts';
 export { EVENT_KINDS, type EventKind, type LeaseEvent } from './kernel/events.ts';
-export { isFencingToken, compareFencingTokens } from './kernel/fencing-token.ts';
-export { keyIdOf } from './kernel/key-id.ts';
+export { isFencingToken, compareFencingTokens } from './kernel/lease/fencing-token.ts';
+export { keyIdOf } from './kernel/resource/key-id.ts';
 export {
   type Ladder,
   type Deadlines,
@@ -38,7 +39,7 @@ export {
   deadlinesFrom,
   serviceLadder,
   UNCONFIRMED_LADDER,
-} from './kernel/ladder.ts';
+} from './kernel/lease/ladder.ts';
 export {
   PHASES,
   type Phase,
@@ -46,10 +47,10 @@ export {
   type PhaseInput,
   phaseOf,
   type LeaseRow,
-} from './kernel/lease.ts';
-export { type Actor, SYSTEM_ACTOR, actorOfToken, isSystemName } from './kernel/actor.ts';
+} from './kernel/lease/lease.ts';
+export { type Actor, SYSTEM_ACTOR, actorOfToken, isSystemName } from './kernel/access/actor.ts';
 export { LIMITS } from './kernel/limits.ts';
-export { parseAddressRange, type AddressRange } from './kernel/address-range.ts';
+export { parseAddressRange, type AddressRange } from './kernel/access/address-range.ts';
 export {
   ANONYMOUS_MAX,
   FAIR_USE_CONFIG_DEFAULTS,
@@ -65,7 +66,7 @@ export {
   type FairUseLimit,
   type FairUseLimits,
   type FairUseOverrides,
-} from './kernel/fair-use.ts';
+} from './kernel/access/fair-use.ts';
 export {
   type GrantRequest,
   type Grant,
@@ -77,7 +78,7 @@ export {
   RELEASE_OUTCOMES,
   type ReleaseOutcome,
   type RevokeOutcome,
-} from './kernel/outcomes.ts';
+} from './kernel/lease/outcomes.ts';
 export {
   FACES,
   type Face,
@@ -90,18 +91,18 @@ export {
   assertNamespace,
   assertResource,
   isWithinNamespace,
-} from './kernel/resource.ts';
-export { namespaceText, parseResourceText, resourceText } from './kernel/resource-text.ts';
+} from './kernel/resource/resource.ts';
+export { namespaceText, parseResourceText, resourceText } from './kernel/resource/resource-text.ts';
 export {
-  LADDER_ROLES,
+  ORDERED_ROLES,
   TOKEN_ROLES,
   ROLES,
-  type LadderRole,
+  type OrderedRole,
   type TokenRole,
   type Role,
   roleAllows,
-} from './kernel/roles.ts';
-export { AUDIT_ACTIONS, type AuditAction } from './kernel/audit-actions.ts';
+} from './kernel/access/roles.ts';
+export { AUDIT_ACTIONS, type AuditAction } from './kernel/access/audit-actions.ts';
 export {
   type ReservationKey,
   type ReservationPointer,
@@ -115,7 +116,7 @@ export {
   parseReservationKey,
   reservationKeyProblem,
   assertReservationKey,
-} from './kernel/reservation.ts';
+} from './kernel/resource/reservation.ts';
 export { utf8Bytes, textProblem, jsonProblem, assertText } from './kernel/text.ts';
 export {
   BACKEND_STATUSES,
@@ -124,7 +125,7 @@ export {
   type TerminationReason,
   statusRank,
   isStopping,
-} from './kernel/backend-state.ts';
+} from './kernel/fleet/backend-state.ts';
 export { type BackoffOptions, backoffMs } from './holder/backoff.ts';
 export {
   type KeyLossReason,

@@ -25,7 +25,8 @@ export async function freshControllers(places: readonly DatacenterPlace[]): Prom
     datacenter,
     assertReachable: () => undefined,
     connect: (input, caller, signal) => at(datacenter).service.connectHere(input, caller, signal),
-    standing: (reservationId, key) => at(datacenter).service.standing(reservationId, key),
+    reservationStatus: (reservationId, key) =>
+      at(datacenter).service.reservationStatus(reservationId, key),
     move: (input, caller) => at(datacenter).service.moveHere(input, caller),
   });
   for (const place of places) {

@@ -153,7 +153,7 @@ test(
     await expiredKey('whole');
     const calls = (await moveInProcess('whole', null))?.calls ?? [];
     expect(calls).toContain('putPointer');
-    expect(calls).toContain('standing at dc2');
+    expect(calls).toContain('status at dc2');
 
     const found: string[] = [];
     for (const [call, what] of calls.entries()) {

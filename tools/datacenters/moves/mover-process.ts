@@ -55,7 +55,8 @@ function watchedStore(store: ReservationStore): ReservationStore {
 function watchedPeers(peers: Peers): Peers {
   const watched = (peer: Peer): Peer => ({
     ...peer,
-    standing: (...args) => outside(`standing at ${peer.datacenter}`, () => peer.standing(...args)),
+    reservationStatus: (...args) =>
+      outside(`status at ${peer.datacenter}`, () => peer.reservationStatus(...args)),
     move: (...args) => outside(`move at ${peer.datacenter}`, () => peer.move(...args)),
   });
   return {

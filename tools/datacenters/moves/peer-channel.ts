@@ -7,7 +7,7 @@ interface Asked {
   readonly type: 'ask';
   readonly id: number;
   readonly datacenter: string;
-  readonly method: 'connect' | 'standing' | 'move';
+  readonly method: 'connect' | 'reservationStatus' | 'move';
   readonly args: readonly unknown[];
 }
 
@@ -41,7 +41,8 @@ export function peersThroughParent(names: readonly string[]): Peers {
     datacenter,
     assertReachable: () => undefined,
     connect: (input, caller) => ask(datacenter, 'connect', [input, caller]),
-    standing: (reservationId, key) => ask(datacenter, 'standing', [reservationId, key]),
+    reservationStatus: (reservationId, key) =>
+      ask(datacenter, 'reservationStatus', [reservationId, key]),
     move: (input, caller) => ask(datacenter, 'move', [input, caller]),
   });
   return { names, get: (name) => (names.includes(name) ? peerOf(name) : undefined) };
@@ -81,8 +82,8 @@ function call(
   switch (method) {
     case 'connect':
       return service.connectHere(first, second, new AbortController().signal);
-    case 'standing':
-      return service.standing(first, second);
+    case 'reservationStatus':
+      return service.reservationStatus(first, second);
     case 'move':
       return service.moveHere(first, second);
   }

@@ -51,7 +51,7 @@ export async function callerOfRequest(
   const peer = bearer === undefined ? undefined : deps.peers.of(request, bearer);
   if (peer !== undefined) return callerWith(deps, peer);
   if (bearer !== undefined) {
-    if (deps.tokens.standingOf(bearer) === 'new') {
+    if (deps.tokens.statusOf(bearer) === 'new') {
       await deps.rates.newSecret(addressOf(deps, request));
     }
     return callerOfToken(deps, request, bearer);
@@ -71,7 +71,7 @@ export async function callerOfToken(
   request: IncomingMessage,
   secret: string,
 ): Promise<Caller> {
-  if (deps.tokens.standingOf(secret) === 'seen') await countAnonymous(deps, request);
+  if (deps.tokens.statusOf(secret) === 'seen') await countAnonymous(deps, request);
   const token = await deps.tokens.authenticate(secret);
   if (token === undefined) throw new LeaseError('auth.required');
   const { tokenId, ...rest } = token;

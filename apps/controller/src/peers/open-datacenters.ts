@@ -34,12 +34,12 @@ export async function openDatacenters(
   const metrics = createPeerMetrics(deps.metrics);
   const opened = openPeers(
     { datacenter, peers },
-    { clock: store.clock, log, metrics, storeStanding: () => reservations.standing() },
+    { clock: store.clock, log, metrics, storeStatus: () => reservations.storeStatus() },
   );
   addPeerGauges(deps.metrics, {
     peers: names,
     isReachable: opened.isReachable,
-    isStoreReachable: () => reservations.standing().isReachable,
+    isStoreReachable: () => reservations.storeStatus().isReachable,
   });
   // Nobody waits for it: a datacenter that is away must not hold up this one.
   void opened.probe();

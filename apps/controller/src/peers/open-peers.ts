@@ -34,7 +34,7 @@ export function openPeers(
     readonly clock: Clock;
     readonly log: Logger;
     readonly metrics: PeerMetrics;
-    readonly storeStanding: () => ReservationStoreView;
+    readonly storeStatus: () => ReservationStoreView;
   },
 ): OpenPeers {
   const { datacenter } = config;
@@ -62,7 +62,7 @@ export function openPeers(
             return { name, isLocal: false, isReachable: away === null, since, code, roundTripMs };
           }),
         ],
-        store: deps.storeStanding(),
+        store: deps.storeStatus(),
       }),
       away(name) {
         const away = byName.get(name)?.reachability.away() ?? null;

@@ -47,7 +47,7 @@ export interface PeerClientDeps {
 const SHORT: Terms = { timeoutMs: SHORT_MS_MAX, isRepeatable: true };
 const PROBE: Terms = { ...SHORT, isProbe: true };
 /** It changes something, and the same again changes nothing. */
-const STANDING: Terms = { timeoutMs: MARGIN_MS, isRepeatable: true };
+const STATUS: Terms = { timeoutMs: MARGIN_MS, isRepeatable: true };
 
 export function createPeerClient(config: PeerConfig, deps: PeerClientDeps): PeerClient {
   const { name: datacenter } = config;
@@ -92,9 +92,9 @@ export function createPeerClient(config: PeerConfig, deps: PeerClientDeps): Peer
         api.peer.connect.mutate(sent, options),
       );
     },
-    async standing(reservationId, key) {
+    async reservationStatus(reservationId, key) {
       reachability.assertReachable();
-      return make(STANDING, (options) =>
+      return make(STATUS, (options) =>
         api.peer.resolve.mutate({ reservationId, key: [...key] }, options),
       );
     },

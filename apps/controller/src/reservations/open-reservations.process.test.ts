@@ -135,7 +135,7 @@ describe('a datacenter with etcd', () => {
       await startReservations({ store, datacenter: 'dc1', endpoints }),
       nobody,
     );
-    await service.standing(old ?? '', ['game', 'old']);
+    await service.reservationStatus(old ?? '', ['game', 'old']);
     expect(await isGrantedUnder(store, ['game', 'old'], old ?? '')).toBe(true);
   });
 
@@ -264,18 +264,18 @@ describe('a start while etcd is away', () => {
     await before.store.put(['game', 'demo'], id);
     await etcd.kill(0);
 
-    const { store: reservations, standing } = await startReservations({
+    const { store: reservations, storeStatus } = await startReservations({
       store,
       datacenter: 'dc1',
       endpoints,
     });
 
     expect(await reservations.readNearby(['game', 'demo'])).toBe(id);
-    expect(standing()).toMatchObject({ kind: 'etcd', isReachable: false });
-    expect(standing().since).toMatch(/^\d{4}-.*Z$/);
+    expect(storeStatus()).toMatchObject({ kind: 'etcd', isReachable: false });
+    expect(storeStatus().since).toMatch(/^\d{4}-.*Z$/);
     await etcd.restart(0);
-    await waitUntil(() => standing().isReachable, { timeoutMs: 30_000 });
-    expect(standing()).toEqual({ kind: 'etcd', isReachable: true, since: null });
+    await waitUntil(() => storeStatus().isReachable, { timeoutMs: 30_000 });
+    expect(storeStatus()).toEqual({ kind: 'etcd', isReachable: true, since: null });
   });
 
   test('reserves nothing until it has told an etcd that was restored meanwhile what lives here', async () => {
@@ -302,7 +302,7 @@ describe('a start while etcd is away', () => {
 
     expect(await raw.read(['game', 'demo'])).toBe(id);
     expect(await raw.readPointer(old)).toEqual(pointer);
-    expect(opened.standing()).toMatchObject({ isReachable: true });
+    expect(opened.storeStatus()).toMatchObject({ isReachable: true });
   });
 
   test('fails when the datacenter has not been there before, or its database was restored', async () => {

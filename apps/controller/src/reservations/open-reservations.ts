@@ -29,7 +29,7 @@ import {
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import { runInBackground } from '../background.ts';
-import { createStoreStanding, type StoreStanding } from './store-standing.ts';
+import { createStoreStatus, type StoreStatus } from './store-status.ts';
 
 export interface ReservationsConfig {
   readonly datacenter: string;
@@ -47,7 +47,7 @@ export interface ReservationsDeps {
 export interface OpenReservations {
   readonly store: ReservationStore;
   /** Whether the store can decide now where a fresh key lives. */
-  readonly standing: () => StoreStanding;
+  readonly storeStatus: () => StoreStatus;
   close(): Promise<void>;
 }
 
@@ -94,7 +94,7 @@ async function openAlone(
   const reservations = createPostgresReservationStore(store);
   return {
     store: reservations,
-    standing: () => ({ kind: 'postgres', isReachable: true, since: null }),
+    storeStatus: () => ({ kind: 'postgres', isReachable: true, since: null }),
     close: () => reservations.close(),
   };
 }
@@ -103,11 +103,11 @@ async function openShared(
   { datacenter, etcd }: ReservationsConfig & { readonly etcd: EtcdOptions },
   { store, log }: ReservationsDeps,
 ): Promise<OpenReservations> {
-  const standing = createStoreStanding(log);
+  const status = createStoreStatus(log);
   const shared = createEtcdReservationStore({
     ...etcd,
     clock: store.clock,
-    onAsked: standing.note,
+    onAsked: status.note,
   });
   const reservations = createRememberingStore(shared, {
     store,
@@ -137,8 +137,8 @@ async function openShared(
   );
   return {
     store: withoutPutsUntil(duties.isDone, reservations),
-    standing() {
-      const now = standing.now();
+    storeStatus() {
+      const now = status.now();
       if (duties.isDone() || !now.isReachable) return now;
       return { ...now, isReachable: false, since: openedAt };
     },

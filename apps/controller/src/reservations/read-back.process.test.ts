@@ -60,7 +60,7 @@ function move(from: Datacenter, key: ReservationKey, to: Datacenter): Promise<st
 /** Reserves a key, activates it, and has it granted once. */
 async function live(at: Datacenter, key: ReservationKey): Promise<string> {
   const { reservationId } = await at.service.reserve({ key });
-  await at.service.standing(reservationId, key);
+  await at.service.reservationStatus(reservationId, key);
   expect(await isGrantedUnder(at.store, key, reservationId)).toBe(true);
   return reservationId;
 }
@@ -91,7 +91,7 @@ test('C61 a database copied before a move and put back after it does not accept 
   // What has been read back knows better, of keys that it knew and of one that it never saw.
   expect(await isGrantedUnder(restored, KEY, first)).toBe(false);
   expect(await isGrantedUnder(restored, unknownToBackup, later)).toBe(false);
-  expect(await here.service.standing(first, KEY)).toMatchObject({
+  expect(await here.service.reservationStatus(first, KEY)).toMatchObject({
     standing: 'moved',
     pointer: { fromId: first, toId: second },
   });
@@ -119,7 +119,7 @@ test('C61 C43 a key that moved away and back is at home in its newest reservatio
 
   expect(await isGrantedUnder(restored, key, first)).toBe(false);
   expect(await isGrantedUnder(restored, key, third)).toBe(false);
-  expect(await here.service.standing(third, key)).toMatchObject({ standing: 'active' });
+  expect(await here.service.reservationStatus(third, key)).toMatchObject({ standing: 'active' });
   expect(await isGrantedUnder(restored, key, third)).toBe(true);
   expect(await isGrantedUnder(restored, key, first)).toBe(false);
 });
@@ -141,7 +141,7 @@ test('C61 a failover that loses a move is read back by the controllers that run,
 
   await waitUntil(() => isSyncedNow(here.store), { timeoutMs: 30_000 });
   expect(await isGrantedUnder(here.store, key, first)).toBe(false);
-  expect(await here.service.standing(first, key)).toMatchObject({
+  expect(await here.service.reservationStatus(first, key)).toMatchObject({
     standing: 'moved',
     pointer: { fromId: first, toId: second },
   });

@@ -100,7 +100,7 @@ export function serviceOn(
     datacenter: name,
     assertReachable: () => undefined,
     connect: (...call) => peer().service.connectHere(...call),
-    standing: (...call) => peer().service.standing(...call),
+    reservationStatus: (...call) => peer().service.reservationStatus(...call),
     move: (...call) => peer().service.moveHere(...call),
   });
   return createReservationService({

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { backendEnv, wishProblem } from './backend-env.ts';
+import { backendEnv, requestProblem } from './backend-env.ts';
 
 describe('the environment of a backend', () => {
   test('C44 holds the name of its key and neither namespace, tag nor the token of the drone', () => {
@@ -41,12 +41,12 @@ describe('what a request may pass to a program', () => {
   test('nothing, unless the program allows it', () => {
     const closed = { allowArgs: false, allowEnv: [] };
 
-    expect(wishProblem(closed, { args: [], env: {} })).toBeUndefined();
-    expect(wishProblem(closed, { args: ['-x'], env: {} })).toMatch('takes no arguments');
-    expect(wishProblem(closed, { args: [], env: { COLOUR: 'red' } })).toMatch(
+    expect(requestProblem(closed, { args: [], env: {} })).toBeUndefined();
+    expect(requestProblem(closed, { args: ['-x'], env: {} })).toMatch('takes no arguments');
+    expect(requestProblem(closed, { args: [], env: { COLOUR: 'red' } })).toMatch(
       'does not take COLOUR',
     );
-    expect(wishProblem(open, { args: ['-x'], env: { COLOUR: 'red' } })).toBeUndefined();
+    expect(requestProblem(open, { args: ['-x'], env: { COLOUR: 'red' } })).toBeUndefined();
   });
 
   test.each([
@@ -60,17 +60,17 @@ describe('what a request may pass to a program', () => {
     ...['DOTNET_STARTUP_HOOKS', 'CORECLR_PROFILER', 'GIT_SSH_COMMAND', 'EDITOR', 'PAGER'],
     ...['LESSOPEN', 'npm_config_script_shell', 'XDG_CONFIG_HOME', 'GTK_MODULES', 'MAKEFLAGS'],
   ])('never %s, whatever the program allows', (name) => {
-    const wishes = { args: [], env: { [name]: 'x' } };
+    const request = { args: [], env: { [name]: 'x' } };
 
-    expect(wishProblem({ ...open, allowEnv: [name] }, wishes)).toMatch(name);
+    expect(requestProblem({ ...open, allowEnv: [name] }, request)).toMatch(name);
   });
 
   test.each(['COLOUR', 'NODE_ENV', 'LOG_LEVEL', 'DATABASE_URL', 'PORTS', 'ENVIRONMENT', 'REGION'])(
     '%s, if the program allows it',
     (name) => {
-      const wishes = { args: [], env: { [name]: 'x' } };
+      const request = { args: [], env: { [name]: 'x' } };
 
-      expect(wishProblem({ ...open, allowEnv: [name] }, wishes)).toBeUndefined();
+      expect(requestProblem({ ...open, allowEnv: [name] }, request)).toBeUndefined();
     },
   );
 });

@@ -69,18 +69,18 @@ export function backendEnv(input: BackendEnvInput): Record<string, string> {
   };
 }
 
-export interface SpawnWishes {
+export interface SpawnRequest {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
 
 /** Why a program does not take what a request passes; undefined when it does. */
-export function wishProblem(
+export function requestProblem(
   program: { readonly allowArgs: boolean; readonly allowEnv: readonly string[] },
-  wishes: SpawnWishes,
+  request: SpawnRequest,
 ): string | undefined {
-  if (wishes.args.length > 0 && !program.allowArgs) return 'the program takes no arguments';
-  const refused = Object.keys(wishes.env).filter(
+  if (request.args.length > 0 && !program.allowArgs) return 'the program takes no arguments';
+  const refused = Object.keys(request.env).filter(
     (name) => isForbiddenEnvName(name) || !program.allowEnv.includes(name),
   );
   return refused.length === 0 ? undefined : `the program does not take ${refused.join(', ')}`;

@@ -26,7 +26,7 @@ import type { BackendNotes } from './notes.ts';
 import { askAtMs, killAtMs } from './patience.ts';
 import { isAnswering } from './readiness.ts';
 import type { ReportLine } from './report-line.ts';
-import type { LaunchPlan, RunContext, RunIdentity, StopWish } from './run-types.ts';
+import type { LaunchPlan, RunContext, RunIdentity, StopRequest } from './run-types.ts';
 import { StartFailed, WardenLost } from './warden-link.ts';
 
 type Stage = 'loading' | 'launching' | 'running' | 'over';
@@ -41,11 +41,11 @@ export class BackendRun {
   #plan: LaunchPlan | undefined;
   #notes: BackendNotes | undefined;
   #seenWhileLaunching: BackendSnapshot | undefined;
-  #wish: StopWish | undefined;
+  #stopRequest: StopRequest | undefined;
   /** Ends when the launch has succeeded or failed. */
   #launched: Promise<void> = Promise.resolve();
-  /** Ends when the warden has answered the newest wish. */
-  #wishHeard: Promise<unknown> = Promise.resolve();
+  /** Ends when the warden has answered the newest request. */
+  #stopAnswered: Promise<unknown> = Promise.resolve();
   #reportedStatus: BackendStatus = 'scheduled';
   #isAbandoned = false;
 
@@ -176,30 +176,30 @@ export class BackendRun {
   }
 
   /** Asks for an end. What was not started never will be. */
-  stop(wish: StopWish): void {
+  stop(request: StopRequest): void {
     if (this.#stage === 'over') return;
     if (this.#stage === 'loading') {
-      this.#end(wish.reason, {});
+      this.#end(request.reason, {});
       return;
     }
     const isNew =
-      this.#wish === undefined ||
-      (wish.mode === 'hard' && this.#wish.mode === 'soft') ||
-      (wish.isKeyLost && !this.#wish.isKeyLost);
+      this.#stopRequest === undefined ||
+      (request.mode === 'hard' && this.#stopRequest.mode === 'soft') ||
+      (request.isKeyLost && !this.#stopRequest.isKeyLost);
     if (!isNew) return;
-    this.#wish = { ...wish, reason: this.#wish?.reason ?? wish.reason };
-    if (this.#stage === 'running') this.#sendWish(wish);
+    this.#stopRequest = { ...request, reason: this.#stopRequest?.reason ?? request.reason };
+    if (this.#stage === 'running') this.#sendStop(request);
   }
 
   /**
    * As `stop`. Resolves when the warden has received it, or nothing is left to stop: until then the
-   * wish would be lost with this agent.
+   * request would be lost with this agent.
    * @throws {WardenLost} when that cannot be known.
    */
-  async stopHeard(wish: StopWish): Promise<void> {
-    this.stop(wish);
+  async stopAcknowledged(request: StopRequest): Promise<void> {
+    this.stop(request);
     await this.#launched;
-    if (this.#stage === 'running') await this.#wishHeard;
+    if (this.#stage === 'running') await this.#stopAnswered;
     if (this.#isAbandoned) throw new WardenLost('the warden is gone');
   }
 
@@ -240,12 +240,12 @@ export class BackendRun {
     return requestId;
   }
 
-  #sendWish(wish: StopWish): void {
+  #sendStop(request: StopRequest): void {
     const { backendId } = this.identity;
-    const { mode, reason, isKeyLost } = wish;
+    const { mode, reason, isKeyLost } = request;
     const warden = this.#context.warden();
-    this.#wishHeard = warden.stop({ backendId, mode, reason, isKeyLost });
-    this.#wishHeard.catch((error: unknown) => {
+    this.#stopAnswered = warden.stop({ backendId, mode, reason, isKeyLost });
+    this.#stopAnswered.catch((error: unknown) => {
       // The warden stops it at its deadlines whether or not it received this.
       this.#context.log.warn(
         { err: error, backendId },
@@ -292,7 +292,7 @@ export class BackendRun {
     this.#stage = 'running';
     this.#report('waiting');
     // What was asked, answered or seen while it was being launched.
-    if (this.#wish !== undefined) this.#sendWish(this.#wish);
+    if (this.#stopRequest !== undefined) this.#sendStop(this.#stopRequest);
     this.observe(this.#seenWhileLaunching ?? snapshot);
     void this.#probe(notes);
     await warden.extend([this.extension()]);
@@ -320,7 +320,7 @@ export class BackendRun {
   }
 
   #isWanted(): boolean {
-    return this.#isIn('running') && this.#wish === undefined;
+    return this.#isIn('running') && this.#stopRequest === undefined;
   }
 
   #address(port: number): string {

@@ -76,10 +76,10 @@ describe.concurrent('a drone and its controller', () => {
   });
 
   test('a backend that ends by itself frees its key at once, and the next one has a larger token', async () => {
-    const wish = { name: 'brief', program: 'brief' };
-    const first = await connect(fleet, wish);
+    const options = { name: 'brief', program: 'brief' };
+    const first = await connect(fleet, options);
 
-    const next = await anotherThan(fleet, first.backendId, { ...wish, limitMs: 2_500 });
+    const next = await anotherThan(fleet, first.backendId, { ...options, limitMs: 2_500 });
 
     expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(first.fencingToken));
     const ended = await fleet.client.api.backends.get.query({ backendId: first.backendId });

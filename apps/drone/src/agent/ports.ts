@@ -16,8 +16,8 @@ export class Ports {
   }
 
   /** Undefined when every port is taken, by a backend or by somebody else on this machine. */
-  async take(wish: number | 'auto'): Promise<number | undefined> {
-    if (wish !== 'auto') return (await this.#tryTake(wish)) ? wish : undefined;
+  async take(wanted: number | 'auto'): Promise<number | undefined> {
+    if (wanted !== 'auto') return (await this.#tryTake(wanted)) ? wanted : undefined;
     for (let tries = this.#from; tries <= this.#to; tries += 1) {
       const port = this.#next;
       this.#next = port >= this.#to ? this.#from : port + 1;

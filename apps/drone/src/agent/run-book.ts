@@ -11,7 +11,7 @@ import type { BackendSnapshot } from '../warden/protocol.ts';
 import { BackendRun } from './backend-run.ts';
 import { readNotes } from './notes.ts';
 import { ReportLine, type ReportContext } from './report-line.ts';
-import type { RunContext, StopWish } from './run-types.ts';
+import type { RunContext, StopRequest } from './run-types.ts';
 import type { BackendMark, SeenBackends } from './seen-backends.ts';
 import { spawnProblem } from './spawn-problem.ts';
 import type { WardenLink } from './warden-link.ts';
@@ -72,7 +72,9 @@ export class RunBook {
     const known = new Set(snapshots.map((snapshot) => snapshot.backendId));
     for (const backendId of this.#options.seen.unfinished(warden.identity.clockId)) {
       // This warden has never started it, and nobody else will.
-      if (!known.has(backendId)) this.#sayOver(backendId, 'the agent ended before it was started');
+      if (!known.has(backendId)) {
+        this.#reportTerminated(backendId, 'the agent ended before it was started');
+      }
     }
   }
 
@@ -80,11 +82,13 @@ export class RunBook {
   observe(snapshot: BackendSnapshot): void {
     const run = this.#runs.get(snapshot.backendId);
     if (run !== undefined) run.observe(snapshot);
-    else if (snapshot.state === 'gone') this.#sayOver(snapshot.backendId, 'it was not adopted');
+    else if (snapshot.state === 'gone') {
+      this.#reportTerminated(snapshot.backendId, 'it was not adopted');
+    }
   }
 
-  stopAll(wish: StopWish): void {
-    for (const run of this.all()) run.stop(wish);
+  stopAll(request: StopRequest): void {
+    for (const run of this.all()) run.stop(request);
   }
 
   /** The warden is gone, and all backends with it: their keys run out. */
@@ -156,7 +160,7 @@ export class RunBook {
   async #terminate({ backendId, mode, reason }: TerminateAction): Promise<void> {
     const run = this.#runs.get(backendId);
     if (run !== undefined) {
-      await run.stopHeard({ mode, reason, isKeyLost: false });
+      await run.stopAcknowledged({ mode, reason, isKeyLost: false });
       return;
     }
     const warden = this.#options.runContext.warden();
@@ -200,7 +204,7 @@ export class RunBook {
     void warden.stop(stop).catch(() => undefined);
   }
 
-  #sayOver(backendId: string, detail: string): void {
+  #reportTerminated(backendId: string, detail: string): void {
     const line = new ReportLine(backendId, this.#reportContext);
     void line.send({ status: 'terminated', reason: 'internal', detail }).then(() => {
       this.#forget(backendId);

@@ -40,7 +40,7 @@ export interface LaunchPlan {
   readonly lifetimeLimitMs: number | null;
 }
 
-export interface StopWish {
+export interface StopRequest {
   readonly mode: 'soft' | 'hard';
   readonly reason: TerminationReason;
   /** The key itself is the reason: what is left is the time from soft to hard. */

@@ -1,7 +1,7 @@
 import type { SpawnAction } from '@leasehold/api';
 import { isFirstGrantPlausible } from '@leasehold/keys-core';
 import type { ProgramConfig } from '../config.ts';
-import { wishProblem } from './backend-env.ts';
+import { requestProblem } from './backend-env.ts';
 
 /** What a drone is at the moment at which it is asked to start a backend. */
 export interface SpawnSituation {
@@ -32,5 +32,5 @@ export function spawnProblem(action: SpawnAction, now: SpawnSituation): string |
   if (!now.hasRoom) return 'the drone is full';
   const instancesMax = now.program.resources?.instancesMax ?? Number.POSITIVE_INFINITY;
   if (now.instanceCount >= instancesMax) return 'the drone runs the program often enough';
-  return wishProblem(now.program, action);
+  return requestProblem(now.program, action);
 }

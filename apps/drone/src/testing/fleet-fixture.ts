@@ -175,26 +175,26 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
     },
     witness: () => readWitness(path.join(folder, OPEN, 'witness')),
     startController,
-    startDrone: (wish = {}) => {
+    startDrone: (options = {}) => {
       writeFileSync(
         configFile,
         JSON.stringify({
           droneId: DRONE_ID,
           stateDir,
-          capacity: wish.capacity ?? 100,
-          programs: wish.programs ?? { witness: witnessProgram(folder) },
+          capacity: options.capacity ?? 100,
+          programs: options.programs ?? { witness: witnessProgram(folder) },
         }),
       );
       if (user === ORDINARY_USER) chownAll(folder, ORDINARY_USER);
       const log = openSync(path.join(folder, 'drone.log'), 'a');
-      const entry = wish.entry ?? [process.execPath, droneFile];
+      const entry = options.entry ?? [process.execPath, droneFile];
       const [program, ...args] = [...entry, 'agent', '--config', configFile];
       const child = spawn(program, args, {
         env: {
           PATH: process.env['PATH'],
           LEASEHOLD_HOME: home,
-          LEASEHOLD_URL: wish.controllerUrl ?? fleet.url,
-          LEASEHOLD_TOKEN: wish.token ?? credentials.drone,
+          LEASEHOLD_URL: options.controllerUrl ?? fleet.url,
+          LEASEHOLD_TOKEN: options.token ?? credentials.drone,
           LEASEHOLD_LOG_LEVEL: 'debug',
         },
         stdio: ['ignore', log, log],

@@ -4,14 +4,14 @@ import { until } from './wait.ts';
 
 export type Connected = Awaited<ReturnType<Fleet['client']['api']['keys']['connect']['mutate']>>;
 
-export interface Wish {
+export interface ConnectOptions {
   readonly name?: string;
   readonly program?: string;
 }
 
 export function connect(
   fleet: Fleet,
-  { name = 'room', program = 'witness' }: Wish = {},
+  { name = 'room', program = 'witness' }: ConnectOptions = {},
 ): Promise<Connected> {
   return fleet.client.api.keys.connect.mutate({
     key: { name },
@@ -47,13 +47,13 @@ export async function connectWithin(fleet: Fleet, limitMs: number): Promise<Conn
 export async function anotherThan(
   fleet: Fleet,
   former: string,
-  { limitMs, ...wish }: Wish & { readonly limitMs: number },
+  { limitMs, ...options }: ConnectOptions & { readonly limitMs: number },
 ): Promise<Connected> {
   let connected: Connected | undefined;
   await until(
     'another backend has the key',
     async () => {
-      connected = await connect(fleet, wish).catch(() => undefined);
+      connected = await connect(fleet, options).catch(() => undefined);
       return connected !== undefined && connected.backendId !== former;
     },
     limitMs,

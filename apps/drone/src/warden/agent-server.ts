@@ -2,7 +2,6 @@ import { timingSafeEqual } from 'node:crypto';
 import net from 'node:net';
 import { lineChannel, type LineChannel } from './line-channel.ts';
 import {
-  decodeRequest,
   PROTOCOL_VERSION,
   ProtocolError,
   REQUEST_LINE_MAX,
@@ -12,6 +11,7 @@ import {
   type Reply,
   type WardenIdentity,
 } from './protocol.ts';
+import { decodeRequest } from './decode-request.ts';
 import { StartRefused, type Warden } from './warden.ts';
 
 export interface AgentServerOptions {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LADDER_ROLES } from '@leasehold/keys-core';
+import { ORDERED_ROLES } from '@leasehold/keys-core';
 import { cursorSchema, limitSchema, reasonSchema, textSchema, uuidSchema } from './common.ts';
 
 const EMAIL_BYTES_MAX = 254;
@@ -11,7 +11,7 @@ export const emailSchema = z
   .max(EMAIL_BYTES_MAX)
   .transform((email) => email.toLowerCase());
 
-export const personRoleSchema = z.enum(LADDER_ROLES);
+export const personRoleSchema = z.enum(ORDERED_ROLES);
 
 export const peopleListInputSchema = z
   .strictObject({ cursor: cursorSchema.optional(), limit: limitSchema })

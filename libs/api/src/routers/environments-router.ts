@@ -15,7 +15,7 @@ import { at } from '../forwarding/elsewhere.ts';
 import { listAt } from '../forwarding/lists.ts';
 import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
 import { audited } from './audit-lease.ts';
-import { acquiring, NOTHING, renewing, renewMany } from './lease-calls.ts';
+import { acquiring, EMPTY_PAGE, renewing, renewMany } from './lease-calls.ts';
 
 /** The environments face on the wire: keel's leases, which nobody waits for. */
 export const environmentsRouter = router({
@@ -75,7 +75,7 @@ export const environmentsRouter = router({
 
   history: viewerProcedure.input(environmentPageInputSchema).query(({ ctx, input }) =>
     at(ctx, input, async (page) => {
-      if (!mayRead(ctx.access, page.namespace)) return NOTHING;
+      if (!mayRead(ctx.access, page.namespace)) return EMPTY_PAGE;
       return ctx.services.environments.history(page, callerOf(ctx.access));
     }),
   ),

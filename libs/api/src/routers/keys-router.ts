@@ -21,7 +21,7 @@ import {
   viewerProcedure,
 } from '../trpc.ts';
 import { audited } from './audit-lease.ts';
-import { NOTHING, renewing } from './lease-calls.ts';
+import { EMPTY_PAGE, renewing } from './lease-calls.ts';
 
 /** The keys face on the wire. Decisions are the key service's; access is judged here. */
 export const keysRouter = router({
@@ -87,14 +87,14 @@ export const keysRouter = router({
 
   waiters: viewerProcedure.input(keyPageInputSchema).query(({ ctx, input }) =>
     at(ctx, input, async (page) => {
-      if (!mayRead(ctx.access, page.namespace)) return NOTHING;
+      if (!mayRead(ctx.access, page.namespace)) return EMPTY_PAGE;
       return ctx.services.keys.waiters(page, callerOf(ctx.access));
     }),
   ),
 
   history: viewerProcedure.input(keyPageInputSchema).query(({ ctx, input }) =>
     at(ctx, input, async (page) => {
-      if (!mayRead(ctx.access, page.namespace)) return NOTHING;
+      if (!mayRead(ctx.access, page.namespace)) return EMPTY_PAGE;
       return ctx.services.keys.history(page, callerOf(ctx.access));
     }),
   ),

@@ -7,7 +7,7 @@ import { grantRefSchema } from '../contract/common.ts';
 import type { CalledContext } from '../forwarding/elsewhere.ts';
 import { failedItem, type FailedItem } from './one-by-one.ts';
 
-export const NOTHING = { items: [], nextCursor: null };
+export const EMPTY_PAGE = { items: [], nextCursor: null };
 
 /** What a holder is told of the database; see `WitnessService`. */
 export interface Told {

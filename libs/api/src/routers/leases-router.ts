@@ -26,7 +26,7 @@ import { treeAt } from '../forwarding/trees.ts';
 import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
 import { acquire, acquireMany } from './acquire.ts';
 import { audited } from './audit-lease.ts';
-import { acquiring, NOTHING, renewing, renewMany } from './lease-calls.ts';
+import { acquiring, EMPTY_PAGE, renewing, renewMany } from './lease-calls.ts';
 import { oneByOne } from './one-by-one.ts';
 
 /** What holders call: acquire, renew, release, give up, and receive notices of revocations. */
@@ -126,7 +126,7 @@ const looking = {
 
   waiters: viewerProcedure.input(leasePageInputSchema).query(({ ctx, input }) =>
     at(ctx, input, async (page) => {
-      if (!mayRead(ctx.access, page.namespace)) return NOTHING;
+      if (!mayRead(ctx.access, page.namespace)) return EMPTY_PAGE;
       return ctx.services.leases.waiters(page, callerOf(ctx.access));
     }),
   ),
@@ -139,7 +139,7 @@ const looking = {
 
   history: viewerProcedure.input(leasePageInputSchema).query(({ ctx, input }) =>
     at(ctx, input, async (page) => {
-      if (!mayRead(ctx.access, page.namespace)) return NOTHING;
+      if (!mayRead(ctx.access, page.namespace)) return EMPTY_PAGE;
       return ctx.services.leases.history(page, callerOf(ctx.access));
     }),
   ),

@@ -63,7 +63,7 @@ export function createPeerRouter(callProcedure: CallProcedure) {
     resolve: answering
       .input(peerResolveInputSchema)
       .mutation(({ ctx, input }) =>
-        ctx.services.reservations.standing(input.reservationId, input.key),
+        ctx.services.reservations.reservationStatus(input.reservationId, input.key),
       ),
 
     move: answering.input(peerMoveInputSchema).mutation(async ({ ctx, input }) => {

@@ -1,6 +1,6 @@
 /** A kind of lease that a service takes: declared once, taken for many keys. */
 import { assertName, assertNamespaceSegments } from './segments.ts';
-import type { LeaseAttempt, LeaseTaker, Wish } from './lease-taker.ts';
+import type { LeaseAttempt, LeaseTaker, AcquireIntent } from './lease-taker.ts';
 import { LeaseLost } from './lease-errors.ts';
 import type { Lease } from './lease.ts';
 
@@ -71,7 +71,7 @@ export function createLeaseDefinition(
   assertNamespaceSegments(namespace);
   const { ttlMs = TTL_MS, waitMs = WAIT_MS, description } = options;
 
-  const wishFor = (key: string, wanted: TryAcquireOptions): Omit<Wish, 'waitMs'> => {
+  const intentFor = (key: string, wanted: TryAcquireOptions): Omit<AcquireIntent, 'waitMs'> => {
     assertName('key', key);
     return {
       scope: { face: 'lease', namespace, key },
@@ -91,8 +91,8 @@ export function createLeaseDefinition(
     waitMs,
     description,
     acquire: async (key, wanted = {}) =>
-      taker.acquire({ ...wishFor(key, wanted), waitMs: wanted.waitMs ?? waitMs }),
-    tryAcquire: async (key, wanted = {}) => taker.tryAcquire(wishFor(key, wanted)),
+      taker.acquire({ ...intentFor(key, wanted), waitMs: wanted.waitMs ?? waitMs }),
+    tryAcquire: async (key, wanted = {}) => taker.tryAcquire(intentFor(key, wanted)),
     run: async (key, work, wanted) => runUnder(await definition.acquire(key, wanted), work),
   };
   return definition;

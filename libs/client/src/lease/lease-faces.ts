@@ -58,11 +58,11 @@ export function createLeaseFaces(deps: LeaseFacesDeps): LeaseFaces {
   const takerOf = (wire: LeaseWire): LeaseTaker => {
     const holdings = new Holdings({ machine, wire, background });
     allHoldings.push(holdings);
-    const onWish = (): void => {
+    const beforeAcquire = (): void => {
       declarations.send();
       listen();
     };
-    return new LeaseTaker({ machine, wire, background, holdings, answerMs, url, onWish });
+    return new LeaseTaker({ machine, wire, background, holdings, answerMs, url, beforeAcquire });
   };
 
   const wireDeps = {

@@ -1,4 +1,4 @@
-/** Taking a lease of either face: from the wish to the lease that is kept. */
+/** Acquires a lease of either face: from the intent to the lease that is kept. */
 import { serviceLadder, LIMITS } from '@leasehold/keys-core';
 import type { AcquireAnswer, HeldAnswer } from '@leasehold/keys-core/leases';
 import { LeaseholdCallError } from '../call-errors.ts';
@@ -24,7 +24,7 @@ import type { AcquireRequest } from './lease-wire.ts';
 const CONFIRMING_TRIES_MAX = 3;
 
 /** What somebody wants. */
-export interface Wish extends Omit<
+export interface AcquireIntent extends Omit<
   AcquireRequest,
   'idempotencyKey' | 'namespace' | 'key' | 'confirms'
 > {
@@ -47,8 +47,8 @@ export interface LeaseTakerDeps extends AcquireDeps {
   readonly holdings: Holdings;
   /** Tells scopes of different controllers apart. */
   readonly url: string;
-  /** Called before the first wish, and again before each. */
-  readonly onWish: () => void;
+  /** Called before each acquire. */
+  readonly beforeAcquire: () => void;
 }
 
 export class LeaseTaker {
@@ -61,18 +61,18 @@ export class LeaseTaker {
   }
 
   /** @throws {LeaseHeldError}, {@link LeaseWaitTimeoutError}, {@link LeaseSelfDeadlockError}; see `acquireGrant`. */
-  async acquire(wish: Wish): Promise<Lease> {
-    const taken = await this.#take(wish);
+  async acquire(intent: AcquireIntent): Promise<Lease> {
+    const taken = await this.#take(intent);
     if (taken instanceof HeldLease) return taken;
     const heldBy = heldByOf(taken);
-    throw wish.waitMs > 0
-      ? new LeaseWaitTimeoutError(wish.scope, heldBy)
-      : new LeaseHeldError(wish.scope, heldBy);
+    throw intent.waitMs > 0
+      ? new LeaseWaitTimeoutError(intent.scope, heldBy)
+      : new LeaseHeldError(intent.scope, heldBy);
   }
 
   /** Never waits; who holds it is a value. @throws see `acquireGrant`. */
-  async tryAcquire(wish: Omit<Wish, 'waitMs'>): Promise<LeaseAttempt> {
-    const taken = await this.#take({ ...wish, waitMs: 0 });
+  async tryAcquire(intent: Omit<AcquireIntent, 'waitMs'>): Promise<LeaseAttempt> {
+    const taken = await this.#take({ ...intent, waitMs: 0 });
     return taken instanceof HeldLease
       ? {
           outcome: 'granted',
@@ -82,22 +82,22 @@ export class LeaseTaker {
       : { outcome: 'held', ...heldByOf(taken), [Symbol.asyncDispose]: () => Promise.resolve() };
   }
 
-  async #take(wish: Wish): Promise<HeldLease | HeldAnswer> {
+  async #take(intent: AcquireIntent): Promise<HeldLease | HeldAnswer> {
     const outer = currentContext();
     outer?.throwIfOver();
     const scopeId = [
-      ...[this.#deps.url, wish.datacenter ?? ''],
-      ...[wish.scope.face, scopeText(wish.scope)],
+      ...[this.#deps.url, intent.datacenter ?? ''],
+      ...[intent.scope.face, scopeText(intent.scope)],
     ].join('\0');
-    if (wish.waitMs > 0 && outer?.holds(scopeId) === true) {
-      throw new LeaseSelfDeadlockError(wish.scope);
+    if (intent.waitMs > 0 && outer?.holds(scopeId) === true) {
+      throw new LeaseSelfDeadlockError(intent.scope);
     }
-    this.#deps.onWish();
-    const linked = linkSignals([wish.signal, outer?.signal]);
+    this.#deps.beforeAcquire();
+    const linked = linkSignals([intent.signal, outer?.signal]);
     try {
-      const acquired = await this.#ask(wish, linked.signal);
+      const acquired = await this.#ask(intent, linked.signal);
       if (acquired.answer.outcome === 'held') return acquired.answer;
-      const lease = this.#leaseOf(wish, acquired.answer, { acquired, scopeId });
+      const lease = this.#leaseOf(intent, acquired.answer, { acquired, scopeId });
       return await this.#confirmed(lease, linked.signal);
     } finally {
       linked[Symbol.dispose]();
@@ -108,24 +108,28 @@ export class LeaseTaker {
    * Most leases are free when they are asked for. So who would wait asks with the others first, in one
    * call, and stands in line with an attempt of its own when it was refused.
    */
-  async #ask(wish: Wish, signal: AbortSignal): Promise<Acquired> {
-    const endsAtMs = this.#machine.clock.nowMs() + wish.waitMs;
-    const first = await acquireGrant(this.#deps, this.#requestOf(wish), { waitMs: 0, signal });
+  async #ask(intent: AcquireIntent, signal: AbortSignal): Promise<Acquired> {
+    const endsAtMs = this.#machine.clock.nowMs() + intent.waitMs;
+    const first = await acquireGrant(this.#deps, this.#requestOf(intent), { waitMs: 0, signal });
     const waitMs = endsAtMs - this.#machine.clock.nowMs();
     if (first.answer.outcome === 'granted' || waitMs <= 0) return first;
-    return this.#standInLine(wish, endsAtMs, signal);
+    return this.#waitInLine(intent, endsAtMs, signal);
   }
 
   /**
    * A place in line is lost with the connection that it was taken over, or with a grant that was confirmed
    * too late; then a new one is taken. Whom a slow line keeps from confirming does not try it forever.
    */
-  async #standInLine(wish: Wish, endsAtMs: number, signal: AbortSignal): Promise<Acquired> {
+  async #waitInLine(
+    intent: AcquireIntent,
+    endsAtMs: number,
+    signal: AbortSignal,
+  ): Promise<Acquired> {
     for (let lossCount = 1; ; lossCount += 1) {
       const waitMs = Math.max(0, endsAtMs - this.#machine.clock.nowMs());
       try {
         const confirms = waitMs > 0 && lossCount <= CONFIRMING_TRIES_MAX;
-        const request = { ...this.#requestOf(wish), confirms };
+        const request = { ...this.#requestOf(intent), confirms };
         return await acquireGrant(this.#deps, request, { waitMs, signal });
       } catch (error) {
         const isPlaceLost =
@@ -136,8 +140,8 @@ export class LeaseTaker {
     }
   }
 
-  #requestOf(wish: Wish): AcquireRequest {
-    const { scope, ttlMs, holder, action, comment, metadata, datacenter } = wish;
+  #requestOf(intent: AcquireIntent): AcquireRequest {
+    const { scope, ttlMs, holder, action, comment, metadata, datacenter } = intent;
     return {
       ...{ ttlMs, holder, action, comment, metadata, datacenter },
       namespace: scope.namespace,
@@ -147,21 +151,21 @@ export class LeaseTaker {
   }
 
   #leaseOf(
-    wish: Wish,
+    intent: AcquireIntent,
     answer: Extract<AcquireAnswer, { outcome: 'granted' }>,
     { acquired, scopeId }: { readonly acquired: Acquired; readonly scopeId: string },
   ): HeldLease {
-    const ladder = serviceLadder(wish.ttlMs ?? LIMITS.ttlMsMax);
+    const ladder = serviceLadder(intent.ttlMs ?? LIMITS.ttlMsMax);
     const graceMs = ladder.ttlMs - ladder.hardAfterMs;
     const lease = new HeldLease({
       machine: this.#machine,
       owner: this.#deps.holdings,
-      scope: wish.scope,
+      scope: intent.scope,
       scopeId,
       granted: answer.lease,
-      ttlMs: wish.ttlMs,
-      renews: wish.renews,
-      datacenter: wish.datacenter,
+      ttlMs: intent.ttlMs,
+      renews: intent.renews,
+      datacenter: intent.datacenter,
       isConfirmed: acquired.tookMs <= graceMs,
       outer: currentContext(),
     });

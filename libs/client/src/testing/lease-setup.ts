@@ -29,7 +29,7 @@ export function setUpLeases(options: { databaseNowMs?: (localMs: number) => numb
     ...{ machine, wire, background, holdings },
     answerMs: 10_000,
     url: 'http://controller',
-    onWish: () => undefined,
+    beforeAcquire: () => undefined,
   });
   return {
     ...{ clock, wire, background, holdings, taker },

@@ -185,10 +185,10 @@ describe('API tokens', () => {
     });
     const { secret, tokenId } = await aToken(store.prisma);
     const wrong = newTokenSecret();
-    expect([authority.standingOf(secret), authority.standingOf(wrong)]).toEqual(['new', 'new']);
+    expect([authority.statusOf(secret), authority.statusOf(wrong)]).toEqual(['new', 'new']);
     await authority.authenticate(secret);
     await authority.authenticate(wrong);
-    expect([authority.standingOf(secret), authority.standingOf(wrong)]).toEqual(['good', 'seen']);
+    expect([authority.statusOf(secret), authority.statusOf(wrong)]).toEqual(['good', 'seen']);
 
     for (let group = 0; group < 101; group += 1) {
       await Promise.all(
@@ -200,7 +200,7 @@ describe('API tokens', () => {
     await store.prisma
       .$queryRaw`delete from api_token where id = ${tokenId}::uuid returning id::text`;
     expect(await authority.authenticate(secret)).toMatchObject({ tokenId });
-    expect([authority.standingOf(secret), authority.standingOf(wrong)]).toEqual(['good', 'new']);
+    expect([authority.statusOf(secret), authority.statusOf(wrong)]).toEqual(['good', 'new']);
   });
 
   test.each([

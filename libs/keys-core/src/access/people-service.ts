@@ -1,6 +1,6 @@
-import type { Actor } from '../kernel/actor.ts';
+import type { Actor } from '../kernel/access/actor.ts';
 import type { Invitation, PeopleService } from './people-types.ts';
-import type { AuditAction } from '../kernel/audit-actions.ts';
+import type { AuditAction } from '../kernel/access/audit-actions.ts';
 import { changeRole, disablePerson, enablePerson, readForRefusal } from './sql/people-changes.ts';
 import { countTokensMadeBy } from './sql/api-tokens.ts';
 import { endSessionsOf } from './sql/person-sessions.ts';

@@ -1,13 +1,13 @@
 import type { Page } from '../kernel/face-types.ts';
-import type { LadderRole } from '../kernel/roles.ts';
-import type { Actor } from '../kernel/actor.ts';
+import type { OrderedRole } from '../kernel/access/roles.ts';
+import type { Actor } from '../kernel/access/actor.ts';
 
 /** Somebody who may sign in to the console. */
 export interface PersonView {
   readonly personId: string;
   readonly email: string;
   readonly name: string;
-  readonly role: LadderRole;
+  readonly role: OrderedRole;
   /** `invited` has not set a password yet; `disabled` may not sign in and has no session. */
   readonly status: 'invited' | 'active' | 'disabled';
   /** How the person signs in; empty while invited. */
@@ -35,12 +35,12 @@ export interface PeopleService {
    * @throws {LeaseError} `person.exists`.
    */
   invite(
-    input: { email: string; name?: string | undefined; role: LadderRole },
+    input: { email: string; name?: string | undefined; role: OrderedRole },
     actor: Actor,
   ): Promise<Invitation>;
   /** @throws {LeaseError} `person.not_found`, `person.last_admin`. */
   setRole(
-    input: { personId: string; role: LadderRole; reason?: string | undefined },
+    input: { personId: string; role: OrderedRole; reason?: string | undefined },
     actor: Actor,
   ): Promise<{ changed: boolean }>;
   /**

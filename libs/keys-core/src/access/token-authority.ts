@@ -29,10 +29,10 @@ export const TOKENS_TOPIC = 'tokens';
  * up. `seen`: it was looked up and is not, or is being looked up, or is malformed: it costs no
  * statement. `new`: to authenticate it costs one.
  */
-export type SecretStanding = 'good' | 'seen' | 'new';
+export type SecretStatus = 'good' | 'seen' | 'new';
 
 export interface TokenAuthority {
-  standingOf(secret: string): SecretStanding;
+  statusOf(secret: string): SecretStatus;
   /** The token of this secret, or undefined when it is malformed, unknown, expired or revoked. */
   authenticate(secret: string): Promise<TokenAccess | undefined>;
   /** Writes down last uses that are due; called from the background now and then. */
@@ -115,7 +115,7 @@ export function createTokenAuthority(
   }
 
   return {
-    standingOf(secret) {
+    statusOf(secret) {
       if (!isTokenSecret(secret)) return 'seen';
       const secretHash = hashTokenSecret(secret);
       if (good.has(secretHash)) return 'good';

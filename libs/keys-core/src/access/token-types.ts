@@ -1,7 +1,7 @@
-import type { Actor } from '../kernel/actor.ts';
+import type { Actor } from '../kernel/access/actor.ts';
 import type { Page } from '../kernel/face-types.ts';
-import type { FairUseLimit, FairUseOverrides } from '../kernel/fair-use.ts';
-import type { Role } from '../kernel/roles.ts';
+import type { FairUseLimit, FairUseOverrides } from '../kernel/access/fair-use.ts';
+import type { Role } from '../kernel/access/roles.ts';
 import type { TokenView } from './sql/api-tokens.ts';
 
 /** What is asked of a new token. */

@@ -10,7 +10,7 @@
 import {
   claimBulk,
   finishBulk,
-  letGoOfBulk,
+  releaseBulkClaim,
   prolongBulk,
   readOpenItems,
   recordItems,
@@ -21,7 +21,7 @@ import type { BulkOrder } from './sql/bulk-requests.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { Logger } from '@leasehold/service-kit';
 import { actOn, type BulkFaces, type LookAgain } from './bulk-act.ts';
-import { Gate } from './gate.ts';
+import { Semaphore } from './semaphore.ts';
 
 const ITEMS_PER_PAGE_MAX = 50;
 /** After this no further act of a page is begun: a claim lasts 15 s, and an act 9 s at the worst. */
@@ -73,7 +73,7 @@ interface Run {
 class Runner implements BulkRunner {
   readonly id: string;
   readonly #deps: BulkRunnerDeps;
-  readonly #gate = new Gate(ACTS_AT_ONCE_MAX);
+  readonly #semaphore = new Semaphore(ACTS_AT_ONCE_MAX);
   readonly #runs = new Map<string, Run>();
   readonly #closeHint: () => void;
   #isClosed = false;
@@ -124,7 +124,7 @@ class Runner implements BulkRunner {
       log.warn({ err: error, bulkId }, 'a bulk action was interrupted; it continues from there');
     } finally {
       closeHint();
-      await this.#letGo(bulkId);
+      await this.#releaseClaim(bulkId);
       this.#runs.delete(bulkId);
     }
   }
@@ -166,7 +166,7 @@ class Runner implements BulkRunner {
     const lane = async (): Promise<void> => {
       for (let item = next(); item !== undefined; item = next()) {
         const one = { order, item, lookAgain };
-        const outcome = await this.#gate.through(() => actOn(this.#deps, one));
+        const outcome = await this.#semaphore.run(() => actOn(this.#deps, one));
         outcomes.push(outcome);
         if (outcome.failure !== undefined) {
           const { bulkId } = order;
@@ -183,10 +183,10 @@ class Runner implements BulkRunner {
     return { outcomes, failure };
   }
 
-  async #letGo(bulkId: string): Promise<void> {
+  async #releaseClaim(bulkId: string): Promise<void> {
     const { store, log } = this.#deps;
     try {
-      await letGoOfBulk(store.prisma, bulkId, this.id);
+      await releaseBulkClaim(store.prisma, bulkId, this.id);
       store.hints.notify(bulkTopic(bulkId));
       if (this.#isClosed) store.hints.notify(OPEN_TOPIC);
     } catch (error) {

@@ -1,5 +1,5 @@
 import type { BulkService } from './bulk-types.ts';
-import { LeaseError } from '../kernel/errors.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
 import { abortBulk, startBulk } from './sql/bulk-requests.ts';
 import {
   bulkStopTopic,

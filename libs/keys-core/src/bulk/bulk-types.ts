@@ -1,7 +1,7 @@
 import type { BulkAction, BulkState } from '../kernel/bulk.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import type { GrantRef } from '../kernel/outcomes.ts';
-import type { Actor } from '../kernel/actor.ts';
+import type { GrantRef } from '../kernel/lease/outcomes.ts';
+import type { Actor } from '../kernel/access/actor.ts';
 
 /** One act on many grants that were chosen and shown before. */
 export interface BulkRequest {

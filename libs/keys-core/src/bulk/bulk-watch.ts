@@ -1,5 +1,5 @@
 import type { BulkProgress } from './bulk-types.ts';
-import { LeaseError } from '../kernel/errors.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
 import { readBulk, type BulkState } from './sql/bulk-requests.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { bulkTopic } from './bulk-runner.ts';

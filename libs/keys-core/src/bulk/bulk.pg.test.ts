@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { GrantRef } from '../kernel/outcomes.ts';
+import type { GrantRef } from '../kernel/lease/outcomes.ts';
 import { explaining } from '../testing/explaining.ts';
 import { granted, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 import { abortBulk, readBulk, startBulk, type BulkOrder } from './sql/bulk-requests.ts';
 import {
   claimBulk,
   finishBulk,
-  letGoOfBulk,
+  releaseBulkClaim,
   prolongBulk,
   readOpenItems,
   recordItems,
@@ -114,9 +114,9 @@ describe('bulk actions in the database', () => {
     const { order, runner } = await start(kernel);
     const aborted = await start(kernel);
     await abortBulk(prisma, aborted.order.bulkId, BY);
-    await letGoOfBulk(prisma, aborted.order.bulkId, aborted.runner);
+    await releaseBulkClaim(prisma, aborted.order.bulkId, aborted.runner);
 
-    await letGoOfBulk(prisma, order.bulkId, runner);
+    await releaseBulkClaim(prisma, order.bulkId, runner);
 
     expect(await prolongBulk(prisma, aborted.order.bulkId, aborted.runner)).toBe(false);
     expect((await claimBulk(prisma, randomUUID(), []))?.bulkId).toBe(order.bulkId);

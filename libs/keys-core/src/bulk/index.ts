@@ -4,7 +4,7 @@ export {
   claimBulk,
   finishBulk,
   type ItemOutcome,
-  letGoOfBulk,
+  releaseBulkClaim,
   type OpenItem,
   prolongBulk,
   readOpenItems,

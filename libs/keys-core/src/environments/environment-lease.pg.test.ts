@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { aGate, makeNotes, note, openSession } from '../testing/coordinator-fixture.ts';
 import { age, eventsOf, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
-import { invariant } from '../kernel/errors.ts';
+import { invariant } from '../kernel/errors/index.ts';
 import { SILENT_OBSERVER } from '../postgres/observer.ts';
 import { revoke } from '../grants/sql/revoke.ts';
 import {
@@ -12,9 +12,12 @@ import {
   type EnvironmentLeaseDeps,
   type EnvironmentUse,
 } from './environment-lease.ts';
-import type { GuestSql } from '../postgres/service/prisma-guests.ts';
+import type { CallbackSql } from '../postgres/service/prisma-guests.ts';
 
-function depsOf({ store, leases }: Kernel, principal = 'token-a'): EnvironmentLeaseDeps<GuestSql> {
+function depsOf(
+  { store, leases }: Kernel,
+  principal = 'token-a',
+): EnvironmentLeaseDeps<CallbackSql> {
   return { store, leases, principal };
 }
 
@@ -183,8 +186,8 @@ describe('tryAcquireEnvironment', () => {
 describe('withEnvironmentLease', () => {
   const use = <Recorded>(
     kernel: Kernel,
-    change: Pick<EnvironmentUse<Recorded, GuestSql>, 'record'> &
-      Partial<EnvironmentUse<Recorded, GuestSql>>,
+    change: Pick<EnvironmentUse<Recorded, CallbackSql>, 'record'> &
+      Partial<EnvironmentUse<Recorded, CallbackSql>>,
   ) => withEnvironmentLease(depsOf(kernel), 'prod', { ...DEPLOY, ...change });
 
   test('checks, records and gives back in one commit', async () => {

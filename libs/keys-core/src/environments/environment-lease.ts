@@ -2,11 +2,16 @@
  * Environment leases (design 6.3, after keel): only one at a time checks that an action may run in an
  * environment and records that it does. The lease is for that moment, not for the action.
  */
-import { LeaseError } from '../kernel/errors.ts';
-import { serviceLadder } from '../kernel/ladder.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
+import { serviceLadder } from '../kernel/lease/ladder.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import type { GrantOutcome, GrantRef, GrantRequest, ReleaseOutcome } from '../kernel/outcomes.ts';
-import { assertResource, joinNamespace } from '../kernel/resource.ts';
+import type {
+  GrantOutcome,
+  GrantRef,
+  GrantRequest,
+  ReleaseOutcome,
+} from '../kernel/lease/outcomes.ts';
+import { assertResource, joinNamespace } from '../kernel/resource/resource.ts';
 import { assertText } from '../kernel/text.ts';
 import {
   type LeaseStore,

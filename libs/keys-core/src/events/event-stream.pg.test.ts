@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { LeaseError } from '../kernel/errors.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
 import type { EventKind } from '../kernel/events.ts';
-import type { Face } from '../kernel/resource.ts';
+import type { Face } from '../kernel/resource/resource.ts';
 import {
   insertEvents,
   numberOf,

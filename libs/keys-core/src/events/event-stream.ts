@@ -4,7 +4,7 @@
  * pages of its own, at its own pace. A reader that is slow holds back nobody but itself: nothing is
  * read for it before it asks for more.
  */
-import { LeaseError } from '../kernel/errors.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
 import { databaseFailureOf } from '../postgres/database-errors.ts';
 import { eventCursor, parseEventPlace } from './event-cursor.ts';
 import { matchesFilter, type EventFilter } from './sql/event-filter.ts';

@@ -4,7 +4,7 @@
  * {@link IDLE_MS} without. Nothing is announced by NOTIFY, which would slow down every transition.
  */
 import type { Clock } from '../kernel/clock.ts';
-import { LeaseError } from '../kernel/errors.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
 import { eventCursor } from './event-cursor.ts';
 import { FinalMark } from './event-finality.ts';
 import { readEventMark, readEventPage } from './sql/event-pages.ts';

@@ -1,8 +1,8 @@
-import type { Actor } from '../kernel/actor.ts';
+import type { Actor } from '../kernel/access/actor.ts';
 import type { DroneAct, FleetService } from './fleet-types.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import { LeaseError } from '../kernel/errors.ts';
-import type { AuditAction } from '../kernel/audit-actions.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
+import type { AuditAction } from '../kernel/access/audit-actions.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type { KeyService } from '../keys/index.ts';
 import { acknowledgeAction } from './sql/outbox.ts';

@@ -1,5 +1,5 @@
-import type { Actor } from '../kernel/actor.ts';
-import type { DroneMessage } from '../kernel/drone-messages.ts';
+import type { Actor } from '../kernel/access/actor.ts';
+import type { DroneMessage } from '../kernel/fleet/drone-messages.ts';
 import type { Page } from '../kernel/face-types.ts';
 import type { BackendListInput, NamespaceLimits } from './sql/backends.ts';
 import type { SessionRef, SessionRequest } from './sql/drone-sessions.ts';

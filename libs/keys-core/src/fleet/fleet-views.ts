@@ -1,5 +1,5 @@
-import type { BackendStatus, TerminationReason } from '../kernel/backend-state.ts';
-import type { DroneStatus } from '../kernel/drone-status.ts';
+import type { BackendStatus, TerminationReason } from '../kernel/fleet/backend-state.ts';
+import type { DroneStatus } from '../kernel/fleet/drone-status.ts';
 
 /** A program as a drone offers it: what a request may pass to it, and never its command line. */
 export interface OfferedProgram {

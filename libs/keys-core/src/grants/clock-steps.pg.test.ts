@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
+import { KEY_LADDERS, serviceLadder } from '../kernel/lease/ladder.ts';
 import { aRequest, eventsOf, granted, renewalOf, type Kernel } from '../testing/kernel-fixture.ts';
 import { passingTime, passWatched, type PassingTime } from '../testing/passing-time.ts';
 import { createFreeRowRemover } from './free-rows.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
-import type { Grant } from '../kernel/outcomes.ts';
+import { KEY_LADDERS, serviceLadder } from '../kernel/lease/ladder.ts';
+import type { Grant } from '../kernel/lease/outcomes.ts';
 import {
   aGate,
   makeNotes,

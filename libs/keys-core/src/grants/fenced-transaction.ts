@@ -10,9 +10,9 @@
  * that a holder which was paused in it lets go: the resource may be held past its expiry by at most
  * that bound.
  */
-import { LeaseError } from '../kernel/errors.ts';
-import { isFencingToken } from '../kernel/fencing-token.ts';
-import type { GrantRef } from '../kernel/outcomes.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
+import { isFencingToken } from '../kernel/lease/fencing-token.ts';
+import type { GrantRef } from '../kernel/lease/outcomes.ts';
 import {
   GUEST_MS_MAX,
   guestTransaction,

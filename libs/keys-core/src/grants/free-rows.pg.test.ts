@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createTestDatabase, waitUntil } from '@leasehold/testing';
-import { compareFencingTokens } from '../kernel/fencing-token.ts';
-import type { Grant, GrantRequest } from '../kernel/outcomes.ts';
+import { compareFencingTokens } from '../kernel/lease/fencing-token.ts';
+import type { Grant, GrantRequest } from '../kernel/lease/outcomes.ts';
 import { aBackend } from '../testing/fleet-fixture.ts';
 import {
   age,

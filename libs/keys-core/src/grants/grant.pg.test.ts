@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { compareFencingTokens } from '../kernel/fencing-token.ts';
+import { compareFencingTokens } from '../kernel/lease/fencing-token.ts';
 import {
   age,
   aRequest,

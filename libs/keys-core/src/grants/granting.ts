@@ -1,16 +1,25 @@
 /** What becomes of requests for a grant: granted, refused with the reason, or tried again alone. */
-import { LeaseError } from '../kernel/errors.ts';
-import type { LeaseRow } from '../kernel/lease.ts';
-import type { Grant, GrantOutcome, GrantRequest } from '../kernel/outcomes.ts';
-import { resourceKey } from '../kernel/resource.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
+import type { LeaseRow } from '../kernel/lease/lease.ts';
+import type { GrantOutcome, GrantRequest } from '../kernel/lease/outcomes.ts';
+import { resourceKey } from '../kernel/resource/resource.ts';
 import { createCoalescer } from './coalesce.ts';
 import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import { readLeases, type Sql } from '../postgres/rows.ts';
 import { assertNoHoldOff, guardNow, readClock } from './sql/guard.ts';
 import { limitLockWait } from './sql/lock-wait.ts';
-import { firstLadder, grant, type Granted } from './sql/grant.ts';
-import { readRefusals, type Refusal } from './sql/parts/refusals.ts';
+import {
+  grantedOutcome,
+  isOverstayed,
+  lookAtRefusals,
+  observed,
+  refusedOutcome,
+  watchClock,
+} from './grant-outcomes.ts';
+import { grant, type Granted } from './sql/grant.ts';
+import type { Refusal } from './sql/parts/refusals.ts';
+import { firstLadder } from './sql/parts/wanted-rows.ts';
 import { pause, timed } from '../postgres/timed.ts';
 
 /** How often a grant looks again when its row was locked, or was free by the time it was read. */
@@ -123,22 +132,6 @@ export function createRefusalReader(
   };
 }
 
-/** Reads why requests were refused, and what the database's clock shows. */
-export async function lookAtRefusals(
-  store: KernelStore,
-  sql: Sql,
-  requests: readonly GrantRequest[],
-): Promise<Refusal[]> {
-  const sentAtMs = store.clock.nowMs();
-  const found = await readRefusals(sql, requests);
-  watchClock(
-    store,
-    found.map((refusal) => refusal.row),
-    sentAtMs,
-  );
-  return found;
-}
-
 /**
  * One try in a transaction of the caller's, which has called {@link prepareGrants} and waits for a
  * locked row as long as the transaction lets it. @returns undefined when the row was locked or has changed meanwhile: try again.
@@ -171,36 +164,6 @@ export async function prepareGrants(
   await store.witness.ready();
   const longestMs = Math.max(...requests.map((request) => request.ladder.ttlMs));
   if (longestMs > store.longestTtl.ms) await store.longestTtl.note(longestMs);
-}
-
-/**
- * Why a request was refused, or undefined when nothing stood in its way but a lock, a change, or the
- * time that its statement took to get there.
- */
-export function refusedOutcome(
-  { clockWatch }: Pick<KernelStore, 'clockWatch'>,
-  refusal: Refusal | undefined,
-): GrantOutcome | undefined {
-  if (refusal === undefined) return undefined;
-  const { row, head, waiterCount, isRecorded } = refusal;
-  if (isRecorded) return { outcome: 'recorded' };
-  if (row !== undefined) {
-    const doubtMs = clockWatch.doubtMs(row);
-    if (doubtMs > 0 || !isTakable(row)) return { outcome: 'held', by: row, waiterCount, doubtMs };
-  }
-  if (head !== undefined) return { outcome: 'queued', head, waiterCount };
-  return undefined;
-}
-
-/** Whether a row that is locked is so because its last holder is over and still at work in it. */
-export function isOverstayed(row: LeaseRow): boolean {
-  return row.endReason === null || row.endReason === 'expired';
-}
-
-/** Whether a row, as it was read, could be granted: then the grant met a lock or a change. */
-function isTakable(row: LeaseRow): boolean {
-  const isOver = row.endReason !== null || row.asOf >= row.expiresAt;
-  return isOver && (row.stopsBy === null || row.asOf >= row.stopsBy);
 }
 
 async function grantAlone(store: KernelStore, request: GrantRequest): Promise<GrantOutcome> {
@@ -236,57 +199,6 @@ async function grantWaiting(
   } catch (error) {
     if (databaseFailureOf(error) === 'contention') return undefined;
     throw error;
-  }
-}
-
-function grantedOutcome(store: KernelStore, request: GrantRequest, own: Grant): GrantOutcome {
-  const status = own.previous?.end === 'expired' ? 'expired' : 'free';
-  store.observer.grant(own.face, 'granted', status, actionOf(request));
-  return { outcome: 'granted', grant: own };
-}
-
-/**
- * Counts a handover: a grant to one who had waited since before the grant before it ended. Who joined
- * the line later found the resource free, and was handed nothing over.
- */
-export function observeHandover(
-  store: Pick<KernelStore, 'observer'>,
-  { face, freeMs }: Grant,
-  waitedMs: number,
-): void {
-  if (freeMs === null || freeMs > waitedMs) return;
-  store.observer.handedOver(face, Math.max(0, freeMs));
-}
-
-/** Counts a refusal. Looking again from one's place in line is no new refusal. */
-function observed(store: KernelStore, request: GrantRequest, outcome: GrantOutcome): GrantOutcome {
-  if (request.isQueued === true) return outcome;
-  if (outcome.outcome === 'queued') {
-    store.observer.grant(request.face, 'denied', 'free', actionOf(request));
-  }
-  if (outcome.outcome === 'held') {
-    const { by } = outcome;
-    const status = by.asOf < by.expiresAt ? 'active' : 'expired';
-    store.observer.grant(by.face, 'denied', status, actionOf(request));
-  }
-  return outcome;
-}
-
-/** What an environment is asked for. */
-function actionOf(request: GrantRequest): string | undefined {
-  return request.face === 'environment' ? request.tag : undefined;
-}
-
-/** Every answer tells what the database's clock shows, refusals too. */
-function watchClock(
-  store: KernelStore,
-  rows: Iterable<{ readonly asOf: number } | undefined>,
-  sentAtMs: number,
-): void {
-  for (const row of rows) {
-    if (row === undefined) continue;
-    store.clockWatch.observe(row.asOf, sentAtMs, store.clock.nowMs());
-    return;
   }
 }
 

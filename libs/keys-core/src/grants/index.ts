@@ -8,14 +8,8 @@ export {
   notHeld,
 } from './fenced-transaction.ts';
 export { createFreeRowRemover, type FreeRowRemover } from './free-rows.ts';
-export {
-  grantWithin,
-  isOverstayed,
-  lookAtRefusals,
-  observeHandover,
-  prepareGrants,
-  refusedOutcome,
-} from './granting.ts';
+export { isOverstayed, lookAtRefusals, observeHandover, refusedOutcome } from './grant-outcomes.ts';
+export { grantWithin, prepareGrants } from './granting.ts';
 export { idempotentRequest } from './idempotency/request-fingerprint.ts';
 export { cancelRequest } from './idempotency/sql/cancel-request.ts';
 export { readGrant, readPastRequest } from './idempotency/sql/past-grants.ts';
@@ -44,7 +38,7 @@ export { assertNoHoldOff, assertReadBack, guardNow, readClock } from './sql/guar
 export { removeOldLeaseRows } from './sql/lease-retention.ts';
 export { readEndedGrants } from './sql/parts/ended-grants.ts';
 export { noteKeyLadder, readKeyLadders } from './sql/parts/key-ladders.ts';
-export { place } from './sql/parts/place.ts';
+export { ensureLeaseRow } from './sql/parts/ensure-lease-row.ts';
 export {
   claimReapRow,
   deleteReapRow,

@@ -2,14 +2,14 @@
  * The kernel's transitions as one caller uses them: each goes through its coalescer into a batch
  * statement and comes back with its own answer. Faces are built on this and on nothing below it.
  */
-import { LeaseError } from '../kernel/errors.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
 import type {
   GrantOutcome,
   GrantRequest,
   ReleaseOutcome,
   RenewOutcome,
-} from '../kernel/outcomes.ts';
-import { resourceKey, type Face } from '../kernel/resource.ts';
+} from '../kernel/lease/outcomes.ts';
+import { resourceKey, type Face } from '../kernel/resource/resource.ts';
 import { createCoalescer } from './coalesce.ts';
 import { createRefusalReader, createSlowLane, grantBatch } from './granting.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';

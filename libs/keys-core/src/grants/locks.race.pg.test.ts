@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
+import { KEY_LADDERS, serviceLadder } from '../kernel/lease/ladder.ts';
 import {
   age,
   aRequest,

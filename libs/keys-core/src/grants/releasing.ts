@@ -1,7 +1,7 @@
-import { LeaseError } from '../kernel/errors.ts';
-import type { ReleaseOutcome } from '../kernel/outcomes.ts';
-import type { Face } from '../kernel/resource.ts';
-import { leaseTopic } from '../kernel/lease-topic.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
+import type { ReleaseOutcome } from '../kernel/lease/outcomes.ts';
+import type { Face } from '../kernel/resource/resource.ts';
+import { leaseTopic } from '../kernel/resource/lease-topic.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import type { Sql } from '../postgres/rows.ts';
 import { readEndedGrants, type PastEnd } from './sql/parts/ended-grants.ts';

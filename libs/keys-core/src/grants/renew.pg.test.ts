@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { createKeyService } from '../keys/key-service.ts';
-import { HEARTBEAT_MS, KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
+import { HEARTBEAT_MS, KEY_LADDERS, serviceLadder } from '../kernel/lease/ladder.ts';
 import {
   age,
   aRequest,

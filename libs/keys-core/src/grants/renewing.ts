@@ -1,5 +1,5 @@
-import type { RefusalReason, RenewOutcome } from '../kernel/outcomes.ts';
-import type { Face } from '../kernel/resource.ts';
+import type { RefusalReason, RenewOutcome } from '../kernel/lease/outcomes.ts';
+import type { Face } from '../kernel/resource/resource.ts';
 import { databaseFailureOf } from '../postgres/database-errors.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import { readEndedGrants } from './sql/parts/ended-grants.ts';

@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { LeaseError } from '../kernel/errors.ts';
-import type { Ladder } from '../kernel/ladder.ts';
-import type { Grant, GrantOutcome, GrantRequest } from '../kernel/outcomes.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
+import type { Ladder } from '../kernel/lease/ladder.ts';
+import type { Grant, GrantOutcome, GrantRequest } from '../kernel/lease/outcomes.ts';
 import {
   aRequest,
   openKernel,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { KEY_LADDERS, deadlinesFrom } from '../kernel/ladder.ts';
+import { KEY_LADDERS, deadlinesFrom } from '../kernel/lease/ladder.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
 
 const ladder = KEY_LADDERS.fast;

@@ -1,4 +1,4 @@
-import type { Resource } from './resource.ts';
+import type { Resource } from './resource/resource.ts';
 
 /** What can happen to a grant. Renewals are not events: they would drown everything else. */
 export const EVENT_KINDS = [

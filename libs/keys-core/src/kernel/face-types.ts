@@ -1,8 +1,8 @@
 /** What all faces have in common: the caller, and how lists, events and waiters are shown. */
 import type { EventKind } from './events.ts';
-import type { EndReason } from './lease.ts';
-import type { Ladder } from './ladder.ts';
-import type { Resource } from './resource.ts';
+import type { EndReason } from './lease/lease.ts';
+import type { Ladder } from './lease/ladder.ts';
+import type { Resource } from './resource/resource.ts';
 
 /** The caller: what access control established, and what a service may rely on. */
 export interface Caller {

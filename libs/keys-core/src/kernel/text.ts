@@ -1,4 +1,4 @@
-import { LeaseError } from './errors.ts';
+import { LeaseError } from './errors/index.ts';
 
 const encoder = new TextEncoder();
 

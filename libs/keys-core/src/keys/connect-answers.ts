@@ -1,7 +1,7 @@
-import { statusRank, type BackendStatus } from '../kernel/backend-state.ts';
-import { LeaseError, ERROR_CODES, type ErrorCode } from '../kernel/errors.ts';
+import { statusRank, type BackendStatus } from '../kernel/fleet/backend-state.ts';
+import { LeaseError, ERROR_CODES, type ErrorCode } from '../kernel/errors/index.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import type { RecordedRequest } from '../kernel/recorded-request.ts';
+import type { RecordedRequest } from '../kernel/lease/recorded-request.ts';
 import { readBackendAnswer } from './sql/backend-answer.ts';
 import type { Store } from '../postgres/open-store.ts';
 import {

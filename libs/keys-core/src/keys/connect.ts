@@ -13,14 +13,14 @@
  * N concurrent connects for one key end in one spawn because the grant statement is the judge; the
  * others of one process wait for the first attempt instead of competing with it.
  */
-import type { BackendStatus } from '../kernel/backend-state.ts';
-import { LeaseError, assertNever, invariant } from '../kernel/errors.ts';
+import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
+import { LeaseError, assertNever, invariant } from '../kernel/errors/index.ts';
 import { createKeyStateReader, type KeyStateRow } from './sql/key-state.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { isoOf } from '../postgres/rows.ts';
 import { dropTicket, holdTicket } from '../grants/index.ts';
 import { decideConnect, type ConnectDecision, type KeyState } from './decide-connect.ts';
-import { keyTopic } from '../kernel/key-topic.ts';
+import { keyTopic } from '../kernel/resource/key-topic.ts';
 import type { ConnectResult } from './key-types.ts';
 import {
   NotAtHome,

@@ -1,6 +1,6 @@
 import type { KeyLease } from './sql/key-state.ts';
-import { phaseOf } from '../kernel/lease.ts';
-import { isStopping, type BackendStatus } from '../kernel/backend-state.ts';
+import { phaseOf } from '../kernel/lease/lease.ts';
+import { isStopping, type BackendStatus } from '../kernel/fleet/backend-state.ts';
 
 /** What a key and its backend are, as one read saw them. */
 export interface KeyState {

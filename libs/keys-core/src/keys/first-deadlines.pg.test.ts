@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { createTestDatabase } from '@leasehold/testing';
-import { KEY_LADDERS, type Deadlines } from '../kernel/ladder.ts';
+import { KEY_LADDERS, type Deadlines } from '../kernel/lease/ladder.ts';
 import { openSession, recordHeartbeat, type SessionRef } from '../fleet/sql/drone-sessions.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import {

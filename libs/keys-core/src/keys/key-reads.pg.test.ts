@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { KEY_LADDERS } from '../kernel/ladder.ts';
+import { KEY_LADDERS } from '../kernel/lease/ladder.ts';
 import { setDraining } from '../fleet/sql/drones.ts';
 import { createReaper } from './reaper.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';

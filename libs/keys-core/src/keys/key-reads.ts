@@ -1,6 +1,6 @@
-import type { BackendStatus } from '../kernel/backend-state.ts';
-import { phaseOf } from '../kernel/lease.ts';
-import type { Resource } from '../kernel/resource.ts';
+import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
+import { phaseOf } from '../kernel/lease/lease.ts';
+import type { Resource } from '../kernel/resource/resource.ts';
 import {
   type KeyRow,
   type LeaseOrder,

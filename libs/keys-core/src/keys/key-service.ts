@@ -1,6 +1,6 @@
-import { LeaseError, type ErrorCode } from '../kernel/errors.ts';
-import { deadlinesFrom, type Ladder } from '../kernel/ladder.ts';
-import type { RenewOutcome } from '../kernel/outcomes.ts';
+import { LeaseError, type ErrorCode } from '../kernel/errors/index.ts';
+import { deadlinesFrom, type Ladder } from '../kernel/lease/ladder.ts';
+import type { RenewOutcome } from '../kernel/lease/outcomes.ts';
 import { databaseFailureOf } from '../postgres/database-errors.ts';
 import { type LeaseStore, setRenewable } from '../grants/index.ts';
 import { timed } from '../postgres/timed.ts';
@@ -9,7 +9,7 @@ import { revokeKey, terminateBackend, type StoppingBackend } from './sql/operate
 import { report } from './sql/report.ts';
 import { isoOf } from '../postgres/rows.ts';
 import { createConnect } from './connect.ts';
-import { keyTopic } from '../kernel/key-topic.ts';
+import { keyTopic } from '../kernel/resource/key-topic.ts';
 import type { ChooseDrone } from './start-backend.ts';
 import { answeredBefore, connectOnceFor, keyedConnect, waitUntilReady } from './connect-answers.ts';
 import { getKey, keyHistory, keyWaiters, listKeyPage } from './key-reads.ts';

@@ -1,7 +1,7 @@
-import type { Deadlines } from '../kernel/ladder.ts';
-import type { GrantRef, RefusalReason, RevokeOutcome } from '../kernel/outcomes.ts';
-import type { Phase } from '../kernel/lease.ts';
-import type { BackendStatus, TerminationReason } from '../kernel/backend-state.ts';
+import type { Deadlines } from '../kernel/lease/ladder.ts';
+import type { GrantRef, RefusalReason, RevokeOutcome } from '../kernel/lease/outcomes.ts';
+import type { Phase } from '../kernel/lease/lease.ts';
+import type { BackendStatus, TerminationReason } from '../kernel/fleet/backend-state.ts';
 import type {
   Acted,
   Caller,

@@ -1,5 +1,5 @@
-import { LeaseError } from '../kernel/errors.ts';
-import type { Ladder } from '../kernel/ladder.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
+import type { Ladder } from '../kernel/lease/ladder.ts';
 import { databaseFailureOf } from '../postgres/database-errors.ts';
 import { type KeyedRequest, observeHandover, readRequest } from '../grants/index.ts';
 import { timed } from '../postgres/timed.ts';

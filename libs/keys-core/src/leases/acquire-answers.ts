@@ -1,9 +1,9 @@
 /** The answers of an acquire, as callers get them. */
-import { LeaseError } from '../kernel/errors.ts';
-import type { Ladder } from '../kernel/ladder.ts';
-import type { GrantRequest } from '../kernel/outcomes.ts';
-import type { RecordedRequest } from '../kernel/recorded-request.ts';
-import type { Resource } from '../kernel/resource.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
+import type { Ladder } from '../kernel/lease/ladder.ts';
+import type { GrantRequest } from '../kernel/lease/outcomes.ts';
+import type { RecordedRequest } from '../kernel/lease/recorded-request.ts';
+import type { Resource } from '../kernel/resource/resource.ts';
 import { isoOf } from '../postgres/rows.ts';
 import { leaseDeadlines } from './deadlines.ts';
 import type { AcquireAnswer, AcquireInput, CallerLife, HeldAnswer } from './lease-types.ts';

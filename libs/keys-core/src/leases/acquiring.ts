@@ -2,10 +2,10 @@
  * One acquire of a service: granted at once, or after a wait in line, or refused; and the same
  * answer again to the same idempotency key.
  */
-import { invariant, LeaseError } from '../kernel/errors.ts';
-import { serviceLadder } from '../kernel/ladder.ts';
-import type { GrantOutcome, GrantRequest } from '../kernel/outcomes.ts';
-import { resourceKey } from '../kernel/resource.ts';
+import { invariant, LeaseError } from '../kernel/errors/index.ts';
+import { serviceLadder } from '../kernel/lease/ladder.ts';
+import type { GrantOutcome, GrantRequest } from '../kernel/lease/outcomes.ts';
+import { resourceKey } from '../kernel/resource/resource.ts';
 import type { Coalescer } from '../kernel/coalesce.ts';
 import {
   type KeyedRequest,

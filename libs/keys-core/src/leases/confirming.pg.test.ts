@@ -1,7 +1,7 @@
 /** Grants that their callers confirm, by renewing them before they use them (ADR 20). */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { UNCONFIRMED_LADDER } from '../kernel/ladder.ts';
+import { UNCONFIRMED_LADDER } from '../kernel/lease/ladder.ts';
 import { createReaper } from '../keys/reaper.ts';
 import { remove } from '../grants/sql/remove.ts';
 import { aCoordinator, acquired as taken, aUseCase } from '../testing/coordinator-fixture.ts';

@@ -1,5 +1,5 @@
-import { deadlinesFrom, type Ladder } from '../kernel/ladder.ts';
-import { LeaseError } from '../kernel/errors.ts';
+import { deadlinesFrom, type Ladder } from '../kernel/lease/ladder.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import type { LeaseDeadlines } from './lease-types.ts';
 

@@ -1,5 +1,5 @@
-import { LeaseError } from '../kernel/errors.ts';
-import { FAIR_USE_MAX } from '../kernel/fair-use.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
+import { FAIR_USE_MAX } from '../kernel/access/fair-use.ts';
 import {
   readDeclarations,
   writeDeclarations,
@@ -12,7 +12,7 @@ import { isoOf } from '../postgres/rows.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import { type PageInput } from '../lists/index.ts';
 import { assertTtl } from './deadlines.ts';
-import type { DatedPage, Declarations, LeaseDeclaration } from './lease-types.ts';
+import type { DatedPage, Declarations, LeaseDeclaration } from './lease-views.ts';
 
 /**
  * Records which leases a service uses, for people to see. The same namespace named twice counts once,

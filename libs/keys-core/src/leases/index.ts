@@ -17,24 +17,26 @@ export {
   type AcquireAnswer,
   type AcquireInput,
   type CallerLife,
-  type ContentionView,
-  type DatedPage,
   type GrantedLease,
   type HeldAnswer,
-  LEASE_SORTS,
   type LeaseDeadlines,
+  type LeaseRenewResult,
+  type LeaseService,
+  type ReleaseInput,
+  type RevocationNotice,
+} from './lease-types.ts';
+export {
+  type ContentionView,
+  type DatedPage,
+  LEASE_SORTS,
   type LeaseDeclaration,
   type LeaseListInput,
   type LeaseOperations,
   type LeasePage,
-  type LeaseRenewResult,
-  type LeaseService,
   type LeaseTree,
   type LeaseTreeNode,
   type LeaseView,
-  type ReleaseInput,
-  type RevocationNotice,
-} from './lease-types.ts';
+} from './lease-views.ts';
 export { createRevocationWatch, type RevocationWatch } from './revocations.ts';
 export { countWaiters } from './sql/contention.ts';
 export { dropOldDeclarations } from './sql/declarations.ts';

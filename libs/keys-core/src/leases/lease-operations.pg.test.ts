@@ -7,7 +7,7 @@ import { age, eventsOf } from '../testing/kernel-fixture.ts';
 import { OPERATOR } from '../testing/keys-fixture.ts';
 import { acquire, acquired, lineOf, released, SERVICE } from '../testing/lease-fixture.ts';
 import { openOperatedLeases, type OperatedLeases } from '../testing/lease-operations-fixture.ts';
-import type { LeaseListInput } from './lease-types.ts';
+import type { LeaseListInput } from './lease-views.ts';
 
 const LIMITED = { ...OPERATOR, namespaces: ['a'] };
 

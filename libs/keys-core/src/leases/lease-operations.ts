@@ -1,5 +1,5 @@
 /** What people look at and do with leases and environments. */
-import { leaseTopic } from '../kernel/lease-topic.ts';
+import { leaseTopic } from '../kernel/resource/lease-topic.ts';
 import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
 import { isoOf } from '../postgres/rows.ts';
 import { revoke, setRenewable } from '../grants/index.ts';
@@ -14,7 +14,7 @@ import {
   listLeasePage,
   type LeaseReader,
 } from './lease-reads.ts';
-import type { LeaseOperations } from './lease-types.ts';
+import type { LeaseOperations } from './lease-views.ts';
 import type { RevocationWatch } from './revocations.ts';
 
 export interface LeaseOperationsDeps extends LeaseReader {

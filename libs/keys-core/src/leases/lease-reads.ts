@@ -1,5 +1,5 @@
-import { phaseOf } from '../kernel/lease.ts';
-import { readContention, type Contender } from './sql/contention.ts';
+import { phaseOf } from '../kernel/lease/lease.ts';
+import { readContention, type WaiterRow } from './sql/contention.ts';
 import {
   type LeaseOrder,
   type ListedLease,
@@ -24,7 +24,7 @@ import type {
   LeasePage,
   LeaseTree,
   LeaseView,
-} from './lease-types.ts';
+} from './lease-views.ts';
 
 /** The face whose resources are read, and where. */
 export interface LeaseReader {
@@ -144,7 +144,7 @@ export async function contentionPage(
   return { items: items.map(contentionView), nextCursor, asOf: await readNow(store.reads) };
 }
 
-function contentionView(row: Contender): ContentionView {
+function contentionView(row: WaiterRow): ContentionView {
   return {
     face: row.face,
     namespace: row.namespace,

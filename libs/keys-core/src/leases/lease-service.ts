@@ -1,4 +1,4 @@
-import type { RenewOutcome } from '../kernel/outcomes.ts';
+import type { RenewOutcome } from '../kernel/lease/outcomes.ts';
 import { type LeaseStore, cancelRequest } from '../grants/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { Acquiring } from './acquiring.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import type { GrantRequest } from '../kernel/outcomes.ts';
+import type { GrantRequest } from '../kernel/lease/outcomes.ts';
 import { joinLine, prolongTickets } from '../grants/line/sql/line-tickets.ts';
 import { grant } from '../grants/sql/grant.ts';
 import { aGate } from '../testing/coordinator-fixture.ts';

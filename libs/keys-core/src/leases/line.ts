@@ -2,8 +2,8 @@
  * Those who wait at this controller for one lease, in the order of their tickets. Only the first of
  * them looks whether it is its turn: who is behind it here is behind it everywhere.
  */
-import { LeaseError } from '../kernel/errors.ts';
-import type { Grant, GrantOutcome, GrantRequest } from '../kernel/outcomes.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
+import type { Grant, GrantOutcome, GrantRequest } from '../kernel/lease/outcomes.ts';
 import type { Ticket } from '../grants/index.ts';
 import type { CallerLife, HeldAnswer } from './lease-types.ts';
 

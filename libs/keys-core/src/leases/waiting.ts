@@ -7,9 +7,9 @@
  * as the caller itself answers, so that neither a dead caller nor a dead controller holds up
  * the line for longer. Hints say when to look; a look now and then makes up for those that are lost.
  */
-import { LeaseError } from '../kernel/errors.ts';
-import type { GrantRequest } from '../kernel/outcomes.ts';
-import { resourceKey, type Resource } from '../kernel/resource.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
+import type { GrantRequest } from '../kernel/lease/outcomes.ts';
+import { resourceKey, type Resource } from '../kernel/resource/resource.ts';
 import type { Coalescer } from '../kernel/coalesce.ts';
 import {
   type Ticket,
@@ -21,7 +21,7 @@ import {
   leaveLine,
   prolongTickets,
 } from '../grants/index.ts';
-import { leaseTopic } from '../kernel/lease-topic.ts';
+import { leaseTopic } from '../kernel/resource/lease-topic.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import { Line, type Waiter, type WaitOutcome } from './line.ts';
 
@@ -60,7 +60,7 @@ export function createWaitingRoom(store: KernelStore): WaitingRoom {
 }
 
 /** A waiter in its line. */
-interface Standing {
+interface LineMember {
   readonly line: Line;
   readonly waiter: Waiter;
 }
@@ -124,7 +124,7 @@ class Room implements WaitingRoom {
       if (wait.isReplay === true && (await this.#isGranted(ticket))) {
         return { outcome: 'recorded', joinedAsOf: ticket.asOf };
       }
-      return await this.#stand(line, wait, ticket);
+      return await this.#waitInLine(line, wait, ticket);
     } finally {
       this.#close(request);
     }
@@ -135,10 +135,10 @@ class Room implements WaitingRoom {
     return dropGrantedTicket(this.#store.transitions, ticket.ticketId);
   }
 
-  #stand(line: Line, wait: Wait, ticket: Ticket): Promise<WaitOutcome> {
+  #waitInLine(line: Line, wait: Wait, ticket: Ticket): Promise<WaitOutcome> {
     const { signal } = wait.life;
     let abort: (() => void) | undefined;
-    const standing = new Promise<WaitOutcome>((resolve, reject) => {
+    const outcome = new Promise<WaitOutcome>((resolve, reject) => {
       const waiter: Waiter = { ...wait, ticket, resolve, reject };
       abort = (): void => {
         line.remove(waiter);
@@ -150,7 +150,7 @@ class Room implements WaitingRoom {
       if (signal.aborted) abort();
     });
     this.#startTicking();
-    return standing.finally(() => {
+    return outcome.finally(() => {
       if (abort !== undefined) signal.removeEventListener('abort', abort);
     });
   }
@@ -199,31 +199,31 @@ class Room implements WaitingRoom {
 
   #tick(nowMs: number): void {
     const isProlonging = !this.#isProlonging && nowMs >= this.#prolongAtMs;
-    const living = new Map<string, Standing>();
+    const live = new Map<string, LineMember>();
     for (const { line } of this.#lines.values()) {
       for (const waiter of line.waiters) {
         if (nowMs >= waiter.giveUpAtMs && !line.isAttempting(waiter)) {
           if (!this.#givingUp.has(waiter)) void this.#giveUp(line, waiter);
         } else if (isProlonging && waiter.life.isAlive()) {
-          living.set(waiter.ticket.ticketId, { line, waiter });
+          live.set(waiter.ticket.ticketId, { line, waiter });
         }
       }
       line.tick(nowMs);
     }
-    if (living.size === 0) return;
+    if (live.size === 0) return;
     this.#prolongAtMs = nowMs + PROLONG_EVERY_MS;
-    void this.#prolong(living);
+    void this.#prolong(live);
   }
 
-  async #prolong(living: ReadonlyMap<string, Standing>): Promise<void> {
+  async #prolong(live: ReadonlyMap<string, LineMember>): Promise<void> {
     this.#isProlonging = true;
-    const ticketIds = [...living.keys()];
+    const ticketIds = [...live.keys()];
     try {
       for (let from = 0; from < ticketIds.length; from += TICKETS_PER_STATEMENT_MAX) {
         const part = ticketIds.slice(from, from + TICKETS_PER_STATEMENT_MAX);
         // On the connections of renewals: a place in line is kept alive like a lease.
         for (const ticketId of await prolongTickets(this.#store.renewals, part)) {
-          const lost = living.get(ticketId);
+          const lost = live.get(ticketId);
           lost?.line.lostTicket(lost.waiter);
         }
       }

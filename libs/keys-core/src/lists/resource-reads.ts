@@ -1,6 +1,6 @@
 /** What people read of a resource, whatever its face: who waits for it, and what happened to it. */
-import { phaseOf, type EndReason, type LeaseRow } from '../kernel/lease.ts';
-import { isWithinNamespace, type Resource } from '../kernel/resource.ts';
+import { phaseOf, type EndReason, type LeaseRow } from '../kernel/lease/lease.ts';
+import { isWithinNamespace, type Resource } from '../kernel/resource/resource.ts';
 import { type HistoryRow, eventCursor, readHistory, readWaiters } from '../events/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../postgres/paging/page-cursor.ts';

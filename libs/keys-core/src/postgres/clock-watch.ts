@@ -12,7 +12,7 @@
  * the clock was watched since the grant was renewed last, or for as long as the grant's own TTL, or
  * up to its expiry by somebody else. See ADR 19.
  */
-import type { LeaseRow } from '../kernel/lease.ts';
+import type { LeaseRow } from '../kernel/lease/lease.ts';
 
 /** A larger difference between two readings is a jump. Milliseconds. */
 const JUMP_MS = 250;

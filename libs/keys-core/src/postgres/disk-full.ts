@@ -1,4 +1,4 @@
-import { LeaseError } from '../kernel/errors.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
 import { databaseFailureOf, sqlStateOf } from './database-errors.ts';
 
 /** SQLSTATE of a database whose disk is full. */

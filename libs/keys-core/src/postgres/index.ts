@@ -34,7 +34,7 @@ export type {
   GuestStore,
   GuestTransaction,
 } from './service/guest-transaction.ts';
-export type { GuestSql } from './service/prisma-guests.ts';
+export type { CallbackSql } from './service/prisma-guests.ts';
 export { removeOldWitnesses } from './witness/beat.ts';
 export {
   checkEpoch,

@@ -1,4 +1,4 @@
-import type { Face } from '../kernel/resource.ts';
+import type { Face } from '../kernel/resource/resource.ts';
 
 /** The kinds of statement that are counted and timed. */
 export type StatementKind =

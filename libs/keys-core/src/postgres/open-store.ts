@@ -8,7 +8,7 @@ import { openHints } from './hints/hints.ts';
 import type { GuestDatabase } from './service/guest-transaction.ts';
 import type { KernelStore } from './kernel-store.ts';
 import { preparedOptions, UNPREPARED, type PreparedOptions } from './prepared.ts';
-import { prismaGuests, type GuestSql } from './service/prisma-guests.ts';
+import { prismaGuests, type CallbackSql } from './service/prisma-guests.ts';
 import { SILENT_OBSERVER, type StoreObserver } from './observer.ts';
 import { openMemory, type MemoryOptions } from './witness/store-memory.ts';
 import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './timeouts.ts';
@@ -57,7 +57,7 @@ export interface Store extends KernelStore {
    */
   readonly guests: PrismaClient;
   /** Transactions on those. */
-  readonly guestDatabase: GuestDatabase<GuestSql>;
+  readonly guestDatabase: GuestDatabase<CallbackSql>;
   readonly datacenter: string;
   close(): Promise<void>;
 }

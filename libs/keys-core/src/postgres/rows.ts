@@ -1,6 +1,6 @@
-import { invariant } from '../kernel/errors.ts';
-import type { LeaseRow } from '../kernel/lease.ts';
-import type { Face } from '../kernel/resource.ts';
+import { invariant } from '../kernel/errors/index.ts';
+import type { LeaseRow } from '../kernel/lease/lease.ts';
+import type { Face } from '../kernel/resource/resource.ts';
 import { fragment, type Sql } from './sql.ts';
 
 export type { Sql } from './sql.ts';

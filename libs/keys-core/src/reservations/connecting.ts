@@ -1,7 +1,11 @@
 import { createHash } from 'node:crypto';
-import { LeaseError } from '../kernel/errors.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import { assertReservationKey, datacenterOf, reservationKeyOf } from '../kernel/reservation.ts';
+import {
+  assertReservationKey,
+  datacenterOf,
+  reservationKeyOf,
+} from '../kernel/resource/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import {
@@ -110,11 +114,11 @@ export class Connecting {
     const { homeReservation } = input;
     const key = reservationKeyOf(input.key);
     for (let tries = 1; ; tries += 1) {
-      const standing = await local.standing(homeReservation, key, caller.actor);
-      if (standing.standing !== 'active') {
+      const status = await local.reservationStatus(homeReservation, key, caller.actor);
+      if (status.standing !== 'active') {
         const again = await keys.connectAgain(input, caller, signal);
         return again === undefined
-          ? { outcome: 'elsewhere', standing }
+          ? { outcome: 'elsewhere', standing: status }
           : { outcome: 'connected', result: again };
       }
       try {

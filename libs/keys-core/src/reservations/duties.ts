@@ -9,7 +9,7 @@
  * A start carries them out before it is ready. A start while etcd is away leaves them for the first
  * contact, and a failover under a running controller brings the second one about again.
  */
-import { LeaseError, invariant } from '../kernel/errors.ts';
+import { LeaseError, invariant } from '../kernel/errors/index.ts';
 import {
   markPublishing,
   noteMembership,
@@ -53,13 +53,13 @@ export interface Duties {
 export function createDuties(deps: DutiesDeps): Duties {
   const { shared, store, log } = deps;
   let isDone = false;
-  let isHopeless = false;
+  let hasFatalConfigError = false;
 
   async function carryOut(): Promise<void> {
-    const etcdId = await meet(deps);
+    const etcdId = await registerDatacenter(deps);
     const membership = await readMembership(store.prisma);
     // Before anything is told: a database that joins must not refuse its keys in the meantime.
-    if (!isSynced(membership)) await hear(deps, membership);
+    if (!isSynced(membership)) await importDepartures(deps, membership);
     if (membership.storeId !== etcdId || (await hasForgotten(deps))) {
       await markPublishing(store);
       await publishAll(deps);
@@ -73,7 +73,7 @@ export function createDuties(deps: DutiesDeps): Duties {
     carryOut,
     async catchUp() {
       const hasNothingToDo = isDone && isSynced(await readMembership(store.prisma));
-      if (hasNothingToDo || isHopeless) {
+      if (hasNothingToDo || hasFatalConfigError) {
         await shared.clusterId();
         return;
       }
@@ -81,7 +81,7 @@ export function createDuties(deps: DutiesDeps): Duties {
         await carryOut();
       } catch (error) {
         if (!(error instanceof LeaseError && error.code === 'config.invalid')) throw error;
-        [isDone, isHopeless] = [false, true];
+        [isDone, hasFatalConfigError] = [false, true];
         log.error(
           { err: error },
           'no new key gets a home here: correct this, and restart this controller',
@@ -97,7 +97,7 @@ export function isSynced({ storeId, syncedEpoch, epoch }: Membership): boolean {
 }
 
 /** Registers this datacenter's name. @returns which etcd this is: answers of another do not count. */
-async function meet({ datacenter, shared, store }: DutiesDeps): Promise<string> {
+async function registerDatacenter({ datacenter, shared, store }: DutiesDeps): Promise<string> {
   const etcdId = await shared.clusterId();
   const { clusterId } = await readMembership(store.prisma);
   assertOwn(datacenter, await shared.register(datacenter, clusterId), clusterId);
@@ -107,7 +107,7 @@ async function meet({ datacenter, shared, store }: DutiesDeps): Promise<string> 
 }
 
 /** Reads back what has left. The epoch is the one before: after another restore it is done again. */
-async function hear(deps: DutiesDeps, { epoch }: Membership): Promise<void> {
+async function importDepartures(deps: DutiesDeps, { epoch }: Membership): Promise<void> {
   invariant(epoch !== null, 'the epoch of the database has been checked');
   const departed = await readBack(deps);
   await noteMembership(deps.store.prisma, { syncedEpoch: epoch });

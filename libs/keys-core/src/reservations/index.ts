@@ -23,7 +23,7 @@ export type {
   Resolved,
 } from './reservation-types.ts';
 export { createResolver, type Resolver, type ResolverOptions } from './resolver.ts';
-export type { Departure, Standing } from './sql/activate.ts';
+export type { Departure, ReservationStatus } from './sql/activate.ts';
 export { putHomes } from './sql/home-rows.ts';
 export {
   firstReservationsAfter,

@@ -1,4 +1,4 @@
-import { LeaseError } from '../kernel/errors.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
 
 /** @throws {LeaseError} `config.invalid` when a datacenter's name belongs to another database. */
 export function assertOwn(datacenter: string, holderId: string, clusterId: string): void {

@@ -1,8 +1,8 @@
-import { LeaseError } from '../kernel/errors.ts';
-import { reservationKeyText, type ReservationKey } from '../kernel/reservation.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
+import { reservationKeyText, type ReservationKey } from '../kernel/resource/reservation.ts';
 import { LRUCache } from 'lru-cache';
 import type { Store } from '../postgres/open-store.ts';
-import { activate, readStanding, type Standing } from './sql/activate.ts';
+import { activate, readReservationStatus, type ReservationStatus } from './sql/activate.ts';
 import { prove, type ProveDeps } from './prove.ts';
 
 /** How many active reservations are remembered, so that a connect need not look them up. */
@@ -11,9 +11,13 @@ const ACTIVE_MAX = 200_000;
 /** The reservations of this datacenter, and what they are. */
 export interface LocalHome {
   /** What a reservation is; one that is not active yet is activated if its chain leads to it. */
-  standing(reservationId: string, key: ReservationKey, actor: string): Promise<Standing>;
+  reservationStatus(
+    reservationId: string,
+    key: ReservationKey,
+    actor: string,
+  ): Promise<ReservationStatus>;
   /** As it is, by this database alone. */
-  look(reservationId: string, key: ReservationKey): Promise<Standing>;
+  look(reservationId: string, key: ReservationKey): Promise<ReservationStatus>;
   /** Forgets that a reservation was active: the key's row has said otherwise. */
   forget(reservationId: string): void;
 }
@@ -22,35 +26,35 @@ export function createLocalHome(store: Pick<Store, 'prisma'>, proving: ProveDeps
   // That a reservation is active may have ceased to be so; then the lease row refuses, see `forget`.
   const active = new LRUCache<string, string>({ max: ACTIVE_MAX });
 
-  async function stand(
+  async function resolveStatus(
     reservationId: string,
     key: ReservationKey,
     actor: string,
-  ): Promise<Standing> {
-    const known = await readStanding(store.prisma, reservationId, key);
+  ): Promise<ReservationStatus> {
+    const known = await readReservationStatus(store.prisma, reservationId, key);
     if (known.standing !== 'pending') return known;
     // A database that was restored may have forgotten that it has left; the store has not.
     const onward = await proving.store.readPointerNearby(reservationId);
     if (onward !== undefined) return { standing: 'moved', pointer: onward };
     const proof = await prove(proving, reservationId, key);
     if (proof === undefined) return known;
-    const standing = await activate(store, { ...proof, reservationId, key, actor });
-    if (standing.standing === 'pending') {
+    const status = await activate(store, { ...proof, reservationId, key, actor });
+    if (status.standing === 'pending') {
       // Proven and not activated: another reservation is the active home of this very key here.
       throw new LeaseError('reservation.conflict', undefined, { details: { reservationId } });
     }
-    return standing;
+    return status;
   }
 
   return {
-    async standing(reservationId, key, actor) {
+    async reservationStatus(reservationId, key, actor) {
       const keyText = reservationKeyText(key);
       if (active.get(reservationId) === keyText) return { standing: 'active' };
-      const standing = await stand(reservationId, key, actor);
-      if (standing.standing === 'active') active.set(reservationId, keyText);
-      return standing;
+      const status = await resolveStatus(reservationId, key, actor);
+      if (status.standing === 'active') active.set(reservationId, keyText);
+      return status;
     },
-    look: (reservationId, key) => readStanding(store.prisma, reservationId, key),
+    look: (reservationId, key) => readReservationStatus(store.prisma, reservationId, key),
     forget: (reservationId) => {
       active.delete(reservationId);
     },

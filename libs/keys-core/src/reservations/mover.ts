@@ -10,19 +10,19 @@
  * A caller that asks for the key after 2 is sent to the new datacenter, which takes steps 3 and 4 itself:
  * a move that was cut short is finished by the next connect, or by the same move, asked for again.
  */
-import { LeaseError } from '../kernel/errors.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import {
   datacenterOf,
   keyNameOf,
   reservationIdOf,
   type ReservationPointer,
-} from '../kernel/reservation.ts';
+} from '../kernel/resource/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
-import type { Standing } from './sql/activate.ts';
+import type { ReservationStatus } from './sql/activate.ts';
 import { moveAway } from './sql/move-away.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import { keyTopic } from '../kernel/key-topic.ts';
+import { keyTopic } from '../kernel/resource/key-topic.ts';
 import type { LocalHome } from './local-home.ts';
 import { peerOf, type Peers } from './peers.ts';
 import type { ReservationStore } from './reservation-store.ts';
@@ -77,30 +77,30 @@ export class Mover {
     for (;;) {
       const home = await resolver.resolve(input.key);
       if (home === undefined) throw new LeaseError('reservation.not_found');
-      const standing = await this.#standingAt(home, input, caller);
-      if (standing.standing === 'active') {
-        return { home, isJustThere: home.chain.length > 1 && standing.isJustActivated === true };
+      const status = await this.#statusAt(home, input, caller);
+      if (status.standing === 'active') {
+        return { home, isJustThere: home.chain.length > 1 && status.isJustActivated === true };
       }
-      if (standing.standing === 'pending') {
+      if (status.standing === 'pending') {
         resolver.forget(home, input.key);
         throw conflict(home.reservationId);
       }
-      resolver.learn(standing.pointer);
+      resolver.learn(status.pointer);
     }
   }
 
-  #standingAt(home: Home, input: MoveInput, caller: Caller): Promise<Standing> {
+  #statusAt(home: Home, input: MoveInput, caller: Caller): Promise<ReservationStatus> {
     const { store, local, peers } = this.#deps;
     return home.datacenter === store.datacenter
-      ? local.standing(home.reservationId, input.key, caller.actor)
-      : peerOf(peers, home.datacenter).standing(home.reservationId, input.key);
+      ? local.reservationStatus(home.reservationId, input.key, caller.actor)
+      : peerOf(peers, home.datacenter).reservationStatus(home.reservationId, input.key);
   }
 
   async #moveFrom(home: Home, input: MoveInput, caller: Caller): Promise<Moved> {
     const { store, local, peers } = this.#deps;
     const toId = reservationIdOf(input.toDatacenter, store.ids.uuid());
     // Nothing is sealed for a datacenter that is away. The new reservation is pending there.
-    await peerOf(peers, input.toDatacenter).standing(toId, input.key);
+    await peerOf(peers, input.toDatacenter).reservationStatus(toId, input.key);
     const pointer = await this.#leave(home, input, { toId, caller });
     local.forget(home.reservationId);
     const named = keyNameOf(input.key);
@@ -146,8 +146,8 @@ export class Mover {
     if (stored.toId !== pointer.toId) throw movedMeanwhile(stored.toId);
     const home = await resolver.resolve(input.key);
     if (home === undefined) throw new LeaseError('reservation.not_found');
-    const standing = await this.#standingAt(home, input, caller);
-    if (standing.standing !== 'active') throw conflict(home.reservationId);
+    const status = await this.#statusAt(home, input, caller);
+    if (status.standing !== 'active') throw conflict(home.reservationId);
     return home;
   }
 }

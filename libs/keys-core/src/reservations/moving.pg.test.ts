@@ -23,7 +23,7 @@ function moveWithStart(world: TestDatacenters, to: string): [Promise<Moved>, Pro
   world.outside = {
     before: () => undefined,
     after: (call) => {
-      if (call.what === 'standing' && call.to === to) isAboutToLeave();
+      if (call.what === 'reservationStatus' && call.to === to) isAboutToLeave();
     },
   };
   const moving = move(world.get('dc2'), to);
@@ -241,9 +241,9 @@ describe('moving a key', () => {
     await move(dc1, 'dc2');
     await move(dc1, 'dc1');
 
-    const standing = await dc1.service.standing(first, ['', 'demo']);
+    const status = await dc1.service.reservationStatus(first, ['', 'demo']);
 
-    expect(standing).toMatchObject({
+    expect(status).toMatchObject({
       standing: 'moved',
       left: { by: 'operator', reason: 'nearer' },
     });

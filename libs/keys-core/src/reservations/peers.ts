@@ -1,6 +1,6 @@
-import { LeaseError } from '../kernel/errors.ts';
-import type { ReservationKey } from '../kernel/reservation.ts';
-import type { Standing } from './sql/activate.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
+import type { ReservationKey } from '../kernel/resource/reservation.ts';
+import type { ReservationStatus } from './sql/activate.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type {
   MoveInput,
@@ -24,7 +24,7 @@ export interface Peer {
     signal: AbortSignal,
   ): Promise<PeerConnectOutcome>;
   /** What a reservation of that datacenter is there. It activates one that it can prove. */
-  standing(reservationId: string, key: ReservationKey): Promise<Standing>;
+  reservationStatus(reservationId: string, key: ReservationKey): Promise<ReservationStatus>;
   /** Moves a key that lives there. */
   move(input: MoveInput, caller: Caller): Promise<Moved>;
 }

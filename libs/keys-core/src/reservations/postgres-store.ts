@@ -1,4 +1,4 @@
-import { reservationKeyText } from '../kernel/reservation.ts';
+import { reservationKeyText } from '../kernel/resource/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { putPointer, readHome, readPointer, reserveHere } from './sql/home-rows.ts';
 import type { ReservationStore } from './reservation-store.ts';

@@ -1,12 +1,12 @@
 import { LIMITS } from '../kernel/limits.ts';
-import type { ReservationKey, ReservationPointer } from '../kernel/reservation.ts';
-import type { Proof, Standing } from './sql/activate.ts';
+import type { ReservationKey, ReservationPointer } from '../kernel/resource/reservation.ts';
+import type { Proof, ReservationStatus } from './sql/activate.ts';
 import type { ReservationStore } from './reservation-store.ts';
 
 export interface ProveDeps {
   readonly store: ReservationStore;
   /** What a reservation is, by the word of its own datacenter. */
-  readonly standingThere: (reservationId: string, key: ReservationKey) => Promise<Standing>;
+  readonly statusThere: (reservationId: string, key: ReservationKey) => Promise<ReservationStatus>;
 }
 
 /**
@@ -43,12 +43,12 @@ export async function prove(
 }
 
 async function pointerFrom(
-  { store, standingThere }: ProveDeps,
+  { store, statusThere }: ProveDeps,
   fromId: string,
   key: ReservationKey,
 ): Promise<ReservationPointer | undefined> {
   const stored = (await store.readPointerNearby(fromId)) ?? (await store.readPointer(fromId));
   if (stored !== undefined) return stored;
-  const there = await standingThere(fromId, key);
+  const there = await statusThere(fromId, key);
   return there.standing === 'moved' ? store.putPointer(there.pointer) : undefined;
 }

@@ -1,11 +1,11 @@
-import { LeaseError } from '../kernel/errors.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
 import {
   datacenterOf,
   parseReservationKey,
   reservationIdOf,
   reservationKeyOf,
   reservationKeyText,
-} from '../kernel/reservation.ts';
+} from '../kernel/resource/reservation.ts';
 import {
   firstReservationsAfter,
   newestPointers,

@@ -1,4 +1,4 @@
-import { datacenterOf, type ReservationPointer } from '../kernel/reservation.ts';
+import { datacenterOf, type ReservationPointer } from '../kernel/resource/reservation.ts';
 import { sealDeparted } from './sql/membership.ts';
 import type { EtcdReservationStore } from './etcd/etcd-store.ts';
 import type { Store } from '../postgres/open-store.ts';

@@ -1,5 +1,5 @@
-import { reservationKeyText } from '../kernel/reservation.ts';
-import type { ReservationKey, ReservationPointer } from '../kernel/reservation.ts';
+import { reservationKeyText } from '../kernel/resource/reservation.ts';
+import type { ReservationKey, ReservationPointer } from '../kernel/resource/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { putHome, putPointer, readHome, readPointer } from './sql/home-rows.ts';
 import type { ReservationStore } from './reservation-store.ts';

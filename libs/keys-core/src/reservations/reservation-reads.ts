@@ -1,4 +1,4 @@
-import { parseReservationKey } from '../kernel/reservation.ts';
+import { parseReservationKey } from '../kernel/resource/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { listReservations } from './sql/reservation-list.ts';
 import { isoOf } from '../postgres/rows.ts';

@@ -5,15 +5,15 @@
  * done there: here, or by one call to the other datacenter, which never sends it on. Who is told that a
  * key has moved learns the pointer and follows it.
  */
-import { LeaseError } from '../kernel/errors.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
 import {
   assertReservationKey,
   datacenterOf,
   reservationIdOf,
   type ReservationKey,
-} from '../kernel/reservation.ts';
+} from '../kernel/resource/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
-import type { Standing } from './sql/activate.ts';
+import type { ReservationStatus } from './sql/activate.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type { ConnectInput, KeyService } from '../keys/index.ts';
 import { Connecting } from './connecting.ts';
@@ -46,7 +46,7 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
   const resolver = createResolver({ store: reservations, cachedMax, onResolved });
   const local = createLocalHome(store, {
     store: reservations,
-    standingThere: (id, key) => homes.standingAt(id, key),
+    statusThere: (id, key) => homes.statusAt(id, key),
   });
   const homes = new Homes(deps, resolver, local);
   const mover = new Mover({ store, reservations, resolver, local, peers });
@@ -72,10 +72,10 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
       const home = isFresh === true ? await homes.fresh(key) : await resolver.resolve(key);
       return home === undefined ? { outcome: 'not_found' } : { outcome: 'found', ...home };
     },
-    standing: async (reservationId, key) => {
+    reservationStatus: async (reservationId, key) => {
       homes.assertHere(reservationId);
       assertReservationKey(key);
-      return local.standing(reservationId, key, ACTOR);
+      return local.reservationStatus(reservationId, key, ACTOR);
     },
     move: async (input, caller) => {
       assertReservationKey(input.key);
@@ -111,11 +111,11 @@ class Homes {
   }
 
   /** What a reservation is, by the word of its own datacenter; one of this one is not activated. */
-  async standingAt(reservationId: string, key: ReservationKey): Promise<Standing> {
+  async statusAt(reservationId: string, key: ReservationKey): Promise<ReservationStatus> {
     const datacenter = datacenterOf(reservationId);
     return datacenter === this.#deps.store.datacenter
       ? this.#local.look(reservationId, key)
-      : peerOf(this.#deps.peers, datacenter).standing(reservationId, key);
+      : peerOf(this.#deps.peers, datacenter).reservationStatus(reservationId, key);
   }
 
   /** @throws {LeaseError} `reservation.unknown_datacenter`. */
@@ -182,9 +182,9 @@ class Homes {
     for (;;) {
       const home = await this.#resolver.resolve(key);
       if (home === undefined) return undefined;
-      const standing = await this.standingAt(home.reservationId, key);
-      if (standing.standing !== 'moved') return home;
-      this.#resolver.learn(standing.pointer);
+      const status = await this.statusAt(home.reservationId, key);
+      if (status.standing !== 'moved') return home;
+      this.#resolver.learn(status.pointer);
     }
   }
 
@@ -196,11 +196,11 @@ class Homes {
     const links = await Promise.all(
       home.chain.map(async (reservationId, index): Promise<ChainLink> => {
         const datacenter = datacenterOf(reservationId);
-        const standing = await this.standingAt(reservationId, key).catch(() => undefined);
-        const left = standing?.standing === 'moved' ? (standing.left ?? null) : null;
+        const status = await this.statusAt(reservationId, key).catch(() => undefined);
+        const left = status?.standing === 'moved' ? (status.left ?? null) : null;
         // What has a successor was left, whether or not its datacenter can confirm it now.
         const isLast = index === home.chain.length - 1;
-        const state = isLast ? (standing?.standing ?? 'unreachable') : 'moved';
+        const state = isLast ? (status?.standing ?? 'unreachable') : 'moved';
         return { reservationId, datacenter, state, left };
       }),
     );

@@ -1,4 +1,4 @@
-import type { ReservationKey, ReservationPointer } from '../kernel/reservation.ts';
+import type { ReservationKey, ReservationPointer } from '../kernel/resource/reservation.ts';
 
 /**
  * Where the homes of keys are written down, once and permanently, for all datacenters: Epoxy's place.

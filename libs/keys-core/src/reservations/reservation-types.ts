@@ -1,7 +1,7 @@
-import type { ReservationKey } from '../kernel/reservation.ts';
+import type { ReservationKey } from '../kernel/resource/reservation.ts';
 import type { Caller, Page } from '../kernel/face-types.ts';
 import type { ConnectInput, ConnectResult } from '../keys/index.ts';
-import type { Departure, Standing } from './sql/activate.ts';
+import type { Departure, ReservationStatus } from './sql/activate.ts';
 
 /** Where a key lives, as far as is known here: the newest reservation of its chain. */
 export interface Home {
@@ -20,7 +20,7 @@ export interface PeerConnectInput extends ConnectInput {
 /** What a connect that was sent on comes to: it is never sent on a second time. */
 export type PeerConnectOutcome =
   | { readonly outcome: 'connected'; readonly result: ConnectResult }
-  | { readonly outcome: 'elsewhere'; readonly standing: Standing };
+  | { readonly outcome: 'elsewhere'; readonly standing: ReservationStatus };
 
 export interface MoveInput {
   readonly key: ReservationKey;
@@ -137,7 +137,7 @@ export interface ReservationService {
     signal: AbortSignal,
   ): Promise<PeerConnectOutcome>;
   /** What a reservation of this datacenter is; one that can be proven is activated. */
-  standing(reservationId: string, key: ReservationKey): Promise<Standing>;
+  reservationStatus(reservationId: string, key: ReservationKey): Promise<ReservationStatus>;
   /** A move that another datacenter sent here, because the key lives here. */
   moveHere(input: MoveInput, caller: Caller): Promise<Moved>;
 }

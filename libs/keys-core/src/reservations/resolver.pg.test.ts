@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { LeaseError } from '../kernel/errors.ts';
-import { reservationIdOf } from '../kernel/reservation.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
+import { reservationIdOf } from '../kernel/resource/reservation.ts';
 import { openKernel, MACHINE_IDS } from '../testing/kernel-fixture.ts';
 import { createPostgresReservationStore } from './postgres-store.ts';
 import type { ReservationStore } from './reservation-store.ts';

@@ -8,14 +8,14 @@
  * pointer, and {@link Resolver.learn} keeps it.
  */
 import { LRUCache } from 'lru-cache';
-import { LeaseError } from '../kernel/errors.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import {
   datacenterOf,
   reservationKeyText,
   type ReservationKey,
   type ReservationPointer,
-} from '../kernel/reservation.ts';
+} from '../kernel/resource/reservation.ts';
 import type { ReservationStore } from './reservation-store.ts';
 import type { Home } from './reservation-types.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { createKeyService } from '../keys/key-service.ts';
-import { HEARTBEAT_MS, KEY_LADDERS } from '../kernel/ladder.ts';
+import { HEARTBEAT_MS, KEY_LADDERS } from '../kernel/lease/ladder.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { openKernel } from '../testing/kernel-fixture.ts';
 import { CLIENT, connectInput, reportOf } from '../testing/keys-fixture.ts';

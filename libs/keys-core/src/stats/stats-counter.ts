@@ -3,7 +3,7 @@
  * memory, which is all that the hot paths pay, and added to the database every few seconds and when
  * the controller stops. A controller that is killed loses what it had not added: one flush at most.
  */
-import { FACES, type Face } from '../kernel/resource.ts';
+import { FACES, type Face } from '../kernel/resource/resource.ts';
 import { addToBuckets, type StatsCounts } from './sql/stats-buckets.ts';
 import { DURATION_PLACES, mergedCounts, placeOfDuration } from './histogram.ts';
 import { databaseFailureOf } from '../postgres/database-errors.ts';

@@ -1,5 +1,5 @@
 import type { FaceCounts, StatsOverview, StatsService } from './stats-types.ts';
-import type { Face } from '../kernel/resource.ts';
+import type { Face } from '../kernel/resource/resource.ts';
 import { countDrones } from '../fleet/index.ts';
 import {
   countLiveBackends,

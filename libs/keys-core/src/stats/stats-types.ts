@@ -1,5 +1,5 @@
-import type { BackendStatus } from '../kernel/backend-state.ts';
-import type { Face } from '../kernel/resource.ts';
+import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
+import type { Face } from '../kernel/resource/resource.ts';
 import type { HoldOffView } from '../postgres/witness/witness-types.ts';
 
 /** How many resources of a face are in which state. The first three are disjoint, as phases are. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { insertEvents, openWriter } from '../testing/event-fixture.ts';
 import { age, granted, openKernel, releaseOf, type Kernel } from '../testing/kernel-fixture.ts';
-import type { Face } from '../kernel/resource.ts';
+import type { Face } from '../kernel/resource/resource.ts';
 import { createReaper } from '../keys/reaper.ts';
 import { SILENT_OBSERVER } from '../postgres/observer.ts';
 import { revoke } from '../grants/sql/revoke.ts';

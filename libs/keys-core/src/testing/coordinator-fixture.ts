@@ -8,17 +8,17 @@ import type {
   LeaseCoordinator,
 } from '../leases/coordinator/coordinator-types.ts';
 import type { LeaseUseCase } from '../leases/coordinator/use-case.ts';
-import type { GuestSql } from '../postgres/service/prisma-guests.ts';
-import { invariant } from '../kernel/errors.ts';
+import type { CallbackSql } from '../postgres/service/prisma-guests.ts';
+import { invariant } from '../kernel/errors/index.ts';
 import type { Kernel } from './kernel-fixture.ts';
 
 /** A coordinator of a process called `holder`. All own what they hold as one service does. */
-export function aCoordinator(kernel: Kernel, holder = 'alice'): LeaseCoordinator<GuestSql> {
+export function aCoordinator(kernel: Kernel, holder = 'alice'): LeaseCoordinator<CallbackSql> {
   const { store, leases } = kernel;
   return createLeaseCoordinator({ store, leases, holder, principal: 'token-a' });
 }
 
-export interface TestUseCase extends LeaseUseCase<string, GuestSql> {
+export interface TestUseCase extends LeaseUseCase<string, CallbackSql> {
   /** What it was told by setDeadline. */
   readonly deadlines: number[];
 }
@@ -26,7 +26,7 @@ export interface TestUseCase extends LeaseUseCase<string, GuestSql> {
 /** A lease on `test/<name>` for a minute, with the hooks that a test gives it. */
 export function aUseCase(
   name: string,
-  change: Partial<LeaseUseCase<string, GuestSql>> & { durationMs?: () => number } = {},
+  change: Partial<LeaseUseCase<string, CallbackSql>> & { durationMs?: () => number } = {},
 ): TestUseCase {
   const id = randomUUID();
   const deadlines: number[] = [];
@@ -42,8 +42,8 @@ export function aUseCase(
 
 /** Acquires or fails the test. */
 export async function acquired(
-  coordinator: LeaseCoordinator<GuestSql>,
-  lease: LeaseUseCase<string, GuestSql>,
+  coordinator: LeaseCoordinator<CallbackSql>,
+  lease: LeaseUseCase<string, CallbackSql>,
 ): Promise<CoordinatedLease> {
   const answer = await coordinator.acquire(lease, 0);
   invariant(answer.outcome === 'granted', `the test expected a grant, and it is ${answer.outcome}`);

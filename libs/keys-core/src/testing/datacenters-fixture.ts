@@ -3,7 +3,7 @@ import type { Peer, Peers } from '../reservations/peers.ts';
 import { createReservationService } from '../reservations/reservation-service.ts';
 import type { ReservationStore } from '../reservations/reservation-store.ts';
 import type { ReservationService } from '../reservations/reservation-types.ts';
-import { LeaseError } from '../kernel/errors.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
 import type { SessionRef } from '../fleet/sql/drone-sessions.ts';
 import type { ConnectInput, ConnectResult } from '../keys/key-types.ts';
 import { aDrone } from './fleet-fixture.ts';
@@ -126,8 +126,8 @@ export async function openDatacenters(
       assertReachable: () => undefined,
       connect: (input, caller, signal) =>
         call(from, to, 'connect', () => world.get(to).service.connectHere(input, caller, signal)),
-      standing: (id, key) =>
-        call(from, to, 'standing', () => world.get(to).service.standing(id, key)),
+      reservationStatus: (id, key) =>
+        call(from, to, 'reservationStatus', () => world.get(to).service.reservationStatus(id, key)),
       move: (input, caller) =>
         call(from, to, 'move', () => world.get(to).service.moveHere(input, caller)),
     };

@@ -2,8 +2,8 @@ import type { ConnectInput, BackendReport, ConnectResult, KeyService } from '../
 import type { Caller } from '../kernel/face-types.ts';
 import type { ChooseDrone } from '../keys/start-backend.ts';
 import { createKeyService } from '../keys/key-service.ts';
-import type { BackendStatus } from '../kernel/backend-state.ts';
-import { HEARTBEAT_MS, KEY_LADDERS } from '../kernel/ladder.ts';
+import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
+import { HEARTBEAT_MS, KEY_LADDERS } from '../kernel/lease/ladder.ts';
 import { chooseDrone } from '../fleet/sql/choose-drone.ts';
 import type { SessionRef } from '../fleet/sql/drone-sessions.ts';
 import { SILENT_OBSERVER } from '../postgres/observer.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import { phaseOf, PHASES, type LeaseRow } from '../kernel/lease.ts';
-import { resourceKey } from '../kernel/resource.ts';
+import { phaseOf, PHASES, type LeaseRow } from '../kernel/lease/lease.ts';
+import { resourceKey } from '../kernel/resource/resource.ts';
 import { listKeys } from '../lists/sql/key-list.ts';
 import type { ResourceFilter } from '../lists/sql/resource-list.ts';
 import { readLeases } from '../postgres/rows.ts';

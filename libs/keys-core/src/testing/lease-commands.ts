@@ -5,8 +5,8 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { KEY_LADDERS, deadlinesFrom, serviceLadder, type Ladder } from '../kernel/ladder.ts';
-import { FACES, type Resource } from '../kernel/resource.ts';
+import { KEY_LADDERS, deadlinesFrom, serviceLadder, type Ladder } from '../kernel/lease/ladder.ts';
+import { FACES, type Resource } from '../kernel/resource/resource.ts';
 import { deleteFreeRows } from '../grants/sql/delete-free.ts';
 import { readLeasePages, reap } from '../grants/sql/reap.ts';
 import { remove } from '../grants/sql/remove.ts';

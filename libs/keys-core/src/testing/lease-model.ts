@@ -8,10 +8,15 @@
  * that has really gone by, which is also the holders' own clock.
  */
 import type { EventKind } from '../kernel/events.ts';
-import { UNCONFIRMED_LADDER, type Ladder } from '../kernel/ladder.ts';
-import type { EndReason, Phase } from '../kernel/lease.ts';
-import type { GrantRef, RefusalReason, ReleaseOutcome, RevokeOutcome } from '../kernel/outcomes.ts';
-import { resourceKey, type Face, type Resource } from '../kernel/resource.ts';
+import { UNCONFIRMED_LADDER, type Ladder } from '../kernel/lease/ladder.ts';
+import type { EndReason, Phase } from '../kernel/lease/lease.ts';
+import type {
+  GrantRef,
+  RefusalReason,
+  ReleaseOutcome,
+  RevokeOutcome,
+} from '../kernel/lease/outcomes.ts';
+import { resourceKey, type Face, type Resource } from '../kernel/resource/resource.ts';
 
 /** One grant, from its acquisition on; kept after its end. */
 export interface ModelGrant {

@@ -4,7 +4,7 @@ import { useEffect } from 'react';
 import { useSignal } from '~/lib/use-signal.ts';
 import { lazyDialog } from '../dialogs/lazy-dialog.tsx';
 import { isHelpOpen, openShortcutsHelp } from './shortcuts-store.ts';
-import { readShortcutsWish, useShortcut } from './use-shortcut.ts';
+import { readShortcutsPreference, useShortcut } from './use-shortcut.ts';
 
 const ShortcutsDialog = lazyDialog('isOpen', () =>
   import('./shortcuts-dialog.tsx').then((module) => module.ShortcutsDialog),
@@ -13,7 +13,7 @@ const ShortcutsDialog = lazyDialog('isOpen', () =>
 /** `?` from anywhere. */
 export function ShortcutsHelp() {
   const isOpen = useSignal(isHelpOpen);
-  useEffect(readShortcutsWish, []);
+  useEffect(readShortcutsPreference, []);
   useShortcut('?', 'Show this help', openShortcutsHelp);
   return (
     <ShortcutsDialog

@@ -13,11 +13,11 @@ const STORED = 'leasehold.shortcuts';
 /** Those that work on this page, for the help. */
 export const shortcuts = createSignal<readonly Shortcut[]>([]);
 
-/** The person's own wish; kept in this browser. */
+/** The person's own setting; kept in this browser. */
 export const areShortcutsOn = createSignal(true);
 
-/** Reads the wish once a page is in a browser. */
-export function readShortcutsWish(): void {
+/** Reads the setting once a page is in a browser. */
+export function readShortcutsPreference(): void {
   areShortcutsOn.set(window.localStorage.getItem(STORED) !== 'off');
 }
 

@@ -1,6 +1,6 @@
 'use client';
 
-import { LADDER_ROLES, type LadderRole } from '@leasehold/keys-core';
+import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
 import { Button, Group, Select, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { ActFailure } from '~/components/dialogs/act-failure.tsx';
@@ -50,7 +50,7 @@ function InviteForm({
 }) {
   const [email, setEmail] = useState(known?.email ?? '');
   const [name, setName] = useState(known?.name ?? '');
-  const [role, setRole] = useState<LadderRole>(known?.role ?? 'viewer');
+  const [role, setRole] = useState<OrderedRole>(known?.role ?? 'viewer');
   const invite = useApiMutation('people', 'invite');
   const trimmed = name.trim();
   return (
@@ -92,9 +92,9 @@ function InviteForm({
           label="Role"
           description={ROLE_TEXTS[role]}
           value={role}
-          data={LADDER_ROLES.map((value) => ({ value, label: ROLE_LABELS[value] }))}
+          data={ORDERED_ROLES.map((value) => ({ value, label: ROLE_LABELS[value] }))}
           onChange={(value) => {
-            setRole(LADDER_ROLES.find((one) => one === value) ?? 'viewer');
+            setRole(ORDERED_ROLES.find((one) => one === value) ?? 'viewer');
           }}
         />
         <ActFailure error={invite.error} />

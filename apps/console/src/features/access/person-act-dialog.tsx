@@ -1,6 +1,6 @@
 'use client';
 
-import { LADDER_ROLES, type LadderRole } from '@leasehold/keys-core';
+import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
 import { Select, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useState } from 'react';
@@ -38,7 +38,7 @@ export function PersonActDialog({
 }
 
 function OpenDialog({ act, person, onClose }: PersonActRequest & { readonly onClose: () => void }) {
-  const [role, setRole] = useState<LadderRole>(person.role);
+  const [role, setRole] = useState<OrderedRole>(person.role);
   const setRoleOf = useApiMutation('people', 'setRole');
   const enable = useApiMutation('people', 'enable');
   const disable = useApiMutation('people', 'disable');
@@ -101,8 +101,8 @@ function RoleChoice({
   onChange,
 }: {
   readonly person: Person;
-  readonly role: LadderRole;
-  readonly onChange: (role: LadderRole) => void;
+  readonly role: OrderedRole;
+  readonly onChange: (role: OrderedRole) => void;
 }) {
   const { person: me } = useSession();
   return (
@@ -111,9 +111,9 @@ function RoleChoice({
         label="Role"
         description={ROLE_TEXTS[role]}
         value={role}
-        data={LADDER_ROLES.map((value) => ({ value, label: ROLE_LABELS[value] }))}
+        data={ORDERED_ROLES.map((value) => ({ value, label: ROLE_LABELS[value] }))}
         onChange={(value) => {
-          onChange(LADDER_ROLES.find((known) => known === value) ?? person.role);
+          onChange(ORDERED_ROLES.find((known) => known === value) ?? person.role);
         }}
       />
       <Text size="sm">{roleChangeText(person.role, role, me?.personId === person.personId)}</Text>

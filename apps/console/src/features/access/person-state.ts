@@ -1,4 +1,4 @@
-import type { LadderRole } from '@leasehold/keys-core';
+import type { OrderedRole } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api.ts';
 
 export type Person = Outputs['people']['list']['items'][number];
@@ -68,7 +68,7 @@ export function isLastAdmin(
 }
 
 /** What a change of role means for the person. Pure. */
-export function roleChangeText(from: LadderRole, to: LadderRole, isMe: boolean): string {
+export function roleChangeText(from: OrderedRole, to: OrderedRole, isMe: boolean): string {
   if (from === to) return 'This is the role that they have.';
   const who = isMe ? 'You' : 'They';
   const lost = isMe && from === 'admin' ? ' You will not see this page any more.' : '';

@@ -2,13 +2,13 @@ import { describe, expect, test } from 'vitest';
 import { parseSearch } from '~/lib/search.ts';
 import { AUDIT_FIELDS, auditListInput, fromInput, spanText, toInput } from './audit-search.ts';
 
-const NOTHING = { action: null, from: null, to: null, after: null };
+const NO_FILTERS = { action: null, from: null, to: null, after: null };
 
 describe('auditListInput', () => {
   test('a bare word is what an act was done to', () => {
     const search = parseSearch('actor:omar@example.com q4-roadmap', AUDIT_FIELDS);
 
-    expect(auditListInput({ ...NOTHING, search, action: 'keys.revoke' })).toEqual({
+    expect(auditListInput({ ...NO_FILTERS, search, action: 'keys.revoke' })).toEqual({
       limit: 100,
       actor: 'omar@example.com',
       action: 'keys.revoke',
@@ -19,18 +19,20 @@ describe('auditListInput', () => {
   test('ids with a colon are taken whole', () => {
     const search = parseSearch('resource:drone:d-1', AUDIT_FIELDS);
 
-    expect(auditListInput({ ...NOTHING, search })).toMatchObject({ resource: 'drone:d-1' });
+    expect(auditListInput({ ...NO_FILTERS, search })).toMatchObject({ resource: 'drone:d-1' });
   });
 
   test('asks for a span, and leaves out what is no instant', () => {
     const search = parseSearch('', AUDIT_FIELDS);
     const from = '2026-11-21T10:00Z';
 
-    expect(auditListInput({ ...NOTHING, search, from, to: 'tomorrow' })).toEqual({
+    expect(auditListInput({ ...NO_FILTERS, search, from, to: 'tomorrow' })).toEqual({
       limit: 100,
       from: '2026-11-21T10:00:00.000Z',
     });
-    expect(auditListInput({ ...NOTHING, search, to: '2026-13-45T10:00Z' })).toEqual({ limit: 100 });
+    expect(auditListInput({ ...NO_FILTERS, search, to: '2026-13-45T10:00Z' })).toEqual({
+      limit: 100,
+    });
   });
 });
 

@@ -56,13 +56,13 @@ export function grantsOfEvents(
   });
 }
 
-const NOTHING = { leaseId: '', fencingToken: '' };
+const NO_GRANT = { leaseId: '', fencingToken: '' };
 
 function grantOf(events: readonly EventItem[]): PastGrant {
   const begun = events.find(({ kind }) => BEGINNINGS.includes(kind));
   const ended = events.find(isEnd);
   // A forced end raises the token; the grant's own is the one that it began with.
-  const { leaseId, fencingToken } = begun ?? events[0] ?? NOTHING;
+  const { leaseId, fencingToken } = begun ?? events[0] ?? NO_GRANT;
   return {
     leaseId,
     fencingToken,

@@ -22,7 +22,7 @@ interface Typed {
   readonly lines: string;
 }
 
-const NOTHING: Typed = { kind: 'key', namespace: '', name: '', lines: '' };
+const EMPTY_FORM: Typed = { kind: 'key', namespace: '', name: '', lines: '' };
 
 /** Decides where a key is to live, permanently: only a move changes it. */
 export function ReserveDialog({
@@ -34,7 +34,7 @@ export function ReserveDialog({
 }) {
   const router = useRouter();
   const { here } = useDatacenters();
-  const [typed, setTyped] = useState<Typed>(NOTHING);
+  const [typed, setTyped] = useState<Typed>(EMPTY_FORM);
   const [chosen, setChosen] = useState<string | null>(null);
   const reserve = useApiMutation('reservations', 'reserve');
   const key = keyOf(typed);
@@ -46,7 +46,7 @@ export function ReserveDialog({
   };
   const close = (): void => {
     reserve.reset();
-    setTyped(NOTHING);
+    setTyped(EMPTY_FORM);
     setChosen(null);
     onClose();
   };

@@ -12,7 +12,7 @@ export const stream = createSignal<StreamState>('connecting');
 
 /** How many dialogs and the like ask for quiet at this moment. */
 const holds = createSignal(0);
-/** The person's own wish. */
+/** The person's own setting. */
 const isPausedByHand = createSignal(false);
 
 /** How many events have come since updates were paused. */

@@ -1,6 +1,6 @@
-import { LeaseError } from '../../kernel/errors.ts';
-import type { FairUseOverrides } from '../../kernel/fair-use.ts';
-import type { Role } from '../../kernel/roles.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
+import type { FairUseOverrides } from '../../kernel/access/fair-use.ts';
+import type { Role } from '../../kernel/access/roles.ts';
 import { Prisma } from '../../postgres/generated/client.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
 import { isPageInstant } from '../../postgres/paging/page-instant.ts';

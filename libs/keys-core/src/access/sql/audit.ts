@@ -1,4 +1,4 @@
-import type { AuditAction } from '../../kernel/audit-actions.ts';
+import type { AuditAction } from '../../kernel/access/audit-actions.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
 import type { Sql } from '../../postgres/rows.ts';
 import { fragment, type Fragment, joinFragments } from '../../postgres/sql.ts';

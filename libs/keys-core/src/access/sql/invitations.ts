@@ -1,6 +1,6 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { LeaseError } from '../../kernel/errors.ts';
-import type { LadderRole } from '../../kernel/roles.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
+import type { OrderedRole } from '../../kernel/access/roles.ts';
 import type { Sql } from '../../postgres/rows.ts';
 import { readForRefusal } from './people-changes.ts';
 
@@ -31,7 +31,7 @@ export async function invitePerson(
   input: {
     readonly email: string;
     readonly name: string | null;
-    readonly role: LadderRole;
+    readonly role: OrderedRole;
     readonly secret: string;
     readonly invitedBy: string;
   },
@@ -98,7 +98,7 @@ export async function isInvitationOpen(sql: Sql, secret: string): Promise<boolea
 export interface Accepted {
   readonly personId: string;
   readonly email: string;
-  readonly role: LadderRole;
+  readonly role: OrderedRole;
   readonly isReset: boolean;
 }
 

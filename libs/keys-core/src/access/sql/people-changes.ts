@@ -6,15 +6,15 @@
  * after the wait: of two administrators who demote each other at once, the second finds itself the
  * only one left and is refused.
  */
-import { LeaseError } from '../../kernel/errors.ts';
-import type { LadderRole } from '../../kernel/roles.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
+import type { OrderedRole } from '../../kernel/access/roles.ts';
 import type { Sql } from '../../postgres/rows.ts';
 import { fragment } from '../../postgres/sql.ts';
 
 /** What a person was before a change. */
 interface ChangedPerson {
   readonly email: string;
-  readonly role: LadderRole;
+  readonly role: OrderedRole;
 }
 
 const ADMINS = fragment`
@@ -40,7 +40,7 @@ const IS_NOT_THE_LAST = fragment`(
 export async function changeRole(
   sql: Sql,
   personId: string,
-  role: LadderRole,
+  role: OrderedRole,
 ): Promise<{ changed: false } | { changed: true; email: string }> {
   const rows = await sql.$queryRaw<{ email: string }[]>`
     with ${ADMINS}
@@ -124,8 +124,8 @@ export async function recordSignIn(
   sql: Sql,
   personId: string,
   knownEpoch?: number,
-): Promise<{ email: string; role: LadderRole; epoch: number } | undefined> {
-  const rows = await sql.$queryRaw<{ email: string; role: LadderRole; epoch: number }[]>`
+): Promise<{ email: string; role: OrderedRole; epoch: number } | undefined> {
+  const rows = await sql.$queryRaw<{ email: string; role: OrderedRole; epoch: number }[]>`
     update person p
     set last_sign_in_at = clock_timestamp(),
       joined_at = coalesce(p.joined_at, clock_timestamp()),

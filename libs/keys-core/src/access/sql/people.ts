@@ -1,5 +1,5 @@
-import { LeaseError } from '../../kernel/errors.ts';
-import type { LadderRole } from '../../kernel/roles.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
+import type { OrderedRole } from '../../kernel/access/roles.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
 import { isPageInstant } from '../../postgres/paging/page-instant.ts';
 import type { Sql } from '../../postgres/rows.ts';
@@ -11,7 +11,7 @@ export interface PersonRow {
   readonly personId: string;
   readonly email: string;
   readonly name: string;
-  readonly role: LadderRole;
+  readonly role: OrderedRole;
   readonly status: 'invited' | 'active' | 'disabled';
   readonly signInMethods: SignInMethod[];
   readonly lockedUntil: string | null;

@@ -1,4 +1,4 @@
-import type { LadderRole } from '../../kernel/roles.ts';
+import type { OrderedRole } from '../../kernel/access/roles.ts';
 import type { Sql } from '../../postgres/rows.ts';
 import { SIGN_IN_METHODS, type SignInMethod } from './sign-in-methods.ts';
 
@@ -13,7 +13,7 @@ export interface SessionAccess {
   readonly personId: string;
   readonly email: string;
   readonly name: string;
-  readonly role: LadderRole;
+  readonly role: OrderedRole;
   readonly signInMethods: SignInMethod[];
   /** When it ends unless it is used: the earlier of its two ends. */
   readonly expiresAt: string;
@@ -45,8 +45,8 @@ export async function findPersonSession(
 export async function personSessionsInForce(
   sql: Sql,
   sessionIds: readonly string[],
-): Promise<Map<string, LadderRole>> {
-  const rows = await sql.$queryRaw<{ sessionId: string; role: LadderRole }[]>`
+): Promise<Map<string, OrderedRole>> {
+  const rows = await sql.$queryRaw<{ sessionId: string; role: OrderedRole }[]>`
     select s.id::text as "sessionId", p.role
     from person_session s
     join person p on p.id = s.person_id

@@ -1,5 +1,5 @@
 /** What people ask of many grants at once: recorded with its items, read with its progress, aborted. */
-import type { GrantRef } from '../../kernel/outcomes.ts';
+import type { GrantRef } from '../../kernel/lease/outcomes.ts';
 import type { PrismaClient } from '../../postgres/generated/client.ts';
 import {
   ROWS_PER_STATEMENT_MAX,

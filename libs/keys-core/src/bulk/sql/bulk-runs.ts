@@ -11,7 +11,7 @@
  * which the next one finds by its event: of this grant, by this person, for this reason, since the
  * bulk action was started. It is recorded as done, and audited, then and only then.
  */
-import type { Face, Resource } from '../../kernel/resource.ts';
+import type { Face, Resource } from '../../kernel/resource/resource.ts';
 import { RUNNING_BULKS_MAX, type BulkAction, type BulkOrder } from './bulk-requests.ts';
 import { judgedAndKept } from './bulk-starter.ts';
 import type { Sql } from '../../postgres/rows.ts';
@@ -93,7 +93,7 @@ export async function prolongBulk(sql: Sql, bulkId: string, runner: string): Pro
 }
 
 /** Lets another controller have it at once; says of one that is over that nobody is at work on it. */
-export async function letGoOfBulk(sql: Sql, bulkId: string, runner: string): Promise<void> {
+export async function releaseBulkClaim(sql: Sql, bulkId: string, runner: string): Promise<void> {
   await sql.$queryRaw<{ id: string }[]>`
     update bulk b
     set runner = null, runner_until = clock_timestamp()

@@ -1,5 +1,5 @@
 import type { EventKind } from '../../kernel/events.ts';
-import { isWithinNamespace, type Face, type Resource } from '../../kernel/resource.ts';
+import { isWithinNamespace, type Face, type Resource } from '../../kernel/resource/resource.ts';
 import { C } from '../../postgres/rows.ts';
 import { fragment, type Fragment, joinFragments } from '../../postgres/sql.ts';
 

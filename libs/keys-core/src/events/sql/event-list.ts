@@ -3,9 +3,9 @@
  * through a bounded number of events, whatever is wanted of them, so that a filter which leaves little
  * is no statement that is cancelled: a page may then hold fewer than were asked for, and go on.
  */
-import { LeaseError, invariant } from '../../kernel/errors.ts';
+import { LeaseError, invariant } from '../../kernel/errors/index.ts';
 import type { EventKind } from '../../kernel/events.ts';
-import type { Face } from '../../kernel/resource.ts';
+import type { Face } from '../../kernel/resource/resource.ts';
 import { eventCursor, parseEventPlace } from '../event-cursor.ts';
 import { eventCondition } from './event-filter.ts';
 import { readEventBounds } from './event-pages.ts';

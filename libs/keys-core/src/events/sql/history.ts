@@ -1,5 +1,5 @@
 import type { EventKind } from '../../kernel/events.ts';
-import type { Resource } from '../../kernel/resource.ts';
+import type { Resource } from '../../kernel/resource/resource.ts';
 import { C, type Sql } from '../../postgres/rows.ts';
 
 /** An event as a history shows it; `at` is epoch milliseconds. */

@@ -1,5 +1,5 @@
-import { LeaseError } from '../../kernel/errors.ts';
-import type { BackendStatus } from '../../kernel/backend-state.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
+import type { BackendStatus } from '../../kernel/fleet/backend-state.ts';
 import { withinLimits } from '../../lists/index.ts';
 import { decodeCursor, invalidCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
 import { isPageInstant } from '../../postgres/paging/page-instant.ts';

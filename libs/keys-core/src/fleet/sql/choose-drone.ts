@@ -4,7 +4,7 @@
  * backends. Two random choices are nearly as even as the best of all, and controllers that choose
  * at the same moment do not all choose the same drone.
  */
-import { statusRank } from '../../kernel/backend-state.ts';
+import { statusRank } from '../../kernel/fleet/backend-state.ts';
 import type { Sql } from '../../postgres/rows.ts';
 import type { OfferedProgram } from '../fleet-views.ts';
 import { heartbeatAgeMsMax } from '../heartbeat-staleness.ts';

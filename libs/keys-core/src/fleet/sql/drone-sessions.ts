@@ -4,7 +4,7 @@
  * controller, a second agent with the same id, or a message that was delayed past a restart can
  * change nothing.
  */
-import { LeaseError } from '../../kernel/errors.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
 import { onlyRow, type Sql } from '../../postgres/rows.ts';
 import type { DroneIsolation, OfferedProgram } from '../fleet-views.ts';
 

@@ -1,6 +1,6 @@
-import { LeaseError } from '../../kernel/errors.ts';
-import { statusRank } from '../../kernel/backend-state.ts';
-import type { DroneStatus } from '../../kernel/drone-status.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
+import { statusRank } from '../../kernel/fleet/backend-state.ts';
+import type { DroneStatus } from '../../kernel/fleet/drone-status.ts';
 import { decodeCursor, pageOf } from '../../postgres/paging/page-cursor.ts';
 import type { Sql } from '../../postgres/rows.ts';
 import { heartbeatAgeMsMax } from '../heartbeat-staleness.ts';

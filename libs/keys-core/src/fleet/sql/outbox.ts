@@ -3,7 +3,7 @@
  * for each backend alone: an earlier action that is not acknowledged yet holds back the later ones
  * of its backend, so that no terminate overtakes its spawn, and holds back nobody else's.
  */
-import { LeaseError } from '../../kernel/errors.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
 import { onlyRow, type Sql } from '../../postgres/rows.ts';
 import type { SessionRef } from './drone-sessions.ts';
 import type { OutboxAction } from '../fleet-views.ts';

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
-import { recordedResource, type IdempotentRequest } from '../../kernel/recorded-request.ts';
-import type { Resource } from '../../kernel/resource.ts';
+import { recordedResource, type IdempotentRequest } from '../../kernel/lease/recorded-request.ts';
+import type { Resource } from '../../kernel/resource/resource.ts';
 
 /** 132 bits of SHA-256: two requests never have one fingerprint by accident. */
 const FINGERPRINT_LENGTH = 22;

@@ -1,5 +1,5 @@
-import { invariant } from '../../kernel/errors.ts';
-import type { GrantRequest } from '../../kernel/outcomes.ts';
+import { invariant } from '../../kernel/errors/index.ts';
+import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
 import { C, TOKEN_FLOOR, type Sql } from '../../postgres/rows.ts';
 import type { LogPlace } from '../../postgres/witness/witness-stamp.ts';
 import { GRANT_KIND, LAPSED_BEFORE, LAPSED_REAP, PREVIOUS_END } from './parts/expired.ts';

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { serviceLadder } from '../../kernel/ladder.ts';
-import type { Grant } from '../../kernel/outcomes.ts';
+import { serviceLadder } from '../../kernel/lease/ladder.ts';
+import type { Grant } from '../../kernel/lease/outcomes.ts';
 import { openSession, someoneWaits } from '../../testing/coordinator-fixture.ts';
 import {
   age,

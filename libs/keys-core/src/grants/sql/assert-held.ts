@@ -1,4 +1,4 @@
-import type { GrantRef } from '../../kernel/outcomes.ts';
+import type { GrantRef } from '../../kernel/lease/outcomes.ts';
 import { onlyRow, type Sql } from '../../postgres/rows.ts';
 
 /** A grant that was found in force, and that nobody can take over until the transaction ends. */

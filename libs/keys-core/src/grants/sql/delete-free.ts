@@ -1,4 +1,4 @@
-import { statusRank } from '../../kernel/backend-state.ts';
+import { statusRank } from '../../kernel/fleet/backend-state.ts';
 import type { ClockBelief } from '../../postgres/clock-watch.ts';
 import { C, onlyRow, type Sql } from '../../postgres/rows.ts';
 import { isSurelyOver } from '../../postgres/expiry.ts';

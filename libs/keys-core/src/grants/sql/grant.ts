@@ -1,13 +1,14 @@
-import { UNCONFIRMED_LADDER, type Ladder } from '../../kernel/ladder.ts';
-import type { EndReason } from '../../kernel/lease.ts';
-import type { Grant, GrantRequest } from '../../kernel/outcomes.ts';
-import type { Face } from '../../kernel/resource.ts';
+import { UNCONFIRMED_LADDER } from '../../kernel/lease/ladder.ts';
+import type { EndReason } from '../../kernel/lease/lease.ts';
+import type { Grant, GrantRequest } from '../../kernel/lease/outcomes.ts';
+import type { Face } from '../../kernel/resource/resource.ts';
 import { C, TOKEN_FLOOR, type Sql } from '../../postgres/rows.ts';
-import { fragment, type Fragment, NO_FRAGMENT } from '../../postgres/sql.ts';
+import { fragment, NO_FRAGMENT } from '../../postgres/sql.ts';
 import { laterToken, type LogPlace, type Seen } from '../../postgres/witness/witness-stamp.ts';
 import { PREVIOUS_END } from './parts/expired.ts';
-import { isHeldOff, isTakable, LOG_PLACE, type GrantGuard } from '../../postgres/expiry.ts';
+import { isTakable, LOG_PLACE, type GrantGuard } from '../../postgres/expiry.ts';
 import { GRANT_FACTS } from './parts/grant-facts.ts';
+import { firstLadder, wantedRows } from './parts/wanted-rows.ts';
 
 export interface GrantOptions {
   readonly guard: GrantGuard;
@@ -242,49 +243,6 @@ export async function grant(
     seen.fencingToken = laterToken(seen.fencingToken ?? '0', row.fencingToken);
   }
   return { grants, seen };
-}
-
-/** The requests as rows; none while a restored database grants nothing, and from its first moment. */
-function wantedRows(requests: readonly GrantRequest[], mark: GrantGuard['mark']): Fragment {
-  return fragment`
-      select
-        w.lease_id, w.face ${C} as face, w.namespace ${C} as namespace, w.name ${C} as name,
-        w.holder, w.principal, w.tag, w.comment, w.metadata::jsonb as metadata,
-        w.ttl_ms, w.first_ms, w.renew_after_ms, w.soft_after_ms, w.hard_after_ms, w.actor,
-        w.idempotency_key ${C} as idempotency_key, w.fingerprint, w.is_queued,
-        w.home_reservation ${C} as home_reservation
-      from unnest(
-        ${requests.map((r) => r.leaseId)}::uuid[],
-        ${requests.map((r) => r.face)}::text[],
-        ${requests.map((r) => r.namespace)}::text[],
-        ${requests.map((r) => r.name)}::text[],
-        ${requests.map((r) => r.holder)}::text[],
-        ${requests.map((r) => r.principal)}::text[],
-        ${requests.map((r) => r.tag)}::text[],
-        ${requests.map((r) => r.comment)}::text[],
-        ${requests.map((r) => (r.metadata == null ? null : JSON.stringify(r.metadata)))}::text[],
-        ${requests.map((r) => r.ladder.ttlMs)}::int[],
-        ${requests.map((r) => firstLadder(r).ttlMs)}::int[],
-        ${requests.map((r) => r.ladder.renewAfterMs)}::int[],
-        ${requests.map((r) => r.ladder.softAfterMs)}::int[],
-        ${requests.map((r) => r.ladder.hardAfterMs)}::int[],
-        ${requests.map((r) => r.actor)}::text[],
-        ${requests.map((r) => r.idempotencyKey ?? null)}::text[],
-        ${requests.map((r) => r.fingerprint ?? null)}::text[],
-        ${requests.map((r) => r.isQueued === true)}::boolean[],
-        ${requests.map((r) => r.homeReservation ?? null)}::text[]
-      ) as w (
-        lease_id, face, namespace, name, holder, principal, tag, comment, metadata,
-        ttl_ms, first_ms, renew_after_ms, soft_after_ms, hard_after_ms, actor, idempotency_key,
-        fingerprint, is_queued, home_reservation
-      )
-      where not ${isHeldOff(mark)}
-  `;
-}
-
-/** The ladder of a new grant, until it is renewed. */
-export function firstLadder({ confirms, ladder }: GrantRequest): Ladder {
-  return confirms === true ? UNCONFIRMED_LADDER : ladder;
 }
 
 function grantOf(row: GrantedRow, request: GrantRequest): Grant {

@@ -1,5 +1,5 @@
 /** What a statement that grants, or acts on expiry, is handed: how far the database is to be trusted. */
-import { LeaseError } from '../../kernel/errors.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
 import { onlyRow, type Sql } from '../../postgres/rows.ts';
 import { isHeldOff, type GrantGuard } from '../../postgres/expiry.ts';

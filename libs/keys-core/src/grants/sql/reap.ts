@@ -1,4 +1,4 @@
-import type { Face } from '../../kernel/resource.ts';
+import type { Face } from '../../kernel/resource/resource.ts';
 import type { ClockBelief } from '../../postgres/clock-watch.ts';
 import { onlyRow, type Sql } from '../../postgres/rows.ts';
 import { EXPIRED_FACTS, IS_CONFIRMED } from './parts/expired.ts';

@@ -1,5 +1,5 @@
-import type { GrantRef, ReleaseOutcome } from '../../kernel/outcomes.ts';
-import type { Face, Resource } from '../../kernel/resource.ts';
+import type { GrantRef, ReleaseOutcome } from '../../kernel/lease/outcomes.ts';
+import type { Face, Resource } from '../../kernel/resource/resource.ts';
 import type { Sql } from '../../postgres/rows.ts';
 import { fragment, NO_FRAGMENT } from '../../postgres/sql.ts';
 import { expiredReason, IS_CONFIRMED } from './parts/expired.ts';

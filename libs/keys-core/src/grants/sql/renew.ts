@@ -1,6 +1,6 @@
-import { invariant } from '../../kernel/errors.ts';
-import type { GrantRef, RefusalReason, RenewOutcome } from '../../kernel/outcomes.ts';
-import type { Face } from '../../kernel/resource.ts';
+import { invariant } from '../../kernel/errors/index.ts';
+import type { GrantRef, RefusalReason, RenewOutcome } from '../../kernel/lease/outcomes.ts';
+import type { Face } from '../../kernel/resource/resource.ts';
 import type { Sql } from '../../postgres/rows.ts';
 import type { LogPlace } from '../../postgres/witness/witness-stamp.ts';
 import { EXPIRED_FACTS, IS_CONFIRMED } from './parts/expired.ts';

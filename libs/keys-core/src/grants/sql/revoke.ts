@@ -1,4 +1,4 @@
-import type { Face } from '../../kernel/resource.ts';
+import type { Face } from '../../kernel/resource/resource.ts';
 import type { Sql } from '../../postgres/rows.ts';
 import type { OperatorRequest } from './set-renewable.ts';
 

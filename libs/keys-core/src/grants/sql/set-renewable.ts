@@ -1,4 +1,4 @@
-import type { Face, Resource } from '../../kernel/resource.ts';
+import type { Face, Resource } from '../../kernel/resource/resource.ts';
 import type { Sql } from '../../postgres/rows.ts';
 
 /** What an operator asks of one grant. */

@@ -1,4 +1,4 @@
-import type { LeaseRow } from '../../kernel/lease.ts';
+import type { LeaseRow } from '../../kernel/lease/lease.ts';
 import { createCoalescer } from '../../grants/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { C, type Sql } from '../../postgres/rows.ts';

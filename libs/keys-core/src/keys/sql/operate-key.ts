@@ -1,7 +1,7 @@
-import type { TerminationReason } from '../../kernel/backend-state.ts';
-import { LeaseError } from '../../kernel/errors.ts';
-import type { RevokeOutcome } from '../../kernel/outcomes.ts';
-import type { Resource } from '../../kernel/resource.ts';
+import type { TerminationReason } from '../../kernel/fleet/backend-state.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
+import type { RevokeOutcome } from '../../kernel/lease/outcomes.ts';
+import type { Resource } from '../../kernel/resource/resource.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import type { Sql } from '../../postgres/rows.ts';
 import { type RevokeRequest, type RevokedGrant, abandon, revoke } from '../../grants/index.ts';

@@ -1,5 +1,5 @@
-import { statusRank, type BackendStatus } from '../../kernel/backend-state.ts';
-import { LeaseError } from '../../kernel/errors.ts';
+import { statusRank, type BackendStatus } from '../../kernel/fleet/backend-state.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
 import { releaseAlone } from '../../grants/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import type { Sql } from '../../postgres/rows.ts';

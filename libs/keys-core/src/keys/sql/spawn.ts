@@ -1,7 +1,7 @@
-import type { Deadlines, Ladder } from '../../kernel/ladder.ts';
-import { deadlinesFrom } from '../../kernel/ladder.ts';
-import type { Grant, GrantRequest } from '../../kernel/outcomes.ts';
-import { recordedResource } from '../../kernel/recorded-request.ts';
+import type { Deadlines, Ladder } from '../../kernel/lease/ladder.ts';
+import { deadlinesFrom } from '../../kernel/lease/ladder.ts';
+import type { Grant, GrantRequest } from '../../kernel/lease/outcomes.ts';
+import { recordedResource } from '../../kernel/lease/recorded-request.ts';
 import { recordLostBackends } from './lost-backends.ts';
 import {
   type KeyedRequest,

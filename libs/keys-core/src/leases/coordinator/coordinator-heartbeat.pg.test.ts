@@ -16,7 +16,7 @@ import {
   granted,
   openKernel,
 } from '../../testing/kernel-fixture.ts';
-import type { GuestSql } from '../../postgres/service/prisma-guests.ts';
+import type { CallbackSql } from '../../postgres/service/prisma-guests.ts';
 import { makeClockShiftable } from '../../testing/shifted-clock.ts';
 import { revoke } from '../../grants/sql/revoke.ts';
 
@@ -207,7 +207,7 @@ describe('releaseOk and releaseFail', () => {
       const kernel = await openKernel();
       const notes = await makeNotes(kernel);
       const coordinator = aCoordinator(kernel);
-      const hooks = hasHook ? { willReleaseOk: (tx: GuestSql) => note(tx, 'x') } : {};
+      const hooks = hasHook ? { willReleaseOk: (tx: CallbackSql) => note(tx, 'x') } : {};
       const expired = aUseCase('expired', hooks);
       const superseded = aUseCase('superseded', hooks);
       for (const lease of [expired, superseded]) {

@@ -1,6 +1,6 @@
-/** The transactions of the coordinator in which hooks run, and the one statement of acquireOrRenew. */
-import { LeaseError } from '../../kernel/errors.ts';
-import type { Ladder } from '../../kernel/ladder.ts';
+/** The transactions of the coordinator in which hooks run; see `acquire-or-renew-once.ts` for its own. */
+import { LeaseError } from '../../kernel/errors/index.ts';
+import type { Ladder } from '../../kernel/lease/ladder.ts';
 import type {
   Grant,
   GrantOutcome,
@@ -8,26 +8,20 @@ import type {
   GrantRequest,
   ReleaseOutcome,
   RenewOutcome,
-} from '../../kernel/outcomes.ts';
+} from '../../kernel/lease/outcomes.ts';
 import {
-  type AcquiredOrRenewed,
   type ReleaseRequest,
-  acquireOrRenew,
-  assertNoHoldOff,
   boundTransaction,
   closeBefore,
   grantWithin,
-  guardNow,
   inFence,
   isOverstayed,
   lookAtRefusals,
   notHeld,
   observeHeld,
-  place,
+  ensureLeaseRow,
   prepareGrants,
-  readClock,
   readEndedGrants,
-  refusedOutcome,
   releaseAlone,
   renew,
   wakeWaiters,
@@ -41,21 +35,15 @@ import {
   type CoordinatorStore,
   type GuestTransaction,
 } from '../../postgres/service/guest-transaction.ts';
-import type { KernelStore } from '../../postgres/kernel-store.ts';
 import type { Sql } from '../../postgres/rows.ts';
-import { pause } from '../../postgres/timed.ts';
 import { leaseDeadlines } from '../deadlines.ts';
-import type { Refused } from '../line.ts';
 
 /** What a hook of a grant or a renewal is given: see LeaseUseCase. */
 export type GrantHook<Tx> = (tx: Tx, at: number, grant: GrantRef) => unknown;
 type ReleaseHook<Tx> = (tx: Tx) => unknown;
 
 /** How long a grant waits for its row, in milliseconds, before it is tried again. */
-const LOCK_MS = 100;
-/** How often acquireOrRenew looks again when its row was locked, this long apart. */
-const LOCKED_TRIES_MAX = 4;
-const LOCKED_PAUSE_MS = 25;
+export const LOCK_MS = 100;
 
 /** A grant, and the reading of the store's clock that its deadlines count from. */
 export interface Asked<Outcome> {
@@ -64,7 +52,7 @@ export interface Asked<Outcome> {
 }
 
 /** A hook may take as long as the lease that it comes with lasts for its holder. */
-function boundOf(ladder: Ladder): number {
+export function boundOf(ladder: Ladder): number {
   return Math.min(GUEST_MS_MAX, ladder.hardAfterMs);
 }
 
@@ -95,7 +83,7 @@ export async function grantWithHook<Tx>(
     });
   // Over a connection of its own, so not within: the pool may have no other.
   await prepareGrants(store, [request]);
-  await place(store.transitions, request);
+  await ensureLeaseRow(store.transitions, request);
   try {
     return await retryContention(store, once);
   } catch (error) {
@@ -109,7 +97,7 @@ export async function grantWithHook<Tx>(
   }
 }
 
-function callGrantHook<Tx>(
+export function callGrantHook<Tx>(
   guest: GuestTransaction<Tx>,
   hook: GrantHook<Tx>,
   made: {
@@ -188,118 +176,4 @@ export async function releaseWithHook<Tx>(
   }
   store.observer.release('lease', outcome);
   return outcome;
-}
-
-export interface AcquireOrRenewHooks<Tx> {
-  readonly willInsert: GrantHook<Tx> | undefined;
-  readonly willHeartbeat: GrantHook<Tx> | undefined;
-}
-
-/** A caller that names a holder has the lease, or is told who has. */
-export async function acquireOrRenewOnce<Tx>(
-  store: CoordinatorStore<Tx>,
-  request: GrantRequest,
-  hooks: AcquireOrRenewHooks<Tx>,
-): Promise<Asked<AcquiredOrRenewed> | Refused> {
-  await prepareGrants(store, [request]);
-  let held: Refused | undefined;
-  for (let tries = 0; tries < LOCKED_TRIES_MAX; tries += 1) {
-    const found = await askOrRenew(store, { request, hooks, isFirst: tries === 0 });
-    if (found !== undefined) {
-      observeFound(store, found.outcome);
-      return found;
-    }
-    await assertNoHoldOff(store, store.prisma);
-    const [refusal] = await lookAtRefusals(store, store.prisma, [request]);
-    const refused = refusedOutcome(store, refusal);
-    if (isRefused(refused) && !isOwnLocked(refused, request)) {
-      store.observer.grant('lease', 'denied', refused.outcome === 'held' ? 'active' : 'free');
-      return refused;
-    }
-    const row = refusal?.row;
-    held = row === undefined ? undefined : { outcome: 'held', by: row, waiterCount: 0, doubtMs: 0 };
-    await pause(store, LOCKED_PAUSE_MS);
-  }
-  // Another let it run out, and keeps the row locked. Of one's own it must not be said to be lost.
-  if (held !== undefined && !isOwnLocked(held, request)) return held;
-  throw new LeaseError('grant.contended');
-}
-
-function isRefused(outcome: GrantOutcome | undefined): outcome is Refused {
-  return outcome?.outcome === 'held' || outcome?.outcome === 'queued';
-}
-
-/** Whether the grant in the way is the asker's own, which could have been renewed except for a lock. */
-function isOwnLocked(refused: Refused, request: GrantRequest): boolean {
-  if (refused.outcome !== 'held') return false;
-  const { by } = refused;
-  return by.holder === request.holder && by.principal === request.principal && by.renewable;
-}
-
-interface AskOrRenew<Tx> {
-  readonly request: GrantRequest;
-  readonly hooks: AcquireOrRenewHooks<Tx>;
-  readonly isFirst: boolean;
-}
-
-async function askOrRenew<Tx>(
-  store: CoordinatorStore<Tx>,
-  { request, hooks, isFirst }: AskOrRenew<Tx>,
-): Promise<Asked<AcquiredOrRenewed> | undefined> {
-  const ask = async (sql: Sql): Promise<Asked<AcquiredOrRenewed> | undefined> => {
-    const localTimeMs = store.clock.nowMs();
-    const outcome = await acquireOrRenew(sql, request, guardNow(store));
-    if (outcome === undefined) return undefined;
-    store.clockWatch.observe(outcome.asOf, localTimeMs, store.clock.nowMs());
-    return { outcome, localTimeMs };
-  };
-  const askHere = async (tx: Sql): ReturnType<typeof ask> => {
-    await readClock(store, tx);
-    return ask(tx);
-  };
-  if (hooks.willInsert === undefined && hooks.willHeartbeat === undefined) {
-    // A first try may have been late for the clock to be believed: it had waited for a connection.
-    const found = isFirst ? await ask(store.prisma) : await store.prisma.$transaction(askHere);
-    if (found !== undefined) {
-      const { fencingToken, run, position } = found.outcome;
-      store.witness.saw({ fencingToken, place: { run, position } });
-    }
-    return found;
-  }
-  const boundMs = boundOf(request.ladder);
-  await place(store.transitions, request);
-  return retryContention(store, () =>
-    guestTransaction(store, async (guest) => {
-      await boundTransaction(guest.sql, { boundMs, lockMs: LOCK_MS });
-      return withinBound(store, boundMs, async () => {
-        const found = await askHere(guest.sql);
-        if (found !== undefined) await callFoundHook(guest, hooks, found);
-        return found;
-      });
-    }),
-  );
-}
-
-async function callFoundHook<Tx>(
-  guest: GuestTransaction<Tx>,
-  hooks: AcquireOrRenewHooks<Tx>,
-  { outcome: found, localTimeMs }: Asked<AcquiredOrRenewed>,
-): Promise<void> {
-  const hook = found.outcome === 'granted' ? hooks.willInsert : hooks.willHeartbeat;
-  if (hook === undefined) return;
-  const grant = { ...found, ladder: found, remainingMs: found.expiresAt - found.asOf };
-  await callGrantHook(guest, hook, { grant, localTimeMs });
-  // The old expiry passed beside the hook: somebody may have read that it did. It is granted again.
-  if (found.expiredAt !== null && !(await closeBefore(guest.sql, found.expiredAt))) {
-    throw new LeaseError('grant.contended');
-  }
-}
-
-function observeFound(store: KernelStore, found: AcquiredOrRenewed): void {
-  if (found.outcome === 'renewed') {
-    store.observer.renewal('lease', 'renewed', 1);
-    return;
-  }
-  const isTakenOver = ['expired', 'lapsed', 'unconfirmed'].includes(found.previousEnd ?? '');
-  store.observer.grant('lease', 'granted', isTakenOver ? 'expired' : 'free');
 }

@@ -13,10 +13,10 @@ import {
   granted,
   openKernel,
 } from '../../testing/kernel-fixture.ts';
-import type { GuestSql } from '../../postgres/service/prisma-guests.ts';
+import type { CallbackSql } from '../../postgres/service/prisma-guests.ts';
 
 /** Fails a statement as a deadlock would. */
-async function loseOnce(tx: GuestSql, tries: { count: number }, timesMax = 1): Promise<void> {
+async function loseOnce(tx: CallbackSql, tries: { count: number }, timesMax = 1): Promise<void> {
   tries.count += 1;
   if (tries.count <= timesMax) {
     await tx.$executeRaw`do $$ begin raise exception 'lost' using errcode = '40P01'; end $$`;

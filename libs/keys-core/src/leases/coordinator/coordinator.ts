@@ -1,29 +1,25 @@
-import { LeaseError } from '../../kernel/errors.ts';
-import { serviceLadder, type Ladder } from '../../kernel/ladder.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
 import { LIMITS } from '../../kernel/limits.ts';
-import type { Grant, GrantOutcome, GrantRef, GrantRequest } from '../../kernel/outcomes.ts';
-import type { ReleaseOutcome } from '../../kernel/outcomes.ts';
-import { assertResource, joinNamespace } from '../../kernel/resource.ts';
-import { assertText, jsonProblem } from '../../kernel/text.ts';
-import {
-  type LeaseStore,
-  isLeaseId,
-  observeHandover,
-  prepareGrants,
-  readGrant,
-} from '../../grants/index.ts';
+import type { GrantRef, GrantRequest, ReleaseOutcome } from '../../kernel/lease/outcomes.ts';
+import { assertText } from '../../kernel/text.ts';
+import type { LeaseStore } from '../../grants/index.ts';
 import {
   assertNotInHook,
   type CoordinatorStore,
 } from '../../postgres/service/guest-transaction.ts';
 import { heldAnswer } from '../acquire-answers.ts';
+import { leaseDeadlines } from '../deadlines.ts';
+import type { LeaseDeadlines } from '../lease-types.ts';
+import { createWaitingRoom, type WaitingRoom } from '../waiting.ts';
+import { acquireOrRenewOnce } from './acquire-or-renew-once.ts';
 import {
-  acquireOrRenewOnce,
-  grantWithHook,
-  releaseWithHook,
-  renewWithHook,
-  type Asked,
-} from './coordinator-transactions.ts';
+  AcquireCall,
+  assertWait,
+  refOf,
+  usedKey,
+  type CoordinatedGrant,
+} from './coordinator-acquire.ts';
+import { releaseWithHook, renewWithHook, type Asked } from './coordinator-transactions.ts';
 import type {
   CoordinatedLease,
   CoordinatorAcquire,
@@ -31,12 +27,9 @@ import type {
   CoordinatorHeartbeat,
   LeaseCoordinator,
 } from './coordinator-types.ts';
-import { assertTtl, leaseDeadlines } from '../deadlines.ts';
-import type { Refused } from '../line.ts';
 import { createStaleReaper, errorText } from './reap-stale.ts';
-import type { LeaseDeadlines } from '../lease-types.ts';
-import type { LeaseUseCase } from './use-case.ts';
-import { createWaitingRoom, type WaitingRoom } from '../waiting.ts';
+import { requestOf } from './use-case-request.ts';
+import type { AnyUseCase, LeaseUseCase } from './use-case.ts';
 import { lossOf, workWhileHeld } from './while-held.ts';
 
 export interface LeaseCoordinatorDeps<Tx> {
@@ -69,25 +62,10 @@ export function createLeaseCoordinator<Tx>(deps: LeaseCoordinatorDeps<Tx>): Leas
   };
 }
 
-/** What all methods but the hooks of a release take of a use case. */
-type AnyUseCase<Tx> = Omit<LeaseUseCase<never, Tx>, 'willReleaseOk'>;
-
 interface Ending<Tx> {
   readonly result: 'ok' | 'failed';
   readonly detail: string | null;
   readonly hook: ((tx: Tx, grant: GrantRef) => unknown) | undefined;
-}
-
-/** An acquire under way. */
-interface Call<Tx> {
-  readonly lease: AnyUseCase<Tx>;
-  readonly request: GrantRequest;
-  readonly signal: AbortSignal;
-  readonly startedAtMs: number;
-  /** The reading of the clock before the latest try. */
-  askedAtMs: number;
-  /** What the hook has thrown, in a box: it may have thrown nothing that can be recognized. */
-  hookFailure: { readonly error: unknown } | undefined;
 }
 
 class Coordinator<Tx> {
@@ -109,117 +87,21 @@ class Coordinator<Tx> {
   ): Promise<CoordinatorAcquire> {
     assertNotInHook();
     assertWait(waitMs);
-    const call: Call<Tx> = {
-      lease,
-      request: this.#requestOf(lease),
-      signal,
-      startedAtMs: this.#deps.store.clock.nowMs(),
-      askedAtMs: 0,
-      hookFailure: undefined,
-    };
-    if (this.#held.get(lease)?.leaseId === call.request.leaseId) {
-      throw usedKey();
-    }
-    assertWanted(signal);
-    const outcome = await this.#ask(call, call.request);
-    switch (outcome.outcome) {
-      case 'granted':
-        return this.#granted(call, outcome.grant);
-      case 'held':
-      case 'queued':
-        return waitMs === 0 ? this.#refused(call, outcome) : this.#wait(call, waitMs, outcome);
-      case 'recorded':
-        throw new LeaseError('grant.contended');
-    }
-  }
-
-  /** One try, with its hook if there is one. A grant that nobody wants any more is given back. */
-  async #ask(call: Call<Tx>, request: GrantRequest): Promise<GrantOutcome> {
-    const { outcome, localTimeMs } = await this.#askOnce(call, request);
-    const found = ownGrant(outcome, request);
-    call.askedAtMs = localTimeMs;
-    if (found.outcome === 'granted' && call.signal.aborted) {
-      this.#held.set(call.lease, refOf(found.grant));
-      await this.releaseFailed(call.lease, 'the wait was given up');
-      throw new LeaseError('lease.wait_cancelled');
-    }
-    return found;
-  }
-
-  async #askOnce(call: Call<Tx>, request: GrantRequest): Promise<Asked<GrantOutcome>> {
+    const request = this.#requestOf(lease);
+    if (this.#held.get(lease)?.leaseId === request.leaseId) throw usedKey();
     const { store, leases } = this.#deps;
-    const { lease, signal } = call;
-    if (lease.willInsert === undefined) {
-      // Before the deadlines begin to count: a process that has just started looks at the database first.
-      await prepareGrants(store, [request]);
-      const localTimeMs = store.clock.nowMs();
-      return { outcome: await leases.grant(request, signal), localTimeMs };
-    }
-    const hook: typeof lease.willInsert = async (tx, at, grant) => {
-      try {
-        await lease.willInsert?.(tx, at, grant);
-      } catch (error) {
-        call.hookFailure = { error };
-        throw error;
-      }
+    const giveBack = (ref: GrantRef): Promise<unknown> => {
+      this.#held.set(lease, ref);
+      return this.releaseFailed(lease, 'the wait was given up');
     };
-    return grantWithHook(store, request, hook, () => {
-      assertWanted(signal);
-    });
-  }
-
-  async #wait(call: Call<Tx>, waitMs: number, first: Refused): Promise<CoordinatorAcquire> {
-    const { store } = this.#deps;
-    const { request, signal, startedAtMs } = call;
-    const elapsedMs = (): number => store.clock.nowMs() - startedAtMs;
-    const waited = (outcome: 'granted' | 'gave_up'): void => {
-      store.observer.waited('lease', elapsedMs(), outcome);
-    };
-    try {
-      const outcome = await this.#room.wait({
-        request: { ...request, idempotencyKey: store.ids.uuid() },
-        giveUpAtMs: startedAtMs + waitMs,
-        life: { signal, isAlive: () => !signal.aborted },
-        attempt: (turn) => this.#turn(call, turn),
-        answerOf: (refused) => heldAnswer('lease', refused ?? first, elapsedMs()),
-      });
-      if (outcome.outcome === 'gave_up') {
-        waited('gave_up');
-        return this.#refused(call, outcome.refused ?? first);
-      }
-      const grant =
-        outcome.outcome === 'granted' ? outcome.grant : await this.#findGrant(call, request);
-      waited('granted');
-      if (outcome.outcome === 'granted') observeHandover(store, outcome.grant, elapsedMs());
-      return this.#granted(call, grant);
-    } catch (error) {
-      waited('gave_up');
-      if (call.hookFailure !== undefined && causeOf(error) === call.hookFailure.error) {
-        throw call.hookFailure.error;
-      }
-      throw signal.aborted ? new LeaseError('lease.wait_cancelled') : error;
-    }
-  }
-
-  /** A try from the place in line. What a hook throws ends the wait, whatever it looks like. */
-  async #turn(call: Call<Tx>, turn: GrantRequest): Promise<GrantOutcome> {
-    call.hookFailure = undefined;
-    try {
-      return await this.#ask(call, turn);
-    } catch (error) {
-      const { hookFailure } = call as Pick<Call<Tx>, 'hookFailure'>;
-      if (hookFailure?.error !== error) throw error;
-      throw new LeaseError('internal.error', undefined, { cause: error });
-    }
-  }
-
-  /** The place in line is gone: to the grant that it became, whose answer was lost, or permanently. */
-  async #findGrant(call: Call<Tx>, request: GrantRequest): Promise<CoordinatedGrant> {
-    call.askedAtMs = this.#deps.store.clock.nowMs();
-    const grant = await readGrant(this.#deps.store.prisma, request.leaseId);
-    if (grant !== undefined && !isOwnedBy(grant, request)) throw usedKey();
-    if (grant === undefined || grant.remainingMs <= 0) throw new LeaseError('grant.contended');
-    return grant;
+    const call = new AcquireCall(
+      { store, leases, room: this.#room, giveBack },
+      { lease, request, signal },
+    );
+    const acquired = await call.acquire(waitMs);
+    if (acquired.outcome === 'held') return acquired;
+    const { grant, localTimeMs, waitedMs } = acquired;
+    return { outcome: 'granted', waitedMs, ...this.#settle(lease, grant, localTimeMs) };
   }
 
   async heartbeat(lease: AnyUseCase<Tx>): Promise<CoordinatorHeartbeat> {
@@ -323,27 +205,7 @@ class Coordinator<Tx> {
 
   #requestOf(lease: AnyUseCase<Tx>): GrantRequest {
     const { holder, principal } = this.#deps;
-    const { namespace, key } = lease.scope();
-    const leaseId = lease.key();
-    const ttlMs = lease.durationMs();
-    assertTtl(ttlMs);
-    if (!isLeaseId(leaseId)) {
-      throw new LeaseError('request.invalid', 'key() must be a UUID', {
-        details: { field: 'key' },
-      });
-    }
-    const resource = { face: 'lease', namespace: joinNamespace(namespace), name: key } as const;
-    assertResource(resource);
-    return {
-      ...resource,
-      leaseId: leaseId.toLowerCase(),
-      holder,
-      principal,
-      tag: '',
-      ...aboutOf(lease),
-      ladder: serviceLadder(ttlMs),
-      actor: this.#actor(),
-    };
+    return requestOf(lease, { holder, principal, actor: this.#actor() });
   }
 
   #actor(): string {
@@ -356,15 +218,6 @@ class Coordinator<Tx> {
     return ref;
   }
 
-  #granted(call: Call<Tx>, grant: CoordinatedGrant): CoordinatorAcquire {
-    const waitedMs = Math.round(this.#deps.store.clock.nowMs() - call.startedAtMs);
-    return { outcome: 'granted', waitedMs, ...this.#settle(call.lease, grant, call.askedAtMs) };
-  }
-
-  #refused(call: Call<Tx>, refused: Refused): CoordinatorAcquire {
-    return heldAnswer('lease', refused, this.#deps.store.clock.nowMs() - call.startedAtMs);
-  }
-
   /** Remembers a grant or a renewal that is committed, and tells the use case until when it lasts. */
   #settle(lease: AnyUseCase<Tx>, grant: CoordinatedGrant, localTimeMs: number): CoordinatedLease {
     const ref = refOf(grant);
@@ -374,45 +227,6 @@ class Coordinator<Tx> {
     lease.setDeadline?.(deadlines.loseAtMs);
     return { ...ref, deadlines };
   }
-}
-
-type CoordinatedGrant = GrantRef & { readonly ladder: Ladder; readonly remainingMs: number };
-
-function refOf({ leaseId, fencingToken }: GrantRef): GrantRef {
-  return { leaseId, fencingToken };
-}
-
-/**
- * A refusal by the very grant that is asked for is that grant: its answer was lost. Its hook was
- * committed with it.
- */
-function ownGrant(outcome: GrantOutcome, request: GrantRequest): GrantOutcome {
-  if (outcome.outcome !== 'held') return outcome;
-  const { by } = outcome;
-  const isOwn = by.leaseId === request.leaseId && isOwnedBy(by, request);
-  if (!isOwn || by.endReason !== null || by.asOf >= by.expiresAt) return outcome;
-  const grant: Grant = {
-    ...by,
-    ladder: by,
-    remainingMs: by.expiresAt - by.asOf,
-    freeMs: null,
-    previous: null,
-  };
-  return { outcome: 'granted', grant };
-}
-
-function usedKey(): LeaseError {
-  return new LeaseError('request.invalid', 'key() names a lease that was obtained before', {
-    details: { field: 'key' },
-  });
-}
-
-/** Whether a grant is this holder's: two processes that give one `key()` are not one holder. */
-function isOwnedBy(
-  grant: { readonly holder: string; readonly principal: string },
-  request: GrantRequest,
-): boolean {
-  return grant.holder === request.holder && grant.principal === request.principal;
 }
 
 /** Asks again without the hook what has become of a grant that is not in force: it says how it ended. */
@@ -428,47 +242,4 @@ async function orPlain<Result>(
     if (isOver && error.details['leaseId'] === ref.leaseId) return plain();
     throw error;
   }
-}
-
-/** What a use case says of itself, as it is stored. */
-function aboutOf(lease: AnyUseCase<never>): Pick<GrantRequest, 'comment' | 'metadata'> {
-  const comment = lease.comment?.() ?? null;
-  assertText('comment', comment ?? '', { bytesMax: LIMITS.commentBytesMax });
-  return { comment, metadata: jsonOf(lease.metadata?.()) };
-}
-
-function jsonOf(metadata: unknown): unknown {
-  if (metadata === undefined) return null;
-  const invalid = (problem: string, cause?: unknown): LeaseError =>
-    new LeaseError('request.invalid', `metadata ${problem}`, {
-      details: { field: 'metadata' },
-      cause,
-    });
-  let json: unknown;
-  try {
-    json = JSON.parse(JSON.stringify(metadata));
-  } catch (error) {
-    throw invalid('must be JSON', error);
-  }
-  const problem = jsonProblem(json, {
-    bytesMax: LIMITS.metadataBytesMax,
-    depthMax: LIMITS.metadataDepthMax,
-  });
-  if (problem !== undefined) throw invalid(problem);
-  return json;
-}
-
-function assertWait(waitMs: number): void {
-  if (waitMs >= 0 && waitMs <= LIMITS.waitMsMax) return;
-  throw new LeaseError('request.invalid', `waitMs must be from 0 to ${String(LIMITS.waitMsMax)}`, {
-    details: { field: 'waitMs' },
-  });
-}
-
-function assertWanted(signal: AbortSignal): void {
-  if (signal.aborted) throw new LeaseError('lease.wait_cancelled');
-}
-
-function causeOf(error: unknown): unknown {
-  return error instanceof Error ? error.cause : undefined;
 }

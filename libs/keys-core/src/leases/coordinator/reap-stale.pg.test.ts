@@ -14,7 +14,7 @@ import {
   type Kernel,
 } from '../../testing/kernel-fixture.ts';
 import { makeClockShiftable } from '../../testing/shifted-clock.ts';
-import type { GuestSql } from '../../postgres/service/prisma-guests.ts';
+import type { CallbackSql } from '../../postgres/service/prisma-guests.ts';
 import type { ReapCallback } from './reap-stale.ts';
 
 /** Grants each and lets it run out. */
@@ -24,7 +24,7 @@ async function stale(kernel: Kernel, names: readonly string[], namespace = 'test
   return grants;
 }
 
-const noteIt: ReapCallback<GuestSql> = (leaseId, scope, tx, grant) =>
+const noteIt: ReapCallback<CallbackSql> = (leaseId, scope, tx, grant) =>
   note(tx, [scope.namespace.join('.'), scope.key, leaseId, grant.fencingToken].join(' '));
 
 interface ReapState {
@@ -152,7 +152,7 @@ describe('reapStaleLeases', () => {
     const notes = await makeNotes(kernel);
     const coordinator = aCoordinator(kernel);
     await stale(kernel, ['a', 'bad', 'c']);
-    const failing: ReapCallback<GuestSql> = async (_leaseId, scope, tx) => {
+    const failing: ReapCallback<CallbackSql> = async (_leaseId, scope, tx) => {
       await note(tx, scope.key);
       if (scope.key === 'bad') throw new Error('no\0 luck');
     };
@@ -218,7 +218,7 @@ describe('reapStaleLeases', () => {
     for (const name of names.slice(0, 20)) await granted(kernel, { name });
     await createReaper(kernel.store).runOnce();
     let callCount = 0;
-    const flaky: ReapCallback<GuestSql> = async (leaseId, _scope, tx) => {
+    const flaky: ReapCallback<CallbackSql> = async (leaseId, _scope, tx) => {
       callCount += 1;
       const failsNow = callCount % 3 === 0;
       const losesNow = callCount % 7 === 0;

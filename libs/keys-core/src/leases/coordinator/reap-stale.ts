@@ -3,9 +3,9 @@
  * ended it: a takeover, the general reaper or this. Here each row's callback runs in a transaction
  * with the row's end, so that it commits exactly once.
  */
-import { joinNamespace } from '../../kernel/resource.ts';
+import { joinNamespace } from '../../kernel/resource/resource.ts';
 import { LIMITS } from '../../kernel/limits.ts';
-import type { GrantRef } from '../../kernel/outcomes.ts';
+import type { GrantRef } from '../../kernel/lease/outcomes.ts';
 import {
   GUEST_MS_MAX,
   callHook,

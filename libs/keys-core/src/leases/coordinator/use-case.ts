@@ -1,4 +1,4 @@
-import type { GrantRef } from '../../kernel/outcomes.ts';
+import type { GrantRef } from '../../kernel/lease/outcomes.ts';
 
 /** The id of one holding: a new UUID for each lease that is obtained. */
 export type LeaseId = string;
@@ -39,3 +39,6 @@ export interface LeaseUseCase<Success = void, Tx = unknown> {
   willReleaseOk?(tx: Tx, success: Success, grant: GrantRef): unknown;
   willReleaseFail?(tx: Tx, failure: unknown, grant: GrantRef): unknown;
 }
+
+/** What all methods but the hooks of a release take of a use case. */
+export type AnyUseCase<Tx> = Omit<LeaseUseCase<never, Tx>, 'willReleaseOk'>;

@@ -1,6 +1,6 @@
 import type { Clock } from '../../kernel/clock.ts';
-import { LeaseError } from '../../kernel/errors.ts';
-import type { RefusalReason, ReleaseOutcome } from '../../kernel/outcomes.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
+import type { RefusalReason, ReleaseOutcome } from '../../kernel/lease/outcomes.ts';
 import type { CoordinatorHeartbeat } from './coordinator-types.ts';
 import type { LeaseDeadlines } from '../lease-types.ts';
 
@@ -25,15 +25,15 @@ export async function workWhileHeld<Result>(
   holding: Holding,
   work: (signal: AbortSignal) => Promise<Result>,
 ): Promise<WorkOutcome<Result>> {
-  const heart = new Heart(holding);
-  const lost = heart.start();
+  const renewer = new Renewer(holding);
+  const lost = renewer.start();
   try {
-    const ended = await Promise.race([lost, outcomeOf(work, heart.signal)]);
+    const ended = await Promise.race([lost, outcomeOf(work, renewer.signal)]);
     // The release would meet the lock of a heartbeat that is under way.
-    const lostMeanwhile = await Promise.race([lost, heart.rest()]);
+    const lostMeanwhile = await Promise.race([lost, renewer.drain()]);
     return ended.outcome === 'done' ? (lostMeanwhile ?? ended) : ended;
   } finally {
-    heart.stop();
+    renewer.stop();
   }
 }
 
@@ -61,10 +61,10 @@ async function outcomeOf<Result>(
 }
 
 /** Renews a lease until it is stopped or the lease is lost. */
-class Heart {
+class Renewer {
   readonly #holding: Holding;
   readonly #abort = new AbortController();
-  #isResting = false;
+  #isDraining = false;
   #isOver = false;
   #renewing: Promise<void> | undefined;
   #cancelRenewal = (): void => undefined;
@@ -94,8 +94,8 @@ class Heart {
   }
 
   /** Begins no other heartbeat. Resolves when the one that is under way has ended. */
-  async rest(): Promise<undefined> {
-    this.#isResting = true;
+  async drain(): Promise<undefined> {
+    this.#isDraining = true;
     this.#cancelRenewal();
     await this.#renewing;
     return undefined;
@@ -117,7 +117,7 @@ class Heart {
   }
 
   #renewAt(atMs: number): void {
-    if (this.#isResting) return;
+    if (this.#isDraining) return;
     this.#cancelRenewal = this.#holding.clock.at(atMs, () => {
       this.#renewing = this.#renew();
     });

@@ -1,10 +1,10 @@
-import type { Face, Resource } from '../../kernel/resource.ts';
+import type { Face, Resource } from '../../kernel/resource/resource.ts';
 import { withinLimits, withinNamespace } from '../../lists/index.ts';
 import { C, type Sql } from '../../postgres/rows.ts';
 import { fragment } from '../../postgres/sql.ts';
 
 /** Somebody who waits, and for whom. Instants are epoch milliseconds of the database. */
-export interface Contender extends Resource {
+export interface WaiterRow extends Resource {
   readonly id: string;
   readonly waiter: string;
   readonly createdAt: number;
@@ -31,9 +31,9 @@ export async function readContention(
     readonly afterId: string | null;
     readonly limit: number;
   },
-): Promise<Contender[]> {
+): Promise<WaiterRow[]> {
   const column = fragment`w.namespace`;
-  return sql.$queryRaw<Contender[]>`
+  return sql.$queryRaw<WaiterRow[]>`
     with waiting as materialized (
       select w.*, row_number() over (partition by w.namespace, w.name order by w.id) as place
       from lease_waiter w

@@ -1,4 +1,4 @@
-import type { LeaseRow } from '../../kernel/lease.ts';
+import type { LeaseRow } from '../../kernel/lease/lease.ts';
 import type { LeaseOrder } from './lease-order.ts';
 import { listResources, type ResourceFilter } from './resource-list.ts';
 import type { Sql } from '../../postgres/rows.ts';

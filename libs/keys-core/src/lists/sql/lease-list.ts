@@ -1,6 +1,6 @@
-import type { LeaseRow } from '../../kernel/lease.ts';
+import type { LeaseRow } from '../../kernel/lease/lease.ts';
 import { LIMITS } from '../../kernel/limits.ts';
-import type { Face } from '../../kernel/resource.ts';
+import type { Face } from '../../kernel/resource/resource.ts';
 import { orderOf, type LeaseOrder } from './lease-order.ts';
 import { listResources, type ResourceColumns, type ResourceFilter } from './resource-list.ts';
 import type { Sql } from '../../postgres/rows.ts';

@@ -1,5 +1,5 @@
 /** How lists of resources are filtered and paged, whatever their face. The table's alias is `l`. */
-import type { Phase } from '../../kernel/lease.ts';
+import type { Phase } from '../../kernel/lease/lease.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging/page-cursor.ts';
 import { C } from '../../postgres/rows.ts';
 import { fragment, type Fragment, joinFragments } from '../../postgres/sql.ts';

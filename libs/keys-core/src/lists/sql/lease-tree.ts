@@ -1,4 +1,4 @@
-import type { Face } from '../../kernel/resource.ts';
+import type { Face } from '../../kernel/resource/resource.ts';
 import { PHASE_CONDITIONS, withinLimits, withinNamespace } from './lease-order.ts';
 import { C, type Sql } from '../../postgres/rows.ts';
 import { fragment } from '../../postgres/sql.ts';

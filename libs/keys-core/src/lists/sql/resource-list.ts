@@ -11,8 +11,8 @@
  * that leaves little it walked the whole primary key, row by row, until the statement was cancelled.
  * `expires_at` has no index, and gets none: renewals write it, and must stay HOT.
  */
-import type { LeaseRow, Phase } from '../../kernel/lease.ts';
-import type { Face } from '../../kernel/resource.ts';
+import type { LeaseRow, Phase } from '../../kernel/lease/lease.ts';
+import type { Face } from '../../kernel/resource/resource.ts';
 import {
   PHASE_CONDITIONS,
   endedWithin,

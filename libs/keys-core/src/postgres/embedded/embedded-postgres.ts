@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chown, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LeaseError } from '../../kernel/errors.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
 import { binariesIn, findBinaries } from './binaries.ts';
 import { startFailure } from './failures.ts';
 import { takeCluster } from './ownership.ts';

@@ -1,4 +1,4 @@
-import { LeaseError } from '../../kernel/errors.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
 import { isDiskFull } from '../disk-full.ts';
 
 const MOVE =

@@ -1,4 +1,4 @@
-import { LeaseError } from '../../kernel/errors.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
 import { startEmbeddedPostgres } from './embedded-postgres.ts';
 
 /** Starts a server on the folder of the first argument, prints its process id, and stays. */

@@ -1,7 +1,7 @@
 import { link, readFile, readlink, realpath, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LeaseError } from '../../kernel/errors.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
 
 /** A process, told from a later one that got the same number. */
 interface ProcessMark {

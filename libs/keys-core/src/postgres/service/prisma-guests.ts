@@ -2,7 +2,7 @@ import type { PrismaClient } from '../generated/client.ts';
 import { GUEST_MS_MAX, type GuestDatabase } from './guest-transaction.ts';
 
 /** What other people's code gets of a transaction on connections of ours. */
-export type GuestSql = Pick<PrismaClient, '$queryRaw' | '$executeRaw'>;
+export type CallbackSql = Pick<PrismaClient, '$queryRaw' | '$executeRaw'>;
 
 /** How long to wait for a connection, in milliseconds. */
 const CONNECTION_WAIT_MS = 5_000;
@@ -13,7 +13,7 @@ const CONNECTION_WAIT_MS = 5_000;
 const PRISMA_TIMEOUT_MS = 2 * GUEST_MS_MAX + 2_000;
 
 /** Transactions of a client of ours: what other people's code reaches is Leasehold's schema. */
-export function prismaGuests(client: PrismaClient): GuestDatabase<GuestSql> {
+export function prismaGuests(client: PrismaClient): GuestDatabase<CallbackSql> {
   return {
     transaction: (work) =>
       client.$transaction((tx) => work({ sql: tx, call: async (code) => code(tx) }), {

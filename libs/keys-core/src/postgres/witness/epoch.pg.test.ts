@@ -9,7 +9,7 @@ import {
 } from '../../testing/kernel-fixture.ts';
 import { aDrone } from '../../testing/fleet-fixture.ts';
 import { NO_ROWS, connect, openKeys, rowCounts } from '../../testing/keys-fixture.ts';
-import { serviceLadder } from '../../kernel/ladder.ts';
+import { serviceLadder } from '../../kernel/lease/ladder.ts';
 import { checkEpoch } from './epoch.ts';
 
 const LONGEST_TTL_MS = 60_000;

@@ -1,6 +1,6 @@
 /** This process's own row in the database: moved on about once a second, and remembered. */
 import type { Clock, IdSource } from '../../kernel/clock.ts';
-import { invariant } from '../../kernel/errors.ts';
+import { invariant } from '../../kernel/errors/index.ts';
 import type { ClockWatch } from '../clock-watch.ts';
 import { beginEpoch, checkEpoch, type EpochCheck, type HoldOffCause } from './epoch.ts';
 import type { LongestTtl } from '../longest-ttl.ts';

@@ -4,7 +4,7 @@
  * far as this. Nobody else can make one, and one that was made with another secret says nothing.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { compareFencingTokens } from '../../kernel/fencing-token.ts';
+import { compareFencingTokens } from '../../kernel/lease/fencing-token.ts';
 import { LIMITS } from '../../kernel/limits.ts';
 
 /** How far a process has seen the database go on. */

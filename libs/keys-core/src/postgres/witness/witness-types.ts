@@ -1,5 +1,5 @@
 import type { HoldOffCause } from './epoch.ts';
-import type { Actor } from '../../kernel/actor.ts';
+import type { Actor } from '../../kernel/access/actor.ts';
 
 /** How far the database has come, as holders are told and tell again. */
 export interface WitnessService {

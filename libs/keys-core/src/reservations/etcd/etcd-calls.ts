@@ -10,7 +10,7 @@ import { noop } from 'cockatiel';
 import { Etcd3, type IRangeRequest, type IRangeResponse, type IResponseHeader } from 'etcd3';
 import type { ITxnRequest, ITxnResponse } from 'etcd3';
 import type { Clock } from '../../kernel/clock.ts';
-import { LeaseError } from '../../kernel/errors.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
 
 /** How to reach etcd. Nothing of it is ever part of an error. */
 export interface EtcdOptions {

@@ -1,12 +1,12 @@
 /** What is written in etcd, and under which keys. Nothing that is read is trusted before it is checked. */
-import { LeaseError } from '../../kernel/errors.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
 import {
   isReservationId,
   parseReservationKey,
   reservationKeyText,
   type ReservationKey,
   type ReservationPointer,
-} from '../../kernel/reservation.ts';
+} from '../../kernel/resource/reservation.ts';
 
 const ROOT = '/leasehold/v1';
 const RESERVATIONS = `${ROOT}/reservation/`;

@@ -3,10 +3,10 @@ import {
   reservationKeyText,
   type ReservationKey,
   type ReservationPointer,
-} from '../../kernel/reservation.ts';
+} from '../../kernel/resource/reservation.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { C, isoOf, type Sql } from '../../postgres/rows.ts';
-import { place } from '../../grants/index.ts';
+import { ensureLeaseRow } from '../../grants/index.ts';
 
 /** When a reservation was left, by whom and why. */
 export interface Departure {
@@ -17,7 +17,7 @@ export interface Departure {
 }
 
 /** What a reservation is in the datacenter that it is one of. */
-export type Standing =
+export type ReservationStatus =
   /** Grants are given under it; `isJustActivated` when it was this question that activated it. */
   | { readonly standing: 'active'; readonly isJustActivated?: boolean | undefined }
   /** It was left, permanently. */
@@ -39,12 +39,12 @@ export interface Proof {
 }
 
 /** What a reservation of this datacenter is now, as the home of this key. Index: the primary keys. */
-export async function readStanding(
+export async function readReservationStatus(
   sql: Sql,
   reservationId: string,
   key: ReservationKey,
-): Promise<Standing> {
-  const [row] = await sql.$queryRaw<StandingRow[]>`
+): Promise<ReservationStatus> {
+  const [row] = await sql.$queryRaw<ReservationRow[]>`
     select r.state, p.to_id as "toId", p.token_floor::text as "tokenFloor",
       extract(epoch from r.moved_at)::float8 * 1000 as "movedAt", r.moved_by as "movedBy",
       r.move_reason as "moveReason"
@@ -61,7 +61,7 @@ export async function readStanding(
   return { standing: 'moved', pointer: { fromId: reservationId, toId, tokenFloor }, left };
 }
 
-interface StandingRow {
+interface ReservationRow {
   state: 'active' | 'moved';
   toId: string | null;
   tokenFloor: string | null;
@@ -89,7 +89,7 @@ export async function activate(
     readonly key: ReservationKey;
     readonly actor: string;
   },
-): Promise<Standing> {
+): Promise<ReservationStatus> {
   const { reservationId, key, chain, tokenFloor, actor } = activation;
   const named = keyNameOf(key);
   const isFirst = await store.prisma.$transaction(async (tx) => {
@@ -103,7 +103,7 @@ export async function activate(
       returning 1 as one`;
     if (made.length === 0) return false;
     if (tokenFloor !== null && named !== undefined) {
-      await place(tx, { face: 'key', ...named });
+      await ensureLeaseRow(tx, { face: 'key', ...named });
       await tx.$queryRaw`
         update lease l
         set home_reservation = ${reservationId},
@@ -116,5 +116,5 @@ export async function activate(
   });
   return isFirst
     ? { standing: 'active', isJustActivated: true }
-    : readStanding(store.prisma, reservationId, key);
+    : readReservationStatus(store.prisma, reservationId, key);
 }

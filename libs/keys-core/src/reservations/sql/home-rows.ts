@@ -1,5 +1,5 @@
-import { LeaseError } from '../../kernel/errors.ts';
-import type { ReservationPointer } from '../../kernel/reservation.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
+import type { ReservationPointer } from '../../kernel/resource/reservation.ts';
 import { onlyRow, C, type Sql } from '../../postgres/rows.ts';
 
 /** The first reservation of a key, as this datacenter's database has it. Index: the primary key. */

@@ -8,10 +8,10 @@ import {
   reservationKeyText,
   type ReservationKey,
   type ReservationPointer,
-} from '../../kernel/reservation.ts';
+} from '../../kernel/resource/reservation.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { C, onlyRow, type Sql } from '../../postgres/rows.ts';
-import { place } from '../../grants/index.ts';
+import { ensureLeaseRow } from '../../grants/index.ts';
 import { putPointer } from './home-rows.ts';
 
 export interface Membership {
@@ -231,7 +231,7 @@ export async function sealDeparted(
       where r.state = 'active'
       returning 1 as moved`;
     if (named === undefined) return;
-    await place(tx, { face: 'key', ...named });
+    await ensureLeaseRow(tx, { face: 'key', ...named });
     await tx.$queryRaw`
       update lease l
       set home_reservation = ${pointer.toId}

@@ -1,17 +1,17 @@
-import { LeaseError } from '../../kernel/errors.ts';
-import type { Grant, GrantRequest } from '../../kernel/outcomes.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
+import type { Grant, GrantRequest } from '../../kernel/lease/outcomes.ts';
 import {
   keyNameOf,
   reservationKeyText,
   type ReservationKey,
   type ReservationPointer,
-} from '../../kernel/reservation.ts';
+} from '../../kernel/resource/reservation.ts';
 import {
   assertNoHoldOff,
   assertReadBack,
   grant,
   guardNow,
-  place,
+  ensureLeaseRow,
   readClock,
 } from '../../grants/index.ts';
 import { recordLostBackends } from '../../keys/index.ts';
@@ -70,7 +70,7 @@ export async function moveAway(store: Store, plan: MovePlan): Promise<MoveOutcom
     if (named === undefined) {
       return { outcome: 'sealed', pointer: await leave(tx, plan, '0'), lostBackendIds: [] };
     }
-    await place(tx, { face: 'key', ...named });
+    await ensureLeaseRow(tx, { face: 'key', ...named });
     const taken = await take(tx, store, { plan, named });
     if (taken === undefined) return whyHeld(tx, store, named);
     const lostBackendIds =

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { LeaseError } from '../../kernel/errors.ts';
-import { KEY_LADDERS } from '../../kernel/ladder.ts';
-import type { GrantOutcome } from '../../kernel/outcomes.ts';
-import { reservationIdOf } from '../../kernel/reservation.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
+import { KEY_LADDERS } from '../../kernel/lease/ladder.ts';
+import type { GrantOutcome } from '../../kernel/lease/outcomes.ts';
+import { reservationIdOf } from '../../kernel/resource/reservation.ts';
 import { MACHINE_IDS, aRequest, openKernel, type Kernel } from '../../testing/kernel-fixture.ts';
 import { onlyRow } from '../../postgres/rows.ts';
 import { checkEpoch } from '../../postgres/witness/epoch.ts';
-import { activate, readStanding } from './activate.ts';
+import { activate, readReservationStatus } from './activate.ts';
 import { moveAway, type MoveOutcome } from './move-away.ts';
 
 const KEY = ['', 'demo'];
@@ -131,7 +131,9 @@ describe('the seal of a key', () => {
     );
 
     await expect(asked).rejects.toMatchObject({ code: 'grant.contended' });
-    expect((await readStanding(kernel.store.prisma, home, ['', 'other'])).standing).toBe('pending');
+    expect((await readReservationStatus(kernel.store.prisma, home, ['', 'other'])).standing).toBe(
+      'pending',
+    );
     expect(await isGranted(kernel, home)).toBe(true);
   });
 
@@ -165,7 +167,7 @@ describe('the seal of a key', () => {
     await leave(kernel, home, anId('dc2'));
 
     expect((await activate(kernel.store, again)).standing).toBe('moved');
-    expect((await readStanding(kernel.store.prisma, home, KEY)).standing).toBe('moved');
+    expect((await readReservationStatus(kernel.store.prisma, home, KEY)).standing).toBe('moved');
   });
 
   test('a datacenter has one active reservation for a key', async () => {

@@ -1,6 +1,10 @@
 /** How many resources are in which state at this moment, and which of them several want. */
-import { BACKEND_STATUSES, statusRank, type BackendStatus } from '../../kernel/backend-state.ts';
-import { FACES, type Face, type Resource } from '../../kernel/resource.ts';
+import {
+  BACKEND_STATUSES,
+  statusRank,
+  type BackendStatus,
+} from '../../kernel/fleet/backend-state.ts';
+import { FACES, type Face, type Resource } from '../../kernel/resource/resource.ts';
 import type { Sql } from '../../postgres/rows.ts';
 
 /** The states of a face's resources. The first three are disjoint, as phases are. */

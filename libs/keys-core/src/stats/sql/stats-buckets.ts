@@ -3,7 +3,7 @@
  * set, so that any number of controllers may write at once; there are 27,000 rows at most, those of
  * 25 hours, whatever the load.
  */
-import type { Face } from '../../kernel/resource.ts';
+import type { Face } from '../../kernel/resource/resource.ts';
 import {
   ROWS_PER_STATEMENT_MAX,
   removeAll,

@@ -1,7 +1,11 @@
 /** Giving up a request by its idempotency key, on the leases and environments faces. */
-import { assertSameFace, givenUp, type RecordedRequest } from '../../../kernel/recorded-request.ts';
-import type { Face, Resource } from '../../../kernel/resource.ts';
-import { leaseTopic } from '../../../kernel/lease-topic.ts';
+import {
+  assertSameFace,
+  givenUp,
+  type RecordedRequest,
+} from '../../../kernel/lease/recorded-request.ts';
+import type { Face, Resource } from '../../../kernel/resource/resource.ts';
+import { leaseTopic } from '../../../kernel/resource/lease-topic.ts';
 import type { Store } from '../../../postgres/open-store.ts';
 import { releaseAlone, wakeWaiters } from '../../releasing.ts';
 import type { RequestKey } from './requests.ts';

@@ -1,7 +1,7 @@
 /** Grants as they were given, whatever has become of them. */
-import { UNCONFIRMED_LADDER, type Ladder } from '../../../kernel/ladder.ts';
-import { assertSameRequest, type RecordedRequest } from '../../../kernel/recorded-request.ts';
-import type { Resource } from '../../../kernel/resource.ts';
+import { UNCONFIRMED_LADDER, type Ladder } from '../../../kernel/lease/ladder.ts';
+import { assertSameRequest, type RecordedRequest } from '../../../kernel/lease/recorded-request.ts';
+import type { Resource } from '../../../kernel/resource/resource.ts';
 import type { KeyedRequest } from './requests.ts';
 import { C, type Sql } from '../../../postgres/rows.ts';
 import { fragment, type Fragment } from '../../../postgres/sql.ts';

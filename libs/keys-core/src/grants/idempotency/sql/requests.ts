@@ -1,10 +1,10 @@
-/** The records of idempotency keys, on every face: see `kernel/recorded-request.ts`. */
+/** The records of idempotency keys, on every face: see `kernel/lease/recorded-request.ts`. */
 import {
   assertSameRequest,
   recordedResource,
   type IdempotentRequest,
   type RecordedRequest,
-} from '../../../kernel/recorded-request.ts';
+} from '../../../kernel/lease/recorded-request.ts';
 import { C, type Sql } from '../../../postgres/rows.ts';
 
 /** Who sent it, and the key: what a record is found by. */

@@ -3,7 +3,7 @@
  * is not prolonged lapses and is passed over. A ticket's id is the lease id of the grant that it will
  * become, so that a replay of its request finds the one or the other.
  */
-import type { Resource } from '../../../kernel/resource.ts';
+import type { Resource } from '../../../kernel/resource/resource.ts';
 import { C, type Sql } from '../../../postgres/rows.ts';
 
 /** How long a ticket counts without being prolonged. */

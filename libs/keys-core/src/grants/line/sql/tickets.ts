@@ -1,4 +1,4 @@
-import type { Resource } from '../../../kernel/resource.ts';
+import type { Resource } from '../../../kernel/resource/resource.ts';
 import type { Sql } from '../../../postgres/rows.ts';
 
 /** How long a ticket counts without being prolonged; its waiter prolongs it at every look. */

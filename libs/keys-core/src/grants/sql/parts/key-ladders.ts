@@ -1,4 +1,4 @@
-import type { Ladder } from '../../../kernel/ladder.ts';
+import type { Ladder } from '../../../kernel/lease/ladder.ts';
 import type { Sql } from '../../../postgres/sql.ts';
 
 /** A controller whose witness has not moved for this long is over. */

@@ -1,5 +1,5 @@
-import type { LeaseRow } from '../../../kernel/lease.ts';
-import type { GrantRequest, QueueHead } from '../../../kernel/outcomes.ts';
+import type { LeaseRow } from '../../../kernel/lease/lease.ts';
+import type { GrantRequest, QueueHead } from '../../../kernel/lease/outcomes.ts';
 import { C, LEASE_COLUMNS, type Sql } from '../../../postgres/rows.ts';
 
 /** How many waiters a refusal counts at most. */

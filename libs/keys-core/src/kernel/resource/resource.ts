@@ -1,6 +1,6 @@
-import { LeaseError } from './errors.ts';
-import { LIMITS } from './limits.ts';
-import { assertText, textProblem } from './text.ts';
+import { LeaseError } from '../errors/index.ts';
+import { LIMITS } from '../limits.ts';
+import { assertText, textProblem } from '../text.ts';
 
 /** The three kinds of thing that a lease can be on. */
 export const FACES = ['key', 'lease', 'environment'] as const;

@@ -1,6 +1,6 @@
 /** What a controller sends to a drone in its session. */
 import type { TERMINATION_REASONS } from './backend-state.ts';
-import type { Deadlines } from './ladder.ts';
+import type { Deadlines } from '../lease/ladder.ts';
 
 /** The first message of a session. Everything that the drone sends carries its number. */
 export interface SessionOpened {

@@ -1,4 +1,4 @@
-import type { Resource } from './resource.ts';
+import type { Resource } from '../resource/resource.ts';
 
 /** What a resource is at a moment. Always computed, never stored: time alone can change it. */
 export const PHASES = ['free', 'held', 'expiring', 'expired'] as const;

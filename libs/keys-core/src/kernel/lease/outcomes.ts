@@ -1,6 +1,6 @@
 import type { Ladder } from './ladder.ts';
 import type { EndReason, LeaseRow } from './lease.ts';
-import type { Resource } from './resource.ts';
+import type { Resource } from '../resource/resource.ts';
 
 /** What a grant asks for. */
 export interface GrantRequest extends Resource {

@@ -1,4 +1,4 @@
-import { InvariantError } from './errors.ts';
+import { InvariantError } from '../errors/index.ts';
 
 /**
  * When a holder renews, stops gently and stops hard, and when the grant expires: milliseconds after

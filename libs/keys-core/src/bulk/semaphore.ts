@@ -1,5 +1,5 @@
 /** Lets a number of things be done at once, and the others wait for their turn. */
-export class Gate {
+export class Semaphore {
   #free: number;
   readonly #waiting: (() => void)[] = [];
 
@@ -8,7 +8,7 @@ export class Gate {
   }
 
   /** Does it in its turn; who asked first is first. */
-  async through<T>(act: () => Promise<T>): Promise<T> {
+  async run<T>(act: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free -= 1;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
     try {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isFencingToken, compareFencingTokens } from './fencing-token.ts';
-import { LeaseError } from './errors.ts';
+import { isFencingToken, compareFencingTokens } from '../lease/fencing-token.ts';
+import { LeaseError } from '../errors/index.ts';
 import {
   assertResource,
   isWithinNamespace,
@@ -10,7 +10,7 @@ import {
   namespaceProblem,
   resourceKey,
 } from './resource.ts';
-import { jsonProblem, textProblem, utf8Bytes } from './text.ts';
+import { jsonProblem, textProblem, utf8Bytes } from '../text.ts';
 
 describe('C10 names', () => {
   test.each([

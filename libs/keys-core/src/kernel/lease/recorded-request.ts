@@ -2,8 +2,8 @@
  * What is remembered of an idempotency key: one key stands for one request, on every face, and has one
  * answer. A request that comes back is told from another one by its fingerprint.
  */
-import { LeaseError } from './errors.ts';
-import { FACES, type Face, type Resource } from './resource.ts';
+import { LeaseError } from '../errors/index.ts';
+import { FACES, type Face, type Resource } from '../resource/resource.ts';
 
 /** The record of an idempotency key. */
 export interface RecordedRequest {

@@ -1,16 +1,16 @@
 import type { Logger } from '@leasehold/service-kit';
 
 /** Whether the reservation store can be reached, and since when it cannot: an ISO-8601 UTC instant. */
-export interface StoreStanding {
+export interface StoreStatus {
   readonly kind: 'postgres' | 'etcd';
   readonly isReachable: boolean;
   readonly since: string | null;
 }
 
 /** What calls to etcd have come to; every change is logged once. */
-export function createStoreStanding(log: Logger): {
+export function createStoreStatus(log: Logger): {
   readonly note: (failure: unknown) => void;
-  readonly now: () => StoreStanding;
+  readonly now: () => StoreStatus;
 } {
   let since: string | null = null;
   return {

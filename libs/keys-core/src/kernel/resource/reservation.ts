@@ -3,10 +3,10 @@
  * `epoxy-actor-key-reservation`): `key -> reservation id`, written once; a move writes a pointer from
  * one reservation to the next, and unique ids keep chains of pointers free of loops.
  */
-import { LeaseError } from './errors.ts';
-import { LIMITS } from './limits.ts';
+import { LeaseError } from '../errors/index.ts';
+import { LIMITS } from '../limits.ts';
 import { nameProblem, namespaceProblem } from './resource.ts';
-import { textProblem, utf8Bytes } from './text.ts';
+import { textProblem, utf8Bytes } from '../text.ts';
 
 /** What is reserved: a list of strings. `["a/b"]` is not `["a","b"]`. */
 export type ReservationKey = readonly string[];

@@ -1,0 +1,135 @@
+/** The services of a controller, and what they are made of. */
+import { describeError, type ApiServices } from '@leasehold/api';
+import {
+  createHoldOffService,
+  createPeopleService,
+  createTokenAuthority,
+  createTokenService,
+  listAudit,
+  writeAudit,
+  type TokenAuthority,
+} from '@leasehold/keys-core/access';
+import { createBulk, type Bulk } from '@leasehold/keys-core/bulk';
+import { createEventStream, type EventStream } from '@leasehold/keys-core/events';
+import {
+  chooseDrone,
+  createFleetService,
+  createOutboxFeed,
+  type OutboxFeed,
+} from '@leasehold/keys-core/fleet';
+import { createLeaseStore } from '@leasehold/keys-core/grants';
+import { createKeyService } from '@leasehold/keys-core/keys';
+import type { RevocationWatch } from '@leasehold/keys-core/leases';
+import { readNow, type Store } from '@leasehold/keys-core/postgres';
+import { createStatsService, type StatsCounter } from '@leasehold/keys-core/stats';
+import type { Logger } from '@leasehold/service-kit';
+import { createOpenConnections, type OpenConnections } from './access/open-connections.ts';
+import type { ControllerConfig } from './config.ts';
+import { createEventService } from './events/event-service.ts';
+import type { FairUseParts } from './fair-use/open-fair-use.ts';
+import { createLeaseFaces } from './leases/lease-faces.ts';
+import type { ControllerMetrics } from './metrics.ts';
+import type { OpenDatacenters } from './peers/open-datacenters.ts';
+import type { ControllerSignIn } from './sign-in/sign-in.ts';
+
+export type Config = Omit<ControllerConfig, 'databaseUrl' | 'schema'>;
+
+/** What the server is made of, and what is to be closed after it. */
+export interface Parts {
+  readonly services: ApiServices;
+  readonly feed: OutboxFeed;
+  readonly tokens: TokenAuthority;
+  readonly connections: OpenConnections;
+  readonly revocations: RevocationWatch;
+  readonly events: EventStream;
+  readonly bulk: Bulk;
+  close(): Promise<void>;
+}
+
+export function createParts(serving: Serving): Parts {
+  const { store, metrics, signIn, datacenters, config, fairUse, log } = serving;
+  const { heartbeatMs, ladder, datacenter } = config;
+  const random = (): number => store.ids.random();
+  const leases = createLeaseStore(store);
+  const { revocations, ...faces } = createLeaseFaces({
+    ...{ store, leases, metrics, log },
+    environmentLeaseMs: config.environmentLeaseMs,
+  });
+  const keys = createKeyService({
+    store,
+    leases,
+    ladder,
+    heartbeatMs,
+    chooseDrone: (wanted) => chooseDrone(store, { ...wanted, datacenter, heartbeatMs, random }),
+  });
+  const events = createEventStream({
+    store,
+    onError: (error) => {
+      log.warn({ err: error }, 'events could not be read; trying again');
+    },
+  });
+  const feed = createOutboxFeed(store, log);
+  const bulk = createBulk({
+    ...{ store, keys, log },
+    ...faces,
+    codeOf: (error) => describeError(error).leaseholdCode,
+  });
+  const tokens = createTokenAuthority(store);
+  const connections = createOpenConnections(store, log);
+  return {
+    services: {
+      keys,
+      reservations: datacenters.reservationsOf(keys),
+      ...faces,
+      fleet: createFleetService({ store, keys, feed, heartbeatMs }),
+      tokens: createTokenService(store, fairUse.fairUse),
+      audit: {
+        list: (input) => listAudit(store.reads, input),
+        write: (entry) => writeAudit(store.prisma, entry),
+      },
+      events: createEventService(events, store),
+      bulk: bulk.service,
+      people: createPeopleService(store),
+      stats: createStatsService({ store, datacenter, heartbeatMs }),
+      witness: {
+        told: () => store.witness.stamp(),
+        consider: (told) => store.witness.consider(told),
+      },
+      holdOff: createHoldOffService(store),
+      datacenter,
+      datacenters: datacenters.service,
+      now: () => readNow(store.reads),
+      reportFailure: failureReporter(log),
+    },
+    feed,
+    tokens,
+    connections,
+    revocations,
+    events,
+    bulk,
+    async close() {
+      await bulk.runner.close();
+      await events.close();
+      for (const part of [feed, connections, tokens, signIn.authority]) part.close();
+      await datacenters.close();
+    },
+  };
+}
+
+function failureReporter(log: Logger): ApiServices['reportFailure'] {
+  return (error, path) => {
+    const { incidentId, leaseholdCode } = describeError(error);
+    log.error({ incidentId, path, leaseholdCode, err: error }, 'call failed');
+  };
+}
+
+export interface Serving {
+  readonly store: Store;
+  readonly metrics: ControllerMetrics;
+  readonly stats: StatsCounter;
+  readonly signIn: ControllerSignIn;
+  readonly datacenters: OpenDatacenters;
+  readonly config: Config;
+  readonly fairUse: FairUseParts;
+  readonly log: Logger;
+}

@@ -1,0 +1,29 @@
+import type { CodeEntry } from './code-entry.ts';
+
+/** Drones, their backends and their sessions. */
+export const FLEET_CODES = {
+  'drone.not_found': {
+    http: 404,
+    retryable: false,
+    text: 'There is no such drone.',
+    doc: 'It has never registered. See `leasehold drones ls`.',
+  },
+  'drone.not_allowed': {
+    http: 403,
+    retryable: false,
+    text: 'The token of this drone does not allow this.',
+    doc: 'The drone offers a program or a capacity, or reports an address, that its token is not bound to. `details` names it and what is allowed. Change the drone configuration, or make a token with other bindings: `leasehold tokens create --role drone --drone ID --program P --capacity N --address RANGE`.',
+  },
+  'backend.not_found': {
+    http: 404,
+    retryable: false,
+    text: 'There is no such backend.',
+    doc: 'See `leasehold backends ls`.',
+  },
+  'session.superseded': {
+    http: 409,
+    retryable: false,
+    text: 'A newer session of this drone has taken over.',
+    doc: 'Two agents run with one drone id, or this one was replaced. The newest session counts.',
+  },
+} as const satisfies Record<`${'drone' | 'backend' | 'session'}.${string}`, CodeEntry>;

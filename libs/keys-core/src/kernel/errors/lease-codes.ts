@@ -1,0 +1,83 @@
+import type { CodeEntry } from './code-entry.ts';
+
+/** Grants, leases and environments. */
+export const LEASE_CODES = {
+  'grant.hold_off': {
+    http: 503,
+    retryable: true,
+    text: 'New grants are held off: the database was restored or failed over.',
+    doc: 'With `details.reason` `restored`, holders may still act on grants that the restore has lost; renewals continue. With `clock`, this key has expired by a database clock that was not watched or has jumped, and `details.holder` may still act. New grants begin after `details.remainingMs`.',
+  },
+  'grant.contended': {
+    http: 409,
+    retryable: true,
+    text: 'The resource is being changed by others.',
+    doc: 'Three tries found the row locked or changed. Try again.',
+  },
+  'lease.not_found': {
+    http: 404,
+    retryable: false,
+    text: 'There is no such lease.',
+    doc: 'It never existed, is a key or an environment, or belongs to another caller.',
+  },
+  'lease.ttl_out_of_range': {
+    http: 400,
+    retryable: false,
+    text: 'The TTL is out of range.',
+    doc: 'TTLs go from 1 s to 24 h.',
+  },
+  'lease.held': {
+    http: 409,
+    retryable: true,
+    text: 'Somebody else holds this lease.',
+    doc: 'Thrown by the client library; on the wire it is the outcome `held`. `details` say by whom, since when and for how much longer.',
+  },
+  'lease.wait_timeout': {
+    http: 409,
+    retryable: true,
+    text: 'The lease did not become free in time.',
+    doc: 'Thrown by the client library after `waitMs` in line. `details` say who holds it. Wait longer, or try again later.',
+  },
+  'lease.wait_cancelled': {
+    http: 409,
+    retryable: false,
+    text: 'The wait for this lease was given up.',
+    doc: 'Its caller cancelled it, or its connection was lost. The request is never granted; ask again with another idempotency key.',
+  },
+  'lease.lost': {
+    http: 409,
+    retryable: false,
+    text: 'The lease was lost.',
+    doc: 'Thrown to holders by the client library and by the coordinator. It is also the reason of their aborted signal. `details.reason` is expired, superseded, revoked, released or unreachable. Stop the work: another holder may have the lease.',
+  },
+  'lease.unconfirmed': {
+    http: 409,
+    retryable: true,
+    text: 'Lease ownership is unconfirmed.',
+    doc: 'Thrown by `assertHeld()` of the client library after the process was stopped or blocked for more than a second. The client is already asking the controller; `await lease.confirm()` waits for the answer.',
+  },
+  'lease.not_held': {
+    http: 409,
+    retryable: false,
+    text: 'The grant is not in force.',
+    doc: 'The grant has expired, or was released, revoked or taken over. The fenced transaction was rolled back.',
+  },
+  'lease.self_deadlock': {
+    http: 409,
+    retryable: false,
+    text: 'This work holds the lease that it asks for.',
+    doc: 'Leases are not recursive: waiting would end only when the lease is lost. Pass the lease on instead of acquiring it again.',
+  },
+  'lease.in_hook': {
+    http: 500,
+    retryable: false,
+    text: 'A hook may not call the coordinator.',
+    doc: 'Hooks get the transaction and nothing else: a call from within would wait for a row that its own transaction has locked.',
+  },
+  'environment.vetoed': {
+    http: 409,
+    retryable: false,
+    text: 'The environment may not be used now.',
+    doc: '`details.reason` is what the veto check said. Nothing was recorded.',
+  },
+} as const satisfies Record<`${'grant' | 'lease' | 'environment'}.${string}`, CodeEntry>;

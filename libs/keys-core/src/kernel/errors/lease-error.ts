@@ -1,0 +1,41 @@
+import { ERROR_CODES, type ErrorCode } from './error-codes.ts';
+
+/**
+ * What Leasehold throws when something other than an expected refusal happened. The code is the
+ * type; `message` is public and never holds a secret; `cause` is for the log.
+ */
+export class LeaseError extends Error {
+  readonly code: ErrorCode;
+  readonly details: Readonly<Record<string, unknown>>;
+
+  constructor(
+    code: ErrorCode,
+    message?: string,
+    options: { details?: Record<string, unknown>; cause?: unknown } = {},
+  ) {
+    super(message ?? ERROR_CODES[code].text, { cause: options.cause });
+    this.name = 'LeaseError';
+    this.code = code;
+    this.details = options.details ?? {};
+  }
+
+  /** Whether the same request may succeed if it is sent again unchanged. */
+  get retryable(): boolean {
+    return ERROR_CODES[this.code].retryable;
+  }
+}
+
+/** Something that cannot be: a defect of Leasehold, not of its caller. */
+export class InvariantError extends Error {
+  override readonly name = 'InvariantError';
+}
+
+/** @throws {InvariantError} when the condition does not hold. */
+export function invariant(condition: boolean, message: string): asserts condition {
+  if (!condition) throw new InvariantError(message);
+}
+
+/** Ends an exhaustive `switch`. */
+export function assertNever(value: never): never {
+  throw new InvariantError(`unexpected value ${JSON.stringify(value)}`);
+}

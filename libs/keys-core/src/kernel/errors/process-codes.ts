@@ -1,0 +1,47 @@
+import type { CodeEntry } from './code-entry.ts';
+
+/** A controller, its configuration and its database. */
+export const PROCESS_CODES = {
+  'controller.stopping': {
+    http: 503,
+    retryable: true,
+    text: 'This controller is stopping.',
+    doc: 'Nothing was done. Send the request to another controller, or to this one when it runs again. The client library does this by itself.',
+  },
+  'store.unavailable': {
+    http: 503,
+    retryable: true,
+    text: 'The database cannot be reached, or cannot work now.',
+    doc: 'Nothing was changed. Try again; `leasehold doctor` shows more. When `details.reason` is `disk_full`, the disk of the database is full, or that of the controller: requests are answered again as soon as there is space.',
+  },
+  'store.not_permitted': {
+    http: 500,
+    retryable: false,
+    text: 'The database role may not do this.',
+    doc: 'The message names what was refused. "Database roles" in deployment.md lists the privileges that each part needs.',
+  },
+  'store.schema_foreign': {
+    http: 500,
+    retryable: false,
+    text: 'The schema of the database holds tables of something else.',
+    doc: 'Leasehold needs a schema of its own. Name an empty one, or one that does not exist, in LEASEHOLD_SCHEMA. Nothing was changed.',
+  },
+  'store.schema_newer': {
+    http: 500,
+    retryable: false,
+    text: 'The database belongs to a newer version of Leasehold.',
+    doc: 'A newer version has applied migrations that this version must not be started with. Start that version, or a later one. Controllers of this version that were running before keep running.',
+  },
+  'store.schema_changed': {
+    http: 500,
+    retryable: false,
+    text: 'The database was made by other migrations than those of this version.',
+    doc: 'A migration file differs from the one that was applied, by its SHA-256. Use the files of the release unchanged.',
+  },
+  'config.invalid': {
+    http: 500,
+    retryable: false,
+    text: 'The configuration is not valid.',
+    doc: 'Every problem is listed. Nothing was started.',
+  },
+} as const satisfies Record<`${'controller' | 'store' | 'config'}.${string}`, CodeEntry>;

@@ -1,0 +1,65 @@
+import type { CodeEntry } from './code-entry.ts';
+
+/** Where a key lives, and other datacenters. */
+export const RESERVATION_CODES = {
+  'reservation.datacenter_unreachable': {
+    http: 503,
+    retryable: true,
+    text: "The key's datacenter cannot be reached.",
+    doc: '`details.datacenter` is the home of the key. The key stays there, and its datacenter still serves its holder. Try again, or call a controller of that datacenter.',
+  },
+  'reservation.store_unreachable': {
+    http: 503,
+    retryable: true,
+    text: 'The reservation store cannot be reached.',
+    doc: 'Keys whose home is known still work. The home of a new key cannot be decided now: try again.',
+  },
+  'reservation.not_found': {
+    http: 404,
+    retryable: false,
+    text: 'Nothing is reserved under this key.',
+    doc: 'Only a key that was reserved, by a first connect or by `reservations.reserve`, can be moved.',
+  },
+  'reservation.unknown_datacenter': {
+    http: 400,
+    retryable: false,
+    text: 'There is no such datacenter.',
+    doc: '`details.known` lists the datacenters that this controller knows: its own and LEASEHOLD_PEERS.',
+  },
+  'reservation.same_datacenter': {
+    http: 409,
+    retryable: false,
+    text: 'The key lives in that datacenter already.',
+    doc: 'There is nothing to move.',
+  },
+  'reservation.key_held': {
+    http: 409,
+    retryable: true,
+    text: 'The key is held, and a held key cannot be moved.',
+    doc: 'Revoke it gracefully, or wait for `details.remainingMs`, and move it when it is free.',
+  },
+  'reservation.moved_meanwhile': {
+    http: 409,
+    retryable: true,
+    text: 'The key was moved elsewhere meanwhile.',
+    doc: 'Another move came first; `details.datacenter` says where the key lives now. To move it from there, start a new move.',
+  },
+  'reservation.chain_too_long': {
+    http: 409,
+    retryable: false,
+    text: 'The key has been moved too often.',
+    doc: 'A key can move 64 times. Use another key.',
+  },
+  'reservation.conflict': {
+    http: 409,
+    retryable: false,
+    text: 'This datacenter is not the home of the key.',
+    doc: 'A caller, or another datacenter, names a home of the key that the reservation store does not confirm. See the runbook.',
+  },
+  'peer.refused': {
+    http: 503,
+    retryable: true,
+    text: 'Another datacenter refused the credentials of this one.',
+    doc: '`details.datacenter` says which. Both sides must have the same secret for each other in LEASEHOLD_PEER_TOKEN.',
+  },
+} as const satisfies Record<`${'reservation' | 'peer'}.${string}`, CodeEntry>;

@@ -1,0 +1,236 @@
+/** One acquire of a coordinator: the first try, and the wait in line. */
+import { type LeaseStore, observeHandover, prepareGrants, readGrant } from '../../grants/index.ts';
+import { LeaseError } from '../../kernel/errors/index.ts';
+import type { Ladder } from '../../kernel/lease/ladder.ts';
+import type { Grant, GrantOutcome, GrantRef, GrantRequest } from '../../kernel/lease/outcomes.ts';
+import { LIMITS } from '../../kernel/limits.ts';
+import type { CoordinatorStore } from '../../postgres/service/guest-transaction.ts';
+import { heldAnswer } from '../acquire-answers.ts';
+import type { HeldAnswer } from '../lease-types.ts';
+import type { Refused } from '../line.ts';
+import type { WaitingRoom } from '../waiting.ts';
+import { grantWithHook, type Asked } from './coordinator-transactions.ts';
+import type { AnyUseCase } from './use-case.ts';
+
+/** A grant as the coordinator keeps it. */
+export type CoordinatedGrant = GrantRef & { readonly ladder: Ladder; readonly remainingMs: number };
+
+/** What an acquire came to; a grant with the reading of the clock that its deadlines count from. */
+export type Acquired =
+  | {
+      readonly outcome: 'granted';
+      readonly grant: CoordinatedGrant;
+      readonly localTimeMs: number;
+      readonly waitedMs: number;
+    }
+  | HeldAnswer;
+
+export interface AcquireCallDeps<Tx> {
+  readonly store: CoordinatorStore<Tx>;
+  readonly leases: LeaseStore;
+  readonly room: WaitingRoom;
+  /** Releases a grant that nobody wants any more. */
+  readonly giveBack: (ref: GrantRef) => Promise<unknown>;
+}
+
+export class AcquireCall<Tx> {
+  readonly #deps: AcquireCallDeps<Tx>;
+  readonly #lease: AnyUseCase<Tx>;
+  readonly #request: GrantRequest;
+  readonly #signal: AbortSignal;
+  readonly #startedAtMs: number;
+  /** The reading of the clock before the latest try. */
+  #askedAtMs = 0;
+  /** What the hook has thrown, in a box: it may have thrown nothing that can be recognized. */
+  #hookFailure: { readonly error: unknown } | undefined;
+
+  constructor(
+    deps: AcquireCallDeps<Tx>,
+    call: {
+      readonly lease: AnyUseCase<Tx>;
+      readonly request: GrantRequest;
+      readonly signal: AbortSignal;
+    },
+  ) {
+    this.#deps = deps;
+    this.#lease = call.lease;
+    this.#request = call.request;
+    this.#signal = call.signal;
+    this.#startedAtMs = deps.store.clock.nowMs();
+  }
+
+  /** @throws {LeaseError} `lease.wait_cancelled`, `grant.contended`; what the hook throws. */
+  async acquire(waitMs: number): Promise<Acquired> {
+    assertWanted(this.#signal);
+    const outcome = await this.#ask(this.#request);
+    switch (outcome.outcome) {
+      case 'granted':
+        return this.#granted(outcome.grant);
+      case 'held':
+      case 'queued':
+        return waitMs === 0 ? this.#refused(outcome) : this.#wait(waitMs, outcome);
+      case 'recorded':
+        throw new LeaseError('grant.contended');
+    }
+  }
+
+  /** One try, with its hook if there is one. A grant that nobody wants any more is given back. */
+  async #ask(request: GrantRequest): Promise<GrantOutcome> {
+    const { outcome, localTimeMs } = await this.#askOnce(request);
+    const found = ownGrant(outcome, request);
+    this.#askedAtMs = localTimeMs;
+    if (found.outcome === 'granted' && this.#signal.aborted) {
+      await this.#deps.giveBack(refOf(found.grant));
+      throw new LeaseError('lease.wait_cancelled');
+    }
+    return found;
+  }
+
+  async #askOnce(request: GrantRequest): Promise<Asked<GrantOutcome>> {
+    const { store, leases } = this.#deps;
+    const lease = this.#lease;
+    const signal = this.#signal;
+    if (lease.willInsert === undefined) {
+      // Before the deadlines begin to count: a process that has just started looks at the database first.
+      await prepareGrants(store, [request]);
+      const localTimeMs = store.clock.nowMs();
+      return { outcome: await leases.grant(request, signal), localTimeMs };
+    }
+    const hook: typeof lease.willInsert = async (tx, at, grant) => {
+      try {
+        await lease.willInsert?.(tx, at, grant);
+      } catch (error) {
+        this.#hookFailure = { error };
+        throw error;
+      }
+    };
+    return grantWithHook(store, request, hook, () => {
+      assertWanted(signal);
+    });
+  }
+
+  async #wait(waitMs: number, first: Refused): Promise<Acquired> {
+    const { store } = this.#deps;
+    const request = this.#request;
+    const signal = this.#signal;
+    const elapsedMs = (): number => this.#elapsedMs();
+    const waited = (outcome: 'granted' | 'gave_up'): void => {
+      store.observer.waited('lease', elapsedMs(), outcome);
+    };
+    try {
+      const outcome = await this.#deps.room.wait({
+        request: { ...request, idempotencyKey: store.ids.uuid() },
+        giveUpAtMs: this.#startedAtMs + waitMs,
+        life: { signal, isAlive: () => !signal.aborted },
+        attempt: (turn) => this.#turn(turn),
+        answerOf: (refused) => heldAnswer('lease', refused ?? first, elapsedMs()),
+      });
+      if (outcome.outcome === 'gave_up') {
+        waited('gave_up');
+        return this.#refused(outcome.refused ?? first);
+      }
+      const grant = outcome.outcome === 'granted' ? outcome.grant : await this.#findGrant();
+      waited('granted');
+      if (outcome.outcome === 'granted') observeHandover(store, outcome.grant, elapsedMs());
+      return this.#granted(grant);
+    } catch (error) {
+      waited('gave_up');
+      if (this.#hookFailure !== undefined && causeOf(error) === this.#hookFailure.error) {
+        throw this.#hookFailure.error;
+      }
+      throw signal.aborted ? new LeaseError('lease.wait_cancelled') : error;
+    }
+  }
+
+  /** A try from the place in line. What a hook throws ends the wait, whatever it looks like. */
+  async #turn(turn: GrantRequest): Promise<GrantOutcome> {
+    this.#hookFailure = undefined;
+    try {
+      return await this.#ask(turn);
+    } catch (error) {
+      if (this.#failureOfHook()?.error !== error) throw error;
+      throw new LeaseError('internal.error', undefined, { cause: error });
+    }
+  }
+
+  /** The place in line is gone: to the grant that it became, whose answer was lost, or permanently. */
+  async #findGrant(): Promise<CoordinatedGrant> {
+    const request = this.#request;
+    this.#askedAtMs = this.#deps.store.clock.nowMs();
+    const grant = await readGrant(this.#deps.store.prisma, request.leaseId);
+    if (grant !== undefined && !isOwnedBy(grant, request)) throw usedKey();
+    if (grant === undefined || grant.remainingMs <= 0) throw new LeaseError('grant.contended');
+    return grant;
+  }
+
+  /** Asked by a method: the compiler does not see that a try may have set it. */
+  #failureOfHook(): { readonly error: unknown } | undefined {
+    return this.#hookFailure;
+  }
+
+  #elapsedMs(): number {
+    return this.#deps.store.clock.nowMs() - this.#startedAtMs;
+  }
+
+  #granted(grant: CoordinatedGrant): Acquired {
+    const waitedMs = Math.round(this.#elapsedMs());
+    return { outcome: 'granted', grant, localTimeMs: this.#askedAtMs, waitedMs };
+  }
+
+  #refused(refused: Refused): HeldAnswer {
+    return heldAnswer('lease', refused, this.#elapsedMs());
+  }
+}
+
+export function refOf({ leaseId, fencingToken }: GrantRef): GrantRef {
+  return { leaseId, fencingToken };
+}
+
+/**
+ * A refusal by the very grant that is asked for is that grant: its answer was lost. Its hook was
+ * committed with it.
+ */
+function ownGrant(outcome: GrantOutcome, request: GrantRequest): GrantOutcome {
+  if (outcome.outcome !== 'held') return outcome;
+  const { by } = outcome;
+  const isOwn = by.leaseId === request.leaseId && isOwnedBy(by, request);
+  if (!isOwn || by.endReason !== null || by.asOf >= by.expiresAt) return outcome;
+  const grant: Grant = {
+    ...by,
+    ladder: by,
+    remainingMs: by.expiresAt - by.asOf,
+    freeMs: null,
+    previous: null,
+  };
+  return { outcome: 'granted', grant };
+}
+
+export function usedKey(): LeaseError {
+  return new LeaseError('request.invalid', 'key() names a lease that was obtained before', {
+    details: { field: 'key' },
+  });
+}
+
+/** Whether a grant is this holder's: two processes that give one `key()` are not one holder. */
+function isOwnedBy(
+  grant: { readonly holder: string; readonly principal: string },
+  request: GrantRequest,
+): boolean {
+  return grant.holder === request.holder && grant.principal === request.principal;
+}
+
+function assertWanted(signal: AbortSignal): void {
+  if (signal.aborted) throw new LeaseError('lease.wait_cancelled');
+}
+
+function causeOf(error: unknown): unknown {
+  return error instanceof Error ? error.cause : undefined;
+}
+
+/** @throws {LeaseError} `request.invalid`. */
+export function assertWait(waitMs: number): void {
+  if (waitMs >= 0 && waitMs <= LIMITS.waitMsMax) return;
+  throw new LeaseError('request.invalid', `waitMs must be from 0 to ${String(LIMITS.waitMsMax)}`, {
+    details: { field: 'waitMs' },
+  });
+}
