@@ -1,77 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import os from 'node:os';
-import path from 'node:path';
-import {
-  createTestDatabase,
-  startControllerProcess,
-  startFaultProxy,
-  waitUntil,
-  type ControllerProcess,
-  type FaultProxy,
-} from '@leasehold/testing';
+import { waitUntil } from '@leasehold/testing';
 import { createBootClock } from '@leasehold/service-kit/boot-clock';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { createLeasehold, type Leasehold, type LeaseholdOptions } from './leasehold.ts';
+import { describe, expect, test } from 'vitest';
 import { LeaseHeldError, LeaseLost, LeaseRevoked } from './lease/lease-errors.ts';
 import { EnvironmentVetoedError } from './environments.ts';
-import type { Lease } from './lease/lease.ts';
+import { urlOf, useController } from './testing/controller-fixture.ts';
+import { deadlineOf, endOf, failureOf } from './testing/outcomes.ts';
 
-let controller: ControllerProcess;
-let token: string;
-let operator: Leasehold;
-const ending: (() => Promise<unknown>)[] = [];
-
-beforeAll(async () => {
-  const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-client-'));
-  const database = await createTestDatabase();
-  controller = await startControllerProcess({ databaseUrl: database.url, home });
-  const text = await readFile(path.join(home, 'credentials.json'), 'utf8');
-  const credentials = JSON.parse(text) as { client: string; operator: string };
-  token = credentials.client;
-  operator = createLeasehold({ url: controller.url, token: credentials.operator });
-  ending.push(
-    () => operator.close(),
-    () => controller.stop(),
-    () => database.drop(),
-    () => rm(home, { recursive: true }),
-  );
-});
-
-afterAll(async () => {
-  for (const end of ending) await end();
-});
-
-function aClient(options: Partial<LeaseholdOptions> = {}): Leasehold {
-  const client = createLeasehold({ url: controller.url, token, ...options });
-  onTestFinished(() => client.close());
-  return client;
-}
-
-async function aProxy(): Promise<FaultProxy> {
-  const proxy = await startFaultProxy({ host: '127.0.0.1', port: controller.port });
-  onTestFinished(() => proxy.close().catch(() => undefined));
-  return proxy;
-}
-
-const urlOf = (proxy: FaultProxy): string => `http://${proxy.host}:${String(proxy.port)}`;
-
-const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
-  promise.then(
-    () => 'no failure',
-    (error: unknown) => error,
-  );
-
-/** Fulfilled with the reason when the signal aborts. */
-function endOf(signal: AbortSignal): Promise<unknown> {
-  return new Promise((resolve) => {
-    const tell = (): void => {
-      resolve(signal.reason);
-    };
-    if (signal.aborted) tell();
-    else signal.addEventListener('abort', tell, { once: true });
-  });
-}
+const on = useController();
+const { aClient, aProxy } = on;
 
 describe.each(['ws', 'http'] as const)('leases over %s', (transport) => {
   test('C1 C26 C30 are granted, refuse others with who holds them, and are free when released', async () => {
@@ -157,7 +94,7 @@ describe('revocation', () => {
     const ended = endOf(lease.signal);
     const sentAtMs = performance.now();
 
-    await operator.api.leases.revoke.mutate({
+    await on.operator.api.leases.revoke.mutate({
       leaseId: lease.leaseId,
       mode: 'force',
       reason: 'maintenance',
@@ -173,7 +110,7 @@ describe('revocation', () => {
     const lease = await aClient().defineLease(['blocked']).acquire(randomUUID());
     const announced = endOf(lease.revoking);
 
-    await operator.api.leases.revoke.mutate({
+    await on.operator.api.leases.revoke.mutate({
       leaseId: lease.leaseId,
       mode: 'graceful',
       reason: 'drain',
@@ -262,13 +199,16 @@ describe('a network that fails', () => {
       const acquired = definition.acquire(key);
       await waitUntil(
         async () =>
-          (await operator.api.leases.get.query({ namespace: 'lost.reply', key })) !== null,
+          (await on.operator.api.leases.get.query({ namespace: 'lost.reply', key })) !== null,
       );
 
       proxy.heal();
 
       await using lease = await acquired;
-      const { items } = await operator.api.leases.history.query({ namespace: 'lost.reply', key });
+      const { items } = await on.operator.api.leases.history.query({
+        namespace: 'lost.reply',
+        key,
+      });
       expect(items.map(({ kind, leaseId }) => [kind, leaseId])).toEqual([
         ['granted', lease.leaseId],
       ]);
@@ -353,7 +293,7 @@ describe('environments', () => {
       client.environments.tryAcquire(environment, { action: 'deploy', signal: giveUp.signal }),
     );
     const phase = async (): Promise<string | undefined> =>
-      (await operator.api.environments.get.query({ environment }))?.phase;
+      (await on.operator.api.environments.get.query({ environment }))?.phase;
     await waitUntil(async () => (await phase()) === 'held');
 
     giveUp.abort(new Error('enough'));
@@ -374,10 +314,10 @@ describe('environments', () => {
       renew: true,
     });
     if (attempt.outcome !== 'granted') throw new Error('held');
-    const before = await operator.api.environments.get.query({ environment });
+    const before = await on.operator.api.environments.get.query({ environment });
 
     await waitUntil(async () => {
-      const seen = await operator.api.environments.get.query({ environment });
+      const seen = await on.operator.api.environments.get.query({ environment });
       return Date.parse(seen?.expiresAt ?? '') > Date.parse(before?.expiresAt ?? '') + 2_000;
     });
 
@@ -411,7 +351,7 @@ describe('what else a service calls', () => {
     aClient().defineLease([name], { ttlMs: 5_000, description: 'of a test' });
 
     const declared = await waitUntil(async () => {
-      const { items } = await operator.api.leases.declared.query({ limit: 500 });
+      const { items } = await on.operator.api.leases.declared.query({ limit: 500 });
       return items.find(({ namespace }) => namespace === name);
     });
 
@@ -440,25 +380,11 @@ describe('what else a service calls', () => {
 });
 
 async function view(namespace: string, key: string) {
-  const seen = await operator.api.leases.get.query({ namespace, key });
+  const seen = await on.operator.api.leases.get.query({ namespace, key });
   if (seen === null) throw new Error(`nothing is known of ${namespace}/${key}`);
   return seen;
 }
 
 async function waiters(namespace: string, key: string): Promise<unknown[]> {
-  return (await operator.api.leases.waiters.query({ namespace, key })).items;
-}
-
-/** When the signal aborts, and by how much that is after the deadline that held then. */
-async function deadlineOf(
-  lease: Lease,
-  nowMs: () => number,
-): Promise<{ reason: unknown; lateMs: number }> {
-  let deadlineMs = 0;
-  const look = setInterval(() => {
-    deadlineMs = Math.max(deadlineMs, nowMs() + lease.remainingMs());
-  }, 20);
-  const reason = await endOf(lease.signal);
-  clearInterval(look);
-  return { reason, lateMs: nowMs() - deadlineMs };
+  return (await on.operator.api.leases.waiters.query({ namespace, key })).items;
 }

@@ -1,71 +1,10 @@
 import { once } from 'node:events';
-import { createServer, request as send, type RequestListener, type Server } from 'node:http';
-import { connect, type AddressInfo } from 'node:net';
+import { createServer, request as send, type RequestListener } from 'node:http';
+import { connect } from 'node:net';
 import { createLogger } from '@leasehold/service-kit';
 import { expect, onTestFinished, test } from 'vitest';
 import { startConsoleServer } from './console-server.ts';
-
-interface Asked {
-  readonly method: string | undefined;
-  readonly url: string | undefined;
-  readonly headers: NodeJS.Dict<string | string[]>;
-  body: string;
-  isOver: boolean;
-}
-
-/** A server in the controller's place that remembers what it is asked. */
-async function startUpstream(answer: RequestListener): Promise<{ url: URL; asked: Asked[] }> {
-  const asked: Asked[] = [];
-  const server = createServer((request, response) => {
-    const { method, url, headers } = request;
-    const entry = { method, url, headers, body: '', isOver: false };
-    asked.push(entry);
-    request.setEncoding('utf8').on('data', (text: string) => {
-      entry.body += text;
-    });
-    response.once('close', () => {
-      entry.isOver = true;
-    });
-    answer(request, response);
-  });
-  await listen(server);
-  return { url: urlOf(server), asked };
-}
-
-async function listen(server: Server): Promise<void> {
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-}
-
-function urlOf(server: Server): URL {
-  return new URL(`http://127.0.0.1:${String((server.address() as AddressInfo).port)}`);
-}
-
-async function startConsole(
-  controllerUrl: URL | readonly string[],
-  {
-    origin = 'http://localhost:4601',
-    answerTimeoutMs = 500,
-    trustedProxies = [] as readonly string[],
-  } = {},
-): Promise<string> {
-  const controllerUrls = controllerUrl instanceof URL ? [controllerUrl.origin] : controllerUrl;
-  const server = await startConsoleServer({
-    config: { host: '127.0.0.1', port: 0, controllerUrls, origin, trustedProxies },
-    log: createLogger({ name: 'console', level: 'silent' }),
-    answerTimeoutMs,
-    pages: (request, response) => {
-      response.end(`page, policy ${String(request.headers['content-security-policy'])}`);
-      return Promise.resolve();
-    },
-  });
-  onTestFinished(() => server.close());
-  return server.url;
-}
+import { startConsole, startUpstream, urlOf } from './console-server-for-test.ts';
 
 test('a call reaches the controller as it was made, and its answer comes back whole', async () => {
   const upstream = await startUpstream((request, response) => {
@@ -295,78 +234,6 @@ test.each([
   expect(await answer.json()).toMatchObject({
     error: { data: { leaseholdCode: 'request.outcome_unknown', retryable: true } },
   });
-});
-
-/** What the console answers on a connection until it ends. */
-async function speak(consoleUrl: string, text: string): Promise<{ said: string }> {
-  const { port, hostname } = new URL(consoleUrl);
-  const socket = connect(Number(port), hostname);
-  onTestFinished(() => void socket.destroy());
-  socket.write(text);
-  let said = '';
-  for await (const bytes of socket) said += String(bytes);
-  return { said };
-}
-
-const HIDDEN = 'GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n';
-const FRAMINGS = [
-  `content-length: ${String(HIDDEN.length)}\r\nconnection: close\r\n\r\n${HIDDEN}`,
-  `content-length: ${String(HIDDEN.length)}\r\nconnection: close, Content-Length\r\n\r\n${HIDDEN}`,
-  `transfer-encoding: chunked\r\nconnection: close, transfer-encoding\r\n\r\n` +
-    `${HIDDEN.length.toString(16)}\r\n${HIDDEN}\r\n0\r\n\r\n`,
-];
-
-test.each(FRAMINGS.flatMap((framing) => ['GET', 'DELETE', 'OPTIONS'].map((m) => [m, framing])))(
-  'a body where none belongs cannot be taken for a second request: %s, %j',
-  async (method, framing) => {
-    const upstream = await startUpstream((_request, response) => response.end('ok'));
-    const url = await startConsole(upstream.url);
-
-    const { said } = await speak(url, `${method} /trpc/a HTTP/1.1\r\nhost: x\r\n${framing}`);
-    await fetch(`${url}/trpc/next`);
-
-    expect(said).toMatch(/^HTTP\/1\.1 400 /u);
-    expect(said).toContain('"body: must be empty, with this method."');
-    expect(upstream.asked.map((asked) => asked.url)).toEqual(['/trpc/next']);
-  },
-);
-
-test.each(FRAMINGS)(
-  'a body is as long as it was, whatever Connection names: %j',
-  async (framing) => {
-    const upstream = await startUpstream((request, response) => {
-      request.once('end', () => response.end('ok'));
-    });
-    const url = await startConsole(upstream.url);
-
-    const { said } = await speak(url, `POST /trpc/a HTTP/1.1\r\nhost: x\r\n${framing}`);
-
-    expect(said).toContain('200 OK');
-    expect(upstream.asked).toMatchObject([{ url: '/trpc/a', body: HIDDEN }]);
-    const isChunked = framing.startsWith('transfer');
-    expect(upstream.asked[0]?.headers).toMatchObject(
-      isChunked ? { 'transfer-encoding': 'chunked' } : { 'content-length': String(HIDDEN.length) },
-    );
-  },
-);
-
-test('a request cannot remove its caller and source address by naming it in Connection', async () => {
-  const upstream = await startUpstream((_request, response) => response.end('ok'));
-  const url = await startConsole(upstream.url);
-  const told = { cookie: 's=1', authorization: 'Bearer t', origin: 'http://other.example' };
-  const all = { ...told, 'x-leasehold-csrf': 't', 'x-forwarded-for': '203.0.113.7' };
-  const lines = Object.entries(all).map((line) => line.join(': '));
-
-  await speak(
-    url,
-    ['GET /trpc/a HTTP/1.1', 'host: x', ...lines].join('\r\n') +
-      `\r\nconnection: close, Host, ${Object.keys(all).join(',')}\r\n\r\n`,
-  );
-
-  expect(upstream.asked).toMatchObject([
-    { headers: { ...told, 'x-leasehold-csrf': 't', 'x-forwarded-for': '127.0.0.1' } },
-  ]);
-  expect(upstream.asked[0]?.headers['host']).toBe(upstream.url.host);
 });
 
 test.each(['1.0', '1.1'])(

@@ -195,67 +195,6 @@ describe('a bulk action', () => {
     });
   });
 
-  test('whose controller dies is taken over: every grant is revoked once, audited once', async () => {
-    const on = await startTestController();
-    const heir = await startTestController({ databaseUrl: on.databaseUrl });
-    const { secret } = await on.token('client');
-    const operator = await on.token('operator');
-    const items = await acquireLeases(on, secret, 400);
-    const bulkId = await startBulkAction(on, operator.secret, {
-      ...{ action: 'revoke', mode: 'force', items },
-    });
-    await bulkProgressWhen(heir, bulkId, ({ done }) => done > 0);
-
-    // It is cut off from the database in the middle of a page, and lets go of nothing.
-    await on.controller.store.close();
-    const { prisma } = heir.controller.store;
-    await prisma.$queryRaw`
-      update bulk set runner_until = clock_timestamp() where id = ${bulkId}::uuid returning id`;
-    const seen = await bulkProgressWhen(heir, bulkId);
-
-    expect(seen).toMatchObject({ done: 400, failedCount: 0 });
-    expect(await countEvents(heir, 'revoked')).toEqual({ events: 400, grants: 400 });
-    expect(await countAudit(heir, 'leases.revoke')).toEqual({ entries: 400, resources: 400 });
-  });
-
-  test('whose controller stops in order goes on at another one at once', async () => {
-    const on = await startTestController();
-    const heir = await startTestController({ databaseUrl: on.databaseUrl });
-    const { secret } = await on.token('client');
-    const operator = await on.token('operator');
-    const items = await acquireLeases(on, secret, 400);
-    const bulkId = await startBulkAction(on, operator.secret, { action: 'revoke', items });
-    await bulkProgressWhen(heir, bulkId, ({ done }) => done > 0);
-
-    await on.controller.close();
-    const seen = await bulkProgressWhen(heir, bulkId);
-
-    expect(seen).toMatchObject({ done: 400, failedCount: 0 });
-    expect(await countEvents(heir, 'revoked')).toEqual({ events: 400, grants: 400 });
-  });
-
-  test('that nobody carries out is shown as interrupted, until somebody does', async () => {
-    const on = await startTestController();
-    const { prisma } = on.controller.store;
-    const { tokenId } = await on.token('operator');
-    const bulkId = randomUUID();
-    await prisma.$queryRaw`
-      with made as (
-        insert into bulk (id, action, reason, actor, principal, role, total, runner, runner_until)
-        values (${bulkId}::uuid, 'allowRenewal', 'r', 'a', ${tokenId}, 'operator', 1,
-          gen_random_uuid(), clock_timestamp() - interval '1 second')
-        returning id
-      )
-      insert into bulk_item (bulk_id, place, lease_id, fencing_token)
-      select id, 1, gen_random_uuid(), 1 from made returning place`;
-
-    const first = await bulkProgress(on, bulkId);
-    const last = await bulkProgressWhen(on, bulkId);
-
-    expect(['interrupted', 'running']).toContain(first.state);
-    expect(last.failed).toMatchObject([{ code: 'gone' }]);
-  });
-
   test.each([
     ['WebSocket', progressOverWebSocket],
     ['server-sent events', progressOverSse],
@@ -318,47 +257,6 @@ describe('a bulk action', () => {
 
     expect(refused).toBe('bulk.busy');
     expect(await bulkProgressWhen(on, bulkId)).toMatchObject({ done: 1, failedCount: 0 });
-  });
-
-  test('whose controller died between an act and its record takes the act for its own, once', async () => {
-    const on = await startTestController();
-    const { secret } = await on.token('client');
-    const operator = await on.token('operator');
-    const [own, foreign] = await acquireLeases(on, secret, 2);
-    const { prisma } = on.controller.store;
-    const bulkId = randomUUID();
-    await prisma.$queryRaw`
-      with made as (
-        insert into bulk (id, action, mode, reason, actor, principal, role, total, runner, runner_until)
-        values (${bulkId}::uuid, 'revoke', 'force', 'fire', 'test operator', ${operator.tokenId},
-          'operator', 2, gen_random_uuid(), clock_timestamp() + interval '1 minute')
-        returning id
-      )
-      insert into bulk_item (bulk_id, place, lease_id, fencing_token)
-      select m.id, i.place, i.lease_id::uuid, i.token::bigint
-      from made m, (values
-        (1, ${own?.leaseId ?? ''}, ${own?.fencingToken ?? ''}),
-        (2, ${foreign?.leaseId ?? ''}, ${foreign?.fencingToken ?? ''})
-      ) i (place, lease_id, token)
-      returning place`;
-    const revoke = (ref: typeof own, reason: string): Promise<unknown> =>
-      mutate(on, 'leases.revoke', {
-        secret: operator.secret,
-        input: { leaseId: ref?.leaseId, mode: 'force', reason },
-      });
-    await revoke(own, 'fire');
-    await revoke(foreign, 'something else');
-    // The first is even held by somebody else by now.
-    await acquireLease(on, secret, { key: 'k0' });
-
-    await prisma.$queryRaw`update bulk set runner_until = clock_timestamp() returning id`;
-    const seen = await bulkProgressWhen(on, bulkId);
-
-    expect(seen.failed).toEqual([{ leaseId: foreign?.leaseId, code: 'gone' }]);
-    expect(await countEvents(on, 'revoked')).toEqual({ events: 2, grants: 2 });
-    const audited = await prisma.$queryRaw<{ resource: string }[]>`
-      select resource from audit where detail ->> 'bulkId' = ${bulkId}`;
-    expect(audited).toEqual([{ resource: `lease:${own?.leaseId ?? ''}` }]);
   });
 
   test('is kept as long as events are, with its items, and removed then', async () => {

@@ -14,10 +14,8 @@ import {
 } from './environment-lease.ts';
 import type { CallbackSql } from '../postgres/service/prisma-guests.ts';
 
-function depsOf(
-  { store, leases }: Kernel,
-  principal = 'token-a',
-): EnvironmentLeaseDeps<CallbackSql> {
+function depsOf(kernel: Kernel, principal = 'token-a'): EnvironmentLeaseDeps<CallbackSql> {
+  const { store, leases } = kernel;
   return { store, leases, principal };
 }
 

@@ -1,0 +1,228 @@
+import { once } from 'node:events';
+import http from 'node:http';
+import { connect } from 'node:net';
+import { waitUntil } from '@leasehold/testing';
+import type { Role } from '@leasehold/keys-core';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+
+/** As many leases as that, whose names do not matter. */
+async function seedLeases(on: TestController, count: number): Promise<void> {
+  await on.controller.store.prisma.$executeRaw`
+    insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms, comment,
+      renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
+    select 'lease', 'many', 'k' || i, gen_random_uuid(), i, 'h', 'p', 60000, repeat('x', 500),
+      20000, 50000, 50000, now(), now(), now() + interval '1 hour'
+    from generate_series(1, ${count}::int) i`;
+}
+
+/** Rows of about a kilobyte each: more than what lies between a server and a client that stands still. */
+const LONG_ROWS = 20_000;
+
+interface LongExport {
+  readonly on: TestController;
+  readonly secret: string;
+  /** An answer whose head has come, and of whose body nothing was taken yet. */
+  readonly response: http.IncomingMessage;
+}
+
+async function openLong(role: Role = 'viewer'): Promise<LongExport & { tokenId: string }> {
+  const on = await startTestController();
+  await seedLeases(on, LONG_ROWS);
+  const { secret, tokenId } = await on.token(role);
+  return { on, secret, tokenId, response: await ask(on, secret) };
+}
+
+function ask(on: TestController, secret: string): Promise<http.IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const request = http.get(`${on.url}/export/leases`, {
+      agent: false,
+      headers: { authorization: `Bearer ${secret}` },
+    });
+    request.on('error', reject);
+    request.on('response', resolve);
+    onTestFinished(() => {
+      request.destroy();
+    });
+  });
+}
+
+interface RawExport {
+  readonly on: TestController;
+  readonly tokenId: string;
+  /** Why the connection ended; undefined when it ended in good order. */
+  readonly why: Promise<string | undefined>;
+}
+
+/**
+ * An export over HTTP/1.0 that waits for the database, of which everything that was sent was taken.
+ * `act` happens while it waits, in the transaction that it waits for.
+ */
+async function standStill(
+  act: (
+    tx: Parameters<Parameters<Prisma['$transaction']>[0]>[0],
+    raw: RawExport,
+  ) => Promise<unknown>,
+): Promise<RawExport> {
+  const on = await startTestController();
+  await seedLeases(on, LONG_ROWS);
+  const { secret, tokenId } = await on.token('viewer');
+  const { hostname, port } = new URL(on.url);
+  const socket = connect(Number(port), hostname);
+  onTestFinished(() => {
+    socket.destroy();
+  });
+  const why = once(socket, 'end').then(
+    () => undefined,
+    (error: unknown) => (error as NodeJS.ErrnoException).code,
+  );
+  const raw = { on, tokenId, why };
+  socket.write(`GET /export/leases HTTP/1.0\r\nauthorization: Bearer ${secret}\r\n\r\n`);
+  await once(socket, 'readable');
+  await untilStill({ on });
+  const { prisma } = on.controller.store;
+  await prisma.$transaction(
+    async (tx) => {
+      await tx.$executeRaw`lock table lease in access exclusive mode`;
+      socket.resume();
+      await waitUntil(async () => (await lockWaiters(prisma)) > 0, { what: 'the export waits' });
+      await act(tx, raw);
+    },
+    { timeout: 20_000 },
+  );
+  return raw;
+}
+
+type Prisma = TestController['controller']['store']['prisma'];
+
+async function lockWaiters(prisma: Prisma): Promise<number> {
+  const rows = await prisma.$queryRaw<{ count: number }[]>`
+    select count(*)::int as count
+    from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'
+      and query like ${PAGE_QUERY}`;
+  return rows[0]?.count ?? 0;
+}
+
+/** Of the statement that reads a page; PostgreSQL shows the first 1,024 characters of a statement. */
+const PAGE_QUERY = '%as "isOnPage"%';
+
+/** Until the export reads nothing any more, because nobody takes what it has. */
+async function untilStill({ on }: Pick<LongExport, 'on'>): Promise<void> {
+  const isStill = async (): Promise<boolean> => {
+    const rows = await on.controller.store.prisma.$queryRaw<{ isStill: boolean }[]>`
+      select coalesce(max(query_start) < clock_timestamp() - interval '1 second', false) as "isStill"
+      from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid() and query like ${PAGE_QUERY}`;
+    return rows[0]?.isStill === true;
+  };
+  await waitUntil(isStill, { what: 'the export stands still', timeoutMs: 30_000 });
+}
+
+/** All of the body, or why it was cut off. */
+async function rest({ response }: LongExport): Promise<{ text: string } | { cutOff: string }> {
+  let text = '';
+  try {
+    for await (const chunk of response) text += String(chunk);
+    return { text };
+  } catch (error) {
+    return { cutOff: (error as NodeJS.ErrnoException).code ?? String(error) };
+  }
+}
+
+describe('a long export', () => {
+  test('is whole for a client that reads slowly, with each row once', async () => {
+    const long = await openLong();
+    await untilStill(long);
+
+    const all = await rest(long);
+
+    const rows = 'text' in all ? (JSON.parse(all.text) as { name: string }[]) : [];
+    expect(rows).toHaveLength(LONG_ROWS);
+    expect(new Set(rows.map(({ name }) => name)).size).toBe(LONG_ROWS);
+  });
+
+  test('reads on only as its client takes what there is', async () => {
+    const long = await openLong();
+    await untilStill(long);
+    // What was not read by now is not there any more.
+    await long.on.controller.store.prisma.$executeRaw`delete from lease`;
+
+    const all = await rest(long);
+
+    const rows = 'text' in all ? (JSON.parse(all.text) as unknown[]) : [];
+    expect(rows.length).toBeGreaterThanOrEqual(500);
+    expect(rows.length).toBeLessThan(LONG_ROWS);
+  });
+
+  test('that fails in the middle is cut off, and not taken for a whole one', async () => {
+    const long = await openLong();
+    await untilStill(long);
+    await long.on.controller.store.prisma.$executeRaw`alter table lease rename to gone`;
+
+    expect(await rest(long)).toEqual({ cutOff: 'ECONNRESET' });
+  });
+
+  test('over HTTP/1.0 that fails does not end as a whole one does', async () => {
+    const { why } = await standStill(
+      async (tx) => tx.$executeRaw`alter table lease rename to gone`,
+    );
+
+    expect(await why).toBe('ECONNRESET');
+  });
+
+  test('over HTTP/1.0 that loses its token is cut off at once, whatever it waits for', async () => {
+    const { why } = await standStill(async (_tx, { on, tokenId, why }) => {
+      await (await on.client('admin')).tokens.revoke.mutate({ tokenId });
+      await why;
+    });
+
+    expect(await why).toBe('ECONNRESET');
+  });
+
+  test('is cut off with the token that it was asked for with', async () => {
+    const long = await openLong();
+    await untilStill(long);
+    const admin = await long.on.client('admin');
+
+    await admin.tokens.revoke.mutate({ tokenId: long.tokenId });
+
+    expect(await rest(long)).toEqual({ cutOff: 'ECONNRESET' });
+  });
+
+  test('keeps its place among a few until its client is gone', async () => {
+    const long = await openLong();
+    const open = [long.response, await ask(long.on, long.secret)];
+    while (open.length < 8) {
+      const { secret } = await long.on.token('viewer');
+      open.push(await ask(long.on, secret), await ask(long.on, secret));
+    }
+    const { secret } = await long.on.token('viewer');
+    const status = async (): Promise<number | undefined> => {
+      const response = await ask(long.on, secret);
+      response.destroy();
+      return response.statusCode;
+    };
+
+    expect(await status()).toBe(429);
+    open[3]?.destroy();
+
+    await waitUntil(async () => (await status()) === 200, { what: 'another export has its place' });
+  });
+
+  test('leaves places to others: one caller has two at most', async () => {
+    const long = await openLong();
+    const second = await ask(long.on, long.secret);
+    const status = async (secret: string): Promise<number | undefined> => {
+      const response = await ask(long.on, secret);
+      response.destroy();
+      return response.statusCode;
+    };
+
+    expect(await status(long.secret)).toBe(429);
+    expect(await status((await long.on.token('viewer')).secret)).toBe(200);
+    second.destroy();
+
+    await waitUntil(async () => (await status(long.secret)) === 200, { what: 'a place is free' });
+  });
+});

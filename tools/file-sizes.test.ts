@@ -1,0 +1,45 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+
+const root = path.join(import.meta.dirname, '..');
+const FOLDERS = ['libs', 'apps', 'tools', 'e2e', 'examples'];
+/** Lines that no file has more of, tests included. */
+const LINES_MAX = 400;
+/** Lines that a file of the product has more of only with a reason. */
+const PRODUCT_LINES_MAX = 300;
+const EXCEPTIONS_MAX = 3;
+
+/** Each is one state machine: its states and what moves it between them are read together. */
+const EXCEPTIONS = new Map([
+  ['apps/drone/src/agent/backend-run.ts', 'one backend, from its spawn to its last report'],
+  ['libs/client/src/lease/held-lease.ts', 'one lease, from its grant to its loss or release'],
+]);
+
+const isSource = (file: string): boolean =>
+  /\.tsx?$/u.test(file) && !/node_modules|\/(?:dist|\.next|generated)\//u.test(file);
+
+/** What ships: no test, nothing that tests share, and no tool. */
+const isProduct = (file: string): boolean =>
+  /^(?:libs|apps)\//u.test(file) &&
+  !/\.test\.tsx?$|-for-test\.ts$|\/testing\/|^libs\/testing\//u.test(file);
+
+function longerThan(linesMax: number): string[] {
+  return FOLDERS.flatMap((folder) =>
+    readdirSync(path.join(root, folder), { recursive: true }).map((file) =>
+      path.posix.join(folder, String(file)),
+    ),
+  )
+    .filter(isSource)
+    .filter((file) => readFileSync(path.join(root, file), 'utf8').split('\n').length - 1 > linesMax)
+    .sort();
+}
+
+test(`no file has more than ${String(LINES_MAX)} lines`, () => {
+  expect(longerThan(LINES_MAX)).toEqual([]);
+});
+
+test(`a file of the product with more than ${String(PRODUCT_LINES_MAX)} lines is one of a few, with its reason`, () => {
+  expect(longerThan(PRODUCT_LINES_MAX).filter(isProduct)).toEqual([...EXCEPTIONS.keys()]);
+  expect(EXCEPTIONS.size).toBeLessThanOrEqual(EXCEPTIONS_MAX);
+});
