@@ -15,7 +15,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   for (const close of closers.splice(0)) close();
-  await rm(directory, { recursive: true });
+  await rm(directory, { recursive: true, maxRetries: 10 });
 });
 
 /** A run of a room whose key is called `k`, as a drone would start it. @returns its base URL. */

@@ -36,7 +36,7 @@ beforeAll(async () => {
     () => users.end(),
     () => controller.stop(),
     () => database.drop(),
-    () => rm(home, { recursive: true }),
+    () => rm(home, { recursive: true, maxRetries: 10 }),
   );
 });
 

@@ -63,7 +63,7 @@ async function open(
   onClose: (step: Step) => unknown,
 ): Promise<Omit<Stage, typeof Symbol.asyncDispose>> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-attack-'));
-  onClose(() => rm(folder, { recursive: true, force: true }));
+  onClose(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }));
   const database = await copyTemplate(clusterUrl, 'attack');
   onClose(() => database.drop());
   const home = path.join(folder, 'home');

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(async ({}, file) => {
   await stage.close(file);
-  await rm(folder, { recursive: true });
+  await rm(folder, { recursive: true, maxRetries: 10 });
 });
 
 const FAULTS: { name: string; clocks: string; fault: ClockFault }[] = [

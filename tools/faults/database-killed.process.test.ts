@@ -33,7 +33,7 @@ afterAll(async ({}, file) => {
   await patientStage.close(file);
   await stage.close(file);
   await postgres.stop();
-  await rm(folder, { recursive: true });
+  await rm(folder, { recursive: true, maxRetries: 10 });
 });
 
 async function killDatabase(): Promise<void> {

@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(async ({}, file) => {
   await stage.close(file);
   await postgres.stop();
-  await rm(folder, { recursive: true });
+  await rm(folder, { recursive: true, maxRetries: 10 });
 });
 
 /** With its owner: PostgreSQL may run as another user than the tests. */

@@ -36,7 +36,7 @@ beforeAll(async () => {
 afterAll(async ({}, file) => {
   await lease.close(file);
   await postgres.stop();
-  await rm(folder, { recursive: true });
+  await rm(folder, { recursive: true, maxRetries: 10 });
 });
 
 const started: TestProcess[] = [];

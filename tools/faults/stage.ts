@@ -284,7 +284,7 @@ export class Stage {
     await this.recorder.close();
     if (hasFailed) await this.#writeLogs();
     if (hasFailed) console.log(`what the processes wrote is in ${this.folder}`);
-    else await rm(this.folder, { recursive: true, force: true });
+    else await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
   }
 
   async #writeLogs(): Promise<void> {

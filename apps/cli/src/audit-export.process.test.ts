@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await cli.close();
-  await rm(folder, { recursive: true });
+  await rm(folder, { recursive: true, maxRetries: 10 });
 });
 
 test('audit export prints all that operators did, with the filters of audit ls', async () => {

@@ -26,7 +26,7 @@ afterEach(() => {
 
 afterAll(async () => {
   await cli.close();
-  await rm(folder, { recursive: true });
+  await rm(folder, { recursive: true, maxRetries: 10 });
 });
 
 let keyCount = 0;

@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterAll(async () => {
   up.child.kill('SIGTERM');
   await up.ended;
-  await rm(home, { recursive: true });
+  await rm(home, { recursive: true, maxRetries: 10 });
 });
 
 async function answer<Value>(...args: string[]): Promise<Value> {

@@ -17,7 +17,7 @@ import {
 
 async function aFolder(): Promise<string> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-controller-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }));
   return folder;
 }
 

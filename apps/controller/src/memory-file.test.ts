@@ -11,7 +11,7 @@ const WATCH = { atMs: 5_000, lowestMs: 1_000.25, highestMs: 1_002, watchedSince:
 function aHome(): string {
   const home = mkdtempSync(path.join(os.tmpdir(), 'leasehold-memory-'));
   onTestFinished(() => {
-    rmSync(home, { recursive: true });
+    rmSync(home, { recursive: true, maxRetries: 10 });
   });
   return home;
 }

@@ -23,7 +23,7 @@ beforeEach(() => {
   folder = mkdtempSync(path.join(os.tmpdir(), 'lh-config-'));
 });
 afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
 });
 
 function written(content: unknown): string {

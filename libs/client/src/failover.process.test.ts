@@ -19,7 +19,7 @@ async function twoControllers() {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-failover-'));
-  onTestFinished(() => rm(home, { recursive: true, force: true }));
+  onTestFinished(() => rm(home, { recursive: true, force: true, maxRetries: 10 }));
   const start = async () => {
     const controller = await startControllerProcess({ databaseUrl: database.url, home });
     onTestFinished(() => controller.kill());

@@ -17,7 +17,7 @@ async function aFleet() {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-keys-'));
-  onTestFinished(() => rm(home, { recursive: true, force: true }));
+  onTestFinished(() => rm(home, { recursive: true, force: true, maxRetries: 10 }));
   const controller = await startControllerProcess({ databaseUrl: database.url, home });
   onTestFinished(() => controller.kill());
   const text = await readFile(path.join(home, 'credentials.json'), 'utf8');

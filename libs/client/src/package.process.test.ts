@@ -65,7 +65,7 @@ const TSCONFIG = {
 async function aProject(): Promise<string> {
   if (!existsSync(dist)) throw new Error(`${dist} is missing: run \`npm run build\` first`);
   const project = await mkdtemp(path.join(os.tmpdir(), 'leasehold-packed-'));
-  onTestFinished(() => rm(project, { recursive: true, force: true }));
+  onTestFinished(() => rm(project, { recursive: true, force: true, maxRetries: 10 }));
   // Packed from a copy: a build may be under way.
   const copy = path.join(project, 'package');
   await cp(dist, copy, { recursive: true });
@@ -81,7 +81,7 @@ async function aProject(): Promise<string> {
     'index.js.map',
     'package.json',
   ]);
-  await rm(copy, { recursive: true });
+  await rm(copy, { recursive: true, maxRetries: 10 });
   await writeFile(path.join(project, 'package.json'), '{ "private": true, "type": "module" }');
   const manifest = JSON.parse(await readFile(path.join(dist, 'package.json'), 'utf8')) as {
     dependencies: Record<string, string>;
@@ -106,7 +106,7 @@ async function aController(): Promise<{ url: string; token: string }> {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-packed-home-'));
-  onTestFinished(() => rm(home, { recursive: true, force: true }));
+  onTestFinished(() => rm(home, { recursive: true, force: true, maxRetries: 10 }));
   const controller = await startControllerProcess({ databaseUrl: database.url, home });
   onTestFinished(() => controller.kill());
   const text = await readFile(path.join(home, 'credentials.json'), 'utf8');

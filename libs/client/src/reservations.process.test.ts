@@ -32,7 +32,7 @@ beforeAll(async () => {
     () => proxy.close(),
     () => controller.stop(),
     () => database.drop(),
-    () => rm(home, { recursive: true }),
+    () => rm(home, { recursive: true, maxRetries: 10 }),
   );
 });
 

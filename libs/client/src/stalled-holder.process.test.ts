@@ -42,7 +42,7 @@ test('C23 F1 a holder that is stopped for twice its TTL does no guarded work on 
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-stalled-'));
-  onTestFinished(() => rm(home, { recursive: true, force: true }));
+  onTestFinished(() => rm(home, { recursive: true, force: true, maxRetries: 10 }));
   const controller = await startControllerProcess({ databaseUrl: database.url, home });
   onTestFinished(() => controller.kill());
   const text = await readFile(path.join(home, 'credentials.json'), 'utf8');

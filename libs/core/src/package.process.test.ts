@@ -114,7 +114,7 @@ const TSCONFIG = {
 async function aProject(): Promise<string> {
   if (!existsSync(dist)) throw new Error(`${dist} is missing: run \`npm run build\` first`);
   const project = await mkdtemp(path.join(os.tmpdir(), 'leasehold-core-packed-'));
-  onTestFinished(() => rm(project, { recursive: true, force: true }));
+  onTestFinished(() => rm(project, { recursive: true, force: true, maxRetries: 10 }));
   // Packed from a copy: a build may be under way.
   const copy = path.join(project, 'package');
   await cp(dist, copy, { recursive: true });
@@ -122,7 +122,7 @@ async function aProject(): Promise<string> {
     cwd: copy,
   });
   const [packed] = JSON.parse(stdout) as { filename: string }[];
-  await rm(copy, { recursive: true });
+  await rm(copy, { recursive: true, maxRetries: 10 });
   await writeFile(path.join(project, 'package.json'), '{ "private": true, "type": "module" }');
   const brought = ['@prisma/client', '@prisma/adapter-pg', 'pg', '@types/pg', '@types/node'];
   const links = [...brought, 'typescript'].map((name) => path.join(installed, name));

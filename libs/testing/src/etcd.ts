@@ -188,13 +188,13 @@ function controlOf(parts: {
     },
     async stop() {
       await Promise.all(members.map(end));
-      await rm(folder, { recursive: true, force: true });
+      await rm(folder, { recursive: true, force: true, maxRetries: 10 });
     },
   };
 }
 
 async function copyFolder(from: string, to: string): Promise<void> {
-  await rm(to, { recursive: true, force: true });
+  await rm(to, { recursive: true, force: true, maxRetries: 10 });
   await cp(from, to, { recursive: true });
 }
 

@@ -48,7 +48,7 @@ afterAll(async () => {
   await drone.stop();
   await controller.stop();
   await database.drop();
-  await rm(home, { recursive: true, force: true });
+  await rm(home, { recursive: true, force: true, maxRetries: 10 });
 });
 
 test('a controller and a drone run as they ship, and end when they are asked', async () => {

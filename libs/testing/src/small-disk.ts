@@ -44,7 +44,7 @@ export async function createSmallDisk(megabytes: number): Promise<SmallDisk> {
   const exited = once(holder, 'exit');
   await Promise.race([once(holder.stdout, 'data'), exited]);
   if (holder.exitCode !== null) {
-    await rm(folder, { recursive: true });
+    await rm(folder, { recursive: true, maxRetries: 10 });
     throw new Error(
       `this machine allows no mount of ours: run the test as root, or allow user namespaces\n${problem}`,
     );
@@ -68,7 +68,7 @@ export async function createSmallDisk(megabytes: number): Promise<SmallDisk> {
     async remove() {
       holder.kill('SIGKILL');
       await exited;
-      await rm(folder, { recursive: true, force: true });
+      await rm(folder, { recursive: true, force: true, maxRetries: 10 });
     },
   };
 }

@@ -40,7 +40,7 @@ export async function startTestCluster(nativeDir?: string): Promise<TestCluster>
     url: cluster.url('postgres'),
     async stop() {
       await cluster.stop();
-      await rm(folder, { recursive: true, force: true });
+      await rm(folder, { recursive: true, force: true, maxRetries: 10 });
     },
   };
 }

@@ -45,7 +45,7 @@ export class LeaseStage {
   ): Promise<LeaseStage> {
     const { databaseUrl, controllersCount = 1 } = options;
     const stage = await Stage.open(databaseUrl === undefined ? {} : { databaseUrl });
-    stage.onClose(() => rm(PROGRAMS_FOLDER, { recursive: true, force: true }));
+    stage.onClose(() => rm(PROGRAMS_FOLDER, { recursive: true, force: true, maxRetries: 10 }));
     await Promise.all(Array.from({ length: controllersCount - 1 }, () => stage.startController()));
     const text = await readFile(path.join(stage.folder, 'home', 'credentials.json'), 'utf8');
     return new LeaseStage(stage, (JSON.parse(text) as { admin: string }).admin);

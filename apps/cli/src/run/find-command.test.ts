@@ -14,7 +14,7 @@ beforeAll(async () => {
   await chmod(join(folder, 'tool'), 0o755);
 });
 
-afterAll(() => rm(folder, { recursive: true }));
+afterAll(() => rm(folder, { recursive: true, maxRetries: 10 }));
 
 describe('findCommand', () => {
   test('looks a name up in the folders of PATH, the first that may be run', () => {

@@ -66,7 +66,7 @@ export async function startCliController(): Promise<CliController> {
       await proxy.close();
       await controller.stop();
       await database.drop();
-      await rm(home, { recursive: true });
+      await rm(home, { recursive: true, maxRetries: 10 });
     },
   };
 }

@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  await rm(home, { recursive: true });
+  await rm(home, { recursive: true, maxRetries: 10 });
 });
 
 describe('lockHome', () => {

@@ -18,7 +18,7 @@ beforeEach(async () => {
 afterEach(async () => {
   await child?.stop();
   child = undefined;
-  await rm(directory, { recursive: true });
+  await rm(directory, { recursive: true, maxRetries: 10 });
 });
 
 /** What the supervisor says. */

@@ -28,7 +28,7 @@ function problemsOf(change: Record<string, string>): string[] {
 function pemFile(text = '-----BEGIN CERTIFICATE-----\n'): string {
   const folder = mkdtempSync(path.join(tmpdir(), 'leasehold-peers-'));
   onTestFinished(() => {
-    rmSync(folder, { recursive: true });
+    rmSync(folder, { recursive: true, maxRetries: 10 });
   });
   const file = path.join(folder, 'file.pem');
   writeFileSync(file, text);

@@ -8,7 +8,7 @@ let home: string;
 
 beforeEach(async () => {
   home = await mkdtemp(join(tmpdir(), 'auth-secret-'));
-  onTestFinished(() => rm(home, { recursive: true }));
+  onTestFinished(() => rm(home, { recursive: true, maxRetries: 10 }));
 });
 
 test('controllers that start on one home at once agree on one secret, for its owner alone', async () => {

@@ -69,7 +69,7 @@ export async function openTestController(
   const ending: (() => Promise<unknown>)[] = [];
   const databaseUrl = options.databaseUrl ?? (await ownDatabase(ending));
   const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-controller-'));
-  ending.unshift(() => rm(home, { recursive: true }));
+  ending.unshift(() => rm(home, { recursive: true, maxRetries: 10 }));
   const controller = await startController(
     {
       databaseUrl,

@@ -36,7 +36,7 @@ beforeEach(() => {
   };
 });
 afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
 });
 
 function at(name: string): string {

@@ -9,7 +9,7 @@ beforeEach(() => {
   stateDir = mkdtempSync(path.join(os.tmpdir(), 'lh-seen-'));
 });
 afterEach(() => {
-  rmSync(stateDir, { recursive: true, force: true });
+  rmSync(stateDir, { recursive: true, force: true, maxRetries: 10 });
 });
 
 describe('the memory of a drone', () => {

@@ -32,5 +32,5 @@ test('a warden of an earlier version is neither commanded nor ended: what is to 
 
   expect(earlier.exitCode ?? earlier.signalCode).toBeNull();
   earlier.kill('SIGKILL');
-  rmSync(stateDir, { recursive: true, force: true });
+  rmSync(stateDir, { recursive: true, force: true, maxRetries: 10 });
 });

@@ -43,7 +43,7 @@ export class AgentStage {
   /** Ends every agent; the warden and its backends are left. */
   async close(): Promise<void> {
     for (const agent of this.#agents) await agent.leave();
-    rmSync(this.stateDir, { recursive: true, force: true });
+    rmSync(this.stateDir, { recursive: true, force: true, maxRetries: 10 });
   }
 
   /** An agent in command, whose session is open. */

@@ -33,7 +33,7 @@ export function bundleEntry(entry = 'main.ts'): DroneBundle {
   return {
     file,
     [Symbol.dispose]: () => {
-      rmSync(folder, { recursive: true, force: true });
+      rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
     },
   };
 }

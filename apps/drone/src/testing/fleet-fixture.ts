@@ -211,7 +211,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
       const wardenPid = readWardenRecord(stateDir)?.pid;
       if (wardenPid !== undefined) endWarden(wardenPid);
       await database.drop();
-      rmSync(folder, { recursive: true, force: true });
+      rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
     },
   };
 }

@@ -92,7 +92,7 @@ export async function startWarden(
     [Symbol.asyncDispose]: async () => {
       child.kill('SIGKILL');
       await until('the warden ended', () => child.exitCode !== null || child.signalCode !== null);
-      rmSync(stateDir, { recursive: true, force: true });
+      rmSync(stateDir, { recursive: true, force: true, maxRetries: 10 });
     },
   };
 }

@@ -44,7 +44,7 @@ async function inFolder(
   try {
     await use((ear) => commandOf({ socketPath, secret: 'one' }, ear), socketPath);
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
   }
 }
 

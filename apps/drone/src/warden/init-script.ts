@@ -57,12 +57,14 @@ umask 077
 /**
  * As PID 1 of its own namespace. A PID 1 without a handler ignores every signal, so the program is
  * not PID 1: init is, and turns SIGTERM into the stop signal of the program's own session. When
- * init ends, the kernel kills everything that is left in the namespace.
+ * init ends, the kernel kills everything that is left in the namespace. A shell ends at SIGINT even as PID 1,
+ * and a program of the same user may send it one: hence its trap.
  */
 export const NAMESPACE_INIT = `
 ${PREPARE}
 child=; interrupted=0; stopped=0
 trap 'stopped=1; interrupted=1; [ -z "$child" ] || kill -s "$signal" -- "-$child" || kill -s "$signal" "$child"' TERM
+trap 'interrupted=1' INT
 ${VIEW}
 ${ENTER}
 echo ready >&3

@@ -18,7 +18,7 @@ beforeAll(() => {
   mkdirSync(workshop);
 });
 afterAll(() => {
-  rmSync(stateDir, { recursive: true, force: true });
+  rmSync(stateDir, { recursive: true, force: true, maxRetries: 10 });
 });
 
 const nowMs = (): number => os.uptime() * 1_000;

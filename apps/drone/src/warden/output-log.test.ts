@@ -10,7 +10,7 @@ beforeEach(() => {
   folder = mkdtempSync(path.join(os.tmpdir(), 'lh-output-'));
 });
 afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
 });
 
 async function writtenTo(file: string, chunks: readonly string[], bytesMax: number): Promise<void> {

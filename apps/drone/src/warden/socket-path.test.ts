@@ -9,7 +9,7 @@ beforeEach(() => {
   folder = mkdtempSync(path.join(os.tmpdir(), 'lh-path-'));
 });
 afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
 });
 
 describe("the warden's socket", () => {

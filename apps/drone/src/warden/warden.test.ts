@@ -81,7 +81,7 @@ describe('a launch that is under way', () => {
     await expect(next.start(request)).rejects.toThrow('started_before');
     former.close();
     next.close();
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
   });
 
   test('and is stopped: it is never released', async () => {

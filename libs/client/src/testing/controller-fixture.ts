@@ -37,7 +37,7 @@ export function useController(): ClientFixture {
       () => operator.close(),
       () => controller.stop(),
       () => database.drop(),
-      () => rm(home, { recursive: true }),
+      () => rm(home, { recursive: true, maxRetries: 10 }),
     );
   });
 

@@ -51,7 +51,7 @@ async function listening(store: Store): Promise<void> {
 
 async function aFolder(): Promise<string> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-credentials-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  onTestFinished(() => rm(folder, { recursive: true, maxRetries: 10 }));
   return folder;
 }
 

@@ -68,7 +68,7 @@ export async function startDatacenters(options: DatacentersOptions = {}): Promis
   };
   try {
     const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-datacenters-'));
-    enders.push(() => rm(folder, { recursive: true, force: true }));
+    enders.push(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }));
     const area = createWideArea(names, options.delayMs ?? 0);
     enders.push(() => area.close());
     const etcd = await startEtcdAcross(area, names);

@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  await rm(packageDir, { recursive: true, force: true });
+  await rm(packageDir, { recursive: true, force: true, maxRetries: 10 });
 });
 
 describe('the links of the libraries', () => {

@@ -31,7 +31,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   for (const cleanup of cleanups.reverse()) await cleanup();
-  await rm(folder, { recursive: true, force: true });
+  await rm(folder, { recursive: true, force: true, maxRetries: 10 });
 });
 
 async function start(options: Partial<EmbeddedPostgresOptions> = {}): Promise<EmbeddedPostgres> {

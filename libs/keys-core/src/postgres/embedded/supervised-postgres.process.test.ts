@@ -18,7 +18,7 @@ interface Setup extends SupervisedPostgresOptions {
 /** Time passes only in pauses, each of which lasts an hour. */
 async function setUp(): Promise<Setup> {
   const folder = await mkdtemp(join(tmpdir(), 'leasehold-supervised-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  onTestFinished(() => rm(folder, { recursive: true, maxRetries: 10 }));
   let nowMs = 0;
   const gaveUp: unknown[] = [];
   let restart = (): void => undefined;

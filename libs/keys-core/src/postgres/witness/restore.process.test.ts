@@ -40,7 +40,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await postgres.stop();
-  await rm(folder, { recursive: true });
+  await rm(folder, { recursive: true, maxRetries: 10 });
 });
 
 /** With fsync, as an installation has it, and at the port that it had before. */

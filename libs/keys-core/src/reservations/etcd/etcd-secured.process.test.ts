@@ -81,7 +81,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await etcd.stop();
-  await rm(folder, { recursive: true });
+  await rm(folder, { recursive: true, maxRetries: 10 });
 });
 
 /** With a user of Leasehold's that may do nothing but read and write below `/leasehold/`. */
