@@ -36,6 +36,8 @@ export class BackendProcess {
   readonly #cleanUp: () => void;
   #census: Census;
   #isReaped = false;
+  /** Whether all that init reports was read: its exit code may arrive after its end. */
+  #isReported = false;
   #isReleased = false;
   #isGone = false;
   #exitCode: number | null = null;
@@ -114,7 +116,7 @@ export class BackendProcess {
   /** Whether every process of the backend has been seen to be gone. */
   isGone(): boolean {
     if (this.#isGone) return true;
-    if (!this.#isReaped || !this.#census.isEmpty()) return false;
+    if (!this.#isReaped || !this.#isReported || !this.#census.isEmpty()) return false;
     this.#isGone = true;
     this.#cleanUp();
     return true;
@@ -152,7 +154,11 @@ export class BackendProcess {
         const exit = /exit (\d+)\n/u.exec(report);
         if (exit !== null) this.#exitCode = Number(exit[1]);
       });
+      reports.once('close', () => {
+        this.#isReported = true;
+      });
       reports.once('end', () => {
+        this.#isReported = true;
         const failed = /^failed ([\s\S]*)$/u.exec(report)?.[1]?.trim();
         reject(new Error(failed ?? 'the launch chain ended before it was ready'));
       });
