@@ -1,9 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { codeFiles, ROOT } from './source-files.ts';
 
-const root = path.join(import.meta.dirname, '..');
-const FOLDERS = ['libs', 'apps', 'tools', 'e2e', 'examples'];
 /** Lines that no file has more of, tests included. */
 const LINES_MAX = 400;
 /** Lines that a file of the product has more of only with a reason. */
@@ -16,23 +15,15 @@ const EXCEPTIONS = new Map([
   ['libs/client/src/lease/held-lease.ts', 'one lease, from its grant to its loss or release'],
 ]);
 
-const isSource = (file: string): boolean =>
-  /\.tsx?$/u.test(file) && !/node_modules|\/(?:dist|\.next|generated)\//u.test(file);
-
 /** What ships: no test, nothing that tests share, and no tool. */
 const isProduct = (file: string): boolean =>
   /^(?:libs|apps)\//u.test(file) &&
   !/\.test\.tsx?$|-for-test\.ts$|\/testing\/|^libs\/testing\//u.test(file);
 
 function longerThan(linesMax: number): string[] {
-  return FOLDERS.flatMap((folder) =>
-    readdirSync(path.join(root, folder), { recursive: true }).map((file) =>
-      path.posix.join(folder, String(file)),
-    ),
-  )
-    .filter(isSource)
-    .filter((file) => readFileSync(path.join(root, file), 'utf8').split('\n').length - 1 > linesMax)
-    .sort();
+  const isLonger = (file: string): boolean =>
+    readFileSync(path.join(ROOT, file), 'utf8').split('\n').length - 1 > linesMax;
+  return codeFiles().filter(isLonger).sort();
 }
 
 test(`no file has more than ${String(LINES_MAX)} lines`, () => {

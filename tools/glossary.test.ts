@@ -2,11 +2,9 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import ts from 'typescript';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { codeFiles, filesBelow, ROOT } from './source-files.ts';
 
-const root = path.join(import.meta.dirname, '..');
 const GLOSSARY = 'docs/glossary.md';
-const SKIPPED = ['**/node_modules', '**/dist', '**/generated', '**/.*'];
-const CODE_FOLDERS = ['libs', 'apps', 'tools', 'e2e', 'examples'];
 const CODE = ['.ts', '.tsx', '.mjs'];
 /** Between two words of a phrase: spaces, or the end of a line of a comment or a quotation. */
 const BETWEEN_WORDS = String.raw`\s+(?:(?:\*|//|/\*\*|>|#+)\s+)?`;
@@ -17,7 +15,7 @@ const BLANK = '\u0001';
 let forbidden: RegExp;
 
 beforeAll(async () => {
-  forbidden = patternOf(wordsOf(await readFile(path.join(root, GLOSSARY), 'utf8')));
+  forbidden = patternOf(wordsOf(await readFile(path.join(ROOT, GLOSSARY), 'utf8')));
 });
 
 /** The words and phrases in the first column of the second table. */
@@ -71,11 +69,6 @@ function findWords(file: string, text: string): string[] {
   });
 }
 
-function filesIn(folder: string, extensions: readonly string[]): string[] {
-  const found = ts.sys.readDirectory(path.join(root, folder), extensions, SKIPPED);
-  return found.map((file) => path.relative(root, file));
-}
-
 describe('a forbidden word', () => {
   test('is found in comments, in texts and in documents, in any case and over two lines', () => {
     expect(findWords('a.ts', '// It starts\n// Anew here.')).toEqual(['a.ts:2: Anew']);
@@ -99,12 +92,12 @@ describe('a forbidden word', () => {
 });
 
 test('no document, comment or text contains a word of the second table of docs/glossary.md', async () => {
-  const documents = filesIn('.', ['.md']).filter((file) => file !== GLOSSARY);
-  const code = CODE_FOLDERS.flatMap((folder) => filesIn(folder, CODE));
+  const documents = filesBelow('.', ['.md']).filter((file) => file !== GLOSSARY);
+  const code = codeFiles(CODE);
   const files = [...documents, ...code].filter((file) => file !== 'tools/glossary.test.ts');
 
   const found = await Promise.all(
-    files.map(async (file) => findWords(file, await readFile(path.join(root, file), 'utf8'))),
+    files.map(async (file) => findWords(file, await readFile(path.join(ROOT, file), 'utf8'))),
   );
 
   expect(documents.length).toBeGreaterThan(40);
@@ -113,7 +106,7 @@ test('no document, comment or text contains a word of the second table of docs/g
 });
 
 test('the first table is in alphabetical order', async () => {
-  const [terms = ''] = (await readFile(path.join(root, GLOSSARY), 'utf8')).split(HEADING);
+  const [terms = ''] = (await readFile(path.join(ROOT, GLOSSARY), 'utf8')).split(HEADING);
   const names = [...terms.matchAll(/^\| (?<term>[^|]+?) +\|/gmu)]
     .slice(2)
     .map(({ groups }) => groups?.['term']?.toLowerCase());

@@ -1,28 +1,24 @@
 import path from 'node:path';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
+import { codeFiles, ROOT } from './source-files.ts';
 
-const root = path.join(import.meta.dirname, '..');
 /** Every file of the project is read. */
 const TIMEOUT_MS = 60_000;
-const FOLDERS = ['libs', 'apps', 'tools', 'e2e', 'examples'];
 const OPTIONS: ts.CompilerOptions = {
   module: ts.ModuleKind.ESNext,
   moduleResolution: ts.ModuleResolutionKind.Bundler,
   customConditions: ['@leasehold/source'],
   allowImportingTsExtensions: true,
-  paths: { '~/*': [path.join(root, 'apps/console/src/*')] },
+  paths: { '~/*': [path.join(ROOT, 'apps/console/src/*')] },
 };
 
 type Graph = ReadonlyMap<string, readonly string[]>;
 
 /** What each of our files imports of our files; imports of types too. */
 function importGraph(): Graph {
-  const skipped = ['**/node_modules', '**/dist', '**/.next', '**/generated'];
-  const files = FOLDERS.flatMap((folder) =>
-    ts.sys.readDirectory(path.join(root, folder), ['.ts', '.tsx'], skipped),
-  );
-  const cache = ts.createModuleResolutionCache(root, (file) => file, OPTIONS);
+  const files = codeFiles().map((file) => path.join(ROOT, file));
+  const cache = ts.createModuleResolutionCache(ROOT, (file) => file, OPTIONS);
   const importsOf = (file: string): string[] =>
     ts.preProcessFile(ts.sys.readFile(file) ?? '', true, true).importedFiles.flatMap((imported) => {
       const { resolvedModule } = ts.resolveModuleName(
@@ -76,5 +72,5 @@ test('no file imports itself over others', { timeout: TIMEOUT_MS }, () => {
   const importCount = [...graph.values()].flat().length;
 
   expect(importCount).toBeGreaterThan(graph.size);
-  expect(onCycles(graph).map((file) => path.relative(root, file))).toEqual([]);
+  expect(onCycles(graph).map((file) => path.relative(ROOT, file))).toEqual([]);
 });

@@ -5,11 +5,11 @@ import { freshBundles } from '../faults/fresh-bundles.ts';
 import { refusalOf } from './errors.ts';
 
 /** How soon a majority decides, however it was cut. */
-const DECIDED_MS_MAX = 4_500;
+const DECIDED_MS_MAX = 2_000;
 /** The longest that a caller waits for the answer that the holder is unknown. */
 const TOLD_MS_MAX = 6_000;
 /** From memory: no line is asked. */
-const AT_ONCE_MS_MAX = 2_000;
+const AT_ONCE_MS_MAX = 300;
 
 let world: Datacenters;
 let keysCount = 0;

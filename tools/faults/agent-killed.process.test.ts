@@ -15,7 +15,7 @@ const RENEWAL_DUE_REMAINING_MS = 3_000;
 const SOFT_REMAINING_MS = 2_000;
 const HARD_REMAINING_MS = 1_000;
 /** A tick, a signal, and the end of a process on a busy machine. */
-const STOP_MS_MAX = 800;
+const STOP_MS_MAX = 500;
 
 describe.concurrent('an agent that is killed', () => {
   test('F4b leaves its backends to the warden, which stops them at soft and at hard; then another drone has their keys', async () => {

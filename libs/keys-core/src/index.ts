@@ -138,7 +138,9 @@ export {
 export type {
   Acted,
   Caller,
+  DatedPage,
   EventView,
+  GrantListInput,
   GrantTimes,
   Page,
   WaiterView,

@@ -85,19 +85,15 @@ export class LeaseStage {
 
   /** One statement, on a connection of its own. */
   async query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<Row[]> {
-    return (await this.#ask<Row>(text, values)).rows;
+    return this.#connected(async (client) => (await client.query<Row>(text, values)).rows);
   }
 
-  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller knows the shape of the answer, as with the driver
-  async #ask<Row extends pg.QueryResultRow>(
-    text: string,
-    values: unknown[],
-  ): Promise<{ readonly rows: Row[]; readonly askedAtMs: number }> {
+  /** Works on a connection of its own. */
+  async #connected<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
     const client = new pg.Client(connectionOf(this.stage.databaseUrl));
     await client.connect();
     try {
-      const askedAtMs = machineMs();
-      return { rows: (await client.query<Row>(text, values)).rows, askedAtMs };
+      return await work(client);
     } finally {
       await client.end();
     }
@@ -108,24 +104,30 @@ export class LeaseStage {
    * never late, and early by no more than the question took.
    */
   async expiries(namespace: string): Promise<Map<string, number>> {
-    const { rows, askedAtMs } = await this.#ask<{ lease_id: string; remaining_ms: number }>(
-      `select lease_id::text,
-        extract(epoch from expires_at - clock_timestamp())::float8 * 1000 as remaining_ms
-      from lease where face = 'lease' and namespace = $1`,
-      [namespace],
-    );
-    return new Map(rows.map((row) => [row.lease_id, askedAtMs + row.remaining_ms]));
+    return this.#connected(async (client) => {
+      const askedAtMs = machineMs();
+      const { rows } = await client.query<{ lease_id: string; remaining_ms: number }>(
+        `select lease_id::text,
+          extract(epoch from expires_at - clock_timestamp())::float8 * 1000 as remaining_ms
+        from lease where face = 'lease' and namespace = $1`,
+        [namespace],
+      );
+      return new Map(rows.map((row) => [row.lease_id, askedAtMs + row.remaining_ms]));
+    });
   }
 
   /** What happened in a namespace, in order. */
   async facts(namespace: string): Promise<Fact[]> {
-    const { rows, askedAtMs } = await this.#ask<Fact>(
-      `select name as key, kind, lease_id::text as "leaseId", fencing_token::text as token,
-        extract(epoch from at - clock_timestamp())::float8 * 1000 as "atMs"
-      from lease_event where face = 'lease' and namespace = $1 order by id`,
-      [namespace],
-    );
-    return rows.map((fact) => ({ ...fact, atMs: askedAtMs + fact.atMs }));
+    return this.#connected(async (client) => {
+      const askedAtMs = machineMs();
+      const { rows } = await client.query<Fact>(
+        `select name as key, kind, lease_id::text as "leaseId", fencing_token::text as token,
+          extract(epoch from at - clock_timestamp())::float8 * 1000 as "atMs"
+        from lease_event where face = 'lease' and namespace = $1 order by id`,
+        [namespace],
+      );
+      return rows.map((fact) => ({ ...fact, atMs: askedAtMs + fact.atMs }));
+    });
   }
 
   /** Who holds what in a namespace now, by the database's clock: tokens by key. */

@@ -171,7 +171,7 @@ describe('a long export', () => {
     expect(await why).toBe('ECONNRESET');
   });
 
-  test('over HTTP/1.0 that loses its token is cut off at once, whatever it waits for', async () => {
+  test('over HTTP/1.0 that loses its token is cut off at once, while it waits for the database', async () => {
     const { why } = await standStill(async (_tx, { on, tokenId, why }) => {
       await (await on.client('admin')).tokens.revoke.mutate({ tokenId });
       await why;

@@ -135,13 +135,9 @@ describe('a datacenter that is away', () => {
 
     world.lineTo(there).drop();
 
-    const firstMs = await tookMs();
+    expect(await tookMs()).toBeLessThan(3_500);
     await world.sees(here, there, false);
-    const secondMs = await tookMs();
-
-    // The deadline of a list is two seconds.
-    expect(firstMs).toBeLessThan(6_000);
-    expect(secondMs).toBeLessThan(1_500);
+    expect(await tookMs()).toBeLessThan(1_000);
   });
 
   test('and was so before it could be known ends a connect that would wait for minutes', async () => {

@@ -62,7 +62,7 @@ describe.each([
 
     process.kill(warden.pid, 'SIGKILL');
 
-    await until('both are dead', () => processesWith(marker).length === 0);
+    await until('both are dead', () => processesWith(marker).length === 0, 2_000);
     expect(processesWith(marker)).toEqual([]);
   });
 
@@ -106,7 +106,7 @@ describe('warden', () => {
 
     link.close();
 
-    await until('the backend is stopped', () => processesWith(marker).length === 0);
+    await until('the backend is stopped', () => processesWith(marker).length === 0, 4_000);
     const { link: next } = await warden.connect();
     await until('the warden has seen it', async () => (await next.list())[0]?.state === 'gone');
     expect(await next.list()).toMatchObject([{ state: 'gone', stopReason: 'key_expired' }]);
@@ -310,9 +310,9 @@ describe('warden', () => {
 
     await link.shutdown();
 
-    await until('the told one ends', () => told.process.exitCode === 0);
+    await until('the told one ends', () => told.process.exitCode === 0, 3_000);
     expect(processesWith(marker)).toEqual([]);
-    await until('the idle one ends', () => idle.process.exitCode === 0, 20_000);
+    await until('the idle one ends', () => idle.process.exitCode === 0, 8_000);
     const record = readWardenRecord(idle.stateDir);
     await expect(
       SocketWardenLink.connect(record ?? nowhere, linkOptions(createEar())),

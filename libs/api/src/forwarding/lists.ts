@@ -4,7 +4,7 @@
  * beginning of the next. One that cannot be asked is named in `unreachable`, and never waited for
  * when it is known to be away.
  */
-import type { Page } from '@leasehold/keys-core';
+import type { DatedPage } from '@leasehold/keys-core';
 import type { UnreachableDatacenter } from '../services/datacenters.ts';
 import { askedOf, type Asked } from './asked.ts';
 import { assertKnown, inputElsewhere, isElsewhere, type CalledContext } from './elsewhere.ts';
@@ -15,8 +15,6 @@ interface ListInput {
   readonly cursor?: string | undefined;
   readonly limit: number;
 }
-
-type DatedPage<Item> = Page<Item> & { readonly asOf: string };
 
 /** A page, and the datacenters that it is without. */
 export type ListAnswer<Item> = DatedPage<Item> & { readonly unreachable: UnreachableDatacenter[] };

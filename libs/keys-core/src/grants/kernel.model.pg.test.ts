@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
-import { createTestDatabase } from '@leasehold/testing';
+import { createTestDatabase, repetitions } from '@leasehold/testing';
 import {
   expectInvariants,
   expectPhasesAgree,
@@ -15,10 +15,10 @@ import { freezeClock } from '../testing/shifted-clock.ts';
 /** Another one in every run. Write the seed of a failure here to see that run again. */
 const seed = randomInt(2 ** 31);
 
-const RUNS = 200;
+const RUNS = repetitions({ short: 200, long: 2_000 });
 const COMMANDS_MAX = 30;
 const START_MS = Date.UTC(2030, 0, 1);
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = RUNS * 600;
 
 /** Tokens of resources without a row depend on rows that were deleted before, of any run. */
 async function forgetEarlierRuns({ store }: Kernel): Promise<void> {

@@ -1,6 +1,6 @@
 /** What all faces have in common: the caller, and how lists, events and waiters are shown. */
 import type { EventKind } from './events.ts';
-import type { EndReason } from './lease/lease.ts';
+import type { EndReason, Phase } from './lease/lease.ts';
 import type { Ladder } from './lease/ladder.ts';
 import type { Resource } from './resource/resource.ts';
 
@@ -18,6 +18,30 @@ export interface Caller {
 export interface Page<Item> {
   readonly items: Item[];
   readonly nextCursor: string | null;
+}
+
+/** A page, and the database's time when it was read. */
+export interface DatedPage<Item> extends Page<Item> {
+  readonly asOf: string;
+}
+
+/** What every list of grants may be asked for; a face adds filters of its own. */
+export interface GrantListInput {
+  readonly namespace?: string | undefined;
+  /** Whether children of `namespace` are listed too; unless said, of leases and not of keys. */
+  readonly includeChildren?: boolean | undefined;
+  readonly name?: string | undefined;
+  readonly prefix?: string | undefined;
+  readonly phase?: Phase | undefined;
+  /** Leaves out what nobody has held for longer than this. Milliseconds. */
+  readonly endedWithinMs?: number | undefined;
+  readonly holder?: string | undefined;
+  /** The resource whose newest grant this is. */
+  readonly leaseId?: string | undefined;
+  readonly sort?: 'name' | 'grantedAt' | 'expiresAt' | undefined;
+  readonly direction?: 'asc' | 'desc' | undefined;
+  readonly cursor?: string | undefined;
+  readonly limit: number;
 }
 
 /** The ladder of a grant, and how it ended: what a page draws its deadlines from. */

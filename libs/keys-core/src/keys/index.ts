@@ -4,7 +4,6 @@ export {
   type BackendReport,
   type ConnectInput,
   type ConnectResult,
-  KEY_SORTS,
   type KeyListInput,
   type KeyPage,
   type KeyRenewResult,

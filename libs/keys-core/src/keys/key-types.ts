@@ -5,7 +5,9 @@ import type { BackendStatus, TerminationReason } from '../kernel/fleet/backend-s
 import type {
   Acted,
   Caller,
+  DatedPage,
   EventView,
+  GrantListInput,
   GrantTimes,
   Page,
   WaiterView,
@@ -67,31 +69,12 @@ export interface KeyView extends GrantTimes {
   readonly asOf: string;
 }
 
-export const KEY_SORTS = ['name', 'grantedAt', 'expiresAt'] as const;
-
-export interface KeyListInput {
-  readonly namespace?: string | undefined;
-  /** Whether children of `namespace` are listed too; false unless said. */
-  readonly includeChildren?: boolean | undefined;
-  readonly name?: string | undefined;
-  readonly prefix?: string | undefined;
-  readonly phase?: Phase | undefined;
-  /** Leaves out what nobody has held for longer than this. Milliseconds. */
-  readonly endedWithinMs?: number | undefined;
-  readonly holder?: string | undefined;
+export interface KeyListInput extends GrantListInput {
   readonly droneId?: string | undefined;
   readonly tag?: string | undefined;
-  /** The key whose newest grant this is. */
-  readonly leaseId?: string | undefined;
-  readonly sort?: (typeof KEY_SORTS)[number] | undefined;
-  readonly direction?: 'asc' | 'desc' | undefined;
-  readonly cursor?: string | undefined;
-  readonly limit: number;
 }
 
-export interface KeyPage extends Page<KeyView> {
-  readonly asOf: string;
-}
+export type KeyPage = DatedPage<KeyView>;
 
 export type KeyRenewResult =
   | { readonly leaseId: string; readonly outcome: 'renewed'; readonly deadlines: Deadlines }

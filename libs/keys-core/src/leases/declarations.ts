@@ -9,10 +9,10 @@ import type { Store } from '../postgres/open-store.ts';
 import { decodeCursor, pageOf } from '../postgres/paging/page-cursor.ts';
 import { readNow } from '../postgres/database-settings.ts';
 import { isoOf } from '../postgres/rows.ts';
-import type { Caller } from '../kernel/face-types.ts';
+import type { Caller, DatedPage } from '../kernel/face-types.ts';
 import { type PageInput } from '../lists/index.ts';
 import { assertTtl } from './deadlines.ts';
-import type { DatedPage, Declarations, LeaseDeclaration } from './lease-views.ts';
+import type { Declarations, LeaseDeclaration } from './lease-views.ts';
 
 /**
  * Records which leases a service uses, for people to see. The same namespace named twice counts once,

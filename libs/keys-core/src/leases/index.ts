@@ -27,8 +27,6 @@ export {
 } from './lease-types.ts';
 export {
   type ContentionView,
-  type DatedPage,
-  LEASE_SORTS,
   type LeaseDeclaration,
   type LeaseListInput,
   type LeaseOperations,

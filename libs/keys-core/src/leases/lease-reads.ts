@@ -16,10 +16,9 @@ import type { Store } from '../postgres/open-store.ts';
 import { pageOf } from '../postgres/paging/page-cursor.ts';
 import { readNow } from '../postgres/database-settings.ts';
 import { isoOf } from '../postgres/rows.ts';
-import type { Caller } from '../kernel/face-types.ts';
+import type { Caller, DatedPage } from '../kernel/face-types.ts';
 import type {
   ContentionView,
-  DatedPage,
   LeaseListInput,
   LeasePage,
   LeaseTree,

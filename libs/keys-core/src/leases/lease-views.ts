@@ -2,7 +2,9 @@
 import type {
   Acted,
   Caller,
+  DatedPage,
   EventView,
+  GrantListInput,
   GrantTimes,
   Page,
   WaiterView,
@@ -41,31 +43,9 @@ export interface LeaseView extends GrantTimes {
   readonly asOf: string;
 }
 
-export const LEASE_SORTS = ['name', 'grantedAt', 'expiresAt'] as const;
-
-export interface LeaseListInput {
-  readonly namespace?: string | undefined;
-  /** Whether children of `namespace` are listed too; true unless said. */
-  readonly includeChildren?: boolean | undefined;
-  readonly name?: string | undefined;
-  readonly prefix?: string | undefined;
-  readonly phase?: Phase | undefined;
-  /** Leaves out what nobody has held for longer than this. Milliseconds. */
-  readonly endedWithinMs?: number | undefined;
-  readonly holder?: string | undefined;
+export interface LeaseListInput extends GrantListInput {
   /** What an environment is leased for. */
   readonly action?: string | undefined;
-  /** The resource whose newest grant this is. */
-  readonly leaseId?: string | undefined;
-  readonly sort?: (typeof LEASE_SORTS)[number] | undefined;
-  readonly direction?: 'asc' | 'desc' | undefined;
-  readonly cursor?: string | undefined;
-  readonly limit: number;
-}
-
-/** A page, and the database's time when it was read. */
-export interface DatedPage<Item> extends Page<Item> {
-  readonly asOf: string;
 }
 
 export type LeasePage = DatedPage<LeaseView>;

@@ -75,7 +75,9 @@ describe('a session', () => {
 
     await endSession(store.prisma, sessionId);
 
-    await waitUntil(async () => (await authority.authenticate(token)) === undefined);
+    await waitUntil(async () => (await authority.authenticate(token)) === undefined, {
+      timeoutMs: 2_000,
+    });
     expect(await authority.authenticate(token)).toBeUndefined();
     authority.close();
   });
