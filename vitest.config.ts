@@ -24,6 +24,8 @@ const everywhere = {
   exclude: ['**/node_modules/**', '**/dist/**'],
   // Processes, not threads: a child asks the kernel to end it with the thread that started it.
   pool: 'forks' as const,
+  // The sources are loaded once for each worker, not for each file: that took as long as the tests.
+  isolate: false,
   // Unless said, Vitest leaves a core to itself: of two, that is half.
   maxWorkers: availableParallelism(),
 };
@@ -47,8 +49,8 @@ const oldest = {
       'libs/keys-core/src/leases/coordinator/reap-stale.pg.test.ts',
     ],
     globalSetup: ['libs/testing/src/global-setup-oldest.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     // Beside the others: each waits for its own PostgreSQL more than it works.
     sequence: { groupOrder: 1 },
   },
@@ -79,7 +81,7 @@ export default defineConfig({
           name: 'unit',
           include: testsNamed(''),
           exclude: [...everywhere.exclude, ...testsNamed('.pg'), ...testsNamed('.process')],
-          testTimeout: 10_000,
+          testTimeout: 40_000,
           sequence: { groupOrder: 0 },
         },
       },
@@ -91,8 +93,8 @@ export default defineConfig({
           name: 'pg',
           include: testsNamed('.pg'),
           globalSetup: clusterSetup,
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
           sequence: { groupOrder: 1 },
         },
       },

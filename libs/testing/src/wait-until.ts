@@ -1,7 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
+/** Long enough for a busy machine: it only decides how soon a test that hangs fails. */
+const PATIENCE_MS = 30_000;
+
 /** How long to wait, and how often to look. */
 export interface WaitOptions {
+  /** A test whose promise is a time passes that time. */
   readonly timeoutMs?: number | undefined;
   readonly pollMs?: number | undefined;
   /** What is waited for, for the message of the failure. */
@@ -14,7 +18,7 @@ export interface WaitOptions {
  */
 export async function waitUntil<T>(
   look: () => T | Promise<T>,
-  { timeoutMs = 10_000, pollMs = 20, what = 'what was waited for' }: WaitOptions = {},
+  { timeoutMs = PATIENCE_MS, pollMs = 20, what = 'what was waited for' }: WaitOptions = {},
 ): Promise<NonNullable<Exclude<T, false>>> {
   const startedAt = performance.now();
   let cause: unknown;

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { LeaseError } from '../kernel/errors/index.ts';
 import type { Ladder } from '../kernel/lease/ladder.ts';
-import type { Grant, GrantOutcome, GrantRequest } from '../kernel/lease/outcomes.ts';
+import type { Grant } from '../kernel/lease/outcomes.ts';
 import {
   aRequest,
   openKernel,
@@ -39,7 +39,8 @@ async function work(kernel: Kernel, worker: string, promises: Promises): Promise
   for (let step = 0; step < STEPS_PER_WORKER; step += 1) {
     if (own === undefined) {
       const name = RESOURCE_NAMES[randomInt(RESOURCE_NAMES.length)] ?? 'a';
-      const outcome = await asked(kernel, aRequest({ name, holder: worker, ladder: LADDER }));
+      const request = aRequest({ name, holder: worker, ladder: LADDER });
+      const outcome = await unlessContended(kernel.leases.grant(request));
       if (outcome?.outcome === 'granted') {
         own = outcome.grant;
         promises.set(own.leaseId, own.expiresAt);
@@ -52,9 +53,9 @@ async function work(kernel: Kernel, worker: string, promises: Promises): Promise
 }
 
 /** Undefined when others changed the row at each of its tries, as a slow machine makes likely. */
-async function asked(kernel: Kernel, request: GrantRequest): Promise<GrantOutcome | undefined> {
+async function unlessContended<T>(work: Promise<T>): Promise<T | undefined> {
   try {
-    return await kernel.leases.grant(request);
+    return await work;
   } catch (error) {
     if (error instanceof LeaseError && error.code === 'grant.contended') return undefined;
     throw error;
@@ -67,7 +68,9 @@ async function act(kernel: Kernel, own: Grant, promises: Promises): Promise<bool
   switch (ACTS[randomInt(ACTS.length)] ?? 'let go') {
     case 'renew': {
       const sentAt = await databaseNow(kernel);
-      const answer = await kernel.leases.renew('lease', renewalOf(ref));
+      const answer = await unlessContended(kernel.leases.renew('lease', renewalOf(ref)));
+      // Not known whether it was renewed: what was promised before is still promised.
+      if (answer === undefined) return true;
       if (answer.outcome === 'refused') return false;
       promises.set(own.leaseId, Math.floor(sentAt + LADDER.ttlMs));
       return true;
@@ -75,7 +78,7 @@ async function act(kernel: Kernel, own: Grant, promises: Promises): Promise<bool
     case 'release':
     case 'fail':
       promises.delete(own.leaseId);
-      await kernel.leases.release('lease', releaseOf(ref));
+      await unlessContended(kernel.leases.release('lease', releaseOf(ref)));
       return false;
     case 'revoke':
       promises.delete(own.leaseId);
