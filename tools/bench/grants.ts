@@ -59,7 +59,7 @@ async function grantCoalesced({ leases }: BenchDatabase): Promise<void> {
 
 async function grantAlone({ store }: BenchDatabase): Promise<void> {
   await store.witness.ready();
-  const { grants } = await grant(store.prisma, [aGrantRequest()], {
+  const { grants } = await grant(store.transitions, [aGrantRequest()], {
     guard: guardNow(store),
     onLocked: 'skip',
   });

@@ -87,7 +87,7 @@ async function rateOfBatches(
     for (const requests of batches) {
       await store.witness.ready();
       const guard = guardNow(store);
-      const { grants } = await grant(store.prisma, requests, { guard, onLocked: 'skip' });
+      const { grants } = await grant(store.transitions, requests, { guard, onLocked: 'skip' });
       invariant(grants.size === requests.length, 'the bench asks for what can be granted');
     }
   });

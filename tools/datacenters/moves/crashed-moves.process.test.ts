@@ -38,7 +38,7 @@ beforeAll(async () => {
   const { all, close } = await freshControllers(places);
   for (const name of NAMES) {
     const { store } = all[name];
-    await aDrone(store.prisma, { droneId: `drone-${name}`, datacenter: name, capacity: 1_000 });
+    await aDrone(store.vital, { droneId: `drone-${name}`, datacenter: name, capacity: 1_000 });
   }
   await close();
 });

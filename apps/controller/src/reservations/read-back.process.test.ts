@@ -151,14 +151,14 @@ test('C61 a failover that loses a move is read back by the controllers that run,
 
 /** What a failover does to a database that loses the commit of a move. */
 async function loseMove({ prisma }: Store, fromId: string, toId: string): Promise<void> {
-  await prisma.$transaction([
-    prisma.$executeRaw`delete from reservation_pointer where from_id = ${fromId}`,
-    prisma.$executeRaw`
+  await prisma.$transaction(async (tx) => {
+    await tx.$executeRaw`delete from reservation_pointer where from_id = ${fromId}`;
+    await tx.$executeRaw`
       update reservation set state = 'active', moved_at = null, moved_by = null, move_reason = null
-      where reservation_id = ${fromId}`,
-    prisma.$executeRaw`
-      update lease set home_reservation = ${fromId} where home_reservation = ${toId}`,
-  ]);
+      where reservation_id = ${fromId}`;
+    await tx.$executeRaw`
+      update lease set home_reservation = ${fromId} where home_reservation = ${toId}`;
+  });
 }
 
 async function isSyncedNow({ prisma }: Store): Promise<boolean> {

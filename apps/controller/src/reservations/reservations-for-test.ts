@@ -27,7 +27,7 @@ export async function openDatabase(datacenter: string, databaseUrl: string): Pro
   const clock = createBootClock();
   const store = openStore({ databaseUrl, datacenter, clock, ids: systemIds() });
   onTestFinished(() => store.close());
-  await checkEpoch(store.prisma, TTL_MS);
+  await checkEpoch(store.renewals, TTL_MS);
   return store;
 }
 
@@ -58,7 +58,7 @@ export async function copyDatabase(databaseUrl: string): Promise<string> {
 /** Makes a database look restored: of another timeline. Its hold-off is over at once. */
 export async function markRestored(store: Store): Promise<void> {
   await store.prisma.$executeRaw`update database_epoch set timeline = timeline - 1`;
-  await checkEpoch(store.prisma, TTL_MS);
+  await checkEpoch(store.renewals, TTL_MS);
   await store.prisma.$executeRaw`update database_epoch set hold_off_until = null`;
 }
 

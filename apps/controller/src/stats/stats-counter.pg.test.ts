@@ -22,7 +22,7 @@ async function openTestStore(): Promise<Store> {
 }
 
 async function stepsOf(store: Store): Promise<readonly StatsStep[]> {
-  return (await readSeries(store.prisma, { stepMs: 60_000, stepCount: 2 })).steps;
+  return (await readSeries(store.guests, { stepMs: 60_000, stepCount: 2 })).steps;
 }
 
 describe('counting what no event tells', () => {

@@ -22,7 +22,7 @@ import { bootstrapCredentials } from './sql/bootstrap-credentials.ts';
 import { createTokenAuthority, TOKENS_TOPIC } from './token-authority.ts';
 import { hashTokenSecret, isTokenSecret, newTokenSecret } from './token-secret.ts';
 
-async function aToken(sql: Sql, change: Partial<NewToken> = {}): Promise<NewToken> {
+async function aToken(sql: Sql<'general'>, change: Partial<NewToken> = {}): Promise<NewToken> {
   const token: NewToken = {
     tokenId: randomUUID(),
     secret: newTokenSecret(),

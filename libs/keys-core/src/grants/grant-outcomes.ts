@@ -8,7 +8,7 @@ import { readRefusals, type Refusal } from './sql/parts/refusals.ts';
 /** Reads why requests were refused, and what the database's clock shows. */
 export async function lookAtRefusals(
   store: KernelStore,
-  sql: Sql,
+  sql: Sql<'general' | 'guests' | 'transitions'>,
   requests: readonly GrantRequest[],
 ): Promise<Refusal[]> {
   const sentAtMs = store.clock.nowMs();

@@ -139,7 +139,7 @@ export function createRefusalReader(
  */
 export async function grantWithin(
   store: KernelStore,
-  tx: Sql,
+  tx: Sql<'guests'>,
   request: GrantRequest,
 ): Promise<GrantOutcome | undefined> {
   await readClock(store, tx);

@@ -53,7 +53,7 @@ async function releaseLocked(
  * `released` is for {@link wakeWaiters}, once the release is committed.
  */
 export async function releaseAlone(
-  sql: Sql,
+  sql: Sql<'general' | 'guests' | 'slowLane' | 'vital'>,
   face: Face,
   request: ReleaseRequest,
 ): Promise<{ outcome: ReleaseOutcome; released: Released | undefined }> {

@@ -88,7 +88,7 @@ describe('the line under faults', () => {
     const end = aGate();
     const begun = aGate();
     const guard = await aGuard(one.store);
-    const granting = one.store.guests.$transaction(async (tx) => {
+    const granting = one.store.prisma.$transaction(async (tx) => {
       const request = aRequest({
         ...{ namespace: 'user.update', name: '42', holder: 'bob', principal: SERVICE.principal },
         ...{ leaseId: ticket?.id ?? '', idempotencyKey, isQueued: true },
@@ -117,7 +117,7 @@ describe('the line under faults', () => {
     await joinLine(one.store.prisma, [{ ...request, ticketId, waiter, idempotencyKey }]);
     const prolonged = aGate();
     const end = aGate();
-    const prolonging = one.store.guests.$transaction(async (tx) => {
+    const prolonging = one.store.prisma.$transaction(async (tx) => {
       await prolongTickets(tx, [ticketId]);
       prolonged.open();
       await end.opened;

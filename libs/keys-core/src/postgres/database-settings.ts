@@ -17,7 +17,7 @@ export interface DatabaseSettings {
 }
 
 /** Reads the settings of the database that the kernel depends on. */
-export async function readDatabaseSettings(sql: Sql): Promise<DatabaseSettings> {
+export async function readDatabaseSettings(sql: Sql<'general'>): Promise<DatabaseSettings> {
   const rows = await sql.$queryRaw<DatabaseSettings[]>`
     select
       current_setting('server_version') as version,
@@ -67,13 +67,13 @@ export function connectionProblems(settings: DatabaseSettings, schema: string): 
 }
 
 /** The database's time, ISO-8601. */
-export async function readNow(sql: Sql): Promise<string> {
+export async function readNow(sql: Sql<'guests' | 'reads'>): Promise<string> {
   const rows = await sql.$queryRaw<{ now: Date }[]>`select clock_timestamp() as now`;
   return onlyRow(rows).now.toISOString();
 }
 
 /** Answers when the database does, and its tables are there. */
-export async function checkReachable(sql: Sql): Promise<void> {
+export async function checkReachable(sql: Sql<'general'>): Promise<void> {
   await sql.$queryRaw<
     { one: number }[]
   >`select 1 as one from (select from lease limit 1) as l right join (select 1) as x on true`;

@@ -3,13 +3,8 @@ import type { ClockWatch } from './clock-watch.ts';
 import type { Hints } from './hints/hints.ts';
 import type { LongestTtl } from './longest-ttl.ts';
 import type { StoreObserver } from './observer.ts';
-import type { Sql } from './sql.ts';
+import type { Sql, SqlPool } from './sql.ts';
 import type { DatabaseWitness } from './witness/database-witness.ts';
-
-/** What sends a statement, or several in one transaction. */
-export interface TransactionalSql extends Sql {
-  $transaction<Result>(work: (tx: Sql) => Promise<Result>): Promise<Result>;
-}
 
 /**
  * What leases need of an open database. A controller's {@link Store} is one, on pools of its own; and
@@ -17,12 +12,12 @@ export interface TransactionalSql extends Sql {
  */
 export interface KernelStore {
   /** For everything without a lane of its own. */
-  readonly prisma: TransactionalSql;
+  readonly prisma: SqlPool<'general'>;
   /** For grants, releases and the reads between them. */
-  readonly transitions: TransactionalSql;
-  readonly renewals: Sql;
+  readonly transitions: SqlPool<'transitions'>;
+  readonly renewals: Sql<'renewals'>;
   /** For grants that meet a locked row, so that they wait where they delay nobody. */
-  readonly slowLane: TransactionalSql;
+  readonly slowLane: SqlPool<'slowLane'>;
   readonly hints: Hints;
   readonly clockWatch: ClockWatch;
   readonly witness: DatabaseWitness;

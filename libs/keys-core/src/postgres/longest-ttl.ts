@@ -12,7 +12,7 @@ export interface LongestTtl {
 }
 
 export function createLongestTtl(options: {
-  readonly sql: Sql;
+  readonly sql: Sql<'renewals'>;
   /** What was kept in an earlier life, in milliseconds. */
   readonly rememberedMs: number;
   /** Keeps a longer one outside of the database. */
@@ -33,7 +33,7 @@ export function createLongestTtl(options: {
 }
 
 /** Raises what is noted in the database, if it is less. */
-export async function noteLongestTtl(sql: Sql, ttlMs: number): Promise<void> {
+export async function noteLongestTtl(sql: Sql<'renewals'>, ttlMs: number): Promise<void> {
   await sql.$queryRaw`
     update database_epoch set longest_ttl_ms = ${ttlMs}::int
     where longest_ttl_ms < ${ttlMs}::int

@@ -10,6 +10,7 @@ import type { KernelStore } from './kernel-store.ts';
 import { preparedOptions, UNPREPARED, type PreparedOptions } from './prepared.ts';
 import { prismaGuests, type CallbackSql } from './service/prisma-guests.ts';
 import { SILENT_OBSERVER, type StoreObserver } from './observer.ts';
+import type { PoolName, Sql } from './sql.ts';
 import { openMemory, type MemoryOptions } from './witness/store-memory.ts';
 import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './timeouts.ts';
 
@@ -28,34 +29,45 @@ export interface StoreOptions extends MemoryOptions {
   readonly onBackgroundError?: ((error: unknown) => void) | undefined;
 }
 
+/** What statements in a transaction on a pool are sent with. */
+export type ClientSql<Pool extends PoolName> = Sql<Pool> & Pick<PrismaClient, '$executeRaw'>;
+
+/** Connections of Prisma's, for the statements of this pool. */
+export type ClientPool<Pool extends PoolName> = ClientSql<Pool> & {
+  $transaction<Result>(
+    work: (tx: ClientSql<Pool>) => Promise<Result>,
+    options?: { readonly maxWait?: number; readonly timeout?: number },
+  ): Promise<Result>;
+};
+
 /** The open database of one controller. */
 export interface Store extends KernelStore {
-  readonly prisma: PrismaClient;
+  readonly prisma: ClientPool<'general'>;
   /**
    * Connections for grants, releases and the reads between them: their statements are long, few and
    * the same each time, and are planned once for each connection. See {@link preparedOptions}.
    */
-  readonly transitions: PrismaClient;
+  readonly transitions: ClientPool<'transitions'>;
   /** As `transitions`, for renewals and nothing else, so that nothing can starve them. */
-  readonly renewals: PrismaClient;
+  readonly renewals: ClientPool<'renewals'>;
   /**
    * Connections for what backends live by besides renewals: sessions, heartbeats, reports and outboxes of
    * drones, and looking up who calls. Their statements are short, and no caller's reads or waits can
    * take their place.
    */
-  readonly vital: PrismaClient;
+  readonly vital: ClientPool<'vital'>;
   /** Connections for grants that meet a locked row, so that they wait where they delay nobody. */
-  readonly slowLane: PrismaClient;
+  readonly slowLane: ClientPool<'slowLane'>;
   /**
    * Connections for lists, which people ask for and which may read a whole table: few, so that nobody's
    * looking takes more of the database than that, and with the time that a table of millions takes.
    */
-  readonly reads: PrismaClient;
+  readonly reads: ClientPool<'reads'>;
   /**
    * Connections for transactions in which other people's code runs: hooks, fenced transactions and
    * callbacks. However long that takes, nothing of Leasehold's own waits for one of them.
    */
-  readonly guests: PrismaClient;
+  readonly guests: ClientPool<'guests'>;
   /** Transactions on those. */
   readonly guestDatabase: GuestDatabase<CallbackSql>;
   readonly datacenter: string;

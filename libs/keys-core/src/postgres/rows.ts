@@ -30,7 +30,7 @@ export const TOKEN_FLOOR = fragment`(select f.floor from lease_token_floor f)`;
 
 /** Reads the row of each resource, in the order asked; undefined where none exists. */
 export async function readLeases(
-  sql: Sql,
+  sql: Sql<'general' | 'transitions'>,
   resources: readonly { face: Face; namespace: string; name: string }[],
 ): Promise<(LeaseRow | undefined)[]> {
   const rows = await sql.$queryRaw<(LeaseRow & { place: number })[]>`

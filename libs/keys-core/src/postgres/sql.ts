@@ -10,10 +10,25 @@ export { sqltag as fragment, type Fragment };
 export { join as joinFragments };
 export { empty as NO_FRAGMENT };
 
-/** What a statement is sent with: a client, or a transaction of it. */
-export interface Sql {
+declare const POOL: unique symbol;
+
+/**
+ * What a statement is sent with: a pool, or a transaction on it. The signature of a statement names
+ * the pools that it may run on; another one is a type error. Only types know: there is no property.
+ */
+export interface Sql<Pool extends PoolName> {
+  readonly [POOL]?: Pool;
   $queryRaw<Rows = unknown>(
     query: TemplateStringsArray | Fragment,
     ...values: unknown[]
   ): Promise<Rows>;
 }
+
+/** A pool, which sends a statement, or several in one transaction. */
+export interface SqlPool<Pool extends PoolName> extends Sql<Pool> {
+  $transaction<Result>(work: (tx: Sql<Pool>) => Promise<Result>): Promise<Result>;
+}
+
+/** The pools of a store, see its fields. */
+export type PoolName =
+  'general' | 'transitions' | 'renewals' | 'vital' | 'slowLane' | 'reads' | 'guests';

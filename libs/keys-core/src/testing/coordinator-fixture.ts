@@ -62,10 +62,7 @@ export async function makeNotes(kernel: Kernel): Promise<() => Promise<string[]>
 }
 
 /** Writes a note in a transaction. */
-export async function note(
-  tx: Pick<Kernel['store']['prisma'], '$executeRaw'>,
-  text: string,
-): Promise<void> {
+export async function note(tx: Pick<CallbackSql, '$executeRaw'>, text: string): Promise<void> {
   await tx.$executeRaw`insert into note (text) values (${text})`;
 }
 

@@ -3,7 +3,7 @@ import type { Sql } from '../postgres/rows.ts';
 import { fragment } from '../postgres/sql.ts';
 
 /** A stand-in for the client that explains a statement instead of running it. */
-export function explaining(client: pg.Client): { sql: Sql; plans: string[] } {
+export function explaining(client: pg.Client): { sql: Sql<never>; plans: string[] } {
   const plans: string[] = [];
   const sql = {
     $queryRaw: async (strings: TemplateStringsArray, ...values: unknown[]) => {
@@ -15,6 +15,6 @@ export function explaining(client: pg.Client): { sql: Sql; plans: string[] } {
       plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
       return [];
     },
-  } as unknown as Sql;
+  } as unknown as Sql<never>;
   return { sql, plans };
 }

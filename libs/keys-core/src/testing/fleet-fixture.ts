@@ -6,11 +6,11 @@ import {
   type SessionRef,
   type SessionRequest,
 } from '../fleet/sql/drone-sessions.ts';
-import type { Sql } from '../postgres/rows.ts';
+import type { PoolName, Sql } from '../postgres/sql.ts';
 
 /** A drone that offers `room` and has just sent a heartbeat, unless `change` says otherwise. */
 export async function aDrone(
-  sql: Sql,
+  sql: Sql<'vital'>,
   change: Partial<SessionRequest> & { readonly heartbeatAgeMs?: number | null } = {},
 ): Promise<SessionRef> {
   const { heartbeatAgeMs = 0, ...asked } = change;
@@ -38,7 +38,7 @@ export async function aDrone(
 
 /** A row of a backend, without the grant that a real one has. */
 export async function aBackend(
-  sql: Sql,
+  sql: Sql<PoolName>,
   of: {
     readonly droneId: string;
     readonly status?: BackendStatus;
@@ -65,7 +65,7 @@ export async function aBackend(
 
 /** An action in the outbox of a drone. @returns its id. */
 export async function anAction(
-  sql: Sql,
+  sql: Sql<PoolName>,
   of: {
     readonly droneId: string;
     readonly backendId: string;

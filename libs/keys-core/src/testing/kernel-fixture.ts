@@ -9,7 +9,12 @@ import { invariant } from '../kernel/errors/index.ts';
 import type { ClockWatch } from '../postgres/clock-watch.ts';
 import { guardNow } from '../grants/sql/guard.ts';
 import { createLeaseStore, type LeaseStore } from '../grants/lease-store.ts';
-import { openStore, type Store, type StoreOptions } from '../postgres/open-store.ts';
+import {
+  type ClientPool,
+  openStore,
+  type Store,
+  type StoreOptions,
+} from '../postgres/open-store.ts';
 import type { GrantGuard } from '../postgres/expiry.ts';
 import type { ReleaseRequest } from '../grants/sql/release.ts';
 import type { RenewRequest } from '../grants/sql/renew.ts';
@@ -59,8 +64,11 @@ export async function aGuard(store: Store): Promise<GrantGuard> {
   return guardNow(store);
 }
 
+/** Tests send the statements of all pools on the general one. */
+export type TestStore = Omit<Store, 'prisma'> & { readonly prisma: ClientPool<never> };
+
 export interface Kernel {
-  readonly store: Store;
+  readonly store: TestStore;
   readonly leases: LeaseStore;
   readonly databaseUrl: string;
 }
@@ -75,7 +83,7 @@ export async function openKernel(options: Partial<StoreOptions> = {}): Promise<K
     clockWatch: TRUSTING_WATCH,
     ...options,
     databaseUrl,
-  });
+  }) as TestStore;
   onTestFinished(() => store.close());
   return { store, leases: createLeaseStore(store), databaseUrl };
 }

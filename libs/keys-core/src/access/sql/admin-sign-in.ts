@@ -6,7 +6,10 @@ import { verifyPassword } from '../password.ts';
  * Whether this opens the console to an administrator at this moment: for a caller that kept a password and
  * wonders whether it was changed since. Counts no try, and locks nobody out.
  */
-export async function isAdminSignIn(sql: Sql, { email, password }: AdminSignIn): Promise<boolean> {
+export async function isAdminSignIn(
+  sql: Sql<'general'>,
+  { email, password }: AdminSignIn,
+): Promise<boolean> {
   const hash = await passwordHashOf(sql, email.toLowerCase());
   return hash !== undefined && (await verifyPassword(hash, password));
 }
@@ -15,7 +18,7 @@ export async function isAdminSignIn(sql: Sql, { email, password }: AdminSignIn):
  * Locks nothing. Index: `person_email_key`. Zero rows: there is no such person, or they are no
  * administrator, disabled, or without a password.
  */
-async function passwordHashOf(sql: Sql, email: string): Promise<string | undefined> {
+async function passwordHashOf(sql: Sql<'general'>, email: string): Promise<string | undefined> {
   const rows = await sql.$queryRaw<{ password: string }[]>`
     select a.password
     from person p

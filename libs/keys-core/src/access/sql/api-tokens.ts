@@ -111,7 +111,7 @@ const VIEW_COLUMNS = Prisma.sql`${ACCESS_COLUMNS}, t.created_by as "createdBy",
  * Keeps a new token. The same secret twice keeps the first.
  * @throws {LeaseError} `request.invalid` when it would already have expired.
  */
-export async function insertToken(sql: Sql, token: NewToken): Promise<TokenView> {
+export async function insertToken(sql: Sql<'general'>, token: NewToken): Promise<TokenView> {
   const rows = await sql.$queryRaw<TokenRow[]>`
     insert into api_token as t (id, name, secret_hash, role, namespaces, drone_id, created_by, expires_at,
       programs, capacity, addresses, limits)
@@ -142,7 +142,7 @@ function placeOf(cursor: string): [createdAt: string, id: string] {
 
 /** Tokens, newest first. */
 export async function listTokens(
-  sql: Sql,
+  sql: Sql<'reads'>,
   input: { readonly cursor?: string | undefined; readonly limit: number },
 ): Promise<{ items: TokenView[]; nextCursor: string | null }> {
   const [afterAt, afterId] = input.cursor === undefined ? [null, null] : placeOf(input.cursor);
@@ -158,7 +158,7 @@ export async function listTokens(
 
 /** Ends a token at once. `changed` is false when it was revoked before, or never existed. */
 export async function revokeToken(
-  sql: Sql,
+  sql: Sql<'general'>,
   tokenId: string,
 ): Promise<{ changed: boolean; name: string | null }> {
   const rows = await sql.$queryRaw<{ name: string }[]>`
@@ -170,14 +170,20 @@ export async function revokeToken(
 }
 
 /** One token, in force or not; undefined when none exists. Index: the primary key. */
-export async function readToken(sql: Sql, tokenId: string): Promise<TokenView | undefined> {
+export async function readToken(
+  sql: Sql<'reads'>,
+  tokenId: string,
+): Promise<TokenView | undefined> {
   const [row] = await sql.$queryRaw<TokenRow[]>`
     select ${VIEW_COLUMNS} from api_token t where t.id = ${tokenId}::uuid`;
   return row === undefined ? undefined : tokenView(row);
 }
 
 /** The token with this hash, if it is in force. */
-export async function findToken(sql: Sql, secretHash: string): Promise<TokenAccess | undefined> {
+export async function findToken(
+  sql: Sql<'general'>,
+  secretHash: string,
+): Promise<TokenAccess | undefined> {
   return (await findTokens(sql, [secretHash])).get(secretHash);
 }
 
@@ -186,7 +192,7 @@ export async function findToken(sql: Sql, secretHash: string): Promise<TokenAcce
  * Index: `api_token_secret_hash_key`.
  */
 export async function findTokens(
-  sql: Sql,
+  sql: Sql<'general' | 'vital'>,
   secretHashes: readonly string[],
 ): Promise<Map<string, TokenAccess>> {
   const rows = await sql.$queryRaw<
@@ -200,7 +206,10 @@ export async function findTokens(
 }
 
 /** Which of these tokens are still in force. */
-export async function tokensInForce(sql: Sql, tokenIds: readonly string[]): Promise<Set<string>> {
+export async function tokensInForce(
+  sql: Sql<'vital'>,
+  tokenIds: readonly string[],
+): Promise<Set<string>> {
   const rows = await sql.$queryRaw<{ tokenId: string }[]>`
     select t.id as "tokenId"
     from api_token t
@@ -210,7 +219,7 @@ export async function tokensInForce(sql: Sql, tokenIds: readonly string[]): Prom
 }
 
 /** How many tokens in force somebody made: those go on working whatever becomes of their maker. */
-export async function countTokensMadeBy(sql: Sql, actor: string): Promise<number> {
+export async function countTokensMadeBy(sql: Sql<'general'>, actor: string): Promise<number> {
   const rows = await sql.$queryRaw<{ count: number }[]>`
     select count(*)::int as count
     from api_token t
@@ -220,7 +229,10 @@ export async function countTokensMadeBy(sql: Sql, actor: string): Promise<number
 }
 
 /** Writes down that tokens were used. One statement for all, from the background. */
-export async function markTokensUsed(sql: Sql, tokenIds: readonly string[]): Promise<void> {
+export async function markTokensUsed(
+  sql: Sql<'vital'>,
+  tokenIds: readonly string[],
+): Promise<void> {
   await sql.$queryRaw<{ id: string }[]>`
     with used as materialized (
       select t.id
@@ -237,7 +249,7 @@ export async function markTokensUsed(sql: Sql, tokenIds: readonly string[]): Pro
 }
 
 /** Whether anybody could administer this database with a token. */
-export async function hasAdminToken(sql: Sql): Promise<boolean> {
+export async function hasAdminToken(sql: Sql<'general'>): Promise<boolean> {
   const rows = await sql.$queryRaw<{ id: string }[]>`
     select t.id::text
     from api_token t

@@ -42,7 +42,7 @@ export interface AuditListInput {
 }
 
 /** Writes an entry, where possible in the transaction of what it speaks of. */
-export async function writeAudit(sql: Sql, entry: AuditEntry): Promise<void> {
+export async function writeAudit(sql: Sql<'general'>, entry: AuditEntry): Promise<void> {
   await sql.$queryRaw<{ id: string }[]>`
     insert into audit (actor, role, action, resource, reason, source, detail)
     values (
@@ -57,7 +57,7 @@ export async function writeAudit(sql: Sql, entry: AuditEntry): Promise<void> {
  * nobody ever did is looked for in all that operators did: few rows beside leases.
  */
 export async function listAudit(
-  sql: Sql,
+  sql: Sql<'reads'>,
   input: AuditListInput,
 ): Promise<{ items: AuditView[]; nextCursor: string | null }> {
   const rows = await sql.$queryRaw<(Omit<AuditView, 'at'> & { at: Date })[]>`

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Role } from '../../kernel/access/roles.ts';
-import type { PrismaClient } from '../../postgres/generated/client.ts';
+import type { Store } from '../../postgres/open-store.ts';
 import type { Sql } from '../../postgres/rows.ts';
 import {
   findToken,
@@ -52,7 +52,7 @@ export interface FirstCredentials {
  * two is mended by the next start.
  */
 export async function writeFirstCredentials(
-  store: { readonly prisma: PrismaClient },
+  store: Pick<Store, 'prisma'>,
   file: { readonly path: string; readonly place: string },
 ): Promise<FirstCredentials> {
   if (await hasAdminToken(store.prisma)) {
@@ -68,7 +68,7 @@ export async function writeFirstCredentials(
 }
 
 /** No row: the tokens of the file were revoked, or are of a version that did not note the place. */
-async function placeOf(sql: Sql): Promise<string | null> {
+async function placeOf(sql: Sql<'general'>): Promise<string | null> {
   const rows = await sql.$queryRaw<{ place: string }[]>`
     select substr(t.created_by, length(${MAKER}) + 2) as place
     from api_token t
@@ -85,7 +85,7 @@ async function placeOf(sql: Sql): Promise<string | null> {
  * What else the file holds is kept.
  */
 export async function bootstrapCredentials(
-  store: { readonly prisma: Sql },
+  store: { readonly prisma: Sql<'general'> },
   path: string,
   options: {
     readonly droneIds: readonly string[];
@@ -114,7 +114,7 @@ export async function bootstrapCredentials(
  * one. A token of this role and drone that is bound otherwise is revoked: it may do more.
  */
 async function ensureToken(
-  sql: Sql,
+  sql: Sql<'general'>,
   wanted: {
     readonly role: Role;
     readonly droneId: string | null;

@@ -5,7 +5,7 @@ import { ensureFirstAdmin, makeAdmin } from './first-admin.ts';
 import { verifyPassword } from '../password.ts';
 import { countSignInTry, SIGN_IN_FAILURES_MAX } from './sign-in-failures.ts';
 
-async function hashOf(sql: Sql, email: string): Promise<string> {
+async function hashOf(sql: Sql<'general'>, email: string): Promise<string> {
   const rows = await sql.$queryRaw<{ password: string }[]>`
     select a.password
     from person_account a join person p on p.id = a.person_id

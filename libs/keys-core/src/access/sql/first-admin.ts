@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { PrismaClient } from '../../postgres/generated/client.ts';
+import type { Store } from '../../postgres/open-store.ts';
 import type { Sql } from '../../postgres/rows.ts';
 import { writeAudit } from './audit.ts';
 import { hashPassword, newPassword } from '../password.ts';
@@ -16,9 +16,7 @@ export interface AdminSignIn {
   readonly password: string;
 }
 
-interface People {
-  readonly prisma: PrismaClient;
-}
+type People = Pick<Store, 'prisma'>;
 
 /**
  * Makes an administrator with a new password, unless one can sign in already: then undefined, and
@@ -67,7 +65,7 @@ export async function makeAdmin(
 }
 
 async function auditMaking(
-  sql: Sql,
+  sql: Sql<'general'>,
   made: { readonly personId: string; readonly email: string },
 ): Promise<void> {
   await writeAudit(sql, {
@@ -80,7 +78,7 @@ async function auditMaking(
 }
 
 /** Whether anybody can administer with the console: an administrator with a way to sign in. */
-async function hasActiveAdmin(sql: Sql): Promise<boolean> {
+async function hasActiveAdmin(sql: Sql<'general'>): Promise<boolean> {
   const rows = await sql.$queryRaw<{ id: string }[]>`
     select p.id::text
     from person p
@@ -94,7 +92,7 @@ async function hasActiveAdmin(sql: Sql): Promise<boolean> {
  * administrator, or somebody with this address.
  */
 async function insertFirstAdmin(
-  sql: Sql,
+  sql: Sql<'general'>,
   input: { email: string; name: string },
 ): Promise<string | undefined> {
   const rows = await sql.$queryRaw<{ id: string }[]>`
@@ -111,7 +109,7 @@ async function insertFirstAdmin(
 
 /** Locks the person's row. Index: `person_email_key`. Always one row. */
 async function upsertAdmin(
-  sql: Sql,
+  sql: Sql<'general'>,
   input: { email: string; name: string | null },
 ): Promise<{ personId: string; isNew: boolean }> {
   const rows = await sql.$queryRaw<{ personId: string; isNew: boolean }[]>`

@@ -27,7 +27,7 @@ function hashInvitation(secret: string): string {
  * @throws {LeaseError} `person.exists`.
  */
 export async function invitePerson(
-  sql: Sql,
+  sql: Sql<'general'>,
   input: {
     readonly email: string;
     readonly name: string | null;
@@ -67,7 +67,7 @@ export async function invitePerson(
  * @throws {LeaseError} `person.not_found`, `person.disabled`, `person.not_joined`.
  */
 export async function openPasswordReset(
-  sql: Sql,
+  sql: Sql<'general'>,
   input: { readonly personId: string; readonly secret: string },
 ): Promise<{ email: string; expiresAt: string }> {
   const rows = await sql.$queryRaw<{ email: string; expiresAt: Date }[]>`
@@ -85,7 +85,7 @@ export async function openPasswordReset(
 }
 
 /** Whether a link, of either kind, can be used now. Index: `person_invitation_hash_key`. */
-export async function isInvitationOpen(sql: Sql, secret: string): Promise<boolean> {
+export async function isInvitationOpen(sql: Sql<'general'>, secret: string): Promise<boolean> {
   const rows = await sql.$queryRaw<{ id: string }[]>`
     select p.id::text
     from person p
@@ -108,7 +108,7 @@ export interface Accepted {
  * replaced, too late, or of somebody disabled.
  */
 export async function acceptInvitation(
-  sql: Sql,
+  sql: Sql<'general'>,
   input: { readonly secret: string; readonly name: string | null },
 ): Promise<Accepted | undefined> {
   const rows = await sql.$queryRaw<Accepted[]>`

@@ -38,7 +38,7 @@ const IS_NOT_THE_LAST = fragment`(
  * @throws {LeaseError} `person.not_found`, `person.last_admin`.
  */
 export async function changeRole(
-  sql: Sql,
+  sql: Sql<'general'>,
   personId: string,
   role: OrderedRole,
 ): Promise<{ changed: false } | { changed: true; email: string }> {
@@ -62,7 +62,7 @@ export async function changeRole(
  * @throws {LeaseError} `person.not_found`, `person.last_admin`.
  */
 export async function disablePerson(
-  sql: Sql,
+  sql: Sql<'general'>,
   personId: string,
 ): Promise<{ changed: false } | { changed: true; email: string }> {
   const rows = await sql.$queryRaw<{ email: string }[]>`
@@ -86,7 +86,7 @@ export async function disablePerson(
  * @throws {LeaseError} `person.not_found`.
  */
 export async function enablePerson(
-  sql: Sql,
+  sql: Sql<'general'>,
   personId: string,
 ): Promise<{ changed: boolean; email: string }> {
   const rows = await sql.$queryRaw<{ email: string }[]>`
@@ -102,7 +102,7 @@ export async function enablePerson(
 
 /** @throws {LeaseError} `person.not_found`. */
 export async function readForRefusal(
-  sql: Sql,
+  sql: Sql<'general'>,
   personId: string,
 ): Promise<ChangedPerson & { readonly isDisabled: boolean }> {
   const rows = await sql.$queryRaw<(ChangedPerson & { isDisabled: boolean })[]>`
@@ -121,7 +121,7 @@ export async function readForRefusal(
  * were ended since `knownEpoch` was read.
  */
 export async function recordSignIn(
-  sql: Sql,
+  sql: Sql<'general'>,
   personId: string,
   knownEpoch?: number,
 ): Promise<{ email: string; role: OrderedRole; epoch: number } | undefined> {

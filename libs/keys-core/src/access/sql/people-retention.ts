@@ -12,14 +12,14 @@ import { FAILURES_KEPT_MINUTES } from './sign-in-failures.ts';
  * count no more, and sign-ins that were never brought to an end. Rows that another controller is
  * removing are skipped.
  */
-export async function removeOldPeopleRows(sql: Sql, pass: RetentionPass): Promise<void> {
+export async function removeOldPeopleRows(sql: Sql<'general'>, pass: RetentionPass): Promise<void> {
   await removeAll(pass, 'sessions', () => removeEndedSessions(sql));
   await removeAll(pass, 'sign-in failures', () => removeOldFailures(sql));
   await removeAll(pass, 'verifications', () => removeOldVerifications(sql));
 }
 
 /** Index: `person_session_seen_at_idx`; what is old but in use is found when it is not any more. */
-async function removeEndedSessions(sql: Sql): Promise<number> {
+async function removeEndedSessions(sql: Sql<'general'>): Promise<number> {
   const rows = await sql.$queryRaw<{ removed: number }[]>`
     with old as (
       select s.id from person_session s
@@ -34,7 +34,7 @@ async function removeEndedSessions(sql: Sql): Promise<number> {
 }
 
 /** A lock-out is shorter than failures are kept. Index: `sign_in_failure_failed_at_idx`. */
-async function removeOldFailures(sql: Sql): Promise<number> {
+async function removeOldFailures(sql: Sql<'general'>): Promise<number> {
   const rows = await sql.$queryRaw<{ removed: number }[]>`
     with old as (
       select f.email_hash, f.source from sign_in_failure f
@@ -54,7 +54,7 @@ async function removeOldFailures(sql: Sql): Promise<number> {
 }
 
 /** Index: `person_verification_expires_at_idx`. */
-async function removeOldVerifications(sql: Sql): Promise<number> {
+async function removeOldVerifications(sql: Sql<'general'>): Promise<number> {
   const rows = await sql.$queryRaw<{ removed: number }[]>`
     with old as (
       select v.id from person_verification v

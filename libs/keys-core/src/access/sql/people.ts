@@ -48,7 +48,7 @@ function placeOf(cursor: string): [createdAt: string, id: string] {
  * `person_account_person_id_idx`, `person_session_person_id_idx` and the key of `sign_in_failure`.
  */
 async function readPeople(
-  sql: Sql,
+  sql: Sql<'general'>,
   input: {
     readonly personId: string | null;
     readonly after: readonly [string, string] | null;
@@ -87,7 +87,7 @@ async function readPeople(
 
 /** People, newest first. */
 export async function listPeople(
-  sql: Sql,
+  sql: Sql<'general'>,
   input: { readonly cursor?: string | undefined; readonly limit: number },
 ): Promise<{ items: PersonRow[]; nextCursor: string | null }> {
   const after = input.cursor === undefined ? null : placeOf(input.cursor);
@@ -96,7 +96,10 @@ export async function listPeople(
 }
 
 /** The person with this address, in lower case. Index: `person_email_key`. */
-export async function findPersonId(sql: Sql, email: string): Promise<string | undefined> {
+export async function findPersonId(
+  sql: Sql<'general'>,
+  email: string,
+): Promise<string | undefined> {
   const rows = await sql.$queryRaw<{ personId: string }[]>`
     select p.id::text as "personId"
     from person p
@@ -105,7 +108,7 @@ export async function findPersonId(sql: Sql, email: string): Promise<string | un
 }
 
 /** @throws {LeaseError} `person.not_found`. */
-export async function readPerson(sql: Sql, personId: string): Promise<PersonRow> {
+export async function readPerson(sql: Sql<'general'>, personId: string): Promise<PersonRow> {
   const [person] = await readPeople(sql, { personId, after: null, limit: 1 });
   if (person === undefined) throw new LeaseError('person.not_found');
   return person;

@@ -5,7 +5,11 @@ import type { Sql } from '../../postgres/rows.ts';
  * The password of a person from now on, in a hash of `hashPassword`.
  * Index: `person_account_provider_id_account_id_key`. Always one row.
  */
-export async function setPassword(sql: Sql, personId: string, passwordHash: string): Promise<void> {
+export async function setPassword(
+  sql: Sql<'general'>,
+  personId: string,
+  passwordHash: string,
+): Promise<void> {
   await sql.$queryRaw<{ id: string }[]>`
     insert into person_account (id, person_id, provider_id, account_id, password)
     values (${randomUUID()}::uuid, ${personId}::uuid, 'credential', ${personId}, ${passwordHash})
@@ -19,7 +23,7 @@ export async function setPassword(sql: Sql, personId: string, passwordHash: stri
  * that both knew it, one counts. Locks the account's row; index as above. Zero rows: it was changed.
  */
 export async function replacePassword(
-  sql: Sql,
+  sql: Sql<'general'>,
   personId: string,
   change: { readonly knownHash: string; readonly newHash: string },
 ): Promise<boolean> {
@@ -33,7 +37,10 @@ export async function replacePassword(
 }
 
 /** The hash of a person's password; undefined when they sign in otherwise. */
-export async function readPasswordHash(sql: Sql, personId: string): Promise<string | undefined> {
+export async function readPasswordHash(
+  sql: Sql<'general'>,
+  personId: string,
+): Promise<string | undefined> {
   const rows = await sql.$queryRaw<{ password: string | null }[]>`
     select a.password
     from person_account a

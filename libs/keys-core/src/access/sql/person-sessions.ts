@@ -25,7 +25,7 @@ export interface SessionAccess {
  * `person_account_person_id_idx`. Zero rows: none is.
  */
 export async function findPersonSession(
-  sql: Sql,
+  sql: Sql<'vital'>,
   token: string,
 ): Promise<SessionAccess | undefined> {
   const rows = await sql.$queryRaw<(Omit<SessionAccess, 'expiresAt'> & { expiresAt: Date })[]>`
@@ -43,7 +43,7 @@ export async function findPersonSession(
 
 /** Which of these sessions are still in force, each with the role of its person at this moment. */
 export async function personSessionsInForce(
-  sql: Sql,
+  sql: Sql<'vital'>,
   sessionIds: readonly string[],
 ): Promise<Map<string, OrderedRole>> {
   const rows = await sql.$queryRaw<{ sessionId: string; role: OrderedRole }[]>`
@@ -60,7 +60,10 @@ export async function personSessionsInForce(
  * Writes down that sessions were used, in one statement for all. Rows that another controller is
  * writing are skipped. One that has ended stays as it is.
  */
-export async function markSessionsSeen(sql: Sql, sessionIds: readonly string[]): Promise<void> {
+export async function markSessionsSeen(
+  sql: Sql<'vital'>,
+  sessionIds: readonly string[],
+): Promise<void> {
   await sql.$queryRaw<{ id: string }[]>`
     with seen as materialized (
       select s.id
@@ -82,7 +85,10 @@ export async function markSessionsSeen(sql: Sql, sessionIds: readonly string[]):
  * password is looked at: a session that begins with it does not count once all were ended meanwhile,
  * whichever of the two is written first. Index: `person_email_key`.
  */
-export async function readSessionEpoch(sql: Sql, email: string): Promise<number | undefined> {
+export async function readSessionEpoch(
+  sql: Sql<'general'>,
+  email: string,
+): Promise<number | undefined> {
   const rows = await sql.$queryRaw<{ epoch: number }[]>`
     select p.session_epoch as epoch
     from person p
@@ -95,7 +101,7 @@ export async function readSessionEpoch(sql: Sql, email: string): Promise<number 
  * count. Locks the person's row, then the sessions'. Indexes: the primary key,
  * `person_session_person_id_idx`. @returns how many.
  */
-export async function endSessionsOf(sql: Sql, personId: string): Promise<number> {
+export async function endSessionsOf(sql: Sql<'general'>, personId: string): Promise<number> {
   const rows = await sql.$queryRaw<{ id: string }[]>`
     with person_now as (
       update person p
@@ -115,7 +121,7 @@ export async function endSessionsOf(sql: Sql, personId: string): Promise<number>
  * in the new epoch. @returns how many.
  */
 export async function endOtherSessions(
-  sql: Sql,
+  sql: Sql<'general'>,
   personId: string,
   keptSessionId: string,
 ): Promise<number> {
@@ -142,7 +148,7 @@ export async function endOtherSessions(
 }
 
 /** Ends one session. Index: the primary key. @returns whether it was there. */
-export async function endSession(sql: Sql, sessionId: string): Promise<boolean> {
+export async function endSession(sql: Sql<'general'>, sessionId: string): Promise<boolean> {
   const rows = await sql.$queryRaw<{ id: string }[]>`
     delete from person_session s
     where s.id = ${sessionId}::uuid

@@ -63,7 +63,7 @@ export function sourceOfTries(from: TriedAt['from']): string {
  * one is locked out, that row is left as it is. Each lock-out is decided on its row as it is after the
  * wait for it, by the clock at that moment. Zero rows: the address is locked.
  */
-export async function countSignInTry(sql: Sql, at: TriedAt): Promise<SignInTry> {
+export async function countSignInTry(sql: Sql<'general'>, at: TriedAt): Promise<SignInTry> {
   const emailHash = hashEmail(at.email);
   const source = sourceOfTries(at.from);
   const isEverywhere = at.from !== CHANGE_PASSWORD;
@@ -126,7 +126,7 @@ function countedUpTo(countMax: number, withinMinutes: number): Fragment {
 
 /** Until when an address is locked; null when it is not. Index: the primary key. */
 async function readLockOut(
-  sql: Sql,
+  sql: Sql<'general'>,
   emailHash: string,
   sources: readonly string[],
 ): Promise<string | null> {
@@ -145,7 +145,7 @@ async function readLockOut(
  * try is taken back, so that somebody's own sign-ins give nobody more guesses. Locks as
  * {@link countSignInTry} does, in the same order.
  */
-export async function takeBackSignInTry(sql: Sql, at: TriedAt): Promise<void> {
+export async function takeBackSignInTry(sql: Sql<'general'>, at: TriedAt): Promise<void> {
   const emailHash = hashEmail(at.email);
   await sql.$queryRaw<{ source: string }[]>`
     with here as (
@@ -165,7 +165,7 @@ export async function takeBackSignInTry(sql: Sql, at: TriedAt): Promise<void> {
  * that of all, as the counting statement does. Index: the primary key.
  * @returns whether there was anything to forget.
  */
-export async function forgetSignInFailures(sql: Sql, email: string): Promise<boolean> {
+export async function forgetSignInFailures(sql: Sql<'general'>, email: string): Promise<boolean> {
   const rows = await sql.$queryRaw<{ failureCount: number }[]>`
     with known as materialized (
       select f.source

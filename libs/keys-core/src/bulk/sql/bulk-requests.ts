@@ -1,12 +1,12 @@
 /** What people ask of many grants at once: recorded with its items, read with its progress, aborted. */
 import type { GrantRef } from '../../kernel/lease/outcomes.ts';
-import type { PrismaClient } from '../../postgres/generated/client.ts';
 import {
   ROWS_PER_STATEMENT_MAX,
   removeAll,
   type RetentionPass,
 } from '../../postgres/retention-pass.ts';
 import { isoOf, onlyRow, type Sql } from '../../postgres/rows.ts';
+import type { SqlPool } from '../../postgres/sql.ts';
 
 export type BulkAction = 'revoke' | 'blockRenewal' | 'allowRenewal';
 
@@ -57,7 +57,7 @@ const START_LOCK = 4_600_002;
  * statement counts after it has the lock. Index: `bulk_running_idx`.
  */
 export async function startBulk(
-  prisma: Pick<PrismaClient, '$transaction'>,
+  prisma: SqlPool<'general'>,
   order: BulkOrder & { readonly items: readonly GrantRef[] },
   runner: string,
 ): Promise<boolean> {
@@ -103,7 +103,7 @@ export async function startBulk(
  * statement. @returns whether it was changed; undefined when there is no such one.
  */
 export async function abortBulk(
-  sql: Sql,
+  sql: Sql<'general'>,
   bulkId: string,
   by: { readonly actor: string; readonly role: string; readonly source: string | null },
 ): Promise<boolean | undefined> {
@@ -127,7 +127,7 @@ export async function abortBulk(
 type BulkRow = Omit<BulkState, 'startedAt' | 'failed'> & { readonly startedAt: number };
 
 /** How far it has come; undefined when there is no such one. Index: the primary keys. */
-export async function readBulk(sql: Sql, bulkId: string): Promise<BulkState | undefined> {
+export async function readBulk(sql: Sql<'reads'>, bulkId: string): Promise<BulkState | undefined> {
   const [row] = await sql.$queryRaw<BulkRow[]>`
     select b.id as "bulkId", b.action, b.mode, b.reason, b.actor,
       extract(epoch from b.started_at)::float8 * 1000 as "startedAt",
@@ -145,7 +145,7 @@ export async function readBulk(sql: Sql, bulkId: string): Promise<BulkState | un
 }
 
 /** Index: `bulk_item_failed_idx`. */
-function readFailures(sql: Sql, bulkId: string): Promise<BulkState['failed']> {
+function readFailures(sql: Sql<'reads'>, bulkId: string): Promise<BulkState['failed']> {
   return sql.$queryRaw<BulkState['failed']>`
     select i.lease_id as "leaseId", i.code
     from bulk_item i
@@ -156,7 +156,7 @@ function readFailures(sql: Sql, bulkId: string): Promise<BulkState['failed']> {
 
 /** Removes bulk actions that ended longer ago than events are kept, their items first. */
 export async function removeOldBulks(
-  sql: Sql,
+  sql: Sql<'general'>,
   retentionDays: number,
   pass: RetentionPass,
 ): Promise<void> {
@@ -165,7 +165,7 @@ export async function removeOldBulks(
 }
 
 /** Index: `bulk_ended_at_idx`, then the primary key of items. */
-async function removeOldItems(sql: Sql, retentionDays: number): Promise<number> {
+async function removeOldItems(sql: Sql<'general'>, retentionDays: number): Promise<number> {
   const rows = await sql.$queryRaw<{ removed: number }[]>`
     with old as (
       select i.bulk_id, i.place
@@ -186,7 +186,7 @@ async function removeOldItems(sql: Sql, retentionDays: number): Promise<number> 
   return onlyRow(rows).removed;
 }
 
-async function removeEmptyBulks(sql: Sql, retentionDays: number): Promise<number> {
+async function removeEmptyBulks(sql: Sql<'general'>, retentionDays: number): Promise<number> {
   const rows = await sql.$queryRaw<{ removed: number }[]>`
     with old as (
       select b.id

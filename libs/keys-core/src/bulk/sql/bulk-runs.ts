@@ -34,7 +34,7 @@ const PROCEDURES: Record<Face, string> = {
  * starter may not do this any more is aborted on the way.
  */
 export async function claimBulk(
-  sql: Sql,
+  sql: Sql<'general'>,
   runner: string,
   exceptIds: readonly string[],
 ): Promise<BulkOrder | undefined> {
@@ -53,7 +53,7 @@ export async function claimBulk(
  * nobody waits for a controller.
  */
 async function tryClaim(
-  sql: Sql,
+  sql: Sql<'general'>,
   runner: string,
   exceptIds: readonly string[],
 ): Promise<(BulkOrder & { readonly isAborted: boolean }) | undefined> {
@@ -79,7 +79,11 @@ async function tryClaim(
  * why. **Locks** its row. Indexes: the primary key, and those of {@link judgedAndKept}.
  * @returns false when it was aborted, or another controller has it.
  */
-export async function prolongBulk(sql: Sql, bulkId: string, runner: string): Promise<boolean> {
+export async function prolongBulk(
+  sql: Sql<'general'>,
+  bulkId: string,
+  runner: string,
+): Promise<boolean> {
   const rows = await sql.$queryRaw<{ isKept: boolean }[]>`
     with found as materialized (
       select b.id, b.principal
@@ -93,7 +97,11 @@ export async function prolongBulk(sql: Sql, bulkId: string, runner: string): Pro
 }
 
 /** Lets another controller have it at once; says of one that is over that nobody is at work on it. */
-export async function releaseBulkClaim(sql: Sql, bulkId: string, runner: string): Promise<void> {
+export async function releaseBulkClaim(
+  sql: Sql<'general'>,
+  bulkId: string,
+  runner: string,
+): Promise<void> {
   await sql.$queryRaw<{ id: string }[]>`
     update bulk b
     set runner = null, runner_until = clock_timestamp()
@@ -102,7 +110,7 @@ export async function releaseBulkClaim(sql: Sql, bulkId: string, runner: string)
 }
 
 /** Ends it when nothing of it is open, whichever controller finds out. */
-export async function finishBulk(sql: Sql, bulkId: string): Promise<void> {
+export async function finishBulk(sql: Sql<'general'>, bulkId: string): Promise<void> {
   await sql.$queryRaw<{ id: string }[]>`
     update bulk b
     set state = 'done', ended_at = clock_timestamp()
@@ -130,7 +138,7 @@ export interface OpenItem {
  * and `lease_event_lease_id_idx`. Locks nothing: who acts judges again.
  */
 export async function readOpenItems(
-  sql: Sql,
+  sql: Sql<'general'>,
   order: BulkOrder,
   from: { readonly place: number; readonly limit: number },
 ): Promise<OpenItem[]> {
@@ -190,7 +198,7 @@ export interface ItemOutcome {
  * it is. Also after an abort: what was done stays done.
  */
 export async function recordItems(
-  sql: Sql,
+  sql: Sql<'general'>,
   bulkId: string,
   outcomes: readonly ItemOutcome[],
 ): Promise<void> {

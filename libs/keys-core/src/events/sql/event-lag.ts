@@ -24,7 +24,7 @@ export interface EventLag {
  * it had begun wait for its end; the first of them is found by `lease_event_at_idx`. Locks nothing.
  * One row always.
  */
-export async function readEventLag(sql: Sql): Promise<EventLag> {
+export async function readEventLag(sql: Sql<'general'>): Promise<EventLag> {
   const rows = await sql.$queryRaw<
     (EventCulprit & { isHeldBack: boolean; lagMs: number | null })[]
   >`

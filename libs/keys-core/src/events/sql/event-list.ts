@@ -49,7 +49,7 @@ interface Place {
  * @throws {LeaseError} `request.invalid`; `events.compacted` and `events.other_epoch` for `afterId`.
  */
 export async function listEvents(
-  sql: Sql,
+  sql: Sql<'reads'>,
   input: EventListInput,
   limits: readonly string[] | null,
 ): Promise<{ items: EventRow[]; nextCursor: string | null }> {
@@ -74,7 +74,7 @@ export async function listEvents(
 
 /** The present database epoch, and the id after which a list begins in it. */
 async function startOf(
-  sql: Sql,
+  sql: Sql<'reads'>,
   asked: string | undefined,
 ): Promise<{ epoch: number; afterId: bigint }> {
   const bounds = await readEventBounds(sql);
@@ -140,7 +140,7 @@ function placeOf(cursor: string | undefined, order: string): Place | null {
  * are no more; a row without an id, that none of those that were looked through is wanted.
  */
 async function lookThrough(
-  sql: Sql,
+  sql: Sql<'reads'>,
   list: List,
   place: Place | null,
   limit: number,

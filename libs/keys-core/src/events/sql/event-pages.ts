@@ -39,7 +39,7 @@ export interface EventReading extends MarkReading {
  * it is taken after the statement's snapshot, as {@link FinalMark} needs it. One row always. The
  * greatest id is the end of the primary key.
  */
-export async function readEventMark(sql: Sql, notedId: bigint): Promise<EventReading> {
+export async function readEventMark(sql: Sql<'general'>, notedId: bigint): Promise<EventReading> {
   const rows = await sql.$queryRaw<
     Record<'lastId' | 'ownXid' | 'xmin' | 'xmax' | 'epoch', unknown>[]
   >`
@@ -74,7 +74,7 @@ export interface EventBounds {
 }
 
 /** One row always. Both ends are found by the primary key. */
-export async function readEventBounds(sql: Sql): Promise<EventBounds> {
+export async function readEventBounds(sql: Sql<'general' | 'reads'>): Promise<EventBounds> {
   const rows = await sql.$queryRaw<
     { epoch: number | null; lastId: string; removedThroughId: string; oldestId: string | null }[]
   >`
@@ -109,7 +109,7 @@ export interface EventPage {
  * null where no event passed the filter. Which life it is, is asked once and not for every row.
  */
 export async function readEventPage(
-  sql: Sql,
+  sql: Sql<'general' | 'reads'>,
   range: { readonly afterId: bigint; readonly upToId: bigint },
   filter: EventFilter,
 ): Promise<EventPage> {

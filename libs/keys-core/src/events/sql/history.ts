@@ -21,7 +21,7 @@ export interface HistoryRow extends EventRow {
 
 /** What happened to a resource, newest first. Index: `lease_event_resource_idx`. */
 export async function readHistory(
-  sql: Sql,
+  sql: Sql<'reads'>,
   resource: Resource,
   page: { readonly beforeId: string | null; readonly limit: number },
 ): Promise<HistoryRow[]> {
@@ -47,7 +47,7 @@ export interface WaiterRow {
 
 /** Who waits for a resource, first in line first. Index: `lease_waiter_resource_idx`. */
 export async function readWaiters(
-  sql: Sql,
+  sql: Sql<'reads'>,
   resource: Resource,
   page: { readonly afterId: string | null; readonly limit: number },
 ): Promise<WaiterRow[]> {

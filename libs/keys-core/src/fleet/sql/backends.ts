@@ -56,7 +56,7 @@ function logsOf(folder: string, backendId: string): { stdout: string; stderr: st
 
 /** Backends, newest first. The page is cut before anything is added to its rows. */
 export async function listBackends(
-  sql: Sql,
+  sql: Sql<'general' | 'reads'>,
   input: BackendListInput,
   limits: NamespaceLimits,
 ): Promise<{ items: BackendView[]; nextCursor: string | null }> {
@@ -102,7 +102,7 @@ function placeOfCursor(cursor: string | undefined): { createdAt: string; id: str
  * @throws {LeaseError} `backend.not_found`.
  */
 export async function getBackend(
-  sql: Sql,
+  sql: Sql<'reads'>,
   backendId: string,
   limits: NamespaceLimits,
 ): Promise<BackendView> {
@@ -118,7 +118,7 @@ export async function getBackend(
 
 /** The states of a backend after the one with the id `afterId`, in the order they were recorded. */
 export async function readBackendStates(
-  sql: Sql,
+  sql: Sql<'reads'>,
   backendId: string,
   afterId: string,
 ): Promise<BackendStateView[]> {

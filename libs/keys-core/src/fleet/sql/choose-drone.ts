@@ -34,7 +34,7 @@ export interface Candidate {
 
 /** Chooses a drone for a spawn. Advice only: the connect transaction checks the drone again. */
 export async function chooseDrone(
-  store: { readonly prisma: Sql },
+  store: { readonly prisma: Sql<'general'> },
   input: DroneChoiceInput,
 ): Promise<DroneChoice> {
   if (Object.keys(input.env).some(isForbiddenEnv)) return { problem: 'not_allowed' };
@@ -63,7 +63,7 @@ export function lessLoadedOfTwo(
 }
 
 /** A new clock voids `heartbeat_at`, so a fresh one is always of the present clock. */
-async function readCandidates(sql: Sql, input: DroneChoiceInput): Promise<Candidate[]> {
+async function readCandidates(sql: Sql<'general'>, input: DroneChoiceInput): Promise<Candidate[]> {
   const staleAfterMs = heartbeatAgeMsMax(input.heartbeatMs);
   return sql.$queryRaw<Candidate[]>`
     select

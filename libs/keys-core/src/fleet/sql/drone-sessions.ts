@@ -34,7 +34,7 @@ export interface SessionRef {
  * one (C47). `lost_at` is cleared, because the drone is evidently there; `draining` is an
  * operator's decision and stays. The statement locks the drone's row, so numbers never repeat.
  */
-export async function openSession(sql: Sql, request: SessionRequest): Promise<number> {
+export async function openSession(sql: Sql<'vital'>, request: SessionRequest): Promise<number> {
   const rows = await sql.$queryRaw<{ session: number }[]>`
     insert into drone as d (id, datacenter, clock_id, session, version, programs, capacity, log_folder,
       isolation, registered_at)
@@ -69,7 +69,7 @@ export async function openSession(sql: Sql, request: SessionRequest): Promise<nu
  * @throws {LeaseError} `session.superseded` when no row matched.
  */
 export async function recordHeartbeat(
-  sql: Sql,
+  sql: Sql<'vital'>,
   heartbeat: SessionRef & { readonly localTimeMs: number; readonly load: unknown },
 ): Promise<void> {
   const rows = await sql.$queryRaw<{ id: string }[]>`

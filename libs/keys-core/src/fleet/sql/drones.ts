@@ -73,7 +73,7 @@ function droneView({ load, ...row }: DroneRow): DroneView {
 
 /** Drones by id, with their status judged by the database's clock. */
 export async function listDrones(
-  sql: Sql,
+  sql: Sql<'reads'>,
   input: DroneListInput,
   heartbeatMs: number,
 ): Promise<{ items: DroneView[]; nextCursor: string | null }> {
@@ -93,7 +93,11 @@ export async function listDrones(
 }
 
 /** @throws {LeaseError} `drone.not_found`. */
-export async function getDrone(sql: Sql, droneId: string, heartbeatMs: number): Promise<DroneView> {
+export async function getDrone(
+  sql: Sql<'reads'>,
+  droneId: string,
+  heartbeatMs: number,
+): Promise<DroneView> {
   const rows = await sql.$queryRaw<DroneRow[]>`
     select v.*
     from (${droneRows(heartbeatMs)}) as v
@@ -111,7 +115,7 @@ export async function getDrone(sql: Sql, droneId: string, heartbeatMs: number): 
  * @returns whether anything changed. @throws {LeaseError} `drone.not_found`.
  */
 export async function setDraining(
-  sql: Sql,
+  sql: Sql<'general'>,
   droneId: string,
   draining: boolean,
 ): Promise<{ changed: boolean }> {
@@ -140,7 +144,7 @@ export async function setDraining(
  *
  * @throws {LeaseError} `drone.not_found`.
  */
-export async function setLost(sql: Sql, droneId: string): Promise<void> {
+export async function setLost(sql: Sql<'general'>, droneId: string): Promise<void> {
   const rows = await sql.$queryRaw<{ id: string }[]>`
     with locked as materialized (
       select d.id
@@ -157,7 +161,7 @@ export async function setLost(sql: Sql, droneId: string): Promise<void> {
 }
 
 /** The grants under which a drone runs backends, oldest first, for blocking their renewal. */
-export async function heldLeaseIds(sql: Sql, droneId: string): Promise<string[]> {
+export async function heldLeaseIds(sql: Sql<'general'>, droneId: string): Promise<string[]> {
   const rows = await sql.$queryRaw<{ leaseId: string }[]>`
     select b.lease_id as "leaseId"
     from backend b
@@ -168,7 +172,7 @@ export async function heldLeaseIds(sql: Sql, droneId: string): Promise<string[]>
 
 /** How many drones there are of each status. */
 export async function countDrones(
-  sql: Sql,
+  sql: Sql<'general' | 'guests'>,
   heartbeatMs: number,
 ): Promise<Record<DroneStatus, number>> {
   const rows = await sql.$queryRaw<{ status: DroneStatus; count: number }[]>`

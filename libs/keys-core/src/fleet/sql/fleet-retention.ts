@@ -22,7 +22,7 @@ export interface FleetRetention {
  * skipped.
  */
 export async function removeOldFleetRows(
-  sql: Sql,
+  sql: Sql<'general'>,
   retentionDays: number,
   pass: RetentionPass,
 ): Promise<FleetRetention> {
@@ -33,7 +33,7 @@ export async function removeOldFleetRows(
   };
 }
 
-async function removeOldActions(sql: Sql): Promise<number> {
+async function removeOldActions(sql: Sql<'general'>): Promise<number> {
   const rows = await sql.$queryRaw<{ removed: number }[]>`
     with old as (
       select a.id
@@ -49,7 +49,7 @@ async function removeOldActions(sql: Sql): Promise<number> {
   return onlyRow(rows).removed;
 }
 
-async function removeOldBackends(sql: Sql, retentionDays: number): Promise<number> {
+async function removeOldBackends(sql: Sql<'general'>, retentionDays: number): Promise<number> {
   const rows = await sql.$queryRaw<{ removed: number }[]>`
     with old as (
       select b.id
@@ -67,7 +67,7 @@ async function removeOldBackends(sql: Sql, retentionDays: number): Promise<numbe
   return onlyRow(rows).removed;
 }
 
-async function removeOldAudit(sql: Sql, retentionDays: number): Promise<number> {
+async function removeOldAudit(sql: Sql<'general'>, retentionDays: number): Promise<number> {
   const rows = await sql.$queryRaw<{ removed: number }[]>`
     with old as (
       select a.id

@@ -23,7 +23,10 @@ export interface Outbox {
  * Locks nothing. Index: `backend_action_drone_id_idx`, which holds open actions only. A drone that
  * is not answered was never registered.
  */
-export async function readOutboxes(sql: Sql, droneIds: readonly string[]): Promise<Outbox[]> {
+export async function readOutboxes(
+  sql: Sql<'vital'>,
+  droneIds: readonly string[],
+): Promise<Outbox[]> {
   const rows = await sql.$queryRaw<
     (Omit<Outbox, 'actions'> & { actions: OutboxAction[] | null })[]
   >`
@@ -58,7 +61,7 @@ export async function readOutboxes(sql: Sql, droneIds: readonly string[]): Promi
  * @throws {LeaseError} `session.superseded` for an older session.
  */
 export async function acknowledgeAction(
-  sql: Sql,
+  sql: Sql<'vital'>,
   ack: SessionRef & { readonly actionId: string },
 ): Promise<{ acknowledged: boolean }> {
   const rows = await sql.$queryRaw<{ isNewest: boolean; acknowledged: boolean }[]>`

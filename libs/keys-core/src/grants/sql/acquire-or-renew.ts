@@ -42,7 +42,7 @@ export interface AcquiredOrRenewed extends LogPlace {
  *   the row was locked or changed meanwhile. The caller reads which.
  */
 export async function acquireOrRenew(
-  sql: Sql,
+  sql: Sql<'general' | 'guests'>,
   r: GrantRequest,
   { belief, mark }: GrantGuard,
 ): Promise<AcquiredOrRenewed | undefined> {

@@ -24,7 +24,7 @@ export interface HeldGrant {
  * - **Index**: `lease_lease_id_key`. Zero rows: the grant is not in force, or its token is another.
  */
 export async function lockHeld(
-  sql: Sql,
+  sql: Sql<'guests'>,
   ref: GrantRef,
   boundMsMax: number,
 ): Promise<HeldGrant | undefined> {
@@ -43,7 +43,7 @@ export async function lockHeld(
  *   resource, and nobody is before the commit.
  * - **Index**: `lease_lease_id_key`.
  */
-export async function isNotEnded(sql: Sql, ref: GrantRef): Promise<boolean> {
+export async function isNotEnded(sql: Sql<'guests'>, ref: GrantRef): Promise<boolean> {
   const rows = await sql.$queryRaw<{ holds: boolean }[]>`
     select leasehold_fence_holds(${ref.leaseId}::uuid, ${ref.fencingToken}::bigint) as holds`;
   return onlyRow(rows).holds;
@@ -53,7 +53,7 @@ export async function isNotEnded(sql: Sql, ref: GrantRef): Promise<boolean> {
  * Whether the database's clock has not reached `atMs`, epoch milliseconds of its own; and makes sure that
  * a process that is paused between this and its commit does not commit after it. Locks nothing.
  */
-export async function closeBefore(sql: Sql, atMs: number): Promise<boolean> {
+export async function closeBefore(sql: Sql<'guests'>, atMs: number): Promise<boolean> {
   const rows = await sql.$queryRaw<{ isBefore: boolean }[]>`
     select clock_timestamp() < b.at as "isBefore",
       set_config(
@@ -70,7 +70,7 @@ export async function closeBefore(sql: Sql, atMs: number): Promise<boolean> {
  * whole where the server can, and each wait for a lock. Milliseconds. Locks nothing.
  */
 export async function boundTransaction(
-  sql: Sql,
+  sql: Sql<'guests'>,
   bounds: { readonly boundMs: number; readonly lockMs: number },
 ): Promise<void> {
   const boundMs = String(bounds.boundMs);

@@ -27,7 +27,7 @@ const TOKEN_MARGIN_MS = 3_600_000;
  * @returns how many rows it deleted.
  */
 export async function deleteFreeRows(
-  sql: Sql,
+  sql: Sql<'general'>,
   range: {
     readonly fromPage: number;
     readonly toPage: number;

@@ -100,7 +100,7 @@ export interface Granted {
  * `requests` must name each resource once.
  */
 export async function grant(
-  sql: Sql,
+  sql: Sql<'guests' | 'slowLane' | 'transitions'>,
   requests: readonly GrantRequest[],
   options: GrantOptions,
 ): Promise<Granted> {

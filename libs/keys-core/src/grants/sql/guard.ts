@@ -16,7 +16,10 @@ export function guardNow(store: Watching & Pick<KernelStore, 'witness'>): GrantG
  * Reads the database's clock on a connection that is there, so that the statement which follows on it
  * is not doubted for the time that it waited for a connection.
  */
-export async function readClock(store: Watching, tx: Sql): Promise<void> {
+export async function readClock(
+  store: Watching,
+  tx: Sql<'general' | 'guests' | 'slowLane' | 'transitions'>,
+): Promise<void> {
   const sentAtMs = store.clock.nowMs();
   const rows = await tx.$queryRaw<{ asOf: number }[]>`
     select extract(epoch from clock_timestamp())::float8 * 1000 as "asOf"`;
@@ -27,7 +30,7 @@ export async function readClock(store: Watching, tx: Sql): Promise<void> {
  * @throws {LeaseError} `reservation.store_unreachable` while a restored database has not yet learned which
  * keys had left it: the reservation store has not answered.
  */
-export async function assertReadBack(sql: Sql): Promise<void> {
+export async function assertReadBack(sql: Sql<'transitions'>): Promise<void> {
   const [row] = await sql.$queryRaw<{ one: number }[]>`
     select 1 as one where exists (${NOT_READ_BACK})`;
   if (row !== undefined) {
@@ -41,7 +44,7 @@ export async function assertReadBack(sql: Sql): Promise<void> {
 /** @throws {LeaseError} `grant.hold_off` while a restored database grants nothing. */
 export async function assertNoHoldOff(
   store: Pick<KernelStore, 'witness'>,
-  sql: Sql,
+  sql: Sql<'general' | 'guests' | 'transitions'>,
 ): Promise<void> {
   const { mark } = store.witness;
   const [row] = await sql.$queryRaw<{ remainingMs: number; isNoted: boolean }[]>`

@@ -14,7 +14,7 @@ import { dropLapsedTickets } from '../line/sql/tickets.ts';
  * resources have a job of their own, see `free-rows.ts`.
  */
 export async function removeOldLeaseRows(
-  sql: Sql,
+  sql: Sql<'general'>,
   retentionDays: number,
   pass: RetentionPass,
 ): Promise<void> {
@@ -26,7 +26,7 @@ export async function removeOldLeaseRows(
 }
 
 /** Index: `lease_event_at_idx`. @returns how many were removed. */
-async function removeOldEvents(sql: Sql, retentionDays: number): Promise<number> {
+async function removeOldEvents(sql: Sql<'general'>, retentionDays: number): Promise<number> {
   const rows = await sql.$queryRaw<{ removed: number }[]>`
     with old as (
       select v.id from lease_event v

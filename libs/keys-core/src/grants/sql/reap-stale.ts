@@ -36,7 +36,7 @@ export interface StalePage {
  * - **Ends only what is believed to have expired**, see `expiry.ts`.
  */
 export async function endStale(
-  sql: Sql,
+  sql: Sql<'transitions'>,
   range: NamespaceRange,
   page: {
     readonly after: LeasePlace | undefined;
@@ -117,7 +117,7 @@ export interface ReapRow {
  * `a/`; `lease_reap_expired_at_idx` for everything below the root. What others left unclaimed is not read.
  */
 export async function listReapRows(
-  sql: Sql,
+  sql: Sql<'transitions'>,
   ranges: readonly NamespaceRange[],
   page: { readonly seen: readonly string[]; readonly limit: number },
 ): Promise<string[]> {
@@ -164,7 +164,10 @@ export async function listReapRows(
  * Locks one of these rows for its callback, until the transaction ends. Undefined: it was called
  * meanwhile, is being called, or is to be called later. **Index**: the primary key.
  */
-export async function claimReapRow(sql: Sql, leaseId: string): Promise<ReapRow | undefined> {
+export async function claimReapRow(
+  sql: Sql<'guests'>,
+  leaseId: string,
+): Promise<ReapRow | undefined> {
   const rows = await sql.$queryRaw<ReapRow[]>`
     select p.lease_id::text as "leaseId", p.namespace, p.name, p.fencing_token::text as "fencingToken"
     from lease_reap p
@@ -175,7 +178,7 @@ export async function claimReapRow(sql: Sql, leaseId: string): Promise<ReapRow |
 }
 
 /** Removes a row whose callback ran in the same transaction. */
-export async function deleteReapRow(sql: Sql, leaseId: string): Promise<void> {
+export async function deleteReapRow(sql: Sql<'guests'>, leaseId: string): Promise<void> {
   await sql.$queryRaw`
     delete from lease_reap p where p.lease_id = ${leaseId}::uuid returning p.lease_id::text`;
 }
@@ -185,7 +188,7 @@ export async function deleteReapRow(sql: Sql, leaseId: string): Promise<void> {
  * failure, a minute at most. Skips a row that is locked: another reaper is calling it by now.
  */
 export async function recordReapFailure(
-  sql: Sql,
+  sql: Sql<'general'>,
   leaseId: string,
   lastError: string,
 ): Promise<void> {
@@ -209,7 +212,7 @@ export async function recordReapFailure(
  * Drops rows that nobody has claimed in 24 h, at most `limit`: no use case reaps their namespace.
  * @returns how many.
  */
-export async function dropUnclaimedReapRows(sql: Sql, limit: number): Promise<number> {
+export async function dropUnclaimedReapRows(sql: Sql<'general'>, limit: number): Promise<number> {
   const rows = await sql.$queryRaw<{ dropped: number }[]>`
     with old as materialized (
       select p.lease_id from lease_reap p

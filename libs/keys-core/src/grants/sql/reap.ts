@@ -14,7 +14,9 @@ export interface ReapedGrant {
 }
 
 /** How many pages the lease table has now, and the moment, in epoch milliseconds. */
-export async function readLeasePages(sql: Sql): Promise<{ pages: number; asOf: number }> {
+export async function readLeasePages(
+  sql: Sql<'general'>,
+): Promise<{ pages: number; asOf: number }> {
   return onlyRow(
     await sql.$queryRaw<{ pages: number; asOf: number }[]>`
       select (pg_relation_size('lease') / current_setting('block_size')::int)::int as pages,
@@ -37,7 +39,7 @@ export async function readLeasePages(sql: Sql): Promise<{ pages: number; asOf: n
  *   over. Two reapers never end the same grant: the second finds it locked or ended.
  */
 export async function reap(
-  sql: Sql,
+  sql: Sql<'general'>,
   range: { fromPage: number; toPage: number; limit: number; belief: ClockBelief },
 ): Promise<ReapedGrant[]> {
   return sql.$queryRaw<ReapedGrant[]>`

@@ -38,7 +38,7 @@ export interface Released extends Resource {
  * - **A request without an answer** was skipped, or no row has its lease id and principal any more.
  */
 export async function release(
-  sql: Sql,
+  sql: Sql<'general' | 'guests' | 'slowLane' | 'transitions' | 'vital'>,
   face: Face,
   requests: readonly ReleaseRequest[],
   onLocked: 'skip' | 'wait',

@@ -13,7 +13,7 @@ import { expiryBelieved } from '../../postgres/expiry.ts';
  * A lease id that is not returned is in force, was ended before, or its expiry is not believed yet.
  */
 export async function remove(
-  sql: Sql,
+  sql: Sql<'general'>,
   face: Face,
   leaseIds: readonly string[],
   by: { readonly actor: string; readonly belief: ClockBelief },

@@ -54,7 +54,7 @@ export interface Renewed {
  * - **A request without an answer** was skipped, or no row has its lease id and principal any more.
  */
 export async function renew(
-  sql: Sql,
+  sql: Sql<'guests' | 'renewals'>,
   face: Face,
   requests: readonly RenewRequest[],
 ): Promise<Renewed> {

@@ -30,7 +30,7 @@ export interface RevokedGrant {
  * A request without an answer: the grant is over, or not for this operator to see.
  */
 export async function revoke(
-  sql: Sql,
+  sql: Sql<'general'>,
   face: Face,
   requests: readonly RevokeRequest[],
 ): Promise<Map<string, RevokedGrant>> {
@@ -89,7 +89,7 @@ export async function revoke(
  * Locks first, judges then. Index: `lease_lease_id_key`.
  */
 export async function abandon(
-  sql: Sql,
+  sql: Sql<'general'>,
   request: OperatorRequest,
 ): Promise<RevokedGrant | undefined> {
   const limits = request.namespaces === null ? null : JSON.stringify(request.namespaces);

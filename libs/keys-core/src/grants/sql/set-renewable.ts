@@ -18,7 +18,7 @@ export interface OperatorRequest {
  * A lease id that is not returned was so already, is over, or is not for this operator to see.
  */
 export async function setRenewable(
-  sql: Sql,
+  sql: Sql<'general'>,
   face: Face,
   renewable: boolean,
   requests: readonly OperatorRequest[],

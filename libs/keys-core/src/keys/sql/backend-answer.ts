@@ -16,7 +16,7 @@ export interface BackendAnswerRow {
 
 /** Reads one backend. Index: its primary key. */
 export async function readBackendAnswer(
-  sql: Sql,
+  sql: Sql<'general'>,
   backendId: string,
 ): Promise<BackendAnswerRow | undefined> {
   const rows = await sql.$queryRaw<BackendAnswerRow[]>`

@@ -94,7 +94,7 @@ export function createKeyStateReader(
  * is still the one that the backend was given to. Index: the primary keys and `backend_lease_id_key`.
  */
 export async function readKeyStates(
-  sql: Sql,
+  sql: Sql<'transitions'>,
   keys: readonly KeyName[],
   heartbeatMs: number,
 ): Promise<(KeyStateRead | undefined)[]> {

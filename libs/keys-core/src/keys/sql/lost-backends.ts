@@ -8,7 +8,10 @@ import { expiryBelieved } from '../../postgres/expiry.ts';
  * grants, and never before: nobody's word but the drone's frees a key early.
  * @returns the ids of the backends that it moved.
  */
-export async function recordLostBackends(tx: Sql, leaseIds: readonly string[]): Promise<string[]> {
+export async function recordLostBackends(
+  tx: Sql<'general' | 'transitions'>,
+  leaseIds: readonly string[],
+): Promise<string[]> {
   if (leaseIds.length === 0) return [];
   const rows = await tx.$queryRaw<{ id: string }[]>`
     with lost as (
@@ -50,7 +53,7 @@ interface OverduePart {
  * @returns what it recorded, and after which id the next call goes on.
  */
 export async function recordOverdueBackends(
-  sql: Sql,
+  sql: Sql<'general'>,
   afterId: string,
   belief: ClockBelief,
 ): Promise<{ lostBackendIds: string[]; nextAfterId: string }> {

@@ -49,7 +49,7 @@ export async function revokeKey(store: Store, request: RevokeRequest): Promise<R
 }
 
 /** Nothing is in force: with `abandon`, a key that was ended by force before may be held back. */
-async function abandonOrGone(tx: Sql, request: RevokeRequest): Promise<RevokedKey> {
+async function abandonOrGone(tx: Sql<'general'>, request: RevokeRequest): Promise<RevokedKey> {
   const letGo =
     request.mode === 'force' && request.abandon ? await abandon(tx, request) : undefined;
   return {
@@ -98,7 +98,7 @@ export async function terminateBackend(
  * waiting there. @returns the backend, or null when there is nothing to stop.
  */
 async function queueTerminate(
-  tx: Sql,
+  tx: Sql<'general'>,
   which: { readonly leaseId: string } | { readonly backendId: string },
   how: {
     readonly mode: 'soft' | 'hard';

@@ -67,7 +67,7 @@ export async function report(store: Store, said: Report): Promise<ReportResult> 
 }
 
 /** Reads the backend and checks that its drone's newest session is the one that speaks. */
-async function readBackend(tx: Sql, said: Report): Promise<BackendRow> {
+async function readBackend(tx: Sql<'vital'>, said: Report): Promise<BackendRow> {
   const [row] = await tx.$queryRaw<(BackendRow & { isNewest: boolean })[]>`
     select
       b.lease_id as "leaseId", b.fencing_token::text as "fencingToken", b.status,
@@ -82,7 +82,7 @@ async function readBackend(tx: Sql, said: Report): Promise<BackendRow> {
 }
 
 /** Releases the backend's grant, or lets a key go that was held back after it was ended by force. */
-async function freeKey(tx: Sql, said: Report, backend: BackendRow): Promise<string> {
+async function freeKey(tx: Sql<'vital'>, said: Report, backend: BackendRow): Promise<string> {
   const { outcome } = await releaseAlone(tx, 'key', {
     leaseId: backend.leaseId,
     fencingToken: backend.fencingToken,
@@ -100,7 +100,7 @@ async function freeKey(tx: Sql, said: Report, backend: BackendRow): Promise<stri
   return outcome;
 }
 
-async function moveBackend(tx: Sql, said: Report): Promise<boolean> {
+async function moveBackend(tx: Sql<'vital'>, said: Report): Promise<boolean> {
   const rank = statusRank(said.status);
   const rows = await tx.$queryRaw<{ isMoved: boolean }[]>`
     with moved as (

@@ -68,7 +68,7 @@ export async function spawn(store: Store, plan: SpawnPlan): Promise<SpawnOutcome
 
 async function spawnWithin(
   store: Store,
-  tx: Sql,
+  tx: Sql<'transitions'>,
   plan: SpawnPlan,
 ): Promise<{ readonly outcome: SpawnOutcome; readonly seen: Seen }> {
   const clock = await lockDrone(store, tx, plan.droneId);
@@ -92,7 +92,11 @@ async function spawnWithin(
 }
 
 /** Also reads the database's clock on the connection that the grant will be sent on. */
-async function lockDrone(store: Store, tx: Sql, droneId: string): Promise<DroneClock | undefined> {
+async function lockDrone(
+  store: Store,
+  tx: Sql<'transitions'>,
+  droneId: string,
+): Promise<DroneClock | undefined> {
   const sentAtMs = store.clock.nowMs();
   const rows = await tx.$queryRaw<(DroneClock & { asOf: number })[]>`
     select
@@ -114,7 +118,7 @@ export function firstDeadlines(ladder: Ladder, clock: DroneClock, own: Grant): D
 }
 
 async function insertBackend(
-  tx: Sql,
+  tx: Sql<'transitions'>,
   store: Store,
   plan: SpawnPlan,
   made: { grant: Grant; clock: DroneClock },

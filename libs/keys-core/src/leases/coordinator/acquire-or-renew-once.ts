@@ -83,6 +83,9 @@ function isOwnLocked(refused: Refused, request: GrantRequest): boolean {
   return by.holder === request.holder && by.principal === request.principal && by.renewable;
 }
 
+/** Alone, or in one transaction with hooks. */
+type Pool = 'general' | 'guests';
+
 interface AskOrRenew<Tx> {
   readonly request: GrantRequest;
   readonly hooks: AcquireOrRenewHooks<Tx>;
@@ -93,14 +96,14 @@ async function askOrRenew<Tx>(
   store: CoordinatorStore<Tx>,
   { request, hooks, isFirst }: AskOrRenew<Tx>,
 ): Promise<Asked<AcquiredOrRenewed> | undefined> {
-  const ask = async (sql: Sql): Promise<Asked<AcquiredOrRenewed> | undefined> => {
+  const ask = async (sql: Sql<Pool>): Promise<Asked<AcquiredOrRenewed> | undefined> => {
     const localTimeMs = store.clock.nowMs();
     const outcome = await acquireOrRenew(sql, request, guardNow(store));
     if (outcome === undefined) return undefined;
     store.clockWatch.observe(outcome.asOf, localTimeMs, store.clock.nowMs());
     return { outcome, localTimeMs };
   };
-  const askHere = async (tx: Sql): ReturnType<typeof ask> => {
+  const askHere = async (tx: Sql<Pool>): ReturnType<typeof ask> => {
     await readClock(store, tx);
     return ask(tx);
   };

@@ -139,7 +139,7 @@ export async function renewWithHook<Tx>(
 }
 
 async function renewWithin(
-  tx: Sql,
+  tx: Sql<'guests'>,
   request: GrantRef & { readonly principal: string },
 ): Promise<RenewOutcome> {
   const { leaseId } = request;

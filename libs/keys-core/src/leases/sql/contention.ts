@@ -23,7 +23,7 @@ export interface WaiterRow extends Resource {
  * holders; the tickets, few beside leases, are read whole.
  */
 export async function readContention(
-  sql: Sql,
+  sql: Sql<'reads'>,
   face: Face,
   which: {
     readonly namespace: string;
@@ -59,7 +59,7 @@ export async function readContention(
 }
 
 /** How many wait, by face; a face without waiters has no entry. Reads all tickets: few beside leases. */
-export async function countWaiters(sql: Sql): Promise<Partial<Record<Face, number>>> {
+export async function countWaiters(sql: Sql<'general'>): Promise<Partial<Record<Face, number>>> {
   const rows = await sql.$queryRaw<{ face: Face; count: number }[]>`
     select w.face, count(*)::int as count
     from lease_waiter w

@@ -26,7 +26,7 @@ export interface DeclarationRow extends DeclarationRequest {
  * @returns how many rows were written: none when the principal would have more than `ownMax`.
  */
 export async function writeDeclarations(
-  sql: Sql,
+  sql: Sql<'general'>,
   by: { readonly actor: string; readonly principal: string; readonly ownMax: number },
   declarations: readonly DeclarationRequest[],
 ): Promise<number> {
@@ -59,7 +59,7 @@ export async function writeDeclarations(
  * `lease_waiter_resource_idx`, once for each row of the page.
  */
 export async function readDeclarations(
-  sql: Sql,
+  sql: Sql<'reads'>,
   page: {
     readonly namespaces: readonly string[] | null;
     readonly after: string | null;
@@ -92,7 +92,7 @@ export async function readDeclarations(
  * Drops declarations that nobody has repeated for so many days, and in whose namespace there is no
  * lease any more. @returns how many.
  */
-export async function dropOldDeclarations(sql: Sql, days: number): Promise<number> {
+export async function dropOldDeclarations(sql: Sql<'general'>, days: number): Promise<number> {
   const rows = await sql.$queryRaw<{ namespace: string }[]>`
     delete from lease_declaration d
     where d.declared_at < clock_timestamp() - ${days}::int * interval '1 day'

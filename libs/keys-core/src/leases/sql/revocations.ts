@@ -27,7 +27,7 @@ export interface Revocation {
  * nothing was revoked that the reader has not seen.
  */
 export async function readRevocations(
-  sql: Sql,
+  sql: Sql<'general'>,
   from: { readonly afterId: string; readonly seenIds: readonly string[]; readonly limit: number },
 ): Promise<Revocation[]> {
   return sql.$queryRaw<Revocation[]>`
@@ -66,7 +66,7 @@ export async function readRevocations(
  * The number of the newest revocation that is older than `ageMs`; `0` for none. Looks from the newest
  * backwards, so that it reads what is younger and one row more. Index: `lease_event_revoked_idx`.
  */
-export async function findRevocationBefore(sql: Sql, ageMs: number): Promise<string> {
+export async function findRevocationBefore(sql: Sql<'general'>, ageMs: number): Promise<string> {
   const rows = await sql.$queryRaw<{ id: string }[]>`
     select coalesce((
       select v.id from lease_event v

@@ -22,7 +22,7 @@ const SHOWN = {
 
 /** Reads a page of keys, as {@link listResources} does. */
 export async function listKeys(
-  sql: Sql,
+  sql: Sql<'reads'>,
   filter: ResourceFilter,
   order: LeaseOrder,
 ): Promise<KeyRow[]> {

@@ -46,7 +46,7 @@ function shownIn(order: LeaseOrder): ResourceColumns {
 
 /** Reads a page of leases or environments, as {@link listResources} does. */
 export async function listLeases(
-  sql: Sql,
+  sql: Sql<'reads'>,
   face: Face,
   filter: ResourceFilter,
   order: LeaseOrder,

@@ -53,7 +53,7 @@ describe('plans of what people read', () => {
     };
   });
 
-  async function planOf(read: (sql: Sql) => Promise<unknown>): Promise<string> {
+  async function planOf(read: (sql: Sql<never>) => Promise<unknown>): Promise<string> {
     const { sql, plans } = explaining(client);
     await read(sql).catch(() => 'an explained statement answers no rows');
     return plans.join('\n');

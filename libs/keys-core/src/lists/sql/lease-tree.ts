@@ -21,7 +21,7 @@ export interface NamespaceCounts {
  * Index: the primary key, for `namespace`; the root reads the face's whole part of the table.
  */
 export async function countByNamespace(
-  sql: Sql,
+  sql: Sql<'reads'>,
   face: Face,
   which: {
     readonly namespace: string;

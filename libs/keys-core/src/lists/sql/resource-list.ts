@@ -65,7 +65,7 @@ const NEAR_ROWS_MAX = 2_000;
  * `backend_drone_id_status_rank_idx` for a drone; no row means that nothing is left.
  */
 export async function listResources<Row extends LeaseRow & { readonly isOnPage?: boolean }>(
-  sql: Sql,
+  sql: Sql<'reads'>,
   face: Face,
   { filter, order }: { readonly filter: ResourceFilter; readonly order: LeaseOrder },
   shown: ResourceColumns,
@@ -169,7 +169,7 @@ function cutOf(from: Fragment, order: LeaseOrder): Fragment {
  * cancelled. Index: `lease_waiter_resource_idx`, and that of the joins.
  */
 async function pageOfRows<Row>(
-  sql: Sql,
+  sql: Sql<'reads'>,
   page: {
     readonly cut: Fragment;
     readonly order: LeaseOrder;

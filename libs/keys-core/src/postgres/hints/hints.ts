@@ -41,7 +41,7 @@ export interface HeardHints extends Hints {
 
 export interface HintsOptions {
   readonly schema: string;
-  readonly sql: Sql;
+  readonly sql: Sql<'general'>;
   readonly clock: Clock;
   readonly onError: (error: unknown) => void;
 }

@@ -16,7 +16,7 @@ import { pause } from '../timed.ts';
 /** A transaction in which both Leasehold and other people's code write. */
 export interface GuestTransaction<Tx> {
   /** For Leasehold's own statements. */
-  readonly sql: Sql;
+  readonly sql: Sql<'guests'>;
   /** Calls other people's code with the transaction as they know it. */
   call<Result>(code: (tx: Tx) => Result | Promise<Result>): Promise<Result>;
 }

@@ -1,8 +1,9 @@
 import type { PrismaClient } from '../generated/client.ts';
+import type { Sql } from '../sql.ts';
 import { GUEST_MS_MAX, type GuestDatabase } from './guest-transaction.ts';
 
 /** What other people's code gets of a transaction on connections of ours. */
-export type CallbackSql = Pick<PrismaClient, '$queryRaw' | '$executeRaw'>;
+export type CallbackSql = Sql<'guests'> & Pick<PrismaClient, '$executeRaw'>;
 
 /** How long to wait for a connection, in milliseconds. */
 const CONNECTION_WAIT_MS = 5_000;

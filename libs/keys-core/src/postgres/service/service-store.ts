@@ -10,10 +10,9 @@ import { searchPathOf } from '@leasehold/service-kit/database-url';
 import type { Clock, IdSource } from '../../kernel/clock.ts';
 import type { CoordinatorStore, GuestTransaction } from './guest-transaction.ts';
 import { openHints } from '../hints/hints.ts';
-import type { TransactionalSql } from '../kernel-store.ts';
 import { SILENT_OBSERVER } from '../observer.ts';
 import { TRANSITION_SETTINGS } from '../prepared.ts';
-import { fragment, type Fragment, type Sql } from '../sql.ts';
+import { fragment, type Fragment, type PoolName, type Sql, type SqlPool } from '../sql.ts';
 import { openMemory } from '../witness/store-memory.ts';
 import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from '../timeouts.ts';
 import type { ServiceDatabase, ServiceTransaction } from './service-database.ts';
@@ -31,10 +30,10 @@ export interface ServiceStoreOptions<Tx> {
 /** Opens nothing: the service's client connects when something is asked for. */
 export function createServiceStore<Tx>(options: ServiceStoreOptions<Tx>): CoordinatorStore<Tx> {
   const { database, schema, clock, ids, onError } = options;
-  const lane = (settings: Settings): TransactionalSql =>
+  const lane = <Pool extends PoolName>(settings: Settings): SqlPool<Pool> =>
     laneOf(database, { ...oursOf(schema), ...settings });
-  const prisma = lane({ statement_timeout: String(STATEMENT_TIMEOUT_MS) });
-  const renewals = lane({
+  const prisma = lane<'general'>({ statement_timeout: String(STATEMENT_TIMEOUT_MS) });
+  const renewals = lane<'renewals'>({
     statement_timeout: String(RENEWAL_TIMEOUT_MS),
     ...TRANSITION_SETTINGS,
   });
@@ -45,7 +44,7 @@ export function createServiceStore<Tx>(options: ServiceStoreOptions<Tx>): Coordi
       ...TRANSITION_SETTINGS,
     }),
     renewals,
-    slowLane: prisma,
+    slowLane: lane({ statement_timeout: String(STATEMENT_TIMEOUT_MS) }),
     guestDatabase: {
       transaction: (work) =>
         database.transaction((transaction) => work(new SharedTransaction(transaction, schema))),
@@ -67,8 +66,11 @@ function oursOf(schema: string): Settings {
 }
 
 /** Statements of ours alone, each in a transaction of its own unless it is begun. */
-function laneOf<Tx>(database: ServiceDatabase<Tx>, settings: Settings): TransactionalSql {
-  const begin = <Result>(work: (sql: Sql) => Promise<Result>): Promise<Result> =>
+function laneOf<Tx, Pool extends PoolName>(
+  database: ServiceDatabase<Tx>,
+  settings: Settings,
+): SqlPool<Pool> {
+  const begin = <Result>(work: (sql: Sql<Pool>) => Promise<Result>): Promise<Result> =>
     database.transaction(async (transaction) => {
       await set(transaction, settings);
       return work(sqlOf(transaction));
@@ -81,7 +83,7 @@ function laneOf<Tx>(database: ServiceDatabase<Tx>, settings: Settings): Transact
 
 /** A transaction that the service's code and ours take turns in. */
 class SharedTransaction<Tx> implements GuestTransaction<Tx> {
-  readonly sql: Sql;
+  readonly sql: Sql<'guests'>;
   readonly #transaction: ServiceTransaction<Tx>;
   readonly #ours: Settings;
   #theirs: Settings | undefined;
@@ -113,7 +115,7 @@ class SharedTransaction<Tx> implements GuestTransaction<Tx> {
   }
 }
 
-function sqlOf(transaction: ServiceTransaction<unknown>): Sql {
+function sqlOf<Pool extends PoolName>(transaction: ServiceTransaction<unknown>): Sql<Pool> {
   return {
     async $queryRaw<Rows>(query: TemplateStringsArray | Fragment, ...values: unknown[]) {
       const { text, values: all } = isTemplate(query) ? fragment(query, ...values) : query;

@@ -20,7 +20,10 @@ const PLACE = fragment`
   current_setting('synchronous_commit') <> 'off' as "isDurable"`;
 
 /** Begins a process's own row, with beat 1. Its id is new. */
-export async function insertWitness(sql: Sql, witnessId: string): Promise<DatabasePlace> {
+export async function insertWitness(
+  sql: Sql<'renewals'>,
+  witnessId: string,
+): Promise<DatabasePlace> {
   return onlyRow(
     await sql.$queryRaw<DatabasePlace[]>`
       insert into database_witness (id, beat, at)
@@ -68,7 +71,7 @@ export interface BeatAnswer extends DatabasePlace {
  *   back what was settled ahead of the clock, which has gone back then.
  * - **Index**: the primary keys. The witnesses of others, a few rows, are read whole.
  */
-export async function beat(sql: Sql, request: BeatRequest): Promise<BeatAnswer> {
+export async function beat(sql: Sql<'renewals'>, request: BeatRequest): Promise<BeatAnswer> {
   const { mark, nextBeat, epochToken, belief } = request;
   const since = fragment`to_timestamp(${belief.watchedSince / 1000}::float8)`;
   const isWatched = fragment`clock_timestamp() <= to_timestamp(${belief.until / 1000}::float8)`;
@@ -119,17 +122,17 @@ export async function beat(sql: Sql, request: BeatRequest): Promise<BeatAnswer> 
 }
 
 /** Whether the database has lost something that somebody else's mark shows. */
-export async function isBehindMark(sql: Sql, mark: WitnessMark): Promise<boolean> {
+export async function isBehindMark(sql: Sql<'renewals'>, mark: WitnessMark): Promise<boolean> {
   const rows = await sql.$queryRaw<{ isBehind: boolean }[]>`select ${isBehind(mark)} as "isBehind"`;
   return onlyRow(rows).isBehind;
 }
 
 /** Removes the rows of processes that are over. */
-export async function removeOldWitnesses(sql: Sql, pass: RetentionPass): Promise<void> {
+export async function removeOldWitnesses(sql: Sql<'general'>, pass: RetentionPass): Promise<void> {
   await removeAll(pass, 'witnesses', () => removeSome(sql));
 }
 
-async function removeSome(sql: Sql): Promise<number> {
+async function removeSome(sql: Sql<'general'>): Promise<number> {
   const rows = await sql.$queryRaw<{ removed: number }[]>`
     with old as (
       select w.id from database_witness w

@@ -44,7 +44,7 @@ export interface EpochCheck {
  * Safe from several controllers at once: one statement judges, its row lock lets one of them see the
  * change, and the others see that it has been seen.
  */
-export async function checkEpoch(sql: Sql, longestTtlMs: number): Promise<EpochCheck> {
+export async function checkEpoch(sql: Sql<'renewals'>, longestTtlMs: number): Promise<EpochCheck> {
   await noteLongestTtl(sql, longestTtlMs);
   const rows = await sql.$queryRaw<EpochCheck[]>`
     with here as materialized (
@@ -111,7 +111,7 @@ export interface Loss {
  * and with fencing tokens greater than all that are known of. @returns whether this call did so;
  * otherwise somebody else has.
  */
-export async function beginEpoch(sql: Sql, loss: Loss): Promise<boolean> {
+export async function beginEpoch(sql: Sql<'renewals'>, loss: Loss): Promise<boolean> {
   const rows = await sql.$queryRaw<{ epoch: number }[]>`
     with begun as (
       update database_epoch e
@@ -145,7 +145,7 @@ export interface HoldOff {
 }
 
 /** The hold-off that is on now; null when grants are made. */
-export async function readHoldOff(sql: Sql): Promise<HoldOff | null> {
+export async function readHoldOff(sql: Sql<'general' | 'guests'>): Promise<HoldOff | null> {
   const rows = await sql.$queryRaw<HoldOff[]>`
     select extract(epoch from e.hold_off_until)::float8 * 1000 as until,
       extract(epoch from e.hold_off_until - clock_timestamp())::float8 * 1000 as "remainingMs",
@@ -156,7 +156,7 @@ export async function readHoldOff(sql: Sql): Promise<HoldOff | null> {
 }
 
 /** Ends a hold-off before its time. @returns the one that it ended; null when none existed. */
-export async function endHoldOff(sql: Sql): Promise<HoldOff | null> {
+export async function endHoldOff(sql: Sql<'general'>): Promise<HoldOff | null> {
   const rows = await sql.$queryRaw<HoldOff[]>`
     with held as materialized (
       select e.hold_off_until, e.hold_off_cause, e.epoch, clock_timestamp() as as_of

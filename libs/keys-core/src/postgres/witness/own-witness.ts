@@ -17,7 +17,7 @@ export type WitnessNotice =
   | { readonly kind: 'shared_row' };
 
 export interface OwnWitnessOptions {
-  readonly sql: Sql;
+  readonly sql: Sql<'renewals'>;
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly clockWatch: ClockWatch;

@@ -35,7 +35,7 @@ export interface MemoryOptions {
 }
 
 interface MemoryDeps {
-  readonly sql: Sql;
+  readonly sql: Sql<'renewals'>;
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly onJump: (jumpMs: number) => void;

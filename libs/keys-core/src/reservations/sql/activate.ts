@@ -40,7 +40,7 @@ export interface Proof {
 
 /** What a reservation of this datacenter is now, as the home of this key. Index: the primary keys. */
 export async function readReservationStatus(
-  sql: Sql,
+  sql: Sql<'general'>,
   reservationId: string,
   key: ReservationKey,
 ): Promise<ReservationStatus> {
@@ -97,7 +97,7 @@ export async function activate(
       insert into reservation (reservation_id, key, namespace, name, chain, activated_by)
       values (
         ${reservationId}, ${reservationKeyText(key)}, ${named?.namespace ?? null}::text,
-        ${named?.name ?? null}::text, ${chain as string[]}::text[], ${actor}
+        ${named?.name ?? null}::text, ${chain}::text[], ${actor}
       )
       on conflict do nothing
       returning 1 as one`;
@@ -109,7 +109,7 @@ export async function activate(
         set home_reservation = ${reservationId},
           fencing_token = greatest(l.fencing_token, ${tokenFloor}::bigint)
         where l.face = 'key' and l.namespace = ${named.namespace} ${C} and l.name = ${named.name} ${C}
-          and (l.home_reservation is null or l.home_reservation = any (${chain as string[]}::text[]))
+          and (l.home_reservation is null or l.home_reservation = any (${chain}::text[]))
         returning 1 as unsealed`;
     }
     return true;

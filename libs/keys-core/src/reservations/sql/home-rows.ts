@@ -3,7 +3,7 @@ import type { ReservationPointer } from '../../kernel/resource/reservation.ts';
 import { onlyRow, C, type Sql } from '../../postgres/rows.ts';
 
 /** The first reservation of a key, as this datacenter's database has it. Index: the primary key. */
-export async function readHome(sql: Sql, key: string): Promise<string | undefined> {
+export async function readHome(sql: Sql<'general'>, key: string): Promise<string | undefined> {
   const rows = await sql.$queryRaw<{ reservationId: string }[]>`
     select reservation_id as "reservationId" from reservation_home where key = ${key} ${C}`;
   return rows[0]?.reservationId;
@@ -13,7 +13,11 @@ export async function readHome(sql: Sql, key: string): Promise<string | undefine
  * Writes down a key's first reservation, unless there is one: the first one stays.
  * @returns the one that is there then.
  */
-export async function putHome(sql: Sql, key: string, reservationId: string): Promise<string> {
+export async function putHome(
+  sql: Sql<'general'>,
+  key: string,
+  reservationId: string,
+): Promise<string> {
   const rows = await sql.$queryRaw<{ reservationId: string }[]>`
     insert into reservation_home (key, reservation_id) values (${key}, ${reservationId})
     on conflict (key) do nothing
@@ -31,7 +35,11 @@ export async function putHome(sql: Sql, key: string, reservationId: string): Pro
  * @throws {LeaseError} `reservation.store_unreachable` when the reservations of this database are in
  * etcd: another controller was started with it, and this one does not ask it.
  */
-export async function reserveHere(sql: Sql, key: string, reservationId: string): Promise<string> {
+export async function reserveHere(
+  sql: Sql<'general'>,
+  key: string,
+  reservationId: string,
+): Promise<string> {
   const { isStore, made } = onlyRow(
     await sql.$queryRaw<{ isStore: boolean; made: string | null }[]>`
       with alone as materialized (
@@ -57,7 +65,7 @@ export async function reserveHere(sql: Sql, key: string, reservationId: string):
 
 /** Writes many down at once; those that are there stay as they are. */
 export async function putHomes(
-  sql: Sql,
+  sql: Sql<'general'>,
   homes: readonly { readonly key: string; readonly reservationId: string }[],
 ): Promise<void> {
   await sql.$queryRaw`
@@ -73,7 +81,7 @@ export async function putHomes(
 
 /** Where a reservation moved to, as this datacenter's database has it. Index: the primary key. */
 export async function readPointer(
-  sql: Sql,
+  sql: Sql<'general' | 'transitions'>,
   fromId: string,
 ): Promise<ReservationPointer | undefined> {
   const rows = await sql.$queryRaw<ReservationPointer[]>`
@@ -84,7 +92,7 @@ export async function readPointer(
 
 /** Writes a pointer, unless there is one: the first one stays. @returns the one that is there then. */
 export async function putPointer(
-  sql: Sql,
+  sql: Sql<'general' | 'transitions'>,
   { fromId, toId, tokenFloor }: ReservationPointer,
 ): Promise<ReservationPointer> {
   const rows = await sql.$queryRaw<ReservationPointer[]>`

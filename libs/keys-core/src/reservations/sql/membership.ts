@@ -34,7 +34,7 @@ export interface Membership {
 export const PUBLISHING = 'publishing';
 
 /** @throws when the migrations have not been applied. */
-export async function readMembership(sql: Sql): Promise<Membership> {
+export async function readMembership(sql: Sql<'general'>): Promise<Membership> {
   return onlyRow(
     await sql.$queryRaw<Membership[]>`
       select m.cluster_id::text as "clusterId", m.datacenter, m.store_id as "storeId",
@@ -46,7 +46,7 @@ export async function readMembership(sql: Sql): Promise<Membership> {
 
 /** Writes down what a start has done; what is not given stays as it is. */
 export async function noteMembership(
-  sql: Sql,
+  sql: Sql<'general'>,
   done: { datacenter?: string; storeId?: string; syncedEpoch?: number },
 ): Promise<void> {
   await sql.$queryRaw`
@@ -76,7 +76,7 @@ export async function markPublishing(store: Pick<Store, 'prisma'>): Promise<void
  * @returns the cluster that has the name then.
  */
 export async function registerHere(
-  sql: Sql,
+  sql: Sql<'general'>,
   datacenter: string,
   clusterId: string,
 ): Promise<string> {
@@ -100,7 +100,7 @@ export interface HomeRow {
 
 /** The next first reservations of this datacenter. Index: the primary keys. */
 export function firstReservationsAfter(
-  sql: Sql,
+  sql: Sql<'reads'>,
   datacenter: string,
   page: { readonly afterKey: string; readonly limit: number },
 ): Promise<HomeRow[]> {
@@ -129,7 +129,7 @@ export function firstReservationsAfter(
  * Index: `reservation_home_newest_idx`.
  */
 export function newestReservations(
-  sql: Sql,
+  sql: Sql<'reads'>,
   datacenter: string,
   limit: number,
 ): Promise<HomeRow[]> {
@@ -145,7 +145,7 @@ export function newestReservations(
  * Index: `reservation_pointer_newest_idx`.
  */
 export function newestPointers(
-  sql: Sql,
+  sql: Sql<'reads'>,
   datacenter: string,
   limit: number,
 ): Promise<ReservationPointer[]> {
@@ -159,7 +159,7 @@ export function newestPointers(
 
 /** The next pointers that leave this datacenter. Index: the primary key. */
 export function pointersAfter(
-  sql: Sql,
+  sql: Sql<'reads'>,
   datacenter: string,
   page: { readonly afterId: string; readonly limit: number },
 ): Promise<ReservationPointer[]> {
@@ -176,7 +176,7 @@ export function pointersAfter(
  * Index: `lease_pkey`.
  */
 export function unreservedKeysAfter(
-  sql: Sql,
+  sql: Sql<'reads'>,
   page: {
     readonly after: { readonly namespace: string; readonly name: string };
     readonly limit: number;
@@ -222,7 +222,7 @@ export async function sealDeparted(
       )
       values (
         ${pointer.fromId}, ${reservationKeyText(key)}, ${named?.namespace ?? null}::text,
-        ${named?.name ?? null}::text, 'moved', ${chain as string[]}::text[], 'leasehold',
+        ${named?.name ?? null}::text, 'moved', ${chain}::text[], 'leasehold',
         clock_timestamp(), 'leasehold', 'read back from the reservation store'
       )
       on conflict (reservation_id) do update

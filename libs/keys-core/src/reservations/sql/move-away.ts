@@ -85,7 +85,7 @@ export async function moveAway(store: Store, plan: MovePlan): Promise<MoveOutcom
 }
 
 async function take(
-  tx: Sql,
+  tx: Sql<'transitions'>,
   store: Store,
   { plan, named }: { plan: MovePlan; named: { namespace: string; name: string } },
 ): Promise<Grant | undefined> {
@@ -112,7 +112,7 @@ async function take(
 
 /** @throws {LeaseError} `grant.hold_off`, `reservation.store_unreachable`. */
 async function whyHeld(
-  tx: Sql,
+  tx: Sql<'transitions'>,
   store: Store,
   named: { namespace: string; name: string },
 ): Promise<Extract<MoveOutcome, { outcome: 'held' }>> {
@@ -126,7 +126,7 @@ async function whyHeld(
 }
 
 /** Ends the mover's own grant, and leaves the row with the new reservation's name on it. */
-async function seal(tx: Sql, plan: MovePlan, leaseId: string): Promise<void> {
+async function seal(tx: Sql<'transitions'>, plan: MovePlan, leaseId: string): Promise<void> {
   await tx.$queryRaw`
     with sealed as (
       update lease l
@@ -142,7 +142,11 @@ async function seal(tx: Sql, plan: MovePlan, leaseId: string): Promise<void> {
 }
 
 /** Writes the pointer, and that the reservation was left. */
-async function leave(tx: Sql, plan: MovePlan, token: string): Promise<ReservationPointer> {
+async function leave(
+  tx: Sql<'transitions'>,
+  plan: MovePlan,
+  token: string,
+): Promise<ReservationPointer> {
   const { tokenFloor } = onlyRow(
     await tx.$queryRaw<{ tokenFloor: string }[]>`
       select greatest(${token}::bigint, floor(extract(epoch from clock_timestamp()) * 1000)::bigint)::text

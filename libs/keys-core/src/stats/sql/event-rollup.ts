@@ -30,7 +30,7 @@ export interface EventRollup {
   runOnce(): Promise<RollupPass>;
 }
 
-export function createEventRollup(store: { readonly prisma: Sql }): EventRollup {
+export function createEventRollup(store: { readonly prisma: Sql<'general'> }): EventRollup {
   let mark = new FinalMark();
   let epoch: number | undefined;
   let countedThroughId: bigint | undefined;
@@ -77,7 +77,7 @@ export function createEventRollup(store: { readonly prisma: Sql }): EventRollup 
  * database has become another one.
  */
 async function countEvents(
-  sql: Sql,
+  sql: Sql<'general'>,
   { upToId, epoch }: { readonly upToId: bigint; readonly epoch: number },
 ): Promise<{ eventCount: number; throughId: bigint } | undefined> {
   const rows = await sql.$queryRaw<{ eventCount: number; throughId: string }[]>`

@@ -33,7 +33,7 @@ const NOTHING: ResourceCounts = {
  * often is to keep the answer for a while. Phases are those of `phaseOf`, judged at one moment for all
  * rows. Locks nothing.
  */
-export async function countResources(sql: Sql): Promise<Record<Face, ResourceCounts>> {
+export async function countResources(sql: Sql<'guests'>): Promise<Record<Face, ResourceCounts>> {
   const rows = await sql.$queryRaw<(ResourceCounts & { face: Face })[]>`
     with clock as materialized (select clock_timestamp() as now),
     phases as (
@@ -80,7 +80,7 @@ export async function countResources(sql: Sql): Promise<Record<Face, ResourceCou
  * {@link countResources} does and for the same reason: callers that ask often should keep the answer.
  * Principals that hold none are left out. Locks nothing.
  */
-export async function countHeldLeases(sql: Sql): Promise<Map<string, number>> {
+export async function countHeldLeases(sql: Sql<'guests'>): Promise<Map<string, number>> {
   const rows = await sql.$queryRaw<{ principal: string; held: number }[]>`
     select l.principal, count(*)::float8 as held
     from lease l
@@ -102,7 +102,7 @@ export interface WaitedFor extends Resource {
  * The resources that most wait for, of all faces. Lapsed tickets do not count: their waiters died.
  * The tickets, few beside leases, are read whole; index: `lease_pkey` for the holders. Locks nothing.
  */
-export function readMostWaitedFor(sql: Sql, limit: number): Promise<WaitedFor[]> {
+export function readMostWaitedFor(sql: Sql<'guests'>, limit: number): Promise<WaitedFor[]> {
   return sql.$queryRaw<WaitedFor[]>`
     with line as materialized (
       select w.face, w.namespace, w.name, count(*) as waiters, min(w.created_at) as since
@@ -127,7 +127,9 @@ export function readMostWaitedFor(sql: Sql, limit: number): Promise<WaitedFor[]>
  * Backends that have not terminated, by status. Terminated ones are kept for a month, so this reads
  * `backend_drone_id_status_rank_idx`, which has no text in it, or the table while it is small.
  */
-export async function countLiveBackends(sql: Sql): Promise<Partial<Record<BackendStatus, number>>> {
+export async function countLiveBackends(
+  sql: Sql<'guests'>,
+): Promise<Partial<Record<BackendStatus, number>>> {
   const rows = await sql.$queryRaw<{ rank: number; count: number }[]>`
     select b.status_rank as rank, count(*)::int as count
     from backend b

@@ -54,7 +54,10 @@ function added(column: Fragment): Fragment {
  * because** `set` adds to the row as it is after the lock; what is under `excluded` is the
  * controller's own alone. **Index**: the primary key. One answer for each face.
  */
-export async function addToBuckets(sql: Sql, counts: readonly StatsCounts[]): Promise<void> {
+export async function addToBuckets(
+  sql: Sql<'general'>,
+  counts: readonly StatsCounts[],
+): Promise<void> {
   await sql.$queryRaw<{ face: Face }[]>`
     insert into stats_bucket as t (
       bucket_at, face, denials, renewals, refused_renewals, waits, handovers
@@ -120,7 +123,7 @@ function summed(column: Fragment): Fragment {
  * the primary key, a range.
  */
 export async function readSeries(
-  sql: Sql,
+  sql: Sql<'guests'>,
   { stepMs, stepCount }: { readonly stepMs: number; readonly stepCount: number },
 ): Promise<StatsSeries> {
   const step = fragment`${stepMs} * interval '1 millisecond'`;
@@ -158,7 +161,7 @@ export async function readSeries(
  * Removes buckets that no window reaches any more, {@link ROWS_PER_STATEMENT_MAX} at a time; rows that
  * another controller is removing are skipped. Index: the primary key. @returns how many.
  */
-export function removeOldBuckets(sql: Sql, pass: RetentionPass): Promise<number> {
+export function removeOldBuckets(sql: Sql<'general'>, pass: RetentionPass): Promise<number> {
   return removeAll(pass, 'statistics', async () => {
     const rows = await sql.$queryRaw<{ removed: number }[]>`
       with old as (

@@ -58,7 +58,11 @@ export async function cancelRequest(
  * Locks the record of a key, or records a key that is new as given up.
  * @returns the id of the ticket or the grant that it stands for, if any.
  */
-async function lockRequest(tx: Sql, face: Face, key: RequestKey): Promise<string | undefined> {
+async function lockRequest(
+  tx: Sql<'general'>,
+  face: Face,
+  key: RequestKey,
+): Promise<string | undefined> {
   const barred = await tx.$queryRaw<{ principal: string }[]>`
     insert into lease_request (principal, idempotency_key, answer)
     values (${key.principal}, ${key.idempotencyKey}, ${JSON.stringify(givenUp(face))}::jsonb)
@@ -74,7 +78,7 @@ async function lockRequest(tx: Sql, face: Face, key: RequestKey): Promise<string
   return record.leaseId ?? undefined;
 }
 
-async function takeTicket(tx: Sql, leaseId: string): Promise<Resource | undefined> {
+async function takeTicket(tx: Sql<'general'>, leaseId: string): Promise<Resource | undefined> {
   const [line] = await tx.$queryRaw<Resource[]>`
     delete from lease_waiter where ticket_id = ${leaseId}::uuid returning face, namespace, name`;
   return line;
@@ -85,7 +89,7 @@ async function takeTicket(tx: Sql, leaseId: string): Promise<Resource | undefine
  * it is. @returns whether it had come to no grant and no answer.
  */
 async function barRequest(
-  tx: Sql,
+  tx: Sql<'general'>,
   face: Face,
   request: RequestKey & { readonly leaseId: string },
 ): Promise<boolean> {
@@ -103,7 +107,7 @@ async function barRequest(
 
 /** Undefined: it was never granted, or another grant has come after it. */
 async function releaseGrant(
-  tx: Sql,
+  tx: Sql<'general'>,
   face: Face,
   request: GivingUp & { readonly leaseId: string },
 ): Promise<Awaited<ReturnType<typeof releaseAlone>> | undefined> {

@@ -47,7 +47,10 @@ function grantWithId(leaseId: Fragment): Fragment {
 }
 
 /** The grant with this id, or undefined when none existed. */
-export async function readGrant(sql: Sql, leaseId: string): Promise<PastGrant | undefined> {
+export async function readGrant(
+  sql: Sql<'general'>,
+  leaseId: string,
+): Promise<PastGrant | undefined> {
   const [row] = await sql.$queryRaw<PastGrantRow[]>`${grantWithId(fragment`${leaseId}::uuid`)}`;
   return row === undefined ? undefined : grantOf(row);
 }
@@ -65,7 +68,7 @@ export interface PastRequest {
  * @throws {LeaseError} `request.idempotency_reused`.
  */
 export async function readPastRequest(
-  sql: Sql,
+  sql: Sql<'transitions'>,
   request: KeyedRequest,
 ): Promise<PastRequest | undefined> {
   const [row] = await sql.$queryRaw<

@@ -21,7 +21,7 @@ export type KeyedRequest = RequestKey & IdempotentRequest;
  * @throws {LeaseError} `request.idempotency_reused`.
  */
 export async function readRequest(
-  sql: Sql,
+  sql: Sql<'general'>,
   request: KeyedRequest,
 ): Promise<RecordedRequest | undefined> {
   const [record] = await sql.$queryRaw<RecordedRequest[]>`
@@ -43,7 +43,7 @@ export interface RequestAnswer {
  * @returns for each, in order, whether it was recorded now.
  */
 export async function recordAnswers(
-  sql: Sql,
+  sql: Sql<'general' | 'transitions'>,
   answers: readonly RequestAnswer[],
 ): Promise<boolean[]> {
   const requests = answers.map(({ request }) => request);
@@ -70,7 +70,7 @@ export function keyText({ principal, idempotencyKey }: RequestKey): string {
 }
 
 /** Drops records older than a day, at most `limit`. @returns how many. */
-export async function dropOldRequests(sql: Sql, limit: number): Promise<number> {
+export async function dropOldRequests(sql: Sql<'general'>, limit: number): Promise<number> {
   const rows = await sql.$queryRaw<{ principal: string }[]>`
     delete from lease_request r
     using (

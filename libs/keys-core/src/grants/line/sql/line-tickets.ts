@@ -35,7 +35,7 @@ export interface Ticket {
  * grant, a refusal or another ticket.
  */
 export async function joinLine(
-  sql: Sql,
+  sql: Sql<'transitions'>,
   requests: readonly TicketRequest[],
 ): Promise<Map<string, Ticket>> {
   const rows = await sql.$queryRaw<Ticket[]>`
@@ -87,7 +87,10 @@ export async function joinLine(
  * granted or given up. HOT: no index has a column that changes.
  * @returns the ids of those that exist no more.
  */
-export async function prolongTickets(sql: Sql, ticketIds: readonly string[]): Promise<string[]> {
+export async function prolongTickets(
+  sql: Sql<'renewals'>,
+  ticketIds: readonly string[],
+): Promise<string[]> {
   const rows = await sql.$queryRaw<{ ticketId: string }[]>`
     with asked as materialized (select a.ticket_id from unnest(${ticketIds}::uuid[]) as a (ticket_id)),
     locked as materialized (
@@ -116,7 +119,7 @@ export async function prolongTickets(sql: Sql, ticketIds: readonly string[]): Pr
  * @returns whether the ticket was there: else it was granted, given up, or had lapsed long ago.
  */
 export async function leaveLine(
-  sql: Sql,
+  sql: Sql<'transitions'>,
   ticket: {
     readonly ticketId: string;
     readonly principal: string;
@@ -153,7 +156,10 @@ export async function leaveLine(
  * was under way has made it again. After {@link joinLine}, which has waited for that grant.
  * @returns whether there was one.
  */
-export async function dropGrantedTicket(sql: Sql, ticketId: string): Promise<boolean> {
+export async function dropGrantedTicket(
+  sql: Sql<'transitions'>,
+  ticketId: string,
+): Promise<boolean> {
   const rows = await sql.$queryRaw<{ ticketId: string }[]>`
     delete from lease_waiter w
     where w.ticket_id = ${ticketId}::uuid and exists (

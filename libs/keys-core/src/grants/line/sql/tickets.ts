@@ -6,7 +6,7 @@ export const TICKET_MS = 2_000;
 
 /** Takes a place in the line for a resource, or keeps it. */
 export async function holdTicket(
-  sql: Sql,
+  sql: Sql<'general'>,
   resource: Resource,
   ticket: { readonly ticketId: string; readonly waiter: string; readonly principal: string },
 ): Promise<void> {
@@ -22,12 +22,12 @@ export async function holdTicket(
 }
 
 /** Leaves the line. Leaving twice is safe. */
-export async function dropTicket(sql: Sql, ticketId: string): Promise<void> {
+export async function dropTicket(sql: Sql<'general'>, ticketId: string): Promise<void> {
   await sql.$queryRaw`delete from lease_waiter where ticket_id = ${ticketId}::uuid returning waiter`;
 }
 
 /** Drops tickets that lapsed a while ago: their waiters died. @returns how many. */
-export async function dropLapsedTickets(sql: Sql): Promise<number> {
+export async function dropLapsedTickets(sql: Sql<'general'>): Promise<number> {
   const rows = await sql.$queryRaw<{ waiter: string }[]>`
     delete from lease_waiter where valid_until < clock_timestamp() - interval '10 seconds'
     returning waiter`;

@@ -12,7 +12,7 @@ export type PastEnd = 'superseded' | 'released' | 'expired' | 'revoked';
  * `lease_event_lease_id_idx`.
  */
 export async function readEndedGrants(
-  sql: Sql,
+  sql: Sql<'general' | 'guests' | 'renewals' | 'slowLane' | 'transitions' | 'vital'>,
   face: Face,
   requests: readonly { leaseId: string; principal: string }[],
 ): Promise<Map<string, PastEnd | 'current'>> {

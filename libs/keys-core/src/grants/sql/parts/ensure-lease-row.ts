@@ -9,7 +9,10 @@ import { C, TOKEN_FLOOR, type Sql } from '../../../postgres/rows.ts';
  * cannot be skipped, and whole batches of strangers would wait for it. Zero rows: it had one.
  * **Index**: the primary key.
  */
-export async function ensureLeaseRow(sql: Sql, resource: Resource): Promise<void> {
+export async function ensureLeaseRow(
+  sql: Sql<'general' | 'transitions'>,
+  resource: Resource,
+): Promise<void> {
   await sql.$queryRaw`
     insert into lease (
       face, namespace, name, lease_id, fencing_token, holder, principal,

@@ -5,7 +5,11 @@ import type { Sql } from '../../../postgres/sql.ts';
 const ALIVE_SECONDS = 10;
 
 /** Notes which ladder a controller gives to keys, in the row of its witness. */
-export async function noteKeyLadder(sql: Sql, witnessId: string, ladder: Ladder): Promise<void> {
+export async function noteKeyLadder(
+  sql: Sql<'general'>,
+  witnessId: string,
+  ladder: Ladder,
+): Promise<void> {
   const { renewAfterMs, softAfterMs, hardAfterMs, ttlMs } = ladder;
   await sql.$queryRaw`
     update database_witness
@@ -14,7 +18,7 @@ export async function noteKeyLadder(sql: Sql, witnessId: string, ladder: Ladder)
 }
 
 /** The different ladders that running controllers give to keys; the shortest TTL first. */
-export async function readKeyLadders(sql: Sql): Promise<Ladder[]> {
+export async function readKeyLadders(sql: Sql<'general'>): Promise<Ladder[]> {
   return sql.$queryRaw<Ladder[]>`
     select distinct key_ladder_ms[1] as "renewAfterMs", key_ladder_ms[2] as "softAfterMs",
       key_ladder_ms[3] as "hardAfterMs", key_ladder_ms[4] as "ttlMs"

@@ -33,7 +33,7 @@ type RefusalRow = Partial<LeaseRow> & {
  * `lease_waiter_ticket_id_key`.
  */
 export async function readRefusals(
-  sql: Sql,
+  sql: Sql<'general' | 'guests' | 'transitions'>,
   requests: readonly GrantRequest[],
 ): Promise<Refusal[]> {
   const rows = await sql.$queryRaw<RefusalRow[]>`
