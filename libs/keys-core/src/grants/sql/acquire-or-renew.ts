@@ -1,8 +1,9 @@
 import { invariant } from '../../kernel/errors/index.ts';
 import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
-import { C, TOKEN_FLOOR, type Sql } from '../../postgres/rows.ts';
+import { C, type Sql } from '../../postgres/rows.ts';
 import type { LogPlace } from '../../postgres/witness/witness-stamp.ts';
-import { GRANT_KIND, LAPSED_BEFORE, LAPSED_REAP, PREVIOUS_END } from './parts/expired.ts';
+import { GRANT_EVENTS } from './parts/grant-facts.ts';
+import { upsertGrants } from './parts/upsert-grants.ts';
 import { isHeldOff, isTakable, LOG_PLACE, type GrantGuard } from '../../postgres/expiry.ts';
 
 /** What the holder has now. Instants are epoch milliseconds of the database. */
@@ -33,8 +34,7 @@ export interface AcquiredOrRenewed extends LogPlace {
  *   passes beside a fenced transaction of its own. Only when nothing was renewed is a row locked to
  *   be taken over, as in {@link grant}, whose judge and whose token it has.
  * - **Skips locked rows**: the leader asks again soon, and must not wait for a row meanwhile.
- * - **Atomic because** it is one statement, and because `on conflict … do update … where` judges after
- *   the row lock, on the newest version.
+ * - **Atomic because** it is one statement, and because {@link upsertGrants} judges after the row lock.
  * - **A new grant has a new id**: the one that is asked for, unless a grant had it before. Callers that ask
  *   again and again need not make up another each time.
  * - **Index**: the primary key; `lease_event_lease_id_idx` for the id.
@@ -59,8 +59,10 @@ export async function acquireOrRenew(
         ${r.face} ${C} as face, ${r.namespace} ${C} as namespace,
         ${r.name} ${C} as name, ${r.holder} as holder, ${r.principal} ${C} as principal,
         ${r.tag} as tag, ${r.comment}::text as comment, ${metadata}::jsonb as metadata,
-        ${r.ladder.ttlMs}::int as ttl_ms, ${r.ladder.renewAfterMs}::int as renew_after_ms,
-        ${r.ladder.softAfterMs}::int as soft_after_ms, ${r.ladder.hardAfterMs}::int as hard_after_ms
+        ${r.ladder.ttlMs}::int as ttl_ms, ${r.ladder.ttlMs}::int as first_ms,
+        ${r.ladder.renewAfterMs}::int as renew_after_ms,
+        ${r.ladder.softAfterMs}::int as soft_after_ms, ${r.ladder.hardAfterMs}::int as hard_after_ms,
+        ${r.actor} as actor, null::text as home_reservation
     ),
     mine as materialized (
       select
@@ -102,59 +104,8 @@ export async function acquireOrRenew(
         )
         and not ${isHeldOff(mark)}
     ),
-    granted as (
-      insert into lease as l (
-        face, namespace, name, lease_id, fencing_token, holder, principal, tag, comment, metadata,
-        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at
-      )
-      select
-        c.face, c.namespace, c.name, c.lease_id, lease_next_token(${TOKEN_FLOOR}), c.holder,
-        c.principal, c.tag, c.comment, c.metadata, c.ttl_ms, c.renew_after_ms, c.soft_after_ms, c.hard_after_ms,
-        clock_timestamp(), clock_timestamp(), clock_timestamp() + c.ttl_ms * interval '1 millisecond'
-      from candidate c
-      on conflict (face, namespace, name) do update set
-        lease_id = excluded.lease_id,
-        previous_lease_id = l.lease_id,
-        previous_fencing_token = l.fencing_token,
-        previous_end = ${PREVIOUS_END},
-        fencing_token = lease_next_token(greatest(l.fencing_token, ${TOKEN_FLOOR})),
-        holder = excluded.holder,
-        principal = excluded.principal,
-        tag = excluded.tag,
-        comment = excluded.comment,
-        metadata = excluded.metadata,
-        ttl_ms = excluded.ttl_ms,
-        renew_after_ms = excluded.renew_after_ms,
-        soft_after_ms = excluded.soft_after_ms,
-        hard_after_ms = excluded.hard_after_ms,
-        granted_at = clock_timestamp(),
-        renewed_at = clock_timestamp(),
-        expires_at = clock_timestamp() + excluded.ttl_ms * interval '1 millisecond',
-        renewable = true,
-        released_at = null,
-        end_reason = null,
-        stops_by = null
-      where ${isTakable(belief)}
-      returning l.*
-    ),
-    fact as (
-      insert into lease_event (
-        face, namespace, name, lease_id, fencing_token, kind, actor, reason, detail
-      )
-      select
-        f.face, f.namespace, f.name, f.lease_id, f.fencing_token, f.kind, f.actor, f.reason, f.detail
-      from (
-        ${LAPSED_BEFORE}
-        union all
-        select
-          1, g.face, g.namespace, g.name, g.lease_id, g.fencing_token,
-          ${GRANT_KIND},
-          ${r.actor}, null, jsonb_build_object('holder', g.holder, 'principal', g.principal)
-        from granted g
-      ) f
-      order by f.step
-    ),
-    ${LAPSED_REAP}
+    ${upsertGrants(belief)},
+    ${GRANT_EVENTS}
     select
       a.outcome, a.lease_id as "leaseId", a.fencing_token::text as "fencingToken",
       extract(epoch from a.expires_at)::float8 * 1000 as "expiresAt",

@@ -1,13 +1,12 @@
-import { UNCONFIRMED_LADDER } from '../../kernel/lease/ladder.ts';
 import type { EndReason } from '../../kernel/lease/lease.ts';
 import type { Grant, GrantRequest } from '../../kernel/lease/outcomes.ts';
 import type { Face } from '../../kernel/resource/resource.ts';
-import { C, TOKEN_FLOOR, type Sql } from '../../postgres/rows.ts';
+import { C, type Sql } from '../../postgres/rows.ts';
 import { fragment, NO_FRAGMENT } from '../../postgres/sql.ts';
 import { laterToken, type LogPlace, type Seen } from '../../postgres/witness/witness-stamp.ts';
-import { PREVIOUS_END } from './parts/expired.ts';
 import { isTakable, LOG_PLACE, type GrantGuard } from '../../postgres/expiry.ts';
 import { GRANT_FACTS } from './parts/grant-facts.ts';
+import { upsertGrants } from './parts/upsert-grants.ts';
 import { firstLadder, wantedRows } from './parts/wanted-rows.ts';
 
 export interface GrantOptions {
@@ -37,13 +36,6 @@ const IS_AT_HOME = fragment`(
   )
   and not exists (${NOT_READ_BACK})
 )`;
-
-/** How long a new grant lasts at first, by the row that was to be inserted. */
-const FIRST_MS = fragment`
-  case
-    when lease_confirmed(excluded.renewed_at, excluded.expires_at) then excluded.ttl_ms
-    else ${UNCONFIRMED_LADDER.ttlMs}::int
-  end`;
 
 interface GrantedRow {
   face: Face;
@@ -75,11 +67,8 @@ export interface Granted {
  * - **Locks**: only rows that it takes. A resource that is held is refused by a plain read: a
  *   refused acquire that locked the holder's row was seen to cost a third party its healthy lease.
  *   Rows are locked in the order (face, namespace, name), as in every batch statement.
- * - **Atomic because** `on conflict … do update … where` is the judge: its WHERE and its SET run
- *   after the row lock, on the newest version. What `absent` and `takable` saw before is only a
+ * - **Atomic because** {@link upsertGrants} judges after the row lock. What `takable` saw before is only a
  *   choice of candidates.
- * - **The token** is computed in SET from the row. Under `excluded`, and in any column default, it
- *   would be computed before the lock is waited for, and was seen to go backwards.
  * - **Index**: the primary key, for candidates and for the conflict.
  * - **In line**: a lease goes to nobody while somebody who came before waits for it. A request that
  *   stands in line locks its ticket, is granted in its turn, and its ticket goes with the grant.
@@ -178,48 +167,7 @@ export async function grant(
       select w.* from entitled w
       join takable t on t.face = w.face and t.namespace = w.namespace and t.name = w.name
     ),
-    granted as (
-      insert into lease as l (
-        face, namespace, name, lease_id, fencing_token, holder, principal, tag, comment, metadata,
-        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at,
-        home_reservation
-      )
-      select
-        c.face, c.namespace, c.name, c.lease_id, lease_next_token(${TOKEN_FLOOR}), c.holder,
-        c.principal, c.tag, c.comment, c.metadata, c.ttl_ms, c.renew_after_ms, c.soft_after_ms, c.hard_after_ms,
-        clock_timestamp(), clock_timestamp(), clock_timestamp() + c.first_ms * interval '1 millisecond',
-        c.home_reservation
-      from candidate c
-      order by c.face, c.namespace, c.name
-      on conflict (face, namespace, name) do update set
-        lease_id = excluded.lease_id,
-        previous_lease_id = l.lease_id,
-        previous_fencing_token = l.fencing_token,
-        previous_end = ${PREVIOUS_END},
-        fencing_token = lease_next_token(greatest(l.fencing_token, ${TOKEN_FLOOR})),
-        holder = excluded.holder,
-        principal = excluded.principal,
-        tag = excluded.tag,
-        comment = excluded.comment,
-        metadata = excluded.metadata,
-        ttl_ms = excluded.ttl_ms,
-        renew_after_ms = excluded.renew_after_ms,
-        soft_after_ms = excluded.soft_after_ms,
-        hard_after_ms = excluded.hard_after_ms,
-        granted_at = clock_timestamp(),
-        renewed_at = clock_timestamp(),
-        expires_at = clock_timestamp() + ${FIRST_MS} * interval '1 millisecond',
-        renewable = true,
-        released_at = null,
-        end_reason = null,
-        stops_by = null,
-        home_reservation = excluded.home_reservation
-      where ${isTakable(belief)}
-        and (l.home_reservation is null or l.home_reservation = excluded.home_reservation)
-      returning
-        l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.granted_at, l.expires_at,
-        l.previous_lease_id, l.previous_fencing_token, l.previous_end
-    ),
+    ${upsertGrants(belief)},
     ${GRANT_FACTS}
     select
       g.face, g.namespace, g.name, g.lease_id as "leaseId", g.fencing_token::text as "fencingToken",

@@ -2,10 +2,10 @@ import { fragment } from '../../../postgres/sql.ts';
 import { GRANT_KIND, LAPSED_BEFORE, LAPSED_REAP } from './expired.ts';
 
 /**
- * What is written with every grant, of the rows of the statement's `granted` and `wanted`: its events, the
- * callback that the grant before it owes, its ticket, its record.
+ * What is written with every grant, of the rows of the statement's `granted` and `wanted`: its events, and
+ * the callback that the grant before it owes.
  */
-export const GRANT_FACTS = fragment`
+export const GRANT_EVENTS = fragment`
     fact as (
       insert into lease_event (
         face, namespace, name, lease_id, fencing_token, kind, actor, reason, detail
@@ -26,7 +26,11 @@ export const GRANT_FACTS = fragment`
       ) f
       order by f.face, f.namespace, f.name, f.step
     ),
-    ${LAPSED_REAP},
+    ${LAPSED_REAP}`;
+
+/** Those, and what becomes of the ticket and the idempotency key that it was asked for with. */
+export const GRANT_FACTS = fragment`
+    ${GRANT_EVENTS},
     -- Taken from what was granted: a statement that deleted its ticket whatever came of it would eat
     -- the tickets of the refused. By its id, not by its place: one that was prolonged since the
     -- statement's snapshot is not found there, and would hold up the line until it lapsed.
