@@ -2,6 +2,7 @@
 import { LeaseError } from '../kernel/errors/index.ts';
 import type { LeaseRow } from '../kernel/lease/lease.ts';
 import type { GrantOutcome, GrantRequest } from '../kernel/lease/outcomes.ts';
+import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
 import { resourceKey } from '../kernel/resource/resource.ts';
 import { createCoalescer } from './coalesce.ts';
 import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
@@ -90,24 +91,17 @@ export type AskAlone = (request: GrantRequest) => Promise<GrantOutcome>;
  * of its own. Of a crowd one asks, and the others share what it met: the lane has few connections.
  */
 export function createSlowLane(store: KernelStore): AskAlone {
-  const underWay = new Map<string, Promise<GrantOutcome>>();
+  const asked = new RequestsInProgress<GrantOutcome>();
   return async (request) => {
     const key = resourceKey(request);
-    const before = underWay.get(key);
-    if (before !== undefined) {
-      const met = await before.catch(() => undefined);
+    if (asked.has(key)) {
+      const met = await asked.newest(key);
       if (met?.outcome === 'held') return observed(store, request, met);
       const [refusal] = await lookAtRefusals(store, store.transitions, [request]);
       const refused = refusedOutcome(store, refusal);
       if (refused !== undefined) return observed(store, request, refused);
     }
-    const asked = grantAlone(store, request);
-    underWay.set(key, asked);
-    try {
-      return await asked;
-    } finally {
-      if (underWay.get(key) === asked) underWay.delete(key);
-    }
+    return asked.run(key, () => grantAlone(store, request));
   };
 }
 

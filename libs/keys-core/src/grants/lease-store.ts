@@ -9,7 +9,8 @@ import type {
   ReleaseOutcome,
   RenewOutcome,
 } from '../kernel/lease/outcomes.ts';
-import { resourceKey, type Face } from '../kernel/resource/resource.ts';
+import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
+import { resourceKey, type Face, type Resource } from '../kernel/resource/resource.ts';
 import { createCoalescer } from './coalesce.ts';
 import { createRefusalReader, createSlowLane, grantBatch } from './granting.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
@@ -26,6 +27,8 @@ const STATEMENTS_IN_FLIGHT_MAX = 2;
 const QUEUE_MAX = 50_000;
 
 export interface LeaseStore {
+  /** Whether a grant of the resource is being asked for here: another try would only hold it up. */
+  isAsked(resource: Resource): boolean;
   /**
    * Grants the resource, or says who holds it.
    * @throws {LeaseError} `grant.hold_off`, `grant.contended`, `request.outcome_unknown`.
@@ -80,8 +83,20 @@ export function createLeaseStore(store: KernelStore): LeaseStore {
       },
     }),
   );
+  const readRefusal = createRefusalReader(store);
+  const asked = new RequestsInProgress<GrantOutcome>();
   return {
-    grant: inACrowd(store, (request, signal) => grants.submit(request, signal)),
+    isAsked: (resource) => asked.has(resourceKey(resource)),
+    async grant(request, signal) {
+      const key = resourceKey(request);
+      // A statement grants a resource once, so a crowd would be served one by one, and whose turn it is
+      // in line last: a caller that is not the first looks by a plain read before.
+      if (asked.has(key) && request.isQueued !== true) {
+        const refused = await readRefusal(request, signal);
+        if (refused !== undefined) return refused;
+      }
+      return asked.run(key, () => grants.submit(request, signal));
+    },
     async renew(face, request) {
       const outcome = await renewals[face].submit(request);
       observeRenewals(store, face, [outcome]);
@@ -98,33 +113,6 @@ export function createLeaseStore(store: KernelStore): LeaseStore {
       store.observer.release(face, outcome);
       return outcome;
     },
-  };
-}
-
-type AskForGrant = LeaseStore['grant'];
-
-/**
- * A statement grants a resource once, so a crowd would be served one by one, and whose turn it is in
- * line last. A caller that is not the first to ask for a resource looks by a plain read before.
- */
-function inACrowd(store: KernelStore, ask: AskForGrant): AskForGrant {
-  const readRefusal = createRefusalReader(store);
-  /** How many requests for each resource are on their way. */
-  const asked = new Map<string, number>();
-  return async (request, signal) => {
-    const key = resourceKey(request);
-    if (asked.has(key) && request.isQueued !== true) {
-      const refused = await readRefusal(request, signal);
-      if (refused !== undefined) return refused;
-    }
-    asked.set(key, (asked.get(key) ?? 0) + 1);
-    try {
-      return await ask(request, signal);
-    } finally {
-      const left = (asked.get(key) ?? 1) - 1;
-      if (left === 0) asked.delete(key);
-      else asked.set(key, left);
-    }
   };
 }
 

@@ -15,6 +15,7 @@
  */
 import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
 import { LeaseError, assertNever, invariant } from '../kernel/errors/index.ts';
+import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
 import { createKeyStateReader, type KeyStateRow } from './sql/key-state.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { isoOf } from '../postgres/rows.ts';
@@ -54,7 +55,7 @@ export type Connect = (
 interface Shared extends ConnectDeps {
   readonly readState: (key: Wanted['key']) => Promise<KeyState | undefined>;
   /** Spawn attempts under way in this process, by topic. */
-  readonly spawning: Map<string, Promise<unknown>>;
+  readonly spawning: RequestsInProgress<ConnectResult | undefined>;
 }
 
 export function createConnect(deps: ConnectDeps): Connect {
@@ -63,7 +64,7 @@ export function createConnect(deps: ConnectDeps): Connect {
   const shared: Shared = {
     ...deps,
     readState: async (key) => stateOf(await readRow(key)),
-    spawning: new Map(),
+    spawning: new RequestsInProgress(),
   };
   return (asked) => {
     const key = asked.input.key ?? {
@@ -109,7 +110,7 @@ class OneConnect {
   async #look(): Promise<ConnectResult | undefined> {
     const { key, input, signal } = this.#wanted;
     signal.throwIfAborted();
-    await this.#shared.spawning.get(this.#topic);
+    await this.#shared.spawning.newest(this.#topic);
     const state = await this.#shared.readState(key);
     assertAtHome(state, input.homeReservation);
     const decision = decideConnect(state, { tag: key.tag, hasSpawn: input.spawn !== undefined });
@@ -166,12 +167,9 @@ class OneConnect {
     // Others of this process have read the same: one of them tries, the rest look again.
     if (spawning.has(this.#topic)) return undefined;
     const waitingSinceMs = this.#ticketId === undefined ? undefined : this.#startedAtMs;
-    const attempt = startBackend(this.#shared, { ...this.#wanted, waitingSinceMs });
-    spawning.set(
-      this.#topic,
-      attempt.catch(() => undefined),
+    const made = await spawning.run(this.#topic, () =>
+      startBackend(this.#shared, { ...this.#wanted, waitingSinceMs }),
     );
-    const made = await attempt.finally(() => spawning.delete(this.#topic));
     if (made === undefined) await this.#pauseAfterLostSpawn();
     return made;
   }

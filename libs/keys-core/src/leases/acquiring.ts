@@ -5,7 +5,6 @@
 import { invariant, LeaseError } from '../kernel/errors/index.ts';
 import { serviceLadder } from '../kernel/lease/ladder.ts';
 import type { GrantOutcome, GrantRequest } from '../kernel/lease/outcomes.ts';
-import { resourceKey } from '../kernel/resource/resource.ts';
 import type { Coalescer } from '../kernel/coalesce.ts';
 import {
   type KeyedRequest,
@@ -51,8 +50,6 @@ const QUEUE_MAX = 50_000;
 export class Acquiring {
   readonly #deps: AcquiringDeps;
   readonly #refusals: Coalescer<RequestAnswer, boolean>;
-  /** Leases that somebody who will wait is asking for: the next who will wait gets in line at once. */
-  readonly #asked = new Map<string, number>();
 
   constructor(deps: AcquiringDeps) {
     this.#deps = deps;
@@ -110,23 +107,17 @@ export class Acquiring {
 
   /** Whether a try out of line would fail, and only hold up the others. */
   #isBusy(request: GrantRequest): boolean {
-    return this.#deps.room.isAwaited(request) || this.#asked.has(resourceKey(request));
+    return this.#deps.room.isAwaited(request) || this.#deps.leases.isAsked(request);
   }
 
   /** Contended: another transaction has locked it. A caller that may wait waits in line. */
   async #ask({ input, request, life }: Call): Promise<GrantOutcome | 'contended'> {
-    if (input.waitMs === 0) return this.#deps.leases.grant(request, life.signal);
-    const key = resourceKey(request);
-    this.#asked.set(key, (this.#asked.get(key) ?? 0) + 1);
     try {
       return await this.#deps.leases.grant(request, life.signal);
     } catch (error) {
-      if (error instanceof LeaseError && error.code === 'grant.contended') return 'contended';
+      const isContended = error instanceof LeaseError && error.code === 'grant.contended';
+      if (isContended && input.waitMs > 0) return 'contended';
       throw error;
-    } finally {
-      const count = (this.#asked.get(key) ?? 1) - 1;
-      if (count === 0) this.#asked.delete(key);
-      else this.#asked.set(key, count);
     }
   }
 

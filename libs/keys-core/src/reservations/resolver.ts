@@ -10,6 +10,7 @@
 import { LRUCache } from 'lru-cache';
 import { LeaseError } from '../kernel/errors/index.ts';
 import { LIMITS } from '../kernel/limits.ts';
+import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
 import {
   datacenterOf,
   reservationKeyText,
@@ -63,7 +64,7 @@ class CachingResolver implements Resolver {
   /** Where reservations that were left lead to. */
   readonly #steps: LRUCache<string, string>;
   /** Lookups under way, by key: callers meanwhile get their answer. */
-  readonly #lookups = new Map<string, Promise<Home | undefined>>();
+  readonly #lookups = new RequestsInProgress<Home | undefined>();
 
   constructor({ store, cachedMax, onResolved }: ResolverOptions) {
     const max = cachedMax ?? CACHED_MAX;
@@ -84,7 +85,7 @@ class CachingResolver implements Resolver {
       this.#told('cache');
       return cached;
     }
-    const home = await this.#joined(text, async () => {
+    const home = await this.#lookups.share(text, async () => {
       const firstId = (await this.#store.readNearby(key)) ?? (await this.#store.read(key));
       return firstId === undefined ? undefined : this.#keep(text, firstId);
     });
@@ -98,7 +99,9 @@ class CachingResolver implements Resolver {
     for (;;) {
       const cached = this.#kept(text);
       if (cached !== undefined) return { outcome: 'existing', home: cached };
-      const home = await this.#joined(text, () => this.#put({ key, text, reservationId }, put));
+      const home = await this.#lookups.share(text, () =>
+        this.#put({ key, text, reservationId }, put),
+      );
       // Undefined when it joined a plain lookup, which found nothing: now it is its turn.
       if (home !== undefined) return { outcome: put.isOwn ? 'reserved' : 'existing', home };
     }
@@ -119,14 +122,6 @@ class CachingResolver implements Resolver {
     const longer = longerBy(home, (fromId) => this.#steps.get(fromId));
     this.#homes.set(text, longer);
     return longer;
-  }
-
-  #joined(text: string, lookUp: () => Promise<Home | undefined>): Promise<Home | undefined> {
-    const before = this.#lookups.get(text);
-    if (before !== undefined) return before;
-    const lookup = lookUp().finally(() => this.#lookups.delete(text));
-    this.#lookups.set(text, lookup);
-    return lookup;
   }
 
   async #put(

@@ -11,6 +11,7 @@
  * witnesses when a controller has lost its memory. See ADR 18.
  */
 import type { HoldOffCause } from './epoch.ts';
+import { RequestsInProgress } from '../../kernel/requests-in-progress.ts';
 import { isBehindMark } from './beat.ts';
 import { OwnWitness, type OwnWitnessOptions } from './own-witness.ts';
 import {
@@ -60,7 +61,7 @@ class Witness implements DatabaseWitness {
   #remembered: string | undefined;
   /** The stamps of others that were found right, by their row. */
   readonly #others = new Map<string, WitnessStamp>();
-  readonly #judging = new Map<string, Promise<void>>();
+  readonly #judging = new RequestsInProgress<void>();
 
   constructor(options: DatabaseWitnessOptions) {
     this.#options = options;
@@ -143,12 +144,7 @@ class Witness implements DatabaseWitness {
       (isOfThisRun || comparePositions(stamp.position, known.position) <= 0);
     if (isCovered) return;
     const key = [stamp.witnessId, stamp.beat, isOfThisRun ? '' : stamp.position].join(' ');
-    let judging = this.#judging.get(key);
-    if (judging === undefined) {
-      judging = this.#ask(stamp, cause).finally(() => this.#judging.delete(key));
-      this.#judging.set(key, judging);
-    }
-    await judging;
+    await this.#judging.share(key, () => this.#ask(stamp, cause));
   }
 
   async #ask(stamp: WitnessStamp, cause: HoldOffCause): Promise<void> {

@@ -1,0 +1,44 @@
+/** The newest request of a key, and how many there are. */
+interface Entry<Answer> {
+  count: number;
+  newest: Promise<Answer> | undefined;
+}
+
+/**
+ * The requests in progress in this process, by a key: a resource, a reservation. The one answer to "is
+ * somebody already working on this?", so that of a crowd one works and the others use what it finds.
+ */
+export class RequestsInProgress<Answer> {
+  readonly #entries = new Map<string, Entry<Answer>>();
+
+  has(key: string): boolean {
+    return this.#entries.has(key);
+  }
+
+  /** What the newest request of the key finds; undefined when there is none, or when it fails. */
+  async newest(key: string): Promise<Answer | undefined> {
+    return this.#entries.get(key)?.newest?.catch(() => undefined);
+  }
+
+  /** Runs a request, which is in progress until it settles. Others of the key do not hold it up. */
+  async run(key: string, request: () => Promise<Answer>): Promise<Answer> {
+    const entry = this.#entries.get(key) ?? { count: 0, newest: undefined };
+    this.#entries.set(key, entry);
+    entry.count += 1;
+    let mine: Promise<Answer> | undefined;
+    try {
+      mine = request();
+      entry.newest = mine;
+      return await mine;
+    } finally {
+      entry.count -= 1;
+      if (entry.newest === mine) entry.newest = undefined;
+      if (entry.count === 0) this.#entries.delete(key);
+    }
+  }
+
+  /** Joins the newest request of the key, with its answer or its failure; runs this one if there is none. */
+  share(key: string, request: () => Promise<Answer>): Promise<Answer> {
+    return this.#entries.get(key)?.newest ?? this.run(key, request);
+  }
+}
