@@ -97,7 +97,7 @@ const SLICES = {
   leases: ['grants', 'lists'],
   environments: ['grants', 'leases'],
   reservations: ['grants', 'lists', 'keys'],
-  bulk: ['keys'],
+  bulk: ['grants', 'keys', 'leases'],
   stats: ['events', 'access', 'fleet'],
 };
 const TAGGED_SQL = {

@@ -1,4 +1,5 @@
 /** The services of a controller, and what they are made of. */
+import { hostname } from 'node:os';
 import { describeError, type ApiServices } from '@leasehold/api';
 import {
   createHoldOffService,
@@ -19,7 +20,11 @@ import {
 } from '@leasehold/keys-core/fleet';
 import { createLeaseStore } from '@leasehold/keys-core/grants';
 import { createKeyService } from '@leasehold/keys-core/keys';
-import type { RevocationWatch } from '@leasehold/keys-core/leases';
+import {
+  createWhileLeader,
+  type RevocationWatch,
+  type WhileLeader,
+} from '@leasehold/keys-core/leases';
 import { readNow, type Store } from '@leasehold/keys-core/postgres';
 import { createStatsService, type StatsCounter } from '@leasehold/keys-core/stats';
 import type { Logger } from '@leasehold/service-kit';
@@ -43,8 +48,12 @@ export interface Parts {
   readonly revocations: RevocationWatch;
   readonly events: EventStream;
   readonly bulk: Bulk;
+  readonly whileLeader: WhileLeader;
   close(): Promise<void>;
 }
+
+/** How long a job rests, at most, when the controller that does it has died. */
+const JOB_LEASE_MS_MAX = 15_000;
 
 export function createParts(serving: Serving): Parts {
   const { store, metrics, signIn, datacenters, config, fairUse, log } = serving;
@@ -69,8 +78,9 @@ export function createParts(serving: Serving): Parts {
     },
   });
   const feed = createOutboxFeed(store, log);
+  const whileLeader = leaderOf(serving);
   const bulk = createBulk({
-    ...{ store, keys, log },
+    ...{ store, keys, whileLeader, log },
     ...faces,
     codeOf: (error) => describeError(error).leaseholdCode,
   });
@@ -101,12 +111,7 @@ export function createParts(serving: Serving): Parts {
       now: () => readNow(store.reads),
       reportFailure: failureReporter(log),
     },
-    feed,
-    tokens,
-    connections,
-    revocations,
-    events,
-    bulk,
+    ...{ feed, tokens, connections, revocations, events, bulk, whileLeader },
     async close() {
       await bulk.runner.close();
       await events.close();
@@ -114,6 +119,16 @@ export function createParts(serving: Serving): Parts {
       await datacenters.close();
     },
   };
+}
+
+function leaderOf({ store, config, log }: Serving): WhileLeader {
+  const id = store.ids.uuid().slice(0, 8);
+  return createWhileLeader({
+    ...{ store, log },
+    holder: `controller ${hostname()}:${String(process.pid)} ${id}`,
+    // Not longer than a key's: a hold-off lasts as long as the longest lease.
+    ttlMs: Math.min(JOB_LEASE_MS_MAX, config.ladder.ttlMs),
+  });
 }
 
 function failureReporter(log: Logger): ApiServices['reportFailure'] {

@@ -51,6 +51,14 @@ export interface FaultProxyOptions {
   readonly placeOf?: ((piece: Buffer) => string | undefined) | undefined;
 }
 
+/** Starts a proxy before the server of a URL. @returns it, and the URL that leads through it. */
+export async function startUrlProxy(target: string): Promise<{ proxy: FaultProxy; url: string }> {
+  const url = new URL(target);
+  const proxy = await startFaultProxy({ host: url.hostname, port: Number(url.port) });
+  [url.hostname, url.port] = [proxy.host, String(proxy.port)];
+  return { proxy, url: url.href };
+}
+
 /** Starts a proxy on 127.0.0.1. */
 export async function startFaultProxy(
   target: { readonly host: string; readonly port: number },

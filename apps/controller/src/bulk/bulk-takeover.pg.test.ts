@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { startUrlProxy } from '@leasehold/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   acquireLeases,
   bulkProgress,
@@ -14,8 +15,13 @@ import { acquireLease } from '../testing/wire-leases.ts';
 
 describe('a bulk action', () => {
   test('whose controller dies is taken over: every grant is revoked once, audited once', async () => {
-    const on = await startTestController();
-    const heir = await startTestController({ databaseUrl: on.databaseUrl });
+    const heir = await startTestController();
+    const { proxy, url } = await startUrlProxy(heir.databaseUrl);
+    onTestFinished(() => proxy.close());
+    const on = await startTestController({ databaseUrl: url });
+    onTestFinished(() => {
+      proxy.heal();
+    });
     const { secret } = await on.token('client');
     const operator = await on.token('operator');
     const items = await acquireLeases(on, secret, 400);
@@ -25,10 +31,7 @@ describe('a bulk action', () => {
     await bulkProgressWhen(heir, bulkId, ({ done }) => done > 0);
 
     // It is cut off from the database in the middle of a page, and lets go of nothing.
-    await on.controller.store.close();
-    const { prisma } = heir.controller.store;
-    await prisma.$queryRaw`
-      update bulk set runner_until = clock_timestamp() where id = ${bulkId}::uuid returning id`;
+    proxy.refuse();
     const seen = await bulkProgressWhen(heir, bulkId);
 
     expect(seen).toMatchObject({ done: 400, failedCount: 0 });
@@ -59,9 +62,9 @@ describe('a bulk action', () => {
     const bulkId = randomUUID();
     await prisma.$queryRaw`
       with made as (
-        insert into bulk (id, action, reason, actor, principal, role, total, runner, runner_until)
+        insert into bulk (id, action, reason, actor, principal, role, total, started_at)
         values (${bulkId}::uuid, 'allowRenewal', 'r', 'a', ${tokenId}, 'operator', 1,
-          gen_random_uuid(), clock_timestamp() - interval '1 second')
+          clock_timestamp() - interval '1 minute')
         returning id
       )
       insert into bulk_item (bulk_id, place, lease_id, fencing_token)
@@ -83,9 +86,9 @@ describe('a bulk action', () => {
     const bulkId = randomUUID();
     await prisma.$queryRaw`
       with made as (
-        insert into bulk (id, action, mode, reason, actor, principal, role, total, runner, runner_until)
-        values (${bulkId}::uuid, 'revoke', 'force', 'fire', 'test operator', ${operator.tokenId},
-          'operator', 2, gen_random_uuid(), clock_timestamp() + interval '1 minute')
+        insert into bulk (id, state, action, mode, reason, actor, principal, role, total)
+        values (${bulkId}::uuid, 'done', 'revoke', 'force', 'fire', 'test operator',
+          ${operator.tokenId}, 'operator', 2)
         returning id
       )
       insert into bulk_item (bulk_id, place, lease_id, fencing_token)
@@ -105,7 +108,7 @@ describe('a bulk action', () => {
     // The first is even held by somebody else by now.
     await acquireLease(on, secret, { key: 'k0' });
 
-    await prisma.$queryRaw`update bulk set runner_until = clock_timestamp() returning id`;
+    await prisma.$queryRaw`update bulk set state = 'running' returning id`;
     const seen = await bulkProgressWhen(on, bulkId);
 
     expect(seen.failed).toEqual([{ leaseId: foreign?.leaseId, code: 'gone' }]);

@@ -59,7 +59,7 @@ export async function actOn(
 }
 
 async function act(faces: BulkFaces, one: OneItem): Promise<Act> {
-  const { order, item } = one;
+  const { order, item, lookAgain } = one;
   const { resource, leaseId } = item;
   // By this very bulk action, whose controller died before it could record it.
   if (item.isActedOn) return { code: null, changed: resource };
@@ -69,7 +69,10 @@ async function act(faces: BulkFaces, one: OneItem): Promise<Act> {
     { leaseId, mode: order.mode ?? 'graceful', reason: order.reason, abandon: false },
     order,
   );
-  return outcome === 'gone' ? { code: GONE, changed: null } : { code: null, changed: resource };
+  if (outcome !== 'gone') return { code: null, changed: resource };
+  // The controller that had this bulk action before may have acted after it had lost it.
+  const isActedOn = (await lookAgain(item.place))?.isActedOn === true;
+  return isActedOn ? { code: null, changed: resource } : { code: GONE, changed: null };
 }
 
 /** Blocks or allows renewal. What is so already is done, and changed nothing. */
@@ -85,6 +88,7 @@ async function changeRenewal(
   const { changed } = await faceOf(faces, resource)[act](input, order);
   if (changed) return { code: null, changed: resource };
   const now = item.isRenewable === isWanted ? item : await lookAgain(item.place);
+  if (now?.isActedOn === true) return { code: null, changed: resource };
   const isSoAlready = now?.isInForce === true && now.isRenewable === isWanted;
   return { code: isSoAlready ? null : GONE, changed: null };
 }

@@ -1,30 +1,29 @@
 /**
  * Carries out bulk actions, page by page.
  *
- * A controller has a bulk action while it renews its claim with every page. Then: read what is open, act on
- * it, a few at a time; record what became of it; tell the watchers. It ends when nothing is open,
- * when somebody aborts it, or when the controller stops, which lets another one go on at once. A
- * controller that dies is found dead by the claim it does not prolong, and any other goes on with what
- * is open.
+ * A controller has the lease of each bulk action that it carries out. It reads what is open, acts on it, a
+ * few at a time; records what became of it; tells the watchers. It ends when nothing is open, when
+ * somebody aborts it, when the lease is lost, or when the controller stops, which lets another one go
+ * on at once. When a controller dies any other one goes on as soon as the lease has expired.
  */
 import {
-  claimBulk,
   finishBulk,
-  releaseBulkClaim,
-  prolongBulk,
+  mayGoOn,
+  readOpenBulks,
   readOpenItems,
   recordItems,
   type ItemOutcome,
   type OpenItem,
 } from './sql/bulk-runs.ts';
-import type { BulkOrder } from './sql/bulk-requests.ts';
+import { bulkLeaseName, type BulkOrder } from './sql/bulk-requests.ts';
+import type { WhileLeader } from '../leases/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { Logger } from '@leasehold/service-kit';
 import { actOn, type BulkFaces, type LookAgain } from './bulk-act.ts';
 import { Semaphore } from './semaphore.ts';
 
 const ITEMS_PER_PAGE_MAX = 50;
-/** After this no further act of a page is begun: a claim lasts 15 s, and an act 9 s at the worst. */
+/** After this no further act of a page is begun: its starter is judged and its progress recorded again. */
 const PAGE_MS_MAX = 3_000;
 /** Of one bulk action. */
 const LANES = 4;
@@ -46,15 +45,14 @@ export function bulkStopTopic(bulkId: string): string {
 
 export interface BulkRunnerDeps extends BulkFaces {
   readonly store: Store;
+  readonly whileLeader: WhileLeader;
   readonly log: Logger;
 }
 
 export interface BulkRunner {
-  /** Names this controller's claims. */
-  readonly id: string;
-  /** Carries out a bulk action that was claimed under {@link id}. */
+  /** Carries out a bulk action, unless another controller does. */
   run(order: BulkOrder): void;
-  /** Takes over whatever nobody carries out. Runs now and then, and at a hint. */
+  /** Carries out whatever nobody carries out. Runs now and then, and at a hint. */
   runOnce(): Promise<void>;
   /** Stops after the acts under way, and lets others go on. */
   close(): Promise<void>;
@@ -65,13 +63,11 @@ export function createBulkRunner(deps: BulkRunnerDeps): BulkRunner {
 }
 
 interface Run {
-  readonly order: BulkOrder;
-  isStopping: boolean;
-  ended: Promise<void>;
+  readonly stop: AbortController;
+  readonly ended: Promise<void>;
 }
 
 class Runner implements BulkRunner {
-  readonly id: string;
   readonly #deps: BulkRunnerDeps;
   readonly #semaphore = new Semaphore(ACTS_AT_ONCE_MAX);
   readonly #runs = new Map<string, Run>();
@@ -80,7 +76,6 @@ class Runner implements BulkRunner {
 
   constructor(deps: BulkRunnerDeps) {
     this.#deps = deps;
-    this.id = deps.store.ids.uuid();
     this.#closeHint = deps.store.hints.on(OPEN_TOPIC, () => {
       this.runOnce().catch((error: unknown) => {
         deps.log.warn({ err: error }, 'bulk actions could not be looked for; trying again');
@@ -89,57 +84,58 @@ class Runner implements BulkRunner {
   }
 
   run(order: BulkOrder): void {
-    const run: Run = { order, isStopping: this.#isClosed, ended: Promise.resolve() };
-    this.#runs.set(order.bulkId, run);
-    run.ended = this.#carryOut(run);
+    if (this.#isClosed || this.#runs.has(order.bulkId)) return;
+    const stop = new AbortController();
+    this.#runs.set(order.bulkId, { stop, ended: this.#carryOut(order, stop) });
   }
 
   async runOnce(): Promise<void> {
-    while (!this.#isClosed) {
-      const order = await claimBulk(this.#deps.store.prisma, this.id, [...this.#runs.keys()]);
-      if (order === undefined) return;
-      if (!this.#runs.has(order.bulkId)) this.run(order);
-    }
+    for (const order of await readOpenBulks(this.#deps.store.prisma)) this.run(order);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#closeHint();
     const runs = [...this.#runs.values()];
-    for (const run of runs) run.isStopping = true;
-    await Promise.all(runs.map((run) => run.ended));
+    for (const { stop } of runs) stop.abort();
+    await Promise.all(runs.map(({ ended }) => ended));
+    if (runs.length > 0) this.#deps.store.hints.notify(OPEN_TOPIC);
   }
 
-  async #carryOut(run: Run): Promise<void> {
-    const { store, log } = this.#deps;
-    const { bulkId } = run.order;
+  async #carryOut(order: BulkOrder, stop: AbortController): Promise<void> {
+    const { store, log, whileLeader } = this.#deps;
+    const { bulkId } = order;
     const closeHint = store.hints.on(bulkStopTopic(bulkId), () => {
-      run.isStopping = true;
+      stop.abort();
     });
     try {
-      while (!run.isStopping && (await prolongBulk(store.prisma, bulkId, this.id))) {
-        if (!(await this.#page(run))) break;
-      }
+      await whileLeader(bulkLeaseName(bulkId), (on) => this.#pages(order, on), stop.signal);
     } catch (error) {
       log.warn({ err: error, bulkId }, 'a bulk action was interrupted; it continues from there');
     } finally {
       closeHint();
-      await this.#releaseClaim(bulkId);
       this.#runs.delete(bulkId);
+      store.hints.notify(bulkTopic(bulkId));
+    }
+  }
+
+  async #pages(order: BulkOrder, signal: AbortSignal): Promise<void> {
+    const { prisma } = this.#deps.store;
+    while (!signal.aborted && (await mayGoOn(prisma, order.bulkId))) {
+      if (!(await this.#page(order, signal))) return;
     }
   }
 
   /** @returns false when nothing was open any more. */
-  async #page(run: Run): Promise<boolean> {
+  async #page(order: BulkOrder, signal: AbortSignal): Promise<boolean> {
     const { store } = this.#deps;
-    const { order } = run;
     const from = { place: 0, limit: ITEMS_PER_PAGE_MAX };
     const items = await readOpenItems(store.prisma, order, from);
     if (items.length === 0) {
       await finishBulk(store.prisma, order.bulkId);
       return false;
     }
-    const { outcomes, failure } = await this.#act(run, items);
+    const { outcomes, failure } = await this.#act(order, items, signal);
     if (outcomes.length > 0) await recordItems(store.prisma, order.bulkId, outcomes);
     store.hints.notify(bulkTopic(order.bulkId));
     if (failure !== undefined) throw failure;
@@ -148,11 +144,11 @@ class Runner implements BulkRunner {
 
   /** What was done is answered, whatever went wrong after it. */
   async #act(
-    run: Run,
+    order: BulkOrder,
     items: readonly OpenItem[],
+    signal: AbortSignal,
   ): Promise<{ outcomes: ItemOutcome[]; failure: Error | undefined }> {
     const { store, log } = this.#deps;
-    const { order } = run;
     const outcomes: ItemOutcome[] = [];
     const left = [...items];
     const endAtMs = store.clock.nowMs() + PAGE_MS_MAX;
@@ -160,7 +156,7 @@ class Runner implements BulkRunner {
     const lookAgain: LookAgain = async (place) =>
       (await readOpenItems(store.prisma, order, { place, limit: 1 }))[0];
     const next = (): OpenItem | undefined => {
-      const isOver = run.isStopping || failure !== undefined || store.clock.nowMs() >= endAtMs;
+      const isOver = signal.aborted || failure !== undefined || store.clock.nowMs() >= endAtMs;
       return isOver ? undefined : left.shift();
     };
     const lane = async (): Promise<void> => {
@@ -181,16 +177,5 @@ class Runner implements BulkRunner {
     );
     await Promise.all(lanes);
     return { outcomes, failure };
-  }
-
-  async #releaseClaim(bulkId: string): Promise<void> {
-    const { store, log } = this.#deps;
-    try {
-      await releaseBulkClaim(store.prisma, bulkId, this.id);
-      store.hints.notify(bulkTopic(bulkId));
-      if (this.#isClosed) store.hints.notify(OPEN_TOPIC);
-    } catch (error) {
-      log.warn({ err: error, bulkId }, 'a bulk action could not be released; its claim expires');
-    }
   }
 }

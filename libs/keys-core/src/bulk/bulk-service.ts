@@ -1,4 +1,5 @@
 import type { BulkService } from './bulk-types.ts';
+import { assertNoHoldOff } from '../grants/index.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
 import { abortBulk, startBulk } from './sql/bulk-requests.ts';
 import {
@@ -27,7 +28,9 @@ export function createBulk(deps: BulkRunnerDeps): Bulk {
         ...{ bulkId: store.ids.uuid(), action, reason, source },
         mode: action === 'revoke' ? (mode ?? 'graceful') : null,
       };
-      const isStarted = await startBulk(store.prisma, { ...order, items }, runner.id);
+      // It could not have its lease before the end of the hold-off.
+      await assertNoHoldOff(store, store.prisma);
+      const isStarted = await startBulk(store.prisma, { ...order, items });
       if (!isStarted) throw new LeaseError('bulk.busy');
       runner.run(order);
       return { bulkId: order.bulkId };

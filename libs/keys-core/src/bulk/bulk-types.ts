@@ -38,7 +38,7 @@ export interface BulkProgress {
 export interface BulkService {
   /**
    * Answers once the request is recorded; it is then carried out even if this controller dies.
-   * @throws {LeaseError} `bulk.busy` while too many are running.
+   * @throws {LeaseError} `bulk.busy` while too many are running; `grant.hold_off`.
    */
   start(request: BulkRequest, caller: Caller, actor: Actor): Promise<{ bulkId: string }>;
   /** What was done stays done; acts that are under way are finished. @throws {LeaseError} `bulk.not_found`. */

@@ -2,6 +2,7 @@ import type { BulkProgress } from './bulk-types.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
 import { readBulk, type BulkState } from './sql/bulk-requests.ts';
 import type { Store } from '../postgres/open-store.ts';
+import { pause } from '../postgres/timed.ts';
 import { bulkTopic } from './bulk-runner.ts';
 
 /** How long progress goes unnoticed when its hint is lost. */
@@ -46,16 +47,10 @@ export async function* watchProgress(
     told = said;
     if (isOver) return;
     await changed;
-    await pause(store);
+    await pause(store, PAUSE_MS, signal);
   }
 }
 
 function progressOf({ isAtWork: _isAtWork, ...progress }: BulkState): BulkProgress {
   return progress;
-}
-
-function pause({ clock }: Pick<Store, 'clock'>): Promise<void> {
-  return new Promise((resolve) => {
-    clock.at(clock.nowMs() + PAUSE_MS, resolve);
-  });
 }

@@ -5,14 +5,7 @@ import type { GrantRef } from '../kernel/lease/outcomes.ts';
 import { explaining } from '../testing/explaining.ts';
 import { granted, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 import { abortBulk, readBulk, startBulk, type BulkOrder } from './sql/bulk-requests.ts';
-import {
-  claimBulk,
-  finishBulk,
-  releaseBulkClaim,
-  prolongBulk,
-  readOpenItems,
-  recordItems,
-} from './sql/bulk-runs.ts';
+import { finishBulk, mayGoOn, readOpenBulks, readOpenItems, recordItems } from './sql/bulk-runs.ts';
 import { fragment } from '../postgres/sql.ts';
 
 function anOrder(change: Partial<BulkOrder> = {}): BulkOrder {
@@ -36,11 +29,10 @@ const BY = { actor: 'olga', role: 'operator', source: null };
 async function start(
   { store }: Kernel,
   items: readonly GrantRef[] = [ITEM],
-): Promise<{ order: BulkOrder; runner: string }> {
+): Promise<{ order: BulkOrder }> {
   const order = anOrder({ principal: await aPrincipal(store) });
-  const runner = randomUUID();
-  expect(await startBulk(store.prisma, { ...order, items }, runner)).toBe(true);
-  return { order, runner };
+  expect(await startBulk(store.prisma, { ...order, items })).toBe(true);
+  return { order };
 }
 
 /** A person who may start bulk actions. */
@@ -52,10 +44,9 @@ async function aPrincipal({ prisma }: Kernel['store']): Promise<string> {
   return `person:${person?.id ?? ''}`;
 }
 
-async function lapse({ store }: Kernel, bulkId: string): Promise<void> {
-  await store.prisma.$queryRaw`
-    update bulk set runner_until = clock_timestamp() - interval '1 millisecond'
-    where id = ${bulkId}::uuid returning id`;
+/** The lease of the controller that carries it out. */
+function atWork(kernel: Kernel, { bulkId }: BulkOrder): ReturnType<typeof granted> {
+  return granted(kernel, { namespace: 'leasehold', name: `bulk:${bulkId}` });
 }
 
 describe('bulk actions in the database', () => {
@@ -65,11 +56,7 @@ describe('bulk actions in the database', () => {
 
     const started = await Promise.all(
       Array.from({ length: 16 }, (_, at) =>
-        startBulk(
-          (at % 2 === 0 ? kernel : other).store.prisma,
-          { ...anOrder(), items: [ITEM] },
-          randomUUID(),
-        ),
+        startBulk((at % 2 === 0 ? kernel : other).store.prisma, { ...anOrder(), items: [ITEM] }),
       ),
     );
 
@@ -83,44 +70,41 @@ describe('bulk actions in the database', () => {
     const { order } = await start(kernel, items);
 
     expect(await readBulk(kernel.store.prisma, order.bulkId)).toMatchObject({
-      ...{ total: 10_000, done: 0, state: 'running', isAtWork: true },
+      ...{ total: 10_000, done: 0, state: 'running', isAtWork: false },
     });
   });
 
-  test('one whose claim has lapsed is interrupted, and claimed by exactly one of many', async () => {
+  test('one that no controller has the lease of is open, and interrupted unless it has just begun', async () => {
     const kernel = await openKernel();
-    const other = await openKernel({ databaseUrl: kernel.databaseUrl });
-    const { order, runner } = await start(kernel);
     const { prisma } = kernel.store;
-    const early = await claimBulk(prisma, randomUUID(), []);
-    await lapse(kernel, order.bulkId);
-    const shown = await readBulk(prisma, order.bulkId);
+    const { order } = await start(kernel);
+    const shown = async () => (await readBulk(prisma, order.bulkId))?.state;
 
-    const claims = await Promise.all(
-      Array.from({ length: 8 }, (_, at) =>
-        claimBulk((at % 2 === 0 ? kernel : other).store.prisma, randomUUID(), []),
-      ),
-    );
+    const first = await shown();
+    await prisma.$executeRaw`update bulk set started_at = started_at - interval '6 seconds'`;
+    const later = await shown();
+    const open = await readOpenBulks(prisma);
+    await atWork(kernel, order);
 
-    expect(early).toBeUndefined();
-    expect(shown?.state).toBe('interrupted');
-    expect(claims.filter((claim) => claim !== undefined)).toEqual([order]);
-    expect(await prolongBulk(prisma, order.bulkId, runner)).toBe(false);
+    expect([first, later]).toEqual(['running', 'interrupted']);
+    expect(open).toEqual([order]);
+    expect(await readBulk(prisma, order.bulkId)).toMatchObject({
+      state: 'running',
+      isAtWork: true,
+    });
+    expect(await readOpenBulks(prisma)).toEqual([]);
   });
 
-  test('one that was let go of is claimed at once, and one that was aborted never', async () => {
+  test('one that was aborted is never open, and does not go on', async () => {
     const kernel = await openKernel();
     const { prisma } = kernel.store;
-    const { order, runner } = await start(kernel);
-    const aborted = await start(kernel);
-    await abortBulk(prisma, aborted.order.bulkId, BY);
-    await releaseBulkClaim(prisma, aborted.order.bulkId, aborted.runner);
+    const { order } = await start(kernel);
+    const before = await mayGoOn(prisma, order.bulkId);
+    await abortBulk(prisma, order.bulkId, BY);
 
-    await releaseBulkClaim(prisma, order.bulkId, runner);
-
-    expect(await prolongBulk(prisma, aborted.order.bulkId, aborted.runner)).toBe(false);
-    expect((await claimBulk(prisma, randomUUID(), []))?.bulkId).toBe(order.bulkId);
-    expect(await claimBulk(prisma, randomUUID(), [])).toBeUndefined();
+    expect(before).toBe(true);
+    expect(await mayGoOn(prisma, order.bulkId)).toBe(false);
+    expect(await readOpenBulks(prisma)).toEqual([]);
   });
 
   test.each([
@@ -130,35 +114,19 @@ describe('bulk actions in the database', () => {
   ])('one that %s ends goes on nowhere, and the audit records it', async (cause, change) => {
     const kernel = await openKernel();
     const { prisma } = kernel.store;
-    const kept = await start(kernel);
-    const claimed = await start(kernel);
-    await lapse(kernel, claimed.order.bulkId);
+    const { order } = await start(kernel);
 
     await prisma.$executeRaw(change);
 
-    expect(await prolongBulk(prisma, kept.order.bulkId, kept.runner)).toBe(false);
-    expect(await claimBulk(prisma, randomUUID(), [])).toBeUndefined();
-    for (const { order } of [kept, claimed]) {
-      expect((await readBulk(prisma, order.bulkId))?.state).toBe('aborted');
-    }
+    expect(await mayGoOn(prisma, order.bulkId)).toBe(false);
+    expect(await mayGoOn(prisma, order.bulkId)).toBe(false);
+    expect((await readBulk(prisma, order.bulkId))?.state).toBe('aborted');
     expect(
       await prisma.$queryRaw`
         select actor, detail from audit where action = 'bulk.abort' order by id`,
     ).toMatchObject([
       { actor: 'controller', detail: { cause, startedBy: 'olga', done: 0, total: 1 } },
-      { actor: 'controller', detail: { cause } },
     ]);
-  });
-
-  test('one whose starter is gone does not keep another one from being claimed', async () => {
-    const kernel = await openKernel();
-    const { prisma } = kernel.store;
-    const first = await start(kernel);
-    await prisma.$executeRaw`update person set disabled_at = clock_timestamp()`;
-    const second = await start(kernel);
-    for (const { order } of [first, second]) await lapse(kernel, order.bulkId);
-
-    expect((await claimBulk(prisma, randomUUID(), []))?.bulkId).toBe(second.order.bulkId);
   });
 
   test('an item is recorded once, counted once and audited once, even if it is reported twice', async () => {

@@ -1,15 +1,13 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { startFaultProxy, waitUntil, type FaultProxy } from '@leasehold/testing';
+import { startUrlProxy, waitUntil, type FaultProxy } from '@leasehold/testing';
 import { openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 
 /** A database, and a store of one connection to it whose answers can be held back. */
 async function throughProxy(): Promise<{ direct: Kernel; held: Kernel; proxy: FaultProxy }> {
   const direct = await openKernel();
-  const url = new URL(direct.databaseUrl);
-  const proxy = await startFaultProxy({ host: url.hostname, port: Number(url.port) });
+  const { proxy, url } = await startUrlProxy(direct.databaseUrl);
   onTestFinished(() => proxy.close());
-  [url.hostname, url.port] = [proxy.host, String(proxy.port)];
-  const held = await openKernel({ databaseUrl: url.href, connectionsMax: 1 });
+  const held = await openKernel({ databaseUrl: url, connectionsMax: 1 });
   return { direct, held, proxy };
 }
 

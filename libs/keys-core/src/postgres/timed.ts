@@ -15,9 +15,20 @@ export async function timed<T>(
   }
 }
 
-/** Waits by the store's own clock. */
-export function pause(store: KernelStore, ms: number): Promise<void> {
+/** Waits by the store's own clock, or until the signal aborts. */
+export function pause(
+  { clock }: Pick<KernelStore, 'clock'>,
+  ms: number,
+  signal?: AbortSignal,
+): Promise<void> {
   return new Promise((resolve) => {
-    store.clock.at(store.clock.nowMs() + ms, resolve);
+    const finish = (): void => {
+      cancel();
+      signal?.removeEventListener('abort', finish);
+      resolve();
+    };
+    const cancel = clock.at(clock.nowMs() + ms, finish);
+    if (signal?.aborted === true) finish();
+    else signal?.addEventListener('abort', finish);
   });
 }

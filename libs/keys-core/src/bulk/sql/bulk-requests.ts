@@ -1,12 +1,13 @@
 /** What people ask of many grants at once: recorded with its items, read with its progress, aborted. */
 import type { GrantRef } from '../../kernel/lease/outcomes.ts';
+import { RESERVED_NAMESPACE } from '../../kernel/resource/resource.ts';
 import {
   ROWS_PER_STATEMENT_MAX,
   removeAll,
   type RetentionPass,
 } from '../../postgres/retention-pass.ts';
 import { isoOf, onlyRow, type Sql } from '../../postgres/rows.ts';
-import type { SqlPool } from '../../postgres/sql.ts';
+import { fragment, type SqlPool } from '../../postgres/sql.ts';
 
 export type BulkAction = 'revoke' | 'blockRenewal' | 'allowRenewal';
 
@@ -42,16 +43,28 @@ export interface BulkState extends Pick<
 
 /** Failures that are told one by one; all of them are counted. */
 export const BULK_FAILURES_SHOWN_MAX = 1_000;
-/** How long a controller has a bulk action without saying so again. */
-export const BULK_RUNNER_MS = 15_000;
+/** For how long a bulk action may be new before it counts as interrupted when no controller has it. */
+const BEGINNING_MS_MAX = 5_000;
 /** Bulk actions that are not over, at all controllers. */
 export const RUNNING_BULKS_MAX = 10;
 /** The first half of an advisory lock's key, of which the second is the schema: starts take turns. */
 const START_LOCK = 4_600_002;
 
+/** The lease of the controller that carries a bulk action out, in the namespace of Leasehold. */
+export function bulkLeaseName(bulkId: string): string {
+  return `bulk:${bulkId}`;
+}
+
+/** Whether a controller has the lease of the bulk action `b`. Index: `lease_pkey`. */
+export const IS_AT_WORK = fragment`exists (
+    select from lease l
+    where l.face = 'lease' and l.namespace = ${RESERVED_NAMESPACE} and l.name = 'bulk:' || b.id
+      and lease_unexpired(l.released_at, l.end_reason, l.expires_at)
+  )`;
+
 /**
- * Records a bulk action with all its items and its audit entry, as claimed by `runner`. @returns
- * whether it did: not while ten are running.
+ * Records a bulk action with all its items and its audit entry. @returns whether it did: not while
+ * ten are running.
  *
  * The count is exact because starts take turns, by a lock that ends with the transaction; the second
  * statement counts after it has the lock. Index: `bulk_running_idx`.
@@ -59,20 +72,17 @@ const START_LOCK = 4_600_002;
 export async function startBulk(
   prisma: SqlPool<'general'>,
   order: BulkOrder & { readonly items: readonly GrantRef[] },
-  runner: string,
 ): Promise<boolean> {
   return prisma.$transaction(async (tx) => {
     await tx.$queryRaw`select pg_advisory_xact_lock(${START_LOCK}::int, hashtext(current_schema()))::text`;
     const rows = await tx.$queryRaw<{ id: string }[]>`
       with made as (
         insert into bulk (
-          id, action, mode, reason, actor, principal, role, source, namespaces, total, runner,
-          runner_until
+          id, action, mode, reason, actor, principal, role, source, namespaces, total
         )
         select ${order.bulkId}::uuid, ${order.action}, ${order.mode}, ${order.reason}, ${order.actor},
           ${order.principal}, ${order.role}, ${order.source},
-          ${order.namespaces === null ? null : [...order.namespaces]}::text[], ${order.items.length}::int,
-          ${runner}::uuid, clock_timestamp() + ${BULK_RUNNER_MS} * interval '1 millisecond'
+          ${order.namespaces === null ? null : [...order.namespaces]}::text[], ${order.items.length}::int
         where (select count(*) from bulk b where b.state = 'running') < ${RUNNING_BULKS_MAX}
         returning id, actor, role, source, action, mode, reason, total
       ),
@@ -126,18 +136,19 @@ export async function abortBulk(
 
 type BulkRow = Omit<BulkState, 'startedAt' | 'failed'> & { readonly startedAt: number };
 
-/** How far it has come; undefined when there is no such one. Index: the primary keys. */
+/** How far it has come; undefined when there is no such one. Index: the primary keys, {@link IS_AT_WORK}. */
 export async function readBulk(sql: Sql<'reads'>, bulkId: string): Promise<BulkState | undefined> {
   const [row] = await sql.$queryRaw<BulkRow[]>`
     select b.id as "bulkId", b.action, b.mode, b.reason, b.actor,
       extract(epoch from b.started_at)::float8 * 1000 as "startedAt",
       case
-        when b.state = 'running' and b.runner_until <= clock_timestamp() then 'interrupted'
+        when b.state = 'running' and not b.at_work
+          and b.started_at < clock_timestamp() - ${BEGINNING_MS_MAX} * interval '1 millisecond'
+        then 'interrupted'
         else b.state
       end as state,
-      b.total, b.done_count as done, b.failed_count as "failedCount",
-      coalesce(b.runner is not null and b.runner_until > clock_timestamp(), false) as "isAtWork"
-    from bulk b
+      b.total, b.done_count as done, b.failed_count as "failedCount", b.at_work as "isAtWork"
+    from (select b.*, ${IS_AT_WORK} as at_work from bulk b) b
     where b.id = ${bulkId}::uuid`;
   if (row === undefined) return undefined;
   const failed = row.failedCount === 0 ? [] : await readFailures(sql, bulkId);

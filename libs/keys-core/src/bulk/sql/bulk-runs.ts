@@ -3,17 +3,16 @@
  *
  * It goes on only while its starter may still do it: that is checked with every page.
  *
- * It has claimed it for a while, and renews the claim with every page. One that dies is taken over after
- * that; one that was only slow may then act beside its successor, which does no harm: an act is on one
- * grant and the same twice, and each item is recorded once.
+ * It has the lease of the bulk action. One that dies is taken over when that has expired. An act that was
+ * under way when the lease was lost does no harm beside a successor: an act is on one grant and the same
+ * twice, and each item is recorded once.
  *
  * An act and its record are two transactions. A controller that died between them left an act without a record,
  * which the next one finds by its event: of this grant, by this person, for this reason, since the
  * bulk action was started. It is recorded as done, and audited, then and only then.
  */
 import type { Face, Resource } from '../../kernel/resource/resource.ts';
-import { RUNNING_BULKS_MAX, type BulkAction, type BulkOrder } from './bulk-requests.ts';
-import { judgedAndKept } from './bulk-starter.ts';
+import { IS_AT_WORK, RUNNING_BULKS_MAX, type BulkAction, type BulkOrder } from './bulk-requests.ts';
 import type { Sql } from '../../postgres/rows.ts';
 
 /** The events that the acts leave. */
@@ -29,84 +28,61 @@ const PROCEDURES: Record<Face, string> = {
   environment: 'environments',
 };
 
-/**
- * Takes over the oldest bulk action that nobody carries out; undefined when none exists. One whose
- * starter may not do this any more is aborted on the way.
- */
-export async function claimBulk(
-  sql: Sql<'general'>,
-  runner: string,
-  exceptIds: readonly string[],
-): Promise<BulkOrder | undefined> {
-  for (let tries = 0; tries < RUNNING_BULKS_MAX; tries += 1) {
-    const claimed = await tryClaim(sql, runner, exceptIds);
-    if (claimed === undefined) return undefined;
-    const { isAborted, ...order } = claimed;
-    if (!isAborted) return order;
-  }
-  return undefined;
+/** Why a bulk action is not carried out any further, as the audit has it. */
+const WHY_ENDED = 'The person who started it may not do this any more.';
+
+/** Those that no controller carries out, the oldest first. Indexes: `bulk_running_idx`, {@link IS_AT_WORK}. */
+export function readOpenBulks(sql: Sql<'general'>): Promise<BulkOrder[]> {
+  return sql.$queryRaw<BulkOrder[]>`
+    select b.id as "bulkId", b.action, b.mode, b.reason, b.actor, b.principal, b.role, b.source,
+      b.namespaces
+    from bulk b
+    where b.state = 'running' and not ${IS_AT_WORK}
+    order by b.started_at
+    limit ${RUNNING_BULKS_MAX}`;
 }
 
 /**
- * Claims the oldest, or aborts it. **Locks** its row; skips what another controller is just taking,
- * and judges after it has locked. Indexes: `bulk_running_idx`, and those of {@link judgedAndKept}. Zero rows:
- * nobody waits for a controller.
+ * Whether it goes on. It is aborted, with its audit entry, when its starter is disabled, has another
+ * role, or came with a token that is not in force. Indexes: the primary keys of `bulk`, `person` and
+ * `api_token`. A principal that is neither is nobody's.
  */
-async function tryClaim(
-  sql: Sql<'general'>,
-  runner: string,
-  exceptIds: readonly string[],
-): Promise<(BulkOrder & { readonly isAborted: boolean }) | undefined> {
-  const rows = await sql.$queryRaw<(BulkOrder & { isAborted: boolean })[]>`
-    with found as materialized (
-      select b.id, b.principal
-      from bulk b
-      where b.state = 'running' and b.runner_until <= clock_timestamp()
-        and b.id <> all (${exceptIds}::uuid[])
-      order by b.started_at
-      limit 1
-      for update of b skip locked
-    ),
-    ${judgedAndKept(runner)}
-    select k.id as "bulkId", k.action, k.mode, k.reason, k.actor, k.principal, k.role, k.source,
-      k.namespaces, k.state = 'aborted' as "isAborted"
-    from kept k`;
-  return rows[0];
-}
-
-/**
- * Keeps a claim, as long as its starter may do this: else it is aborted, and the audit says
- * why. **Locks** its row. Indexes: the primary key, and those of {@link judgedAndKept}.
- * @returns false when it was aborted, or another controller has it.
- */
-export async function prolongBulk(
-  sql: Sql<'general'>,
-  bulkId: string,
-  runner: string,
-): Promise<boolean> {
+export async function mayGoOn(sql: Sql<'general'>, bulkId: string): Promise<boolean> {
   const rows = await sql.$queryRaw<{ isKept: boolean }[]>`
-    with found as materialized (
-      select b.id, b.principal
+    with judged as materialized (
+      select b.id, case
+          when p.id is null and t.id is null then 'unknown'
+          when p.disabled_at is not null then 'disabled'
+          when t.revoked_at is not null then 'revoked'
+          when t.expires_at <= clock_timestamp() then 'expired'
+          when coalesce(p.role, t.role) not in ('operator', 'admin') then 'role'
+          when t.namespaces <> '{}' then 'limited'
+        end as cause
       from bulk b
-      where b.id = ${bulkId}::uuid and b.runner = ${runner}::uuid and b.state = 'running'
-      for update of b
+      left join person p on p.id = case
+        when b.principal ~ '^person:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+        then substr(b.principal, 8)::uuid end
+      left join api_token t on t.id = case
+        when b.principal ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+        then b.principal::uuid end
+      where b.id = ${bulkId}::uuid and b.state = 'running'
     ),
-    ${judgedAndKept(runner)}
-    select k.state = 'running' as "isKept" from kept k`;
+    aborted as (
+      update bulk b
+      set state = 'aborted', ended_at = clock_timestamp()
+      from judged j
+      where b.id = j.id and b.state = 'running' and j.cause is not null
+      returning b.id, b.done_count, b.total, b.actor, j.cause
+    ),
+    audited as (
+      insert into audit (actor, role, action, resource, reason, detail)
+      select 'controller', 'none', 'bulk.abort', 'bulk:' || a.id, ${WHY_ENDED},
+        jsonb_build_object('done', a.done_count, 'total', a.total, 'startedBy', a.actor,
+          'cause', a.cause)
+      from aborted a
+    )
+    select j.cause is null as "isKept" from judged j`;
   return rows[0]?.isKept ?? false;
-}
-
-/** Lets another controller have it at once; says of one that is over that nobody is at work on it. */
-export async function releaseBulkClaim(
-  sql: Sql<'general'>,
-  bulkId: string,
-  runner: string,
-): Promise<void> {
-  await sql.$queryRaw<{ id: string }[]>`
-    update bulk b
-    set runner = null, runner_until = clock_timestamp()
-    where b.id = ${bulkId}::uuid and b.runner = ${runner}::uuid
-    returning b.id`;
 }
 
 /** Ends it when nothing of it is open, whichever controller finds out. */
