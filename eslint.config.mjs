@@ -133,7 +133,7 @@ const CONSOLE = [
 ];
 const NEXT_LINK = {
   name: 'next/link',
-  message: 'Use components/link.tsx: it does not fetch every page that it leads to.',
+  message: 'Use ui/link.tsx: it does not fetch every page that it leads to.',
 };
 const LOADED_WHEN_WANTED = {
   name: '@mantine/core',
@@ -339,11 +339,11 @@ export default tseslint.config(
     },
   },
   {
-    files: ['apps/console/src/components/link.tsx'],
+    files: ['apps/console/src/ui/link.tsx'],
     rules: noImportsOf([TRPC_ERROR, LOADED_WHEN_WANTED], CONSOLE),
   },
   {
-    files: ['apps/console/src/components/loaded-{menu,tip}.tsx'],
+    files: ['apps/console/src/ui/{menus/loaded-menu,loaded-tip}.tsx'],
     rules: noImportsOf([TRPC_ERROR, NEXT_LINK], CONSOLE),
   },
   {

@@ -9,9 +9,9 @@ import { browser, ROOT } from './browser.config.ts';
 export default defineConfig({
   testDir: '.',
   projects: [
-    { name: 'console', testMatch: '*.e2e.ts', testIgnore: 'scale.e2e.ts' },
+    { name: 'console', testMatch: '**/*.e2e.ts', testIgnore: '**/scale.e2e.ts' },
     // What takes times has the machine to itself.
-    { name: 'scale', testMatch: 'scale.e2e.ts', dependencies: ['console'] },
+    { name: 'scale', testMatch: '**/scale.e2e.ts', dependencies: ['console'] },
   ],
   globalSetup: './fixtures/cluster-setup.ts',
   outputDir: path.join(ROOT, '.test-results', 'e2e'),

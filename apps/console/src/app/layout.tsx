@@ -13,7 +13,7 @@ import { ColorSchemeScript, mantineHtmlProps } from '@mantine/core';
 import type { Metadata, Viewport } from 'next';
 import { headers } from 'next/headers';
 import type { ReactNode } from 'react';
-import { Providers } from '~/components/providers.tsx';
+import { Providers } from './providers.tsx';
 
 export const metadata: Metadata = {
   title: { default: 'Leasehold', template: '%s · Leasehold' },

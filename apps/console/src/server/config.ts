@@ -7,7 +7,7 @@ import {
 } from '@leasehold/service-kit';
 import { controllerUrlsOf, controllerUrlsProblem } from '@leasehold/service-kit/controllers';
 import { z } from 'zod';
-import { isTrustedProxy } from './forwarded-for.ts';
+import { isTrustedProxy } from './pass-through/forwarded-for.ts';
 
 /** What a console is started with; see the table of environment variables in the README. */
 export interface ConsoleConfig {

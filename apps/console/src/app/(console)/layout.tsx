@@ -2,12 +2,12 @@ import type { SessionView } from '@leasehold/api/contract';
 import { headers } from 'next/headers';
 import { redirect } from 'next/navigation';
 import type { ReactNode } from 'react';
-import { ConsoleFrame } from '~/components/console-frame.tsx';
-import { ControllerDown } from '~/components/states/controller-down.tsx';
-import { Prefetched } from '~/lib/prefetch.tsx';
-import { ApiError, isSignedOut, toApiError } from '~/lib/api-error.ts';
+import { ConsoleFrame } from './console-frame.tsx';
+import { ControllerDown } from '~/ui/states/controller-down.tsx';
+import { Prefetched } from '~/lib/api/prefetch.tsx';
+import { ApiError, isSignedOut, toApiError } from '~/lib/api/api-error.ts';
 import { routes } from '~/lib/routes.ts';
-import { serverApi } from '~/lib/server-api.ts';
+import { serverApi } from '~/lib/api/server-api.ts';
 
 /** Visitors who are not signed in are sent to sign in; everything else is inside the frame. */
 export default async function ConsoleLayout({ children }: { children: ReactNode }) {

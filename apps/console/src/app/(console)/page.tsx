@@ -1,7 +1,7 @@
 import type { Metadata } from 'next';
 import { OverviewPage } from '~/features/overview/overview-page.tsx';
 import { DEFAULT_WINDOW_MINUTES } from '~/features/overview/windows.ts';
-import { Prefetched } from '~/lib/prefetch.tsx';
+import { Prefetched } from '~/lib/api/prefetch.tsx';
 
 export const metadata: Metadata = { title: 'Overview' };
 

@@ -1,10 +1,10 @@
 import type { Metadata } from 'next';
 import { redirect } from 'next/navigation';
-import { readSignIn } from '~/features/sign-in/read-sign-in.ts';
-import { safePath } from '~/features/sign-in/safe-path.ts';
-import { SignInPage } from '~/features/sign-in/sign-in-page.tsx';
-import { providerErrorText } from '~/features/sign-in/sign-in-texts.ts';
-import { SignedInElsewhere } from '~/features/sign-in/signed-in-elsewhere.tsx';
+import { readSignIn } from '~/features/access/sign-in/read-sign-in.ts';
+import { safePath } from '~/features/access/sign-in/safe-path.ts';
+import { SignInPage } from '~/features/access/sign-in/sign-in-page.tsx';
+import { providerErrorText } from '~/features/access/sign-in/sign-in-texts.ts';
+import { SignedInElsewhere } from '~/features/access/session/signed-in-elsewhere.tsx';
 
 export const metadata: Metadata = { title: 'Sign in' };
 

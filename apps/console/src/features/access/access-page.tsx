@@ -3,13 +3,15 @@
 import { Tabs } from '@mantine/core';
 import dynamic from 'next/dynamic';
 import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
-import { PageHeader } from '~/components/page-header.tsx';
-import { NotAllowed } from '~/components/states/not-allowed.tsx';
-import { useWhyNot } from '~/lib/session.tsx';
-import { TokensTab } from './tokens-tab.tsx';
+import { PageHeader } from '~/ui/page/page-header.tsx';
+import { NotAllowed } from '~/ui/states/not-allowed.tsx';
+import { useWhyNot } from '~/lib/session/session.tsx';
+import { TokensTab } from './tokens/tokens-tab.tsx';
 
 // What no first visit shows is loaded with its tab.
-const PeopleTab = dynamic(() => import('./people-tab.tsx').then((module) => module.PeopleTab));
+const PeopleTab = dynamic(() =>
+  import('./people/people-tab.tsx').then((module) => module.PeopleTab),
+);
 
 const TABS = ['tokens', 'people'] as const;
 type Tab = (typeof TABS)[number];

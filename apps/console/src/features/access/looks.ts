@@ -7,9 +7,9 @@ import {
   IconClockPause,
   type Icon,
 } from '@tabler/icons-react';
-import type { Tone } from '~/components/text/phase-badge.tsx';
-import type { PersonState } from './person-state.ts';
-import type { TokenState } from './token-state.ts';
+import type { Tone } from '~/resources/looks.tsx';
+import type { PersonState } from './people/person-state.ts';
+import type { TokenState } from './tokens/token-state.ts';
 
 interface Look {
   readonly label: string;

@@ -2,11 +2,11 @@
 
 import { UnstyledButton } from '@mantine/core';
 import type { ColumnDef } from '@tanstack/react-table';
-import { Link } from '~/components/link.tsx';
-import { Under } from '~/components/table/under.tsx';
-import { LongName } from '~/components/text/long-name.tsx';
-import { Mono } from '~/components/text/mono.tsx';
-import { RelativeTime } from '~/components/text/relative-time.tsx';
+import { Link } from '~/ui/link.tsx';
+import { Under } from '~/ui/text/under.tsx';
+import { LongName } from '~/ui/text/long-name.tsx';
+import { Mono } from '~/ui/text/mono.tsx';
+import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import classes from './audit.module.css';
 import { auditTarget, modeOf, type AuditEntry } from './audit-target.ts';
 

@@ -1,12 +1,12 @@
 'use client';
 
 import { Modal, Stack } from '@mantine/core';
-import { Link } from '~/components/link.tsx';
+import { Link } from '~/ui/link.tsx';
 import { useEffect } from 'react';
-import { Facts } from '~/components/facts.tsx';
-import { JsonView } from '~/components/json-view.tsx';
-import { Mono } from '~/components/text/mono.tsx';
-import { ROLE_LABELS } from '~/features/account/role-texts.ts';
+import { Facts } from '~/ui/page/facts.tsx';
+import { JsonView } from '~/ui/page/json-view.tsx';
+import { Mono } from '~/ui/text/mono.tsx';
+import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
 import { ROLES } from '@leasehold/keys-core';
 import { absolute } from '~/lib/format.ts';
 import { pause } from '~/lib/live/live-state.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseSearch } from '~/lib/search.ts';
+import { parseSearch } from '~/lib/search/search.ts';
 import { AUDIT_FIELDS, auditListInput, fromInput, spanText, toInput } from './audit-search.ts';
 
 const NO_FILTERS = { action: null, from: null, to: null, after: null };

@@ -1,5 +1,5 @@
-import type { Inputs } from '~/lib/api.ts';
-import type { Search } from '~/lib/search.ts';
+import type { Inputs } from '~/lib/api/api.ts';
+import type { Search } from '~/lib/search/search.ts';
 
 const PAGE_ROWS = 100;
 

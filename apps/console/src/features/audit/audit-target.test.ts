@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { routes } from '../../lib/routes.ts';
+import { routes } from '~/lib/routes.ts';
 import { auditTarget, modeOf } from './audit-target.ts';
 
 describe('auditTarget', () => {

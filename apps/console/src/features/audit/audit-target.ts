@@ -1,6 +1,6 @@
 import { parseResourceText } from '@leasehold/keys-core';
-import type { Outputs } from '~/lib/api.ts';
-import { keyLabel, keyOfAddress } from '../reservations/reservation-key.ts';
+import type { Outputs } from '~/lib/api/api.ts';
+import { keyLabel, keyOfAddress } from '~/resources/reservation-key.ts';
 import { fullName } from '~/lib/format.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
 

@@ -3,7 +3,7 @@
 import { Button } from '@mantine/core';
 import { IconChevronDown } from '@tabler/icons-react';
 import dynamic from 'next/dynamic';
-import { useOpener } from '~/components/use-opener.ts';
+import { useOpener } from '~/ui/menus/use-opener.ts';
 import { type Span, spanText } from './audit-search.ts';
 
 const SpanPopover = dynamic(

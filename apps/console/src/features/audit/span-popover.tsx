@@ -1,8 +1,8 @@
 'use client';
 
 import { Popover } from '@mantine/core';
-import { OpenerAnchor, useOpenedOnceThere } from '~/components/opener-anchor.tsx';
-import type { Opener } from '~/components/use-opener.ts';
+import { OpenerAnchor, useOpenedOnceThere } from '~/ui/menus/opener-anchor.tsx';
+import type { Opener } from '~/ui/menus/use-opener.ts';
 import type { Span } from './audit-search.ts';
 import { SpanForm } from './span-form.tsx';
 

@@ -1,15 +1,15 @@
 'use client';
 
 import { Skeleton } from '@mantine/core';
-import { Link } from '~/components/link.tsx';
-import { Facts } from '~/components/facts.tsx';
-import { Panel } from '~/components/panel.tsx';
-import { ErrorState } from '~/components/states/error-state.tsx';
-import { StaleScope } from '~/components/states/stale-scope.tsx';
-import { CopyableId } from '~/components/text/copyable-id.tsx';
-import { BACKEND_LOOKS, LookBadge } from '~/components/text/phase-badge.tsx';
+import { Link } from '~/ui/link.tsx';
+import { Facts } from '~/ui/page/facts.tsx';
+import { Panel } from '~/ui/page/panel.tsx';
+import { ErrorState } from '~/ui/states/error-state.tsx';
+import { StaleScope } from '~/ui/states/stale-scope.tsx';
+import { CopyableId } from '~/ui/text/copyable-id.tsx';
+import { BACKEND_LOOKS, LookBadge } from '~/resources/looks.tsx';
 import { clockTime } from '~/lib/format.ts';
-import { at } from '~/lib/here.ts';
+import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
 import classes from './keys.module.css';

@@ -1,11 +1,11 @@
 import type { ColumnDef } from '@tanstack/react-table';
-import { Link } from '~/components/link.tsx';
-import { Mono } from '~/components/text/mono.tsx';
-import { BACKEND_LOOKS, LookBadge, PhaseBadge } from '~/components/text/phase-badge.tsx';
-import { RelativeTime } from '~/components/text/relative-time.tsx';
-import { Remaining } from '~/components/text/remaining.tsx';
-import { isInForce } from '~/features/grants/grant-view.ts';
-import type { Outputs } from '~/lib/api.ts';
+import { Link } from '~/ui/link.tsx';
+import { Mono } from '~/ui/text/mono.tsx';
+import { BACKEND_LOOKS, LookBadge, PhaseBadge } from '~/resources/looks.tsx';
+import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { Remaining } from '~/ui/text/remaining.tsx';
+import { isInForce } from '~/resources/grant-view.ts';
+import type { Outputs } from '~/lib/api/api.ts';
 import { fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import classes from './keys.module.css';

@@ -2,38 +2,36 @@
 
 import { Tabs } from '@mantine/core';
 import dynamic from 'next/dynamic';
-import { Link } from '~/components/link.tsx';
+import { Link } from '~/ui/link.tsx';
 import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
-import { PageHeader } from '~/components/page-header.tsx';
-import { Panel } from '~/components/panel.tsx';
-import { DataAge } from '~/components/states/data-age.tsx';
-import { EmptyState } from '~/components/states/empty-state.tsx';
-import { ErrorState } from '~/components/states/error-state.tsx';
-import { StaleScope } from '~/components/states/stale-scope.tsx';
-import { PhaseBadge } from '~/components/text/phase-badge.tsx';
-import { DeadlineLadder } from '~/features/grants/deadline-ladder.tsx';
-import { DetailSkeleton } from '~/features/grants/detail-skeleton.tsx';
-import { GrantActions } from '~/features/grants/grant-actions.tsx';
-import { GrantTimeline } from '~/features/grants/grant-timeline.tsx';
+import { PageHeader } from '~/ui/page/page-header.tsx';
+import { Panel } from '~/ui/page/panel.tsx';
+import { DataAge } from '~/ui/states/data-age.tsx';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { ErrorState } from '~/ui/states/error-state.tsx';
+import { StaleScope } from '~/ui/states/stale-scope.tsx';
+import { PhaseBadge } from '~/resources/looks.tsx';
+import { DeadlineLadder } from '~/resources/ladder/deadline-ladder.tsx';
+import { DetailSkeleton } from '~/resources/detail/detail-skeleton.tsx';
+import { GrantActions } from '~/resources/actions/grant-actions.tsx';
+import { GrantTimeline } from '~/resources/timeline/grant-timeline.tsx';
 import { count, fullName } from '~/lib/format.ts';
-import { at } from '~/lib/here.ts';
+import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes, type ResourceRef } from '~/lib/routes.ts';
-import { fieldText } from '~/lib/search-text.ts';
+import { fieldText } from '~/lib/search/search-text.ts';
 import { BackendPanel } from './backend-panel.tsx';
 import type { KeyItem } from './key-columns.tsx';
 import { KeyFacts } from './key-facts.tsx';
 import classes from './keys.module.css';
 
 // What no first visit shows is loaded with its tab.
-const JsonView = dynamic(() =>
-  import('~/components/json-view.tsx').then((module) => module.JsonView),
-);
+const JsonView = dynamic(() => import('~/ui/page/json-view.tsx').then((module) => module.JsonView));
 const EventsPanel = dynamic(() =>
-  import('~/features/grants/events-panel.tsx').then((module) => module.EventsPanel),
+  import('~/resources/timeline/events-panel.tsx').then((module) => module.EventsPanel),
 );
 const WaitersPanel = dynamic(() =>
-  import('~/features/grants/waiters-panel.tsx').then((module) => module.WaitersPanel),
+  import('~/resources/detail/waiters-panel.tsx').then((module) => module.WaitersPanel),
 );
 
 /** Renewals have no events: a key that is looked at is read this often. */

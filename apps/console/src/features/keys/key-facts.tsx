@@ -1,11 +1,11 @@
 'use client';
 
-import { Link } from '~/components/link.tsx';
-import { Facts } from '~/components/facts.tsx';
-import { CopyableId } from '~/components/text/copyable-id.tsx';
-import { Mono } from '~/components/text/mono.tsx';
-import { RelativeTime } from '~/components/text/relative-time.tsx';
-import { isInForce } from '~/features/grants/grant-view.ts';
+import { Link } from '~/ui/link.tsx';
+import { Facts } from '~/ui/page/facts.tsx';
+import { CopyableId } from '~/ui/text/copyable-id.tsx';
+import { Mono } from '~/ui/text/mono.tsx';
+import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { isInForce } from '~/resources/grant-view.ts';
 import { routes } from '~/lib/routes.ts';
 import type { KeyItem } from './key-columns.tsx';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseSearch } from '../../lib/search.ts';
+import { parseSearch } from '~/lib/search/search.ts';
 import { KEY_FIELDS, keyListInput, keySearchProblems } from './key-search.ts';
 
 const inputOf = (q: string) =>

@@ -1,7 +1,7 @@
-import type { Inputs } from '~/lib/api.ts';
-import { phaseInput, phaseProblems, RECENT_GRANTS_MS } from '../../lib/phase-search.ts';
-import { parseSearch } from '../../lib/search.ts';
-import type { ListState } from '~/lib/use-list-state.ts';
+import type { Inputs } from '~/lib/api/api.ts';
+import { phaseInput, phaseProblems, RECENT_GRANTS_MS } from '~/resources/list/phase-search.ts';
+import { parseSearch } from '~/lib/search/search.ts';
+import type { ListState } from '~/lib/search/use-list-state.ts';
 
 /** What the search of keys knows beside names. */
 export const KEY_FIELDS = ['holder', 'phase', 'tag', 'drone', 'namespace', 'lease'] as const;

@@ -1,24 +1,27 @@
 'use client';
 
 import { Button, Code, Group } from '@mantine/core';
-import { DatacenterMenu } from '~/components/datacenters/datacenter-menu.tsx';
-import { withDatacenter } from '~/components/datacenters/with-datacenter.tsx';
-import { ExportMenu } from '~/components/export-menu.tsx';
-import { FilterMenu } from '~/components/filter-menu.tsx';
-import { FilterRow } from '~/components/filter-row.tsx';
-import { PageHeader } from '~/components/page-header.tsx';
-import { SearchBox } from '~/components/search-box.tsx';
-import { EmptyState } from '~/components/states/empty-state.tsx';
-import { DataTable } from '~/components/table/data-table.tsx';
-import { useSelection } from '~/components/table/use-selection.ts';
-import { BulkBar, BulkPanel } from '~/features/grants/lazy-bulk.tsx';
+import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';
+import { withDatacenter } from '~/resources/list/with-datacenter.tsx';
+import { ExportMenu } from '~/resources/list/export-menu.tsx';
+import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
+import { FilterRow } from '~/ui/page/filter-row.tsx';
+import { PageHeader } from '~/ui/page/page-header.tsx';
+import { SearchBox } from '~/ui/search-box.tsx';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import { useSelection } from '~/ui/table/use-selection.ts';
+import { BulkBar, BulkPanel } from '~/resources/bulk/lazy-bulk.tsx';
 import { fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { withField } from '~/lib/search-text.ts';
-import { useDatacenterFilter, type DatacenterFilter } from '~/lib/use-datacenter-filter.ts';
-import { useListState, type ListState } from '~/lib/use-list-state.ts';
-import { LongOver } from '../leases/long-over.tsx';
-import { PhaseFilter } from '../leases/phase-filter.tsx';
+import { withField } from '~/lib/search/search-text.ts';
+import {
+  useDatacenterFilter,
+  type DatacenterFilter,
+} from '~/lib/datacenters/use-datacenter-filter.ts';
+import { useListState, type ListState } from '~/lib/search/use-list-state.ts';
+import { LongOver } from '~/resources/list/long-over.tsx';
+import { PhaseFilter } from '~/resources/list/phase-filter.tsx';
 import { KEY_COLUMNS, type KeyItem } from './key-columns.tsx';
 import {
   KEY_FIELDS,

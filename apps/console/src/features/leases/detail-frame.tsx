@@ -1,22 +1,22 @@
 'use client';
 
 import { Stack } from '@mantine/core';
-import { Link } from '~/components/link.tsx';
+import { Link } from '~/ui/link.tsx';
 import type { ReactNode } from 'react';
-import { PageHeader } from '~/components/page-header.tsx';
-import { Panel } from '~/components/panel.tsx';
-import { DataAge } from '~/components/states/data-age.tsx';
-import { EmptyState } from '~/components/states/empty-state.tsx';
-import { ErrorState } from '~/components/states/error-state.tsx';
-import { StaleScope } from '~/components/states/stale-scope.tsx';
-import { PhaseBadge } from '~/components/text/phase-badge.tsx';
-import { at } from '~/lib/here.ts';
+import { PageHeader } from '~/ui/page/page-header.tsx';
+import { Panel } from '~/ui/page/panel.tsx';
+import { DataAge } from '~/ui/states/data-age.tsx';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { ErrorState } from '~/ui/states/error-state.tsx';
+import { StaleScope } from '~/ui/states/stale-scope.tsx';
+import { PhaseBadge } from '~/resources/looks.tsx';
+import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
-import { DeadlineLadder } from '../grants/deadline-ladder.tsx';
-import { DetailSkeleton } from '../grants/detail-skeleton.tsx';
-import { GrantActions } from '../grants/grant-actions.tsx';
-import { GROUP_OF } from '../grants/grant-view.ts';
+import { DeadlineLadder } from '~/resources/ladder/deadline-ladder.tsx';
+import { DetailSkeleton } from '~/resources/detail/detail-skeleton.tsx';
+import { GrantActions } from '~/resources/actions/grant-actions.tsx';
+import { GROUP_OF } from '~/resources/grant-view.ts';
 import type { LeaseItem } from './lease-item.ts';
 
 /** Renewals make no events. */

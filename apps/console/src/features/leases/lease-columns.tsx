@@ -1,10 +1,10 @@
 import type { LeaseItem } from './lease-item.ts';
 import type { ColumnDef } from '@tanstack/react-table';
-import { Link } from '~/components/link.tsx';
-import { Mono } from '~/components/text/mono.tsx';
-import { PhaseBadge } from '~/components/text/phase-badge.tsx';
-import { RelativeTime } from '~/components/text/relative-time.tsx';
-import { Remaining } from '~/components/text/remaining.tsx';
+import { Link } from '~/ui/link.tsx';
+import { Mono } from '~/ui/text/mono.tsx';
+import { PhaseBadge } from '~/resources/looks.tsx';
+import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { Remaining } from '~/ui/text/remaining.tsx';
 import { count, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import classes from './leases.module.css';

@@ -2,25 +2,23 @@
 
 import { Tabs } from '@mantine/core';
 import dynamic from 'next/dynamic';
-import { Panel } from '~/components/panel.tsx';
-import { EmptyState } from '~/components/states/empty-state.tsx';
+import { Panel } from '~/ui/page/panel.tsx';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
 import { count } from '~/lib/format.ts';
 import { routes, type ResourceRef } from '~/lib/routes.ts';
-import { WaitersPanel } from '../grants/waiters-panel.tsx';
+import { WaitersPanel } from '~/resources/detail/waiters-panel.tsx';
 import { DetailFrame } from './detail-frame.tsx';
 import { LeaseFacts } from './lease-facts.tsx';
 import type { LeaseItem } from './lease-item.ts';
-import { useTab } from './use-tab.ts';
+import { useTab } from '~/resources/detail/use-tab.ts';
 
 // What no first visit shows is loaded with its tab.
-const JsonView = dynamic(() =>
-  import('~/components/json-view.tsx').then((module) => module.JsonView),
-);
+const JsonView = dynamic(() => import('~/ui/page/json-view.tsx').then((module) => module.JsonView));
 const EventsPanel = dynamic(() =>
-  import('../grants/events-panel.tsx').then((module) => module.EventsPanel),
+  import('~/resources/timeline/events-panel.tsx').then((module) => module.EventsPanel),
 );
 const GrantTimeline = dynamic(() =>
-  import('../grants/grant-timeline.tsx').then((module) => module.GrantTimeline),
+  import('~/resources/timeline/grant-timeline.tsx').then((module) => module.GrantTimeline),
 );
 
 const TABS = ['waiters', 'history', 'events', 'metadata', 'raw'] as const;

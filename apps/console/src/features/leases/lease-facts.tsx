@@ -1,12 +1,12 @@
-import { Link } from '~/components/link.tsx';
-import { Facts } from '~/components/facts.tsx';
-import { CopyableId } from '~/components/text/copyable-id.tsx';
-import { RelativeTime } from '~/components/text/relative-time.tsx';
+import { Link } from '~/ui/link.tsx';
+import { Facts } from '~/ui/page/facts.tsx';
+import { CopyableId } from '~/ui/text/copyable-id.tsx';
+import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { isTaken } from './lease-columns.tsx';
 import type { LeaseItem } from './lease-item.ts';
-import { fieldText } from '~/lib/search-text.ts';
+import { fieldText } from '~/lib/search/search-text.ts';
 
 /** Who holds a lease and why; of one that is free, who had it last. */
 export function LeaseFacts({ lease }: { readonly lease: LeaseItem }) {

@@ -1,24 +1,24 @@
 'use client';
 
 import { Code } from '@mantine/core';
-import { DatacenterMenu } from '~/components/datacenters/datacenter-menu.tsx';
-import { withDatacenter } from '~/components/datacenters/with-datacenter.tsx';
-import { ExportMenu } from '~/components/export-menu.tsx';
-import { SearchBox } from '~/components/search-box.tsx';
-import { EmptyState } from '~/components/states/empty-state.tsx';
-import { DataTable } from '~/components/table/data-table.tsx';
-import { useSelection } from '~/components/table/use-selection.ts';
-import { BulkBar, BulkPanel } from '~/features/grants/lazy-bulk.tsx';
+import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';
+import { withDatacenter } from '~/resources/list/with-datacenter.tsx';
+import { ExportMenu } from '~/resources/list/export-menu.tsx';
+import { SearchBox } from '~/ui/search-box.tsx';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import { useSelection } from '~/ui/table/use-selection.ts';
+import { BulkBar, BulkPanel } from '~/resources/bulk/lazy-bulk.tsx';
 import { fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { useDatacenterFilter } from '~/lib/use-datacenter-filter.ts';
-import { useListState } from '~/lib/use-list-state.ts';
+import { useDatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
+import { useListState } from '~/lib/search/use-list-state.ts';
 import { LEASE_COLUMNS } from './lease-columns.tsx';
 import type { LeaseItem } from './lease-item.ts';
 import { LEASE_FIELDS, LEASE_SORTS, leaseListInput, leaseSearchProblems } from './lease-search.ts';
-import { LongOver } from './long-over.tsx';
-import { NothingFound } from './nothing-found.tsx';
-import { PhaseFilter } from './phase-filter.tsx';
+import { LongOver } from '~/resources/list/long-over.tsx';
+import { NothingFound } from '~/resources/list/nothing-found.tsx';
+import { PhaseFilter } from '~/resources/list/phase-filter.tsx';
 import classes from './leases.module.css';
 
 /** Every lease: who holds it, why, for how long, who waits. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseSearch } from '../../lib/search.ts';
+import { parseSearch } from '~/lib/search/search.ts';
 import { LEASE_FIELDS, leaseListInput, leaseSearchProblems } from './lease-search.ts';
 
 const search = (text: string) => parseSearch(text, LEASE_FIELDS);

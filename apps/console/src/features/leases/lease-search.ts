@@ -1,7 +1,7 @@
-import type { Inputs } from '~/lib/api.ts';
-import type { Search } from '~/lib/search.ts';
-import type { ListState } from '~/lib/use-list-state.ts';
-import { phaseInput, phaseProblems, RECENT_GRANTS_MS } from '../../lib/phase-search.ts';
+import type { Inputs } from '~/lib/api/api.ts';
+import type { Search } from '~/lib/search/search.ts';
+import type { ListState } from '~/lib/search/use-list-state.ts';
+import { phaseInput, phaseProblems, RECENT_GRANTS_MS } from '~/resources/list/phase-search.ts';
 
 /** What the search of leases knows beside names. */
 export const LEASE_FIELDS = ['holder', 'phase', 'namespace', 'lease'] as const;

@@ -2,19 +2,19 @@
 
 import { Tabs } from '@mantine/core';
 import dynamic from 'next/dynamic';
-import { PageHeader } from '~/components/page-header.tsx';
+import { PageHeader } from '~/ui/page/page-header.tsx';
 import { LeaseList } from './lease-list.tsx';
 import { LEASE_TABS, useLeasesTab, type LeasesTab } from './use-leases-tab.ts';
 import classes from './leases.module.css';
 
 // What no first visit shows is loaded with its tab.
 const ContentionTab = dynamic(() =>
-  import('./contention-tab.tsx').then((module) => module.ContentionTab),
+  import('./contention/contention-tab.tsx').then((module) => module.ContentionTab),
 );
 const DeclaredTab = dynamic(() =>
   import('./declared-tab.tsx').then((module) => module.DeclaredTab),
 );
-const TreeTab = dynamic(() => import('./tree-tab.tsx').then((module) => module.TreeTab));
+const TreeTab = dynamic(() => import('./tree/tree-tab.tsx').then((module) => module.TreeTab));
 
 const LABELS: Record<LeasesTab, string> = {
   list: 'List',

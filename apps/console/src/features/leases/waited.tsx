@@ -1,6 +1,6 @@
 'use client';
 
-import { Tip } from '~/components/tip.tsx';
+import { Tip } from '~/ui/tip.tsx';
 import { absolute, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 

@@ -1,9 +1,9 @@
 import type { ContendedResource } from '@leasehold/api/contract';
 import { Text } from '@mantine/core';
-import { Link } from '~/components/link.tsx';
-import { Panel } from '~/components/panel.tsx';
-import { PlainTable } from '~/components/table/plain-table.tsx';
-import { Mono } from '~/components/text/mono.tsx';
+import { Link } from '~/ui/link.tsx';
+import { Panel } from '~/ui/page/panel.tsx';
+import { PlainTable } from '~/ui/page/plain-table.tsx';
+import { Mono } from '~/ui/text/mono.tsx';
 import { count, duration, fullName } from '~/lib/format.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
 import classes from './overview.module.css';

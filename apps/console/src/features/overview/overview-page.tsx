@@ -2,12 +2,12 @@
 
 import { SegmentedControl } from '@mantine/core';
 import { parseAsInteger, useQueryState } from 'nuqs';
-import { PageHeader } from '~/components/page-header.tsx';
-import { DataAge } from '~/components/states/data-age.tsx';
-import { ErrorState } from '~/components/states/error-state.tsx';
-import { StaleScope } from '~/components/states/stale-scope.tsx';
+import { PageHeader } from '~/ui/page/page-header.tsx';
+import { DataAge } from '~/ui/states/data-age.tsx';
+import { ErrorState } from '~/ui/states/error-state.tsx';
+import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { ChartPanels } from './chart-panels.tsx';
+import { ChartPanels } from './charts/chart-panels.tsx';
 import { ContendedPanel } from './contended-panel.tsx';
 import { OverviewSkeleton } from './overview-skeleton.tsx';
 import { RecentActs } from './recent-acts.tsx';

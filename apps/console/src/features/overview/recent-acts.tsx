@@ -1,15 +1,15 @@
 'use client';
 
 import { Skeleton, Text } from '@mantine/core';
-import { Link } from '~/components/link.tsx';
-import { Panel } from '~/components/panel.tsx';
-import { ErrorState } from '~/components/states/error-state.tsx';
-import { StaleScope } from '~/components/states/stale-scope.tsx';
-import { RelativeTime } from '~/components/text/relative-time.tsx';
+import { Link } from '~/ui/link.tsx';
+import { Panel } from '~/ui/page/panel.tsx';
+import { ErrorState } from '~/ui/states/error-state.tsx';
+import { StaleScope } from '~/ui/states/stale-scope.tsx';
+import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
-import { useWhyNot } from '~/lib/session.tsx';
-import { actTarget } from '~/lib/act-target.ts';
+import { useWhyNot } from '~/lib/session/session.tsx';
+import { actTarget } from './act-target.ts';
 import classes from './overview.module.css';
 
 const ACTS_SHOWN = 8;

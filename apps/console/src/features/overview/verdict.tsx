@@ -1,6 +1,6 @@
 import type { StatsOverview } from '@leasehold/api/contract';
 import { IconAlertTriangle, IconCircleCheck, IconHelpCircle } from '@tabler/icons-react';
-import { Link } from '~/components/link.tsx';
+import { Link } from '~/ui/link.tsx';
 import { pause } from '~/lib/live/live-state.ts';
 import { useStaleSince } from '~/lib/live/stale-since.ts';
 import { useSignal } from '~/lib/use-signal.ts';

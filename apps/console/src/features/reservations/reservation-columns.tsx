@@ -1,14 +1,14 @@
 import { keyNameOf } from '@leasehold/keys-core';
 import type { ColumnDef } from '@tanstack/react-table';
-import { Link } from '~/components/link.tsx';
-import { Mono } from '~/components/text/mono.tsx';
-import { LookBadge } from '~/components/text/phase-badge.tsx';
-import { RelativeTime } from '~/components/text/relative-time.tsx';
+import { Link } from '~/ui/link.tsx';
+import { Mono } from '~/ui/text/mono.tsx';
+import { LookBadge } from '~/resources/looks.tsx';
+import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { routes } from '~/lib/routes.ts';
-import { ChainPath } from './chain-path.tsx';
+import { ChainPath } from './chain/chain-path.tsx';
 import { KeyText } from './key-text.tsx';
 import type { ReservationItem } from './reservation-item.ts';
-import { keyLabel } from './reservation-key.ts';
+import { keyLabel } from '~/resources/reservation-key.ts';
 import { RESERVATION_LOOKS } from './reservation-looks.ts';
 import classes from './reservations.module.css';
 

@@ -1,6 +1,6 @@
 /** Refusals of reservations with what to do about them. Pure. */
-import { ApiError } from '../../lib/api-error.ts';
-import { duration } from '../../lib/format.ts';
+import { ApiError } from '~/lib/api/api-error.ts';
+import { duration } from '~/lib/format.ts';
 
 type Details = Readonly<Record<string, unknown>>;
 

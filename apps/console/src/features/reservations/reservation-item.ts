@@ -1,4 +1,4 @@
-import type { Outputs } from '~/lib/api.ts';
+import type { Outputs } from '~/lib/api/api.ts';
 
 /** A reservation as its own datacenter tells of it, over the wire. */
 export type ReservationItem = Outputs['reservations']['list']['items'][number];

@@ -1,5 +1,5 @@
-import type { Inputs } from '~/lib/api.ts';
-import type { Search } from '~/lib/search.ts';
+import type { Inputs } from '~/lib/api/api.ts';
+import type { Search } from '~/lib/search/search.ts';
 
 /** What the search of reservations knows beside how a name begins. */
 export const RESERVATION_FIELDS = ['namespace', 'state'] as const;

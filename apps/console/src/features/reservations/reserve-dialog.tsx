@@ -4,12 +4,12 @@ import { SegmentedControl, Select, Stack, Text, Textarea, TextInput } from '@man
 import { keyNameOf, reservationKeyProblem } from '@leasehold/keys-core';
 import { useRouter } from 'next/navigation';
 import { useState } from 'react';
-import { ActDialog } from '~/components/dialogs/act-dialog.tsx';
-import { Link } from '~/components/link.tsx';
-import { Notice } from '~/components/states/notice.tsx';
+import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
+import { Link } from '~/ui/link.tsx';
+import { Notice } from '~/ui/states/notice.tsx';
 import { routes } from '~/lib/routes.ts';
-import { useApiMutation } from '~/lib/use-api-mutation.ts';
-import { useDatacenters } from '~/lib/use-datacenters.ts';
+import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
+import { useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
 import { reservationFailure } from './reservation-failure.ts';
 
 type Kind = 'key' | 'list';

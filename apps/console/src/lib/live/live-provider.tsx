@@ -3,9 +3,9 @@
 import type { EventView } from '@leasehold/keys-core';
 import { useQueryClient, type QueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, type ReactNode } from 'react';
-import { api } from '../api.ts';
-import { isSignedOut, toApiError } from '../api-error.ts';
-import { signedOut } from '../signed-out.ts';
+import { api } from '../api/api.ts';
+import { isSignedOut, toApiError } from '../api/api-error.ts';
+import { signedOut } from '../session/signed-out.ts';
 import { useSignal } from '../use-signal.ts';
 import { missed, pause, stream } from './live-state.ts';
 

@@ -1,7 +1,7 @@
 'use client';
 
 import { useSyncExternalStore } from 'react';
-import { databaseClock } from '../database-clock.ts';
+import { databaseClock } from './database-clock.ts';
 import { pause } from './live-state.ts';
 import { useStaleSince } from './stale-since.ts';
 

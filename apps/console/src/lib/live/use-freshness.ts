@@ -1,7 +1,7 @@
 'use client';
 
 import { useEffect, useState } from 'react';
-import { databaseClock } from '../database-clock.ts';
+import { databaseClock } from './database-clock.ts';
 import { useSignal } from '../use-signal.ts';
 import { pause } from './live-state.ts';
 import { bringClockTo } from './use-database-now.ts';

@@ -2,7 +2,7 @@
 
 import { useState } from 'react';
 import type { UseQueryResult } from '@tanstack/react-query';
-import type { ApiError } from '../api-error.ts';
+import type { ApiError } from '../api/api-error.ts';
 
 /**
  * A first read that failed goes on being a failure while it is tried again: a page that went back and

@@ -1,8 +1,8 @@
 'use client';
 
 import { hashKey, keepPreviousData, useQuery, type UseQueryResult } from '@tanstack/react-query';
-import { query, type Group, type Inputs, type Outputs, type Procedure } from '../api.ts';
-import type { ApiError } from '../api-error.ts';
+import { query, type Group, type Inputs, type Outputs, type Procedure } from '../api/api.ts';
+import type { ApiError } from '../api/api-error.ts';
 import { useSignal } from '../use-signal.ts';
 import { pause, stream } from './live-state.ts';
 import { useLastFailure } from './use-last-failure.ts';

@@ -1,9 +1,9 @@
 import type { Metadata } from 'next';
 import { keyListInput, keyListStateOf } from '~/features/keys/key-search.ts';
 import { KeysPage } from '~/features/keys/keys-page.tsx';
-import { listedDatacenters } from '~/lib/listed-datacenters.ts';
-import { Prefetched } from '~/lib/prefetch.tsx';
-import { isSeveralDatacenters } from '~/lib/server-datacenters.ts';
+import { listedDatacenters } from '~/lib/datacenters/listed-datacenters.ts';
+import { Prefetched } from '~/lib/api/prefetch.tsx';
+import { isSeveralDatacenters } from '~/lib/datacenters/server-datacenters.ts';
 
 export const metadata: Metadata = { title: 'Keys' };
 

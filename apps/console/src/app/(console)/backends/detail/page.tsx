@@ -1,5 +1,5 @@
 import type { Metadata } from 'next';
-import { BackendDetailPage } from '~/features/backends/backend-detail-page.tsx';
+import { BackendDetailPage } from '~/features/fleet/backends/backend-detail-page.tsx';
 
 interface Params {
   readonly searchParams: Promise<{

@@ -1,5 +1,5 @@
 import type { Metadata } from 'next';
-import { DroneDetailPage } from '~/features/drones/drone-detail-page.tsx';
+import { DroneDetailPage } from '~/features/fleet/drones/detail/drone-detail-page.tsx';
 
 interface Params {
   readonly searchParams: Promise<{

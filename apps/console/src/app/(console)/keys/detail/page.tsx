@@ -1,6 +1,6 @@
 import type { Metadata } from 'next';
 import { KeyDetailPage } from '~/features/keys/key-detail-page.tsx';
-import { Prefetched } from '~/lib/prefetch.tsx';
+import { Prefetched } from '~/lib/api/prefetch.tsx';
 
 interface Params {
   readonly searchParams: Promise<{

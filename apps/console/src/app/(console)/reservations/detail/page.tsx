@@ -1,6 +1,6 @@
 import type { Metadata } from 'next';
 import { ReservationDetailPage } from '~/features/reservations/reservation-detail-page.tsx';
-import { keyLabel, keyOfAddress } from '~/features/reservations/reservation-key.ts';
+import { keyLabel, keyOfAddress } from '~/resources/reservation-key.ts';
 
 interface Params {
   readonly searchParams: Promise<{ readonly key?: string | string[] }>;

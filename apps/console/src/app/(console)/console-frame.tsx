@@ -1,0 +1,36 @@
+'use client';
+
+import type { SessionView } from '@leasehold/api/contract';
+import type { ReactNode } from 'react';
+import { RevokeBanners } from '~/resources/actions/revoke-banners.tsx';
+import { MoveBanners } from '~/features/reservations/move/move-banners.tsx';
+import { LiveProvider } from '~/lib/live/live-provider.tsx';
+import { SessionProvider } from '~/lib/session/session.tsx';
+import { Palette } from '~/resources/palette/palette.tsx';
+import { Shell } from '~/ui/shell/shell.tsx';
+import { ShortcutsHelp } from '~/ui/shortcuts/shortcuts-help.tsx';
+import { SignedOut } from '~/features/access/session/signed-out.tsx';
+
+/** What all pages of somebody who is signed in have in common. */
+export function ConsoleFrame({
+  session,
+  children,
+}: {
+  readonly session: SessionView;
+  readonly children: ReactNode;
+}) {
+  return (
+    <SessionProvider session={session}>
+      <LiveProvider>
+        <Shell>
+          <RevokeBanners />
+          <MoveBanners />
+          {children}
+        </Shell>
+        <Palette />
+        <ShortcutsHelp />
+        <SignedOut />
+      </LiveProvider>
+    </SessionProvider>
+  );
+}

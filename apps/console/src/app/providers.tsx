@@ -1,0 +1,36 @@
+'use client';
+
+import { MantineProvider } from '@mantine/core';
+import { QueryClientProvider } from '@tanstack/react-query';
+import dynamic from 'next/dynamic';
+import { useState, type ReactNode } from 'react';
+import { AddressAdapter } from '~/lib/address-adapter.tsx';
+import { api } from '~/lib/api/api.ts';
+import { createQueryClient } from '~/lib/api/query-client.ts';
+import { signedOut } from '~/lib/session/signed-out.ts';
+import { cssVariablesResolver, theme } from '~/lib/theme.ts';
+
+// What was done is said after it was done: nothing of a page waits for it.
+const Notifications = dynamic(
+  () => import('@mantine/notifications').then((module) => module.Notifications),
+  { ssr: false },
+);
+
+/** What every page stands in, the sign-in page too. */
+export function Providers({ children }: { children: ReactNode }) {
+  const [queryClient] = useState(() => createQueryClient(api, signedOut.raise));
+  return (
+    <MantineProvider
+      theme={theme}
+      cssVariablesResolver={cssVariablesResolver}
+      defaultColorScheme="auto"
+    >
+      <QueryClientProvider client={queryClient}>
+        <AddressAdapter>
+          {children}
+          <Notifications position="bottom-right" limit={4} />
+        </AddressAdapter>
+      </QueryClientProvider>
+    </MantineProvider>
+  );
+}

@@ -1,0 +1,53 @@
+'use client';
+
+import { useState } from 'react';
+import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
+import { ApiError } from '~/lib/api/api-error.ts';
+import { endAllSessions } from '~/lib/session/auth.ts';
+import { routes } from '~/lib/routes.ts';
+
+/** Ends every session of the person who is signed in, this one too. */
+export function SignOutEverywhereDialog({
+  isOpen,
+  onClose,
+}: {
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+}) {
+  const [isPending, setPending] = useState(false);
+  const [error, setError] = useState<ApiError | null>(null);
+  const run = async (): Promise<void> => {
+    setPending(true);
+    setError(null);
+    const answer = await endAllSessions();
+    // A session that is over already is what was asked for.
+    if (answer.outcome === 'done' || answer.code === 'auth.required') {
+      window.location.assign(routes.signIn());
+      return;
+    }
+    setPending(false);
+    const { code, message, details } = answer;
+    const { incidentId } = details;
+    setError(
+      new ApiError(message, {
+        code,
+        isRetryable: true,
+        incidentId: typeof incidentId === 'string' ? incidentId : null,
+      }),
+    );
+  };
+  return (
+    <ActDialog
+      isOpen={isOpen}
+      onClose={onClose}
+      title="Sign out everywhere"
+      reason="none"
+      actLabel="Sign out everywhere"
+      isDangerous
+      act={{ isPending, error, run: () => void run() }}
+    >
+      Every session of yours ends now, in every browser, this one too. Pages that are open there
+      stop showing changes. API tokens are not sessions: they go on.
+    </ActDialog>
+  );
+}

@@ -1,0 +1,112 @@
+'use client';
+
+import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
+import { Button, Group, Select, Stack, Text, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
+import { ROLE_LABELS, ROLE_TEXTS } from '~/lib/session/role-texts.ts';
+import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
+import { LinkDialog, type Link } from './link-dialog.tsx';
+import type { Person } from './person-state.ts';
+
+/** Invites somebody, new or once more, and shows their one-time link. */
+export function InviteDialog({
+  invited,
+  onClose,
+}: {
+  /** Whom: a person who has not accepted yet, or somebody new. Null: nobody is being invited. */
+  readonly invited: Person | 'somebody' | null;
+  readonly onClose: () => void;
+}) {
+  return (
+    <LinkDialog
+      isOpen={invited !== null}
+      onClose={onClose}
+      title={{
+        before: 'Invite somebody',
+        made: (link) => `Invitation of ${link.person.email}`,
+      }}
+      note="Where an identity provider is set up, they can also just sign in with it, with this e-mail address."
+    >
+      {(onMade) => (
+        <InviteForm
+          known={invited === 'somebody' ? null : invited}
+          onMade={onMade}
+          onClose={onClose}
+        />
+      )}
+    </LinkDialog>
+  );
+}
+
+function InviteForm({
+  known,
+  onMade,
+  onClose,
+}: {
+  readonly known: Person | null;
+  readonly onMade: (link: Link) => void;
+  readonly onClose: () => void;
+}) {
+  const [email, setEmail] = useState(known?.email ?? '');
+  const [name, setName] = useState(known?.name ?? '');
+  const [role, setRole] = useState<OrderedRole>(known?.role ?? 'viewer');
+  const invite = useApiMutation('people', 'invite');
+  const trimmed = name.trim();
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        invite.mutate(
+          { email: email.trim(), role, ...(trimmed === '' ? {} : { name: trimmed }) },
+          { onSuccess: onMade },
+        );
+      }}
+    >
+      <Stack gap="sm">
+        {known === null ? null : (
+          <Text size="sm">A new link is made; the one before stops working.</Text>
+        )}
+        <TextInput
+          label="E-mail"
+          type="email"
+          required
+          autoComplete="off"
+          readOnly={known !== null}
+          data-autofocus
+          value={email}
+          onChange={(event) => {
+            setEmail(event.currentTarget.value);
+          }}
+        />
+        <TextInput
+          label="Name"
+          description="They can change it as they accept."
+          autoComplete="off"
+          value={name}
+          onChange={(event) => {
+            setName(event.currentTarget.value);
+          }}
+        />
+        <Select
+          label="Role"
+          description={ROLE_TEXTS[role]}
+          value={role}
+          data={ORDERED_ROLES.map((value) => ({ value, label: ROLE_LABELS[value] }))}
+          onChange={(value) => {
+            setRole(ORDERED_ROLES.find((one) => one === value) ?? 'viewer');
+          }}
+        />
+        <ActFailure error={invite.error} />
+        <Group justify="flex-end" gap="xs">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" disabled={email.trim() === ''} loading={invite.isPending}>
+            Make invitation
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

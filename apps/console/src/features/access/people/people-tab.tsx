@@ -1,0 +1,94 @@
+'use client';
+
+import { Button } from '@mantine/core';
+import { IconUserPlus } from '@tabler/icons-react';
+import { useMemo, useState } from 'react';
+import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
+import { FilterRow } from '~/ui/page/filter-row.tsx';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import type { TableState } from '~/ui/table/table-types.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import type { PersonActRequest } from './person-act-dialog.tsx';
+import { personColumns } from './person-columns.tsx';
+import type { Person } from './person-state.ts';
+
+const PersonActDialog = lazyDialog('request', () =>
+  import('./person-act-dialog.tsx').then((module) => module.PersonActDialog),
+);
+
+const InviteDialog = lazyDialog('invited', () =>
+  import('./invite-dialog.tsx').then((module) => module.InviteDialog),
+);
+
+const ResetPasswordDialog = lazyDialog('person', () =>
+  import('./reset-password-dialog.tsx').then((module) => module.ResetPasswordDialog),
+);
+
+const PAGE_ROWS = 100;
+
+/** Who may sign in to the console. */
+export function PeopleTab({ state }: { readonly state: TableState }) {
+  const [request, setRequest] = useState<PersonActRequest | null>(null);
+  const [forgetful, setForgetful] = useState<Person | null>(null);
+  const [invited, setInvited] = useState<Person | 'somebody' | null>(null);
+  const input = { limit: PAGE_ROWS, ...(state.after === null ? {} : { cursor: state.after }) };
+  const read = useLiveQuery('people', 'list', input);
+  const people = read.data?.items;
+  const isWhole = state.after === null && read.data?.nextCursor === null;
+  const columns = useMemo(
+    () =>
+      personColumns({
+        people: people ?? [],
+        isWhole,
+        begin: (act, person) => {
+          if (act === 'invite') setInvited(person);
+          else if (act === 'resetPassword') setForgetful(person);
+          else setRequest({ act, person });
+        },
+      }),
+    [people, isWhole],
+  );
+  return (
+    <>
+      <FilterRow>
+        <Button
+          leftSection={<IconUserPlus size={14} aria-hidden />}
+          onClick={() => {
+            setInvited('somebody');
+          }}
+        >
+          Invite
+        </Button>
+      </FilterRow>
+      <DataTable
+        label="people"
+        columns={columns}
+        read={read}
+        rowId={(person) => person.personId}
+        rowName={(person) => person.email}
+        state={state}
+        identity={JSON.stringify(input)}
+        empty={<EmptyState title="Nobody">Invite the people who may sign in here.</EmptyState>}
+      />
+      <InviteDialog
+        invited={invited}
+        onClose={() => {
+          setInvited(null);
+        }}
+      />
+      <ResetPasswordDialog
+        person={forgetful}
+        onClose={() => {
+          setForgetful(null);
+        }}
+      />
+      <PersonActDialog
+        request={request}
+        onClose={() => {
+          setRequest(null);
+        }}
+      />
+    </>
+  );
+}

@@ -1,0 +1,144 @@
+'use client';
+
+import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
+import { Select, Stack, Text } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { useState } from 'react';
+import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
+import { ROLE_LABELS, ROLE_TEXTS } from '~/lib/session/role-texts.ts';
+import { counted } from '~/lib/format.ts';
+import { useSession } from '~/lib/session/session.tsx';
+import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
+import { roleChangeText, type Person, type PersonAct } from './person-state.ts';
+
+export interface PersonActRequest {
+  readonly act: Exclude<PersonAct, 'invite' | 'resetPassword'>;
+  /** As they were when the dialog was opened. */
+  readonly person: Person;
+}
+
+const LABELS = {
+  setRole: 'Change role',
+  unlock: 'Unlock',
+  enable: 'Enable',
+  disable: 'Disable',
+  signOutEverywhere: 'Sign out everywhere',
+} as const;
+
+/** What is done to somebody's access, what follows, and why. */
+export function PersonActDialog({
+  request,
+  onClose,
+}: {
+  readonly request: PersonActRequest | null;
+  readonly onClose: () => void;
+}) {
+  if (request === null) return null;
+  return <OpenDialog key={request.act + request.person.personId} {...request} onClose={onClose} />;
+}
+
+function OpenDialog({ act, person, onClose }: PersonActRequest & { readonly onClose: () => void }) {
+  const [role, setRole] = useState<OrderedRole>(person.role);
+  const setRoleOf = useApiMutation('people', 'setRole');
+  const enable = useApiMutation('people', 'enable');
+  const disable = useApiMutation('people', 'disable');
+  const signOut = useApiMutation('people', 'signOutEverywhere');
+  const mutation = {
+    setRole: setRoleOf,
+    unlock: enable,
+    enable,
+    disable,
+    signOutEverywhere: signOut,
+  }[act];
+
+  const done = (message: string) => (): void => {
+    notifications.show({ title: person.email, message });
+    onClose();
+  };
+  const run = (reason: string | undefined): void => {
+    const input = { personId: person.personId, ...(reason === undefined ? {} : { reason }) };
+    if (act === 'setRole') {
+      const onSuccess = done(`Is ${ROLE_LABELS[role].toLowerCase()} now.`);
+      setRoleOf.mutate({ ...input, role }, { onSuccess });
+    } else if (act === 'disable') {
+      disable.mutate(input, {
+        onSuccess: ({ tokensMade }) => {
+          const left =
+            tokensMade === 0 ? '' : ` They made ${counted(tokensMade, 'token')} still in force.`;
+          done(`Disabled.${left}`)();
+        },
+      });
+    } else if (act === 'signOutEverywhere') {
+      signOut.mutate(input, {
+        onSuccess: ({ endedCount }) => {
+          done(`${counted(endedCount, 'session')} ended.`)();
+        },
+      });
+    } else enable.mutate(input, { onSuccess: done('May sign in again.') });
+  };
+  return (
+    <ActDialog
+      isOpen
+      onClose={onClose}
+      title={`${LABELS[act]}: ${person.email}`}
+      reason={act === 'disable' ? 'required' : 'optional'}
+      actLabel={LABELS[act]}
+      isDangerous={act === 'disable' || act === 'signOutEverywhere'}
+      act={{ isPending: mutation.isPending, error: mutation.error, run }}
+    >
+      {act === 'setRole' ? (
+        <RoleChoice person={person} role={role} onChange={setRole} />
+      ) : (
+        <Consequence act={act} person={person} />
+      )}
+    </ActDialog>
+  );
+}
+
+function RoleChoice({
+  person,
+  role,
+  onChange,
+}: {
+  readonly person: Person;
+  readonly role: OrderedRole;
+  readonly onChange: (role: OrderedRole) => void;
+}) {
+  const { person: me } = useSession();
+  return (
+    <Stack gap="xs">
+      <Select
+        label="Role"
+        description={ROLE_TEXTS[role]}
+        value={role}
+        data={ORDERED_ROLES.map((value) => ({ value, label: ROLE_LABELS[value] }))}
+        onChange={(value) => {
+          onChange(ORDERED_ROLES.find((known) => known === value) ?? person.role);
+        }}
+      />
+      <Text size="sm">{roleChangeText(person.role, role, me?.personId === person.personId)}</Text>
+    </Stack>
+  );
+}
+
+function Consequence({
+  act,
+  person,
+}: {
+  readonly act: Exclude<PersonActRequest['act'], 'setRole'>;
+  readonly person: Person;
+}) {
+  const { person: me } = useSession();
+  const isMe = me?.personId === person.personId;
+  const sessions = counted(person.sessionCount, 'session');
+  switch (act) {
+    case 'disable':
+      return `They cannot sign in any more, and their ${sessions} end now. API tokens that they made go on. Enable takes it back.`;
+    case 'enable':
+      return 'They can sign in again, with the role and the password that they had.';
+    case 'unlock':
+      return 'They can try to sign in again at once, and the count of failed tries starts over.';
+    case 'signOutEverywhere':
+      return `${isMe ? 'Your' : 'Their'} ${sessions} end now, in every browser${isMe ? ', this one too' : ''}. ${isMe ? 'You' : 'They'} can sign in again.`;
+  }
+}

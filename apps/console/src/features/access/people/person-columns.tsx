@@ -1,0 +1,157 @@
+'use client';
+
+import { Text, VisuallyHidden } from '@mantine/core';
+import type { ColumnDef } from '@tanstack/react-table';
+import { RowMenu } from '~/ui/menus/row-menu.tsx';
+import { Under } from '~/ui/text/under.tsx';
+import { LookBadge } from '~/resources/looks.tsx';
+import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
+import { duration } from '~/lib/format.ts';
+import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { useSession } from '~/lib/session/session.tsx';
+import { PERSON_LOOKS } from '../looks.ts';
+import {
+  actsFor,
+  isLastAdmin,
+  personActProblem,
+  personState,
+  type Person,
+  type PersonAct,
+  type PersonState,
+} from './person-state.ts';
+
+/** The list that a person is in, and what opens the dialog of an act. */
+export interface PeopleShown {
+  readonly people: readonly Person[];
+  /** The list has no other page. */
+  readonly isWhole: boolean;
+  readonly begin: (act: PersonAct, person: Person) => void;
+}
+
+export const ACT_LABELS: Record<PersonAct, string> = {
+  setRole: 'Change role',
+  invite: 'Invite again',
+  resetPassword: 'Reset password',
+  unlock: 'Unlock',
+  enable: 'Enable',
+  disable: 'Disable',
+  signOutEverywhere: 'Sign out everywhere',
+};
+
+const METHODS = { password: 'password', oidc: 'identity provider' } as const;
+
+export function personColumns(shown: PeopleShown): ColumnDef<Person>[] {
+  return [
+    {
+      id: 'person',
+      header: 'Person',
+      cell: ({ row: { original: person } }) => <Who person={person} />,
+    },
+    {
+      id: 'state',
+      header: 'State',
+      cell: ({ row: { original: person } }) => <PersonBadge person={person} />,
+    },
+    {
+      id: 'role',
+      header: 'Role',
+      meta: { from: 'sm' },
+      cell: ({ row }) => ROLE_LABELS[row.original.role],
+    },
+    {
+      id: 'methods',
+      header: 'Signs in with',
+      meta: { from: 'md' },
+      cell: ({ row: { original: person } }) =>
+        person.signInMethods.length === 0
+          ? '–'
+          : person.signInMethods.map((method) => METHODS[method]).join(', '),
+    },
+    {
+      id: 'sessions',
+      header: 'Sessions',
+      meta: { from: 'md', align: 'end' },
+      cell: ({ row }) => row.original.sessionCount,
+    },
+    {
+      id: 'lastSignIn',
+      header: 'Last sign-in',
+      meta: { from: 'md' },
+      cell: ({ row: { original: person } }) =>
+        person.lastSignInAt === null ? 'never' : <RelativeTime at={person.lastSignInAt} />,
+    },
+    {
+      id: 'acts',
+      header: () => <VisuallyHidden>Actions</VisuallyHidden>,
+      meta: { align: 'end' },
+      cell: ({ row: { original: person } }) => <PersonMenu person={person} shown={shown} />,
+    },
+  ];
+}
+
+function usePersonState(person: Person): PersonState {
+  const nowMs = useDatabaseNow();
+  return personState(person, nowMs ?? Date.parse(person.createdAt));
+}
+
+function Who({ person }: { readonly person: Person }) {
+  const { person: me } = useSession();
+  const isMe = me?.personId === person.personId;
+  const isNamed = person.name !== '' && person.name !== person.email;
+  return (
+    <>
+      <strong>{isNamed ? person.name : person.email}</strong>
+      {isMe ? ' (you)' : ''}
+      {isNamed ? (
+        <Text component="span" size="sm" c="dimmed" ml={8} visibleFrom="sm">
+          {person.email}
+        </Text>
+      ) : null}
+      <Under upTo="sm">
+        {isNamed ? <div>{person.email}</div> : null}
+        {ROLE_LABELS[person.role]}
+      </Under>
+    </>
+  );
+}
+
+function PersonBadge({ person }: { readonly person: Person }) {
+  const state = usePersonState(person);
+  const nowMs = useDatabaseNow();
+  const restMs =
+    state === 'locked' && nowMs !== null ? Date.parse(person.lockedUntil ?? '') - nowMs : null;
+  return (
+    <>
+      <LookBadge look={PERSON_LOOKS[state]} />
+      {restMs === null ? null : (
+        <Text component="span" size="xs" c="dimmed" ml={6}>
+          for {duration(restMs)}
+        </Text>
+      )}
+    </>
+  );
+}
+
+function PersonMenu({ person, shown }: { readonly person: Person; readonly shown: PeopleShown }) {
+  const { person: me } = useSession();
+  const state = usePersonState(person);
+  const among = {
+    meId: me?.personId ?? null,
+    isLastAdmin: isLastAdmin(person, shown.people, shown.isWhole),
+    state,
+  };
+  return (
+    <RowMenu
+      of={person.email}
+      acts={actsFor(state).map((act) => ({
+        label: ACT_LABELS[act],
+        whyNot: personActProblem(act, person, among),
+        isDangerous: act === 'disable',
+        onClick: () => {
+          shown.begin(act, person);
+        },
+      }))}
+    />
+  );
+}

@@ -1,0 +1,85 @@
+'use client';
+
+import { Button, Group, Stack, Text, Textarea } from '@mantine/core';
+import { useState } from 'react';
+import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
+import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
+import { LinkDialog, type Link } from './link-dialog.tsx';
+import { resetText, type Person } from './person-state.ts';
+
+/** As the API bounds a reason, in characters that are one byte each. */
+const REASON_LENGTH_MAX = 1_024;
+
+/** Makes a link with which somebody chooses a new password, and shows it. */
+export function ResetPasswordDialog({
+  person,
+  onClose,
+}: {
+  /** Null: nobody's password is being reset. */
+  readonly person: Person | null;
+  readonly onClose: () => void;
+}) {
+  return (
+    <LinkDialog
+      isOpen={person !== null}
+      onClose={onClose}
+      title={{
+        before: person === null ? 'Reset password' : `Reset password: ${person.email}`,
+        made: (link) => `New password of ${link.person.email}`,
+      }}
+      note="Until it is used, nothing changes. A newer link, or Disable, ends it."
+    >
+      {(onMade) =>
+        person === null ? null : <ResetForm person={person} onMade={onMade} onClose={onClose} />
+      }
+    </LinkDialog>
+  );
+}
+
+function ResetForm({
+  person,
+  onMade,
+  onClose,
+}: {
+  readonly person: Person;
+  readonly onMade: (link: Link) => void;
+  readonly onClose: () => void;
+}) {
+  const [reason, setReason] = useState('');
+  const reset = useApiMutation('people', 'resetPassword');
+  const trimmed = reason.trim();
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        const why = trimmed === '' ? {} : { reason: trimmed };
+        reset.mutate({ personId: person.personId, ...why }, { onSuccess: onMade });
+      }}
+    >
+      <Stack gap="sm">
+        <Text size="sm">{resetText(person)}</Text>
+        <Textarea
+          label="Reason"
+          description="It is written into the audit, with your name and address."
+          data-autofocus
+          autosize
+          minRows={2}
+          maxLength={REASON_LENGTH_MAX}
+          value={reason}
+          onChange={(event) => {
+            setReason(event.currentTarget.value);
+          }}
+        />
+        <ActFailure error={reset.error} />
+        <Group justify="flex-end" gap="xs">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={reset.isPending}>
+            Make link
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

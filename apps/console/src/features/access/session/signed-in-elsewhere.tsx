@@ -1,0 +1,24 @@
+'use client';
+
+import { Text, Title } from '@mantine/core';
+import { useEffect } from 'react';
+import { FrontDoor } from '../sign-in/front-door.tsx';
+import { announceSignIn } from './session-channel.ts';
+
+/** The end of a sign-in in a window of its own: the page that opened it is told and goes on. */
+export function SignedInElsewhere() {
+  useEffect(() => {
+    announceSignIn();
+    window.close();
+  }, []);
+  return (
+    <FrontDoor>
+      <Title order={1} size="1.375rem">
+        You are signed in
+      </Title>
+      <Text size="sm" mt="xs">
+        Close this window: the page that you came from goes on where you were.
+      </Text>
+    </FrontDoor>
+  );
+}

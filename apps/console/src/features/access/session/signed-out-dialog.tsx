@@ -1,0 +1,109 @@
+'use client';
+
+import { Anchor, Divider, Modal, Stack, Text } from '@mantine/core';
+import { useEffect, useEffectEvent, useState } from 'react';
+import { ProviderButton } from '../sign-in/provider-button.tsx';
+import { SignInForm } from '../sign-in/sign-in-form.tsx';
+import { readSignInOptions, type SignInOptions } from '~/lib/session/auth.ts';
+import { routes } from '~/lib/routes.ts';
+import { useSession } from '~/lib/session/session.tsx';
+
+/** Where the identity provider's window ends: it says that it is done, and closes. */
+const WINDOW_END = '/sign-in?window=1';
+
+/**
+ * A session that has ended in the middle of something: signing in again, over the page as it is, so
+ * that what was typed is still there afterwards, and the focus goes back to where it was.
+ */
+export function SignedOutDialog({
+  isOpen,
+  goOn,
+}: {
+  readonly isOpen: boolean;
+  readonly goOn: () => Promise<void>;
+}) {
+  return (
+    <Modal
+      opened={isOpen}
+      onClose={() => undefined}
+      withCloseButton={false}
+      title="Your session has ended"
+      zIndex={1_000}
+      closeOnEscape={false}
+      closeOnClickOutside={false}
+      onExitTransitionEnd={focusWhatIsBelow}
+      data-signed-out
+    >
+      {isOpen ? <SignInAgain goOn={goOn} /> : null}
+    </Modal>
+  );
+}
+
+/**
+ * Back into the dialog that was open before. Focus returns to it by itself, unless it was on a button
+ * that was busy, and so could not keep it.
+ */
+function focusWhatIsBelow(): void {
+  if (document.activeElement !== document.body) return;
+  const below = [...document.querySelectorAll('[role="dialog"]')].filter(
+    (dialog) => dialog.closest('[data-signed-out]') === null,
+  );
+  const dialog = below.at(-1);
+  for (const wanted of ['[data-autofocus]', 'input, textarea', 'button']) {
+    const found = dialog?.querySelector<HTMLElement>(wanted);
+    if (found == null) continue;
+    found.focus();
+    return;
+  }
+}
+
+function SignInAgain({ goOn }: { readonly goOn: () => Promise<void> }) {
+  const { person } = useSession();
+  const options = useSignInOptions();
+  const lookAgain = useEffectEvent(() => void goOn());
+  useEffect(() => {
+    window.addEventListener('focus', lookAgain);
+    return () => {
+      window.removeEventListener('focus', lookAgain);
+    };
+  }, []);
+  const { pathname, search } = window.location;
+  return (
+    <Stack gap="sm">
+      <Text size="sm">
+        Sign in again to go on where you are. Nothing that you have typed is lost.
+      </Text>
+      {options?.oidc == null ? null : (
+        <>
+          <ProviderButton name={options.oidc.name} goesTo={WINDOW_END} isInWindow />
+          <Divider label="or with a password" />
+        </>
+      )}
+      <SignInForm {...(person === null ? {} : { email: person.email })} onSignedIn={goOn} />
+      <Text size="xs" c="dimmed">
+        You are somebody else?{' '}
+        <Anchor size="xs" href={routes.signIn(`${pathname}${search}`)}>
+          Leave this page and sign in again
+        </Anchor>
+      </Text>
+    </Stack>
+  );
+}
+
+function useSignInOptions(): SignInOptions | undefined {
+  const [options, setOptions] = useState<SignInOptions>();
+  useEffect(() => {
+    let isGone = false;
+    readSignInOptions().then(
+      (found) => {
+        if (!isGone) setOptions(found);
+      },
+      // Then the password alone is offered.
+      () => undefined,
+    );
+    return () => {
+      isGone = true;
+    };
+  }, []);
+  return options;
+}

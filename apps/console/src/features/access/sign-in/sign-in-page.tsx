@@ -1,0 +1,101 @@
+'use client';
+
+import { Divider, Stack, Text, Title } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { Notice } from '~/ui/states/notice.tsx';
+import type { SignInOptions } from '~/lib/session/auth.ts';
+import { ControllerSilent } from './controller-silent.tsx';
+import { FrontDoor } from './front-door.tsx';
+import { InvitationForm } from './invitation-form.tsx';
+import { ProviderButton } from './provider-button.tsx';
+import { SignInForm } from './sign-in-form.tsx';
+import { linkHeading } from './sign-in-texts.ts';
+
+export interface SignInPageProps {
+  /** Null when no controller answered as the page was made. */
+  readonly options: SignInOptions | null;
+  /** Where the person wanted to go: a path of this console. */
+  readonly next: string;
+  readonly invitation: string | undefined;
+  /** The link is for a new password, of somebody who has joined. */
+  readonly isReset: boolean;
+  /** What the identity provider's refusal means. */
+  readonly providerError: string | undefined;
+}
+
+/** The way in. Leads on to where the person wanted to go. */
+export function SignInPage({ options, next, invitation, isReset, providerError }: SignInPageProps) {
+  // Busy until the next page is there.
+  const goOn = (): Promise<void> => {
+    window.location.assign(next);
+    return new Promise(() => undefined);
+  };
+  return (
+    <FrontDoor>
+      <Stack gap="md">
+        {options === null ? <ControllerSilent /> : null}
+        {providerError === undefined ? null : <Notice tone="bad">{providerError}</Notice>}
+        {invitation === undefined ? (
+          <>
+            <Heading title="Sign in">
+              {next === '/'
+                ? 'To see who holds what, and to stop it.'
+                : 'Then you go on where you were.'}
+            </Heading>
+            <Ways options={options} next={next}>
+              <SignInForm onSignedIn={goOn} />
+            </Ways>
+            <Text size="xs" c="dimmed">
+              No account, or no way in? Ask an administrator. One who is locked out runs{' '}
+              <span className="mono">leasehold admin create</span> on the server.
+            </Text>
+          </>
+        ) : (
+          <>
+            <Heading title={linkHeading(isReset).title}>{linkHeading(isReset).text}</Heading>
+            <InvitationForm invitation={invitation} isReset={isReset} onSignedIn={goOn} />
+            {options?.oidc == null ? null : (
+              <Text size="xs" c="dimmed">
+                You sign in with {options.oidc.name}? Then you need no password:{' '}
+                <a href="/sign-in">sign in with it</a>.
+              </Text>
+            )}
+          </>
+        )}
+      </Stack>
+    </FrontDoor>
+  );
+}
+
+function Heading({ title, children }: { readonly title: string; readonly children: ReactNode }) {
+  return (
+    <div>
+      <Title order={1} size="1.375rem" lts="-0.01em">
+        {title}
+      </Title>
+      <Text size="sm" c="dimmed" mt={2}>
+        {children}
+      </Text>
+    </div>
+  );
+}
+
+/** The identity provider first, where there is one: most people there have no password here. */
+function Ways({
+  options,
+  next,
+  children,
+}: {
+  readonly options: SignInOptions | null;
+  readonly next: string;
+  readonly children: ReactNode;
+}) {
+  if (options?.oidc == null) return children;
+  return (
+    <>
+      <ProviderButton name={options.oidc.name} goesTo={next} />
+      <Divider label="or with a password" />
+      {children}
+    </>
+  );
+}

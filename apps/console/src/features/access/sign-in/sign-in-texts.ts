@@ -1,0 +1,99 @@
+import type { AuthRefusal } from '~/lib/session/auth.ts';
+import { absolute, duration } from '~/lib/format.ts';
+
+/** What a person is told, and whether it is their doing. */
+export interface SignInProblem {
+  readonly text: string;
+  /** What an operator looks for in the controller's log. */
+  readonly incidentId?: string;
+  /** When it ends by itself, and how long that is from the answer on. */
+  readonly until?: { readonly at: string; readonly inMs: number | null };
+}
+
+const REFUSALS: Readonly<Record<string, string>> = {
+  INVALID_EMAIL_OR_PASSWORD: 'The e-mail address or the password is wrong.',
+  INVALID_PASSWORD: 'The present password is wrong.',
+  INVALID_INVITATION:
+    'This link has been used, was replaced by a newer one, or has expired. Ask an administrator for a new one.',
+  INVALID_ORIGIN:
+    'The controller does not know the address that this console was opened at. Open it at the one that is configured (LEASEHOLD_CONSOLE_ORIGIN).',
+  OIDC_UNREACHABLE: 'The identity provider cannot be reached. Try again, or use a password.',
+  'request.rate_limited': 'Too many tries from this address. Wait a minute, then try again.',
+  'request.deadline': 'The identity provider did not answer in time. Try again, or use a password.',
+  'request.unreachable': 'No controller answers, so nobody can sign in. Nothing was sent.',
+  'request.outcome_unknown':
+    'The connection to the controller was lost before it answered. Try again.',
+  network: 'The console does not answer. Check the connection, then try again.',
+};
+
+/** A refused sign-in in words. They are the same whether or not there is such a person. */
+export function problemOf(refusal: AuthRefusal): SignInProblem {
+  const { code, message, details } = refusal;
+  if (code === 'ACCOUNT_LOCKED') return lockedProblem(refusal);
+  const { incidentId } = details;
+  return {
+    text: REFUSALS[code] ?? message,
+    ...(typeof incidentId === 'string' ? { incidentId } : {}),
+  };
+}
+
+function lockedProblem({ details, answeredAtMs }: AuthRefusal): SignInProblem {
+  const { lockedUntil } = details;
+  const text = 'Too many failed sign-ins. Sign-in with this address is locked.';
+  if (typeof lockedUntil !== 'string') return { text };
+  const inMs = answeredAtMs === null ? null : Math.max(0, Date.parse(lockedUntil) - answeredAtMs);
+  return { text, until: { at: lockedUntil, inMs } };
+}
+
+/** `Try again in 14 min 3 s, at 2026-11-21 14:03:22 UTC.` */
+export function untilText(at: string, restMs: number | null): string {
+  const when = absolute(at).replace(/\.\d+ /u, ' ');
+  if (restMs === null) return `Try again at ${when}.`;
+  return restMs <= 0 ? 'You can try again now.' : `Try again in ${duration(restMs)}, at ${when}.`;
+}
+
+const PROVIDER_ERRORS: Readonly<Record<string, string>> = {
+  not_invited:
+    'You are known to the identity provider, but nobody has invited you to this console. Ask an administrator for an invitation to the e-mail address that you use there.',
+  account_linked:
+    'Somebody else signs in with this e-mail address already, with another account at the identity provider. Ask an administrator.',
+  email_not_verified:
+    'The identity provider does not vouch for your e-mail address. Have it verified there, then sign in again.',
+  state_mismatch:
+    'The sign-in took too long, or began in another window. Nothing was changed; sign in again.',
+  access_denied: 'The sign-in was cancelled at the identity provider.',
+  oidc_failed: 'The identity provider did not let you in. The controller’s log says why.',
+};
+
+/** What the page of a one-time link is headed with. */
+export function linkHeading(isReset: boolean): { readonly title: string; readonly text: string } {
+  return isReset
+    ? {
+        title: 'Choose a new password',
+        text: 'It replaces the old one, and ends your sessions in other browsers. The link works once.',
+      }
+    : {
+        title: 'Accept your invitation',
+        text: 'Choose a password for this console. The link works once.',
+      };
+}
+
+/** What `/sign-in?error=…` means; undefined when it says nothing. */
+export function providerErrorText(error: string | null | undefined): string | undefined {
+  if (error === null || error === undefined || error === '') return undefined;
+  return PROVIDER_ERRORS[error] ?? PROVIDER_ERRORS['oidc_failed'];
+}
+
+/** As the controller bounds it. */
+export const PASSWORD_LENGTH = { min: 12, max: 128 } as const;
+
+/** What is wrong with a new password; undefined when nothing is. */
+export function passwordProblem(password: string): string | undefined {
+  const { length } = password;
+  if (length < PASSWORD_LENGTH.min) {
+    return `${String(PASSWORD_LENGTH.min - length)} more needed: at least ${String(PASSWORD_LENGTH.min)} characters.`;
+  }
+  return length > PASSWORD_LENGTH.max
+    ? `At most ${String(PASSWORD_LENGTH.max)} characters.`
+    : undefined;
+}

@@ -1,0 +1,65 @@
+'use client';
+
+import { List } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
+import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
+import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
+import type { Token } from './token-state.ts';
+
+/** Ends a token: who stops working, and why. */
+export function RevokeTokenDialog({
+  token,
+  onClose,
+}: {
+  readonly token: Token | null;
+  readonly onClose: () => void;
+}) {
+  const revoke = useApiMutation('tokens', 'revoke');
+  if (token === null) return null;
+  const { name, tokenId, role } = token;
+  const close = (): void => {
+    revoke.reset();
+    onClose();
+  };
+  return (
+    <ActDialog
+      isOpen
+      onClose={close}
+      title={`Revoke token ${name}`}
+      reason="required"
+      actLabel="Revoke token"
+      isDangerous
+      act={{
+        isPending: revoke.isPending,
+        error: revoke.error,
+        run: (reason) => {
+          revoke.mutate(
+            { tokenId, ...(reason === undefined ? {} : { reason }) },
+            {
+              onSuccess: ({ changed }) => {
+                notifications.show({
+                  title: name,
+                  message: changed ? 'Revoked.' : 'Had been revoked already.',
+                });
+                close();
+              },
+            },
+          );
+        },
+      }}
+    >
+      <List size="sm" spacing={4}>
+        <List.Item>
+          Every caller that uses it (role {ROLE_LABELS[role].toLowerCase()}) is refused at once, and
+          its open connections end.
+        </List.Item>
+        <List.Item>
+          Nothing that was taken with it is given back: grants run out where nobody else renews
+          them.
+        </List.Item>
+        <List.Item>It cannot be taken back. A new token has a new secret.</List.Item>
+      </List>
+    </ActDialog>
+  );
+}

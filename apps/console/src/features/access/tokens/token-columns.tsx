@@ -1,0 +1,123 @@
+'use client';
+
+import { VisuallyHidden } from '@mantine/core';
+import type { ColumnDef } from '@tanstack/react-table';
+import { Link } from '~/ui/link.tsx';
+import { RowMenu } from '~/ui/menus/row-menu.tsx';
+import { Under } from '~/ui/text/under.tsx';
+import { Mono } from '~/ui/text/mono.tsx';
+import { LookBadge } from '~/resources/looks.tsx';
+import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
+import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { routes } from '~/lib/routes.ts';
+import { TOKEN_LOOKS } from '../looks.ts';
+import { revokeProblem, tokenState, type Token } from './token-state.ts';
+
+/** What the menu of a row opens. */
+interface TokenActs {
+  readonly show: (token: Token) => void;
+  readonly revoke: (token: Token) => void;
+}
+
+export function tokenColumns(acts: TokenActs): ColumnDef<Token>[] {
+  return [
+    {
+      id: 'name',
+      header: 'Name',
+      cell: ({ row: { original: token } }) => (
+        <>
+          <strong>{token.name}</strong>
+          <Under upTo="sm">{ROLE_LABELS[token.role]}</Under>
+        </>
+      ),
+    },
+    {
+      id: 'state',
+      header: 'State',
+      cell: ({ row: { original: token } }) => <TokenBadge token={token} />,
+    },
+    {
+      id: 'role',
+      header: 'Role',
+      meta: { from: 'sm' },
+      cell: ({ row }) => ROLE_LABELS[row.original.role],
+    },
+    {
+      id: 'limits',
+      header: 'Limits',
+      meta: { from: 'md' },
+      cell: ({ row: { original: token } }) => <Limits token={token} />,
+    },
+    {
+      id: 'lastUsed',
+      header: 'Last used',
+      meta: { from: 'sm' },
+      cell: ({ row: { original: token } }) =>
+        token.lastUsedAt === null ? 'never' : <RelativeTime at={token.lastUsedAt} />,
+    },
+    {
+      id: 'expires',
+      header: 'Expires',
+      meta: { from: 'lg' },
+      cell: ({ row: { original: token } }) =>
+        token.expiresAt === null ? 'never' : <RelativeTime at={token.expiresAt} />,
+    },
+    {
+      id: 'created',
+      header: 'Created',
+      meta: { from: 'xl' },
+      cell: ({ row: { original: token } }) => (
+        <>
+          <RelativeTime at={token.createdAt} /> by {token.createdBy}
+        </>
+      ),
+    },
+    {
+      id: 'acts',
+      header: () => <VisuallyHidden>Actions</VisuallyHidden>,
+      meta: { align: 'end' },
+      cell: ({ row: { original: token } }) => <TokenMenu token={token} acts={acts} />,
+    },
+  ];
+}
+
+function useTokenState(token: Token) {
+  const nowMs = useDatabaseNow();
+  return tokenState(token, nowMs ?? Date.parse(token.createdAt));
+}
+
+function TokenBadge({ token }: { readonly token: Token }) {
+  return <LookBadge look={TOKEN_LOOKS[useTokenState(token)]} />;
+}
+
+function TokenMenu({ token, acts }: { readonly token: Token; readonly acts: TokenActs }) {
+  const state = useTokenState(token);
+  return (
+    <RowMenu
+      of={token.name}
+      acts={[
+        {
+          label: 'Show limits',
+          whyNot: undefined,
+          onClick: () => {
+            acts.show(token);
+          },
+        },
+        {
+          label: 'Revoke',
+          whyNot: revokeProblem(state),
+          isDangerous: true,
+          onClick: () => {
+            acts.revoke(token);
+          },
+        },
+      ]}
+    />
+  );
+}
+
+function Limits({ token: { namespaces, droneId } }: { readonly token: Token }) {
+  if (droneId !== null) return <Link href={routes.drone(droneId)}>{droneId}</Link>;
+  return namespaces === null ? 'no limit' : <Mono>{namespaces.join(', ')}</Mono>;
+}

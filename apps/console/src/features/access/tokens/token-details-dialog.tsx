@@ -1,0 +1,88 @@
+'use client';
+
+import { Modal, Stack } from '@mantine/core';
+import { Facts } from '~/ui/page/facts.tsx';
+import { ErrorState } from '~/ui/states/error-state.tsx';
+import { PlainTable } from '~/ui/page/plain-table.tsx';
+import { Mono } from '~/ui/text/mono.tsx';
+import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
+import type { Outputs } from '~/lib/api/api.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import type { Token } from './token-state.ts';
+
+type TokenDetails = Outputs['tokens']['get'];
+
+/** What a token is bound to, and how much of its limits it uses. */
+export function TokenDetailsDialog({
+  token,
+  onClose,
+}: {
+  readonly token: Token | null;
+  readonly onClose: () => void;
+}) {
+  return (
+    <Modal
+      opened={token !== null}
+      onClose={onClose}
+      size="lg"
+      title={token === null ? '' : `Token ${token.name}`}
+    >
+      {token === null ? null : <TokenDetails tokenId={token.tokenId} />}
+    </Modal>
+  );
+}
+
+function TokenDetails({ tokenId }: { readonly tokenId: string }) {
+  const { data, error, refetch } = useLiveQuery('tokens', 'get', { tokenId });
+  if (data === undefined) {
+    return error === null ? null : (
+      <ErrorState error={error} what="this token" onRetry={() => void refetch()} />
+    );
+  }
+  const { token, fairUse } = data;
+  return (
+    <Stack gap="sm">
+      <Facts
+        items={[
+          ['Role', ROLE_LABELS[token.role]],
+          ['Id', <Mono key="id">{token.tokenId}</Mono>],
+          ['Namespaces', token.droneId === null ? listOf(token.namespaces) : null],
+          ['Drone', token.droneId],
+          ['Programs', listOf(token.programs)],
+          ['Backends', token.droneId === null ? null : (token.capacity ?? 'any number')],
+          ['Addresses', token.droneId === null ? null : listOf(token.addresses)],
+        ]}
+      />
+      <PlainTable
+        label="Limits of fair use"
+        heads={[
+          { text: 'Limit' },
+          { text: 'Used', align: 'end' },
+          { text: 'At most', align: 'end' },
+          { text: 'Of' },
+        ]}
+      >
+        {fairUse.map((use) => (
+          <LimitRow key={use.limit} {...use} />
+        ))}
+      </PlainTable>
+    </Stack>
+  );
+}
+
+function LimitRow({ limit, max, used, isOwn }: TokenDetails['fairUse'][number]) {
+  return (
+    <tr>
+      <td>
+        <Mono>{limit}</Mono>
+      </td>
+      <td data-align="end">{used === null ? '–' : used.toLocaleString('en')}</td>
+      <td data-align="end">{max.toLocaleString('en')}</td>
+      <td>{isOwn ? 'the token' : 'its role'}</td>
+    </tr>
+  );
+}
+
+function listOf(list: readonly string[] | null) {
+  return list === null ? 'any' : <Mono>{list.join(', ')}</Mono>;
+}

@@ -1,0 +1,119 @@
+'use client';
+
+import { TOKEN_ROLES, type TokenRole } from '@leasehold/keys-core';
+import { Autocomplete, Button, Group, Select, Stack, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
+import { ROLE_LABELS, ROLE_TEXTS } from '~/lib/session/role-texts.ts';
+import type { Outputs } from '~/lib/api/api.ts';
+import { absolute } from '~/lib/format.ts';
+import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
+import { TokenBoundsInputs } from './token-bounds-inputs.tsx';
+import { boundsInput, NO_BOUNDS } from './token-bounds.ts';
+import { expiryOf, LIFETIMES } from './token-state.ts';
+
+const DRONES_OFFERED = 100;
+
+/** What a new token is for, what it may do, and for how long. */
+export function TokenForm({
+  onMade,
+  onClose,
+}: {
+  readonly onMade: (token: Outputs['tokens']['create']) => void;
+  readonly onClose: () => void;
+}) {
+  const [name, setName] = useState('');
+  const [role, setRole] = useState<TokenRole>('client');
+  const [bounds, setBounds] = useState(NO_BOUNDS);
+  const [droneId, setDroneId] = useState('');
+  const [lifetime, setLifetime] = useState('90');
+  const create = useApiMutation('tokens', 'create');
+  const nowMs = useDatabaseNow();
+  const expiresAt = nowMs === null ? undefined : expiryOf(lifetime, nowMs);
+  const isDrone = role === 'drone';
+  const isExpiryKnown = lifetime === 'never' || expiresAt !== undefined;
+  const mayMake = name.trim() !== '' && (!isDrone || droneId.trim() !== '') && isExpiryKnown;
+
+  const input = {
+    ...{ name: name.trim(), role, expiresAt },
+    ...(isDrone ? { droneId: droneId.trim() } : {}),
+    ...boundsInput(role, bounds),
+  };
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (mayMake) create.mutate(input, { onSuccess: onMade });
+      }}
+    >
+      <Stack gap="sm">
+        <TextInput
+          label="Name"
+          description="As the audit and events name its user: a service, a script."
+          required
+          autoComplete="off"
+          data-autofocus
+          value={name}
+          onChange={(event) => {
+            setName(event.currentTarget.value);
+          }}
+        />
+        <Select
+          label="Role"
+          description={ROLE_TEXTS[role]}
+          value={role}
+          data={TOKEN_ROLES.map((value) => ({ value, label: ROLE_LABELS[value] }))}
+          onChange={(value) => {
+            setRole(TOKEN_ROLES.find((known) => known === value) ?? 'client');
+          }}
+        />
+        {isDrone ? <DroneIdInput value={droneId} onChange={setDroneId} /> : null}
+        <TokenBoundsInputs role={role} bounds={bounds} onChange={setBounds} />
+        <Select
+          label="Lasts"
+          description={
+            expiresAt === undefined ? 'Review it now and then.' : `Until ${absolute(expiresAt)}`
+          }
+          value={lifetime}
+          data={LIFETIMES}
+          onChange={(value) => {
+            setLifetime(value ?? '90');
+          }}
+        />
+        <ActFailure error={create.error} />
+        <Group justify="flex-end" gap="xs">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" disabled={!mayMake} loading={create.isPending}>
+            Create token
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+/** A drone's token acts for one drone, which need not be known yet. */
+function DroneIdInput({
+  value,
+  onChange,
+}: {
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+}) {
+  const drones = useLiveQuery('drones', 'list', { limit: DRONES_OFFERED });
+  return (
+    <Autocomplete
+      label="Drone id"
+      size="xs"
+      description="The one drone that it may act for; it need not have registered yet."
+      required
+      value={value}
+      data={(drones.data?.items ?? []).map((drone) => drone.droneId)}
+      onChange={onChange}
+    />
+  );
+}

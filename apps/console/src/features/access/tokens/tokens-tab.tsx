@@ -1,0 +1,75 @@
+'use client';
+
+import { Button } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { IconPlus } from '@tabler/icons-react';
+import { useMemo, useState } from 'react';
+import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
+import { FilterRow } from '~/ui/page/filter-row.tsx';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import type { TableState } from '~/ui/table/table-types.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { tokenColumns } from './token-columns.tsx';
+import type { Token } from './token-state.ts';
+
+const TokenDialog = lazyDialog('isOpen', () =>
+  import('./token-dialog.tsx').then((module) => module.TokenDialog),
+);
+
+const RevokeTokenDialog = lazyDialog('token', () =>
+  import('./revoke-token-dialog.tsx').then((module) => module.RevokeTokenDialog),
+);
+
+const TokenDetailsDialog = lazyDialog('token', () =>
+  import('./token-details-dialog.tsx').then((module) => module.TokenDetailsDialog),
+);
+
+const PAGE_ROWS = 100;
+
+/** With what services, scripts and drones come in. */
+export function TokensTab({ state }: { readonly state: TableState }) {
+  const [isMaking, making] = useDisclosure(false);
+  const [revoked, setRevoked] = useState<Token | null>(null);
+  const [shown, setShown] = useState<Token | null>(null);
+  const columns = useMemo(() => tokenColumns({ revoke: setRevoked, show: setShown }), []);
+  const input = { limit: PAGE_ROWS, ...(state.after === null ? {} : { cursor: state.after }) };
+  const read = useLiveQuery('tokens', 'list', input);
+  const create = (
+    <Button leftSection={<IconPlus size={14} aria-hidden />} onClick={making.open}>
+      New token
+    </Button>
+  );
+  return (
+    <>
+      <FilterRow>{create}</FilterRow>
+      <DataTable
+        label="API tokens"
+        columns={columns}
+        read={read}
+        rowId={(token) => token.tokenId}
+        rowName={(token) => token.name}
+        state={state}
+        identity={JSON.stringify(input)}
+        empty={
+          <EmptyState title="No API tokens">
+            A service, a script or a drone needs one to speak to Leasehold.
+          </EmptyState>
+        }
+      />
+      <TokenDialog isOpen={isMaking} onClose={making.close} />
+      <TokenDetailsDialog
+        token={shown}
+        onClose={() => {
+          setShown(null);
+        }}
+      />
+      <RevokeTokenDialog
+        token={revoked}
+        onClose={() => {
+          setRevoked(null);
+        }}
+      />
+    </>
+  );
+}

@@ -1,0 +1,32 @@
+import { describe, expect, test } from 'vitest';
+import { parseSearch } from '~/lib/search/search.ts';
+import { eventListInput, eventProblems, EVENT_FIELDS, faceOf, kindsOf } from './event-search.ts';
+
+const LEASE_ID = '0198a1b2-0000-4000-8000-00000000abcd';
+
+const inputOf = (text: string) =>
+  eventListInput({ search: parseSearch(text, EVENT_FIELDS), face: null, kinds: [], after: null });
+
+describe('eventListInput', () => {
+  test.each([
+    ['', {}],
+    ['room-1', { name: 'room-1' }],
+    ['"room 1" namespace:rooms.eu', { name: 'room 1', namespace: 'rooms.eu' }],
+    [`lease:${LEASE_ID.toUpperCase()}`, { leaseId: LEASE_ID }],
+  ])('asks for %j', (text, wanted) => {
+    expect(inputOf(text)).toEqual({ limit: 100, ...wanted });
+  });
+
+  test('half an id of a lease is a problem, and not asked for', () => {
+    const search = parseSearch('lease:0198', EVENT_FIELDS);
+
+    expect(eventProblems(search)).toEqual(['lease: must be the whole id of a lease']);
+    expect(inputOf('lease:0198')).toEqual({ limit: 100 });
+  });
+});
+
+test('what is no kind and no face is left out', () => {
+  expect(kindsOf(['granted', 'eaten'])).toEqual(['granted']);
+  expect(faceOf('key')).toBe('key');
+  expect(faceOf('spoon')).toBeNull();
+});

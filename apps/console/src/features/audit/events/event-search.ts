@@ -1,0 +1,52 @@
+import { EVENT_KINDS, FACES, type EventKind, type Face } from '@leasehold/keys-core';
+import type { Inputs } from '~/lib/api/api.ts';
+import type { Search } from '~/lib/search/search.ts';
+
+/** What the search of events knows beside the whole name of a resource. */
+export const EVENT_FIELDS = ['namespace', 'lease'] as const;
+
+const LEASE_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu;
+
+/** What the address says of events. */
+export interface EventsWanted {
+  readonly search: Search;
+  readonly face: Face | null;
+  readonly kinds: readonly EventKind[];
+  readonly after: string | null;
+}
+
+/** What is asked of `events.list`. Events know whole names only, so a bare word is one. */
+export function eventListInput({
+  search,
+  face,
+  kinds,
+  after,
+}: EventsWanted): Inputs['events']['list'] {
+  const name = search.name ?? search.prefix;
+  const { namespace, lease } = search.fields;
+  return {
+    limit: 100,
+    ...(after === null ? {} : { cursor: after }),
+    ...(name === undefined ? {} : { name }),
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(lease === undefined || !LEASE_ID.test(lease) ? {} : { leaseId: lease.toLowerCase() }),
+    ...(face === null ? {} : { face }),
+    ...(kinds.length === 0 ? {} : { kinds: [...kinds] }),
+  };
+}
+
+/** What of the search could not be understood. */
+export function eventProblems({ problems, fields }: Search): readonly string[] {
+  const { lease } = fields;
+  if (lease === undefined || LEASE_ID.test(lease)) return problems;
+  return [...problems, 'lease: must be the whole id of a lease'];
+}
+
+/** Kinds of the address, unknown ones left out. */
+export function kindsOf(text: readonly string[]): EventKind[] {
+  return EVENT_KINDS.filter((kind) => text.includes(kind));
+}
+
+export function faceOf(text: string | null): Face | null {
+  return FACES.find((face) => face === text) ?? null;
+}

@@ -1,0 +1,194 @@
+'use client';
+
+import { Skeleton, Stack, Text } from '@mantine/core';
+import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
+import { Link } from '~/ui/link.tsx';
+import { useState } from 'react';
+import { Facts } from '~/ui/page/facts.tsx';
+import { GuardedButton } from '~/ui/guarded-button.tsx';
+import { PageHeader } from '~/ui/page/page-header.tsx';
+import { Panel } from '~/ui/page/panel.tsx';
+import { DataAge } from '~/ui/states/data-age.tsx';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { ErrorState } from '~/ui/states/error-state.tsx';
+import { StaleScope } from '~/ui/states/stale-scope.tsx';
+import { CopyableId } from '~/ui/text/copyable-id.tsx';
+import { Mono } from '~/ui/text/mono.tsx';
+import { BACKEND_LOOKS, LookBadge } from '~/resources/looks.tsx';
+import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { duration, fullName } from '~/lib/format.ts';
+import { routes } from '~/lib/routes.ts';
+import { useWhyNot } from '~/lib/session/session.tsx';
+import { endOf } from './backend-end.ts';
+import { terminateProblem, type BackendWithStates } from './backend-texts.ts';
+import classes from './backend-detail-page.module.css';
+import { StateTimeline } from './state-timeline.tsx';
+import { useBackend } from './use-backend.ts';
+
+const TerminateDialog = lazyDialog('isOpen', () =>
+  import('./terminate-dialog.tsx').then((module) => module.TerminateDialog),
+);
+
+const SECOND_MS = 1_000;
+
+/** One process of one program: what became of it, and what it runs under. */
+export function BackendDetailPage({
+  backendId,
+  datacenter,
+}: {
+  readonly backendId: string;
+  /** Where it is; this controller's datacenter unless said. */
+  readonly datacenter: string;
+}) {
+  const read = useBackend(backendId, datacenter);
+  const { data: backend, error } = read;
+  const header = {
+    title: <span className="mono">{backendId}</span>,
+    eyebrow: <Link href={routes.backends()}>Backends</Link>,
+  };
+  if (backend === undefined) {
+    return (
+      <>
+        <PageHeader {...header} />
+        {error === null ? (
+          <Skeleton height={220} aria-busy="true" />
+        ) : error.code === 'backend.not_found' ? (
+          <EmptyState title="No such backend">
+            None of this id was ever started here, or it ended so long ago that it was forgotten.
+          </EmptyState>
+        ) : (
+          <ErrorState error={error} what="the backend" onRetry={() => void read.refetch()} />
+        )}
+      </>
+    );
+  }
+  return (
+    <>
+      <PageHeader
+        {...header}
+        meta={
+          <>
+            <LookBadge look={BACKEND_LOOKS[backend.status]} />
+            <DataAge read={read} asOf={undefined} />
+          </>
+        }
+        actions={<StopButton backend={backend} />}
+      />
+      <Stack gap="sm">
+        <StaleScope read={read}>
+          <div className={classes['pair']}>
+            <Panel title="States">
+              <StateTimeline states={backend.states} />
+            </Panel>
+            <Stack gap="sm">
+              <Panel title="Runs under">
+                <KeyFacts backend={backend} />
+              </Panel>
+              <Panel title="Facts">
+                <ProcessFacts backend={backend} />
+              </Panel>
+              <Panel title="Logs">
+                <Logs backend={backend} />
+              </Panel>
+            </Stack>
+          </div>
+        </StaleScope>
+      </Stack>
+    </>
+  );
+}
+
+function StopButton({ backend }: { readonly backend: BackendWithStates }) {
+  const [isOpen, setOpen] = useState(false);
+  const roleWhyNot = useWhyNot('operator');
+  return (
+    <>
+      <GuardedButton
+        variant="default"
+        whyNot={roleWhyNot ?? terminateProblem(backend.status)}
+        onClick={() => {
+          setOpen(true);
+        }}
+      >
+        Stop
+      </GuardedButton>
+      <TerminateDialog
+        backend={backend}
+        isOpen={isOpen}
+        onClose={() => {
+          setOpen(false);
+        }}
+      />
+    </>
+  );
+}
+
+function KeyFacts({ backend }: { readonly backend: BackendWithStates }) {
+  return (
+    <Facts
+      items={[
+        [
+          'Key',
+          <Link key="key" href={routes.key({ ...backend.key, datacenter: backend.datacenter })}>
+            {fullName(backend.key)}
+          </Link>,
+        ],
+        ['Tag', backend.key.tag === '' ? null : <Mono key="tag">{backend.key.tag}</Mono>],
+        ['Token', <Mono key="token">{backend.fencingToken}</Mono>],
+        ['Lease', <CopyableId key="lease" id={backend.leaseId} label="lease id" isShort />],
+      ]}
+    />
+  );
+}
+
+function ProcessFacts({ backend }: { readonly backend: BackendWithStates }) {
+  const { lifetimeLimitSeconds, address } = backend;
+  const end = endOf(backend);
+  return (
+    <Facts
+      items={[
+        ['Program', <Mono key="program">{backend.program}</Mono>],
+        [
+          'Drone',
+          <Link key="drone" href={routes.drone(backend.droneId, backend.datacenter)}>
+            {backend.droneId}
+          </Link>,
+        ],
+        ['Datacenter', backend.datacenter],
+        [
+          'Address',
+          address === null ? 'none yet' : <CopyableId key="a" id={address} label="address" />,
+        ],
+        ['Started', <RelativeTime key="started" at={backend.createdAt} />],
+        [
+          'Lifetime',
+          lifetimeLimitSeconds === null
+            ? 'not limited'
+            : `at most ${duration(lifetimeLimitSeconds * SECOND_MS)}`,
+        ],
+        ['Ends because', end ?? null],
+        ['Exit code', backend.exitCode === null ? null : <Mono key="x">{backend.exitCode}</Mono>],
+      ]}
+    />
+  );
+}
+
+/** Output never leaves the drone's machine: a page can only say where it is. */
+function Logs({ backend: { logs, droneId } }: { readonly backend: BackendWithStates }) {
+  if (logs === null) {
+    return (
+      <Text size="sm" c="dimmed">
+        The drone does not say where the output goes.
+      </Text>
+    );
+  }
+  return (
+    <Stack gap={6}>
+      <Text size="sm" c="dimmed">
+        Files on the machine of {droneId}; older ones beside them end in .1 and .2.
+      </Text>
+      <CopyableId id={logs.stdout} label="path of the standard output" />
+      <CopyableId id={logs.stderr} label="path of the standard error" />
+    </Stack>
+  );
+}

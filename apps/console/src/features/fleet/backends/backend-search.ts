@@ -1,0 +1,38 @@
+import { BACKEND_STATUSES, type BackendStatus } from '@leasehold/keys-core';
+import type { Inputs } from '~/lib/api/api.ts';
+import type { Search } from '~/lib/search/search.ts';
+
+const PAGE_ROWS = 100;
+
+/** What the search of backends knows beside the whole name of a key. */
+export const BACKEND_FIELDS = ['drone', 'program', 'namespace', 'key'] as const;
+
+/** What the address says of the list of backends. */
+export interface BackendsWanted {
+  readonly search: Search;
+  readonly status: string | null;
+  readonly live: boolean;
+  readonly after: string | null;
+}
+
+export function statusOf(text: string | null): BackendStatus | null {
+  return BACKEND_STATUSES.find((known) => known === text) ?? null;
+}
+
+/** What is asked of `backends.list` for it. Backends know whole names only, so a bare word is one. */
+export function backendListInput(wanted: BackendsWanted): NonNullable<Inputs['backends']['list']> {
+  const { search, after, live } = wanted;
+  const { drone, program, namespace, key } = search.fields;
+  const name = key ?? search.name ?? search.prefix;
+  const status = statusOf(wanted.status);
+  return {
+    limit: PAGE_ROWS,
+    ...(after === null ? {} : { cursor: after }),
+    ...(drone === undefined ? {} : { droneId: drone }),
+    ...(program === undefined ? {} : { program }),
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(name === undefined ? {} : { name }),
+    ...(status === null ? {} : { status }),
+    ...(live ? { live: true } : {}),
+  };
+}

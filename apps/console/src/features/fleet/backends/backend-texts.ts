@@ -1,0 +1,39 @@
+import type { BackendStatus, TerminationReason } from '@leasehold/keys-core';
+import type { Outputs } from '~/lib/api/api.ts';
+
+/** A backend as the API tells of it. */
+export type Backend = Outputs['backends']['list']['items'][number];
+/** With every state that it was in. */
+export type BackendWithStates = Outputs['backends']['get'];
+export type BackendState = BackendWithStates['states'][number];
+
+/** Why a backend was stopped. */
+export const REASON_TEXTS: Record<TerminationReason, string> = {
+  key_expired: 'its key expired',
+  renewal_refused: 'renewal of its key was refused',
+  revoked: 'its key was revoked',
+  external: 'somebody asked for it',
+  lifetime: 'its lifetime was over',
+  startup_timeout: 'it was not ready in time',
+  exited: 'it ended by itself',
+  drone_lost: 'its drone was lost',
+  internal: 'the drone failed',
+};
+
+/** What a backend does in a status, for those who do not know the words. */
+export const STATUS_TEXTS: Record<BackendStatus, string> = {
+  scheduled: 'Its drone has been told to start it.',
+  loading: 'The drone makes it ready to start.',
+  starting: 'Its process is being started.',
+  waiting: 'It runs, and has not said yet that it is ready.',
+  ready: 'It takes requests.',
+  terminating: 'It has been asked to stop.',
+  hard_terminating: 'It is being killed.',
+  terminated: 'It has ended, and its key was given back.',
+};
+
+/** Why stopping a backend makes no sense as it is; undefined where it does. */
+export function terminateProblem(status: BackendStatus): string | undefined {
+  if (status === 'terminated') return 'It has ended already.';
+  return status === 'hard_terminating' ? 'It is being killed already.' : undefined;
+}

@@ -1,0 +1,97 @@
+'use client';
+
+import { BACKEND_STATUSES } from '@leasehold/keys-core';
+import { SegmentedControl } from '@mantine/core';
+import { parseAsBoolean, parseAsString, useQueryStates } from 'nuqs';
+import { useMemo } from 'react';
+import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';
+import { withDatacenter } from '~/resources/list/with-datacenter.tsx';
+import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
+import { FilterRow } from '~/ui/page/filter-row.tsx';
+import { PageHeader } from '~/ui/page/page-header.tsx';
+import { SearchBox } from '~/ui/search-box.tsx';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import { BACKEND_LOOKS } from '~/resources/looks.tsx';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { parseSearch } from '~/lib/search/search.ts';
+import { useDatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
+import { backendColumns } from './backend-columns.tsx';
+import { BACKEND_FIELDS, backendListInput, statusOf } from './backend-search.ts';
+
+/** States of backends make no events of their own. */
+const EVERY_MS = 3_000;
+const COLUMNS = backendColumns();
+const STATUS_OPTIONS = BACKEND_STATUSES.map((value) => ({
+  value,
+  label: BACKEND_LOOKS[value].label,
+}));
+
+/** What runs, where, under which key; newest first. */
+export function BackendsPage() {
+  const [address, setAddress] = useQueryStates(
+    {
+      q: parseAsString.withDefault(''),
+      status: parseAsString,
+      live: parseAsBoolean.withDefault(false),
+      after: parseAsString,
+    },
+    { history: 'push' },
+  );
+  const search = useMemo(() => parseSearch(address.q, BACKEND_FIELDS), [address.q]);
+  const filter = useDatacenterFilter();
+  const input = { ...backendListInput({ ...address, search }), ...filter.input };
+  const read = useLiveQuery('backends', 'list', input, { everyMs: EVERY_MS });
+  const isFiltered = address.q !== '' || address.status !== null || address.live;
+  return (
+    <>
+      <PageHeader title="Backends" />
+      <FilterRow>
+        <SearchBox
+          label="Search backends"
+          placeholder="Whole name of a key, or drone: program: namespace:"
+          value={address.q}
+          problems={search.problems}
+          onChange={(q) => void setAddress({ q: q === '' ? null : q, after: null })}
+        />
+        <FilterMenu
+          label="Status"
+          value={statusOf(address.status) ?? undefined}
+          options={STATUS_OPTIONS}
+          onChange={(status) => void setAddress({ status, after: null })}
+        />
+        <DatacenterMenu filter={filter} />
+        <SegmentedControl
+          aria-label="Which backends"
+          value={address.live ? 'running' : 'all'}
+          data={[
+            { value: 'all', label: 'All' },
+            { value: 'running', label: 'Running' },
+          ]}
+          onChange={(value) => void setAddress({ live: value === 'running' || null, after: null })}
+        />
+      </FilterRow>
+      <DataTable
+        label="backends"
+        columns={withDatacenter(COLUMNS, filter.isSeveral)}
+        read={read}
+        rowId={(backend) => backend.backendId}
+        rowName={(backend) => backend.backendId}
+        state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
+        identity={JSON.stringify(input)}
+        isOfOthers={filter.isOfOthers}
+        empty={
+          isFiltered ? (
+            <EmptyState title="No backend matches">
+              Leave a filter out to see the others.
+            </EmptyState>
+          ) : (
+            <EmptyState title="No backends">
+              A backend is started when somebody connects to a key that nobody holds.
+            </EmptyState>
+          )
+        }
+      />
+    </>
+  );
+}

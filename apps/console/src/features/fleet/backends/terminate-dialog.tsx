@@ -1,0 +1,120 @@
+'use client';
+
+import { List, Radio, Stack, Text } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { useState } from 'react';
+import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
+import { Mono } from '~/ui/text/mono.tsx';
+import { fullName } from '~/lib/format.ts';
+import { at } from '~/lib/datacenters/here.ts';
+import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
+import type { Backend } from './backend-texts.ts';
+
+type Mode = 'soft' | 'hard';
+
+/** Stops a backend: what it is told, what follows for its key, and why it is done. */
+export function TerminateDialog({
+  backend,
+  isOpen,
+  onClose,
+}: {
+  readonly backend: Backend;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+}) {
+  const [mode, setMode] = useState<Mode>('soft');
+  const terminate = useApiMutation('backends', 'terminate');
+  // One that is stopping already can only be stopped harder.
+  const isSoftOver = backend.status === 'terminating';
+  const chosen = isSoftOver ? 'hard' : mode;
+  const { backendId } = backend;
+  const close = (): void => {
+    terminate.reset();
+    setMode('soft');
+    onClose();
+  };
+  return (
+    <ActDialog
+      isOpen={isOpen}
+      onClose={close}
+      title={`Stop backend ${backendId}`}
+      reason="required"
+      typed={chosen === 'hard' ? { what: 'its key’s name', text: backend.key.name } : undefined}
+      actLabel={chosen === 'hard' ? 'Kill backend' : 'Stop backend'}
+      isDangerous
+      act={{
+        isPending: terminate.isPending,
+        error: terminate.error,
+        run: (reason) => {
+          terminate.mutate(
+            {
+              backendId,
+              mode: chosen,
+              ...at(backend.datacenter),
+              ...(reason === undefined ? {} : { reason }),
+            },
+            {
+              onSuccess: () => {
+                notifications.show({
+                  title: backendId,
+                  message: `Its drone has been told to ${chosen === 'hard' ? 'kill' : 'stop'} it.`,
+                });
+                close();
+              },
+            },
+          );
+        },
+      }}
+    >
+      <Stack gap="sm">
+        <Text size="sm">
+          It runs <Mono>{backend.program}</Mono> on <Mono>{backend.droneId}</Mono> under the key{' '}
+          <Mono>{fullName(backend.key)}</Mono>, token <Mono>{backend.fencingToken}</Mono>.
+        </Text>
+        <Radio.Group
+          label="How"
+          value={chosen}
+          onChange={(value) => {
+            setMode(value === 'hard' ? 'hard' : 'soft');
+          }}
+        >
+          <Stack gap={6} mt={4}>
+            <Radio
+              value="soft"
+              size="xs"
+              disabled={isSoftOver}
+              label="Softly"
+              description={
+                isSoftOver
+                  ? 'It has been asked to stop already.'
+                  : 'SIGTERM now; SIGKILL once the program’s own time to stop is over (10 s unless the drone says otherwise).'
+              }
+            />
+            <Radio
+              value="hard"
+              size="xs"
+              label="Hard"
+              description="SIGKILL now. What it has not written is lost."
+            />
+          </Stack>
+        </Radio.Group>
+        <Consequences />
+      </Stack>
+    </ActDialog>
+  );
+}
+
+function Consequences() {
+  return (
+    <List size="sm" spacing={4}>
+      <List.Item>
+        Its drone is told at once. If the drone cannot be reached, the key runs out at its deadline
+        instead.
+      </List.Item>
+      <List.Item>
+        The key is given back when the process has ended. The next caller gets a new backend, with a
+        larger token.
+      </List.Item>
+    </List>
+  );
+}

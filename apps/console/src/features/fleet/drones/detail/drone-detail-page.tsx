@@ -1,0 +1,165 @@
+'use client';
+
+import { Skeleton, Stack } from '@mantine/core';
+import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
+import { Link } from '~/ui/link.tsx';
+import { useState } from 'react';
+import { Facts } from '~/ui/page/facts.tsx';
+import { GuardedButton } from '~/ui/guarded-button.tsx';
+import { PageHeader } from '~/ui/page/page-header.tsx';
+import { Panel } from '~/ui/page/panel.tsx';
+import { DataAge } from '~/ui/states/data-age.tsx';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { ErrorState } from '~/ui/states/error-state.tsx';
+import { Notice } from '~/ui/states/notice.tsx';
+import { StaleScope } from '~/ui/states/stale-scope.tsx';
+import { CopyableId } from '~/ui/text/copyable-id.tsx';
+import { Mono } from '~/ui/text/mono.tsx';
+import { DRONE_LOOKS, LookBadge } from '~/resources/looks.tsx';
+import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { at } from '~/lib/datacenters/here.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { routes } from '~/lib/routes.ts';
+import type { DroneActRequest } from '../drone-act-dialog.tsx';
+import { DroneTabs } from './drone-tabs.tsx';
+import { droneNotice, isolationFacts, roundTrip, type Drone } from '../drone-texts.ts';
+import { Heartbeat } from '../heartbeat.tsx';
+import { LoadBar } from '../load-bar.tsx';
+import { ProgramsPanel } from './programs-panel.tsx';
+import { DRONE_ACTS, useDroneWhyNot } from '../use-drone-acts.ts';
+import classes from './drone-detail-page.module.css';
+
+const DroneActDialog = lazyDialog('request', () =>
+  import('../drone-act-dialog.tsx').then((module) => module.DroneActDialog),
+);
+
+/** Heartbeats make no events. */
+const EVERY_MS = 2_000;
+
+/** One machine: whether it reports, what it can run, and what it runs. */
+export function DroneDetailPage({
+  droneId,
+  datacenter,
+}: {
+  readonly droneId: string;
+  /** Where it is; this controller's datacenter unless said. */
+  readonly datacenter: string;
+}) {
+  const input = { droneId, ...at(datacenter) };
+  const read = useLiveQuery('drones', 'get', input, { everyMs: EVERY_MS });
+  const { data: drone, error } = read;
+  const header = {
+    title: droneId,
+    eyebrow: <Link href={routes.drones()}>Drones</Link>,
+  };
+  if (drone === undefined && error !== null) {
+    return (
+      <>
+        <PageHeader {...header} />
+        {error.code === 'drone.not_found' ? (
+          <EmptyState title="No such drone">
+            No drone of this id has ever registered in this datacenter.
+          </EmptyState>
+        ) : (
+          <ErrorState error={error} what="the drone" onRetry={() => void read.refetch()} />
+        )}
+      </>
+    );
+  }
+  if (drone === undefined) {
+    return (
+      <>
+        <PageHeader {...header} />
+        <Skeleton height={150} aria-busy="true" />
+      </>
+    );
+  }
+  const notice = droneNotice(drone);
+  return (
+    <>
+      <PageHeader
+        {...header}
+        meta={
+          <>
+            <LookBadge look={DRONE_LOOKS[drone.status]} />
+            <DataAge read={read} asOf={drone.asOf} />
+          </>
+        }
+        actions={<DroneButtons drone={drone} />}
+      />
+      <Stack gap="sm">
+        <StaleScope read={read}>
+          {notice === undefined ? null : <Notice tone={notice.tone}>{notice.text}</Notice>}
+          <div className={classes['pair']}>
+            <Panel title="Facts">
+              <DroneFacts drone={drone} />
+            </Panel>
+            <ProgramsPanel programs={drone.programs} />
+          </div>
+          <DroneTabs droneId={droneId} datacenter={datacenter} />
+        </StaleScope>
+      </Stack>
+    </>
+  );
+}
+
+function DroneFacts({ drone }: { readonly drone: Drone }) {
+  return (
+    <Facts
+      items={[
+        ['Backends', <LoadBar key="load" {...drone} />],
+        ['Last heartbeat', <Heartbeat key="heartbeat" drone={drone} />],
+        [
+          'Heartbeat round trip',
+          drone.roundTripMs === null ? (
+            'not measured yet'
+          ) : (
+            <Mono key="trip">{roundTrip(drone.roundTripMs)}</Mono>
+          ),
+        ],
+        ...isolationFacts(drone.isolation),
+        ['Datacenter', drone.datacenter],
+        ['Version', <Mono key="version">{drone.version}</Mono>],
+        ['Registered', <RelativeTime key="registered" at={drone.registeredAt} asOf={drone.asOf} />],
+        [
+          'Session',
+          `${String(drone.session)}, ${drone.isConnected ? 'connected' : 'not connected'}`,
+        ],
+        ['Clock', <CopyableId key="clock" id={drone.clockId} label="clock id" isShort />],
+        [
+          'Marked lost',
+          drone.lostAt === null ? null : (
+            <RelativeTime key="lost" at={drone.lostAt} asOf={drone.asOf} />
+          ),
+        ],
+      ]}
+    />
+  );
+}
+
+function DroneButtons({ drone }: { readonly drone: Drone }) {
+  const [request, setRequest] = useState<DroneActRequest | null>(null);
+  const whyNot = useDroneWhyNot();
+  return (
+    <>
+      {DRONE_ACTS.map(({ act, label }) => (
+        <GuardedButton
+          key={act}
+          variant="default"
+          whyNot={whyNot(act, drone)}
+          onClick={() => {
+            setRequest({ act, drone });
+          }}
+        >
+          {label}
+        </GuardedButton>
+      ))}
+      <DroneActDialog
+        request={request}
+        onClose={() => {
+          setRequest(null);
+        }}
+      />
+    </>
+  );
+}

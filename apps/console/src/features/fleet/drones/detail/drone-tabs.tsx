@@ -1,0 +1,132 @@
+'use client';
+
+import { SegmentedControl, Tabs } from '@mantine/core';
+import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import { FilterRow } from '~/ui/page/filter-row.tsx';
+import { backendColumns } from '../../backends/backend-columns.tsx';
+import { fullName } from '~/lib/format.ts';
+import { at } from '~/lib/datacenters/here.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { DRONE_KEY_COLUMNS } from './drone-key-columns.tsx';
+
+const TABS = ['backends', 'keys'] as const;
+type Tab = (typeof TABS)[number];
+const SHOWN = ['running', 'all'] as const;
+const PAGE_ROWS = 100;
+const EVERY_MS = 3_000;
+
+function useTabState() {
+  return useQueryStates(
+    {
+      tab: parseAsStringLiteral(TABS).withDefault('backends'),
+      show: parseAsStringLiteral(SHOWN).withDefault('running'),
+      after: parseAsString,
+    },
+    { history: 'push' },
+  );
+}
+
+/** What a drone runs, and the keys that it runs it under. */
+interface OfDrone {
+  readonly droneId: string;
+  /** Where it is; this controller's datacenter unless said. */
+  readonly datacenter: string;
+}
+
+export function DroneTabs(of: OfDrone) {
+  const [{ tab }, setAddress] = useTabState();
+  return (
+    <Tabs
+      value={tab}
+      keepMounted={false}
+      onChange={(value) => void setAddress({ tab: value as Tab, after: null })}
+    >
+      <Tabs.List mb="sm">
+        <Tabs.Tab value="backends">Backends</Tabs.Tab>
+        <Tabs.Tab value="keys">Keys</Tabs.Tab>
+      </Tabs.List>
+      <Tabs.Panel value="backends">
+        <Backends {...of} />
+      </Tabs.Panel>
+      <Tabs.Panel value="keys">
+        <Keys {...of} />
+      </Tabs.Panel>
+    </Tabs>
+  );
+}
+
+const COLUMNS = backendColumns({ isOfDrone: true });
+/** Nothing that runs has an end. */
+const RUNNING_COLUMNS = COLUMNS.filter(({ id }) => id !== 'end');
+
+function Backends({ droneId, datacenter }: OfDrone) {
+  const [{ show, after }, setAddress] = useTabState();
+  const input = {
+    droneId,
+    limit: PAGE_ROWS,
+    ...at(datacenter),
+    ...(show === 'running' ? { live: true } : {}),
+    ...(after === null ? {} : { cursor: after }),
+  };
+  const read = useLiveQuery('backends', 'list', input, { everyMs: EVERY_MS });
+  return (
+    <>
+      <FilterRow>
+        <SegmentedControl
+          aria-label="Which backends"
+          value={show}
+          data={[
+            { value: 'running', label: 'Running' },
+            { value: 'all', label: 'Ended too' },
+          ]}
+          onChange={(value) =>
+            void setAddress({ show: value as (typeof SHOWN)[number], after: null })
+          }
+        />
+      </FilterRow>
+      <DataTable
+        label="backends of this drone"
+        columns={show === 'running' ? RUNNING_COLUMNS : COLUMNS}
+        read={read}
+        rowId={(backend) => backend.backendId}
+        rowName={(backend) => backend.backendId}
+        state={{ after, setAfter: (cursor) => void setAddress({ after: cursor }) }}
+        identity={JSON.stringify(input)}
+        empty={
+          <EmptyState title={show === 'running' ? 'It runs no backend' : 'It never ran a backend'}>
+            Backends come here when a key is asked for and this drone has room.
+          </EmptyState>
+        }
+      />
+    </>
+  );
+}
+
+function Keys({ droneId, datacenter }: OfDrone) {
+  const [{ after }, setAddress] = useTabState();
+  const input = {
+    droneId,
+    limit: PAGE_ROWS,
+    ...at(datacenter),
+    ...(after === null ? {} : { cursor: after }),
+  };
+  const read = useLiveQuery('keys', 'list', input, { everyMs: EVERY_MS });
+  return (
+    <DataTable
+      label="keys of this drone"
+      columns={DRONE_KEY_COLUMNS}
+      read={read}
+      rowId={(key) => key.leaseId}
+      rowName={fullName}
+      state={{ after, setAfter: (cursor) => void setAddress({ after: cursor }) }}
+      identity={JSON.stringify(input)}
+      empty={
+        <EmptyState title="It holds no key">
+          A drone holds a key for as long as the key’s backend runs on it.
+        </EmptyState>
+      }
+    />
+  );
+}

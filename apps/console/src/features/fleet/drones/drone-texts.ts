@@ -1,0 +1,79 @@
+import type { Outputs } from '~/lib/api/api.ts';
+import { counted, duration } from '~/lib/format.ts';
+
+/** A drone as the API tells of it. */
+export type Drone = Outputs['drones']['get'];
+
+/** What an operator can say of a drone. */
+export type DroneAct = 'drain' | 'undrain' | 'markLost';
+
+type Judged = Pick<Drone, 'draining' | 'lostAt'>;
+
+/** Why an act makes no sense for a drone as it is; undefined where it does. */
+export function actProblem(act: DroneAct, drone: Judged): string | undefined {
+  if (act === 'drain') {
+    if (drone.lostAt !== null) return 'It is marked lost: it gets no backends anyway.';
+    return drone.draining ? 'It is being drained already.' : undefined;
+  }
+  if (act === 'undrain') return drone.draining ? undefined : 'It is not being drained.';
+  return drone.lostAt === null ? undefined : 'It is marked lost already.';
+}
+
+/** What is unusual about a drone, in a sentence; undefined when nothing is. */
+export function droneNotice(
+  drone: Pick<Drone, 'status' | 'backendCount' | 'draining' | 'heartbeatAgeMs'>,
+): { readonly tone: 'warn' | 'bad'; readonly text: string } | undefined {
+  const left = counted(drone.backendCount, 'backend');
+  switch (drone.status) {
+    case 'ready':
+      return undefined;
+    case 'draining':
+      return {
+        tone: 'warn',
+        text:
+          drone.backendCount === 0
+            ? 'Drained: it gets no new backends, and none is left on it.'
+            : `Draining: it gets no new backends. ${left} still there, until they end by themselves or are stopped.`,
+      };
+    case 'unreachable':
+      return {
+        tone: 'bad',
+        text: `${silence(drone.heartbeatAgeMs)} It gets no new backends. Keys that it cannot renew run out by themselves.`,
+      };
+    case 'lost':
+      return {
+        tone: 'bad',
+        text: `Marked lost: its keys are renewed no more and run out by themselves. It takes backends again once it has opened a new session and is undrained. ${left} not known to have ended.`,
+      };
+  }
+}
+
+function silence(ageMs: number | null): string {
+  return ageMs === null
+    ? 'No heartbeat since it registered.'
+    : `No heartbeat for ${duration(ageMs)}.`;
+}
+
+/** `1.4 ms`, `35 ms`: short trips are told apart by tenths. */
+export function roundTrip(ms: number): string {
+  if (ms < 0.1) return '< 0.1 ms';
+  return ms < 10 ? `${ms.toFixed(1)} ms` : duration(ms);
+}
+
+/** What keeps a drone's programs from the drone itself, as facts of its page. */
+export function isolationFacts(
+  isolation: Drone['isolation'],
+): readonly (readonly [name: string, value: string])[] {
+  if (isolation === null) return [['Isolation of programs', 'not said by this version']];
+  const { user, pidNamespace, privateProc, hiddenHome, noNewPrivs, detail } = isolation;
+  const has = [
+    ...(pidNamespace ? ['PID namespace'] : []),
+    ...(privateProc ? ['private /proc'] : []),
+    ...(hiddenHome ? ['hidden home'] : []),
+    ...(noNewPrivs ? ['no new privileges'] : []),
+  ];
+  return [
+    ['Programs run as', user === 'own' ? 'users of their own' : 'the drone’s own user'],
+    ['Isolation of programs', `${has.join(', ') || 'none'}; ${detail}`],
+  ];
+}

@@ -1,0 +1,102 @@
+'use client';
+
+import { DRONE_STATUSES } from '@leasehold/keys-core';
+import { parseAsString, useQueryStates } from 'nuqs';
+import { useMemo, useState } from 'react';
+import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';
+import { withDatacenter } from '~/resources/list/with-datacenter.tsx';
+import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
+import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
+import { FilterRow } from '~/ui/page/filter-row.tsx';
+import { PageHeader } from '~/ui/page/page-header.tsx';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import { DRONE_LOOKS } from '~/resources/looks.tsx';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { useDatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
+import type { DroneActRequest } from './drone-act-dialog.tsx';
+import { droneColumns } from './drone-columns.tsx';
+import { droneListInput, statusOf } from './drone-search.ts';
+import type { Drone } from './drone-texts.ts';
+
+const DroneActDialog = lazyDialog('request', () =>
+  import('./drone-act-dialog.tsx').then((module) => module.DroneActDialog),
+);
+
+/** Heartbeats make no events. */
+const EVERY_MS = 2_000;
+
+const STATUS_OPTIONS = DRONE_STATUSES.map((value) => ({ value, label: DRONE_LOOKS[value].label }));
+
+/** The machines that run backends: how full they are, and whether they report. */
+export function DronesPage() {
+  const [address, setAddress] = useQueryStates(
+    { status: parseAsString, program: parseAsString, after: parseAsString },
+    { history: 'push' },
+  );
+  const [request, setRequest] = useState<DroneActRequest | null>(null);
+  const columns = useMemo(
+    () =>
+      droneColumns((act, drone) => {
+        setRequest({ act, drone });
+      }),
+    [],
+  );
+  const filter = useDatacenterFilter();
+  const input = { ...droneListInput(address), ...filter.input };
+  const read = useLiveQuery('drones', 'list', input, { everyMs: EVERY_MS });
+  const items = read.data?.items;
+  const isFiltered = address.status !== null || address.program !== null;
+  return (
+    <>
+      <PageHeader title="Drones" />
+      <FilterRow>
+        <FilterMenu
+          label="Status"
+          value={statusOf(address.status) ?? undefined}
+          options={STATUS_OPTIONS}
+          onChange={(status) => void setAddress({ status, after: null })}
+        />
+        <FilterMenu
+          label="Program"
+          value={address.program ?? undefined}
+          options={programsOf(items, address.program).map((value) => ({ value, label: value }))}
+          onChange={(program) => void setAddress({ program, after: null })}
+        />
+        <DatacenterMenu filter={filter} />
+      </FilterRow>
+      <DataTable
+        label="drones"
+        columns={withDatacenter(columns, filter.isSeveral)}
+        read={read}
+        rowId={({ datacenter, droneId }) => `${datacenter} ${droneId}`}
+        rowName={(drone) => drone.droneId}
+        state={{ after: address.after, setAfter: (after) => void setAddress({ after }) }}
+        identity={JSON.stringify(input)}
+        isOfOthers={filter.isOfOthers}
+        empty={
+          isFiltered ? (
+            <EmptyState title="No drone matches">Leave a filter out to see the others.</EmptyState>
+          ) : (
+            <EmptyState title="No drones">
+              A drone appears here once its agent has reached a controller. Until then there is
+              nothing that backends could run on.
+            </EmptyState>
+          )
+        }
+      />
+      <DroneActDialog
+        request={request}
+        onClose={() => {
+          setRequest(null);
+        }}
+      />
+    </>
+  );
+}
+
+/** The programs that can be chosen: those in sight, and the chosen one. */
+function programsOf(drones: readonly Drone[] | undefined, chosen: string | null): string[] {
+  const names = (drones ?? []).flatMap(({ programs }) => programs.map(({ name }) => name));
+  return [...new Set(chosen === null ? names : [chosen, ...names])].sort();
+}

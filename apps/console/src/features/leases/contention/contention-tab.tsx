@@ -1,0 +1,119 @@
+'use client';
+
+import { Button } from '@mantine/core';
+import { useState } from 'react';
+import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';
+import { SearchBox } from '~/ui/search-box.tsx';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { ErrorState } from '~/ui/states/error-state.tsx';
+import { StaleScope } from '~/ui/states/stale-scope.tsx';
+import { UnreachableNotice } from '~/ui/states/unreachable-notice.tsx';
+import { TableFooter } from '~/ui/table/table-footer.tsx';
+import { useHeldRows } from '~/ui/table/use-held-rows.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import {
+  useDatacenterFilter,
+  type DatacenterFilter,
+} from '~/lib/datacenters/use-datacenter-filter.ts';
+import { useListState, type ListState } from '~/lib/search/use-list-state.ts';
+import { counted } from '~/lib/format.ts';
+import { linesOf, type Line } from './contention-groups.ts';
+import { ContentionTable } from './contention-table.tsx';
+import classes from '../leases.module.css';
+
+const PAGE_ROWS = 200;
+/** Waiters come and go without events. */
+const EVERY_MS = 1_500;
+
+/** Who waits for whom, the longest wait first. */
+export function ContentionTab() {
+  const state = useListState({ fields: ['namespace'], sorts: ['since'] });
+  const filter = useDatacenterFilter();
+  const { fields, name, prefix } = state.search;
+  const namespace = (fields['namespace'] ?? name ?? prefix ?? '').replace(/\.+$/u, '');
+  return (
+    <>
+      <div className={classes['bar']}>
+        <SearchBox
+          label="Search by namespace"
+          placeholder="Namespace, children included"
+          value={state.q}
+          problems={state.search.problems}
+          onChange={state.setQ}
+        />
+        <DatacenterMenu filter={filter} />
+      </div>
+      <Lines namespace={namespace} state={state} filter={filter} />
+    </>
+  );
+}
+
+function Lines({
+  namespace,
+  state,
+  filter,
+}: {
+  readonly namespace: string;
+  readonly state: ListState<'since'>;
+  readonly filter: DatacenterFilter;
+}) {
+  const input = {
+    limit: PAGE_ROWS,
+    ...filter.input,
+    ...(namespace === '' ? {} : { namespace }),
+    ...(state.after === null ? {} : { cursor: state.after }),
+  };
+  const identity = JSON.stringify(input);
+  const read = useLiveQuery('leases', 'contention', input, { everyMs: EVERY_MS });
+  const [isTouched, setTouched] = useState(false);
+  const newest = linesOf(read.data?.items ?? []);
+  const held = useHeldRows<Line>(newest, {
+    identity,
+    isStandIn: read.isPlaceholderData,
+    isHeld: isTouched,
+    rowId: ({ id }) => id,
+  });
+  const table = {
+    lines: held.rows,
+    asOf: read.data?.asOf,
+    isLoading: read.data === undefined,
+    onTouched: setTouched,
+  };
+  if (read.data === undefined && read.isError) {
+    return <ErrorState error={read.error} what="who waits" onRetry={() => void read.refetch()} />;
+  }
+  return (
+    <StaleScope read={read}>
+      <UnreachableNotice unreachable={read.data?.unreachable} />
+      <Changes count={held.changeCount} onShow={held.showAll} />
+      <ContentionTable {...table} empty={<NobodyWaits namespace={namespace} />} />
+      <TableFooter
+        read={read}
+        label="who waits"
+        state={state}
+        identity={identity}
+        rowCount={read.data?.items.length ?? 0}
+        isOfOthers={filter.isOfOthers}
+      />
+    </StaleScope>
+  );
+}
+
+function Changes({ count, onShow }: { readonly count: number; readonly onShow: () => void }) {
+  if (count === 0) return null;
+  return (
+    <Button variant="light" size="compact-xs" className={classes['changes'] ?? ''} onClick={onShow}>
+      {counted(count, 'change')}: show
+    </Button>
+  );
+}
+
+function NobodyWaits({ namespace }: { readonly namespace: string }) {
+  return (
+    <EmptyState title="Nobody waits">
+      {namespace === ''
+        ? 'Every service that asked for a lease has it, or was refused at once.'
+        : `Nobody waits for a lease in ${namespace} or below it.`}
+    </EmptyState>
+  );
+}

@@ -1,0 +1,132 @@
+'use client';
+
+import { Link } from '~/ui/link.tsx';
+import type { ReactNode } from 'react';
+import { LoadingRows } from '~/ui/table/table-rows.tsx';
+import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { counted, fullName } from '~/lib/format.ts';
+import { routes } from '~/lib/routes.ts';
+import tableClasses from '~/ui/table/data-table.module.css';
+import type { Line } from './contention-groups.ts';
+import { fieldText } from '~/lib/search/search-text.ts';
+import { Waited } from '../waited.tsx';
+import classes from './contention-table.module.css';
+
+const COLUMN_COUNT = 3;
+
+/** Lines one below the other: what is waited for and who has it, then who waits, in order. */
+export function ContentionTable({
+  lines,
+  asOf,
+  isLoading,
+  onTouched,
+  empty,
+}: {
+  readonly lines: readonly Line[];
+  readonly asOf: string | undefined;
+  readonly isLoading: boolean;
+  readonly onTouched: (isTouched: boolean) => void;
+  readonly empty: ReactNode;
+}) {
+  return (
+    <div
+      className={tableClasses['scroll']}
+      tabIndex={0}
+      role="region"
+      aria-label="Who waits for whom"
+      onPointerEnter={() => {
+        onTouched(true);
+      }}
+      onPointerLeave={() => {
+        onTouched(false);
+      }}
+    >
+      <table
+        className={`${tableClasses['table'] ?? ''} ${classes['table'] ?? ''}`}
+        aria-busy={isLoading}
+      >
+        <thead>
+          <tr>
+            <th scope="col" className={classes['place']}>
+              Place
+            </th>
+            <th scope="col">Who waits</th>
+            <th scope="col" data-align="end">
+              Waiting
+            </th>
+          </tr>
+        </thead>
+        {isLoading ? (
+          <tbody>
+            <LoadingRows columnCount={COLUMN_COUNT} />
+          </tbody>
+        ) : (
+          lines.map((line) => <LineRows key={line.id} line={line} asOf={asOf ?? ''} />)
+        )}
+      </table>
+      {!isLoading && lines.length === 0 ? empty : null}
+    </div>
+  );
+}
+
+function LineRows({ line, asOf }: { readonly line: Line; readonly asOf: string }) {
+  return (
+    <tbody>
+      <tr className={classes['resource']}>
+        <th scope="rowgroup" colSpan={COLUMN_COUNT}>
+          <span className={classes['what']}>
+            <Link href={routes.lease(line)}>
+              <bdi>{fullName(line)}</bdi>
+            </Link>
+            <Holder line={line} asOf={asOf} />
+            <span className={classes['count']}>
+              {line.before === 0
+                ? counted(line.waiters.length, 'waits', 'wait')
+                : `${counted(line.waiters.length, 'waits', 'wait')} here, ${String(line.before)} before them`}
+            </span>
+          </span>
+        </th>
+      </tr>
+      {line.waiters.map((waiter) => (
+        <tr key={`${String(waiter.place)} ${waiter.waiter}`} data-row>
+          <td className={classes['place']}>{waiter.place}</td>
+          <td>
+            <Link
+              href={routes.leases({ q: fieldText('holder', waiter.waiter) })}
+              title={`What ${waiter.waiter} holds itself`}
+              className="mono"
+            >
+              <bdi>{waiter.waiter}</bdi>
+            </Link>
+          </td>
+          <td data-align="end">
+            <Waited since={waiter.since} asOf={asOf} />
+          </td>
+        </tr>
+      ))}
+    </tbody>
+  );
+}
+
+function Holder({ line, asOf }: { readonly line: Line; readonly asOf: string }) {
+  if (line.holder === null) {
+    return <span className={classes['nobody']}>held by nobody right now</span>;
+  }
+  return (
+    <span className={classes['holder']}>
+      held by{' '}
+      <Link
+        href={routes.leases({ q: fieldText('holder', line.holder) })}
+        title={`What ${line.holder} holds`}
+        className="mono"
+      >
+        <bdi>{line.holder}</bdi>
+      </Link>
+      {line.heldSince === null ? null : (
+        <>
+          , since <RelativeTime at={line.heldSince} asOf={asOf} />
+        </>
+      )}
+    </span>
+  );
+}

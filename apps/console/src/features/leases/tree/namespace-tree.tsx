@@ -1,0 +1,224 @@
+'use client';
+
+import { Skeleton, VisuallyHidden } from '@mantine/core';
+import { IconChevronRight } from '@tabler/icons-react';
+import { useVirtualizer } from '@tanstack/react-virtual';
+import { Link } from '~/ui/link.tsx';
+import { useId, useMemo, useRef, useState, type KeyboardEvent } from 'react';
+import type { LeaseTreeNode } from '@leasehold/keys-core/leases';
+import { count } from '~/lib/format.ts';
+import { routes } from '~/lib/routes.ts';
+import { useSignal } from '~/lib/use-signal.ts';
+import { fieldText } from '~/lib/search/search-text.ts';
+import { rowsOf, stepOf, treeOf, type TreeRow } from './tree-rows.ts';
+import { openings } from './tree-openings.ts';
+import classes from './namespace-tree.module.css';
+
+const ROW_PX = 32;
+const SKELETON_ROWS = 8;
+
+const COUNTS = [
+  { of: 'held', label: 'Held' },
+  { of: 'expiring', label: 'Expiring' },
+  { of: 'expired', label: 'Expired' },
+  { of: 'free', label: 'Free' },
+  { of: 'waiters', label: 'Waiting' },
+] as const;
+
+/**
+ * Namespaces as a tree: arrows walk it, Enter or a click shows the leases of one, children included.
+ * However many there are, only the rows in sight are in the document.
+ */
+export function NamespaceTree({
+  items,
+  isAllOpen,
+}: {
+  readonly items: readonly LeaseTreeNode[];
+  readonly isAllOpen: boolean;
+}) {
+  const toggled = useSignal(openings);
+  const roots = useMemo(() => treeOf(items), [items]);
+  const rows = useMemo(
+    () => rowsOf(roots, items.length, { toggled, isAllOpen }),
+    [roots, items.length, toggled, isAllOpen],
+  );
+  const [active, setActive] = useState('');
+  const activeAt = Math.max(
+    0,
+    rows.findIndex(({ node }) => node.namespace === active),
+  );
+  const scroller = useRef<HTMLDivElement>(null);
+  const id = useId();
+  const virtualizer = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW_PX,
+    overscan: 12,
+    // The row that the keyboard is at stays in the document, wherever somebody has scrolled to.
+    rangeExtractor: ({ startIndex, endIndex, overscan, count: rowCount }) => {
+      const first = Math.max(0, startIndex - overscan);
+      const last = Math.min(rowCount - 1, endIndex + overscan);
+      const shown = Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => first + at);
+      return activeAt < first
+        ? [activeAt, ...shown]
+        : activeAt > last
+          ? [...shown, activeAt]
+          : shown;
+    },
+  });
+  const onKeyDown = (event: KeyboardEvent<HTMLDivElement>): void => {
+    if (isChord(event)) return;
+    if (event.key === 'Enter') {
+      scroller.current?.querySelector<HTMLElement>('[data-active] a')?.click();
+      return;
+    }
+    const step = stepOf(rows, activeAt, event.key);
+    if (step === null || ('toggle' in step && isAllOpen)) return;
+    event.preventDefault();
+    if ('toggle' in step) openings.open(step.toggle, step.isOpen);
+    else {
+      setActive(rows[step.to]?.node.namespace ?? '');
+      virtualizer.scrollToIndex(step.to);
+    }
+  };
+  return (
+    <div className={classes['box']}>
+      <div
+        ref={scroller}
+        className={classes['scroll']}
+        role="tree"
+        aria-label="Namespaces"
+        aria-activedescendant={`${id}-${String(activeAt)}`}
+        tabIndex={0}
+        onKeyDown={onKeyDown}
+      >
+        <TreeHead />
+        <div
+          role="presentation"
+          className={classes['whole']}
+          style={{ height: virtualizer.getTotalSize() }}
+        >
+          {virtualizer.getVirtualItems().map(({ index, start }) => {
+            const row = rows[index];
+            return row === undefined ? null : (
+              <Row
+                key={row.node.namespace}
+                row={row}
+                id={`${id}-${String(index)}`}
+                top={start}
+                isActive={index === activeAt}
+                isFixed={isAllOpen}
+                onActive={setActive}
+              />
+            );
+          })}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** Keys that are the browser's, or somebody else's. */
+function isChord(event: KeyboardEvent): boolean {
+  return event.ctrlKey || event.metaKey || event.altKey;
+}
+
+function TreeHead() {
+  return (
+    <div className={classes['head']} aria-hidden>
+      <span>Namespace</span>
+      {COUNTS.map(({ of, label }) => (
+        <span key={of} data-count={of}>
+          {label}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+function Row({
+  row,
+  id,
+  top,
+  isActive,
+  isFixed,
+  onActive,
+}: {
+  readonly row: TreeRow;
+  readonly id: string;
+  readonly top: number;
+  readonly isActive: boolean;
+  /** All are open, and are not to be closed. */
+  readonly isFixed: boolean;
+  readonly onActive: (namespace: string) => void;
+}) {
+  const { node, level } = row;
+  const { namespace } = node;
+  const hasChildren = node.children.length > 0;
+  return (
+    <div
+      id={id}
+      role="treeitem"
+      aria-level={level}
+      aria-posinset={row.place}
+      aria-setsize={row.siblingCount}
+      aria-selected={isActive}
+      {...(hasChildren ? { 'aria-expanded': row.isOpen } : {})}
+      className={classes['row']}
+      data-active={isActive || undefined}
+      style={{ transform: `translateY(${String(top)}px)` }}
+      onPointerDown={() => {
+        onActive(namespace);
+      }}
+    >
+      <span
+        className={classes['name']}
+        style={{ paddingInlineStart: `calc(${String(level - 1)} * var(--indent))` }}
+      >
+        <button
+          type="button"
+          tabIndex={-1}
+          aria-hidden
+          className={classes['toggle']}
+          data-open={row.isOpen || undefined}
+          data-leaf={!hasChildren || undefined}
+          disabled={!hasChildren || isFixed}
+          onClick={() => {
+            openings.open(namespace, !row.isOpen);
+          }}
+        >
+          <IconChevronRight size={14} aria-hidden />
+        </button>
+        <Link
+          tabIndex={-1}
+          href={routes.leases(namespace === '' ? {} : { q: fieldText('namespace', namespace) })}
+          title={namespace}
+        >
+          <bdi>{node.label}</bdi>
+        </Link>
+      </span>
+      {COUNTS.map(({ of, label }) => (
+        <span
+          key={of}
+          data-count={of}
+          data-none={node[of] === 0 || undefined}
+          aria-hidden={node[of] === 0}
+        >
+          {count(node[of])}
+          <VisuallyHidden> {label.toLowerCase()}</VisuallyHidden>
+        </span>
+      ))}
+    </div>
+  );
+}
+
+/** What stands where the tree will be. */
+export function LoadingTree() {
+  return (
+    <div className={classes['box']} aria-busy>
+      {Array.from({ length: SKELETON_ROWS }, (_row, index) => (
+        <Skeleton key={index} height={14} m={9} width={`${String(60 - (index % 4) * 9)}%`} />
+      ))}
+    </div>
+  );
+}

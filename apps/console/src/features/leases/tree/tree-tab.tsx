@@ -1,0 +1,122 @@
+'use client';
+
+import { Anchor, Button, Code } from '@mantine/core';
+import { parseAsString, useQueryStates } from 'nuqs';
+import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';
+import { SearchBox } from '~/ui/search-box.tsx';
+import { DataAge } from '~/ui/states/data-age.tsx';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { ErrorState } from '~/ui/states/error-state.tsx';
+import { Notice } from '~/ui/states/notice.tsx';
+import { StaleScope } from '~/ui/states/stale-scope.tsx';
+import { UnreachableNotice } from '~/ui/states/unreachable-notice.tsx';
+import type { Outputs } from '~/lib/api/api.ts';
+import { count, counted } from '~/lib/format.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { useDatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
+import { matching } from './tree-rows.ts';
+import { LoadingTree, NamespaceTree } from './namespace-tree.tsx';
+import classes from '../leases.module.css';
+
+/** The namespaces with what is in each and below it. */
+export function TreeTab() {
+  const [{ q, within }, setState] = useQueryStates(
+    { q: parseAsString.withDefault(''), within: parseAsString.withDefault('') },
+    { history: 'push' },
+  );
+  const setQ = (next: string): void => void setState({ q: next === '' ? null : next });
+  const setWithin = (next: string): void =>
+    void setState({ within: next === '' ? null : next, q: null });
+  const filter = useDatacenterFilter();
+  const read = useLiveQuery('leases', 'tree', {
+    ...(within === '' ? {} : { namespace: within }),
+    ...filter.input,
+  });
+  return (
+    <>
+      <div className={classes['bar']}>
+        <SearchBox
+          label="Find a namespace"
+          placeholder="A part of its name"
+          value={q}
+          onChange={setQ}
+        />
+        <DatacenterMenu filter={filter} />
+        {within === '' ? null : (
+          <Button
+            variant="default"
+            onClick={() => {
+              setWithin('');
+            }}
+          >
+            Show all namespaces
+          </Button>
+        )}
+      </div>
+      {read.data === undefined && read.isError ? (
+        <ErrorState error={read.error} what="the namespaces" onRetry={() => void read.refetch()} />
+      ) : (
+        <StaleScope read={read}>
+          <UnreachableNotice unreachable={read.data?.unreachable} />
+          <Tree tree={read.data} q={q} onWithin={setWithin} />
+          <DataAge read={read} asOf={read.data?.asOf} />
+        </StaleScope>
+      )}
+    </>
+  );
+}
+
+function Tree({
+  tree,
+  q,
+  onWithin,
+}: {
+  readonly tree: Outputs['leases']['tree'] | undefined;
+  readonly q: string;
+  readonly onWithin: (namespace: string) => void;
+}) {
+  if (tree === undefined) return <LoadingTree />;
+  const items = q === '' ? tree.items : matching(tree.items, q);
+  return (
+    <>
+      {tree.isComplete ? null : (
+        <Notice
+          tone="warn"
+          action={
+            q === '' ? undefined : (
+              <Anchor
+                component="button"
+                type="button"
+                size="sm"
+                onClick={() => {
+                  onWithin(q);
+                }}
+              >
+                Read what is in {q}
+              </Anchor>
+            )
+          }
+        >
+          There are more namespaces than one tree shows: these are {count(tree.items.length)}, the
+          uppermost. For what lies deeper, type the whole name of a namespace above.
+        </Notice>
+      )}
+      {items.length > 0 ? (
+        <NamespaceTree items={items} isAllOpen={q !== ''} />
+      ) : (
+        <div className={classes['nothing']}>
+          {q === '' ? (
+            <EmptyState title="No namespaces">
+              A namespace appears with its first lease: <Code>leases.acquire(…)</Code> of{' '}
+              <Code>@leasehold/client</Code>.
+            </EmptyState>
+          ) : (
+            <EmptyState title="No namespace has that in its name">
+              {counted(tree.items.length, 'namespace')} were looked through.
+            </EmptyState>
+          )}
+        </div>
+      )}
+    </>
+  );
+}

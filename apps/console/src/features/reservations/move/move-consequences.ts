@@ -1,0 +1,61 @@
+/** What a move will do, in words, and by when it is over at the latest. Pure. */
+import { duration } from '~/lib/format.ts';
+import { isInForce, type GrantView } from '~/resources/grant-view.ts';
+import { consequencesOf } from '~/resources/actions/revoke-consequences.ts';
+
+export interface MoveConsequences {
+  readonly holder: string;
+  readonly steps: readonly string[];
+  readonly worstCase: string;
+}
+
+/** Of a move that is asked for at `nowMs` of the database's clock. */
+export function moveConsequences(
+  move: {
+    readonly from: string;
+    /** Null while none is chosen. */
+    readonly to: string | null;
+    /** Null: nobody was ever granted it; undefined: not known. */
+    readonly grant: GrantView | null | undefined;
+  },
+  nowMs: number,
+): MoveConsequences {
+  const { from, to, grant } = move;
+  const there = to ?? 'the other datacenter';
+  const sealing = [
+    `${from} seals it in one transaction: nothing is granted there any more, and that is not taken back.`,
+    `${there} takes it over. The next caller, in any datacenter, is sent there and gets a larger token.`,
+  ];
+  if (
+    grant === undefined ||
+    grant === null ||
+    grant.phase === 'free' ||
+    grant.phase === 'expired'
+  ) {
+    return {
+      holder: grant === undefined ? 'Whether somebody holds it is not known.' : 'Nobody holds it.',
+      steps: sealing,
+      worstCase:
+        'It takes a moment. If somebody is granted it first, it is not moved, and you are told.',
+    };
+  }
+  if (!isInForce(grant)) {
+    const heldMs = Math.max(0, Date.parse(grant.stopsBy ?? grant.expiresAt) - nowMs);
+    return {
+      holder: `It was ended by force and is held back: ${grant.holder} may still act.`,
+      steps: ['Nothing happens before its backend is known to be gone.', ...sealing],
+      worstCase: `It moves within ${duration(heldMs)} at the latest. ${KEEP_OPEN}`,
+    };
+  }
+  const revoke = consequencesOf(
+    { face: 'key', grant, mode: 'graceful', isAbandoned: false },
+    nowMs,
+  );
+  return {
+    holder: `${revoke.holder} A held key does not move: it is revoked first, gracefully.`,
+    steps: [...revoke.steps, ...sealing],
+    worstCase: `${revoke.worstCase} Then it moves. ${KEEP_OPEN}`,
+  };
+}
+
+const KEEP_OPEN = 'The move is made from this tab: leave it open until it is done.';

@@ -1,0 +1,187 @@
+'use client';
+
+import { Select, Stack, Text } from '@mantine/core';
+import { useState } from 'react';
+import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
+import type { Outputs } from '~/lib/api/api.ts';
+import { databaseClock } from '~/lib/live/database-clock.ts';
+import { at } from '~/lib/datacenters/here.ts';
+import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
+import { useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
+import { isInForce } from '~/resources/grant-view.ts';
+import { followMove, unfollowMove } from './followed-moves.ts';
+import { moveConsequences } from './move-consequences.ts';
+import { reservationFailure } from '../reservation-failure.ts';
+import type { ReservationDetail } from '../reservation-item.ts';
+import { keyLabel } from '~/resources/reservation-key.ts';
+import classes from '~/resources/actions/dialogs.module.css';
+
+type Grant = Outputs['keys']['get'];
+
+export interface MoveDialogProps {
+  readonly reservation: ReservationDetail;
+  /** The key's present grant, or null; undefined while it is not known. */
+  readonly grant: Grant | undefined;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+}
+
+/**
+ * Moves a key to another datacenter. A held key does not move: its grant is revoked first, and the move
+ * is made by its banner (`move-banner.tsx`) when the key is free.
+ */
+export function MoveDialog(props: MoveDialogProps) {
+  const { isOpen, onClose } = props;
+  // As they were when the dialog was opened: nobody else's grant is revoked for this move.
+  const [about, setAbout] = useState(props);
+  const [wasOpen, setWasOpen] = useState(isOpen);
+  const [toDatacenter, setToDatacenter] = useState<string | null>(null);
+  const move = useMove(about, onClose);
+  if (isOpen !== wasOpen) {
+    setWasOpen(isOpen);
+    if (isOpen) {
+      setAbout(props);
+      setToDatacenter(null);
+      move.reset();
+    }
+  }
+  const { reservation, grant } = about;
+  const isRevoked = grant !== undefined && grant !== null && isInForce(grant);
+  return (
+    <ActDialog
+      isOpen={isOpen}
+      onClose={onClose}
+      title={`Move ${keyLabel(reservation.key)}`}
+      reason="required"
+      actLabel={isRevoked ? 'Revoke, then move' : 'Move'}
+      isReady={toDatacenter !== null}
+      act={{
+        isPending: move.isPending,
+        error: reservationFailure(move.error),
+        run: (reason) => {
+          if (toDatacenter !== null) move.run(toDatacenter, reason ?? '');
+        },
+      }}
+    >
+      <Stack gap="sm">
+        <TargetSelect
+          home={reservation.datacenter}
+          value={toDatacenter}
+          onChange={setToDatacenter}
+        />
+        <ConsequenceList about={about} toDatacenter={toDatacenter} />
+      </Stack>
+    </ActDialog>
+  );
+}
+
+/** The revoke where the key is held, else the move; both are followed by a banner. */
+function useMove({ reservation, grant }: MoveDialogProps, onDone: () => void) {
+  const revoke = useApiMutation('keys', 'revoke');
+  const move = useApiMutation('reservations', 'move');
+  const { key, reservationId: fromId, datacenter: fromDatacenter } = reservation;
+  const followed = (toDatacenter: string, reason: string) => ({
+    key,
+    fromId,
+    fromDatacenter,
+    toDatacenter,
+    reason,
+  });
+  return {
+    isPending: revoke.isPending || move.isPending,
+    error: revoke.error ?? move.error,
+    reset() {
+      revoke.reset();
+      move.reset();
+    },
+    run(toDatacenter: string, reason: string): void {
+      const about = followed(toDatacenter, reason);
+      if (grant === undefined || grant === null || isFree(grant)) {
+        followMove({ ...about, waitsFor: null });
+        move.mutate(
+          { key: [...key], toDatacenter, reason },
+          { onSuccess: onDone, onError: () => unfollowMove(fromId) },
+        );
+        return;
+      }
+      const { leaseId, holder, datacenter } = grant;
+      if (!isInForce(grant)) {
+        const stopsBy = grant.stopsBy ?? grant.expiresAt;
+        followMove({ ...about, waitsFor: { leaseId, holder, isRevoked: false, stopsBy } });
+        onDone();
+        return;
+      }
+      revoke.mutate(
+        { leaseId, mode: 'graceful', reason, ...at(datacenter) },
+        {
+          onSuccess: ({ stopsBy }) => {
+            followMove({ ...about, waitsFor: { leaseId, holder, isRevoked: true, stopsBy } });
+            onDone();
+          },
+        },
+      );
+    },
+  };
+}
+
+function isFree({ phase }: { readonly phase: string }): boolean {
+  return phase === 'free' || phase === 'expired';
+}
+
+function TargetSelect({
+  home,
+  value,
+  onChange,
+}: {
+  readonly home: string;
+  readonly value: string | null;
+  readonly onChange: (datacenter: string | null) => void;
+}) {
+  const { items } = useDatacenters();
+  return (
+    <Select
+      label="To datacenter"
+      description={`It lives in ${home} now.`}
+      placeholder="Choose one"
+      required
+      value={value}
+      data={items
+        .filter(({ name }) => name !== home)
+        .map(({ name, isReachable }) => ({
+          value: name,
+          label: isReachable ? name : `${name}, cannot be reached`,
+          disabled: !isReachable,
+        }))}
+      onChange={onChange}
+    />
+  );
+}
+
+/** Who holds it, what happens in order, and the worst case. */
+function ConsequenceList({
+  about: { reservation, grant },
+  toDatacenter,
+}: {
+  readonly about: MoveDialogProps;
+  readonly toDatacenter: string | null;
+}) {
+  const nowMs = useDatabaseNow() ?? databaseClock.nowMs() ?? 0;
+  const { holder, steps, worstCase } = moveConsequences(
+    { from: reservation.datacenter, to: toDatacenter, grant },
+    nowMs,
+  );
+  return (
+    <div className={classes['consequences']}>
+      <Text size="sm" fw={500}>
+        {holder}
+      </Text>
+      <ol>
+        {steps.map((step) => (
+          <li key={step}>{step}</li>
+        ))}
+      </ol>
+      <p className={classes['worst']}>{worstCase}</p>
+    </div>
+  );
+}

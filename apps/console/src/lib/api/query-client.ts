@@ -1,0 +1,41 @@
+import { QueryClient, type QueryFunctionContext } from '@tanstack/react-query';
+import type { ApiClient } from './api.ts';
+import { ApiError, isSignedOut, toApiError } from './api-error.ts';
+import { databaseClock } from '../live/database-clock.ts';
+
+const RETRIES_MAX = 2;
+
+/** Whether what was asked was answered by another datacenter alone. */
+function isOfAnother(input: unknown): boolean {
+  if (typeof input !== 'object' || input === null || !('datacenter' in input)) return false;
+  return input.datacenter !== undefined && input.datacenter !== 'all';
+}
+
+/** A client whose queries are procedures: `['keys', 'list', input]`. */
+export function createQueryClient(api: ApiClient, onSignedOut: () => void): QueryClient {
+  const queryFn = async ({ queryKey, signal }: QueryFunctionContext): Promise<unknown> => {
+    const [group, procedure, input] = queryKey as [string, string, unknown];
+    try {
+      const answer = await api.query(`${group}.${procedure}`, input ?? undefined, { signal });
+      // Another datacenter's database has a clock of its own.
+      if (!isOfAnother(input)) databaseClock.observe(answer);
+      return answer ?? null;
+    } catch (error) {
+      const failure = toApiError(error);
+      if (isSignedOut(failure)) onSignedOut();
+      throw failure;
+    }
+  };
+  return new QueryClient({
+    defaultOptions: {
+      queries: {
+        queryFn,
+        staleTime: 1_000,
+        retry: (count, error) =>
+          count < RETRIES_MAX && error instanceof ApiError && error.isRetryable,
+        refetchOnWindowFocus: true,
+      },
+      mutations: { retry: false },
+    },
+  });
+}

@@ -1,0 +1,26 @@
+'use client';
+
+import { useMutation, useQueryClient, type UseMutationResult } from '@tanstack/react-query';
+import { api, type Group, type Inputs, type Outputs, type Procedure } from './api.ts';
+import { isSignedOut, toApiError, type ApiError } from './api-error.ts';
+import { signedOut } from '../session/signed-out.ts';
+
+/** A change. When it has been made, everything on the page is read again. */
+export function useApiMutation<G extends Group, P extends Procedure<G>>(
+  group: G,
+  procedure: P,
+): UseMutationResult<Outputs[G][P], ApiError, Inputs[G][P]> {
+  const queryClient = useQueryClient();
+  return useMutation<Outputs[G][P], ApiError, Inputs[G][P]>({
+    mutationFn: async (input) => {
+      try {
+        return (await api.mutation(`${group}.${procedure}`, input)) as Outputs[G][P];
+      } catch (error) {
+        const failure = toApiError(error);
+        if (isSignedOut(failure)) signedOut.raise();
+        throw failure;
+      }
+    },
+    onSettled: () => queryClient.invalidateQueries(),
+  });
+}

@@ -1,0 +1,38 @@
+'use client';
+
+import type { SessionView } from '@leasehold/api/contract';
+import type { Role } from '@leasehold/keys-core';
+import { createContext, useContext, useState, type ReactNode } from 'react';
+import { setCsrfToken } from '../api/api.ts';
+import { whyNot } from './can.ts';
+import { databaseClock } from '../live/database-clock.ts';
+import { setHere } from '../datacenters/here.ts';
+
+const SessionContext = createContext<SessionView | null>(null);
+
+/** Who is signed in, for everything below. */
+export function SessionProvider({
+  session,
+  children,
+}: {
+  readonly session: SessionView;
+  readonly children: ReactNode;
+}) {
+  setCsrfToken(session.csrfToken);
+  setHere(session.datacenter);
+  // The first reading of the database's time: countdowns need not wait for another answer.
+  useState(() => databaseClock.observe(session));
+  return <SessionContext value={session}>{children}</SessionContext>;
+}
+
+/** Who is signed in. */
+export function useSession(): SessionView {
+  const session = useContext(SessionContext);
+  if (session === null) throw new Error('Outside of a SessionProvider.');
+  return session;
+}
+
+/** Why the person may not do what needs this role; undefined when they may. */
+export function useWhyNot(needed: Role): string | undefined {
+  return whyNot(useSession().role, needed);
+}

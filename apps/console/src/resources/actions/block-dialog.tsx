@@ -1,0 +1,111 @@
+'use client';
+
+import { useState } from 'react';
+import { notifications } from '@mantine/notifications';
+import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
+import { duration, fullName } from '~/lib/format.ts';
+import { at } from '~/lib/datacenters/here.ts';
+import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
+import { GROUP_OF, type GrantView } from '../grant-view.ts';
+import classes from './dialogs.module.css';
+
+/** Faces whose renewal can be blocked: an environment can only be revoked. */
+export type BlockableFace = 'key' | 'lease';
+
+/** Blocks the renewal of a grant, or allows it again. */
+export function BlockDialog(props: {
+  readonly face: BlockableFace;
+  readonly grant: GrantView;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+}) {
+  const { face, isOpen, onClose } = props;
+  const [grant, setGrant] = useState(props.grant);
+  const [wasOpen, setWasOpen] = useState(isOpen);
+  const block = useApiMutation(GROUP_OF[face], 'blockRenewal');
+  const allow = useApiMutation(GROUP_OF[face], 'allowRenewal');
+  if (isOpen !== wasOpen) {
+    setWasOpen(isOpen);
+    if (isOpen) {
+      setGrant(props.grant);
+      block.reset();
+      allow.reset();
+    }
+  }
+  const mutation = grant.renewable ? block : allow;
+  const verb = grant.renewable ? 'Block' : 'Allow';
+  return (
+    <ActDialog
+      isOpen={isOpen}
+      onClose={onClose}
+      title={`${verb} renewal of ${fullName(grant)}`}
+      reason="required"
+      actLabel={`${verb} renewal`}
+      act={{
+        isPending: mutation.isPending,
+        error: mutation.error,
+        run: (reason) => {
+          mutation.mutate(
+            {
+              leaseId: grant.leaseId,
+              ...at(grant.datacenter),
+              ...(reason === undefined ? {} : { reason }),
+            },
+            {
+              onSuccess: ({ changed }) => {
+                onClose();
+                notifications.show({
+                  message: changed
+                    ? `Renewal of ${fullName(grant)} is ${grant.renewable ? 'blocked' : 'allowed'}.`
+                    : `Nothing was changed: the grant has ended, or somebody was faster.`,
+                });
+              },
+            },
+          );
+        },
+      }}
+    >
+      {grant.renewable ? (
+        <BlockConsequences face={face} grant={grant} />
+      ) : (
+        <p className={classes['text']}>
+          The next renewal is answered again, if it comes before the grant runs out. A holder that
+          has begun to stop goes on stopping.
+        </p>
+      )}
+    </ActDialog>
+  );
+}
+
+function BlockConsequences({
+  face,
+  grant,
+}: {
+  readonly face: BlockableFace;
+  readonly grant: GrantView;
+}) {
+  const nowMs = useDatabaseNow() ?? Date.parse(grant.asOf);
+  const { renewAfterMs, softAfterMs, hardAfterMs, ttlMs } = grant.ladder;
+  const renewsInMs = Date.parse(grant.expiresAt) - (ttlMs - renewAfterMs) - nowMs;
+  const soonest = renewsInMs > 0 ? `in ${duration(renewsInMs)}` : 'at any moment';
+  return (
+    <div className={classes['consequences']}>
+      <p className={classes['text']}>
+        {grant.holder} holds it, with token <span className="mono">{grant.fencingToken}</span>.
+      </p>
+      <ul>
+        <li>Its next renewal, due {soonest}, is refused. Nothing happens before that.</li>
+        <li>
+          {face === 'key'
+            ? `The backend then gets SIGTERM, and SIGKILL ${duration(hardAfterMs - softAfterMs)} later if it is still there.`
+            : 'The service is then told to stop, and stops by its own deadline at the latest.'}
+        </li>
+        <li>Until then the renewal can be allowed again.</li>
+      </ul>
+      <p className={classes['worst']}>
+        {`Its holder has stopped within ${duration(hardAfterMs)} at the latest, and within ${duration(ttlMs)} others can be granted it.`}
+      </p>
+    </div>
+  );
+}

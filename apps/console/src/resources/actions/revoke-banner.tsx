@@ -1,0 +1,125 @@
+'use client';
+
+import { CloseButton } from '@mantine/core';
+import { IconCircleCheck, IconCircleDashed } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '~/ui/link.tsx';
+import { query } from '~/lib/api/api.ts';
+import { clockTime, fullName } from '~/lib/format.ts';
+import { at } from '~/lib/datacenters/here.ts';
+import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { routeOf } from '~/lib/routes.ts';
+import { unfollow } from './followed-revokes.ts';
+import { GROUP_OF } from '../grant-view.ts';
+import {
+  elapsedText,
+  revokeProgress,
+  type FollowedRevoke,
+  type RevokeProgress,
+} from './revoke-progress.ts';
+import classes from './revoke-banner.module.css';
+
+const LOOK_EVERY_MS = 1_000;
+
+/** The banners of these revokes. */
+export function RevokeBannerList({ revokes }: { readonly revokes: readonly FollowedRevoke[] }) {
+  return (
+    <section className={classes['banners']} aria-label="Revocations that you made">
+      {revokes.map((revoke) =>
+        revoke.outcome === 'gone' ? (
+          <GoneBanner key={revoke.leaseId} revoke={revoke} />
+        ) : (
+          <RevokeBanner key={revoke.leaseId} revoke={revoke} />
+        ),
+      )}
+    </section>
+  );
+}
+
+function GoneBanner({ revoke }: { readonly revoke: FollowedRevoke }) {
+  return (
+    <div className={classes['banner']} data-tone="info">
+      <div className={classes['body']}>
+        <span role="status">
+          <ResourceLink revoke={revoke} /> was not revoked: the grant with token{' '}
+          <span className="mono">{revoke.fencingToken}</span> had ended before.
+        </span>
+      </div>
+      <Dismiss revoke={revoke} />
+    </div>
+  );
+}
+
+function RevokeBanner({ revoke }: { readonly revoke: FollowedRevoke }) {
+  const nowMs = useDatabaseNow() ?? Date.parse(revoke.requestedAt);
+  const progress = useProgress(revoke, nowMs);
+  return (
+    <div className={classes['banner']} data-tone={progress.isOver ? 'good' : 'warn'}>
+      <div className={classes['body']}>
+        <span role="status">
+          <ResourceLink revoke={revoke} />{' '}
+          {revoke.mode === 'force' ? 'revoked by force' : 'revoked'}. {progress.text}
+        </span>
+        <span className={classes['elapsed']}>{elapsedText(progress)}</span>
+        <Stages progress={progress} />
+      </div>
+      {progress.isOver ? <Dismiss revoke={revoke} /> : null}
+    </div>
+  );
+}
+
+/** Looks by itself, dialogs or not, until it is over. */
+function useProgress(revoke: FollowedRevoke, nowMs: number): RevokeProgress {
+  const { face, namespace, name, backendId } = revoke;
+  const where = at(revoke.datacenter);
+  const isTimeOver = revoke.stopsBy !== null && nowMs > Date.parse(revoke.stopsBy);
+  const refetchInterval = isTimeOver ? (false as const) : LOOK_EVERY_MS;
+  const grant = useQuery({
+    ...query(GROUP_OF[face], 'get', { namespace, name, ...where }),
+    refetchInterval,
+  });
+  const backend = useQuery({
+    ...query('backends', 'get', { backendId: backendId ?? '', ...where }),
+    enabled: backendId !== null,
+    refetchInterval,
+  });
+  return revokeProgress(revoke, { grant: grant.data, backend: backend.data ?? undefined }, nowMs);
+}
+
+function Stages({ progress: { stages } }: { readonly progress: RevokeProgress }) {
+  return (
+    <ol className={classes['stages']}>
+      {stages.map(({ label, isDone, at }) => (
+        <li key={label} data-done={isDone || undefined}>
+          {isDone ? (
+            <IconCircleCheck size={14} aria-label="done" />
+          ) : (
+            <IconCircleDashed size={14} aria-label="not yet" />
+          )}
+          {label}
+          {isDone && at !== null ? <span className="mono">{clockTime(at)}</span> : null}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function ResourceLink({ revoke }: { readonly revoke: FollowedRevoke }) {
+  return (
+    <Link href={routeOf(revoke.face, revoke)} className={classes['link'] ?? ''}>
+      {fullName(revoke)}
+    </Link>
+  );
+}
+
+function Dismiss({ revoke }: { readonly revoke: FollowedRevoke }) {
+  return (
+    <CloseButton
+      size="sm"
+      aria-label={`Dismiss the notice about ${fullName(revoke)}`}
+      onClick={() => {
+        unfollow(revoke.leaseId);
+      }}
+    />
+  );
+}

@@ -1,0 +1,64 @@
+import { KEY_LADDERS, serviceLadder } from '@leasehold/keys-core';
+import { describe, expect, it } from 'vitest';
+import type { GrantView } from '../grant-view.ts';
+import { consequencesOf, stoppedWithinMs } from './revoke-consequences.ts';
+
+const NOW_MS = Date.parse('2026-11-21T14:00:20.000Z');
+
+const KEY: GrantView = {
+  name: 'room-1',
+  namespace: 'rooms',
+  phase: 'held',
+  leaseId: 'a',
+  fencingToken: '5',
+  holder: 'drone-1',
+  droneId: 'drone-1',
+  backendId: 'bk-1',
+  backendStatus: 'ready',
+  grantedAt: '2026-11-21T13:00:00.000Z',
+  renewedAt: '2026-11-21T14:00:00.000Z',
+  expiresAt: '2026-11-21T14:01:00.000Z',
+  renewable: true,
+  ladder: KEY_LADDERS.standard,
+  stopsBy: null,
+  endReason: null,
+  releasedAt: null,
+  asOf: '2026-11-21T14:00:20.000Z',
+};
+
+describe('stoppedWithinMs', () => {
+  it('is the whole way to the hard rung while a renewal may come just before the act', () => {
+    expect(stoppedWithinMs(KEY, NOW_MS)).toBe(50_000);
+  });
+
+  it('is what is left until the hard rung of a grant that will not be renewed', () => {
+    expect(stoppedWithinMs({ ...KEY, renewable: false }, NOW_MS)).toBe(30_000);
+    expect(stoppedWithinMs({ ...KEY, renewable: false }, NOW_MS + 60_000)).toBe(0);
+  });
+});
+
+describe('consequencesOf', () => {
+  it('says who holds a key, when its backend is killed, and that nobody gets it before', () => {
+    const plan = { face: 'key', grant: KEY, mode: 'graceful', isAbandoned: false } as const;
+    const { holder, steps, worstCase } = consequencesOf(plan, NOW_MS);
+    expect(holder).toContain('Drone drone-1');
+    expect(holder).toContain('bk-1 (ready)');
+    expect(steps.join(' ')).toMatch(/SIGTERM now, and SIGKILL 10 s later/u);
+    expect(worstCase).toContain('within 50 s at the latest');
+  });
+
+  it('says of a forced key how long it is held back, and of an abandoned one that two may run', () => {
+    const plan = { face: 'key', grant: KEY, mode: 'force', isAbandoned: false } as const;
+    expect(consequencesOf(plan, NOW_MS).steps.join(' ')).toContain('or 1 min have passed');
+    const abandoned = consequencesOf({ ...plan, isAbandoned: true }, NOW_MS);
+    expect(abandoned.steps.join(' ')).toContain('two backends may run');
+  });
+
+  it('says of a forced lease that its holder may continue until its own deadline', () => {
+    const grant = { ...KEY, holder: 'ledger@1', ladder: serviceLadder(60_000) };
+    const plan = { face: 'lease', grant, mode: 'force', isAbandoned: false } as const;
+    const { holder, steps } = consequencesOf(plan, NOW_MS);
+    expect(holder).toBe('ledger@1 holds it, with token 5.');
+    expect(steps.join(' ')).toContain('may continue for 50 s');
+  });
+});

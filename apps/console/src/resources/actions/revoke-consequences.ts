@@ -1,0 +1,104 @@
+/** What a revoke will do, in words, and by when it is over at the latest. Pure. */
+import { duration } from '~/lib/format.ts';
+import type { GrantFace, GrantView } from '../grant-view.ts';
+
+export type RevokeMode = 'graceful' | 'force';
+
+export interface RevokePlan {
+  readonly face: GrantFace;
+  readonly grant: GrantView;
+  readonly mode: RevokeMode;
+  /** Of a key, by force: given away before its backend is known to be gone. */
+  readonly isAbandoned: boolean;
+}
+
+export interface Consequences {
+  readonly holder: string;
+  readonly steps: readonly string[];
+  /** How long the holder may go on at most, counted from the act. */
+  readonly worstCaseMs: number;
+  readonly worstCase: string;
+}
+
+/** The consequences of a revoke that is made at `nowMs` of the database's clock. */
+export function consequencesOf(plan: RevokePlan, nowMs: number): Consequences {
+  const worstCaseMs = stoppedWithinMs(plan.grant, nowMs);
+  return {
+    holder: holderText(plan),
+    steps: stepsOf(plan, worstCaseMs),
+    worstCaseMs,
+    worstCase: worstCaseText(plan, worstCaseMs),
+  };
+}
+
+/**
+ * A holder that nothing reaches stops by its own clock, at the hard rung. While it may be renewed,
+ * a renewal just before the act moves that rung to its whole length from then.
+ */
+export function stoppedWithinMs(grant: GrantView, nowMs: number): number {
+  const { hardAfterMs, ttlMs } = grant.ladder;
+  if (grant.renewable) return hardAfterMs;
+  const hardAtMs = Date.parse(grant.expiresAt) - (ttlMs - hardAfterMs);
+  return Math.max(0, hardAtMs - nowMs);
+}
+
+function holderText({ face, grant }: RevokePlan): string {
+  const token = `with token ${grant.fencingToken}`;
+  if (face !== 'key') return `${grant.holder} holds it, ${token}.`;
+  const backend =
+    grant.backendId === null || grant.backendId === undefined
+      ? 'no backend yet'
+      : `backend ${grant.backendId} (${grant.backendStatus ?? 'unknown'})`;
+  return `Drone ${grant.droneId ?? grant.holder} holds it, ${token}: ${backend}.`;
+}
+
+function stepsOf(plan: RevokePlan, worstCaseMs: number): string[] {
+  if (plan.face === 'key') return plan.mode === 'force' ? forcedKey(plan) : gentleKey(plan);
+  return plan.mode === 'force' ? forcedLease(plan, worstCaseMs) : gentleLease(plan);
+}
+
+function gentleKey({ grant }: RevokePlan): string[] {
+  const { softAfterMs, hardAfterMs } = grant.ladder;
+  const goodbye = duration(hardAfterMs - softAfterMs);
+  return [
+    'From now on it is not renewed.',
+    `Its backend gets SIGTERM now, and SIGKILL ${goodbye} later if it is still there.`,
+    'Nobody else is granted the key before the backend is gone.',
+  ];
+}
+
+function forcedKey({ grant, isAbandoned }: RevokePlan): string[] {
+  return [
+    `The grant ends now: nothing is renewed, released or written with token ${grant.fencingToken} any more.`,
+    'Its backend gets SIGKILL now, with no time to clean up.',
+    isAbandoned
+      ? 'The key is given to the next caller at once: two backends may run at the same time.'
+      : `Nobody is granted the key before its drone says that the backend is gone, or ${duration(grant.ladder.ttlMs)} have passed.`,
+  ];
+}
+
+function gentleLease({ face }: RevokePlan): string[] {
+  const holder = face === 'lease' ? 'The service' : 'The holder';
+  return [
+    'From now on it is not renewed.',
+    `${holder} is told within a second, if it is connected, and stops in its own time.`,
+    'Nobody else is granted it before it is released or has expired.',
+  ];
+}
+
+function forcedLease({ face, grant }: RevokePlan, worstCaseMs: number): string[] {
+  const holder = face === 'lease' ? 'The service' : 'The holder';
+  return [
+    `The grant ends now: nothing is renewed, released or written with token ${grant.fencingToken} any more.`,
+    face === 'lease'
+      ? 'The next in line is granted it at once.'
+      : 'The next caller is granted it at once.',
+    `${holder} is told within a second. Without a connection it may continue for ${duration(worstCaseMs)}: only the token protects what it writes to.`,
+  ];
+}
+
+function worstCaseText({ face, grant }: RevokePlan, worstCaseMs: number): string {
+  const what = face === 'key' ? 'Its backend has stopped' : 'Its holder has stopped';
+  const why = grant.renewable ? ', even if it is renewed just before' : '';
+  return `${what} within ${duration(worstCaseMs)} at the latest, by its own clock${why}.`;
+}

@@ -1,0 +1,163 @@
+'use client';
+
+import { Checkbox, SegmentedControl, Stack, Text } from '@mantine/core';
+import { useState } from 'react';
+import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
+import { Notice } from '~/ui/states/notice.tsx';
+import type { Inputs, Outputs } from '~/lib/api/api.ts';
+import { databaseClock } from '~/lib/live/database-clock.ts';
+import { fullName } from '~/lib/format.ts';
+import { at } from '~/lib/datacenters/here.ts';
+import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
+import { follow } from './followed-revokes.ts';
+import { GROUP_OF, type GrantFace, type GrantView } from '../grant-view.ts';
+import { consequencesOf, type RevokeMode, type RevokePlan } from './revoke-consequences.ts';
+import classes from './dialogs.module.css';
+
+const MODES: readonly { readonly value: RevokeMode; readonly label: string }[] = [
+  { value: 'graceful', label: 'Graceful: let it stop' },
+  { value: 'force', label: 'Force: end it now' },
+];
+
+export interface GrantDialogProps {
+  readonly face: GrantFace;
+  /** The grant as it is shown: the act is on this one or on none. */
+  readonly grant: GrantView;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+}
+
+/**
+ * Takes a grant from its holder. Says who that is, what will happen and by when at the latest; what
+ * becomes of it is then followed by a banner (`revoke-banners.tsx`).
+ */
+export function RevokeDialog(props: GrantDialogProps) {
+  const { face, isOpen, onClose } = props;
+  // The one that was looked at when the dialog was opened: never the next holder's.
+  const [grant, setGrant] = useState(props.grant);
+  const [wasOpen, setWasOpen] = useState(isOpen);
+  const [mode, setMode] = useState<RevokeMode>('graceful');
+  const [isAbandoned, setAbandoned] = useState(false);
+  const revoke = useRevoke(face);
+  if (isOpen !== wasOpen) {
+    setWasOpen(isOpen);
+    if (isOpen) {
+      setGrant(props.grant);
+      setMode('graceful');
+      setAbandoned(false);
+      revoke.reset();
+    }
+  }
+  const isForced = mode === 'force';
+  const plan: RevokePlan = { face, grant, mode, isAbandoned: isForced && isAbandoned };
+  return (
+    <ActDialog
+      isOpen={isOpen}
+      onClose={onClose}
+      title={`Revoke ${fullName(grant)}`}
+      reason="required"
+      typed={isForced ? { what: `the name of the ${face}`, text: grant.name } : undefined}
+      actLabel={isForced ? 'Revoke by force' : 'Revoke'}
+      isDangerous={isForced}
+      act={{
+        isPending: revoke.isPending,
+        error: revoke.error,
+        run: (reason) => {
+          revoke.run(plan, reason ?? '', onClose);
+        },
+      }}
+    >
+      <Stack gap="sm">
+        <SegmentedControl
+          aria-label="How it is revoked"
+          fullWidth
+          data={MODES.map((choice) => ({ ...choice }))}
+          value={mode}
+          onChange={(value) => {
+            setMode(value === 'force' ? 'force' : 'graceful');
+          }}
+        />
+        <ConsequenceList plan={plan} />
+        {isForced && face === 'key' ? (
+          <Checkbox
+            size="xs"
+            label="Abandon the backend: give the key away before it is known to be gone"
+            checked={isAbandoned}
+            onChange={(event) => {
+              setAbandoned(event.currentTarget.checked);
+            }}
+          />
+        ) : null}
+        {plan.isAbandoned ? (
+          <Notice tone="bad">
+            Two backends may run for this key at once. Only for a machine that is surely gone.
+          </Notice>
+        ) : null}
+      </Stack>
+    </ActDialog>
+  );
+}
+
+/** Who is concerned, what happens, and the worst case; told again when the mode changes. */
+function ConsequenceList({ plan }: { readonly plan: RevokePlan }) {
+  const nowMs = useDatabaseNow() ?? Date.parse(plan.grant.asOf);
+  const { holder, steps, worstCase } = consequencesOf(plan, nowMs);
+  return (
+    <div className={classes['consequences']}>
+      <Text size="sm" fw={500}>
+        {holder}
+      </Text>
+      <ul>
+        {steps.map((step) => (
+          <li key={step}>{step}</li>
+        ))}
+      </ul>
+      <p className={classes['worst']}>{worstCase}</p>
+    </div>
+  );
+}
+
+type RevokeAnswer = Outputs['keys']['revoke'];
+
+/** Makes the revoke of any face, and begins to follow it. */
+function useRevoke(face: GrantFace) {
+  const mutation = useApiMutation(GROUP_OF[face], 'revoke');
+  return {
+    isPending: mutation.isPending,
+    error: mutation.error,
+    reset: mutation.reset,
+    run({ grant, mode, isAbandoned }: RevokePlan, reason: string, onDone: () => void): void {
+      const input: Inputs['keys']['revoke'] = {
+        leaseId: grant.leaseId,
+        mode,
+        reason,
+        ...at(grant.datacenter),
+        ...(isAbandoned ? { abandon: true } : {}),
+      };
+      const requestedAtMs = databaseClock.nowMs() ?? Date.parse(grant.asOf);
+      // Followed whatever becomes of the dialog, which may be closed before the answer is there.
+      mutation.mutateAsync(input).then(
+        (answer: RevokeAnswer) => {
+          follow({
+            face,
+            namespace: grant.namespace,
+            name: grant.name,
+            ...at(grant.datacenter),
+            leaseId: grant.leaseId,
+            fencingToken: grant.fencingToken,
+            holder: grant.holder,
+            backendId: grant.backendId ?? null,
+            mode,
+            outcome: answer.outcome,
+            requestedAt: new Date(requestedAtMs).toISOString(),
+            stopsBy: answer.stopsBy,
+          });
+          onDone();
+        },
+        // Said by the dialog.
+        () => undefined,
+      );
+    },
+  };
+}

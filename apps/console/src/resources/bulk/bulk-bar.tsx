@@ -1,0 +1,87 @@
+'use client';
+
+import { Button, Group } from '@mantine/core';
+import { LIMITS } from '@leasehold/keys-core';
+import { useState } from 'react';
+import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
+import { GuardedButton } from '~/ui/guarded-button.tsx';
+import type { Selection } from '~/ui/table/use-selection.ts';
+import { count, counted } from '~/lib/format.ts';
+import { at } from '~/lib/datacenters/here.ts';
+import { useWhyNot } from '~/lib/session/session.tsx';
+import type { BulkAction } from './bulk-texts.ts';
+import { FACE_WORDS, type GrantFace, type GrantView } from '../grant-view.ts';
+import { useBulkId } from './use-bulk.ts';
+import classes from './bulk.module.css';
+
+const BulkDialog = lazyDialog('action', () =>
+  import('./bulk-dialog.tsx').then((module) => module.BulkDialog),
+);
+
+/** What can be done to the chosen rows; stands at the foot of the page. */
+export function BulkBar({
+  face,
+  selection,
+}: {
+  readonly face: GrantFace;
+  readonly selection: Selection<GrantView>;
+}) {
+  const [action, setAction] = useState<BulkAction | null>(null);
+  const [, setBulkId] = useBulkId();
+  const roleWhyNot = useWhyNot('operator');
+  const max = LIMITS.bulkItemsMax;
+  const elsewhere = selection.items.filter(({ datacenter }) => at(datacenter).datacenter);
+  const whyNot =
+    roleWhyNot ??
+    (selection.count > max ? `At most ${count(max)} at a time.` : undefined) ??
+    (elsewhere.length > 0
+      ? `Many at a time are acted on by their own datacenter alone, and ${count(elsewhere.length)} of these are elsewhere: use the console there.`
+      : undefined);
+  const actions: readonly (readonly [BulkAction, string])[] =
+    face === 'environment'
+      ? [['revoke', 'Revoke']]
+      : [
+          ['revoke', 'Revoke'],
+          ['blockRenewal', 'Block renewal'],
+          ['allowRenewal', 'Allow renewal'],
+        ];
+  return (
+    <div className={classes['bar']} role="region" aria-label="Selection">
+      <Group gap={4}>
+        <span className={classes['chosen']} role="status">
+          {`${counted(selection.count, ...FACE_WORDS[face])} selected`}
+        </span>
+        <Button variant="subtle" size="compact-xs" onClick={() => selection.clear()}>
+          Clear
+        </Button>
+      </Group>
+      <Group gap="xs">
+        {actions.map(([name, label]) => (
+          <GuardedButton
+            key={name}
+            {...(name === 'revoke' ? { color: 'red.8' } : { variant: 'default' })}
+            whyNot={whyNot}
+            onClick={() => {
+              setAction(name);
+            }}
+          >
+            {label}
+          </GuardedButton>
+        ))}
+      </Group>
+      <BulkDialog
+        face={face}
+        action={action}
+        items={selection.items}
+        onClose={() => {
+          setAction(null);
+        }}
+        onStarted={(bulkId) => {
+          setAction(null);
+          selection.clear();
+          setBulkId(bulkId);
+        }}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,140 @@
+'use client';
+
+import { CloseButton, Progress } from '@mantine/core';
+import { Link } from '~/ui/link.tsx';
+import { useState } from 'react';
+import { GuardedButton } from '~/ui/guarded-button.tsx';
+import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
+import { ErrorState } from '~/ui/states/error-state.tsx';
+import { StaleScope } from '~/ui/states/stale-scope.tsx';
+import type { Outputs } from '~/lib/api/api.ts';
+import { counted, fullName } from '~/lib/format.ts';
+import { routeOf, routes, type ResourceRef } from '~/lib/routes.ts';
+import { useWhyNot } from '~/lib/session/session.tsx';
+import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
+import { bulkProgressText, bulkTitle, failureText } from './bulk-texts.ts';
+import type { GrantFace } from '../grant-view.ts';
+import { isUnderWay, namesOfBulk, useBulkProgress } from './use-bulk.ts';
+import classes from './bulk.module.css';
+
+type BulkProgress = Outputs['bulk']['get'];
+
+/** One bulk action: how far it is, what failed, and the way to end it. */
+export function BulkPanel({
+  face,
+  bulkId,
+  onClose,
+}: {
+  readonly face: GrantFace;
+  readonly bulkId: string;
+  readonly onClose: () => void;
+}) {
+  const read = useBulkProgress(bulkId);
+  const abort = useApiMutation('bulk', 'abort');
+  const whyNot = useWhyNot('operator');
+  if (read.data === undefined) {
+    return read.isError ? (
+      <section className={classes['panel']} aria-label="Bulk action">
+        <ErrorState error={read.error} what="the bulk action" onRetry={() => void read.refetch()} />
+      </section>
+    ) : null;
+  }
+  const progress = read.data;
+  const isRunning = isUnderWay(progress);
+  return (
+    <section className={classes['panel']} aria-label="Bulk action">
+      <div className={classes['head']}>
+        <div>
+          <strong>{bulkTitle(progress.action, face, progress.total)}</strong>
+          {progress.mode === 'force' ? ' by force' : ''}
+          {': '}
+          <span role="status">{`${STATES[progress.state]} ${bulkProgressText(progress)}.`}</span>
+        </div>
+        {isRunning ? (
+          <GuardedButton
+            variant="default"
+            size="compact-xs"
+            whyNot={whyNot}
+            loading={abort.isPending}
+            onClick={() => {
+              abort.mutate({ bulkId });
+            }}
+          >
+            Abort
+          </GuardedButton>
+        ) : (
+          <CloseButton size="sm" aria-label="Close the bulk action" onClick={onClose} />
+        )}
+      </div>
+      {/* Over, nothing is read any more. */}
+      {isRunning ? <StaleScope read={read}>{null}</StaleScope> : null}
+      <Progress
+        size="sm"
+        value={(progress.done / Math.max(1, progress.total)) * 100}
+        aria-label="Carried out"
+        animated={isRunning}
+      />
+      <p className={classes['reason']}>{`${progress.actor}: ${progress.reason}`}</p>
+      <ActFailure error={abort.error} />
+      <Failures face={face} bulkId={bulkId} progress={progress} />
+    </section>
+  );
+}
+
+const STATES: Record<BulkProgress['state'], string> = {
+  running: 'under way,',
+  interrupted: 'interrupted, another controller takes it over;',
+  aborted: 'aborted,',
+  done: 'done,',
+};
+
+/** What failed, with why, and the way to each. */
+function Failures({
+  face,
+  bulkId,
+  progress: { failed, failedCount },
+}: {
+  readonly face: GrantFace;
+  readonly bulkId: string;
+  readonly progress: BulkProgress;
+}) {
+  const [names] = useState(() => namesOfBulk(bulkId));
+  if (failed.length === 0) return null;
+  return (
+    <details className={classes['failures']} open>
+      <summary>{`${counted(failedCount, 'item')} failed`}</summary>
+      <ul>
+        {failed.map(({ leaseId, code }) => (
+          <li key={leaseId}>
+            <FailedLink face={face} leaseId={leaseId} resource={names[leaseId]} />
+            <span>{failureText(code)}</span>
+          </li>
+        ))}
+        {failedCount > failed.length ? (
+          <li>{`and ${counted(failedCount - failed.length, 'other')}`}</li>
+        ) : null}
+      </ul>
+    </details>
+  );
+}
+
+const LISTS = { key: routes.keys, lease: routes.leases, environment: routes.environments } as const;
+
+function FailedLink({
+  face,
+  leaseId,
+  resource,
+}: {
+  readonly face: GrantFace;
+  readonly leaseId: string;
+  readonly resource: ResourceRef | undefined;
+}) {
+  if (resource !== undefined) {
+    return <Link href={routeOf(face, resource)}>{fullName(resource)}</Link>;
+  }
+  return (
+    <Link href={LISTS[face]({ q: `lease:${leaseId}` })} className="mono">
+      {leaseId}
+    </Link>
+  );
+}

@@ -1,0 +1,71 @@
+/** What bulk actions are called, and what they do, in words. Pure. */
+import type { Outputs } from '~/lib/api/api.ts';
+import { counted } from '~/lib/format.ts';
+import { FACE_WORDS, type GrantFace } from '../grant-view.ts';
+import type { RevokeMode } from '../actions/revoke-consequences.ts';
+
+export type BulkAction = Outputs['bulk']['get']['action'];
+
+const VERBS: Record<BulkAction, string> = {
+  revoke: 'Revoke',
+  blockRenewal: 'Block renewal of',
+  allowRenewal: 'Allow renewal of',
+};
+
+/** `Revoke 3 keys`, `Block renewal of 1 lease`. */
+export function bulkTitle(action: BulkAction, face: GrantFace, itemCount: number): string {
+  return `${VERBS[action]} ${counted(itemCount, ...FACE_WORDS[face])}`;
+}
+
+/** What a bulk action does to each of its items. */
+export function bulkSteps(action: BulkAction, face: GrantFace, mode: RevokeMode): string[] {
+  const others =
+    'Each act applies to the listed grant only. A grant that has ended meanwhile is left alone and reported as ended.';
+  return [...STEPS[action](face, mode), others];
+}
+
+const STEPS: Record<BulkAction, (face: GrantFace, mode: RevokeMode) => string[]> = {
+  revoke(face, mode) {
+    if (mode === 'force') {
+      return face === 'key'
+        ? [
+            'Each grant ends now, and its backend gets SIGKILL.',
+            'No key is given to anybody before its backend is known to be gone, or the key has expired.',
+          ]
+        : [
+            'Each grant ends now, and is free for others at once.',
+            'A holder without a connection may continue until its own deadline.',
+          ];
+    }
+    return face === 'key'
+      ? ['Each is not renewed any more, and its backend is asked to stop.']
+      : ['Each is not renewed any more, and its holder is told to stop.'];
+  },
+  blockRenewal: () => [
+    'The next renewal of each is refused, and its holder stops then. Until then it can be allowed again.',
+  ],
+  allowRenewal: () => ['The next renewal of each is answered again, if it comes in time.'],
+};
+
+const DONE: Record<BulkAction, string> = {
+  revoke: 'revoked',
+  blockRenewal: 'blocked',
+  allowRenewal: 'allowed',
+};
+
+/** `12 of 40 revoked, 2 failed`: where a bulk action stands. */
+export function bulkProgressText(progress: {
+  readonly action: BulkAction;
+  readonly total: number;
+  readonly done: number;
+  readonly failedCount: number;
+}): string {
+  const { action, total, done, failedCount } = progress;
+  const failed = failedCount === 0 ? '' : `, ${String(failedCount)} failed`;
+  return `${String(done - failedCount)} of ${String(total)} ${DONE[action]}${failed}`;
+}
+
+/** What a failure's code means here. */
+export function failureText(code: string): string {
+  return code === 'gone' ? 'had ended before' : code;
+}

@@ -1,0 +1,37 @@
+'use client';
+
+import dynamic from 'next/dynamic';
+import type { Selection } from '~/ui/table/use-selection.ts';
+import type { GrantFace, GrantView } from '../grant-view.ts';
+import { useBulkId } from './use-bulk.ts';
+
+const LoadedPanel = dynamic(() => import('./bulk-panel.tsx').then((module) => module.BulkPanel), {
+  ssr: false,
+});
+const LoadedBar = dynamic(() => import('./bulk-bar.tsx').then((module) => module.BulkBar), {
+  ssr: false,
+});
+
+/** The bulk action in the page's address; its code is loaded where there is one. */
+export function BulkPanel({ face }: { readonly face: GrantFace }) {
+  const [bulkId, setBulkId] = useBulkId();
+  if (bulkId === null) return null;
+  return (
+    <LoadedPanel
+      key={bulkId}
+      face={face}
+      bulkId={bulkId}
+      onClose={() => {
+        setBulkId(null);
+      }}
+    />
+  );
+}
+
+/** What can be done to the chosen rows; its code is loaded when the first row is chosen. */
+export function BulkBar(props: {
+  readonly face: GrantFace;
+  readonly selection: Selection<GrantView>;
+}) {
+  return props.selection.count === 0 ? null : <LoadedBar {...props} />;
+}

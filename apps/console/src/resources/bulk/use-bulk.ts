@@ -1,0 +1,63 @@
+'use client';
+
+import { useQuery } from '@tanstack/react-query';
+import { parseAsString, useQueryState } from 'nuqs';
+import { query, type Outputs } from '~/lib/api/api.ts';
+import type { ResourceRef } from '~/lib/routes.ts';
+
+const LOOK_EVERY_MS = 700;
+const STORED = 'leasehold.bulk';
+
+/** The bulk action that the page shows, in its address. */
+export function useBulkId(): readonly [string | null, (bulkId: string | null) => void] {
+  const [bulkId, setBulkId] = useQueryState(
+    'bulk',
+    parseAsString.withOptions({ history: 'replace' }),
+  );
+  return [bulkId, (next) => void setBulkId(next)];
+}
+
+type BulkProgress = Outputs['bulk']['get'];
+
+/** Whether a bulk action still has something to do. */
+export function isUnderWay({ state }: Pick<BulkProgress, 'state'>): boolean {
+  return state === 'running' || state === 'interrupted';
+}
+
+/** How far a bulk action is, read again until it is over, dialogs or not. */
+export function useBulkProgress(bulkId: string) {
+  return useQuery({
+    ...query('bulk', 'get', { bulkId }),
+    refetchInterval: ({ state: { data } }) =>
+      data === undefined || isUnderWay(data) ? LOOK_EVERY_MS : false,
+  });
+}
+
+/** Keeps the names of what was chosen, for this tab: the API answers lease ids. */
+export function rememberBulk(
+  bulkId: string,
+  items: readonly (ResourceRef & { readonly leaseId: string })[],
+): void {
+  const names = Object.fromEntries(
+    items.map(({ leaseId, namespace, name }) => [leaseId, { namespace, name }]),
+  );
+  try {
+    window.sessionStorage.setItem(STORED, JSON.stringify({ bulkId, names }));
+  } catch {
+    // The tab's storage is full: the ids are shown then.
+  }
+}
+
+/** The names of what a bulk action of this tab was on, by lease id. */
+export function namesOfBulk(bulkId: string): Readonly<Record<string, ResourceRef>> {
+  try {
+    const text = window.sessionStorage.getItem(STORED);
+    const stored = (text === null ? null : JSON.parse(text)) as {
+      bulkId?: unknown;
+      names?: Record<string, ResourceRef>;
+    } | null;
+    return stored?.bulkId === bulkId ? (stored.names ?? {}) : {};
+  } catch {
+    return {};
+  }
+}

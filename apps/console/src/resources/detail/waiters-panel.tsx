@@ -1,0 +1,104 @@
+'use client';
+
+import type { WaiterView } from '@leasehold/keys-core';
+import type { ColumnDef } from '@tanstack/react-table';
+import { parseAsString, useQueryState } from 'nuqs';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import { CopyableId } from '~/ui/text/copyable-id.tsx';
+import { Mono } from '~/ui/text/mono.tsx';
+import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { count, duration } from '~/lib/format.ts';
+import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { at } from '~/lib/datacenters/here.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import type { ResourceRef } from '~/lib/routes.ts';
+import { GROUP_OF } from '../grant-view.ts';
+import { mapItems } from '../list/map-items.ts';
+
+const PER_PAGE = 100;
+/** Waiters come and go without events. */
+const EVERY_MS = 1_500;
+
+interface WaiterRow extends WaiterView {
+  /** From 1; null on later pages, which do not know what lies before them. */
+  readonly place: number | null;
+  readonly asOf: string;
+}
+
+/** Who waits, first in line first: place, who, since when and for how long by now. */
+export function WaitersPanel({
+  face,
+  resource,
+  asOf,
+}: {
+  readonly face: 'key' | 'lease';
+  readonly resource: ResourceRef;
+  readonly asOf: string;
+}) {
+  const [after, setAfter] = useQueryState('after', parseAsString.withOptions({ history: 'push' }));
+  const input = {
+    namespace: resource.namespace,
+    name: resource.name,
+    ...at(resource.datacenter),
+    limit: PER_PAGE,
+    ...(after === null ? {} : { cursor: after }),
+  };
+  const read = useLiveQuery(GROUP_OF[face], 'waiters', input, { everyMs: EVERY_MS });
+  const rows = (read.data?.items ?? []).map((waiter, index) => ({
+    ...waiter,
+    place: after === null ? index + 1 : null,
+    asOf,
+  }));
+  return (
+    <DataTable
+      label="waiters"
+      columns={COLUMNS}
+      read={mapItems(read, rows, asOf)}
+      rowId={(waiter) => waiter.ticketId}
+      rowName={(waiter) => waiter.waiter}
+      state={{ after, setAfter: (next) => void setAfter(next) }}
+      identity={JSON.stringify(input)}
+      empty={<EmptyState title="Nobody waits">The next caller is first in line.</EmptyState>}
+    />
+  );
+}
+
+const COLUMNS: ColumnDef<WaiterRow>[] = [
+  {
+    id: 'place',
+    header: 'Place',
+    cell: ({ row: { original: waiter } }) =>
+      waiter.place === null ? '–' : <Mono>{count(waiter.place)}</Mono>,
+  },
+  {
+    id: 'waiter',
+    header: 'Waiter',
+    cell: ({ row: { original: waiter } }) => <Mono title={waiter.waiter}>{waiter.waiter}</Mono>,
+  },
+  {
+    id: 'since',
+    header: 'Since',
+    meta: { from: 'md' },
+    cell: ({ row: { original: waiter } }) => <RelativeTime at={waiter.since} asOf={waiter.asOf} />,
+  },
+  {
+    id: 'waited',
+    header: 'Waited',
+    cell: ({ row: { original: waiter } }) => <Waited waiter={waiter} />,
+  },
+  {
+    id: 'ticket',
+    header: 'Ticket',
+    meta: { from: 'md' },
+    cell: ({ row: { original: waiter } }) => (
+      <CopyableId id={waiter.ticketId} label="ticket id" isShort />
+    ),
+  },
+];
+
+function Waited({ waiter }: { readonly waiter: WaiterRow }) {
+  const nowMs = useDatabaseNow();
+  const sinceMs = Date.parse(waiter.since);
+  return duration(nowMs === null ? waiter.waitedMs : nowMs - sinceMs);
+}

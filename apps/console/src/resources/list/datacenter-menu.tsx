@@ -1,0 +1,22 @@
+'use client';
+
+import type { DatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
+import { useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
+import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
+
+/** Whose rows a list shows; nothing where there is one datacenter. */
+export function DatacenterMenu({ filter }: { readonly filter: DatacenterFilter }) {
+  const { items, here } = useDatacenters();
+  if (!filter.isSeveral) return null;
+  return (
+    <FilterMenu
+      label="Datacenter"
+      value={filter.chosen ?? undefined}
+      options={items.map(({ name, isReachable }) => ({
+        value: name,
+        label: `${name}${name === here ? ', this one' : ''}${isReachable ? '' : ', cannot be reached'}`,
+      }))}
+      onChange={filter.setChosen}
+    />
+  );
+}

@@ -1,0 +1,51 @@
+'use client';
+
+import { Button } from '@mantine/core';
+import { IconDownload } from '@tabler/icons-react';
+import { exportAddress, type ExportedList } from './export-address.ts';
+import { LazyMenu } from '~/ui/menus/lazy-menu.tsx';
+
+/** The whole of what the current query finds, as a file: the browser loads it beside the page. */
+export function ExportMenu({
+  list,
+  input,
+  isDisabled = false,
+}: {
+  readonly list: ExportedList;
+  /** What the list's procedure is asked; its page is left out. */
+  readonly input: object;
+  readonly isDisabled?: boolean;
+}) {
+  const filters = input as Readonly<Record<string, unknown>>;
+  return (
+    <LazyMenu
+      position="bottom-end"
+      button={(props) => (
+        <Button
+          {...props}
+          variant="default"
+          leftSection={<IconDownload size={14} />}
+          disabled={isDisabled}
+        >
+          Export
+        </Button>
+      )}
+    >
+      {(menu) => (
+        <>
+          <menu.Label>Everything that this search finds</menu.Label>
+          {(['csv', 'json'] as const).map((format) => (
+            <menu.Item
+              key={format}
+              component="a"
+              href={exportAddress(list, format, filters)}
+              download
+            >
+              {format.toUpperCase()}
+            </menu.Item>
+          ))}
+        </>
+      )}
+    </LazyMenu>
+  );
+}

@@ -1,0 +1,20 @@
+import type { UseQueryResult } from '@tanstack/react-query';
+import type { UnreachableDatacenter } from '~/ui/states/unreachable-notice.tsx';
+import type { ListPage } from '~/ui/table/table-types.ts';
+import type { ApiError } from '~/lib/api/api-error.ts';
+
+/** The same read with other rows: what a table shows that was made of what was read. */
+export function mapItems<Item>(
+  read: UseQueryResult<
+    {
+      readonly nextCursor: string | null;
+      readonly unreachable?: readonly UnreachableDatacenter[];
+    },
+    ApiError
+  >,
+  items: readonly Item[],
+  asOf: string,
+): UseQueryResult<ListPage<Item>, ApiError> {
+  const data = read.data === undefined ? undefined : { ...read.data, items, asOf };
+  return { ...read, data } as UseQueryResult<ListPage<Item>, ApiError>;
+}

@@ -1,0 +1,42 @@
+'use client';
+
+import { Button, Group } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { LongOver } from './long-over.tsx';
+import type { ListState } from '~/lib/search/use-list-state.ts';
+
+/** Nothing, because of the search; or nothing at all, which `children` explains. */
+export function NothingFound({
+  what,
+  state,
+  children,
+}: {
+  /** `leases` */
+  readonly what: string;
+  readonly state: Pick<ListState<string>, 'q' | 'search' | 'setQ' | 'isFiltered'>;
+  readonly children: ReactNode;
+}) {
+  if (!state.isFiltered) return children;
+  return (
+    <EmptyState
+      title={`No ${what} match this search`}
+      action={
+        <Group gap="xs" justify="center">
+          <Button
+            variant="default"
+            onClick={() => {
+              state.setQ('');
+            }}
+          >
+            Clear the search
+          </Button>
+          {state.search.fields['phase'] === undefined && <LongOver what={what} state={state} />}
+        </Group>
+      }
+    >
+      Names are found by how they begin; write <span className="mono">&quot;name&quot;</span> for
+      one whole name, and <span className="mono">field:value</span> for the rest.
+    </EmptyState>
+  );
+}

@@ -1,0 +1,63 @@
+import type { BackendStatus, DroneStatus, Phase } from '@leasehold/keys-core';
+import {
+  IconAlertTriangle,
+  IconCircleCheck,
+  IconCircleDashed,
+  IconCircleX,
+  IconClockPause,
+  IconHourglass,
+  IconLoader,
+  IconPlayerPause,
+  IconPlugConnectedX,
+  type Icon,
+} from '@tabler/icons-react';
+import classes from '~/ui/text/badge.module.css';
+
+export type Tone = 'good' | 'warn' | 'bad' | 'info' | 'calm';
+
+interface Look {
+  readonly label: string;
+  readonly tone: Tone;
+  readonly icon: Icon;
+}
+
+/** One look for each phase, everywhere: never colour alone. */
+export const PHASE_LOOKS: Record<Phase, Look> = {
+  held: { label: 'Held', tone: 'good', icon: IconCircleCheck },
+  expiring: { label: 'Expiring', tone: 'warn', icon: IconHourglass },
+  expired: { label: 'Expired', tone: 'bad', icon: IconClockPause },
+  free: { label: 'Free', tone: 'calm', icon: IconCircleDashed },
+};
+
+export const BACKEND_LOOKS: Record<BackendStatus, Look> = {
+  scheduled: { label: 'Scheduled', tone: 'info', icon: IconLoader },
+  loading: { label: 'Loading', tone: 'info', icon: IconLoader },
+  starting: { label: 'Starting', tone: 'info', icon: IconLoader },
+  waiting: { label: 'Waiting', tone: 'info', icon: IconHourglass },
+  ready: { label: 'Ready', tone: 'good', icon: IconCircleCheck },
+  terminating: { label: 'Terminating', tone: 'warn', icon: IconHourglass },
+  hard_terminating: { label: 'Hard terminating', tone: 'bad', icon: IconAlertTriangle },
+  terminated: { label: 'Terminated', tone: 'calm', icon: IconCircleX },
+};
+
+export const DRONE_LOOKS: Record<DroneStatus, Look> = {
+  ready: { label: 'Ready', tone: 'good', icon: IconCircleCheck },
+  draining: { label: 'Draining', tone: 'warn', icon: IconPlayerPause },
+  unreachable: { label: 'Unreachable', tone: 'bad', icon: IconPlugConnectedX },
+  lost: { label: 'Lost', tone: 'bad', icon: IconCircleX },
+};
+
+/** A state: an icon, a word, a tone. */
+export function LookBadge({ look }: { readonly look: Look }) {
+  const { label, tone, icon: LookIcon } = look;
+  return (
+    <span className={classes['badge']} data-tone={tone}>
+      <LookIcon size={13} stroke={2} aria-hidden />
+      {label}
+    </span>
+  );
+}
+
+export function PhaseBadge({ phase }: { readonly phase: Phase }) {
+  return <LookBadge look={PHASE_LOOKS[phase]} />;
+}

@@ -1,0 +1,73 @@
+'use client';
+
+import { useMantineColorScheme } from '@mantine/core';
+import {
+  IconKeyboard,
+  IconLogout,
+  IconMoon,
+  IconPlayerPause,
+  IconPlayerPlay,
+  IconRefresh,
+  IconSun,
+  type Icon,
+} from '@tabler/icons-react';
+import { useQueryClient } from '@tanstack/react-query';
+import { useRouter } from 'next/navigation';
+import { signOut } from '~/lib/session/auth.ts';
+import { pause } from '~/lib/live/live-state.ts';
+import { useSignal } from '~/lib/use-signal.ts';
+import { NAV_GROUPS } from '~/ui/shell/nav-items.ts';
+import { openShortcutsHelp } from '~/ui/shortcuts/shortcuts-store.ts';
+
+export interface PaletteAct {
+  readonly label: string;
+  readonly icon: Icon;
+  readonly run: () => void;
+}
+
+/** What the palette can do beside finding things. */
+export function usePaletteActs(): readonly PaletteAct[] {
+  const router = useRouter();
+  const queryClient = useQueryClient();
+  const { setColorScheme } = useMantineColorScheme();
+  const isPaused = useSignal(pause.isPausedByHand);
+  return [
+    ...NAV_GROUPS.flatMap(({ items }) =>
+      items.map(({ label, href, icon }) => ({
+        label,
+        icon,
+        run: () => {
+          router.push(href);
+        },
+      })),
+    ),
+    {
+      label: isPaused ? 'Go on with live changes' : 'Pause live changes',
+      icon: isPaused ? IconPlayerPlay : IconPlayerPause,
+      run: () => {
+        pause.isPausedByHand.set(!isPaused);
+      },
+    },
+    {
+      label: 'Refresh this page',
+      icon: IconRefresh,
+      run: () => void queryClient.invalidateQueries(),
+    },
+    {
+      label: 'Light colours',
+      icon: IconSun,
+      run: () => {
+        setColorScheme('light');
+      },
+    },
+    {
+      label: 'Dark colours',
+      icon: IconMoon,
+      run: () => {
+        setColorScheme('dark');
+      },
+    },
+    { label: 'Keyboard shortcuts', icon: IconKeyboard, run: openShortcutsHelp },
+    { label: 'Sign out', icon: IconLogout, run: () => void signOut() },
+  ];
+}

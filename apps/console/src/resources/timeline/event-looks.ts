@@ -1,0 +1,30 @@
+import type { EventKind } from '@leasehold/keys-core';
+import {
+  IconArrowBackUp,
+  IconArrowsExchange,
+  IconBan,
+  IconCircleCheck,
+  IconCircleX,
+  IconClockPause,
+  IconHandStop,
+  IconPlayerPlay,
+  IconTrash,
+  type Icon,
+} from '@tabler/icons-react';
+import type { Tone } from '../looks.tsx';
+
+/** One look for each kind of event, everywhere. */
+export const EVENT_LOOKS: Record<
+  EventKind,
+  { readonly label: string; readonly tone: Tone; readonly icon: Icon }
+> = {
+  granted: { label: 'Granted', tone: 'good', icon: IconCircleCheck },
+  taken_over: { label: 'Taken over', tone: 'info', icon: IconArrowsExchange },
+  released: { label: 'Released', tone: 'calm', icon: IconArrowBackUp },
+  failed: { label: 'Failed', tone: 'bad', icon: IconCircleX },
+  expired: { label: 'Expired', tone: 'warn', icon: IconClockPause },
+  removed: { label: 'Removed', tone: 'calm', icon: IconTrash },
+  renewal_blocked: { label: 'Renewal blocked', tone: 'warn', icon: IconHandStop },
+  renewal_allowed: { label: 'Renewal allowed', tone: 'info', icon: IconPlayerPlay },
+  revoked: { label: 'Revoked', tone: 'bad', icon: IconBan },
+};

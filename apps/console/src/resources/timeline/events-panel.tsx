@@ -1,0 +1,91 @@
+'use client';
+
+import type { ColumnDef } from '@tanstack/react-table';
+import { parseAsString, useQueryState } from 'nuqs';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import { Mono } from '~/ui/text/mono.tsx';
+import { LookBadge } from '../looks.tsx';
+import { EVENT_LOOKS } from './event-looks.ts';
+import { absolute } from '~/lib/format.ts';
+import { at } from '~/lib/datacenters/here.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import type { ResourceRef } from '~/lib/routes.ts';
+import type { EventItem } from './event-item.ts';
+import { GROUP_OF, type GrantFace } from '../grant-view.ts';
+import { mapItems } from '../list/map-items.ts';
+
+const PER_PAGE = 100;
+
+/** Everything that happened to a resource, newest first. */
+export function EventsPanel({
+  face,
+  resource,
+  asOf,
+}: {
+  readonly face: GrantFace;
+  readonly resource: ResourceRef;
+  readonly asOf: string;
+}) {
+  const [after, setAfter] = useQueryState('after', parseAsString.withOptions({ history: 'push' }));
+  const input = {
+    namespace: resource.namespace,
+    name: resource.name,
+    ...at(resource.datacenter),
+    limit: PER_PAGE,
+    ...(after === null ? {} : { cursor: after }),
+  };
+  const read = useLiveQuery(GROUP_OF[face], 'history', input);
+  return (
+    <DataTable
+      label="events"
+      columns={COLUMNS}
+      read={mapItems(read, read.data?.items ?? [], asOf)}
+      rowId={(event) => event.id}
+      rowName={(event) => `event ${event.id}`}
+      state={{ after, setAfter: (next) => void setAfter(next) }}
+      identity={JSON.stringify(input)}
+      empty={<EmptyState title="No events">Events older than the retention are pruned.</EmptyState>}
+    />
+  );
+}
+
+const COLUMNS: ColumnDef<EventItem>[] = [
+  {
+    id: 'at',
+    header: 'At',
+    cell: ({ row: { original: event } }) => <Mono>{absolute(event.at)}</Mono>,
+  },
+  {
+    id: 'kind',
+    header: 'What',
+    cell: ({ row: { original: event } }) => <LookBadge look={EVENT_LOOKS[event.kind]} />,
+  },
+  {
+    id: 'token',
+    header: 'Token',
+    meta: { from: 'sm' },
+    cell: ({ row: { original: event } }) => <Mono>{event.fencingToken}</Mono>,
+  },
+  {
+    id: 'actor',
+    header: 'By',
+    cell: ({ row: { original: event } }) => <Mono title={event.actor}>{event.actor}</Mono>,
+  },
+  {
+    id: 'reason',
+    header: 'Reason',
+    cell: ({ row: { original: event } }) => event.reason ?? '',
+  },
+  {
+    id: 'detail',
+    header: 'Detail',
+    meta: { from: 'lg' },
+    cell: ({ row: { original: event } }) =>
+      isNothing(event.detail) ? null : <Mono>{JSON.stringify(event.detail)}</Mono>,
+  },
+];
+
+function isNothing(detail: unknown): boolean {
+  return detail === null || detail === undefined;
+}

@@ -1,0 +1,154 @@
+'use client';
+
+import type { ColumnDef } from '@tanstack/react-table';
+import { parseAsString, useQueryState } from 'nuqs';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import { CopyableId } from '~/ui/text/copyable-id.tsx';
+import { Mono } from '~/ui/text/mono.tsx';
+import { RelativeTime } from '~/ui/text/relative-time.tsx';
+import { duration } from '~/lib/format.ts';
+import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { at } from '~/lib/datacenters/here.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import type { ResourceRef } from '~/lib/routes.ts';
+import { GROUP_OF, type GrantFace } from '../grant-view.ts';
+import { barOf, grantsOfEvents, storyOf, type PastGrant } from './grants-of-events.ts';
+import { mapItems } from '../list/map-items.ts';
+import classes from './grant-timeline.module.css';
+
+/** So many events make one page of grants. */
+const EVENTS_PER_PAGE = 100;
+
+/** A row of the timeline: the grant, and where it lies on the axis of its page. */
+interface TimelineRow extends PastGrant {
+  readonly bar: { readonly start: number; readonly length: number };
+  readonly asOf: string;
+}
+
+/** Who held it, with which token, from when to when, how it ended and why; newest first, paged. */
+export function GrantTimeline({
+  face,
+  resource,
+  asOf,
+}: {
+  readonly face: GrantFace;
+  readonly resource: ResourceRef;
+  /** When the page's data was made. */
+  readonly asOf: string;
+}) {
+  const [after, setAfter] = useQueryState('after', parseAsString.withOptions({ history: 'push' }));
+  const nowMs = useDatabaseNow() ?? Date.parse(asOf);
+  const input = {
+    namespace: resource.namespace,
+    name: resource.name,
+    ...at(resource.datacenter),
+    limit: EVENTS_PER_PAGE,
+    ...(after === null ? {} : { cursor: after }),
+  };
+  const read = useLiveQuery(GROUP_OF[face], 'history', input);
+  const grants = grantsOfEvents(read.data?.items ?? [], { isNewestPage: after === null });
+  const axis = axisOf(grants, nowMs);
+  const rows = grants.map((grant) => ({ ...grant, bar: barOf(grant, axis), asOf }));
+  return (
+    <DataTable
+      label="grants"
+      columns={COLUMNS}
+      read={mapItems(read, rows, asOf)}
+      rowId={(grant) => grant.leaseId}
+      rowName={(grant) => `the grant with token ${grant.fencingToken}`}
+      state={{ after, setAfter: (next) => void setAfter(next) }}
+      identity={JSON.stringify(input)}
+      empty={
+        <EmptyState title="No grants">Nothing of its past is kept: events are pruned.</EmptyState>
+      }
+    />
+  );
+}
+
+/** From the oldest beginning on the page to the newest end; now, while one lasts. */
+function axisOf(
+  grants: readonly PastGrant[],
+  nowMs: number,
+): { readonly fromMs: number; readonly toMs: number } {
+  const known = grants.flatMap(({ from, to }) => [from, to]).flatMap((at) => at ?? []);
+  const times = known.map((at) => Date.parse(at));
+  const isOpen = grants.some(({ isLasting }) => isLasting);
+  return {
+    fromMs: Math.min(nowMs, ...times),
+    toMs: isOpen ? nowMs : Math.max(...times),
+  };
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(2)}%`;
+}
+
+const COLUMNS: ColumnDef<TimelineRow>[] = [
+  {
+    id: 'token',
+    header: 'Token',
+    cell: ({ row: { original: grant } }) => (
+      <CopyableId id={grant.fencingToken} label="fencing token" />
+    ),
+  },
+  {
+    id: 'holder',
+    header: 'Holder',
+    meta: { from: 'sm' },
+    cell: ({ row: { original: grant } }) =>
+      grant.holder === null ? '–' : <Mono title={grant.holder}>{grant.holder}</Mono>,
+  },
+  {
+    id: 'bar',
+    header: 'When',
+    meta: { from: 'md' },
+    cell: ({ row: { original: grant } }) => (
+      <span className={classes['axis']} aria-hidden>
+        <span
+          className={classes['bar']}
+          data-end={endKind(grant)}
+          style={{ left: percent(grant.bar.start), width: percent(grant.bar.length) }}
+        />
+      </span>
+    ),
+  },
+  {
+    id: 'from',
+    header: 'From',
+    meta: { from: 'lg' },
+    cell: ({ row: { original: grant } }) =>
+      grant.from === null ? 'before' : <RelativeTime at={grant.from} asOf={grant.asOf} />,
+  },
+  {
+    id: 'for',
+    header: 'For',
+    cell: ({ row: { original: grant } }) => <HeldFor grant={grant} />,
+  },
+  {
+    id: 'end',
+    header: 'How it went',
+    meta: { isFilling: true },
+    cell: ({ row: { original: grant } }) => <HowItWent grant={grant} />,
+  },
+];
+
+function HeldFor({ grant }: { readonly grant: TimelineRow }) {
+  const nowMs = useDatabaseNow() ?? Date.parse(grant.asOf);
+  if (grant.from === null || (grant.to === null && !grant.isLasting)) return '–';
+  const toMs = grant.to === null ? nowMs : Date.parse(grant.to);
+  return duration(toMs - Date.parse(grant.from));
+}
+
+function HowItWent({ grant }: { readonly grant: TimelineRow }) {
+  const text = storyOf(grant);
+  return (
+    <span className={classes['went']} data-end={endKind(grant)} title={text}>
+      {text}
+    </span>
+  );
+}
+
+function endKind({ end, isLasting }: TimelineRow): string | undefined {
+  return isLasting ? 'lasts' : end?.kind;
+}

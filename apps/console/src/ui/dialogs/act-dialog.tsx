@@ -1,0 +1,127 @@
+'use client';
+
+import { Button, Group, Modal, Stack, Text, Textarea, TextInput } from '@mantine/core';
+import { useEffect, useState, type ReactNode } from 'react';
+import type { ApiError } from '~/lib/api/api-error.ts';
+import { pause } from '~/lib/live/live-state.ts';
+import { signedOut } from '~/lib/session/signed-out.ts';
+import { useSignal } from '~/lib/use-signal.ts';
+import { ActFailure } from './act-failure.tsx';
+import classes from './act-dialog.module.css';
+
+/** Bytes of UTF-8, as the API bounds it. */
+const REASON_BYTES_MAX = 1_024;
+
+export interface ActDialogProps {
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+  readonly title: string;
+  /** Who is concerned, what will happen, by when at the latest. */
+  readonly children: ReactNode;
+  /** Required reasons are written down; `optional` ones may be left out. */
+  readonly reason: 'required' | 'optional' | 'none';
+  /** What has to be typed before the act: a name, or a count. */
+  readonly typed?: { readonly what: string; readonly text: string } | undefined;
+  readonly actLabel: string;
+  readonly isDangerous?: boolean;
+  /** Whether what the dialog itself asks for is there. */
+  readonly isReady?: boolean;
+  readonly act: {
+    readonly isPending: boolean;
+    readonly error: ApiError | null;
+    readonly run: (reason: string | undefined) => void;
+  };
+}
+
+/**
+ * An act that is thought about: its consequence, a reason, and for the dangerous ones a name typed
+ * by hand. The page behind it keeps still meanwhile; a refusal is shown here, with what was typed.
+ */
+export function ActDialog(props: ActDialogProps) {
+  const { isOpen, onClose, typed, act, isReady = true } = props;
+  const [reason, setReason] = useState('');
+  const [typedText, setTypedText] = useState('');
+  const isSignedOut = useSignal(signedOut);
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    setReason('');
+    setTypedText('');
+    return pause.hold();
+  }, [isOpen]);
+
+  const reasonBytes = new TextEncoder().encode(reason.trim()).length;
+  const isReasonMissing = props.reason === 'required' && reasonBytes === 0;
+  const isReasonLong = reasonBytes > REASON_BYTES_MAX;
+  // A name may begin or end with a space of its own.
+  const isTyped = typed === undefined || [typedText, typedText.trim()].includes(typed.text);
+  const mayAct = !isReasonMissing && !isReasonLong && isTyped && isReady && !act.isPending;
+  return (
+    <Modal
+      opened={isOpen}
+      onClose={onClose}
+      title={props.title}
+      size="lg"
+      // Escape in the sign-in over it is not meant for what was typed here.
+      closeOnEscape={!isSignedOut}
+    >
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (mayAct) act.run(reason.trim() === '' ? undefined : reason.trim());
+        }}
+      >
+        <Stack gap="sm">
+          <Text size="sm" component="div">
+            {props.children}
+          </Text>
+          {props.reason === 'none' ? null : (
+            <Textarea
+              label="Reason"
+              description="It is written into the audit, with your name and address."
+              required={props.reason === 'required'}
+              data-autofocus
+              autosize
+              minRows={2}
+              value={reason}
+              error={isReasonLong ? `At most ${String(REASON_BYTES_MAX)} bytes.` : undefined}
+              onChange={(event) => {
+                setReason(event.currentTarget.value);
+              }}
+            />
+          )}
+          {typed === undefined ? null : (
+            <TextInput
+              label={
+                <>
+                  To go on, type {typed.what}:{' '}
+                  <span className={classes['typed']}>{typed.text}</span>
+                </>
+              }
+              required
+              autoComplete="off"
+              spellCheck={false}
+              value={typedText}
+              onChange={(event) => {
+                setTypedText(event.currentTarget.value);
+              }}
+            />
+          )}
+          <ActFailure error={act.error} />
+          <Group justify="flex-end" gap="xs">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button
+              type="submit"
+              {...(props.isDangerous === true ? { color: 'red.8' } : {})}
+              disabled={!mayAct}
+              loading={act.isPending}
+            >
+              {props.actLabel}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

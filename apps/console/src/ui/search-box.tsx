@@ -1,0 +1,89 @@
+'use client';
+
+import { CloseButton, TextInput } from '@mantine/core';
+import { IconSearch } from '@tabler/icons-react';
+import { useEffect, useRef, useState } from 'react';
+import { useShortcut } from './shortcuts/use-shortcut.ts';
+import classes from './search-box.module.css';
+
+/** So long after the last key a search is carried out; Enter does it at once. */
+const TYPING_MS = 350;
+
+/** The search of a list. `/` gets here from anywhere on the page. */
+export function SearchBox({
+  value,
+  onChange,
+  label,
+  placeholder,
+  problems = [],
+}: {
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly label: string;
+  readonly placeholder: string;
+  readonly problems?: readonly string[];
+}) {
+  const input = useRef<HTMLInputElement>(null);
+  const [text, setText] = useState(value);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  /** What was searched for last, until the address has it. */
+  const sent = useRef<string>(undefined);
+  // Back and Forward change the address from outside. What comes from here is typed on meanwhile.
+  useEffect(() => {
+    if (value !== sent.current) setText(value);
+    sent.current = undefined;
+  }, [value]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  useShortcut('/', 'Search this list', () => input.current?.focus());
+
+  const commit = (next: string): void => {
+    clearTimeout(timer.current);
+    if (next === value) return;
+    sent.current = next;
+    onChange(next);
+  };
+  return (
+    <form
+      role="search"
+      className={classes['search']}
+      onSubmit={(event) => {
+        event.preventDefault();
+        commit(text.trim());
+      }}
+    >
+      <TextInput
+        ref={input}
+        aria-label={label}
+        placeholder={placeholder}
+        leftSection={<IconSearch size={14} aria-hidden />}
+        rightSection={
+          text === '' ? null : (
+            <CloseButton
+              size="xs"
+              aria-label="Clear the search"
+              onClick={() => {
+                setText('');
+                commit('');
+                input.current?.focus();
+              }}
+            />
+          )
+        }
+        value={text}
+        error={problems.length === 0 ? undefined : problems.join('; ')}
+        // A search that is carried out after a link was followed would lead back here.
+        onBlur={() => {
+          commit(text.trim());
+        }}
+        onChange={(event) => {
+          const next = event.currentTarget.value;
+          setText(next);
+          clearTimeout(timer.current);
+          timer.current = setTimeout(() => {
+            commit(next.trim());
+          }, TYPING_MS);
+        }}
+      />
+    </form>
+  );
+}

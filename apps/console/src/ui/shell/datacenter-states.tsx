@@ -1,0 +1,62 @@
+'use client';
+
+import { IconAlertTriangle, IconCircleCheck, IconPlugConnectedX } from '@tabler/icons-react';
+import { absolute } from '~/lib/format.ts';
+import { useDatacenters, type Datacenter } from '~/lib/datacenters/use-datacenters.ts';
+import classes from './datacenter-states.module.css';
+
+/** The datacenters and whether each can be reached; of one alone its name. */
+export function DatacenterStates() {
+  const { here, items, isSeveral, store } = useDatacenters();
+  if (!isSeveral) {
+    return (
+      <>
+        datacenter <span className="mono">{here}</span>
+      </>
+    );
+  }
+  return (
+    <>
+      <span id="datacenters">Datacenters</span>
+      <ul className={classes['list']} aria-labelledby="datacenters">
+        {items.map((datacenter) => (
+          <State key={datacenter.name} datacenter={datacenter} />
+        ))}
+        {store?.isReachable === false ? (
+          <li className={classes['away']} title={sinceText(store.since)}>
+            <IconAlertTriangle size={13} aria-hidden />
+            where keys live cannot be asked
+          </li>
+        ) : null}
+      </ul>
+    </>
+  );
+}
+
+function State({ datacenter }: { readonly datacenter: Datacenter }) {
+  const { name, isLocal, isReachable, since, code, roundTripMs } = datacenter;
+  if (!isReachable) {
+    return (
+      <li className={classes['away']} title={sinceText(since)}>
+        <IconPlugConnectedX size={13} aria-hidden />
+        <span className="mono">{name}</span>{' '}
+        {code === 'peer.refused' ? 'refuses us' : 'unreachable'}
+      </li>
+    );
+  }
+  const trip = roundTripMs === null ? 'reachable' : tripText(roundTripMs);
+  return (
+    <li>
+      <IconCircleCheck size={13} aria-hidden />
+      <span className="mono">{name}</span> {isLocal ? 'this one' : trip}
+    </li>
+  );
+}
+
+function tripText(roundTripMs: number): string {
+  return roundTripMs < 1 ? '< 1 ms' : `${String(Math.round(roundTripMs))} ms`;
+}
+
+function sinceText(since: string | null): string {
+  return since === null ? 'not reached yet' : `since ${absolute(since)}`;
+}

@@ -1,0 +1,60 @@
+'use client';
+
+import { ActionIcon } from '@mantine/core';
+import { Tip } from '../tip.tsx';
+import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
+import { databaseClock } from '~/lib/live/database-clock.ts';
+import { duration } from '~/lib/format.ts';
+import { missed, pause, stream } from '~/lib/live/live-state.ts';
+import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import { useSignal } from '~/lib/use-signal.ts';
+import classes from './live-indicator.module.css';
+
+const LOOKS = {
+  open: { tone: 'good', label: 'Live', text: 'Changes are shown as they happen.' },
+  connecting: { tone: 'info', label: 'Connecting', text: 'The stream of events is being opened.' },
+  lost: {
+    tone: 'bad',
+    label: 'Not live',
+    text: 'The stream of events is lost. It is tried again, and pages are read on a timer meanwhile.',
+  },
+  paused: { tone: 'warn', label: 'Paused', text: 'Nothing changes until you go on.' },
+} as const;
+
+/** Whether changes arrive, for the whole console, and the button that pauses them. */
+export function LiveIndicator() {
+  const streamState = useSignal(stream);
+  const isPaused = useSignal(pause.isPausedByHand);
+  const missedCount = useSignal(missed);
+  useDatabaseNow();
+  const skewMs = databaseClock.skewMs();
+  const { tone, label, text } = LOOKS[isPaused ? 'paused' : streamState];
+  return (
+    <span className={classes['live']}>
+      <Tip
+        label={
+          skewMs === null
+            ? text
+            : `${text} This machine's clock differs from the database's by ${duration(Math.abs(skewMs))}; times here are the database's.`
+        }
+      >
+        <span className={classes['state']} data-tone={tone} role="status" tabIndex={0}>
+          <span className={classes['dot']} aria-hidden />
+          {label}
+          {isPaused && missedCount > 0 ? ` · ${String(missedCount)}` : ''}
+        </span>
+      </Tip>
+      <Tip label={isPaused ? 'Go on' : 'Pause changes and countdowns'}>
+        <ActionIcon
+          size="md"
+          aria-label={isPaused ? 'Go on with live changes' : 'Pause live changes'}
+          onClick={() => {
+            pause.isPausedByHand.set(!isPaused);
+          }}
+        >
+          {isPaused ? <IconPlayerPlay size={16} /> : <IconPlayerPause size={16} />}
+        </ActionIcon>
+      </Tip>
+    </span>
+  );
+}

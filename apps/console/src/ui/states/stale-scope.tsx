@@ -1,0 +1,67 @@
+'use client';
+
+import { useMemo, useState, type ReactNode } from 'react';
+import type { ApiError } from '~/lib/api/api-error.ts';
+import { duration } from '~/lib/format.ts';
+import { StaleContext, useStaleSince } from '~/lib/live/stale-since.ts';
+import { useFreshness, type Read } from '~/lib/live/use-freshness.ts';
+import { signedOut } from '~/lib/session/signed-out.ts';
+import { useSignal } from '~/lib/use-signal.ts';
+import { CopyableId } from '../text/copyable-id.tsx';
+import { Notice } from './notice.tsx';
+import { staleReason } from './stale-reason.ts';
+
+/**
+ * Around what a read is shown in. While that is not the present it shows that, why, and what ends it, and
+ * the clock stands still inside, at the moment at which the data came: a countdown that went on would
+ * tell of an end that nobody has seen. Inside of another one that has said so already, it is silent.
+ */
+export function StaleScope({
+  read,
+  children,
+}: {
+  readonly read: Read & {
+    /** Undefined while nothing was ever read: what is not there is not stale. */
+    readonly data: unknown;
+    /** Why the last read failed; it stays while the next one is under way. */
+    readonly error: ApiError | null;
+    /** Why the last try of the read under way failed. */
+    readonly failureReason: ApiError | null;
+  };
+  readonly children: ReactNode;
+}) {
+  const { ageMs, cameAtMs, ...freshness } = useFreshness(read);
+  const isStale = freshness.isStale && read.data !== undefined;
+  const isSignedOut = useSignal(signedOut);
+  const failure = read.error ?? read.failureReason;
+  const incidentId = useFirst(isStale, failure?.incidentId ?? null);
+  const isSaid = useStaleSince() !== null;
+  const since = useMemo(() => (isStale ? { databaseMs: cameAtMs } : null), [isStale, cameAtMs]);
+  return (
+    <>
+      {isStale && !isSaid ? (
+        <Notice tone="bad">
+          Stale. {staleReason(failure, isSignedOut)}{' '}
+          {/* For eyes: told to screen readers, the notice would be read out each second. */}
+          {read.dataUpdatedAt === 0 ? null : (
+            <span aria-hidden>This is how it was {duration(ageMs)} ago. </span>
+          )}
+          {incidentId === null ? null : (
+            <>
+              Incident <CopyableId id={incidentId} label="incident id" />
+            </>
+          )}
+        </Notice>
+      ) : null}
+      <StaleContext value={since}>{children}</StaleContext>
+    </>
+  );
+}
+
+/** The first of them while it lasts: each try fails with another, and would be read out again. */
+function useFirst(isLasting: boolean, value: string | null): string | null {
+  const [first, setFirst] = useState<string | null>(null);
+  const next = isLasting ? (first ?? value) : null;
+  if (next !== first) setFirst(next);
+  return next;
+}

@@ -1,0 +1,54 @@
+import type { UseQueryResult } from '@tanstack/react-query';
+import type { ColumnDef, RowData } from '@tanstack/react-table';
+import type { ReactNode } from 'react';
+import type { ApiError } from '~/lib/api/api-error.ts';
+import type { UnreachableDatacenter } from '../states/unreachable-notice.tsx';
+import type { Selection } from './use-selection.ts';
+
+declare module '@tanstack/react-table' {
+  // eslint-disable-next-line @typescript-eslint/no-unused-vars -- the library names the parameters
+  interface ColumnMeta<TData extends RowData, TValue> {
+    /** The narrowest page on which the column is shown; always unless said. */
+    readonly from?: 'sm' | 'md' | 'lg' | 'xl';
+    /** What the list can be sorted by at this column. */
+    readonly sort?: string;
+    readonly align?: 'end';
+    /** Text of any length: the column takes the room that the others leave, and is cut there. */
+    readonly isFilling?: true;
+  }
+}
+
+/** A page of any list of the API. */
+export interface ListPage<Item> {
+  readonly items: readonly Item[];
+  readonly nextCursor: string | null;
+  readonly asOf?: string;
+  readonly unreachable?: readonly UnreachableDatacenter[];
+}
+
+/** What a table needs of {@link ListState}: where it is in the list, and how it is sorted. */
+export interface TableState {
+  readonly sort?: string;
+  readonly direction?: 'asc' | 'desc';
+  readonly setSort?: (sort: never, direction: 'asc' | 'desc') => void;
+  readonly after: string | null;
+  readonly setAfter: (after: string | null) => void;
+}
+
+export interface DataTableProps<Item> {
+  /** What the rows are, for people: `keys`. */
+  readonly label: string;
+  readonly columns: ColumnDef<Item>[];
+  readonly read: UseQueryResult<ListPage<Item>, ApiError>;
+  readonly rowId: (item: Item) => string;
+  /** What a person calls the row: the name of its checkbox. */
+  readonly rowName: (item: Item) => string;
+  readonly state: TableState;
+  /** Changes with the filter and the page, not with the data. */
+  readonly identity: string;
+  /** Whether rows may be another datacenter's: those are read on a timer alone. */
+  readonly isOfOthers?: boolean;
+  /** What is shown instead of no rows. */
+  readonly empty: ReactNode;
+  readonly selection?: Selection<Item>;
+}

@@ -1,0 +1,107 @@
+import type { Page } from '@playwright/test';
+import { checkSchemes, openPage } from '../fixtures/axe.ts';
+import { openRoom, untilLive } from '../fixtures/grants.ts';
+import { startGatedConsole } from '../fixtures/read-gate.ts';
+import { expect, test } from '../fixtures/test.ts';
+import { PAGES } from '../pages.ts';
+
+/** The narrowest screen, and 1280 px at twice their size. */
+const SMALL_SIZES = {
+  'at 320 px': { width: 320, height: 640 },
+  'at 200 %': { width: 640, height: 400 },
+};
+
+test.describe('accessible whatever comes', () => {
+  test('every page while it is read, and when it cannot be, in light and dark', async ({
+    pageAs,
+    seeded,
+    stack,
+  }) => {
+    test.setTimeout(400_000);
+    const gated = await startGatedConsole(stack.controller().url);
+    const found: string[] = [];
+    for (const [state, mode] of Object.entries({ loading: 'held', failed: 'failing' } as const)) {
+      gated.set(mode);
+      const page = await pageAs('admin', { baseURL: gated.url, reducedMotion: 'reduce' });
+      for (const shown of PAGES) {
+        await page.goto(shown.path(seeded));
+        await (
+          state === 'loading'
+            ? page.locator('[aria-busy="true"]').first()
+            : page.getByRole('alert').filter({ hasText: 'Could not read' }).first()
+        ).waitFor();
+        await checkSchemes(page, `${shown.name}, ${state}`, found);
+      }
+      await page.close();
+    }
+    await gated.close();
+
+    expect(found).toEqual([]);
+  });
+
+  for (const [what, size] of Object.entries(SMALL_SIZES)) {
+    test(`${what} no page scrolls sideways`, async ({ pageAs, seeded }) => {
+      const page = await pageAs('admin', { viewport: size, reducedMotion: 'reduce' });
+      const wide: string[] = [];
+      for (const shown of PAGES) {
+        await openPage(page, shown, seeded);
+        const overflow = await page.evaluate(
+          () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+        );
+        if (overflow > 0) wide.push(`${shown.name}: ${String(overflow)} px`);
+      }
+
+      expect(wide).toEqual([]);
+    });
+  }
+
+  test('a key is found and revoked by keyboard alone', async ({ pageAs, stack }) => {
+    const room = await openRoom(stack, 'by-keyboard');
+    const { namespace, name } = room;
+    const page = await pageAs('operator');
+    await page.goto('/keys');
+    await untilLive(page);
+
+    await page.keyboard.press('/');
+    await page.keyboard.type(room.name);
+    await page.keyboard.press('Enter');
+    await expect(page.getByRole('link', { name: room.name })).toBeVisible();
+    // Letters are letters as long as the focus is in the search.
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('j');
+    await expect(page.getByRole('link', { name: room.name })).toBeFocused();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: room.name }).waitFor();
+    await untilLive(page);
+
+    await tabTo(page, 'Revoke');
+    await page.keyboard.press('Enter');
+    const dialog = page.getByRole('dialog');
+    await dialog.waitFor();
+    await tabTo(page, /^Reason/);
+    await page.keyboard.type('Found and revoked without a mouse');
+    await tabTo(page, /^Revoke/);
+    await page.keyboard.press('Enter');
+
+    await expect
+      .poll(async () => (await stack.api('viewer').keys.get.query({ namespace, name }))?.phase)
+      .not.toBe('held');
+  });
+});
+
+const TABS_MAX = 80;
+
+/** Presses Tab until the element of this name has the focus, as somebody without a mouse does. */
+async function tabTo(page: Page, name: string | RegExp): Promise<void> {
+  const wanted = page
+    .getByRole('button', { name, ...(typeof name === 'string' ? { exact: true } : {}) })
+    .or(page.getByRole('textbox', { name }));
+  for (let presses = 0; presses < TABS_MAX; presses += 1) {
+    await page.keyboard.press('Tab');
+    const isThere = await wanted.evaluateAll((all) =>
+      all.includes(document.activeElement as never),
+    );
+    if (isThere) return;
+  }
+  throw new Error(`Tab does not lead to ${String(name)}`);
+}

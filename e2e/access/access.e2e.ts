@@ -1,0 +1,94 @@
+import { actWithReason, untilLive } from '../fixtures/grants.ts';
+import { makePerson } from '../fixtures/people.ts';
+import { expect, signIn, test } from '../fixtures/test.ts';
+
+test.describe('access', () => {
+  test('a token is made, used by a program, revoked, and refused from then on', async ({
+    pageAs,
+    stack,
+  }) => {
+    const page = await pageAs('admin');
+    await page.goto('/access?tab=tokens');
+    await untilLive(page);
+    const name = `script-${String(Date.now())}`;
+    await page
+      .getByRole('button', { name: /token$/ })
+      .first()
+      .click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox', { name: 'Name', exact: true }).fill(name);
+    await dialog.getByRole('button', { name: 'Create token' }).click();
+    const secret = await dialog.getByRole('textbox', { name: 'Token' }).inputValue();
+    expect(secret).toMatch(/^lh_/);
+
+    const read = (): Promise<number> =>
+      fetch(`${stack.controller().url}/trpc/keys.list`, {
+        headers: { authorization: `Bearer ${secret}` },
+      }).then(({ status }) => status);
+    expect(await read()).toBe(200);
+
+    await dialog.getByRole('button', { name: 'I have stored it' }).click();
+    await expect(page.getByRole('textbox', { name: 'Token' })).toHaveCount(0);
+    const row = page.getByRole('row').filter({ hasText: name });
+    await row.getByRole('button', { name: `Actions for ${name}` }).click();
+    await page.getByRole('menuitem', { name: 'Revoke' }).click();
+    await actWithReason(page, { reason: 'Not needed any more', label: 'Revoke token' });
+
+    await expect(row).toContainText('Revoked');
+    await expect.poll(read).toBe(401);
+  });
+
+  test('a password that was forgotten is replaced with a link, which ends the sessions there were', async ({
+    browser,
+    pageAs,
+    stack,
+  }) => {
+    const person = {
+      email: 'forgetful@example.com',
+      name: 'Fay Forgetful',
+      password: 'soon-to-be-forgotten',
+    };
+    await makePerson(
+      stack.controller().url,
+      { admin: stack.credentials.admin, origin: stack.url },
+      { ...person, role: 'viewer' },
+    );
+    const before = await browser.newPage({ baseURL: stack.url });
+    await signIn(before, person);
+    const admin = await pageAs('admin');
+    await admin.goto('/access?tab=people');
+    await untilLive(admin);
+    await admin.getByRole('button', { name: `Actions for ${person.email}` }).click();
+    await admin.getByRole('menuitem', { name: 'Reset password' }).click();
+    const dialog = admin.getByRole('dialog');
+    await dialog.getByLabel('Reason').fill('Forgot it');
+    await dialog.getByRole('button', { name: 'Make link' }).click();
+    const link = await dialog.getByRole('textbox', { name: /link/i }).inputValue();
+
+    const after = await browser.newPage();
+    await after.goto(link);
+    await after.getByLabel(/^New password/).fill('one-that-will-be-kept');
+    await after.getByRole('button', { name: 'Set password and sign in' }).click();
+    await expect(after.getByRole('heading', { level: 1, name: 'Overview' })).toBeVisible();
+    await before.reload();
+    await expect(before).toHaveURL(/\/sign-in/);
+    await before.context().close();
+    await after.context().close();
+
+    // Used once: a person who finds the link later gets nowhere.
+    const late = await browser.newPage();
+    await late.goto(link);
+    await late.getByLabel(/^New password/).fill('one-of-a-stranger');
+    await late.getByRole('button', { name: 'Set password and sign in' }).click();
+    await expect(late.getByText(/^This link has been used/)).toBeVisible();
+    await late.context().close();
+  });
+
+  test('nobody but an administrator sees who has access', async ({ pageAs }) => {
+    const page = await pageAs('operator');
+    await page.goto('/access');
+
+    await expect(page.getByText(/admin/i).first()).toBeVisible();
+    await expect(page.getByText('ada.okafor@example.com')).toHaveCount(0);
+  });
+});

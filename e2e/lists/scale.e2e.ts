@@ -1,0 +1,101 @@
+import type { Page } from '@playwright/test';
+import { CLUSTER_VARIABLE } from '../fixtures/cluster-setup.ts';
+import { tableOf, untilLive } from '../fixtures/grants.ts';
+import { startStack, type Stack } from '../fixtures/stack.ts';
+import { expect, signIn, test } from '../fixtures/test.ts';
+import { seedMany } from '../seed/seed-many.ts';
+
+const FEW = 2_000;
+const MANY = 100_000;
+/**
+ * How much longer something may take with fifty times as many keys, where it reads one page of them.
+ * Both times are taken in the same run: alone, a time says more of the machine than of the page.
+ */
+const TIMES_LONGER_MAX = 4;
+/** Below this, what a machine does beside it is more than what is measured. */
+const MS_MIN = 25;
+const ROUNDS = 10;
+
+/** A Leasehold of its own: so many keys would slow down the tests of others. */
+test.describe('a hundred thousand keys', () => {
+  let large: Stack;
+
+  test.beforeAll(async ({}, info) => {
+    test.setTimeout(120_000);
+    large = await startStack({
+      clusterUrl: process.env[CLUSTER_VARIABLE] ?? '',
+      name: 'e2e_scale',
+      workerIndex: info.parallelIndex + 8,
+    });
+    await seedMany(large.sql, FEW);
+  });
+
+  test.afterAll(async () => {
+    await large.close();
+  });
+
+  test('are listed and paged about as fast as two thousand', async ({ browser }) => {
+    const context = await browser.newContext({ baseURL: large.url });
+    const page = await context.newPage();
+    await signIn(page, large.people.viewer);
+
+    const few = await measure(page, FEW);
+    await seedMany(large.sql, MANY, FEW);
+    const many = await measure(page, MANY);
+
+    for (const what of ['listMs', 'usableMs', 'pageMs'] as const) {
+      const times = Math.max(MS_MIN, many[what]) / Math.max(MS_MIN, few[what]);
+      expect(times, what).toBeLessThan(TIMES_LONGER_MAX);
+    }
+    await context.close();
+  });
+
+  /** The best of several times: what else a machine does only adds to one. */
+  async function measure(
+    page: Page,
+    keysCount: number,
+  ): Promise<Record<'listMs' | 'usableMs' | 'pageMs', number>> {
+    const best = (what: string, times: readonly number[]): number => {
+      console.log(`${what} at ${String(keysCount)}: ${times.join(', ')} ms`);
+      return Math.min(...times);
+    };
+    const lists: Record<string, number> = {};
+    for (const sort of ['name', 'grantedAt', 'expiresAt'] as const) {
+      const asked = { sort, direction: 'asc', limit: 100 } as const;
+      const took = await timesOf(() => large.api('viewer').keys.list.query(asked));
+      lists[sort] = best(`keys.list by ${sort}`, took);
+    }
+    const usable = await timesOf(async () => {
+      await page.goto('/keys', { waitUntil: 'commit' });
+      await tableOf(page, 'keys').row('session-').first().waitFor();
+      // It answers to the keyboard.
+      await page.keyboard.press('/');
+      await expect(page.getByLabel('Search keys')).toBeFocused();
+    });
+    await untilLive(page);
+    const seen = new Set<string>();
+    const pages = await timesOf(async () => {
+      const first = tableOf(page, 'keys').table.locator('tr[data-row] a').first();
+      const before = await first.innerText();
+      seen.add(before);
+      await page.getByRole('button', { name: 'Next', exact: true }).click();
+      await expect(first).not.toHaveText(before);
+    });
+    expect(seen.size).toBe(ROUNDS);
+    return {
+      listMs: lists['name'] ?? Infinity,
+      usableMs: best('keys usable', usable),
+      pageMs: best('next pages', pages),
+    };
+  }
+});
+
+async function timesOf(work: () => Promise<unknown>): Promise<number[]> {
+  const times: number[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const startedAt = performance.now();
+    await work();
+    times.push(Math.round(performance.now() - startedAt));
+  }
+  return times;
+}

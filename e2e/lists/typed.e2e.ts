@@ -1,0 +1,107 @@
+import { actWithReason, holdLease, openRoom, untilLive } from '../fixtures/grants.ts';
+import { expect, signIn, test } from '../fixtures/test.ts';
+
+test.describe('what is typed, and by whom', () => {
+  test('a search that is typed with pauses keeps its spaces', async ({ pageAs }) => {
+    const page = await pageAs('viewer');
+    await page.goto('/keys');
+    await untilLive(page);
+    const search = page.getByLabel('Search keys');
+    await search.pressSequentially('tag:eu ');
+    await expect(page).toHaveURL(/q=tag:eu/);
+    await search.pressSequentially('phase:held');
+
+    await expect(search).toHaveValue('tag:eu phase:held');
+    await expect(page).toHaveURL(/phase:held/);
+    await page.goBack();
+    await expect(search).toHaveValue('tag:eu');
+    await page.goForward();
+    await expect(search).toHaveValue('tag:eu phase:held');
+  });
+
+  test('a name with spaces of its own can be typed, as it is shown', async ({ pageAs, stack }) => {
+    const lease = await holdLease(stack, { key: ' two  spaces', holder: 'somebody' });
+    const page = await pageAs('operator');
+    await page.goto(lease.path);
+    await page.getByRole('button', { name: 'Revoke', exact: true }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('Force: end it now').click();
+
+    await expect(dialog.getByText(lease.name, { exact: true })).toHaveCSS(
+      'white-space-collapse',
+      'break-spaces',
+    );
+    await dialog.getByLabel(/^Reason/).fill('Its name is odd');
+    await dialog.getByLabel(/^To go on, type/).fill(lease.name);
+    await expect(dialog.getByRole('button', { name: 'Revoke by force' })).toBeEnabled();
+  });
+
+  test('a dialog that is opened again does not show the last refusal', async ({
+    pageAs,
+    stack,
+  }) => {
+    const lease = await holdLease(stack, { key: 'refused-before', holder: 'somebody' });
+    const page = await pageAs('operator');
+    await page.goto(lease.path);
+    const dialog = page.getByRole('dialog');
+    await page.getByRole('button', { name: 'Revoke', exact: true }).click();
+    await page.route('**/trpc/leases.revoke**', (route) => route.abort());
+    await actWithReason(page, { reason: 'Nobody gets it', label: 'Revoke' });
+    await expect(dialog.getByRole('alert')).toBeVisible();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await expect(dialog).toHaveCount(0);
+
+    await page.getByRole('button', { name: 'Revoke', exact: true }).click();
+    await expect(dialog.getByLabel(/^Reason/)).toBeVisible();
+    await expect(dialog.getByRole('alert')).toHaveCount(0);
+  });
+
+  test('a revoke is followed though its dialog was closed before the answer', async ({
+    pageAs,
+    stack,
+  }) => {
+    const lease = await holdLease(stack, { key: 'answered-late', holder: 'somebody' });
+    const page = await pageAs('operator');
+    await page.goto(lease.path);
+    await untilLive(page);
+    await page.getByRole('button', { name: 'Revoke', exact: true }).click();
+    stack.proxy.delay(0, 1_500);
+    try {
+      await actWithReason(page, { reason: 'It answers late', label: 'Revoke' });
+      await page.keyboard.press('Escape');
+      await page
+        .getByRole('navigation', { name: 'Pages' })
+        .getByRole('link', { name: 'Drones' })
+        .click();
+      await expect(
+        page.getByRole('region', { name: 'Revocations that you made' }).getByText(lease.name),
+      ).toBeVisible();
+    } finally {
+      stack.proxy.heal();
+    }
+  });
+
+  test('what one person follows is not shown to the next one in the same tab', async ({
+    pageAs,
+    stack,
+  }) => {
+    const room = await openRoom(stack, 'followed-by-one');
+    const page = await pageAs('operator');
+    await page.goto(room.path);
+    await untilLive(page);
+    await page.getByRole('button', { name: 'Revoke', exact: true }).click();
+    await actWithReason(page, { reason: 'To be followed', label: 'Revoke' });
+    const banners = page.getByRole('region', { name: 'Revocations that you made' });
+    await expect(banners.getByText(/^Stopped/).first()).toBeVisible();
+
+    await page.context().clearCookies();
+    await signIn(page, stack.people.admin);
+    await page.goto(room.path);
+    await expect(page.getByText('Free').first()).toBeVisible();
+    await untilLive(page);
+    await expect(banners).toHaveCount(0);
+    await page.context().clearCookies();
+    await signIn(page, stack.people.operator);
+    await expect(banners).toBeVisible();
+  });
+});

@@ -1,0 +1,93 @@
+import { actWithReason, openRoom, tableOf, untilLive } from '../fixtures/grants.ts';
+import type { Stack } from '../fixtures/stack.ts';
+import { expect, test } from '../fixtures/test.ts';
+
+/** Takes a table away for as long as `work` takes: the controller fails, and it is a real failure. */
+export async function withoutTable(
+  { sql }: Pick<Stack, 'sql'>,
+  table: string,
+  work: () => Promise<void>,
+): Promise<void> {
+  await sql.query(`alter table "${table}" rename to "${table}_gone"`);
+  try {
+    await work();
+  } finally {
+    await sql.query(`alter table "${table}_gone" rename to "${table}"`);
+  }
+}
+
+test.describe('what goes wrong is said', () => {
+  test('a controller that fails: the incident to look for, and a retry that works', async ({
+    pageAs,
+    stack,
+  }) => {
+    const page = await pageAs('operator');
+    await withoutTable(stack, 'audit', async () => {
+      await page.goto('/audit');
+      const failure = page.getByRole('alert').filter({ hasText: 'Could not read' });
+      await expect(failure).toBeVisible();
+      await expect(failure.getByRole('button', { name: 'Copy the incident id' })).toBeVisible();
+    });
+
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await expect(page.getByRole('region', { name: 'audit' })).toBeVisible();
+  });
+
+  test('slow answers: the page has its frame and skeletons, and then its rows', async ({
+    pageAs,
+    seeded,
+    stack,
+  }) => {
+    expect(seeded.keys.count).toBeGreaterThan(0);
+    const page = await pageAs('operator');
+    await page.goto('/audit');
+    await untilLive(page);
+    const { table } = tableOf(page, 'keys');
+    stack.proxy.hold();
+    try {
+      await page
+        .getByRole('navigation', { name: 'Pages' })
+        .getByRole('link', { name: 'Keys' })
+        .click();
+      await expect(page.getByRole('heading', { level: 1, name: 'Keys' })).toBeVisible();
+      await expect(table.locator('table[aria-busy="true"]')).toBeVisible();
+    } finally {
+      stack.proxy.heal();
+    }
+
+    await expect(table.locator('tr[data-row]').first()).toBeVisible();
+    await expect(table.locator('table[aria-busy="true"]')).toHaveCount(0);
+  });
+
+  test('a revoke of a grant that has ended meanwhile reports that', async ({ pageAs, stack }) => {
+    const room = await openRoom(stack, 'ended-meanwhile');
+    const page = await pageAs('operator');
+    await page.goto(room.path);
+    await untilLive(page);
+    await page.getByRole('button', { name: 'Revoke', exact: true }).click();
+    await expect(page.getByRole('dialog')).toBeVisible();
+
+    await stack.api('operator').keys.revoke.mutate({
+      leaseId: room.leaseId,
+      mode: 'force',
+      abandon: true,
+      reason: 'A colleague was faster',
+    });
+    await actWithReason(page, { reason: 'Too late', label: /^Revoke/ });
+
+    await expect(page.getByText(/had ended|has ended|already over|already ended/i)).toBeVisible();
+  });
+
+  test('no controller at all: the page reports it, and goes on when there is one', async ({
+    pageAs,
+    stack,
+  }) => {
+    const page = await pageAs('viewer');
+    await stack.killController();
+    await page.goto('/keys');
+    await expect(page.getByRole('heading', { name: 'No controller answers' })).toBeVisible();
+
+    await stack.startController();
+    await expect(page.getByRole('heading', { level: 1, name: 'Keys' })).toBeVisible();
+  });
+});

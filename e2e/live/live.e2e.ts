@@ -1,0 +1,139 @@
+import type { Page } from '@playwright/test';
+import { openPage } from '../fixtures/axe.ts';
+import { connectRoom, openRoom, tableOf, timesOn, untilLive } from '../fixtures/grants.ts';
+import { expect, test } from '../fixtures/test.ts';
+import { PAGES } from '../pages.ts';
+
+/** What the specification promises between an event and its row. */
+const SEEN_WITHIN_MS = 1_000;
+/** How many pages are open at once: as many as two cores bear. */
+const TABS = 5;
+
+test.describe('live', () => {
+  test('a grant made by another client appears within a second, without a reload', async ({
+    pageAs,
+    stack,
+  }) => {
+    const page = await pageAs('viewer');
+    await page.goto('/keys?q=namespace:e2e.rooms&sort=grantedAt&dir=desc');
+    await untilLive(page);
+    // Once before, so that what is measured is not the start of a process.
+    await openRoom(stack, 'warm-up');
+    const name = `seen-at-once-${String(Date.now())}`;
+
+    const connecting = stack.api('client').keys.connect.mutate({
+      key: { name, namespace: 'e2e.rooms' },
+      spawn: { program: 'room' },
+      waitFor: 'granted',
+    });
+    await connecting;
+    const grantedAt = performance.now();
+    await expect(tableOf(page, 'keys').row(name)).toBeVisible({ timeout: SEEN_WITHIN_MS });
+    const seenMs = Math.round(performance.now() - grantedAt);
+
+    console.log(`a grant was seen ${String(seenMs)} ms after its answer`);
+  });
+
+  test('rows stay put under a hand, and what changed is shown when asked for', async ({
+    pageAs,
+    stack,
+  }) => {
+    await openRoom(stack, 'a-first');
+    const page = await pageAs('viewer');
+    await page.goto('/keys?q=namespace:e2e.rooms&sort=grantedAt&dir=desc');
+    await untilLive(page);
+    const { table, row } = tableOf(page, 'keys');
+    await table.getByRole('link').first().hover();
+
+    const { name } = await openRoom(stack, 'under-a-hand');
+    const changes = page.getByRole('button', { name: /change(s)?: show$/ });
+    await expect(changes).toBeVisible({ timeout: SEEN_WITHIN_MS * 2 });
+    await expect(row(name)).toBeHidden();
+
+    await changes.click();
+    await expect(row(name)).toBeVisible();
+  });
+
+  test('a controller that is killed and started again: the page says it is stale, then recovers', async ({
+    pageAs,
+    stack,
+  }) => {
+    const page = await pageAs('viewer');
+    await page.goto('/keys?q=namespace:e2e.rooms');
+    await untilLive(page);
+
+    await stack.killController();
+    await expect(page.getByRole('status').filter({ hasText: 'Not live' })).toBeVisible();
+    await expect(page.getByRole('alert').filter({ hasText: /^Stale/ })).toBeVisible();
+    await expect(page.getByRole('status').filter({ hasText: /^Live/ })).toHaveCount(0);
+
+    await stack.startController();
+    await expect(page.getByRole('status').filter({ hasText: /^Live/ })).toBeVisible();
+    await expect(page.getByRole('alert').filter({ hasText: /^Stale/ })).toHaveCount(0);
+    const room = await connectRoom(stack, `after-the-restart-${String(Date.now())}`);
+    await expect(tableOf(page, 'keys').row(room.name)).toBeVisible();
+  });
+
+  test('no page shows as live what is not: each marks that, its times stand still, and it recovers', async ({
+    pageAs,
+    seeded,
+    stack,
+  }) => {
+    test.setTimeout(300_000);
+    for (let first = 0; first < PAGES.length; first += TABS) {
+      const shown = PAGES.slice(first, first + TABS);
+      // A context each: the tabs of one share six connections.
+      const pages = await Promise.all(shown.map(() => pageAs('admin')));
+      await Promise.all(shown.map((one, index) => openPage(pages[index] as Page, one, seeded)));
+
+      stack.proxy.refuse();
+      for (const page of pages) {
+        const stale = page.getByRole('alert').filter({ hasText: /^Stale/ });
+        await expect(stale).toHaveCount(1);
+        await expect(page.getByRole('status').filter({ hasText: 'Not live' })).toBeVisible();
+        await expect(page.getByRole('status').filter({ hasText: /^Live/ })).toHaveCount(0);
+        const [age, times] = [await stale.innerText(), await timesOn(page)];
+        await expect(stale).not.toHaveText(age);
+        expect(await timesOn(page)).toEqual(times);
+      }
+
+      stack.proxy.heal();
+      for (const page of pages) {
+        await expect(page.getByRole('status').filter({ hasText: /^Live/ })).toBeVisible();
+        await expect(page.getByRole('alert').filter({ hasText: /^Stale/ })).toHaveCount(0);
+        await page.context().close();
+      }
+    }
+  });
+
+  test('a lost stream of events is said, and lists are read on a timer meanwhile', async ({
+    pageAs,
+    stack,
+  }) => {
+    const page = await pageAs('viewer');
+    // Only the stream: everything else is answered.
+    await page.route('**/trpc/events.watch**', (route) => route.abort());
+    await page.goto('/keys?q=namespace:e2e.rooms');
+    await expect(page.getByRole('status').filter({ hasText: 'Not live' })).toBeVisible();
+
+    const room = await openRoom(stack, 'polled');
+    await expect(tableOf(page, 'keys').row(room.name)).toBeVisible();
+
+    await page.unroute('**/trpc/events.watch**');
+    await expect(page.getByRole('status').filter({ hasText: /^Live/ })).toBeVisible();
+  });
+
+  test('paused by hand, nothing changes until it goes on', async ({ pageAs, stack }) => {
+    const page = await pageAs('viewer');
+    await page.goto('/keys?q=namespace:e2e.rooms&sort=grantedAt&dir=desc');
+    await untilLive(page);
+    await page.getByRole('button', { name: 'Pause live changes' }).click();
+
+    const room = await openRoom(stack, 'while-paused');
+    await expect(page.getByRole('status').filter({ hasText: /Paused · \d/ })).toBeVisible();
+    await expect(tableOf(page, 'keys').row(room.name)).toBeHidden();
+
+    await page.getByRole('button', { name: 'Go on with live changes' }).click();
+    await expect(tableOf(page, 'keys').row(room.name)).toBeVisible();
+  });
+});

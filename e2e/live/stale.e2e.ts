@@ -1,0 +1,132 @@
+import type { Locator, Page } from '@playwright/test';
+import { holdLease, timesOn, untilLive } from '../fixtures/grants.ts';
+import { expect, test } from '../fixtures/test.ts';
+
+/** Ahead of the browser's clocks; the database's goes on as it does. */
+const LATER = '00:40';
+
+test.describe('nothing is shown as newer than it is', () => {
+  test('a page that is come back to without a controller is as old as it is', async ({
+    pageAs,
+    stack,
+  }) => {
+    const lease = await holdLease(stack, { key: 'come-back-to', holder: 'somebody' });
+    const page = await pageAs('viewer');
+    await page.clock.install();
+    await page.goto(lease.path);
+    await untilLive(page);
+    await goTo(page, 'Drones');
+
+    stack.proxy.refuse();
+    try {
+      await page.clock.fastForward(LATER);
+      await page.goBack();
+      await expect(page.getByRole('heading', { level: 1, name: lease.name })).toBeVisible();
+      await expect(stale(page)).toContainText(/This is how it was 4\d s ago/);
+    } finally {
+      stack.proxy.heal();
+    }
+  });
+
+  test('behind a dialog that is thought about for long times stand still, and cancelled it raises no alarm', async ({
+    pageAs,
+    stack,
+  }) => {
+    const lease = await holdLease(stack, { key: 'thought-about', holder: 'somebody' });
+    const page = await pageAs('operator');
+    await page.clock.install();
+    await page.goto(lease.path);
+    await untilLive(page);
+    await page.getByRole('button', { name: 'Revoke', exact: true }).click();
+    await expect(page.getByRole('dialog')).toBeVisible();
+    const times = await timesOn(page);
+    await page.clock.fastForward(LATER);
+    await expect(page.getByText(/^as of 4\d s ago/).first()).toBeVisible();
+    // It is renewed meanwhile, and nothing is read: nothing may seem to run out.
+    expect(await timesOn(page)).toEqual(times);
+
+    await page.evaluate(() => {
+      new MutationObserver(() => {
+        if (document.querySelector('main [role="alert"]') === null) return;
+        document.documentElement.dataset['alarm'] = 'raised';
+      }).observe(document.body, { childList: true, subtree: true });
+    });
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+
+    await expect(page.getByText(/^as of (just now|\d s ago)/).first()).toBeVisible();
+    await expect(page.locator('html')).not.toHaveAttribute('data-alarm');
+  });
+
+  test('paused by hand, a page that is opened later counts from its own time', async ({
+    pageAs,
+    stack,
+  }) => {
+    const page = await pageAs('viewer');
+    await page.goto('/drones');
+    await untilLive(page);
+    await page.getByRole('button', { name: 'Pause live changes' }).click();
+    const pausedAt = Date.now();
+    await expect.poll(() => Date.now() - pausedAt).toBeGreaterThan(3_000);
+    const { name } = await holdLease(stack, { key: 'paused-then-held', holder: 'somebody' });
+
+    await goTo(page, 'Leases');
+    await page.getByLabel(/^Search/).fill(name);
+    await page.getByLabel(/^Search/).press('Enter');
+    const row = page.getByRole('row').filter({ hasText: name });
+    await expect(row).toContainText(/(9 min \d+ s|10 min) left/);
+  });
+
+  test('a first read that fails stays a failure, and nothing is stale where nothing was read', async ({
+    pageAs,
+    stack,
+  }) => {
+    const page = await pageAs('viewer');
+    await page.goto('/drones');
+    await untilLive(page);
+    stack.proxy.refuse();
+    try {
+      await goTo(page, 'Audit');
+      await goTo(page, 'Keys');
+      const failure = page.getByRole('alert').filter({ hasText: 'Could not read the keys' });
+      await expect(failure).toBeVisible();
+      const button = await failure.getByRole('button', { name: 'Try again' }).elementHandle();
+      await page.waitForResponse((response) => response.url().includes('/trpc/keys.list'));
+      await page.waitForResponse((response) => response.url().includes('/trpc/keys.list'));
+      expect(await button.evaluate((element) => element.isConnected)).toBe(true);
+      await expect(stale(page)).toHaveCount(0);
+    } finally {
+      stack.proxy.heal();
+    }
+    await expect(page.getByRole('region', { name: 'keys', exact: true })).toBeVisible();
+  });
+
+  test('what cannot be read again says which incident, and not another one with each try', async ({
+    pageAs,
+    stack,
+  }) => {
+    const page = await pageAs('viewer');
+    await page.goto('/drones');
+    await untilLive(page);
+    await stack.sql.query('alter table "drone" rename to "drone_gone"');
+    try {
+      await expect(stale(page).getByRole('button', { name: 'Copy the incident id' })).toBeVisible();
+      const said = await stale(page).locator('[title]').getAttribute('title');
+      await page.waitForResponse((response) => response.url().includes('/trpc/drones.list'));
+      await page.waitForResponse((response) => response.url().includes('/trpc/drones.list'));
+      await expect(stale(page).locator('[title]')).toHaveAttribute('title', said ?? '');
+    } finally {
+      await stack.sql.query('alter table "drone_gone" rename to "drone"');
+    }
+    await expect(stale(page)).toHaveCount(0);
+  });
+});
+
+function stale(page: Page): Locator {
+  return page.getByRole('alert').filter({ hasText: /^Stale/ });
+}
+
+/** Follows a link, as people do: what the page knows is kept. */
+async function goTo(page: Page, name: string): Promise<void> {
+  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
+  await expect(page.getByRole('heading', { level: 1, name })).toBeVisible();
+}

@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto';
+import { holdLease, tableOf, untilLive } from '../fixtures/grants.ts';
+import { expect, test } from '../fixtures/test.ts';
+
+test.describe('many at once', () => {
+  test('what was chosen is shown, counted and followed to its end, and what failed is named', async ({
+    pageAs,
+    stack,
+  }) => {
+    const stem = `bulk-${randomUUID().slice(0, 6)}`;
+    const leases = [];
+    for (const key of [`${stem}-a`, `${stem}-b`, `${stem}-c`]) {
+      leases.push(await holdLease(stack, { key, holder: 'batch-worker' }));
+    }
+    const page = await pageAs('operator');
+    await page.goto('/leases?q=namespace:e2e.jobs');
+    await untilLive(page);
+    const { row } = tableOf(page, 'leases');
+    for (const { name } of leases) await row(name).getByRole('checkbox').check();
+    const selection = page.getByRole('region', { name: 'Selection' });
+    await expect(selection).toContainText('3 leases selected');
+
+    // One ends while it is selected: the selection is what was seen, and the act reports that one as ended.
+    const [first] = leases;
+    if (first === undefined) throw new Error('nothing is held');
+    const { leaseId, fencingToken } = first;
+    await stack.api('client').leases.release.mutate({ leaseId, fencingToken });
+    await expect(selection).toContainText('3 leases selected');
+
+    await selection.getByRole('button', { name: 'Revoke', exact: true }).click();
+    const dialog = page.getByRole('dialog', { name: 'Revoke 3 leases' });
+    await dialog.getByText('Force: end them now').click();
+    for (const { name } of leases) await expect(dialog).toContainText(name);
+    await dialog.getByLabel(/^Reason/).fill('The batch is broken');
+    const act = dialog.getByRole('button', { name: 'Revoke 3 leases' });
+    await expect(act).toBeDisabled();
+    await dialog.getByLabel(/^To go on, type/).fill('2');
+    await expect(act).toBeDisabled();
+    await dialog.getByLabel(/^To go on, type/).fill('3');
+    await act.click();
+
+    const panel = page.getByRole('region', { name: 'Bulk action' });
+    await expect(panel).toContainText('done, 2 of 3 revoked, 1 failed.');
+    await expect(panel.getByRole('listitem')).toHaveText(`e2e.jobs/${first.name}had ended before`);
+    for (const { name } of leases.slice(1)) {
+      const found = await stack
+        .api('viewer')
+        .leases.get.query({ namespace: ['e2e', 'jobs'], key: name });
+      expect(found?.phase).not.toBe('held');
+    }
+  });
+});

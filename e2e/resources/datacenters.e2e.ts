@@ -1,0 +1,150 @@
+import { expect, type Page } from '@playwright/test';
+import { checkSchemes } from '../fixtures/axe.ts';
+import { HOME, test, type World } from '../fixtures/datacenters.ts';
+import { actWithReason, tableOf, untilLive } from '../fixtures/grants.ts';
+
+const NAMESPACE = 'e2e.rooms';
+
+/** Asks a datacenter for a key as a service there does, and waits until its backend answers. */
+async function connect({ datacenters }: World, datacenter: string, name: string) {
+  return datacenters
+    .dc(datacenter)
+    .api('client')
+    .keys.connect.mutate({
+      key: { namespace: NAMESPACE, name },
+      spawn: { program: 'room' },
+      waitFor: 'ready',
+      waitMs: 30_000,
+    });
+}
+
+async function openReservation(page: Page, name: string): Promise<void> {
+  const params = new URLSearchParams({ key: JSON.stringify([NAMESPACE, name]) });
+  await page.goto(`/reservations/detail?${params.toString()}`);
+  await page.getByRole('heading', { level: 1, name }).waitFor();
+  await untilLive(page);
+}
+
+const chainOf = (page: Page) =>
+  page.getByRole('list', { name: 'Reservations of this key, oldest first' });
+
+test.describe('several datacenters', () => {
+  test('lists show what is in all of them, and a key elsewhere is acted on where it is', async ({
+    operatorPage: page,
+    world,
+  }) => {
+    await connect(world, HOME, 'near');
+    await connect(world, 'dc2', 'far');
+    await page.goto('/keys');
+    await untilLive(page);
+    const { row } = tableOf(page, 'keys');
+    await expect(row('near')).toContainText(HOME);
+    await expect(row('far')).toContainText('dc2');
+
+    await row('far').getByRole('link', { name: 'far' }).click();
+    await expect(page).toHaveURL(/datacenter=dc2/);
+    await page.getByRole('button', { name: 'Revoke', exact: true }).click();
+    await actWithReason(page, { reason: 'Acted on from afar', label: /^Revoke$/ });
+    await expect(page.getByRole('region', { name: 'Revocations that you made' })).toContainText(
+      'Stopped: its backend is gone.',
+    );
+
+    await page.goto('/keys');
+    await page.getByRole('button', { name: 'Datacenter', exact: true }).click();
+    await page.getByRole('menuitemradio', { name: 'dc2', exact: true }).click();
+    await expect(page).toHaveURL(/datacenter=dc2/);
+    await expect(row('near')).toHaveCount(0);
+    await expect(row('far')).toBeVisible();
+    await page.reload();
+    await expect(row('far')).toBeVisible();
+    await page.goBack();
+    await expect(row('near')).toBeVisible();
+  });
+
+  test('a key that was reserved for another datacenter lives there, wherever the first connect is made', async ({
+    operatorPage: page,
+    world,
+  }) => {
+    await page.goto('/reservations');
+    await untilLive(page);
+    await page.getByRole('button', { name: 'Reserve', exact: true }).click();
+    const dialog = page.getByRole('dialog', { name: 'Reserve a key' });
+    await dialog.getByLabel('Namespace').fill(NAMESPACE);
+    await dialog.getByLabel(/^Name( \*)?$/).fill('reserved');
+    await dialog.getByRole('combobox', { name: /^Datacenter/ }).click();
+    await page.getByRole('option', { name: 'dc2' }).click();
+    await dialog.getByRole('button', { name: 'Reserve', exact: true }).click();
+
+    await page.getByRole('heading', { level: 1, name: 'reserved' }).waitFor();
+    await expect(chainOf(page)).toContainText('dc2');
+    await connect(world, 'dc3', 'reserved');
+    await expect(chainOf(page)).toContainText('Active');
+    await expect(page.getByRole('region', { name: 'Holder' })).toContainText('drone-dc2');
+  });
+
+  test('a held key is moved: revoked, stopped, left, active there; its chain says why', async ({
+    operatorPage: page,
+    world,
+  }) => {
+    const before = await connect(world, HOME, 'travels');
+    await openReservation(page, 'travels');
+    await page.getByRole('button', { name: 'Move', exact: true }).click();
+    const dialog = page.getByRole('dialog', { name: `Move ${NAMESPACE}/travels` });
+    await expect(dialog).toContainText('A held key does not move');
+    await dialog.getByRole('combobox', { name: /^To datacenter/ }).click();
+    await page.getByRole('option', { name: 'dc3' }).click();
+    await actWithReason(page, { reason: 'Closer to its players', label: 'Revoke, then move' });
+
+    const banner = page.getByRole('region', { name: 'Moves that you made' });
+    await banner.waitFor();
+    // The tab is what makes the move: loaded again, it goes on with it.
+    await page.reload();
+    await expect(banner).toContainText('It lives in dc3.');
+    const links = chainOf(page).getByRole('listitem');
+    await expect(links).toHaveCount(2);
+    await expect(links.first()).toContainText('Moved on');
+    await expect(links.first()).toContainText('Closer to its players');
+    await expect(links.last()).toContainText('dc3');
+    await expect(links.last()).toContainText('Active');
+
+    const after = await connect(world, HOME, 'travels');
+    expect(BigInt(after.fencingToken)).toBeGreaterThan(BigInt(before.fencingToken));
+    await expect(page.getByRole('region', { name: 'Holder' })).toContainText('drone-dc3');
+    const found: string[] = [];
+    await checkSchemes(page, 'a chain of two datacenters', found);
+    expect(found).toEqual([]);
+  });
+
+  test('a datacenter that is cut off is said, the rest goes on, and it comes back', async ({
+    operatorPage: page,
+    world,
+  }) => {
+    await connect(world, 'dc2', 'cut-off');
+    await connect(world, HOME, 'goes-on');
+    await page.goto('/keys');
+    const { row } = tableOf(page, 'keys');
+    await expect(row('cut-off')).toBeVisible();
+    const found: string[] = [];
+    world.datacenters.cut('dc2');
+    try {
+      await expect(page.getByText(/dc2 cannot be reached/)).toBeVisible();
+      await expect(row('goes-on')).toBeVisible();
+      await expect(
+        page.getByRole('navigation', { name: 'Pages' }).getByText('unreachable'),
+      ).toBeVisible();
+      await checkSchemes(page, 'keys without dc2', found);
+      await openReservation(page, 'cut-off');
+      await expect(chainOf(page)).toContainText('Unreachable');
+      await expect(page.getByRole('button', { name: 'Move', exact: true })).toBeDisabled();
+      await checkSchemes(page, 'a reservation out of reach', found);
+    } finally {
+      world.datacenters.heal('dc2');
+    }
+
+    await expect(chainOf(page)).toContainText('Active');
+    await page.goto('/keys');
+    await expect(row('cut-off')).toBeVisible();
+    await expect(page.getByText(/dc2 cannot be reached/)).toHaveCount(0);
+    expect(found).toEqual([]);
+  });
+});

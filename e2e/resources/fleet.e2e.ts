@@ -1,0 +1,39 @@
+import { DRONE_ID } from '../fixtures/stack.ts';
+import { actWithReason, openRoom, tableOf, untilLive } from '../fixtures/grants.ts';
+import { expect, test } from '../fixtures/test.ts';
+
+test.describe('drones and backends', () => {
+  test('a drone is drained with a reason, gets nothing new, and is undrained', async ({
+    pageAs,
+    stack,
+  }) => {
+    const page = await pageAs('operator');
+    await page.goto(`/drones/detail?id=${DRONE_ID}`);
+    await untilLive(page);
+    await page.getByRole('button', { name: 'Drain', exact: true }).click();
+    await actWithReason(page, { reason: 'Kernel update', label: 'Drain' });
+    await expect(page.getByText('Draining', { exact: true }).first()).toBeVisible();
+
+    const refused = await openRoom(stack, 'nowhere').catch((error: unknown) => String(error));
+    expect(refused).toMatch(/drone/i);
+
+    await page.getByRole('button', { name: 'Undrain', exact: true }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Undrain' }).click();
+    await expect(page.getByText('Ready', { exact: true }).first()).toBeVisible();
+    await openRoom(stack, 'somewhere');
+  });
+
+  test('a backend shows the states that it has been in', async ({ pageAs, stack }) => {
+    const room = await openRoom(stack, 'backend');
+    const page = await pageAs('viewer');
+    await page.goto(`/backends?drone=${DRONE_ID}`);
+    await untilLive(page);
+    await expect(tableOf(page, 'backends').row(room.backendId).first()).toBeVisible();
+
+    await page.goto(`/backends/detail?id=${room.backendId}`);
+    await page.getByRole('heading', { level: 1, name: room.backendId }).waitFor();
+    for (const state of ['Scheduled', 'Ready']) {
+      await expect(page.getByText(state, { exact: true }).first()).toBeVisible();
+    }
+  });
+});

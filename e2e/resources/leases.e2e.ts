@@ -1,0 +1,90 @@
+import { randomUUID } from 'node:crypto';
+import { holdLease, tableOf, untilLive } from '../fixtures/grants.ts';
+import { expect, test } from '../fixtures/test.ts';
+
+test.describe('leases and environments', () => {
+  test('a line is walked: each release brings the next one to the front', async ({
+    pageAs,
+    stack,
+  }) => {
+    const key = `line-${randomUUID().slice(0, 6)}`;
+    const lease = await holdLease(stack, { key, holder: 'first-worker' });
+    const waiting = ['second-worker', 'third-worker'].map((holder, place) =>
+      joinLine(stack, { key, holder, place }),
+    );
+    await Promise.all(waiting.map(({ joined }) => joined));
+    const page = await pageAs('viewer');
+    await page.goto(`${lease.path}&tab=waiters`);
+    const rows = tableOf(page, 'waiters').table.locator('tr[data-row]');
+    await expect(rows).toHaveCount(2);
+    await expect(rows.first()).toContainText('second-worker');
+
+    const { leaseId, fencingToken } = lease;
+    await stack.api('client').leases.release.mutate({ leaseId, fencingToken });
+    await waiting[0]?.granted;
+    await expect(rows).toHaveCount(1);
+    await expect(rows.first()).toContainText('third-worker');
+    await expect(page.getByText('second-worker').first()).toBeVisible();
+
+    const second = await waiting[0]?.granted;
+    if (second !== undefined) await stack.api('client').leases.release.mutate(second);
+    await waiting[1]?.granted;
+    await expect(rows).toHaveCount(0);
+  });
+
+  test('the contention of all leases says who waits for whom, in order', async ({
+    pageAs,
+    seeded,
+  }) => {
+    const page = await pageAs('viewer');
+    await page.goto('/leases?tab=contention');
+    await untilLive(page);
+
+    const table = page.getByRole('region', { name: 'Who waits for whom' });
+    await expect(table.getByRole('link', { name: seeded.leases.queued.name })).toBeVisible();
+    await expect(table.getByRole('rowgroup').filter({ hasText: 'settlement-eu' })).toContainText(
+      '6 wait',
+    );
+  });
+
+  test('who holds an environment, and why', async ({ pageAs, seeded }) => {
+    const page = await pageAs('viewer');
+    await page.goto('/environments?q=namespace:shop');
+    await untilLive(page);
+    const row = tableOf(page, 'environments').row('production');
+    await expect(row).toContainText('ci-deploy@runner-14');
+    await expect(row).toContainText('deploy');
+
+    await row.getByRole('link', { name: seeded.environments.production.name }).click();
+    await expect(page.getByText('6.2.1 to all regions, change CHG-4471').first()).toBeVisible();
+  });
+});
+
+/** Waits in line as a service does; `granted` is the lease that comes of it. */
+function joinLine(
+  { api }: Pick<Parameters<typeof holdLease>[0], 'api'>,
+  of: { readonly key: string; readonly holder: string; readonly place: number },
+): { joined: Promise<void>; granted: Promise<{ leaseId: string; fencingToken: string }> } {
+  const before = (): Promise<number> =>
+    api('viewer')
+      .leases.waiters.query({ namespace: ['e2e', 'jobs'], key: of.key })
+      .then(({ items }) => items.length);
+  const ask = async (): Promise<{ leaseId: string; fencingToken: string }> => {
+    await expect.poll(before).toBe(of.place);
+    const answer = await api('client').leases.acquire.mutate({
+      namespace: ['e2e', 'jobs'],
+      key: of.key,
+      ttlMs: 600_000,
+      waitMs: 60_000,
+      holder: of.holder,
+      localTimeMs: 1_000,
+      idempotencyKey: randomUUID(),
+    });
+    if (answer.outcome !== 'granted') throw new Error(`${of.holder} was not granted ${of.key}`);
+    const { leaseId, fencingToken } = answer.lease;
+    return { leaseId, fencingToken };
+  };
+  const granted = ask();
+  const joined = expect.poll(before).toBeGreaterThan(of.place);
+  return { joined, granted };
+}
