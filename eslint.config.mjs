@@ -141,6 +141,32 @@ const LOADED_WHEN_WANTED = {
   allowTypeImports: true,
   message: 'Use LazyMenu or Tip: what draws them is loaded when somebody wants it.',
 };
+const CONSOLE_PATHS = [TRPC_ERROR, NEXT_LINK, LOADED_WHEN_WANTED];
+
+/** The folders of the console: each imports only those before it. The server is a program of its own. */
+const CONSOLE_LAYERS = ['lib', 'ui', 'resources', 'features', 'app'];
+/** How many folders deep a feature is. */
+const FEATURE_DEPTHS = [0, 1, 2];
+
+function importsOfLayer(layer) {
+  const above = [...CONSOLE_LAYERS.slice(CONSOLE_LAYERS.indexOf(layer) + 1), 'server'];
+  return {
+    regex: `^(~|\\.\\.(/\\.\\.)*)/(${above.join('|')})/`,
+    message: `The console's ${layer} folder imports nothing of ${above.join(', ')}.`,
+  };
+}
+
+/** A file so many folders below a feature leaves the feature with one step up more. */
+function importsOfFeature(depth) {
+  return {
+    regex: `^(~/features/|${'\\.\\./'.repeat(depth + 1)})`,
+    message: 'A feature imports no other feature: what several need belongs in resources or lib.',
+  };
+}
+const ROUTE = {
+  regex: '^(~/ui/|@mantine/|@tabler/|@tanstack/)',
+  message: 'A route only wires: what it shows belongs in a feature.',
+};
 
 /** One rule cannot be given twice for a file, so each folder states everything that it may not import. */
 function noImportsOf(paths, patterns) {
@@ -325,7 +351,7 @@ export default tseslint.config(
     },
     settings: { next: { rootDir: 'apps/console' } },
     rules: {
-      ...noImportsOf([TRPC_ERROR, NEXT_LINK, LOADED_WHEN_WANTED], CONSOLE),
+      ...noImportsOf(CONSOLE_PATHS, CONSOLE),
       'react-hooks/rules-of-hooks': 'error',
       'react-hooks/exhaustive-deps': 'error',
       ...jsxA11y.flatConfigs.recommended.rules,
@@ -338,13 +364,29 @@ export default tseslint.config(
       'max-lines-per-function': ['error', { ...FUNCTION_LINES, max: 110 }],
     },
   },
+  ...CONSOLE_LAYERS.map((layer) => ({
+    files: [`apps/console/src/${layer}/**/*.{ts,tsx}`],
+    rules: noImportsOf(CONSOLE_PATHS, [...CONSOLE, importsOfLayer(layer)]),
+  })),
+  ...FEATURE_DEPTHS.map((depth) => ({
+    files: [`apps/console/src/features/*/${'*/'.repeat(depth)}*.{ts,tsx}`],
+    rules: noImportsOf(CONSOLE_PATHS, [
+      ...CONSOLE,
+      importsOfLayer('features'),
+      importsOfFeature(depth),
+    ]),
+  })),
+  {
+    files: ['apps/console/src/app/**/page.tsx'],
+    rules: noImportsOf(CONSOLE_PATHS, [...CONSOLE, importsOfLayer('app'), ROUTE]),
+  },
   {
     files: ['apps/console/src/ui/link.tsx'],
-    rules: noImportsOf([TRPC_ERROR, LOADED_WHEN_WANTED], CONSOLE),
+    rules: noImportsOf([TRPC_ERROR, LOADED_WHEN_WANTED], [...CONSOLE, importsOfLayer('ui')]),
   },
   {
     files: ['apps/console/src/ui/{menus/loaded-menu,loaded-tip}.tsx'],
-    rules: noImportsOf([TRPC_ERROR, NEXT_LINK], CONSOLE),
+    rules: noImportsOf([TRPC_ERROR, NEXT_LINK], [...CONSOLE, importsOfLayer('ui')]),
   },
   {
     // Next asks for default exports here.

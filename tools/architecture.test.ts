@@ -109,6 +109,48 @@ describe('the boundaries', () => {
       IMPORTS,
     ],
     [
+      'a part of the console that knows no resource imports no resource',
+      'apps/console/src/ui/states/notice.tsx',
+      "import { PHASE_LOOKS } from '~/resources/looks.tsx';\nvoid PHASE_LOOKS;",
+      IMPORTS,
+    ],
+    [
+      'what resources share imports no feature',
+      'apps/console/src/resources/list/map-items.ts',
+      "import { KeysPage } from '../../features/keys/keys-page.tsx';\nvoid KeysPage;",
+      IMPORTS,
+    ],
+    [
+      "the console's library imports no part of a page",
+      'apps/console/src/lib/api/prefetch.tsx',
+      "import { Notice } from '~/ui/states/notice.tsx';\nvoid Notice;",
+      IMPORTS,
+    ],
+    [
+      'a feature of the console imports no other',
+      'apps/console/src/features/keys/keys-page.tsx',
+      "import { LeasesPage } from '~/features/leases/leases-page.tsx';\nvoid LeasesPage;",
+      IMPORTS,
+    ],
+    [
+      'a folder of a feature imports no other feature',
+      'apps/console/src/features/leases/tree/tree-tab.tsx',
+      "import { KeysPage } from '../../keys/keys-page.tsx';\nvoid KeysPage;",
+      IMPORTS,
+    ],
+    [
+      'a route of the console draws nothing itself',
+      'apps/console/src/app/(console)/keys/page.tsx',
+      "import { Stack } from '@mantine/core';\nvoid Stack;",
+      IMPORTS,
+    ],
+    [
+      "a page imports nothing of the console's server",
+      'apps/console/src/app/(console)/layout.tsx',
+      "import { readConfig } from '~/server/config.ts';\nvoid readConfig;",
+      IMPORTS,
+    ],
+    [
       'what tests share stays in tests',
       'apps/controller/src/main.ts',
       "import { waitUntil } from '@leasehold/testing';\nvoid waitUntil;",
@@ -214,6 +256,16 @@ describe('the boundaries', () => {
       'a slice may import one below it through its index',
       'libs/keys-core/src/leases/coordinator/coordinator.ts',
       "import { type LeaseStore } from '../../grants/index.ts';\nexport type Known = LeaseStore;",
+    ],
+    [
+      'a part of a feature may import the rest of it, and what resources share',
+      'apps/console/src/features/leases/tree/tree-tab.tsx',
+      "import { LeaseList } from '../lease-list.tsx';\nimport { PHASE_LOOKS } from '~/resources/looks.tsx';\nexport const known = [LeaseList, PHASE_LOOKS];",
+    ],
+    [
+      'a route may wire a feature',
+      'apps/console/src/app/(console)/keys/page.tsx',
+      "import { KeysPage } from '~/features/keys/keys-page.tsx';\nvoid KeysPage;",
     ],
     [
       'tests may use what tests share',

@@ -1,13 +1,15 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { codeFiles, ROOT } from './source-files.ts';
+import { codeFiles, filesBelow, ROOT } from './source-files.ts';
 
 /** Lines that no file has more of, tests included. */
 const LINES_MAX = 400;
 /** Lines that a file of the product has more of only with a reason. */
 const PRODUCT_LINES_MAX = 300;
 const EXCEPTIONS_MAX = 3;
+/** Files beside each other in a folder of the console or of its tests. */
+const FOLDER_FILES_MAX = 15;
 
 /** Each is one state machine: its states and what moves it between them are read together. */
 const EXCEPTIONS = new Map([
@@ -33,4 +35,16 @@ test(`no file has more than ${String(LINES_MAX)} lines`, () => {
 test(`a file of the product with more than ${String(PRODUCT_LINES_MAX)} lines is one of a few, with its reason`, () => {
   expect(longerThan(PRODUCT_LINES_MAX).filter(isProduct)).toEqual([...EXCEPTIONS.keys()]);
   expect(EXCEPTIONS.size).toBeLessThanOrEqual(EXCEPTIONS_MAX);
+});
+
+test(`no folder of the console or of its tests has more than ${String(FOLDER_FILES_MAX)} files`, () => {
+  const files = ['apps/console/src', 'e2e'].flatMap((folder) =>
+    filesBelow(folder, ['.ts', '.tsx', '.css']),
+  );
+  const counts = new Map<string, number>();
+  for (const folder of files.map((file) => path.dirname(file))) {
+    counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  }
+
+  expect([...counts].filter(([, count]) => count > FOLDER_FILES_MAX)).toEqual([]);
 });

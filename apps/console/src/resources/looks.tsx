@@ -9,19 +9,10 @@ import {
   IconLoader,
   IconPlayerPause,
   IconPlugConnectedX,
-  type Icon,
 } from '@tabler/icons-react';
-import classes from '~/ui/text/badge.module.css';
+import { LookBadge, type Look } from '~/ui/text/badge.tsx';
 
-export type Tone = 'good' | 'warn' | 'bad' | 'info' | 'calm';
-
-interface Look {
-  readonly label: string;
-  readonly tone: Tone;
-  readonly icon: Icon;
-}
-
-/** One look for each phase, everywhere: never colour alone. */
+/** One look for each phase, everywhere. */
 export const PHASE_LOOKS: Record<Phase, Look> = {
   held: { label: 'Held', tone: 'good', icon: IconCircleCheck },
   expiring: { label: 'Expiring', tone: 'warn', icon: IconHourglass },
@@ -46,17 +37,6 @@ export const DRONE_LOOKS: Record<DroneStatus, Look> = {
   unreachable: { label: 'Unreachable', tone: 'bad', icon: IconPlugConnectedX },
   lost: { label: 'Lost', tone: 'bad', icon: IconCircleX },
 };
-
-/** A state: an icon, a word, a tone. */
-export function LookBadge({ look }: { readonly look: Look }) {
-  const { label, tone, icon: LookIcon } = look;
-  return (
-    <span className={classes['badge']} data-tone={tone}>
-      <LookIcon size={13} stroke={2} aria-hidden />
-      {label}
-    </span>
-  );
-}
 
 export function PhaseBadge({ phase }: { readonly phase: Phase }) {
   return <LookBadge look={PHASE_LOOKS[phase]} />;

@@ -2,6 +2,7 @@
 
 import type { SessionView } from '@leasehold/api/contract';
 import type { ReactNode } from 'react';
+import { AccountMenu } from '~/features/access/account/account-menu.tsx';
 import { RevokeBanners } from '~/resources/actions/revoke-banners.tsx';
 import { MoveBanners } from '~/features/reservations/move/move-banners.tsx';
 import { LiveProvider } from '~/lib/live/live-provider.tsx';
@@ -22,7 +23,7 @@ export function ConsoleFrame({
   return (
     <SessionProvider session={session}>
       <LiveProvider>
-        <Shell>
+        <Shell account={<AccountMenu />}>
           <RevokeBanners />
           <MoveBanners />
           {children}

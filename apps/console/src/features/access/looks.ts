@@ -7,7 +7,7 @@ import {
   IconClockPause,
   type Icon,
 } from '@tabler/icons-react';
-import type { Tone } from '~/resources/looks.tsx';
+import type { Tone } from '~/ui/text/badge.tsx';
 import type { PersonState } from './people/person-state.ts';
 import type { TokenState } from './tokens/token-state.ts';
 

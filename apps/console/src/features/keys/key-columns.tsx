@@ -1,7 +1,8 @@
 import type { ColumnDef } from '@tanstack/react-table';
 import { Link } from '~/ui/link.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
-import { BACKEND_LOOKS, LookBadge, PhaseBadge } from '~/resources/looks.tsx';
+import { BACKEND_LOOKS, PhaseBadge } from '~/resources/looks.tsx';
+import { LookBadge } from '~/ui/text/badge.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { Remaining } from '~/ui/text/remaining.tsx';
 import { isInForce } from '~/resources/grant-view.ts';

@@ -2,7 +2,7 @@ import { keyNameOf } from '@leasehold/keys-core';
 import type { ColumnDef } from '@tanstack/react-table';
 import { Link } from '~/ui/link.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
-import { LookBadge } from '~/resources/looks.tsx';
+import { LookBadge } from '~/ui/text/badge.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { routes } from '~/lib/routes.ts';
 import { ChainPath } from './chain/chain-path.tsx';

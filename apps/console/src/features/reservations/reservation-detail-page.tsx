@@ -11,7 +11,7 @@ import { EmptyState } from '~/ui/states/empty-state.tsx';
 import { ErrorState } from '~/ui/states/error-state.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
 import { StaleScope } from '~/ui/states/stale-scope.tsx';
-import { LookBadge } from '~/resources/looks.tsx';
+import { LookBadge } from '~/ui/text/badge.tsx';
 import { counted } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';

@@ -11,7 +11,7 @@ import {
   IconTrash,
   type Icon,
 } from '@tabler/icons-react';
-import type { Tone } from '../looks.tsx';
+import type { Tone } from '~/ui/text/badge.tsx';
 
 /** One look for each kind of event, everywhere. */
 export const EVENT_LOOKS: Record<

@@ -5,7 +5,7 @@ import { parseAsString, useQueryState } from 'nuqs';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
-import { LookBadge } from '../looks.tsx';
+import { LookBadge } from '~/ui/text/badge.tsx';
 import { EVENT_LOOKS } from './event-looks.ts';
 import { absolute } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';

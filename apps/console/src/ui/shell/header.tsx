@@ -2,14 +2,21 @@
 
 import { ActionIcon, Burger, Group, Kbd, UnstyledButton } from '@mantine/core';
 import { IconKeyboard, IconSearch } from '@tabler/icons-react';
+import type { ReactNode } from 'react';
 import { openPalette } from './palette-store.ts';
 import { openShortcutsHelp } from '../shortcuts/shortcuts-store.ts';
 import { LiveIndicator } from './live-indicator.tsx';
-import { AccountMenu } from '~/features/access/account/account-menu.tsx';
 import { SchemeMenu } from './scheme-menu.tsx';
 import classes from './shell.module.css';
 
-export function Header({ onOpenNav }: { readonly onOpenNav: () => void }) {
+export function Header({
+  account,
+  onOpenNav,
+}: {
+  /** The menu of the person who is signed in. */
+  readonly account: ReactNode;
+  readonly onOpenNav: () => void;
+}) {
   return (
     <header className={classes['header']}>
       <Burger size="sm" hiddenFrom="md" onClick={onOpenNav} aria-label="Open the list of pages" />
@@ -33,7 +40,7 @@ export function Header({ onOpenNav }: { readonly onOpenNav: () => void }) {
           <IconKeyboard size={17} />
         </ActionIcon>
         <SchemeMenu />
-        <AccountMenu />
+        {account}
       </Group>
     </header>
   );

@@ -13,7 +13,13 @@ const NavDrawer = lazyDialog('isOpen', () =>
 );
 
 /** The frame of every page: the way between pages on the left, what is true of all above. */
-export function Shell({ children }: { readonly children: ReactNode }) {
+export function Shell({
+  account,
+  children,
+}: {
+  readonly account: ReactNode;
+  readonly children: ReactNode;
+}) {
   const [isNavOpen, { open, close }] = useDisclosure(false);
   const pathname = usePathname();
   useEffect(close, [pathname, close]);
@@ -27,7 +33,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
       </div>
       <NavDrawer isOpen={isNavOpen} onClose={close} />
       <div className={classes['main']}>
-        <Header onOpenNav={open} />
+        <Header account={account} onOpenNav={open} />
         <main id="content" className={classes['content']} tabIndex={-1}>
           {children}
         </main>

@@ -1,6 +1,6 @@
 import { IconAlertTriangle, IconInfoCircle, IconCircleCheck } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
-import type { Tone } from '~/resources/looks.tsx';
+import type { Tone } from '../text/badge.tsx';
 import classes from './states.module.css';
 
 const ICONS = {

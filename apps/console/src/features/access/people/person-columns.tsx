@@ -4,7 +4,7 @@ import { Text, VisuallyHidden } from '@mantine/core';
 import type { ColumnDef } from '@tanstack/react-table';
 import { RowMenu } from '~/ui/menus/row-menu.tsx';
 import { Under } from '~/ui/text/under.tsx';
-import { LookBadge } from '~/resources/looks.tsx';
+import { LookBadge } from '~/ui/text/badge.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
 import { duration } from '~/lib/format.ts';

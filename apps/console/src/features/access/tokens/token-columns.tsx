@@ -6,7 +6,7 @@ import { Link } from '~/ui/link.tsx';
 import { RowMenu } from '~/ui/menus/row-menu.tsx';
 import { Under } from '~/ui/text/under.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
-import { LookBadge } from '~/resources/looks.tsx';
+import { LookBadge } from '~/ui/text/badge.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';

@@ -8,7 +8,7 @@ import { Under } from '~/ui/text/under.tsx';
 import { CopyableId } from '~/ui/text/copyable-id.tsx';
 import { LongName } from '~/ui/text/long-name.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
-import { LookBadge } from '~/resources/looks.tsx';
+import { LookBadge } from '~/ui/text/badge.tsx';
 import { absolute, clockTime, fullName } from '~/lib/format.ts';
 import { routeOf } from '~/lib/routes.ts';
 import { EVENT_LOOKS } from '~/resources/timeline/event-looks.ts';

@@ -3,7 +3,8 @@
 import { VisuallyHidden } from '@mantine/core';
 import type { ColumnDef } from '@tanstack/react-table';
 import { Link } from '~/ui/link.tsx';
-import { DRONE_LOOKS, LookBadge } from '~/resources/looks.tsx';
+import { DRONE_LOOKS } from '~/resources/looks.tsx';
+import { LookBadge } from '~/ui/text/badge.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
 import { routes } from '~/lib/routes.ts';
 import { DroneMenu } from './drone-menu.tsx';

@@ -1,7 +1,7 @@
 'use client';
 
 import { CopyableId } from '~/ui/text/copyable-id.tsx';
-import { LookBadge } from '~/resources/looks.tsx';
+import { LookBadge } from '~/ui/text/badge.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import type { ReservationLink } from '../reservation-item.ts';
 import { RESERVATION_LOOKS, STATE_TEXTS } from '../reservation-looks.ts';
