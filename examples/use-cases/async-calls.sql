@@ -4,7 +4,7 @@ create table async_call (
   request jsonb not null,
   state text not null default 'pending'
     check (state in ('pending', 'executing', 'done', 'failed')),
-  -- How often it may be begun: its coordinator may die in it.
+  -- How often its execution may still begin.
   attempts_left int not null default 3,
   -- The grant under which it executes.
   lease_id uuid,

@@ -16,7 +16,7 @@ interface Call {
   readonly request: unknown;
 }
 
-/** Does what a call asks for. Stops when `signal` aborts: another will be doing it again. */
+/** Executes a call. Stops when `signal` aborts: another coordinator may execute the call again. */
 export type Execute = (call: Call, signal: AbortSignal) => Promise<unknown>;
 
 /** Executes one call. What it writes about the call is in the transactions of its lease. */
@@ -39,7 +39,7 @@ class CallLease implements LeaseUseCase<unknown, PgTransaction> {
        where id = $1 and state = 'pending'`,
       [this.#call.id, this.#leaseId],
     );
-    // Another has done it since it was read; the grant is rolled back.
+    // Another coordinator has executed it since it was read. The grant is rolled back.
     if (begun.rowCount === 0) throw new NotPending();
   }
 
@@ -75,7 +75,7 @@ export class AsyncCalls {
     return rows[0]?.id ?? '';
   }
 
-  /** Executes the oldest call that nobody executes. `lost`: somebody else will, or has. */
+  /** Executes the oldest pending call. `lost`: another coordinator executes it, or has done so. */
   async executeNext(execute: Execute): Promise<'done' | 'failed' | 'lost' | 'nothing to do'> {
     for (const call of await this.#pending()) {
       const lease = new CallLease(call);
@@ -86,7 +86,7 @@ export class AsyncCalls {
     return 'nothing to do';
   }
 
-  /** Gives calls whose coordinator died to others. Every coordinator calls it now and then. */
+  /** Makes calls of dead coordinators pending again. Every coordinator calls it regularly. */
   reap(): Promise<StaleReap> {
     return this.#coordinator.reapStaleLeases([NAMESPACE], false, (leaseId, { key }, tx) =>
       tryAgain(tx, { id: key, leaseId, why: 'its coordinator died' }),
@@ -109,7 +109,7 @@ export class AsyncCalls {
       return 'done';
     } catch (error) {
       if (error instanceof LeaseError && error.code === 'lease.lost') return 'lost';
-      // Its response could not be written: it is not executed again before its lease runs out.
+      // Its response could not be written. The call is executed again after its lease has expired.
       if (isExecuted) throw error;
       return 'failed';
     }
@@ -124,7 +124,7 @@ export class AsyncCalls {
   }
 }
 
-/** The end of an execution that came to nothing: a call fails when it has used up its attempts. */
+/** Ends an execution without a response. A call without attempts left has failed. */
 function tryAgain(
   tx: PgTransaction,
   { id, leaseId, why }: { id: string; leaseId: string; why: string },

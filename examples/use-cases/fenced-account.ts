@@ -1,4 +1,4 @@
-/** Any database at all: another PostgreSQL here, whose driver counts the rows that a statement changed. */
+/** Any database whose driver counts the rows that a statement changed; here another PostgreSQL. */
 export interface Database {
   query(
     text: string,
@@ -22,8 +22,8 @@ export class FencedAccount {
   }
 
   /**
-   * Shows the token, and reads. In this order: from here on an earlier holder of the lease cannot
-   * write any more, so what was read is what will be written over.
+   * Shows the token, then reads. After this an earlier holder of the lease cannot write any more, so
+   * the value that was read cannot change.
    */
   async open(): Promise<bigint> {
     const { rows } = await this.#database.query(

@@ -1,7 +1,7 @@
 /** This holder has been replaced: the object has seen a larger token. Nothing was written. */
 export class Fenced extends Error {}
 
-/** What the object's body is, as JSON: the token is part of it, so that it is part of the version. */
+/** The object's body, as JSON. It contains the token, so the token is part of the version. */
 interface Kept {
   readonly fencingToken: string;
   readonly value: string;
@@ -9,14 +9,14 @@ interface Kept {
 
 export interface OpenedObject {
   readonly value: string;
-  /** What the store calls this version: of many stores, a hash of the body. */
+  /** The store's name for this version: in many stores, a hash of the body. */
   readonly etag: string;
 }
 
 /**
- * Shows the token and reads: writes the value back as it is, under the new token, provided that
- * nobody has written meanwhile. From then on a write of the holder before fails, because its version
- * is not the newest any more.
+ * Shows the token and reads: writes the value back unchanged with the new token, if nobody has
+ * written in between. After this a write of the former holder fails, because its version is not the
+ * newest any more.
  * @throws {Fenced}
  */
 export async function openObject(url: string, fencingToken: string): Promise<OpenedObject> {
@@ -28,7 +28,7 @@ export async function openObject(url: string, fencingToken: string): Promise<Ope
     const { value } = kept;
     const etag = await putIfMatch(url, etagOf(found), { fencingToken, value });
     if (etag !== undefined) return { value, etag };
-    // Somebody wrote in between: look again whose token is the larger one.
+    // Somebody wrote in between: read again, and compare tokens again.
   }
 }
 

@@ -5,15 +5,15 @@ import type { Clock, LeaseCoordinator, LeaseUseCase } from '@leasehold/core';
 const RETRY_MS = 250;
 
 export interface Candidate {
-  /** Its `holder` is the address of this process, which is what followers are told. */
+  /** Its `holder` is the address of this process. Followers get it. */
   readonly coordinator: LeaseCoordinator<unknown>;
-  /** `clock` of the core that made the coordinator: its deadlines are in that. */
+  /** `clock` of the core that made the coordinator. Its deadlines are readings of this clock. */
   readonly clock: Clock;
-  /** For how long a leader that died is still the leader: 1 s to 24 h. */
+  /** How long a leader that died still counts as the leader: 1 s to 24 h. */
   readonly ttlMs: number;
-  /** Begins to lead. Whatever it begins has to end when `signal` aborts. */
+  /** Begins to lead. All that it starts must end when `signal` aborts. */
   lead(signal: AbortSignal, fencingToken: string): void;
-  /** Called with each answer that says who leads. */
+  /** Called with each answer that names another leader. */
   follow(leaderAddress: string): void;
 }
 
@@ -34,10 +34,10 @@ export async function runForLeader(candidate: Candidate, signal: AbortSignal): P
       term?.end();
       term = undefined;
       candidate.follow(answer.by);
-      // A leader that is gone leaves the seat at its expiry, one that steps down before that.
+      // The lease of a dead leader ends at its expiry. A leader that steps down ends it earlier.
       askAtMs = clock.nowMs() + Math.min(answer.remainingMs, ttlMs / 3);
     } else if (answer !== undefined) {
-      // A new grant is a new term, and so is one that this process had given up already.
+      // A new term begins with a new grant, or with a renewal after this process had stopped leading.
       if (answer.outcome === 'granted' || term?.signal.aborted === true) {
         term?.end();
         term = undefined;
@@ -56,7 +56,7 @@ export async function runForLeader(candidate: Candidate, signal: AbortSignal): P
   await coordinator.releaseOk(seat, undefined);
 }
 
-/** The time from an election until this process knows that it does not lead any more. */
+/** The time from an election until this process must stop leading. */
 class Term {
   readonly #clock: Clock;
   readonly #ending = new AbortController();
@@ -70,7 +70,7 @@ class Term {
     return this.#ending.signal;
   }
 
-  /** By this process's own clock: it ends though the database cannot be reached. */
+  /** By this process's own clock: the term ends even if the database cannot be reached. */
   lastsUntil(loseAtMs: number): void {
     this.#cancelDeadline();
     this.#cancelDeadline = this.#clock.at(loseAtMs, () => {

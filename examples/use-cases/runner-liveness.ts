@@ -3,7 +3,7 @@ import type { LeaseCoordinator, LeaseUseCase, PgTransaction, StaleReap } from '@
 
 const NAMESPACE = ['runner', 'liveness'];
 
-/** What a runner says about itself, again and again, to whichever controller it is connected to. */
+/** What a runner sends repeatedly to the controller that it is connected to. */
 export interface RunnerMessage {
   readonly key: string;
   readonly endpoint: string;
@@ -23,7 +23,7 @@ export class RunnerLiveness {
     this.#ttlMs = ttlMs;
   }
 
-  /** @returns false when an operator has decided that this runner is to be dead. */
+  /** @returns false if an operator does not allow this runner's lease to be renewed. */
   async heard({ key, endpoint }: RunnerMessage): Promise<boolean> {
     const lease: LeaseUseCase<void, PgTransaction> = {
       key: () => randomUUID(),
@@ -46,10 +46,10 @@ export class RunnerLiveness {
     return answer.outcome !== 'held';
   }
 
-  /** Marks runners dead that have stopped reporting. Every controller calls it now and then. */
+  /** Marks runners dead that have stopped reporting. Every controller calls it regularly. */
   reap(): Promise<StaleReap> {
     return this.#coordinator.reapStaleLeases([NAMESPACE], false, (leaseId, { key }, tx) =>
-      // Only if it has not come back meanwhile: then it has another lease.
+      // If the runner has come back, its row has another lease.
       tx.query(`update runner set state = 'dead' where key = $1 and lease_id = $2`, [key, leaseId]),
     );
   }

@@ -12,7 +12,7 @@ const NAMESPACE = ['runner', 'reserve'];
 export type Reservation =
   | { readonly outcome: 'assigned' }
   | { readonly outcome: 'taken'; readonly by: string; readonly why: string | null }
-  /** It took longer than this controller could hold the runner. */
+  /** This controller lost the lease before the deployment had started. */
   | { readonly outcome: 'lost' };
 
 class RunnerReservation implements LeaseUseCase<void, PgTransaction> {
@@ -28,7 +28,7 @@ class RunnerReservation implements LeaseUseCase<void, PgTransaction> {
   key = (): string => this.#leaseId;
   scope = () => ({ namespace: NAMESPACE, key: this.#runner });
   durationMs = (): number => 10_000;
-  // Other callers are told meanwhile.
+  // Refused callers get this comment.
   comment = (): string => `starts ${this.#deployment}`;
 
   async willInsert(tx: PgTransaction): Promise<void> {
@@ -37,7 +37,7 @@ class RunnerReservation implements LeaseUseCase<void, PgTransaction> {
        where runner = $1 and state = 'idle'`,
       [this.#runner, this.#leaseId, this.#deployment],
     );
-    // Rolls the grant back, too.
+    // This rolls the grant back too.
     if (reserved.rowCount === 0) throw new RunnerNotIdle();
   }
 

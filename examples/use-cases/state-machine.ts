@@ -10,7 +10,7 @@ import type { Pool } from 'pg';
 export type State = 'new' | 'paid' | 'shipped' | 'cancelled';
 export type Event = 'pay' | 'ship' | 'cancel';
 
-/** Where each event leads from each state in which it may happen. */
+/** The next state for each event, by the state in which it may happen. */
 const TRANSITIONS: Readonly<Record<State, Partial<Record<Event, State>>>> = {
   new: { pay: 'paid', cancel: 'cancelled' },
   paid: { ship: 'shipped', cancel: 'cancelled' },
@@ -22,9 +22,9 @@ export type Transition =
   | { readonly outcome: 'done'; readonly from: State; readonly to: State }
   /** The event may not happen in this state. */
   | { readonly outcome: 'refused'; readonly state: State | null }
-  /** Another transition takes longer than one wanted to wait. */
+  /** Another transition did not end within `waitMs`. */
   | { readonly outcome: 'busy'; readonly by: string }
-  /** The lease was lost before the new state could be written: the old one stands. */
+  /** The lease was lost before the new state could be written: the old one is still valid. */
   | { readonly outcome: 'lost' };
 
 interface Step {

@@ -2,7 +2,7 @@ import type { Leasehold } from '@leasehold/client';
 
 export interface Users {
   read(userId: string, signal: AbortSignal): Promise<{ readonly visits: number }>;
-  /** @returns false when a larger token has been seen: another holds the lease now. */
+  /** @returns false if the store has seen a larger token: somebody else holds the lease now. */
   write(userId: string, user: { visits: number }, fencingToken: string): Promise<boolean>;
 }
 
@@ -17,12 +17,12 @@ export function createUserModule(leasehold: Leasehold, users: Users) {
   return {
     async visit(userId: string): Promise<number> {
       await using lease = await updating.acquire(userId, { waitMs: 5_000 });
-      // Cancelled when the lease is lost, like every call that is given the signal.
+      // The signal cancels the call when the lease is lost.
       const { visits } = await users.read(userId, lease.signal);
       const next = { visits: visits + 1 };
       lease.assertHeld();
       const isWritten = await users.write(userId, next, lease.fencingToken);
-      if (!isWritten) throw new Error('Another update of this user has begun meanwhile.');
+      if (!isWritten) throw new Error('Another update of this user has begun in the meantime.');
       return next.visits;
     },
   };
