@@ -77,7 +77,7 @@ export function createCli(context: CliContext, isJson: boolean): Cli {
         .command(nameAndArguments)
         .description(description)
         .option('--json', 'print the answer as JSON, errors too')
-        .showHelpAfterError('(add --help for what the command takes)'),
+        .showHelpAfterError('(--help lists what the command accepts)'),
     style: createStyle(context.isTerminal && (context.environment['NO_COLOR'] ?? '') === ''),
     endWith(code) {
       exitCode = code;

@@ -34,15 +34,15 @@ const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
     'Add `--program NAME` to start a backend; `leasehold drones ls` shows what is offered.',
   'key.terminating': 'Wait, or pass a larger `--wait` (milliseconds).',
   'key.holder_unreachable':
-    'Its backend may still run, so the key is not given away before it runs out. See `leasehold drones ls`.',
+    'Its backend may still run, so the key is not granted again before it expires. See `leasehold drones ls`.',
   'config.invalid': 'Nothing was started.',
   'reservation.datacenter_unreachable':
-    'It lives on there. `leasehold datacenters ls` shows which can be reached, and since when not.',
+    'It stays there. `leasehold datacenters ls` shows which datacenters can be reached.',
   'reservation.key_held':
-    'Take it from its holder with `leasehold keys revoke`, or wait, and move it when it is free.',
+    'Revoke it with `leasehold keys revoke`, or wait, and move it when it is free.',
   'reservation.same_datacenter': 'There is nothing to move: it is done.',
   'reservation.store_unreachable':
-    'Keys whose home is known go on working. `leasehold datacenters ls` shows the state of the store.',
+    'Keys whose home is known still work. `leasehold datacenters ls` shows the state of the store.',
 };
 
 /** Whatever a command threw, as what it ends with. Nothing of it is hidden from people. */
@@ -55,7 +55,7 @@ export function failureOf(error: unknown, controllerUrl?: string): CliFailure {
     const place = controllerUrl ?? 'its address';
     return unreachable(
       `No controller answers at ${place}.`,
-      'Is it running? `npm start` starts one here; `leasehold doctor` says more.',
+      'Is it running? `npm start` starts one here; `leasehold doctor` shows more.',
       error,
     );
   }

@@ -75,7 +75,7 @@ describe('leasehold leases', () => {
     const afterwards = await renew();
     const history = await cli.run('leases', 'history', 'blocked/a');
 
-    expect(blocked.stdout).toBe('blocked/a is not renewed any more, and runs out.\n');
+    expect(blocked.stdout).toBe('blocked/a is not renewed any more, and will expire.\n');
     expect([whileBlocked, afterwards]).toEqual(['refused', 'renewed']);
     expect(again.stdout).toContain('Nothing changed');
     expect(allowed.stdout).toBe('blocked/a may be renewed again.\n');

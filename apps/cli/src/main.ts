@@ -68,7 +68,7 @@ let isOutputLost = false;
 function onOutputError(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE' || isOutputLost) return;
   isOutputLost = true;
-  process.stderr.write(`The output is not whole: ${error.message}\n`);
+  process.stderr.write(`The output is incomplete: ${error.message}\n`);
 }
 for (const stream of [process.stdout, process.stderr]) stream.on('error', onOutputError);
 process.once('exit', (code) => {

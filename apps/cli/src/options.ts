@@ -11,7 +11,7 @@ export interface PageOptions {
 export function withPage(command: Command): Command {
   return command
     .option('--limit <n>', 'how many at most', wholeNumberOf('--limit'), 50)
-    .option('--cursor <cursor>', 'go on where the list before ended');
+    .option('--cursor <cursor>', 'continue where the previous list ended');
 }
 
 /** Adds `--namespace`, which names the key's namespace; the root unless given. */
@@ -26,7 +26,7 @@ export function withKey(command: Command): Command {
 
 /** Adds `--reason`. */
 export function withReason(command: Command, isRequired: boolean): Command {
-  const option = new Option('--reason <text>', 'why; it is kept in the history');
+  const option = new Option('--reason <text>', 'the reason, kept in the history');
   return command.addOption(isRequired ? option.makeOptionMandatory() : option);
 }
 
@@ -47,14 +47,14 @@ export function collected(text: string, before: readonly string[]): string[] {
 
 /** Adds `--datacenter` to what is about one thing: where it is asked for, and acted on. */
 export function withDatacenter(command: Command): Command {
-  return command.option('--datacenter <name>', "in this datacenter, not in the controller's own");
+  return command.option('--datacenter <name>', "the datacenter; by default the controller's own");
 }
 
 /** Adds `--datacenter` to a list. */
 export function withDatacenters(command: Command): Command {
   return command.option(
     '--datacenter <name>',
-    'of this datacenter, or of `all` that can be reached; of the controller’s own unless given',
+    'the datacenter, or `all` that can be reached; by default the controller’s own',
   );
 }
 

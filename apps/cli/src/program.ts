@@ -77,7 +77,7 @@ const GROUPS: readonly (readonly [
 ])[] = [
   [
     'keys',
-    'Look at keys, and take them away',
+    'List, inspect and revoke keys',
     [
       addKeysLs,
       addKeysShow,
@@ -90,7 +90,7 @@ const GROUPS: readonly (readonly [
   ],
   [
     'leases',
-    'Look at leases, take them away, and run commands under them',
+    'List, inspect and revoke leases, and run commands under them',
     [
       addLeasesLs,
       addLeasesShow,
@@ -106,12 +106,12 @@ const GROUPS: readonly (readonly [
   ],
   [
     'env',
-    'Look at environments, and take them away',
+    'List, inspect and revoke environments',
     [addEnvLs, addEnvShow, addEnvRevoke, addEnvHistory],
   ],
   [
     'reservations',
-    'See which datacenter keys live in, and move them',
+    'Show which datacenter keys live in, and move them',
     [
       addReservationsReserve,
       addReservationsResolve,
@@ -120,44 +120,44 @@ const GROUPS: readonly (readonly [
       addReservationsShow,
     ],
   ],
-  ['datacenters', 'See which datacenters can be reached', [addDatacentersLs]],
+  ['datacenters', 'Show which datacenters can be reached', [addDatacentersLs]],
   [
     'backends',
-    'Look at backends, and stop them',
+    'List, follow and stop backends',
     [addBackendsLs, addBackendsShow, addBackendsTerminate, addBackendsWatch],
   ],
   [
     'drones',
-    'Look at drones, and take them out of use',
+    'List drones, and take them out of use',
     [addDronesLs, addDronesShow, addDronesDrain, addDronesUndrain, addDronesMarkLost],
   ],
   [
     'hold-off',
-    'See whether new grants are held off after a restore',
+    'Show or end the hold-off of new grants after a restore',
     [addHoldOffShow, addHoldOffEnd],
   ],
-  ['admin', 'Let administrators in to the console', [addAdminCreate]],
+  ['admin', 'Make administrators of the console', [addAdminCreate]],
   [
     'tokens',
-    'Make and end API tokens',
+    'Create, list and revoke API tokens',
     [addTokensCreate, addTokensLs, addTokensShow, addTokensRevoke],
   ],
-  ['events', 'Follow what happens', [addEventsTail]],
-  ['audit', 'Look at what operators did', [addAuditLs, addAuditExport]],
-  ['config', 'Look at the configuration', [addConfigPrint]],
+  ['events', 'Follow events', [addEventsTail]],
+  ['audit', 'Show what operators did', [addAuditLs, addAuditExport]],
+  ['config', 'Show the configuration', [addConfigPrint]],
 ];
 
 const HELP = `
 Without LEASEHOLD_URL and LEASEHOLD_TOKEN, commands talk to what \`leasehold up\` runs in
 LEASEHOLD_HOME (.leasehold unless set), as its administrator. LEASEHOLD_URL may name several
-controllers of one database, separated by commas: one that does not answer is passed over.
+controllers of one database, separated by commas: one that does not answer is skipped.
 
 Exit codes: 0 done, 1 refused, 2 wrong usage, 3 unreachable.`;
 
 /** The whole command line. Nothing in it prints or exits by itself. */
 export function createProgram(cli: Cli): Command {
   const program = new Command('leasehold')
-    .description('Who holds this key right now, and for how long may they act as if they do?')
+    .description('Who holds a key right now, and until when')
     .version(packageJson.version)
     .option('--json', 'print answers as JSON, errors too')
     .showSuggestionAfterError()

@@ -24,7 +24,10 @@ export interface RecentOptions {
 
 /** Adds `--all`. */
 export function withAll(command: Command, { text }: Recency): Command {
-  return command.option('--all', `also what nobody has held in ${text}; so do --phase and --name`);
+  return command.option(
+    '--all',
+    `include what nobody held in ${text}; --phase and --name do this too`,
+  );
 }
 
 /** The filter of a list that leaves out what ended long ago, unless that is asked for. */

@@ -15,8 +15,8 @@ export interface ReservationKeyOptions {
 /** Adds `--namespace` and `--json-key`; the command takes a `[name]`. */
 export function withReservationKey(command: Command): Command {
   return withNamespace(command)
-    .option('--json-key <list>', 'any list of strings, in place of a name: \'["a","b"]\'')
-    .addHelpText('after', '\nThe reservation of a key is that of the list [namespace, name].');
+    .option('--json-key <list>', 'a list of strings instead of a name: \'["a","b"]\'')
+    .addHelpText('after', '\nA key is reserved under the list [namespace, name].');
 }
 
 /** The list that is meant. @throws {CliFailure} `cli.usage`. */
@@ -25,16 +25,16 @@ export function reservationKeyOf(
   { namespace, jsonKey }: ReservationKeyOptions,
 ): string[] {
   if ((name === undefined) === (jsonKey === undefined)) {
-    throw usageFailure('Name a key, or give a --json-key, and not both.');
+    throw usageFailure('Give either a key or a --json-key.');
   }
   if (jsonKey !== undefined && namespace !== '') {
-    throw usageFailure('--namespace is for a key that is named, not for a --json-key.');
+    throw usageFailure('--namespace cannot be used with --json-key.');
   }
   const key = jsonKey === undefined ? [namespace, name ?? ''] : listOf(jsonKey);
   const problem = reservationKeyProblem(key);
   if (problem !== undefined) throw usageFailure(`The key ${problem}.`);
   if (jsonKey === undefined && keyNameOf(key) === undefined) {
-    throw usageFailure(`${printable(namespace)}/${printable(name ?? '')} can be no key.`);
+    throw usageFailure(`${printable(namespace)}/${printable(name ?? '')} is not a valid key.`);
   }
   return key;
 }

@@ -15,10 +15,9 @@ export interface Scope {
 
 /** What a SCOPE on the command line is, for the help of every command that takes one. */
 export const SCOPE_HELP = `
-A SCOPE is NAMESPACE/KEY, the segments of the namespace joined by ".": user.update/42. Everything
-after the first "/" is the key. Without a "/" the whole of it is a key in the root namespace.
-In the namespace %2F stands for a "/", and %25 for a "%".
-With --namespace the whole SCOPE is the key, whatever is in it.`;
+A SCOPE is NAMESPACE/KEY, with the segments of the namespace joined by ".": user.update/42. Everything
+after the first "/" is the key. Without a "/" the whole SCOPE is a key in the root namespace. In the
+namespace %2F stands for a "/", and %25 for a "%". With --namespace the whole SCOPE is the key.`;
 
 /**
  * Reads a SCOPE: see {@link SCOPE_HELP}. With a `namespace` of its own, all of the text is the name.

@@ -247,7 +247,7 @@ describe('exit codes and errors', () => {
 
     expect(await command.ended).toMatchObject({
       exitCode: 1,
-      stderr: expect.stringContaining('The output is not whole: ENOSPC') as string,
+      stderr: expect.stringContaining('The output is incomplete: ENOSPC') as string,
     });
   });
 

@@ -13,7 +13,7 @@ export interface HoldOffMetrics {
 export function createHoldOffMetrics(registry: Registry): HoldOffMetrics {
   const holdOffs = new Counter({
     name: 'leasehold_hold_offs_total',
-    help: 'Restores and failovers of the database that this controller noticed, by what showed them.',
+    help: 'Restores and failovers of the database that this controller detected, by cause.',
     labelNames: ['cause'],
     registers: [registry],
   });
@@ -24,7 +24,7 @@ export function createHoldOffMetrics(registry: Registry): HoldOffMetrics {
     follow(store) {
       new Gauge({
         name: 'leasehold_hold_off_remaining_ms',
-        help: 'For how long new grants are held off still; 0 while they are made.',
+        help: 'How long new grants will still be held off; 0 if they are not.',
         registers: [registry],
         async collect() {
           this.set((await readHoldOff(store.prisma))?.remainingMs ?? 0);

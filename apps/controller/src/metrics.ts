@@ -101,7 +101,7 @@ function instruments(registry: Registry) {
       'Backends that outlived their key: each is a defect.',
       [],
     ),
-    reaperLag: histogram('reaper_lag_ms', 'From an expiry to the moment it was written down.', {
+    reaperLag: histogram('reaper_lag_ms', 'Time from an expiry to its record.', {
       labelNames: ['face'],
       buckets: WAIT_MS_BUCKETS,
     }),
@@ -111,14 +111,14 @@ function instruments(registry: Registry) {
     }),
     handovers: histogram(
       'handover_ms',
-      'From the end of a grant to the grant of one who had waited for it.',
+      'Time from the end of a grant to the next one, if that caller had waited.',
       { labelNames: ['face'], buckets: WAIT_MS_BUCKETS },
     ),
     statements: histogram('statement_ms', 'How long statements took.', {
       labelNames: ['kind'],
       buckets: MS_BUCKETS,
     }),
-    batches: histogram('batch_size', 'How many calls a statement carried.', {
+    batches: histogram('batch_size', 'Calls per statement.', {
       labelNames: ['kind'],
       buckets: SIZE_BUCKETS,
     }),
@@ -196,7 +196,7 @@ export function addGauges(
   });
   new Gauge({
     name: 'leasehold_drone_sessions',
-    help: 'Sessions that this controller carries.',
+    help: 'Sessions of drones on this controller.',
     registers: [registry],
     collect() {
       this.set(read.sessionCount());

@@ -49,7 +49,7 @@ export function openControllerStore(
         observer.clockJump(jumpMs);
         log.error(
           { jumpMs },
-          "the database's clock has jumped: what has run out by it is not given away yet",
+          "the database's clock has jumped: grants that expired by it are not taken over yet",
         );
       },
     },
@@ -71,7 +71,7 @@ function logNotice(notice: WitnessNotice, log: Logger): void {
       log.warn('LEASEHOLD_HOME has the state of another database; it is ignored');
       break;
     case 'shared_row':
-      log.warn('another process was started from the same image as this one; both go on');
+      log.warn('another process was started from the same image as this one; both continue');
       break;
   }
 }
@@ -110,7 +110,7 @@ async function compareLadders(store: Store, { ladder }: Config, log: Logger): Pr
     if (isSameLadder(other, ladder)) continue;
     log.warn(
       { own: ladder, other },
-      'another controller on this database gives keys another ladder: set LEASEHOLD_PRESET and LEASEHOLD_KEY_*_MS alike',
+      'another controller on this database gives keys another ladder: give all the same LEASEHOLD_PRESET and LEASEHOLD_KEY_*_MS',
     );
   }
 }

@@ -34,10 +34,7 @@ const durationMsSchema = z
 const commandSchema = z
   .string()
   .min(1)
-  .refine(
-    (value) => !value.includes('\0') && !value.includes('='),
-    'must hold neither NUL nor "="',
-  );
+  .refine((value) => !value.includes('\0') && !value.includes('='), 'must not contain NUL or "="');
 
 const readinessSchema = z
   .discriminatedUnion('type', [

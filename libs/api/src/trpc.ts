@@ -132,7 +132,7 @@ export const droneProcedure = procedureFor('drone').use(async ({ ctx, getRawInpu
   const droneId =
     typeof input === 'object' && input !== null && 'droneId' in input ? input.droneId : undefined;
   if (droneId !== undefined && droneId !== ctx.access.droneId) {
-    throw new LeaseError('auth.forbidden', 'A drone may act for itself alone.');
+    throw new LeaseError('auth.forbidden', 'A drone may act only for itself.');
   }
   return next();
 });

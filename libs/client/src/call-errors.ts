@@ -74,7 +74,7 @@ export class DatacenterUnreachableError extends LeaseholdCallError {
   }
 }
 
-/** Where fresh keys are to live cannot be decided now. Keys whose home is known go on working. */
+/** Where fresh keys are to live cannot be decided now. Keys whose home is known still work. */
 export class ReservationStoreUnreachableError extends LeaseholdCallError {
   override readonly name = 'ReservationStoreUnreachableError';
 

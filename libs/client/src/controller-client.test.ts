@@ -228,7 +228,7 @@ describe('controller client', () => {
     ['ftp://a', 'must be an http:// or https:// URL'],
     ['http://a,', 'entry 2 of the list must be an http:// or https:// URL'],
     [['http://a', 'http://b,http://c'], 'entry 2 of the list must be'],
-    ['http://a,http://a/', 'entry 2 of the list is there twice'],
+    ['http://a,http://a/', 'entry 2 of the list is a duplicate'],
     [[], 'must be 1 to 16 addresses of controllers'],
     ['http://a?token=secret', 'without a query'],
   ])('a list of addresses that cannot be used is refused by its field: %j', (url, problem) => {

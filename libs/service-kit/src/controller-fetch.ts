@@ -36,7 +36,7 @@ export function createControllerFetch(urls: readonly string[]): ControllerFetch 
   async function once(url: string, path: string, init: RequestInit): Promise<Response> {
     const silent = new AbortController();
     const stop = choice.watch(url, () => {
-      silent.abort(new ControllerSilent('the controller fell silent before it answered'));
+      silent.abort(new ControllerSilent('the controller stopped answering'));
     });
     try {
       const signals = [init.signal ?? undefined, silent.signal].filter((signal) => signal != null);

@@ -24,7 +24,7 @@ export function controllerUrlsProblem(given: string | readonly string[]): string
     return `${what} an http:// or https:// URL, without a query; several are separated by commas`;
   }
   const again = urls.findIndex((url, index) => urls.indexOf(url) < index);
-  if (again >= 0) return `entry ${String(again + 1)} of the list is there twice`;
+  if (again >= 0) return `entry ${String(again + 1)} of the list is a duplicate`;
   return undefined;
 }
 

@@ -6,16 +6,14 @@ import { detailsText } from '../output/table.ts';
 
 /** `leasehold config print`: what is in effect, without secrets. */
 export function addConfigPrint(cli: Cli, parent: Command): void {
-  cli
-    .leaf(parent, 'print', 'Print the configuration that is in effect, secrets redacted')
-    .action(() => {
-      const config = cli.config();
-      const shown = {
-        ...redactedConfig(config),
-        clockRatioMax: toleratedClockRatio(config.ladder),
-      };
-      cli.show(shown, () => detailsText(flattened(shown)));
-    });
+  cli.leaf(parent, 'print', 'Print the configuration in effect, without secrets').action(() => {
+    const config = cli.config();
+    const shown = {
+      ...redactedConfig(config),
+      clockRatioMax: toleratedClockRatio(config.ladder),
+    };
+    cli.show(shown, () => detailsText(flattened(shown)));
+  });
 }
 
 function flattened(value: object, prefix = ''): [string, string][] {

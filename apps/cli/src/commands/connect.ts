@@ -18,11 +18,11 @@ interface ConnectOptions {
 }
 
 const HELP = `
-Without a name, a random one is made and printed.
+Without a name, a random one is generated and printed.
 
-A key lives in one datacenter: that of the controller which was first asked to start something for it,
-or the --datacenter that was named then. Whichever controller is asked later, the backend is found, or
-started, there. \`leasehold reservations move\` moves a key.`;
+A key lives in one datacenter. The first connect with a --program chooses it: the --datacenter of that
+connect, or else the datacenter of its controller. Later connects, to any controller, find or start the
+backend there. \`leasehold reservations move\` moves a key.`;
 
 /** `leasehold connect`: the one backend of a key, started if none exists, once it is ready. */
 export function addConnect(cli: Cli, parent: Command): void {
@@ -33,22 +33,26 @@ export function addConnect(cli: Cli, parent: Command): void {
   );
   withNamespace(command)
     .option('--tag <tag>', 'refuse a backend that was started under another tag', '')
-    .option('--program <program>', 'what to start when nobody holds the key')
+    .option('--program <program>', 'the program to start if nobody holds the key')
     .option(
       '--arg <value>',
-      'an argument for the program, if it takes any; repeatable',
+      'an argument for the program, if it allows any; repeatable',
       collected,
       [],
     )
     .option(
       '--env <name=value>',
-      'a variable for the program, if it takes it; repeatable',
+      'a variable for the program, if it allows it; repeatable',
       collected,
       [],
     )
     .option('--lifetime <seconds>', 'stop the backend after this time', wholeNumberOf('--lifetime'))
-    .option('--wait <ms>', 'wait for a key that is being given up', wholeNumberOf('--wait'))
-    .option('--datacenter <name>', 'where the key is to live, if it lives nowhere yet')
+    .option(
+      '--wait <ms>',
+      'how long to wait for a key whose backend is stopping',
+      wholeNumberOf('--wait'),
+    )
+    .option('--datacenter <name>', 'the home of the key, if it has none yet')
     .addHelpText('after', HELP)
     .action(async (name: string | undefined, options: ConnectOptions) => {
       const answer = await cli.client().keys.connect.mutate(connectInput(name, options));
@@ -59,13 +63,11 @@ export function addConnect(cli: Cli, parent: Command): void {
 function connectInput(name: string | undefined, options: ConnectOptions): object {
   const { program, arg, env, lifetime, datacenter } = options;
   if (program === undefined && name === undefined) {
-    throw usageFailure('Name a key, or a --program to start under a random key.');
+    throw usageFailure('Give a key, or a --program to start under a random key.');
   }
   const isOfSpawn = [lifetime, datacenter].some((value) => value !== undefined);
   if (program === undefined && (arg.length > 0 || env.length > 0 || isOfSpawn)) {
-    throw usageFailure(
-      '--arg, --env, --lifetime and --datacenter are for a --program that is started.',
-    );
+    throw usageFailure('--arg, --env, --lifetime and --datacenter need a --program.');
   }
   return {
     ...(name === undefined

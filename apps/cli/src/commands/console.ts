@@ -3,8 +3,9 @@ import type { Cli } from '../cli.ts';
 import { becomeApp } from '../sibling-app.ts';
 
 const HELP = `
-LEASEHOLD_URL says which controllers, separated by commas, LEASEHOLD_CONSOLE_ORIGIN what browsers call the console by: the
-controller must be told the same. Its log is JSON, one entry per line. SIGTERM ends it in good order.`;
+LEASEHOLD_URL lists the controllers, separated by commas. LEASEHOLD_CONSOLE_ORIGIN is the origin under
+which browsers reach the console; set the same for the controllers. Its log is JSON, one entry per line.
+SIGTERM stops it gracefully.`;
 
 /** `leasehold console`: the web console, in front of a controller. */
 export function addConsole(cli: Cli, parent: Command): void {

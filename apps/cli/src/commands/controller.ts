@@ -6,7 +6,7 @@ import { becomeApp } from '../sibling-app.ts';
 export function addController(cli: Cli, parent: Command): void {
   cli
     .leaf(parent, 'controller', 'Run a controller on the database that DATABASE_URL names')
-    .addHelpText('after', '\nIts log is JSON, one entry per line. SIGTERM ends it in good order.')
+    .addHelpText('after', '\nIts log is JSON, one entry per line. SIGTERM stops it gracefully.')
     .action(async () => {
       await becomeApp('controller', []);
       cli.handOver();

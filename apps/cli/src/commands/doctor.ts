@@ -26,7 +26,7 @@ function doctorText(findings: readonly Finding[], style: Style): string {
   const lines = findings.map((finding) => findingText(finding, width, style));
   const wrongCount = findings.filter((finding) => finding.state === 'wrong').length;
   const verdict =
-    wrongCount === 0 ? 'Nothing is wrong.' : `${String(wrongCount)} of these must be mended.`;
+    wrongCount === 0 ? 'Nothing is wrong.' : `${String(wrongCount)} of these must be corrected.`;
   return `${lines.join('\n')}\n\n${verdict}`;
 }
 

@@ -3,9 +3,9 @@ import type { Cli } from '../cli.ts';
 import { becomeApp } from '../sibling-app.ts';
 
 const HELP = `
-LEASEHOLD_URL and LEASEHOLD_TOKEN say which controllers, separated by commas, and as whom. Its log is JSON, one entry per
-line. SIGTERM stops all backends and ends it; SIGUSR2 ends it and leaves the backends to the next
-one, for an upgrade.`;
+LEASEHOLD_URL lists the controllers, separated by commas. LEASEHOLD_TOKEN is the token of the drone. Its
+log is JSON, one entry per line. SIGTERM stops all backends and ends the drone. SIGUSR2 ends only the
+agent: the next one adopts the backends, for an upgrade.`;
 
 /** `leasehold drone`: the agent of a worker machine, which starts the machine's warden. */
 export function addDrone(cli: Cli, parent: Command): void {

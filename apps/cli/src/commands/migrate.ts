@@ -7,15 +7,12 @@ import { pathOfPart } from '../sibling-app.ts';
 /** `leasehold migrate`: brings the database up to this version. Safe to repeat and to race. */
 export function addMigrate(cli: Cli, parent: Command): void {
   cli
-    .leaf(parent, 'migrate', 'Bring the database that DATABASE_URL names up to this version')
+    .leaf(parent, 'migrate', 'Apply the migrations of this version to the database of DATABASE_URL')
     .action(async () => {
       const config = cli.config();
       const databaseUrl = config.databaseUrl ?? readRunFile(config.home)?.databaseUrl;
       if (databaseUrl === undefined) {
-        throw usageFailure(
-          'DATABASE_URL is not set.',
-          '`leasehold up` brings its own database up to date by itself.',
-        );
+        throw usageFailure('DATABASE_URL is not set.', '`leasehold up` migrates its own database.');
       }
       const { migrate } = await import('@leasehold/keys-core/postgres');
       const answer = await migrate(databaseUrl, pathOfPart('migrations'));

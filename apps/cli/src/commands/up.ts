@@ -24,10 +24,10 @@ export function addUp(cli: Cli, parent: Command): void {
       'up',
       'Start PostgreSQL, a controller, the console and a drone here; Ctrl-C ends it',
     )
-    .addOption(new Option('--preset <name>', 'how long a key lasts').choices(['standard', 'fast']))
+    .addOption(new Option('--preset <name>', 'the ladder of keys').choices(['standard', 'fast']))
     .option('--port <n>', 'where the controller listens (4600)')
     .option('--console-port <n>', 'where the console listens (one above the controller)')
-    .option('--no-console', 'leave out the console')
+    .option('--no-console', 'do not start the console')
     .addHelpText('after', HELP)
     .action(async ({ preset, port, consolePort, console: withConsole }: UpOptions) => {
       const config = parseConfig({
@@ -81,7 +81,7 @@ function signInText(
   const where = style.strong(consoleUrl);
   if (signIn === undefined) {
     return (
-      `The console is at ${where}: sign in as you know. When nobody can any more,\n` +
+      `The console is at ${where}: sign in as before. If nobody can sign in any more,\n` +
       '`npx leasehold admin create --email you@example.com` makes an administrator.'
     );
   }

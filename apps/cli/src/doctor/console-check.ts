@@ -17,7 +17,7 @@ export async function examineConsole(config: CliConfig): Promise<Finding> {
       return wrong(
         'console',
         `${url} answers with ${String(page.status)}`,
-        'Is it a console that is there? Its log says more.',
+        'Is this the address of a console? See its log.',
       );
     }
     const passed = await ask(`${url}/api/auth/sign-in-options`);
@@ -25,14 +25,14 @@ export async function examineConsole(config: CliConfig): Promise<Finding> {
       ? well('console', `${url} answers, and reaches its controller`)
       : wrong(
           'console',
-          `${url} answers, but does not get through to its controller (${String(passed.status)})`,
-          'See that its LEASEHOLD_URL is right, and that the controller runs.',
+          `${url} answers, but cannot reach its controller (${String(passed.status)})`,
+          'Check its LEASEHOLD_URL, and that the controller runs.',
         );
   } catch (error) {
     return wrong(
       'console',
       `${url} does not answer: ${causeOf(error)}`,
-      'Is it running, and may this machine reach it? Its log says more.',
+      'Is it running, and can this machine reach it? See its log.',
     );
   }
 }

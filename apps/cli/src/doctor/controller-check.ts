@@ -41,7 +41,7 @@ async function readinessFinding(url: string): Promise<Finding> {
     return wrong(
       'controller',
       `${url} answers, and is not ready (${String(response.status)})`,
-      'It cannot use its database; its log says why.',
+      'It cannot use its database; its log has the reason.',
     );
   } catch (error) {
     const failure = failureOf(error, url);
@@ -49,7 +49,7 @@ async function readinessFinding(url: string): Promise<Finding> {
     return wrong(
       'controller',
       isLate ? `${url} does not answer in ${String(READY_TIMEOUT_MS)} ms` : failure.message,
-      failure.hint ?? 'Is it running, and may this machine reach it?',
+      failure.hint ?? 'Is it running, and can this machine reach it?',
     );
   }
 }
@@ -61,7 +61,7 @@ async function holdOffFindings(api: ControllerApi): Promise<Finding[]> {
     wrong(
       'grants',
       holdOffText(holdOff),
-      'It ends by itself. If nobody acts on anything from before: `leasehold hold-off end --reason TEXT`.',
+      'It ends by itself. If nobody still acts on a grant from before the restore: `leasehold hold-off end --reason TEXT`.',
     ),
   ];
 }
@@ -77,7 +77,7 @@ async function droneFindings(api: ControllerApi): Promise<Finding[]> {
       wrong(
         'token',
         answered.message,
-        'Set LEASEHOLD_TOKEN to a token in force, of role viewer at least.',
+        'Set LEASEHOLD_TOKEN to a valid token, of role viewer or higher.',
       ),
     ];
   }
@@ -96,7 +96,7 @@ async function droneFindings(api: ControllerApi): Promise<Finding[]> {
     offered.size === 0
       ? wrong(
           'programs',
-          'no drone that takes backends offers one',
+          'no drone that takes new backends offers one',
           'See the drones above, and their configuration.',
         )
       : well('programs', [...offered].sort().join(', ')),
@@ -129,7 +129,7 @@ async function peerFindings(api: ControllerApi): Promise<Finding[]> {
         : wrong(
             `datacenter ${name}`,
             `the controller does not reach it${sinceText(since)} (${code ?? 'not tried yet'})`,
-            'Its keys are served there, and not from here. See the runbook.',
+            'Its keys are served there, but not from here. See the runbook.',
           ),
     ),
   ];
@@ -171,7 +171,7 @@ function droneFinding(drone: DroneView): Finding {
       return unsure(
         subject,
         `${heard}; marked as lost`,
-        'Its keys run out. When it is back: `leasehold drones undrain`.',
+        'Its keys expire. When it is back: `leasehold drones undrain`.',
       );
   }
 }

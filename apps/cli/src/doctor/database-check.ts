@@ -54,7 +54,7 @@ async function settingsFindings(store: Store, schema: string): Promise<Finding[]
       ? wrong(
           'durability',
           `synchronous_commit is ${settings.synchronousCommit}: a crash may lose a grant that was answered`,
-          'Set synchronous_commit to on; a controller refuses to start before.',
+          'Set synchronous_commit to on; until then a controller refuses to start.',
         )
       : well('durability', `synchronous_commit is ${settings.synchronousCommit}`),
   ];
@@ -62,7 +62,7 @@ async function settingsFindings(store: Store, schema: string): Promise<Finding[]
   findings.push(
     problems.length === 0
       ? well('schema', `"${schema}", with every privilege that a controller needs`)
-      : wrong('schema', problems.join('; '), 'A controller refuses to start before.'),
+      : wrong('schema', problems.join('; '), 'Until then a controller refuses to start.'),
   );
   if (settings.standbyCount > 0 && settings.synchronousStandbyNames === '') {
     findings.push(
@@ -82,18 +82,18 @@ async function migrationFinding(databaseUrl: string): Promise<Finding> {
     return wrong(
       'migrations',
       `a newer version has applied ${status.newer.join(', ')}`,
-      'Use that version: a controller of this one refuses to start.',
+      'Use that version: a controller of this version refuses to start.',
     );
   }
   if (status.changed.length > 0) {
     return wrong(
       'migrations',
-      `applied with another text than that of this version: ${status.changed.join(', ')}`,
+      `applied from files that differ from those of this version: ${status.changed.join(', ')}`,
       'Use the migration files of the release unchanged.',
     );
   }
   return status.pending.length === 0
-    ? well('migrations', `${String(status.applied.length)} applied, none to do`)
+    ? well('migrations', `${String(status.applied.length)} applied, none pending`)
     : wrong('migrations', `not applied: ${status.pending.join(', ')}`, 'Run `leasehold migrate`.');
 }
 
@@ -105,7 +105,7 @@ export function ladderFindings(ladders: readonly Ladder[]): Finding[] {
     unsure(
       'ladders',
       `controllers give keys different ladders, which expire after ${texts.join(' and ')}`,
-      'Start them with the same LEASEHOLD_PRESET and LEASEHOLD_KEY_*_MS. Each grant keeps its own meanwhile.',
+      'Start them with the same LEASEHOLD_PRESET and LEASEHOLD_KEY_*_MS. Each grant keeps its own until then.',
     ),
   ];
 }
@@ -124,16 +124,16 @@ async function clockFindings(store: Store, config: CliConfig): Promise<Finding[]
       ? unsure(
           'round trip',
           `${second.roundTripMs.toFixed(1)} ms to the database`,
-          'Renewals may come late: put controllers nearer to it, or use a longer ladder.',
+          'Renewals may be late: move controllers closer to it, or use a longer ladder.',
         )
       : well('round trip', `${second.roundTripMs.toFixed(1)} ms to the database`),
     Math.abs(driftMs) > allowedMs
       ? wrong(
           'clock',
-          `the database's clock and this machine's moved apart by ${drift}`,
+          `the database's clock and this machine's clock drifted apart by ${drift}`,
           'The clock of the database must be slewed, never stepped: look at its time service.',
         )
-      : well('clock', `the database's clock and this machine's moved apart by ${drift}`),
+      : well('clock', `the database's clock and this machine's clock drifted apart by ${drift}`),
   ];
 }
 

@@ -59,14 +59,14 @@ async function endpointFinding(endpoint: string, files: RequestOptions): Promise
       ? well(subject, `${shown} is healthy`)
       : wrong(
           subject,
-          `${shown} says that it is not healthy`,
-          'It has no leader: see whether most members run and reach each other. See the runbook.',
+          `${shown} reports that it is not healthy`,
+          'It has no leader: check that a majority of members run and reach each other. See the runbook.',
         );
   } catch (error) {
     return wrong(
       subject,
       `${shown}: ${causeOf(error)}`,
-      'Is it running, may this machine reach it, and is it an etcd with the right certificate?',
+      'Is it running, can this machine reach it, and is it an etcd with the right certificate?',
     );
   }
 }
@@ -81,7 +81,7 @@ async function peerFinding(name: string, url: string): Promise<Finding> {
     return wrong(
       subject,
       `${shown}: ${causeOf(error)}`,
-      'Its keys are served there meanwhile. Is LEASEHOLD_PEERS right, and may this machine reach it?',
+      'Its keys are still served there. Is LEASEHOLD_PEERS right, and can this machine reach it?',
     );
   }
 }

@@ -20,7 +20,7 @@ export async function examine(
     config = parseConfig(environment);
   } catch (error) {
     const { message } = failureOf(error);
-    return [wrong('configuration', message, 'Mend these variables, and run this again.')];
+    return [wrong('configuration', message, 'Correct these variables, and run this again.')];
   }
   return [
     well('configuration', 'every variable is valid; `leasehold config print` shows them'),
@@ -46,7 +46,7 @@ async function databaseFindings(config: CliConfig): Promise<Finding[]> {
         'database',
         // The database's own words come last.
         `${redactedUrl(databaseUrl)}: ${message.trim().split('\n').at(-1) ?? message}`,
-        'See that it runs, that DATABASE_URL is right, and that this machine may reach it.',
+        'Check that it runs, that DATABASE_URL is right, and that this machine can reach it.',
       ),
     ];
   }

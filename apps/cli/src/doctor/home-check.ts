@@ -11,10 +11,10 @@ export function examineHome(config: CliConfig): Finding {
     return config.urls === null
       ? wrong(
           'home',
-          `${home} is not there`,
+          `${home} does not exist`,
           'Start everything here with `npm start`, or set LEASEHOLD_URL.',
         )
-      : skipped('home', `${home} is not there, and LEASEHOLD_URL says where to go`);
+      : skipped('home', `${home} does not exist, and LEASEHOLD_URL is set`);
   }
   try {
     accessSync(home, constants.R_OK | constants.W_OK | constants.X_OK);
@@ -38,8 +38,8 @@ export function examineHome(config: CliConfig): Finding {
   if (readRunFile(home) !== undefined) {
     return wrong(
       'home',
-      `${runFilePath(home)} is there, but leasehold up was killed`,
-      'Start it again: it ends what was left behind, and goes on with the same data.',
+      `${runFilePath(home)} exists, but leasehold up was killed`,
+      'Start it again: it ends leftover processes, and keeps the data.',
     );
   }
   return skipped('home', `${home}: leasehold up does not run`);

@@ -11,7 +11,7 @@ export function isolationFindings({
   const subject = `isolation of ${printable(droneId)}`;
   if (status === 'lost') return [];
   if (isolation === null) {
-    return [unsure(subject, 'the drone does not say what it has', 'Upgrade the drone.')];
+    return [unsure(subject, 'the drone does not report it', 'Upgrade the drone.')];
   }
   const { user, privateProc, pidNamespace, hiddenHome, noNewPrivs, detail } = isolation;
   if (user === 'own' && pidNamespace && privateProc && hiddenHome && noNewPrivs) return [];

@@ -3,11 +3,11 @@ import { durationText } from './duration.ts';
 
 /** What showed that the database had changed, for people. */
 const CAUSES: Readonly<Record<NonNullable<HoldOffView['cause']>, string>> = {
-  system_identifier: 'it is in another cluster',
-  timeline: 'its timeline is another one',
-  controller: 'a controller has seen more in it',
-  holder: 'a drone or a client was told of more in it',
-  replaced: 'another database is in its place',
+  system_identifier: 'it is another cluster',
+  timeline: 'its timeline has changed',
+  controller: 'a controller had seen a later state',
+  holder: 'a drone or a client had seen a later state',
+  replaced: 'another database has taken its place',
 };
 
 export function holdOffText({ remainingMs, until, cause }: HoldOffView): string {

@@ -127,7 +127,7 @@ describe('Guard', () => {
     await start();
 
     expect(reports).toEqual([
-      { type: 'not_started', problem: expect.stringContaining('run out') as string },
+      { type: 'not_started', problem: expect.stringContaining('had expired') as string },
     ]);
   });
 

@@ -76,7 +76,7 @@ export class Guard {
     if (this.#isStarted) return;
     const { report, nowMs, launch } = this.#options;
     if (nowMs() >= order.deadlines.softAtMs) {
-      report({ type: 'not_started', problem: 'the lease had run out before it could be started' });
+      report({ type: 'not_started', problem: 'the lease had expired before it could be started' });
       return;
     }
     this.#isStarted = true;

@@ -26,18 +26,18 @@ export function withRunOptions(command: Command): Command {
   return command
     .option(
       '--ttl <ms>',
-      'for how long a lease lasts that is not renewed',
+      'how long the lease lasts without a renewal',
       wholeNumberOf('--ttl'),
       TTL_MS,
     )
     .option(
       '--wait <ms>',
-      'wait in line for it, for this long at most; 120000 is the most',
+      'how long to wait in line for it, 120000 at most',
       wholeNumberOf('--wait'),
       0,
     )
-    .option('--holder <name>', 'who holds it, for others to read; USER@HOST/PID unless given')
-    .option('--comment <text>', 'what for, for others to read; the name of CMD unless given')
+    .option('--holder <name>', 'the holder that others see; by default USER@HOST/PID')
+    .option('--comment <text>', 'the purpose that others see; by default the name of CMD')
     .option(
       '--grace <ms>',
       'how long before the lease is lost CMD is sent SIGTERM; a sixth of --ttl, 5 s at most, unless given',
@@ -45,7 +45,7 @@ export function withRunOptions(command: Command): Command {
     )
     .option(
       '--held-exit <n>',
-      'end with this when somebody else holds it, to tell that from a failure of CMD',
+      'the exit code if somebody else holds it, to distinguish that from a failure of CMD',
       wholeNumberOf('--held-exit'),
       EXIT_CODES.refused,
     );

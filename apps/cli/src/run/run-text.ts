@@ -35,7 +35,7 @@ export function stopText(stop: Stop): string {
 }
 
 const LOSS_TEXT: Record<LeaseLost['reason'], string> = {
-  expired: 'has run out',
+  expired: 'has expired',
   superseded: 'is held by somebody else now',
   revoked: 'was revoked',
   released: 'was released by somebody who knows its token',
@@ -58,7 +58,7 @@ export function stoppingText(scope: Scope, stop: Stop, leftMs: number): string {
 /** What is said when nobody answered a release. */
 export function notReleasedText(scope: Scope, leftMs: number): string {
   const until = leftMs > 0 ? ` in about ${durationText(leftMs)}` : '';
-  return `leasehold: ${scopeText(scope)} could not be released: no controller answered. It runs out${until}.`;
+  return `leasehold: ${scopeText(scope)} could not be released: no controller answered. It expires${until}.`;
 }
 
 /** What a run ends with that was not granted its lease. */
@@ -73,8 +73,8 @@ export function heldFailure(
   const message =
     remainingMs > 0
       ? `${scopeText(scope)} is held by ${printable(by)}${what} since ${since}, for another ${durationText(remainingMs)} unless it is renewed.`
-      : `${scopeText(scope)} is about to be given to ${printable(by)}${what}, who waits since ${since}.`;
-  const line = waiters > 0 ? ` ${String(waiters)} stand in line.` : '';
+      : `${scopeText(scope)} is about to be granted to ${printable(by)}${what}, who has waited since ${since}.`;
+  const line = waiters > 0 ? ` ${String(waiters)} wait in line.` : '';
   const waited = waitMs > 0 ? ` Waited for ${durationText(waitedMs)}.` : '';
   return new CliFailure(`${message}${waited}${line}`, {
     code: error.code,
@@ -111,7 +111,7 @@ function lost(message: string, { exitCode, signal }: CommandEnd, why: string): C
   return new CliFailure(message, {
     code: 'lease.lost',
     exitCode: RUN_EXIT_CODES.lost,
-    hint: 'The work may be incomplete. `leasehold leases history` says what happened to the lease.',
+    hint: 'The work may be incomplete. `leasehold leases history` shows what happened to the lease.',
     details: { why, exitCode, signal },
   });
 }

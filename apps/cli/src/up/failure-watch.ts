@@ -54,9 +54,9 @@ export class FailureWatch implements ChildHooks {
     this.#fail(
       refusal(
         'up.died',
-        `The ${name} died ${times}, so everything was ended. ` +
+        `The ${name} died ${times}, so everything was stopped. ` +
           `The last time it ${printable(deathText({ ...death, lastLines: [] }))}.${lines}`,
-        'The logs folder of the home says more.',
+        'The logs folder of the home has more.',
       ),
     );
   }

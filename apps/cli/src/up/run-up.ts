@@ -105,14 +105,14 @@ function programsOf(console: string | null): Programs {
 
 function consoleProgram(progress: Progress): string | null {
   if (hasPart('console') && hasPart('pages')) return pathOfPart('console');
-  progress.warn('the console was not built, and is left out: run `npm run build`');
+  progress.warn('the console was not built, and is not started: run `npm run build`');
   return null;
 }
 
 async function clearAway(home: string, progress: Progress): Promise<void> {
   const endedCount = await endLeftovers(home);
   if (endedCount > 0) {
-    progress.warn(`ended what an earlier run had left behind (processes: ${String(endedCount)})`);
+    progress.warn(`ended ${String(endedCount)} processes that an earlier run had left behind`);
   }
 }
 

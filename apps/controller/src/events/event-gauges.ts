@@ -9,7 +9,7 @@ export function addEventGauges(
 ): void {
   new Gauge({
     name: 'leasehold_event_stream_lag_ms',
-    help: 'For how long events have been held back by a transaction that is older; 0 when none are.',
+    help: 'How long an older transaction has held events back; 0 if none does.',
     registers: [registry],
     async collect() {
       this.set((await stream.lag()).lagMs);

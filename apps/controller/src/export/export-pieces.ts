@@ -35,7 +35,7 @@ function assertWhole({ unreachable = [] }: ExportPage): void {
   const { datacenter, code } = missing;
   throw new LeaseError(
     'reservation.datacenter_unreachable',
-    `The datacenter "${datacenter}" cannot be asked now, and the export would be without it.`,
+    `The datacenter "${datacenter}" cannot be reached now, so the export would be incomplete.`,
     { details: { datacenter, code } },
   );
 }

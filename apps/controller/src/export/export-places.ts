@@ -22,10 +22,10 @@ export function createExportPlaces(): ExportPlaces {
     take(principal) {
       const own = takenBy.get(principal) ?? 0;
       if (own >= EXPORTS_PER_PRINCIPAL_MAX) {
-        throw refused(`You have ${String(own)} exports under way already.`);
+        throw refused(`You already have ${String(own)} exports in progress.`);
       }
       if (takenCount >= EXPORTS_MAX) {
-        throw refused(`There are ${String(takenCount)} exports under way already.`);
+        throw refused(`${String(takenCount)} exports are in progress already.`);
       }
       takenBy.set(principal, own + 1);
       takenCount += 1;

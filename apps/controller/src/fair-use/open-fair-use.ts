@@ -53,7 +53,7 @@ export function openFairUse({
 function addGauges(metrics: Registry, fairUse: FairUse): void {
   new Gauge({
     name: 'leasehold_limit_use_ratio',
-    help: 'What the principal that uses most of a limit uses of it, of 1.',
+    help: 'Share of a limit that its heaviest user uses, from 0 to 1.',
     labelNames: ['limit'],
     registers: [metrics],
     collect() {

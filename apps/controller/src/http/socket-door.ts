@@ -69,7 +69,7 @@ export function admit(
       }, refuse);
     };
     const timer = setTimeout(() => {
-      if (!isTokenSent) refuse(new LeaseError('auth.required', 'No token came.'));
+      if (!isTokenSent) refuse(new LeaseError('auth.required', 'No token was sent.'));
     }, TOKEN_MS_MAX);
     timer.unref();
     socket.on('message', receive).once('close', closed);

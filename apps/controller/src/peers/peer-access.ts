@@ -30,7 +30,7 @@ export function createPeerAccess(datacenter: string, peers: readonly PeerConfig[
       if (headers[TO_HEADER] !== datacenter) {
         throw new LeaseError(
           'peer.refused',
-          `This is the datacenter "${datacenter}", and another was meant.`,
+          `This is the datacenter "${datacenter}", and the request is for another one.`,
           { details: { datacenter } },
         );
       }

@@ -175,5 +175,5 @@ function sentCaller(
 function forwardedRole(role: string): (typeof FORWARDED_ROLES)[number] {
   const found = role === 'admin' ? 'operator' : FORWARDED_ROLES.find((known) => known === role);
   if (found !== undefined) return found;
-  throw new LeaseError('auth.forbidden', `The role ${role} asks nothing of other datacenters.`);
+  throw new LeaseError('auth.forbidden', `The role ${role} may not call other datacenters.`);
 }

@@ -40,7 +40,7 @@ export function peerFailure(
       kind: 'unanswered',
     };
   }
-  const text = `The datacenter "${datacenter}" was asked, and its answer did not come; the outcome is unknown.`;
+  const text = `The answer of the datacenter "${datacenter}" was lost; the outcome is unknown.`;
   return { error: new LeaseError('request.outcome_unknown', text, options), kind: 'unanswered' };
 }
 

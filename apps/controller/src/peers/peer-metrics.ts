@@ -54,7 +54,7 @@ export function addPeerGauges(
   });
   new Gauge({
     name: 'leasehold_reservation_store_up',
-    help: 'Whether the reservation store can be asked: 1 or 0.',
+    help: 'Whether the reservation store can be reached: 1 or 0.',
     registers: [registry],
     collect() {
       this.set(read.isStoreReachable() ? 1 : 0);

@@ -142,16 +142,20 @@ interface PeersValues {
 
 /** What each variable needs besides itself. */
 const NEEDS = [
-  ['LEASEHOLD_PEERS', 'LEASEHOLD_PEER_TOKEN', 'the datacenters know each other by it'],
-  ['LEASEHOLD_PEER_TOKEN', 'LEASEHOLD_PEERS', 'the secrets are theirs'],
-  ['LEASEHOLD_PEERS', 'LEASEHOLD_ETCD', 'where keys live must be written down for all datacenters'],
-  ['LEASEHOLD_ETCD_USER', 'LEASEHOLD_ETCD_PASSWORD', 'a user has one'],
-  ['LEASEHOLD_ETCD_PASSWORD', 'LEASEHOLD_ETCD_USER', 'a password is a user’s'],
-  ['LEASEHOLD_ETCD_CERT_FILE', 'LEASEHOLD_ETCD_KEY_FILE', 'a certificate has one'],
-  ['LEASEHOLD_ETCD_KEY_FILE', 'LEASEHOLD_ETCD_CERT_FILE', 'a key is a certificate’s'],
-  ['LEASEHOLD_ETCD_CERT_FILE', 'LEASEHOLD_ETCD_CA_FILE', 'the members are checked too'],
-  ['LEASEHOLD_ETCD_USER', 'LEASEHOLD_ETCD', 'there is no etcd otherwise'],
-  ['LEASEHOLD_ETCD_CA_FILE', 'LEASEHOLD_ETCD', 'there is no etcd otherwise'],
+  ['LEASEHOLD_PEERS', 'LEASEHOLD_PEER_TOKEN', 'datacenters authenticate each other with it'],
+  ['LEASEHOLD_PEER_TOKEN', 'LEASEHOLD_PEERS', 'the secrets are for peers'],
+  ['LEASEHOLD_PEERS', 'LEASEHOLD_ETCD', 'all datacenters record there which keys live where'],
+  ['LEASEHOLD_ETCD_USER', 'LEASEHOLD_ETCD_PASSWORD', 'a user needs a password'],
+  ['LEASEHOLD_ETCD_PASSWORD', 'LEASEHOLD_ETCD_USER', 'a password needs a user'],
+  ['LEASEHOLD_ETCD_CERT_FILE', 'LEASEHOLD_ETCD_KEY_FILE', 'a certificate needs its key'],
+  ['LEASEHOLD_ETCD_KEY_FILE', 'LEASEHOLD_ETCD_CERT_FILE', 'a key needs its certificate'],
+  [
+    'LEASEHOLD_ETCD_CERT_FILE',
+    'LEASEHOLD_ETCD_CA_FILE',
+    'the certificates of members are checked too',
+  ],
+  ['LEASEHOLD_ETCD_USER', 'LEASEHOLD_ETCD', 'without it no etcd is used'],
+  ['LEASEHOLD_ETCD_CA_FILE', 'LEASEHOLD_ETCD', 'without it no etcd is used'],
 ] as const;
 
 /** What is wrong with the values as a whole: each by its variable. */

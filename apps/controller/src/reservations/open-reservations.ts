@@ -76,7 +76,7 @@ async function openAlone(
 ): Promise<OpenReservations> {
   if (peers.length > 0) {
     throw invalid(
-      `LEASEHOLD_PEERS names ${peers.join(', ')}, and LEASEHOLD_ETCD nothing: without a store that all share, two datacenters would each give the same key a home`,
+      `LEASEHOLD_PEERS names ${peers.join(', ')}, but LEASEHOLD_ETCD is not set: without a shared store, two datacenters could each be the home of the same key`,
     );
   }
   if (membership.storeId !== null) {
@@ -177,15 +177,15 @@ function withoutPutsUntil(isMet: () => boolean, store: ReservationStore): Reserv
       if (isMet()) return store.put(key, reservationId);
       throw new LeaseError(
         'reservation.store_unreachable',
-        'This controller has not told etcd yet what lives here.',
+        'This controller has not copied its reservations to etcd yet.',
       );
     },
   };
 }
 
-const NOT_TOLD = 'this datacenter has not told it yet what lives here';
+const NOT_TOLD = 'this datacenter has not copied its reservations to it yet';
 const NOT_READ_BACK =
-  'this database was restored, and etcd alone knows which keys have left it since';
+  'this database was restored, and only etcd knows which keys have left it since';
 
 function unlessAway(error: unknown): void {
   if (error instanceof LeaseError && error.code === 'reservation.store_unreachable') return;
@@ -203,6 +203,6 @@ function cannotStart(why: string, cause: unknown): LeaseError {
 function assertNamed({ datacenter }: Membership, configured: string): void {
   if (datacenter === null || datacenter === configured) return;
   throw invalid(
-    `LEASEHOLD_DATACENTER is "${configured}", and this database was registered as "${datacenter}": its reservations bear that name`,
+    `LEASEHOLD_DATACENTER is "${configured}", and this database was registered as "${datacenter}": its reservations contain that name`,
   );
 }

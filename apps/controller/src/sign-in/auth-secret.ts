@@ -25,7 +25,7 @@ export async function readAuthSecret(config: {
     const reason = (error as NodeJS.ErrnoException).code ?? 'it is damaged';
     throw new LeaseError(
       'config.invalid',
-      `${path} cannot be used (${reason}): set LEASEHOLD_AUTH_SECRET, or see to the file.`,
+      `${path} cannot be used (${reason}): set LEASEHOLD_AUTH_SECRET, or repair the file.`,
       { cause: error },
     );
   }

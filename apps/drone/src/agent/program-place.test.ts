@@ -73,8 +73,8 @@ describe('where a program runs', () => {
     chmodSync(at('app'), 0o700);
 
     for (const [cwd, problem] of [
-      [at('app'), /user 2100000001, whom it runs as, may not read the folder .*app$/u],
-      [at('gone'), /the folder .*gone is not there/u],
+      [at('app'), /its user 2100000001 may not read the folder .*app$/u],
+      [at('gone'), /the folder .*gone does not exist/u],
       [at('home'), /home is hidden from programs/u],
       [at('home/drone/inner'), /inner is hidden from programs/u],
     ] as const) {
@@ -89,7 +89,7 @@ describe('where a program runs', () => {
     expect(placeOf({ ...room, command: 'sh' }, drone).command).toMatch(/^\/.*\/sh$/u);
     expect(placeOf({ ...room, command: 'tool' }, elsewhere).command).toBe(at('app/tool'));
     expect(placeOf({ ...room, command: 'tool' }, drone).problems).toEqual([
-      'the command tool is not there',
+      'the command tool does not exist',
     ]);
   });
 

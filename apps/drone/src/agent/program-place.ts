@@ -58,7 +58,7 @@ export function placeOf(program: ProgramConfig, drone: DronePlace): ProgramPlace
     },
     refusal: refusalOf(program, user),
     problems: [
-      ...(command === undefined ? [`the command ${program.command} is not there`] : []),
+      ...(command === undefined ? [`the command ${program.command} does not exist`] : []),
       ...needs
         .filter((folder) => !isOpen(folder))
         .map((folder) => `${folder} is hidden from programs`),
@@ -71,7 +71,7 @@ export function placeOf(program: ProgramConfig, drone: DronePlace): ProgramPlace
 function refusalOf(program: ProgramConfig, user: UserIds | null): string | undefined {
   const runsAs = user?.uid ?? process.getuid?.();
   if (!program.isUserNamed || runsAs === program.user.uid) return undefined;
-  return `it is to run as user ${String(program.user.uid)}, and this drone may not change users`;
+  return `it must run as user ${String(program.user.uid)}, but this drone may not change users`;
 }
 
 /** As the shell would find it; undefined when it is not there. */
@@ -111,17 +111,17 @@ function readProblem(
   of: { user: UserIds | null; facts: IsolationFacts; blocked: readonly string[] },
 ): string[] {
   const { user, facts, blocked } = of;
-  if (!isFolder(folder)) return [`the folder ${folder} is not there`];
+  if (!isFolder(folder)) return [`the folder ${folder} does not exist`];
   if (user === null) return [];
   const who = `user ${String(user.uid)}`;
   if (!mayEnter(folder, user, READ_AND_ENTER)) {
-    return [`${who}, whom it runs as, may not read the folder ${folder}`];
+    return [`its ${who} may not read the folder ${folder}`];
   }
   // In a view of its own, what is blocked is covered and the folder shown in the cover.
   const above = facts.hiddenHome ? undefined : blocked.find((one) => isInside(folder, one));
   return above === undefined
     ? []
-    : [`${who}, whom it runs as, may not enter ${above}, and so not read ${folder}`];
+    : [`its ${who} may not enter ${above}, and so cannot read ${folder}`];
 }
 
 const READ_AND_ENTER = 0o5;

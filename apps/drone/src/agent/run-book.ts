@@ -109,7 +109,7 @@ export class RunBook {
     const seen = this.#options.seen.get(backendId);
     if (seen !== undefined && seen.mark !== 'never') return;
     const program = this.#options.config.programs[action.program];
-    const problem = seen === undefined ? this.#problemOf(action) : 'it was never to be started';
+    const problem = seen === undefined ? this.#problemOf(action) : 'it must not be started';
     if (problem !== undefined || program === undefined) {
       await this.#refuse(action, problem ?? '');
       return;

@@ -31,6 +31,6 @@ export function spawnProblem(action: SpawnAction, now: SpawnSituation): string |
   if (now.refusal !== undefined) return `the program cannot run here: ${now.refusal}`;
   if (!now.hasRoom) return 'the drone is full';
   const instancesMax = now.program.resources?.instancesMax ?? Number.POSITIVE_INFINITY;
-  if (now.instanceCount >= instancesMax) return 'the drone runs the program often enough';
+  if (now.instanceCount >= instancesMax) return 'the drone is at its limit for this program';
   return requestProblem(now.program, action);
 }

@@ -168,7 +168,7 @@ export class BackendProcess {
     if (!this.#means.facts.pidNamespace) return;
     const namespace = childNamespaceOf(this.pid);
     if (namespace === undefined || namespace === childNamespaceOf(process.pid)) {
-      throw new Error('the namespace of the backend cannot be told');
+      throw new Error('the namespace of the backend cannot be determined');
     }
     this.#census = namespaceCensus(namespace);
   }

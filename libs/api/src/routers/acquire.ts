@@ -96,7 +96,7 @@ async function acquireThere(
       ctx.procedure,
       new LeaseError(
         'request.outcome_unknown',
-        `The datacenter "${datacenter}" did not answer all that it was asked; the outcome is unknown.`,
+        `The datacenter "${datacenter}" did not answer every request; the outcome is unknown.`,
         { details: { datacenter } },
       ),
     );

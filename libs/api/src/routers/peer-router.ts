@@ -79,7 +79,7 @@ export function createPeerRouter(callProcedure: CallProcedure) {
     carryOut: answering.input(carryOutInputSchema).mutation(({ ctx, input }) => {
       const { procedure, caller } = input;
       if (!isForwardable(procedure)) {
-        throw new LeaseError('auth.forbidden', `"${procedure}" is not carried out for others.`);
+        throw new LeaseError('auth.forbidden', `"${procedure}" cannot be forwarded.`);
       }
       return callProcedure(forwardedContext(ctx, caller), procedure, input.input);
     }),

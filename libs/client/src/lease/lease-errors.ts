@@ -135,7 +135,7 @@ export class LeaseLost extends LeaseholdCallError {
 }
 
 const LOSS_TEXT: Record<LeaseLossReason, string> = {
-  expired: 'it ran out',
+  expired: 'it expired',
   superseded: 'somebody else holds it',
   revoked: 'it was revoked',
   released: 'it was released',

@@ -78,7 +78,7 @@ class Runner implements BulkRunner {
     this.#deps = deps;
     this.#closeHint = deps.store.hints.on(OPEN_TOPIC, () => {
       this.runOnce().catch((error: unknown) => {
-        deps.log.warn({ err: error }, 'bulk actions could not be looked for; trying again');
+        deps.log.warn({ err: error }, 'bulk actions could not be read; trying again');
       });
     });
   }

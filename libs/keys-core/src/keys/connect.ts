@@ -246,7 +246,7 @@ function waitOver(
   if (code !== 'grant.hold_off') return new LeaseError(code, undefined, { details });
   return new LeaseError(
     code,
-    'The key has run out by a clock of the database that was not watched, or has jumped: its last holder may still act.',
+    'The key has expired by a database clock that was not watched or has jumped: its last holder may still act.',
     { details: { ...details, reason: 'clock' } },
   );
 }

@@ -4,7 +4,7 @@ import { LeaseError } from '../kernel/errors/index.ts';
 export function assertOwn(datacenter: string, holderId: string, clusterId: string): void {
   if (holderId === clusterId) return;
   throw invalid(
-    `LEASEHOLD_DATACENTER is "${datacenter}", and that is the name of the database with the cluster id ${holderId}; this one's is ${clusterId}`,
+    `LEASEHOLD_DATACENTER "${datacenter}" is the name of the database with the cluster id ${holderId}; this database has the id ${clusterId}`,
   );
 }
 

@@ -62,7 +62,7 @@ export async function publishAll(publishing: Publishing): Promise<void> {
   ];
   if (conflicts.length === 0) return;
   const named = conflicts.slice(0, NAMED_MAX).join(', ');
-  const problem = `the reservation store says of ${String(conflicts.length)} keys of this datacenter that they live elsewhere, such as ${named}`;
+  const problem = `in the reservation store, ${String(conflicts.length)} keys of this datacenter live elsewhere, such as ${named}`;
   throw new LeaseError('config.invalid', `The configuration is not valid: ${problem}.`, {
     details: { problems: [problem] },
   });

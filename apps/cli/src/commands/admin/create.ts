@@ -14,17 +14,20 @@ interface AdminCreateOptions {
 }
 
 const HELP = `
-It needs the database, DATABASE_URL or that of the \`leasehold up\` of this home, and no controller: it
-is the way in when nobody can sign in any more. A person who exists becomes an administrator again,
-is enabled and unlocked, gets the new password, and is signed out everywhere.`;
+It needs the database (DATABASE_URL, or that of the \`leasehold up\` of this home) but no controller, so it
+also works when nobody can sign in any more. An existing person becomes an administrator, is enabled and
+unlocked, gets the new password, and is signed out everywhere.`;
 
 /** `leasehold admin create`: somebody who can sign in to the console and administer. */
 export function addAdminCreate(cli: Cli, parent: Command): void {
   cli
-    .leaf(parent, 'create', 'Make an administrator of the console, or let one in again')
-    .requiredOption('--email <email>', 'with which they sign in', emailOf)
-    .option('--name <name>', 'what they are called', nameOf)
-    .option('--password-stdin', 'read the password from the standard input; else one is made')
+    .leaf(parent, 'create', 'Make an administrator of the console, or restore one')
+    .requiredOption('--email <email>', 'the e-mail address for sign-in', emailOf)
+    .option('--name <name>', 'the name of the person', nameOf)
+    .option(
+      '--password-stdin',
+      'read the password from standard input; by default one is generated',
+    )
     .addHelpText('after', HELP)
     .action(async ({ email, name, passwordStdin }: AdminCreateOptions) => {
       const databaseUrl = databaseUrlOf(cli);
@@ -37,7 +40,7 @@ export function addAdminCreate(cli: Cli, parent: Command): void {
 }
 
 function sentences(shown: MadeAdmin): string {
-  const what = shown.isNew ? 'is an administrator now' : 'is an administrator, as before or again';
+  const what = shown.isNew ? 'is an administrator now' : 'is an administrator again';
   return shown.password === undefined
     ? `${shown.email} ${what}.`
     : `${shown.password}\n\n${shown.email} ${what}. This is the only time that the password is shown.`;

@@ -52,7 +52,7 @@ function checkPassword(password: string): void {
   if (password.length >= min && password.length <= max) return;
   throw usageFailure(
     `The password must have ${String(min)} to ${String(max)} characters.`,
-    'It is what the standard input holds, without the end of the line.',
+    'It is read from standard input, without the end of the line.',
   );
 }
 
@@ -62,7 +62,7 @@ function explained(error: unknown): unknown {
     return refusal(
       'store.outdated',
       'The database has no tables for people.',
-      '`leasehold migrate` brings it up to this version.',
+      '`leasehold migrate` makes them.',
     );
   }
   return databaseFailureOf(error) === 'unavailable'

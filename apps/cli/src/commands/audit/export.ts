@@ -18,11 +18,11 @@ interface AuditExportOptions extends AuditFilters {
 export function addAuditExport(cli: Cli, parent: Command): void {
   withAuditFilters(
     cli
-      .leaf(parent, 'export', 'Write all that operators did, as a file')
+      .leaf(parent, 'export', 'Write the whole audit to a file')
       .addOption(
         new Option('--format <format>', 'of the file').choices(['json', 'csv']).default('json'),
       )
-      .option('--output <file>', 'into this file, which is there once it is whole'),
+      .option('--output <file>', 'the file to write; it appears when it is complete'),
   ).action(async ({ format, output, ...options }: AuditExportOptions) => {
     const { actor, action, resource, from, to } = options;
     const body = await download(cli, { format, actor, action, resource, from, to });
@@ -66,7 +66,7 @@ async function refusalIn(response: Response): Promise<Error> {
     // The server that answered is no controller.
   }
   return unreachable(
-    `What answers at ${new URL(response.url).origin} is no controller of this version.`,
+    `${new URL(response.url).origin} is not a controller of this version.`,
     'Set LEASEHOLD_URL to the address of a controller.',
   );
 }

@@ -7,10 +7,10 @@ export function addBackendsTerminate(cli: Cli, parent: Command): void {
   const command = cli.leaf(
     parent,
     'terminate <backend>',
-    'Have a backend stopped; its key is free once it is gone',
+    'Stop a backend; its key is free when it has ended',
   );
   withReason(withDatacenter(command), false)
-    .option('--hard', 'kill it, without the stop signal and the time to end gently')
+    .option('--hard', 'kill it at once, without a stop signal')
     .action(
       async (
         backendId: string,

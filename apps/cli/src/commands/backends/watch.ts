@@ -6,7 +6,7 @@ import { printable } from '../../output/printable.ts';
 /** `leasehold backends watch`: the states so far, and each new one until the backend is gone. */
 export function addBackendsWatch(cli: Cli, parent: Command): void {
   cli
-    .leaf(parent, 'watch <backend>', 'Show every state of a backend, until it has terminated')
+    .leaf(parent, 'watch <backend>', 'Follow the states of a backend until it has terminated')
     .action(async (backendId: string) => {
       // Over HTTP first, which says at once when nobody answers or there is no such backend.
       await cli.client().backends.get.query({ backendId });

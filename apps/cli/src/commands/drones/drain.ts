@@ -8,7 +8,7 @@ export function addDronesDrain(cli: Cli, parent: Command): void {
   const command = cli.leaf(
     parent,
     'drain <drone>',
-    'Start no more backends on a drone; those that run go on',
+    'Start no new backends on a drone; running ones continue',
   );
   withReason(withDatacenter(command), false).action(
     async (droneId: string, { reason, datacenter }: { reason?: string; datacenter?: string }) => {

@@ -4,9 +4,8 @@ import { withDatacenter, withReason } from '../../options.ts';
 import { printable } from '../../output/printable.ts';
 
 const HELP = `
-Say this of a machine that is gone. It takes no new backends, and its keys are not renewed any more:
-each is given away when it has run out, not before, because its backend may still run where nobody
-can see it.`;
+Use this for a machine that is gone. It gets no new backends, and its keys are not renewed any more.
+Each key is granted again only when it has expired, because its backend may still run unseen.`;
 
 /** `leasehold drones mark-lost`. */
 export function addDronesMarkLost(cli: Cli, parent: Command): void {
@@ -16,7 +15,7 @@ export function addDronesMarkLost(cli: Cli, parent: Command): void {
     .action(
       async (droneId: string, { reason, datacenter }: { reason?: string; datacenter?: string }) => {
         const answer = await cli.client().drones.markLost.mutate({ droneId, reason, datacenter });
-        cli.show(answer, () => `${printable(droneId)} is marked as lost. Its keys run out.`);
+        cli.show(answer, () => `${printable(droneId)} is marked as lost. Its keys expire.`);
       },
     );
 }

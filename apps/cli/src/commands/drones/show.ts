@@ -38,7 +38,7 @@ function droneText(drone: DroneView): string {
 
 function isolationRows({ isolation }: DroneView): readonly (readonly [string, string])[] {
   if (isolation === null) {
-    return [['isolation', 'the drone does not say; it is of an earlier version']];
+    return [['isolation', 'the drone does not report it: it is of an earlier version']];
   }
   const { user, pidNamespace, privateProc, hiddenHome, noNewPrivs, detail } = isolation;
   const has = [

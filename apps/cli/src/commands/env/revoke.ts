@@ -12,14 +12,14 @@ import {
 
 /** `leasehold env revoke`. */
 export function addEnvRevoke(cli: Cli, parent: Command): void {
-  withRevokeOptions(
-    cli.leaf(parent, 'revoke <environment>', 'Take an environment from its holder'),
-  ).action(async (text: string, options: LeaseRevokeOptions) => {
-    const client = cli.client();
-    const scope = parseScope(text, options.namespace);
-    const lease = await findLease(ENVIRONMENTS, client, scope, options.datacenter);
-    const answer = await client.environments.revoke.mutate(revokeInput(lease.leaseId, options));
-    assertHeld(ENVIRONMENTS, answer.outcome, { scope, phase: lease.phase });
-    cli.show(answer, () => revokedText(scope, lease.holder, answer));
-  });
+  withRevokeOptions(cli.leaf(parent, 'revoke <environment>', 'Revoke an environment')).action(
+    async (text: string, options: LeaseRevokeOptions) => {
+      const client = cli.client();
+      const scope = parseScope(text, options.namespace);
+      const lease = await findLease(ENVIRONMENTS, client, scope, options.datacenter);
+      const answer = await client.environments.revoke.mutate(revokeInput(lease.leaseId, options));
+      assertHeld(ENVIRONMENTS, answer.outcome, { scope, phase: lease.phase });
+      cli.show(answer, () => revokedText(scope, lease.holder, answer));
+    },
+  );
 }

@@ -28,12 +28,16 @@ interface Filter {
 /** `leasehold events tail`: what happens from now on, or happened after an event, until Ctrl-C. */
 export function addEventsTail(cli: Cli, parent: Command): void {
   cli
-    .leaf(parent, 'tail', 'Show what happens to keys, leases and environments, as it happens')
-    .option('--after <id>', 'go on after this event, or after `oldest`; from now on unless given')
-    .addOption(new Option('--face <face>', 'of this kind of thing only').choices(FACES))
-    .option('--namespace <namespace>', 'in this namespace and its children only')
-    .option('--name <name>', 'of this name only')
-    .option('--kind <kind>', `of this kind only; may be repeated: ${EVENT_KINDS.join(', ')}`, kinds)
+    .leaf(parent, 'tail', 'Show events of keys, leases and environments as they happen')
+    .option('--after <id>', 'continue after this event, or after `oldest`; by default from now on')
+    .addOption(new Option('--face <face>', 'only this face').choices(FACES))
+    .option('--namespace <namespace>', 'only this namespace and its children')
+    .option('--name <name>', 'only this name')
+    .option(
+      '--kind <kind>',
+      `only this kind of event; repeatable: ${EVENT_KINDS.join(', ')}`,
+      kinds,
+    )
     .action(async (options: TailOptions) => {
       const { after, face, namespace, name, kind } = options;
       // Over HTTP first, which says at once when nobody answers. And so it is known from where to go

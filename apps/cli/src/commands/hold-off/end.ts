@@ -8,7 +8,7 @@ export function addHoldOffEnd(cli: Cli, parent: Command): void {
   const command = cli.leaf(
     parent,
     'end',
-    'Let new grants be made at once: nobody acts any more on what the database has lost',
+    'Allow new grants at once, because nobody acts on a lost grant any more',
   );
   withReason(withDatacenter(command), true).action(
     async ({ reason, datacenter }: { reason: string; datacenter?: string }) => {
@@ -16,7 +16,7 @@ export function addHoldOffEnd(cli: Cli, parent: Command): void {
       cli.show(answer, () =>
         answer.ended === null
           ? 'New grants are not held off: there is nothing to end.'
-          : `New grants are made from now on, ${durationText(answer.ended.remainingMs)} early.`,
+          : `New grants are allowed from now on, ${durationText(answer.ended.remainingMs)} early.`,
       );
     },
   );

@@ -9,7 +9,7 @@ export function addKeysAllowRenewal(cli: Cli, parent: Command): void {
   const command = cli.leaf(
     parent,
     'allow-renewal <name>',
-    'Undo block-renewal, as long as the key has not run out and its backend is not stopping',
+    'Undo block-renewal, if the key has not expired and its backend is not stopping',
   );
   withReason(withKey(command), false).action(
     async (

@@ -9,7 +9,7 @@ export function addKeysBlockRenewal(cli: Cli, parent: Command): void {
   const command = cli.leaf(
     parent,
     'block-renewal <name>',
-    'Let a key run out: it is not renewed any more, and its backend stops by its deadline',
+    'Let a key expire: it is not renewed any more, and its backend stops by its deadline',
   );
   withReason(withKey(command), false).action(
     async (
@@ -29,7 +29,7 @@ export function addKeysBlockRenewal(cli: Cli, parent: Command): void {
       });
       cli.show(answer, () =>
         answer.changed
-          ? `${printable(name)} is not renewed any more, and runs out.`
+          ? `${printable(name)} is not renewed any more, and will expire.`
           : `Nothing changed: renewal of ${printable(name)} was blocked already, or nobody holds it.`,
       );
     },

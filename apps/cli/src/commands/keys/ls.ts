@@ -60,8 +60,8 @@ export function addKeysLs(cli: Cli, parent: Command): void {
     .option('--holder <holder>', 'of this holder')
     .option('--drone <drone>', 'on this drone')
     .option('--tag <tag>', 'under this tag')
-    .addOption(new Option('--sort <field>', 'in this order').choices(SORTS))
-    .option('--desc', 'the other way round')
+    .addOption(new Option('--sort <field>', 'sort by this').choices(SORTS))
+    .option('--desc', 'reverse the order')
     .action(async (options: KeysLsOptions) => {
       const page = await cli.client().keys.list.query(listInput(options));
       const columns = placed(COLUMNS, options.datacenter);

@@ -14,28 +14,28 @@ interface RevokeOptions {
 }
 
 const HELP = `
-Without --force, renewal is blocked and the backend is told to stop; its key is free when it has
-stopped, or has run out.
+Without --force, renewal is blocked and the backend is told to stop. The key is free when the backend
+has stopped, or when the key has expired.
 
---force ends the grant at once: no renewal or release of it succeeds any more, and its drone is told
-to kill the backend. A drone that cannot be reached kills it by its last deadline. The key is given
-to nobody else before one of the two.
+--force ends the grant at once: no renewal or release of it succeeds any more, and the drone kills the
+backend. A drone that cannot be reached kills it by its last deadline. The key is granted to nobody else
+until the backend has ended, or that deadline has passed.
 
---force --abandon gives the key away without that wait. Two backends may then run at the same time
-until the moment that is printed. Only the fencing token tells them apart.`;
+--force --abandon allows a new grant without that wait. Two backends may then run until the time that is
+printed. Only the fencing token distinguishes them.`;
 
 /** `leasehold keys revoke`. */
 export function addKeysRevoke(cli: Cli, parent: Command): void {
-  const command = cli.leaf(parent, 'revoke <name>', 'Take a key from its holder');
+  const command = cli.leaf(parent, 'revoke <name>', 'Revoke a key');
   withReason(withKey(command), true)
-    .option('--force', 'end the grant now, and have the backend killed')
+    .option('--force', 'end the grant at once, and kill the backend')
     .option('--abandon', 'with --force: do not wait until the backend is known to be gone')
     .addHelpText('after', HELP)
     .action(async (name: string, options: RevokeOptions) => {
       const { namespace, datacenter, reason } = options;
       const isForced = options.force === true;
       const isAbandoned = options.abandon === true;
-      if (isAbandoned && !isForced) throw usageFailure('--abandon is for --force.');
+      if (isAbandoned && !isForced) throw usageFailure('--abandon needs --force.');
       const client = cli.client();
       const found = await findKey(client, { name, namespace, datacenter });
       const answer = await client.keys.revoke.mutate({
@@ -62,6 +62,6 @@ function outcomeText(
     return `${name} is being revoked: its backend was told to stop, and is gone by ${until}.`;
   }
   return isAbandoned
-    ? `${name} was revoked and is free. Its backend may go on running until ${until}, beside a new one.`
-    : `${name} was revoked. It is given away again when its backend is gone, by ${until} at the latest.`;
+    ? `${name} was revoked and is free. Its backend may run until ${until}, beside a new one.`
+    : `${name} was revoked. It can be granted again when its backend is gone, by ${until} at the latest.`;
 }

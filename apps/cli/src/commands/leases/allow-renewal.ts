@@ -9,7 +9,7 @@ export function addLeasesAllowRenewal(cli: Cli, parent: Command): void {
   const command = cli.leaf(
     parent,
     'allow-renewal <scope>',
-    'Undo block-renewal, as long as the lease has not run out; a holder that has stopped stays so',
+    'Undo block-renewal, if the lease has not expired; a holder that has stopped does not continue',
   );
   withReason(withScope(command), false).action(
     async (text: string, { namespace, datacenter, reason }: LeaseActOptions) => {

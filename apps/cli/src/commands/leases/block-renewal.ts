@@ -9,7 +9,7 @@ export function addLeasesBlockRenewal(cli: Cli, parent: Command): void {
   const command = cli.leaf(
     parent,
     'block-renewal <scope>',
-    'Let a lease run out: it is not renewed any more, and its holder stops by its deadline',
+    'Let a lease expire: it is not renewed any more, and its holder stops by its deadline',
   );
   withReason(withScope(command), false).action(
     async (text: string, { namespace, datacenter, reason }: LeaseActOptions) => {
@@ -19,7 +19,7 @@ export function addLeasesBlockRenewal(cli: Cli, parent: Command): void {
       const answer = await client.leases.blockRenewal.mutate({ leaseId, reason, datacenter });
       cli.show(answer, () =>
         answer.changed
-          ? `${scopeText(scope)} is not renewed any more, and runs out.`
+          ? `${scopeText(scope)} is not renewed any more, and will expire.`
           : `Nothing changed: renewal of ${scopeText(scope)} was blocked already, or nobody holds it.`,
       );
     },

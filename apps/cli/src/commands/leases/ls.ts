@@ -55,8 +55,8 @@ export function withLeaseFilters(command: Command, recency: Recency): Command {
     .option('--prefix <text>', 'whose key begins with this')
     .addOption(new Option('--phase <phase>', 'in this phase').choices(PHASES))
     .option('--holder <holder>', 'of this holder')
-    .addOption(new Option('--sort <field>', 'in this order').choices(SORTS))
-    .option('--desc', 'the other way round');
+    .addOption(new Option('--sort <field>', 'sort by this').choices(SORTS))
+    .option('--desc', 'reverse the order');
 }
 
 /** The filters as the API takes them. */

@@ -16,15 +16,15 @@ export interface LeaseRevokeOptions {
 
 const HELP = `
 Without --force, the lease is not renewed any more and its holder is told to stop. It is free when
-the holder has released it, or when it has run out.
+the holder has released it, or when it has expired.
 
 --force ends the grant at once, and the lease is free: no renewal, release or fenced transaction of
-it succeeds any more. A holder that is connected is told so; one that cannot be reached may go on
-working until the moment that is printed. Only the fencing token tells its work apart.`;
+it succeeds any more. A connected holder is notified. One that cannot be reached may continue to work
+until the time that is printed. Only the fencing token distinguishes its work from that of the next holder.`;
 
 /** `leasehold leases revoke`. */
 export function addLeasesRevoke(cli: Cli, parent: Command): void {
-  withRevokeOptions(cli.leaf(parent, 'revoke <scope>', 'Take a lease from its holder')).action(
+  withRevokeOptions(cli.leaf(parent, 'revoke <scope>', 'Revoke a lease')).action(
     async (text: string, options: LeaseRevokeOptions) => {
       const client = cli.client();
       const scope = parseScope(text, options.namespace);
@@ -39,7 +39,7 @@ export function addLeasesRevoke(cli: Cli, parent: Command): void {
 /** Adds what a revocation takes, and says what it does. */
 export function withRevokeOptions(command: Command): Command {
   return withReason(withScope(command), true)
-    .option('--force', 'end the grant now, without asking its holder')
+    .option('--force', 'end the grant at once, without asking its holder')
     .addHelpText('after', HELP);
 }
 

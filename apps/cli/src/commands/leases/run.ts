@@ -13,25 +13,27 @@ import { parseScope } from '../../scope.ts';
 const HELP = `
   leasehold leases run jobs/nightly -- ./nightly.sh --full
 
-CMD runs while the lease is held, and the lease is renewed meanwhile. CMD finds
-LEASEHOLD_FENCING_TOKEN, LEASEHOLD_LEASE_ID, LEASEHOLD_LEASE_NAMESPACE and LEASEHOLD_LEASE_KEY in its
-environment: pass the token to what it writes to, so that a later holder's work is told from it.
+The lease is renewed while CMD runs. CMD finds LEASEHOLD_FENCING_TOKEN, LEASEHOLD_LEASE_ID,
+LEASEHOLD_LEASE_NAMESPACE and LEASEHOLD_LEASE_KEY in its environment. Send the token with every write,
+so that the store can refuse it after a later holder has written.
 
-When the lease cannot be renewed, CMD is sent SIGTERM, and SIGKILL before the lease is lost and anybody
-else can be granted it; when it was taken away, SIGKILL at once, or with the next renewal where the
-lease is in another --datacenter. CMD runs in a session of its own:
-signals go to all of it, and what is left of it when CMD ends is killed. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on; Ctrl-Z stops CMD too, and its lease runs out meanwhile. The
-standard streams are CMD's; only what goes wrong is said on the standard error.
+If the lease cannot be renewed, CMD gets SIGTERM, and SIGKILL before the lease is lost and anybody else
+can be granted it. If the lease was revoked, CMD gets SIGKILL at once, or at the next renewal if the
+lease is in another --datacenter.
 
-Exit codes: those of CMD, 128 + N when signal N ended it; 125 when it was stopped because its lease was
-lost. Without CMD having run: 1, or --held-exit, when somebody else holds the lease; 2 for wrong usage;
-3 when no controller answers; 126 when CMD may not be executed; 127 when none exists; 128 + N when
-signal N ended the wait.
+CMD runs in a session of its own. Signals go to the whole session, and what is left of it when CMD ends
+is killed. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on. Ctrl-Z stops CMD too, and its lease expires.
+The standard streams are those of CMD. Only problems are written to the standard error.
 
-A process of its own, the guard, keeps the deadline: CMD is stopped in time also when this command is
-killed, stopped or hangs. Not covered: processes of CMD that leave its session, as daemons do, and those
-of another user, as with sudo, are not signalled. If this command and its guard are killed at once, the
-kernel kills CMD where \`setpriv\` of util-linux is installed, but not what CMD has started.`;
+Exit codes: that of CMD, or 128 + N if signal N ended it; 125 if it was stopped because its lease was
+lost. If CMD did not run: 1, or --held-exit, if somebody else holds the lease; 2 for wrong usage; 3 if no
+controller answers; 126 if CMD may not be executed; 127 if it does not exist; 128 + N if signal N ended
+the wait.
+
+A separate process, the guard, enforces the deadline: CMD is stopped in time even if this command is
+killed or stopped, or hangs. Not covered: processes that leave CMD's session, as daemons do, and
+processes of another user, as with sudo, get no signals. If this command and its guard are killed
+together, the kernel kills CMD if \`setpriv\` of util-linux is installed, but not what CMD has started.`;
 
 /** `leasehold leases run`: a command under a lease. */
 export function addLeasesRun(cli: Cli, parent: Command): void {

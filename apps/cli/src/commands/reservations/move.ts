@@ -14,17 +14,17 @@ interface MoveOptions extends ReservationKeyOptions {
 }
 
 const HELP = `
-Only a free key moves: revoke a held one first. What it leaves behind is its history; its next backend
-is started in the new datacenter, with a greater fencing token.
+Only a free key moves: revoke a held one first. Its history stays in the old datacenter. Its next
+backend starts in the new one, with a larger fencing token.
 
-A move that was cut short leaves the key with nobody, never with two. Give the same command again, or
-connect to the key: both go on with it.`;
+After an interrupted move nobody holds the key, and never two. Run the same command again, or connect
+to the key: both complete the move.`;
 
 /** `leasehold reservations move`. */
 export function addReservationsMove(cli: Cli, parent: Command): void {
   const command = cli.leaf(parent, 'move [name]', 'Move a free key to another datacenter');
   withReason(withReservationKey(command), true)
-    .requiredOption('--to <datacenter>', 'where to')
+    .requiredOption('--to <datacenter>', 'the datacenter to move it to')
     .addHelpText('after', HELP)
     .action(async (name: string | undefined, options: MoveOptions) => {
       const key = reservationKeyOf(name, options);

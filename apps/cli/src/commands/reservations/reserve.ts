@@ -8,13 +8,13 @@ import {
 } from '../../reservation-key.ts';
 
 const HELP = `
-The first connect of a key reserves it too: this is for who wants to decide it before. What is decided
-stays so; \`leasehold reservations move\` changes it.`;
+The first connect of a key reserves it too. Use this to choose its datacenter before that. Only
+\`leasehold reservations move\` changes it later.`;
 
 /** `leasehold reservations reserve`. */
 export function addReservationsReserve(cli: Cli, parent: Command): void {
   withReservationKey(cli.leaf(parent, 'reserve [name]', 'Decide which datacenter a key lives in'))
-    .option('--datacenter <name>', 'where; in the controller’s own datacenter unless given')
+    .option('--datacenter <name>', 'the datacenter; by default the controller’s own')
     .addHelpText('after', HELP)
     .action(
       async (

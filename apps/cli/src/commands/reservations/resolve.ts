@@ -12,7 +12,7 @@ import {
 
 /** `leasehold reservations resolve`. */
 export function addReservationsResolve(cli: Cli, parent: Command): void {
-  withReservationKey(cli.leaf(parent, 'resolve [name]', 'Say which datacenter a key lives in'))
+  withReservationKey(cli.leaf(parent, 'resolve [name]', 'Show which datacenter a key lives in'))
     .option('--fresh', 'ask that datacenter too: the controller may not know of a move yet')
     .action(
       async (

@@ -14,7 +14,11 @@ import { notReserved } from './resolve.ts';
 /** `leasehold reservations show`. */
 export function addReservationsShow(cli: Cli, parent: Command): void {
   withReservationKey(
-    cli.leaf(parent, 'show [name]', 'Show where a key lives and lived, as each place tells of it'),
+    cli.leaf(
+      parent,
+      'show [name]',
+      'Show where a key lives and has lived, as each datacenter reports it',
+    ),
   ).action(async (name: string | undefined, options: ReservationKeyOptions) => {
     const key = reservationKeyOf(name, options);
     const detail = await cli.client().reservations.get.query({ key });

@@ -21,7 +21,7 @@ interface TokensCreateOptions {
 /** `leasehold tokens create`: the secret alone in the first line, because it is shown once. */
 export function addTokensCreate(cli: Cli, parent: Command): void {
   cli
-    .leaf(parent, 'create <name>', 'Make a token; its secret is shown this once')
+    .leaf(parent, 'create <name>', 'Create a token; its secret is shown only once')
     .addOption(
       new Option('--role <role>', 'what it may do').choices(TOKEN_ROLES).makeOptionMandatory(),
     )
@@ -47,9 +47,9 @@ export function addTokensCreate(cli: Cli, parent: Command): void {
     )
     .option(
       '--limit <limits>',
-      'limits in place of those of its role, such as callsPerSecond=100,waiters=10',
+      'limits that replace those of its role, such as callsPerSecond=100,waiters=10',
     )
-    .option('--expires <instant>', 'when it ends (ISO-8601); never unless given')
+    .option('--expires <instant>', 'when it expires (ISO-8601); by default never')
     .action(async (name: string, options: TokensCreateOptions) => {
       const answer = await cli.client().tokens.create.mutate(requestOf(name, options));
       cli.show(

@@ -20,7 +20,7 @@ const COLUMNS: readonly Column<TokenView>[] = [
 
 /** `leasehold tokens ls`. */
 export function addTokensLs(cli: Cli, parent: Command): void {
-  withPage(cli.leaf(parent, 'ls', 'List tokens, never their secrets')).action(
+  withPage(cli.leaf(parent, 'ls', 'List tokens, without their secrets')).action(
     async ({ limit, cursor }: PageOptions) => {
       const page = await cli.client().tokens.list.query({ limit, cursor });
       cli.show(page, () =>

@@ -4,11 +4,15 @@ import { withReason } from '../../options.ts';
 
 /** `leasehold tokens revoke`. */
 export function addTokensRevoke(cli: Cli, parent: Command): void {
-  const command = cli.leaf(parent, 'revoke <token>', 'End a token, and the connections it opened');
+  const command = cli.leaf(
+    parent,
+    'revoke <token>',
+    'Revoke a token, and close the connections it opened',
+  );
   withReason(command, false).action(async (tokenId: string, { reason }: { reason?: string }) => {
     const answer = await cli.client().tokens.revoke.mutate({ tokenId, reason });
     cli.show(answer, () =>
-      answer.changed ? `${tokenId} is revoked.` : `Nothing changed: ${tokenId} was not in force.`,
+      answer.changed ? `${tokenId} is revoked.` : `Nothing changed: ${tokenId} was not valid.`,
     );
   });
 }

@@ -17,7 +17,7 @@ const LIMIT_COLUMNS: readonly Column<LimitUse>[] = [
 /** `leasehold tokens show`: what a token is bound to, and how much of its limits it uses. */
 export function addTokensShow(cli: Cli, parent: Command): void {
   cli
-    .leaf(parent, 'show <token>', 'Show one token: its bounds, its limits and what it uses of them')
+    .leaf(parent, 'show <token>', 'Show one token: its bindings, its limits and its use')
     .action(async (tokenId: string) => {
       const details = await cli.client().tokens.get.query({ tokenId });
       cli.show(details, () => tokenText(details));

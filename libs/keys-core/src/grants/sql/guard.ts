@@ -36,7 +36,7 @@ export async function assertReadBack(sql: Sql<'transitions'>): Promise<void> {
   if (row !== undefined) {
     throw new LeaseError(
       'reservation.store_unreachable',
-      'The database was restored or failed over, and the reservation store has not yet said which keys had left it.',
+      'The database was restored or failed over, and it is not yet known from the reservation store which keys had left it.',
     );
   }
 }

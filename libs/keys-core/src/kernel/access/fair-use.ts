@@ -220,7 +220,7 @@ export function readLimits(
     if (digits === undefined) {
       problems.push('must be a list such as "callsPerSecond=100,connections=10"');
     } else if (most === undefined) {
-      problems.push(`"${name}" is no limit: must be one of ${[...known.keys()].join(', ')}`);
+      problems.push(`"${name}" is not a limit: must be one of ${[...known.keys()].join(', ')}`);
     } else if (Number(digits) > most) {
       problems.push(`${name} must be a whole number from 0 to ${String(most)}`);
     } else limits[name] = Number(digits);

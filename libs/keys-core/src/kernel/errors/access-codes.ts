@@ -18,7 +18,7 @@ export const ACCESS_CODES = {
     http: 403,
     retryable: false,
     text: 'The request does not carry the token of its session.',
-    doc: 'A change that is made with the cookie of the console needs the header `x-leasehold-csrf`, as `session.get` gives it. Load the page again.',
+    doc: 'A change with the cookie of the console needs the header `x-leasehold-csrf`, with the value from `session.get`. Load the page again.',
   },
   'token.not_found': {
     http: 404,

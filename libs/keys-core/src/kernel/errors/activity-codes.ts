@@ -5,7 +5,7 @@ export const ACTIVITY_CODES = {
   'events.compacted': {
     http: 410,
     retryable: false,
-    text: 'The events asked for are no longer kept.',
+    text: 'The requested events are no longer kept.',
     doc: 'Some events after `afterId` have been removed, and this reader will not get them. Start again with `afterId: "oldest"`; `details.oldestId` is the first event that is kept.',
   },
   'events.other_epoch': {

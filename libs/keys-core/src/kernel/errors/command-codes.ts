@@ -98,7 +98,7 @@ export const COMMAND_ERROR_CODES = {
     exitCode: 1,
     retryable: false,
     text: 'The command of `leases run` was not started.',
-    doc: 'The message says why. The exit code is 126 for a command that may not be executed, 127 for one that does not exist, as in a shell.',
+    doc: 'The message has the reason. The exit code is 126 for a command that may not be executed, 127 for one that does not exist, as in a shell.',
   },
 } as const satisfies Record<
   `${string}.${string}`,

@@ -24,6 +24,6 @@ export const FLEET_CODES = {
     http: 409,
     retryable: false,
     text: 'A newer session of this drone has taken over.',
-    doc: 'Two agents run with one drone id, or this one was replaced. The newest session counts.',
+    doc: 'Two agents use one drone id, or this one was replaced. Only the newest session is valid.',
   },
 } as const satisfies Record<`${'drone' | 'backend' | 'session'}.${string}`, CodeEntry>;

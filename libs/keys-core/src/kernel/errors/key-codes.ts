@@ -12,7 +12,7 @@ export const KEY_CODES = {
     http: 409,
     retryable: false,
     text: 'The key is held under another tag.',
-    doc: 'The holder was left alone. Use its tag, or another key.',
+    doc: 'The holder was not changed. Use its tag, or another key.',
   },
   'key.terminating': {
     http: 409,

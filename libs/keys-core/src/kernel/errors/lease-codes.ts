@@ -30,19 +30,19 @@ export const LEASE_CODES = {
     http: 409,
     retryable: true,
     text: 'Somebody else holds this lease.',
-    doc: 'Thrown by the client library; on the wire it is the outcome `held`. `details` say by whom, since when and for how much longer.',
+    doc: 'Thrown by the client library; on the wire it is the outcome `held`. `details` has the holder, the start and the remaining time.',
   },
   'lease.wait_timeout': {
     http: 409,
     retryable: true,
     text: 'The lease did not become free in time.',
-    doc: 'Thrown by the client library after `waitMs` in line. `details` say who holds it. Wait longer, or try again later.',
+    doc: 'Thrown by the client library after `waitMs` in line. `details` has the holder. Wait longer, or try again later.',
   },
   'lease.wait_cancelled': {
     http: 409,
     retryable: false,
-    text: 'The wait for this lease was given up.',
-    doc: 'Its caller cancelled it, or its connection was lost. The request is never granted; ask again with another idempotency key.',
+    text: 'The wait for this lease was cancelled.',
+    doc: 'The caller cancelled it, or its connection was lost. The request is never granted; send a new one with another idempotency key.',
   },
   'lease.lost': {
     http: 409,
@@ -78,6 +78,6 @@ export const LEASE_CODES = {
     http: 409,
     retryable: false,
     text: 'The environment may not be used now.',
-    doc: '`details.reason` is what the veto check said. Nothing was recorded.',
+    doc: '`details.reason` is the reason from the veto check. Nothing was recorded.',
   },
 } as const satisfies Record<`${'grant' | 'lease' | 'environment'}.${string}`, CodeEntry>;

@@ -23,19 +23,19 @@ export const PROCESS_CODES = {
   'store.schema_foreign': {
     http: 500,
     retryable: false,
-    text: 'The schema of the database holds tables of something else.',
+    text: 'The schema of the database contains tables of another application.',
     doc: 'Leasehold needs a schema of its own. Name an empty one, or one that does not exist, in LEASEHOLD_SCHEMA. Nothing was changed.',
   },
   'store.schema_newer': {
     http: 500,
     retryable: false,
     text: 'The database belongs to a newer version of Leasehold.',
-    doc: 'A newer version has applied migrations that this version must not be started with. Start that version, or a later one. Controllers of this version that were running before keep running.',
+    doc: 'A newer version has applied migrations with which this version must not start. Start that version, or a later one. Controllers of this version that are already running continue.',
   },
   'store.schema_changed': {
     http: 500,
     retryable: false,
-    text: 'The database was made by other migrations than those of this version.',
+    text: 'The migrations of the database differ from those of this version.',
     doc: 'A migration file differs from the one that was applied, by its SHA-256. Use the files of the release unchanged.',
   },
   'config.invalid': {

@@ -6,7 +6,7 @@ export const REQUEST_CODES = {
     http: 400,
     retryable: false,
     text: 'The request is not valid.',
-    doc: 'A field is missing, unknown, of the wrong type or out of bounds. The message names it and says what is allowed.',
+    doc: 'A field is missing, unknown, of the wrong type or out of bounds. The message names it and what is allowed.',
   },
   'request.too_large': {
     http: 413,

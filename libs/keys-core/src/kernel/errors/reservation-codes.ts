@@ -41,8 +41,8 @@ export const RESERVATION_CODES = {
   'reservation.moved_meanwhile': {
     http: 409,
     retryable: true,
-    text: 'The key was moved elsewhere meanwhile.',
-    doc: 'Another move came first; `details.datacenter` says where the key lives now. To move it from there, start a new move.',
+    text: 'The key was moved elsewhere in the meantime.',
+    doc: 'Another move came first; `details.datacenter` is its home now. To move it from there, start a new move.',
   },
   'reservation.chain_too_long': {
     http: 409,
@@ -54,7 +54,7 @@ export const RESERVATION_CODES = {
     http: 409,
     retryable: false,
     text: 'This datacenter is not the home of the key.',
-    doc: 'A caller, or another datacenter, names a home of the key that the reservation store does not confirm. See the runbook.',
+    doc: 'A caller, or another datacenter, uses a home of the key that the reservation store does not confirm. See the runbook.',
   },
   'peer.refused': {
     http: 503,

@@ -43,5 +43,5 @@ export function startFailure(dir: string, output: string, given?: unknown): Leas
 
 function lastLines(output: string): string {
   const lines = output.trim().split('\n').slice(-3);
-  return lines.join(' ') || 'it said nothing.';
+  return lines.join(' ') || 'it printed nothing.';
 }

@@ -104,7 +104,7 @@ function isDone({ schema, pending, newer, changed }: MigrationStatus): boolean {
   if (changed.length > 0) {
     throw new LeaseError(
       'store.schema_changed',
-      `The schema "${schema}" was made by other migrations than those of this version. They differ in: ${changed.join(', ')}.`,
+      `The schema "${schema}" was made by migrations that differ from those of this version: ${changed.join(', ')}.`,
       { details: { schema, changed } },
     );
   }

@@ -56,7 +56,7 @@ async function objectsIn(client: pg.ClientBase, schema: string): Promise<string[
 function foreignSchema(schema: string, objects: readonly string[]): LeaseError {
   return new LeaseError(
     'store.schema_foreign',
-    `The schema "${schema}" holds tables of something else (${objects.join(', ')}): name an empty one, or one that does not exist, in LEASEHOLD_SCHEMA.`,
+    `The schema "${schema}" contains tables of another application (${objects.join(', ')}): name an empty one, or one that does not exist, in LEASEHOLD_SCHEMA.`,
     { details: { schema, objects } },
   );
 }

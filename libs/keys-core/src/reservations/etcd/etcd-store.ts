@@ -95,7 +95,7 @@ async function putAbsent<Name, Value>(
   });
   if (succeeded) return value;
   const held = valueOf(rows, responses[0]?.response_range.kvs);
-  invariant(held !== undefined, 'etcd says that something is there, and not what');
+  invariant(held !== undefined, 'etcd reports that a row exists, but does not return it');
   return held;
 }
 
