@@ -34,7 +34,7 @@ export { observeHeld, releaseAlone, wakeWaiters } from './releasing.ts';
 export { type AcquiredOrRenewed, acquireOrRenew } from './sql/acquire-or-renew.ts';
 export { boundTransaction, closeBefore } from './sql/assert-held.ts';
 export { grant } from './sql/grant.ts';
-export { assertNoHoldOff, assertReadBack, guardNow, readClock } from './sql/guard.ts';
+export { assertNoHoldOff, assertReadBack, guardNow, isAtHome, readClock } from './sql/guard.ts';
 export { removeOldLeaseRows } from './sql/lease-retention.ts';
 export { readEndedGrants } from './sql/parts/ended-grants.ts';
 export { noteKeyLadder, readKeyLadders } from './sql/parts/key-ladders.ts';

@@ -15,7 +15,7 @@ export class RequestsInProgress<Answer> {
     return this.#entries.has(key);
   }
 
-  /** What the newest request of the key finds; undefined when there is none, or when it fails. */
+  /** What the newest request of the key finds; undefined without one, or when it fails. */
   async newest(key: string): Promise<Answer | undefined> {
     return this.#entries.get(key)?.newest?.catch(() => undefined);
   }
@@ -37,7 +37,7 @@ export class RequestsInProgress<Answer> {
     }
   }
 
-  /** Joins the newest request of the key, with its answer or its failure; runs this one if there is none. */
+  /** Joins the newest request of the key, with its answer or its failure; without one it runs this. */
   share(key: string, request: () => Promise<Answer>): Promise<Answer> {
     return this.#entries.get(key)?.newest ?? this.run(key, request);
   }

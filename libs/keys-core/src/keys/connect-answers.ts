@@ -11,7 +11,7 @@ import {
   recordAnswers,
 } from '../grants/index.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import type { ConnectInput, ConnectResult } from './key-types.ts';
+import type { ConnectResult, NamedConnect } from './key-types.ts';
 import { AnsweredMeanwhile } from './start-backend.ts';
 
 /** What is recorded of a connect: its result, or the error that it ended in. */
@@ -61,15 +61,14 @@ export async function connectOnceFor(
 
 /** A connect as its idempotency key's record has it, or undefined when it has no key. */
 export function keyedConnect(
-  { key, spawn, idempotencyKey }: ConnectInput,
+  { key, spawn, idempotencyKey }: NamedConnect,
   { principal }: Caller,
 ): KeyedRequest | undefined {
   if (idempotencyKey === undefined) return undefined;
-  // Without a name the controller makes one up: it is not what was asked for.
-  const resource = { face: 'key', namespace: key?.namespace ?? '', name: key?.name ?? '' } as const;
+  const resource = { face: 'key', namespace: key.namespace, name: key.name } as const;
   const { program, args, env, lifetimeLimitSeconds = null, datacenter = null } = spawn ?? {};
   const asked = {
-    tag: key?.tag ?? '',
+    tag: key.tag,
     spawn: spawn === undefined ? null : { program, args, env, lifetimeLimitSeconds, datacenter },
   };
   return { principal, idempotencyKey, ...idempotentRequest(resource, asked) };

@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { age } from '../testing/kernel-fixture.ts';
-import { CLIENT, connect, openKeys, reportOf, rowCounts } from '../testing/keys-fixture.ts';
+import {
+  CLIENT,
+  connect,
+  keyNamed,
+  openKeys,
+  reportOf,
+  rowCounts,
+} from '../testing/keys-fixture.ts';
 
 const IDEMPOTENT = { idempotencyKey: 'request-1' };
 
@@ -55,32 +62,26 @@ describe('a connect that is sent again with its idempotency key', () => {
     expect(await rowCounts(on)).toMatchObject({ backends: 1 });
   });
 
-  test.each([
-    ['of one key', { ...IDEMPOTENT }],
-    ['without a key', { ...IDEMPOTENT, key: undefined }],
-  ])(
-    'I7 equal ones at once %s, through two controllers, spawn once and are answered alike',
-    async (_which, input) => {
-      const on = await openKeys();
-      const other = await openKeys({ databaseUrl: on.databaseUrl });
-      await aDrone(on.store.prisma);
+  test('I7 equal ones at once, through two controllers, spawn once and are answered alike', async () => {
+    const on = await openKeys();
+    const other = await openKeys({ databaseUrl: on.databaseUrl });
+    await aDrone(on.store.prisma);
 
-      const answers = await Promise.all(
-        Array.from({ length: 12 }, (_, index) => connect(index % 2 === 0 ? on : other, input)),
-      );
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, index) => connect(index % 2 === 0 ? on : other, IDEMPOTENT)),
+    );
 
-      const [first] = answers;
-      expect(answers).toEqual(answers.map(() => first));
-      expect(first).toMatchObject({ spawned: true });
-      expect(await rowCounts(on)).toMatchObject({
-        leases: 1,
-        backends: 1,
-        actions: 1,
-        events: 1,
-        requests: 1,
-      });
-    },
-  );
+    const [first] = answers;
+    expect(answers).toEqual(answers.map(() => first));
+    expect(first).toMatchObject({ spawned: true });
+    expect(await rowCounts(on)).toMatchObject({
+      leases: 1,
+      backends: 1,
+      actions: 1,
+      events: 1,
+      requests: 1,
+    });
+  });
 
   test('I7 a refusal stays the answer of that request, even when the key is free by then', async () => {
     const on = await openKeys();
@@ -109,11 +110,11 @@ describe('a connect that is sent again with its idempotency key', () => {
   test('another caller’s request with the same idempotency key is another request', async () => {
     const on = await openKeys();
     await aDrone(on.store.prisma);
-    const mine = await connect(on, { ...IDEMPOTENT, key: undefined });
+    const mine = await connect(on, IDEMPOTENT);
 
     const theirs = await connect(
       on,
-      { ...IDEMPOTENT, key: undefined },
+      { ...IDEMPOTENT, key: keyNamed('other') },
       {
         caller: { ...CLIENT, principal: 'token-d' },
       },

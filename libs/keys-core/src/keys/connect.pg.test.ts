@@ -134,24 +134,6 @@ describe('connect', () => {
     expect(await rowCounts(on)).toEqual(NO_ROWS);
   });
 
-  test('C8 without a key a random one is generated and returned, another one each time', async () => {
-    const on = await openKeys();
-    await aDrone(on.store.prisma);
-
-    const [one, two] = await Promise.all([
-      connect(on, { key: undefined }),
-      connect(on, { key: undefined }),
-    ]);
-
-    expect(one.key).toEqual({
-      name: expect.stringMatching(/^lk-[a-z0-9]{14}$/u) as string,
-      namespace: '',
-      tag: '',
-    });
-    expect(two.key.name).not.toBe(one.key.name);
-    expect((await connect(on, { key: one.key })).backendId).toBe(one.backendId);
-  });
-
   test('C11 no drone for the program is an error of its own, and nothing is left behind', async () => {
     const on = await openKeys();
     await aDrone(on.store.prisma);
@@ -160,7 +142,7 @@ describe('connect', () => {
     await expect(connect(on, { spawn, waitMs: 10_000 })).rejects.toMatchObject({
       code: 'spawn.no_drone',
     });
-    await expect(connect(on, { spawn, key: undefined })).rejects.toMatchObject({
+    await expect(connect(on, { spawn, key: keyNamed('other') })).rejects.toMatchObject({
       code: 'spawn.no_drone',
     });
 

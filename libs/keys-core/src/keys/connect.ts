@@ -22,14 +22,9 @@ import { isoOf } from '../postgres/rows.ts';
 import { dropTicket, holdTicket } from '../grants/index.ts';
 import { decideConnect, type ConnectDecision, type KeyState } from './decide-connect.ts';
 import { keyTopic } from '../kernel/resource/key-topic.ts';
-import type { ConnectResult } from './key-types.ts';
-import {
-  NotAtHome,
-  RANDOM_ID_LENGTH,
-  startBackend,
-  type ConnectDeps,
-  type Wanted,
-} from './start-backend.ts';
+import type { ConnectResult, KeyService, NamedConnect } from './key-types.ts';
+import { answeredBefore, connectOnceFor, keyedConnect, waitUntilReady } from './connect-answers.ts';
+import { NotAtHome, startBackend, type ConnectDeps, type Wanted } from './start-backend.ts';
 
 /** How long a waiting connect goes without looking when no hint comes. */
 const LOOK_INTERVAL_MS = 500;
@@ -44,35 +39,36 @@ const LOOK_AGAIN_FIRST_MS = 10;
  * because on a slow machine the winner is as slow as the loser.
  */
 const LOST_SPAWNS_MIN = 8;
-/** Plane's form of a generated key. */
-const RANDOM_KEY_PREFIX = 'lk-';
-
-export type Connect = (
-  asked: Pick<Wanted, 'input' | 'caller' | 'signal' | 'idempotent'>,
-) => Promise<ConnectResult>;
-
 /** What all connects of a controller share. */
 interface Shared extends ConnectDeps {
-  readonly readState: (key: Wanted['key']) => Promise<KeyState | undefined>;
+  readonly readState: (key: NamedConnect['key']) => Promise<KeyState | undefined>;
   /** Spawn attempts under way in this process, by topic. */
   readonly spawning: RequestsInProgress<ConnectResult | undefined>;
 }
 
-export function createConnect(deps: ConnectDeps): Connect {
-  const { ids } = deps.store;
+export function createConnect(deps: ConnectDeps): Pick<KeyService, 'connect' | 'connectAgain'> {
+  const { store } = deps;
   const readRow = createKeyStateReader(deps.store, deps.heartbeatMs);
   const shared: Shared = {
     ...deps,
     readState: async (key) => stateOf(await readRow(key)),
     spawning: new RequestsInProgress(),
   };
-  return (asked) => {
-    const key = asked.input.key ?? {
-      name: `${RANDOM_KEY_PREFIX}${ids.alphanumeric(RANDOM_ID_LENGTH)}`,
-      namespace: '',
-      tag: '',
-    };
-    return new OneConnect(shared, { ...asked, key }).run();
+  return {
+    async connect(input, caller, signal) {
+      const idempotent = keyedConnect(input, caller);
+      const result = await connectOnceFor(store, idempotent, () =>
+        new OneConnect(shared, { input, caller, signal, idempotent }).run(),
+      );
+      return input.waitFor === 'ready' ? waitUntilReady(store, result, signal) : result;
+    },
+
+    async connectAgain(input, caller, signal) {
+      const idempotent = keyedConnect(input, caller);
+      const result = idempotent && (await answeredBefore(store, idempotent));
+      if (result === undefined || input.waitFor !== 'ready') return result;
+      return waitUntilReady(store, result, signal);
+    },
   };
 }
 
@@ -90,7 +86,7 @@ class OneConnect {
     this.#shared = shared;
     this.#store = shared.store;
     this.#wanted = wanted;
-    this.#topic = keyTopic(wanted.key);
+    this.#topic = keyTopic(wanted.input.key);
     this.#startedAtMs = shared.store.clock.nowMs();
   }
 
@@ -108,7 +104,8 @@ class OneConnect {
 
   /** Looks once and does what is to be done; undefined when it must look again. */
   async #look(): Promise<ConnectResult | undefined> {
-    const { key, input, signal } = this.#wanted;
+    const { input, signal } = this.#wanted;
+    const { key } = input;
     signal.throwIfAborted();
     await this.#shared.spawning.newest(this.#topic);
     const state = await this.#shared.readState(key);
@@ -141,7 +138,7 @@ class OneConnect {
     decision: Extract<ConnectDecision, { do: 'wait' }>,
     state: KeyState | undefined,
   ): Promise<void> {
-    const { key, input, caller, signal } = this.#wanted;
+    const { input, caller, signal } = this.#wanted;
     const leftMs = this.#startedAtMs + input.waitMs - this.#store.clock.nowMs();
     if (leftMs <= 0) {
       this.#store.observer.grant('key', 'denied', 'active');
@@ -149,7 +146,7 @@ class OneConnect {
     }
     this.#ticketId ??= this.#store.ids.uuid();
     const ticket = { ticketId: this.#ticketId, waiter: caller.actor, principal: caller.principal };
-    await holdTicket(this.#store.prisma, { face: 'key', ...key }, ticket);
+    await holdTicket(this.#store.prisma, { face: 'key', ...input.key }, ticket);
     const waitMs = Math.min(leftMs, LOOK_INTERVAL_MS, Math.max(1, decision.remainingMs));
     await this.#store.hints.next(this.#topic, this.#store.clock.nowMs() + waitMs, signal);
   }
@@ -220,7 +217,7 @@ function stateOf(row: KeyStateRow | undefined): KeyState | undefined {
 /** The backend that runs; {@link decideConnect} has seen that there is one. */
 function resultOf(
   store: Store,
-  { name, namespace }: Wanted['key'],
+  { name, namespace }: NamedConnect['key'],
   state: KeyState | undefined,
 ): ConnectResult {
   invariant(state?.backend != null, 'a key is returned with its backend');

@@ -3,6 +3,7 @@ export { createKeyService, type KeyServiceDeps, storeErrorOf } from './key-servi
 export {
   type BackendReport,
   type ConnectInput,
+  type NamedConnect,
   type ConnectResult,
   type KeyListInput,
   type KeyPage,

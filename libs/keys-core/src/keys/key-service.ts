@@ -11,7 +11,6 @@ import { isoOf } from '../postgres/rows.ts';
 import { createConnect } from './connect.ts';
 import { keyTopic } from '../kernel/resource/key-topic.ts';
 import type { ChooseDrone } from './start-backend.ts';
-import { answeredBefore, connectOnceFor, keyedConnect, waitUntilReady } from './connect-answers.ts';
 import { getKey, keyHistory, keyWaiters, listKeyPage } from './key-reads.ts';
 import type { Acted, Caller } from '../kernel/face-types.ts';
 import type { KeyRenewResult, KeyService } from './key-types.ts';
@@ -28,7 +27,6 @@ export interface KeyServiceDeps {
 /** The keys face over the kernel: Plane's keys, with the defects of the original left out. */
 export function createKeyService(deps: KeyServiceDeps): KeyService {
   const { store } = deps;
-  const connect = createConnect(deps);
 
   function hintStopping(stopping: StoppingBackend | null): void {
     if (stopping === null) return;
@@ -37,20 +35,7 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
   }
 
   return {
-    async connect(input, caller, signal) {
-      const idempotent = keyedConnect(input, caller);
-      const result = await connectOnceFor(store, idempotent, () =>
-        connect({ input, caller, signal, idempotent }),
-      );
-      return input.waitFor === 'ready' ? waitUntilReady(store, result, signal) : result;
-    },
-
-    async connectAgain(input, caller, signal) {
-      const idempotent = keyedConnect(input, caller);
-      const result = idempotent && (await answeredBefore(store, idempotent));
-      if (result === undefined || input.waitFor !== 'ready') return result;
-      return waitUntilReady(store, result, signal);
-    },
+    ...createConnect(deps),
 
     async renew({ droneId, localTimeMs, renewals }) {
       const outcomes = await deps.leases.renewAll(

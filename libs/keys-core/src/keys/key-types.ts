@@ -24,6 +24,9 @@ export interface ConnectInput {
   readonly homeReservation?: string | undefined;
 }
 
+/** A connect whose key has a name. */
+export type NamedConnect = ConnectInput & { readonly key: NonNullable<ConnectInput['key']> };
+
 export interface SpawnRequest {
   readonly program: string;
   readonly args: readonly string[];
@@ -101,14 +104,14 @@ export interface KeyService {
    * `key.holder_unreachable`, `spawn.no_drone`, `spawn.not_allowed`, `grant.hold_off`,
    * `grant.contended`, `request.idempotency_reused`.
    */
-  connect(input: ConnectInput, caller: Caller, signal: AbortSignal): Promise<ConnectResult>;
+  connect(input: NamedConnect, caller: Caller, signal: AbortSignal): Promise<ConnectResult>;
   /**
    * What a connect that was carried out here before is answered, by its idempotency key; undefined when
    * the key was not used here.
    * @throws {LeaseError} the refusal that it was answered; `request.idempotency_reused`.
    */
   connectAgain(
-    input: ConnectInput,
+    input: NamedConnect,
     caller: Caller,
     signal: AbortSignal,
   ): Promise<ConnectResult | undefined>;

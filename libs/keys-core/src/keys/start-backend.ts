@@ -6,7 +6,7 @@ import { timed } from '../postgres/timed.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { spawn, type SpawnOutcome, type SpawnPlan } from './sql/spawn.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import type { ConnectInput, ConnectResult, SpawnRequest } from './key-types.ts';
+import type { ConnectResult, NamedConnect, SpawnRequest } from './key-types.ts';
 
 /** Chooses a drone for a program, or says why none exists. */
 export type ChooseDrone = (
@@ -32,8 +32,7 @@ export class NotAtHome extends Error {
 
 /** One connect that is being carried out. */
 export interface Wanted {
-  readonly key: { readonly name: string; readonly namespace: string; readonly tag: string };
-  readonly input: ConnectInput;
+  readonly input: NamedConnect;
   readonly caller: Caller;
   readonly signal: AbortSignal;
   /** What is recorded of it, if it has an idempotency key. */
@@ -47,7 +46,10 @@ const DRONE_TRIES_MAX = 3;
 /** Plane's length of a random name. */
 export const RANDOM_ID_LENGTH = 14;
 
-/** One attempt to start a backend; undefined when somebody else was granted the key. */
+/**
+ * One attempt to start a backend; undefined when somebody else was granted the key.
+ * @throws {NotAtHome} when the caller's reservation is not the key's active home.
+ */
 export async function startBackend(
   deps: ConnectDeps,
   wanted: Wanted,
@@ -62,6 +64,7 @@ export async function startBackend(
     const plan = planOf(deps, wanted, { ...asked, droneId: chosen.droneId });
     const made = await runSpawn(deps.store, plan);
     if (made.outcome === 'held') return undefined;
+    if (made.outcome === 'not_home') throw new NotAtHome();
     if (made.outcome === 'spawned') return spawnedResult(deps.store, wanted, { plan, made });
   }
   throw new LeaseError('spawn.no_drone');
@@ -70,7 +73,7 @@ export async function startBackend(
 /** Tells those who wait, and the caller. */
 function spawnedResult(
   store: Store,
-  { key, waitingSinceMs }: Wanted,
+  { input, waitingSinceMs }: Wanted,
   { plan, made }: { plan: SpawnPlan; made: Extract<SpawnOutcome, { outcome: 'spawned' }> },
 ): ConnectResult {
   const { grant } = made;
@@ -81,7 +84,7 @@ function spawnedResult(
   store.hints.notify(`drone:${plan.droneId}`);
   for (const backendId of made.lostBackendIds) store.hints.notify(`backend:${backendId}`);
   return {
-    key,
+    key: input.key,
     backendId: plan.backendId,
     leaseId: grant.leaseId,
     fencingToken: grant.fencingToken,
@@ -119,17 +122,17 @@ function planOf(
   wanted: Wanted,
   asked: SpawnRequest & { readonly droneId: string },
 ): SpawnPlan {
-  const { key, input, caller } = wanted;
+  const { input, caller } = wanted;
   const { ids } = deps.store;
   return {
     request: {
       face: 'key',
-      namespace: key.namespace,
-      name: key.name,
+      namespace: input.key.namespace,
+      name: input.key.name,
       leaseId: ids.uuid(),
       holder: asked.droneId,
       principal: asked.droneId,
-      tag: key.tag,
+      tag: input.key.tag,
       comment: null,
       metadata: null,
       ladder: deps.ladder,

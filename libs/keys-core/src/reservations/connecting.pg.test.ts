@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { LIMITS } from '../kernel/limits.ts';
 import { connectAt, openDatacenters } from '../testing/datacenters-fixture.ts';
 import { keyNamed, OPERATOR, reportOf, rowCounts } from '../testing/keys-fixture.ts';
 
@@ -112,6 +113,23 @@ describe('connecting across datacenters', () => {
     });
   });
 
+  test('C8 without a key a random one is generated and returned, another one each time', async () => {
+    const dc1 = (await openDatacenters(['dc1'])).get('dc1');
+
+    const [one, two] = await Promise.all([
+      connectAt(dc1, { key: undefined }),
+      connectAt(dc1, { key: undefined }),
+    ]);
+
+    expect(one.key).toEqual({
+      name: expect.stringMatching(/^lk-[a-z0-9]{14}$/u) as string,
+      namespace: '',
+      tag: '',
+    });
+    expect(two.key.name).not.toBe(one.key.name);
+    expect((await connectAt(dc1, { key: one.key })).backendId).toBe(one.backendId);
+  });
+
   test('a request without a key that is sent again, to another controller, gets the same backend', async () => {
     const world = await openDatacenters();
     const again = { key: undefined, idempotencyKey: 'once' };
@@ -153,6 +171,23 @@ describe('connecting across datacenters', () => {
     await dc1.store.prisma.$executeRaw`delete from reservation`;
 
     expect(await connectAt(dc1)).toMatchObject({ datacenter: 'dc1', spawned: true });
+  });
+
+  test('a grant that its home no longer covers is refused at once, and the home proven again, however long the caller would wait', async () => {
+    const world = await openDatacenters(['dc1']);
+    const dc1 = world.get('dc1');
+    const { backendId } = await connectAt(dc1);
+    await dc1.keys.report(reportOf(dc1.drone, backendId, 'terminated'));
+    let choices = 0;
+    // As after a failover that lost the newest commits, between the look at the key and its grant.
+    world.beforeGrant = async () => {
+      choices += 1;
+      if (choices === 1) await dc1.store.prisma.$executeRaw`delete from reservation`;
+    };
+
+    expect(await connectAt(dc1, { waitMs: LIMITS.waitMsMax })).toMatchObject({ spawned: true });
+
+    expect(choices).toBe(2);
   });
 
   test('under the home of one key another datacenter can have no other key started', async () => {

@@ -1,24 +1,24 @@
 import { createHash } from 'node:crypto';
 import { LeaseError } from '../kernel/errors/index.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import {
-  assertReservationKey,
-  datacenterOf,
-  reservationKeyOf,
-} from '../kernel/resource/reservation.ts';
+import { assertReservationKey, reservationKeyOf } from '../kernel/resource/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import {
   type ConnectInput,
-  type ConnectResult,
   type KeyService,
+  type NamedConnect,
   NotAtHome,
   RANDOM_ID_LENGTH,
 } from '../keys/index.ts';
+import type { Homes } from './homes.ts';
 import type { LocalHome } from './local-home.ts';
 import { peerOf, type Peers } from './peers.ts';
-import type { PeerConnectInput, PeerConnectOutcome } from './reservation-types.ts';
-import type { Home } from './reservation-types.ts';
+import type {
+  PeerConnectInput,
+  PeerConnectOutcome,
+  ReservationService,
+} from './reservation-types.ts';
 import type { Resolver } from './resolver.ts';
 
 export interface ConnectingDeps {
@@ -27,6 +27,7 @@ export interface ConnectingDeps {
   readonly resolver: Resolver;
   readonly local: LocalHome;
   readonly peers: Peers;
+  readonly homes: Homes;
 }
 
 /** How often a connect that meets a home which its database has forgotten has it proven again. */
@@ -34,84 +35,19 @@ const TRIES_MAX = 2;
 /** Plane's form of a generated key. */
 const RANDOM_KEY_PREFIX = 'lk-';
 
-/** A connect whose key has a name. */
-type NamedConnect = ConnectInput & Pick<PeerConnectInput, 'key'>;
-
 /** Carries connects out where their keys live. */
-export class Connecting {
-  readonly #deps: ConnectingDeps;
+export function createConnecting(
+  deps: ConnectingDeps,
+): Pick<ReservationService, 'connect' | 'connectHere'> {
+  const { store, keys, resolver, local, homes } = deps;
 
-  constructor(deps: ConnectingDeps) {
-    this.#deps = deps;
-  }
-
-  /**
-   * Goes to the key's home, and from there to where it is told that the key has moved. Chains have no
-   * loops and are bounded, so this ends.
-   * @param findHome where the key lives as far as is known here; reserves a fresh one.
-   */
-  async connect(
-    input: ConnectInput,
-    caller: Caller,
-    {
-      signal,
-      findHome,
-    }: {
-      signal: AbortSignal;
-      findHome: (key: readonly string[]) => Promise<Home | undefined>;
-    },
-  ): Promise<ConnectResult> {
-    const { store, keys, resolver } = this.#deps;
-    const named = withName(store, input, caller);
-    const key = reservationKeyOf(named.key);
-    assertReservationKey(key);
-    let isLookedUpAnew = false;
-    for (let steps = 0; steps <= LIMITS.reservationChainMax; steps += 1) {
-      signal.throwIfAborted();
-      const home = await findHome(key);
-      if (home === undefined || datacenterOf(home.reservationId) !== store.datacenter) {
-        // Its idempotency key may have been used here: by itself before the key moved, or by another.
-        const again = await keys.connectAgain(named, caller, signal);
-        if (again !== undefined) return again;
-      }
-      if (home === undefined) {
-        store.observer.grant('key', 'denied', 'free');
-        throw new LeaseError('key.unheld');
-      }
-      const answer = await this.#connectAt(home.reservationId, named, { caller, signal });
-      if (answer.outcome === 'connected') return answer.result;
-      if (answer.standing.standing === 'moved') {
-        resolver.learn(answer.standing.pointer);
-        continue;
-      }
-      // What was remembered leads nowhere, as after a restore: ask the store, once.
-      if (isLookedUpAnew) throw conflict(home.reservationId);
-      isLookedUpAnew = true;
-      resolver.forget(home, key);
-    }
-    throw new LeaseError('reservation.chain_too_long');
-  }
-
-  #connectAt(
-    homeReservation: string,
-    input: NamedConnect,
-    { caller, signal }: { caller: Caller; signal: AbortSignal },
-  ): Promise<PeerConnectOutcome> {
-    const datacenter = datacenterOf(homeReservation);
-    const sent = { ...input, homeReservation };
-    return datacenter === this.#deps.store.datacenter
-      ? this.connectHere(sent, caller, signal)
-      : peerOf(this.#deps.peers, datacenter).connect(sent, caller, signal);
-  }
-
-  /** Connects to a key under a reservation of this datacenter, and never sends it on. */
-  async connectHere(
+  async function connectHere(
     input: PeerConnectInput,
     caller: Caller,
     signal: AbortSignal,
   ): Promise<PeerConnectOutcome> {
-    const { local, keys } = this.#deps;
     const { homeReservation } = input;
+    homes.assertHere(homeReservation);
     const key = reservationKeyOf(input.key);
     for (let tries = 1; ; tries += 1) {
       const status = await local.reservationStatus(homeReservation, key, caller.actor);
@@ -124,17 +60,57 @@ export class Connecting {
       try {
         return { outcome: 'connected', result: await keys.connect(input, caller, signal) };
       } catch (error) {
-        if (!isAboutHome(error)) throw error;
+        if (!(error instanceof NotAtHome)) throw error;
         // It was remembered as active, and the key's row, or the grant, says otherwise.
         local.forget(homeReservation);
         const now = await local.look(homeReservation, key);
         if (now.standing === 'moved') return { outcome: 'elsewhere', standing: now };
-        if (now.standing === 'active' || tries === TRIES_MAX) {
-          throw error instanceof LeaseError ? error : conflict(homeReservation);
-        }
+        if (tries === TRIES_MAX) throw conflict(homeReservation);
       }
     }
   }
+
+  return {
+    /**
+     * Goes to the key's home, and from there to where it is told that the key has moved. Chains have no
+     * loops and are bounded, so this ends.
+     */
+    async connect(input, caller, signal, fresh) {
+      const named = withName(store, input, caller);
+      const key = reservationKeyOf(named.key);
+      assertReservationKey(key);
+      let isLookedUpAgain = false;
+      for (let steps = 0; steps <= LIMITS.reservationChainMax; steps += 1) {
+        signal.throwIfAborted();
+        const home = await homes.homeFor(key, input.spawn === undefined ? 'find' : fresh);
+        const isHere = home?.datacenter === store.datacenter;
+        if (!isHere) {
+          // Its idempotency key may have been used here: by itself before the key moved, or by another.
+          const again = await keys.connectAgain(named, caller, signal);
+          if (again !== undefined) return again;
+        }
+        if (home === undefined) {
+          store.observer.grant('key', 'denied', 'free');
+          throw new LeaseError('key.unheld');
+        }
+        const at = isHere ? { connect: connectHere } : peerOf(deps.peers, home.datacenter);
+        const sent = { ...named, homeReservation: home.reservationId };
+        const answer = await at.connect(sent, caller, signal);
+        if (answer.outcome === 'connected') return answer.result;
+        if (answer.standing.standing === 'moved') {
+          resolver.learn(answer.standing.pointer);
+          continue;
+        }
+        // What was remembered leads nowhere, as after a restore: ask the store, once.
+        if (isLookedUpAgain) throw conflict(home.reservationId);
+        isLookedUpAgain = true;
+        resolver.forget(home, key);
+      }
+      throw new LeaseError('reservation.chain_too_long');
+    },
+
+    connectHere,
+  };
 }
 
 /**
@@ -159,14 +135,6 @@ function withName(
 function alphanumericOf(text: string): string {
   const digest = createHash('sha256').update(text).digest('hex');
   return BigInt(`0x${digest}`).toString(36).slice(-RANDOM_ID_LENGTH);
-}
-
-/** Whether a connect failed because the reservation is not, or no longer, the key's home here. */
-function isAboutHome(error: unknown): boolean {
-  // A database that lost its newest commits grants nothing under a reservation that it has forgotten.
-  return (
-    error instanceof NotAtHome || (error instanceof LeaseError && error.code === 'grant.contended')
-  );
 }
 
 function conflict(reservationId: string): LeaseError {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { recordHeartbeat } from '../fleet/sql/drone-sessions.ts';
 import type { ConnectResult } from '../keys/key-types.ts';
 import {
   connectAt,
@@ -49,6 +50,13 @@ async function visit(
   const connected = await connectAt(at, { key: keyNamed(name) });
   await end(world, connected);
   return connected;
+}
+
+/** The drones are there, however long the test takes. */
+async function heartbeats(world: TestDatacenters): Promise<void> {
+  for (const { store, drone } of world.all) {
+    await recordHeartbeat(store.vital, { ...drone, localTimeMs: 1_000, load: {} });
+  }
 }
 
 /** How many datacenters would grant the key now, by what their databases hold. */
@@ -344,6 +352,7 @@ describe('a move that is cut short', () => {
     for (let step = 0; step < calls.length; step += 1) {
       for (const when of ['before', 'after'] as const) {
         const name = `${when}-${String(step)}`;
+        await heartbeats(world);
         const old = await visit(world, world.get('dc1'), name);
         crashAt(world, step, when);
 

@@ -5,32 +5,19 @@
  * done there: here, or by one call to the other datacenter, which never sends it on. Who is told that a
  * key has moved learns the pointer and follows it.
  */
-import { LeaseError } from '../kernel/errors/index.ts';
-import {
-  assertReservationKey,
-  datacenterOf,
-  reservationIdOf,
-  type ReservationKey,
-} from '../kernel/resource/reservation.ts';
+import { assertReservationKey } from '../kernel/resource/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
-import type { ReservationStatus } from './sql/activate.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import type { ConnectInput, KeyService } from '../keys/index.ts';
-import { Connecting } from './connecting.ts';
-import { createLocalHome, type LocalHome } from './local-home.ts';
+import type { KeyService } from '../keys/index.ts';
+import { createConnecting } from './connecting.ts';
+import { Homes } from './homes.ts';
+import { createLocalHome } from './local-home.ts';
 import { Mover } from './mover.ts';
-import { peerOf, type Peers } from './peers.ts';
+import type { Peers } from './peers.ts';
 import { reservationPage } from './reservation-reads.ts';
 import type { ReservationStore } from './reservation-store.ts';
-import type {
-  ChainLink,
-  FreshKey,
-  Home,
-  ReservationDetail,
-  Reserved,
-  ReservationService,
-} from './reservation-types.ts';
-import { createResolver, type Resolver, type ResolverOptions } from './resolver.ts';
+import type { ReservationService } from './reservation-types.ts';
+import { createResolver, type ResolverOptions } from './resolver.ts';
 
 export interface ReservationDeps {
   readonly store: Store;
@@ -48,21 +35,10 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
     store: reservations,
     statusThere: (id, key) => homes.statusAt(id, key),
   });
-  const homes = new Homes(deps, resolver, local);
+  const homes = new Homes({ store, resolver, local, peers });
   const mover = new Mover({ store, reservations, resolver, local, peers });
-  const connecting = new Connecting({ store, keys: deps.keys, resolver, local, peers });
   return {
-    connect: async (input, caller, signal, fresh = {}) => {
-      if (fresh.datacenter !== undefined) homes.assertKnown(fresh.datacenter);
-      return connecting.connect(input, caller, {
-        signal,
-        findHome: homes.finderFor(input, fresh),
-      });
-    },
-    connectHere: async (input, caller, signal) => {
-      homes.assertHere(input.homeReservation);
-      return connecting.connectHere(input, caller, signal);
-    },
+    ...createConnecting({ store, keys: deps.keys, resolver, local, peers, homes }),
     reserve: async ({ key, datacenter }, use) => {
       assertReservationKey(key);
       return homes.reserve(key, { datacenter, use });
@@ -97,113 +73,3 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
 
 /** Who activates a reservation that another datacenter asks about. */
 const ACTOR = 'leasehold';
-
-/** Finds the homes of keys. */
-class Homes {
-  readonly #deps: ReservationDeps;
-  readonly #resolver: Resolver;
-  readonly #local: LocalHome;
-
-  constructor(deps: ReservationDeps, resolver: Resolver, local: LocalHome) {
-    this.#deps = deps;
-    this.#resolver = resolver;
-    this.#local = local;
-  }
-
-  /** What a reservation is, by the word of its own datacenter; one of this one is not activated. */
-  async statusAt(reservationId: string, key: ReservationKey): Promise<ReservationStatus> {
-    const datacenter = datacenterOf(reservationId);
-    return datacenter === this.#deps.store.datacenter
-      ? this.#local.look(reservationId, key)
-      : peerOf(this.#deps.peers, datacenter).reservationStatus(reservationId, key);
-  }
-
-  /** @throws {LeaseError} `reservation.unknown_datacenter`. */
-  assertKnown(datacenter: string): void {
-    const { store, peers } = this.#deps;
-    if (datacenter === store.datacenter || peers.get(datacenter) !== undefined) return;
-    throw new LeaseError(
-      'reservation.unknown_datacenter',
-      `There is no datacenter "${datacenter}".`,
-      { details: { datacenter, known: [store.datacenter, ...peers.names] } },
-    );
-  }
-
-  /** @throws {LeaseError} `reservation.conflict` for a reservation of another datacenter. */
-  assertHere(reservationId: string): void {
-    const { datacenter } = this.#deps.store;
-    if (datacenterOf(reservationId) === datacenter) return;
-    throw new LeaseError(
-      'reservation.conflict',
-      `This is the datacenter "${datacenter}", and the reservation is one of another.`,
-      { details: { datacenter, reservationId } },
-    );
-  }
-
-  /** Who comes to start something reserves the key; who comes for what runs only asks. */
-  finderFor(
-    { spawn }: ConnectInput,
-    fresh: FreshKey,
-  ): (key: ReservationKey) => Promise<Home | undefined> {
-    return spawn === undefined
-      ? (key) => this.#resolver.resolve(key)
-      : (key) => this.reserve(key, fresh);
-  }
-
-  async reserve(key: ReservationKey, fresh: FreshKey): Promise<Reserved> {
-    const { store, peers } = this.#deps;
-    const { datacenter = store.datacenter, use } = fresh;
-    this.assertKnown(datacenter);
-    const known = this.#resolver.peek(key);
-    if (known !== undefined) return { outcome: 'existing', ...known };
-    // A fresh key is not given to a datacenter that is known to be away: it would be stuck there.
-    peers.get(datacenter)?.assertReachable();
-    let takeBack: (() => void) | undefined;
-    try {
-      takeBack = use?.startReserving();
-    } catch (refusal) {
-      const existing = await this.#resolver.resolve(key);
-      if (existing === undefined) throw refusal;
-      return { outcome: 'existing', ...existing };
-    }
-    let isMade = false;
-    try {
-      const id = reservationIdOf(datacenter, store.ids.uuid());
-      const { outcome, home } = await this.#resolver.reserve(key, id);
-      isMade = outcome === 'reserved';
-      return { outcome, ...home };
-    } finally {
-      if (!isMade) takeBack?.();
-    }
-  }
-
-  /** The home, followed as far as the datacenters themselves know. */
-  async fresh(key: ReservationKey): Promise<Home | undefined> {
-    for (;;) {
-      const home = await this.#resolver.resolve(key);
-      if (home === undefined) return undefined;
-      const status = await this.statusAt(home.reservationId, key);
-      if (status.standing !== 'moved') return home;
-      this.#resolver.learn(status.pointer);
-    }
-  }
-
-  async detail(key: ReservationKey): Promise<ReservationDetail | null> {
-    const known = await this.#resolver.resolve(key);
-    if (known === undefined) return null;
-    // When a datacenter on the way is away, the chain is shown as far as it is known.
-    const home = (await this.fresh(key).catch(() => this.#resolver.peek(key))) ?? known;
-    const links = await Promise.all(
-      home.chain.map(async (reservationId, index): Promise<ChainLink> => {
-        const datacenter = datacenterOf(reservationId);
-        const status = await this.statusAt(reservationId, key).catch(() => undefined);
-        const left = status?.standing === 'moved' ? (status.left ?? null) : null;
-        // What has a successor was left, whether or not its datacenter can confirm it now.
-        const isLast = index === home.chain.length - 1;
-        const state = isLast ? (status?.standing ?? 'unreachable') : 'moved';
-        return { reservationId, datacenter, state, left };
-      }),
-    );
-    return { ...home, key, links };
-  }
-}

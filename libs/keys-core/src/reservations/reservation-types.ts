@@ -1,6 +1,6 @@
 import type { ReservationKey } from '../kernel/resource/reservation.ts';
 import type { Caller, Page } from '../kernel/face-types.ts';
-import type { ConnectInput, ConnectResult } from '../keys/index.ts';
+import type { ConnectInput, ConnectResult, NamedConnect } from '../keys/index.ts';
 import type { Departure, ReservationStatus } from './sql/activate.ts';
 
 /** Where a key lives, as far as is known here: the newest reservation of its chain. */
@@ -12,10 +12,7 @@ export interface Home {
 }
 
 /** A connect that another datacenter has sent to where it takes the key's home to be. */
-export interface PeerConnectInput extends ConnectInput {
-  readonly key: { readonly name: string; readonly namespace: string; readonly tag: string };
-  readonly homeReservation: string;
-}
+export type PeerConnectInput = NamedConnect & { readonly homeReservation: string };
 
 /** What a connect that was sent on comes to: it is never sent on a second time. */
 export type PeerConnectOutcome =

@@ -163,5 +163,5 @@ export function connectAt(
   datacenter?: string,
 ): Promise<ConnectResult> {
   const { signal } = new AbortController();
-  return at.service.connect(connectInput(change), CLIENT, signal, { datacenter });
+  return at.service.connect({ ...connectInput(), ...change }, CLIENT, signal, { datacenter });
 }

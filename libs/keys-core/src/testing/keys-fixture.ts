@@ -1,4 +1,4 @@
-import type { ConnectInput, BackendReport, ConnectResult, KeyService } from '../keys/key-types.ts';
+import type { BackendReport, ConnectResult, KeyService, NamedConnect } from '../keys/key-types.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type { ChooseDrone } from '../keys/start-backend.ts';
 import { createKeyService } from '../keys/key-service.ts';
@@ -70,7 +70,7 @@ export async function openKeys(
 }
 
 /** Asks for the key `demo` and a `room`, without waiting, unless `change` says otherwise. */
-export function connectInput(change: Partial<ConnectInput> = {}): ConnectInput {
+export function connectInput(change: Partial<NamedConnect> = {}): NamedConnect {
   return {
     key: { name: 'demo', namespace: '', tag: '' },
     spawn: { program: 'room', args: [], env: {} },
@@ -81,13 +81,13 @@ export function connectInput(change: Partial<ConnectInput> = {}): ConnectInput {
 }
 
 /** The key of this name, in the root namespace, without a tag. */
-export function keyNamed(name: string): NonNullable<ConnectInput['key']> {
+export function keyNamed(name: string): NamedConnect['key'] {
   return { name, namespace: '', tag: '' };
 }
 
 export function connect(
   { keys }: Keys,
-  change: Partial<ConnectInput> = {},
+  change: Partial<NamedConnect> = {},
   {
     caller = CLIENT,
     signal = new AbortController().signal,

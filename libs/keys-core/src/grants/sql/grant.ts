@@ -25,17 +25,15 @@ export const NOT_READ_BACK = fragment`
   where m.store_id is not null and m.synced_epoch is distinct from e.epoch`;
 
 /**
- * Whether the reservation that a request names is the active home of its key here. One that is absent
+ * Whether the reservation that a request `w` names is the active home of its key here. One that is absent
  * was not activated yet; whether it has been left since, the lease row says.
  */
-const IS_AT_HOME = fragment`(
+export const IS_ACTIVE_HOME = fragment`
   exists (
     select from reservation r
     where r.reservation_id = w.home_reservation and r.state = 'active'
       and r.namespace = w.namespace and r.name = w.name
-  )
-  and not exists (${NOT_READ_BACK})
-)`;
+  )`;
 
 interface GrantedRow {
   face: Face;
@@ -77,7 +75,7 @@ export interface Granted {
  *   is granted records its key here. Two at once with one key: the second fails on the primary key
  *   of `lease_request`, and finds the record when it is tried again.
  * - **A request without a row in the answer** was not granted: it is held, others stand before it, its
- *   key was used, or its row was locked or changed meanwhile. The caller reads which.
+ *   key was used, it is not at home, or its row was locked or changed meanwhile. The caller reads which.
  *
  * A takeover of a grant that nobody has ended writes that grant's one `expired` event, and its one
  * `lease_reap` row when it is a lease: a reaper that comes later finds nothing left to do. Of one that was
@@ -125,7 +123,7 @@ export async function grant(
           where o.face = w.face and o.namespace = w.namespace and o.name = w.name
             and o.valid_until > clock_timestamp() and (t.id is null or o.id < t.id)
         ))
-        and (w.home_reservation is null or ${IS_AT_HOME})
+        and (w.home_reservation is null or (${IS_ACTIVE_HOME} and not exists (${NOT_READ_BACK})))
         -- An idempotency key that has been used is answered from its record.
         and (w.is_queued or w.idempotency_key is null or not exists (
           select from lease_request q

@@ -9,6 +9,7 @@ import {
   assertReadBack,
   grant,
   guardNow,
+  isAtHome,
 } from '../../grants/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import type { Sql } from '../../postgres/rows.ts';
@@ -35,6 +36,8 @@ export type SpawnOutcome =
     }
   /** Somebody else was granted the key: read it again. */
   | { readonly outcome: 'held' }
+  /** The reservation that the caller came with is not, or no longer, the key's active home here. */
+  | { readonly outcome: 'not_home' }
   /** The drone was drained or lost since it was chosen: choose again. */
   | { readonly outcome: 'drone_gone' };
 
@@ -81,14 +84,22 @@ async function spawnWithin(
   const own = grants.get(plan.request.leaseId);
   if (own === undefined) {
     await assertNoHoldOff(store, tx);
-    if (plan.request.homeReservation !== undefined) await assertReadBack(tx);
-    return { outcome: { outcome: 'held' }, seen: {} };
+    return { outcome: { outcome: await whyRefused(tx, plan.request) }, seen: {} };
   }
   store.clockWatch.observe(own.asOf, sentAtMs, store.clock.nowMs());
   const lostBackendIds =
     own.previous === null ? [] : await recordLostBackends(tx, [own.previous.leaseId]);
   await insertBackend(tx, store, plan, { grant: own, clock });
   return { outcome: { outcome: 'spawned', grant: own, lostBackendIds }, seen };
+}
+
+async function whyRefused(
+  tx: Sql<'transitions'>,
+  request: GrantRequest,
+): Promise<'held' | 'not_home'> {
+  if (request.homeReservation === undefined) return 'held';
+  await assertReadBack(tx);
+  return (await isAtHome(tx, request)) ? 'held' : 'not_home';
 }
 
 /** Also reads the database's clock on the connection that the grant will be sent on. */
