@@ -15,7 +15,7 @@ const ref = (path: string, { namespace, name }: { namespace: string; name: strin
   `${path}?${new URLSearchParams({ namespace, name }).toString()}`;
 
 /** The drone of which the seed has the most. */
-export const SEEDED_DRONE_ID = 'drone-fra-3';
+const SEEDED_DRONE_ID = 'drone-fra-3';
 
 /** Every page, in the order of the navigation. */
 export const PAGES: readonly ConsolePage[] = [

@@ -3,7 +3,7 @@ import type { Stack } from '../fixtures/stack.ts';
 import { expect, test } from '../fixtures/test.ts';
 
 /** Takes a table away for as long as `work` takes: the controller fails, and it is a real failure. */
-export async function withoutTable(
+async function withoutTable(
   { sql }: Pick<Stack, 'sql'>,
   table: string,
   work: () => Promise<void>,

@@ -57,7 +57,7 @@ const RANKS: Readonly<Record<string, number>> = {
 };
 
 /** A backend that is to be made. */
-export interface NewBackend {
+interface NewBackend {
   readonly drone: Pick<SeededDrone, 'droneId' | 'clockId'>;
   readonly datacenter: string;
   readonly program: string;

@@ -18,7 +18,7 @@ export interface Grant {
 }
 
 /** How a grant went, in the words of events. */
-export interface Ending {
+interface Ending {
   readonly kind: 'released' | 'failed' | 'expired' | 'revoked';
   readonly agoMs: number;
   readonly actor: string;

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 
 /** Whose renewals and heartbeats are to be sent. */
-export interface Kept {
+interface Kept {
   readonly renewedLeaseIds: readonly string[];
   /** Not renewed by anybody; they stay some seconds away from their end. */
   readonly blockedLeaseIds: readonly string[];

@@ -25,14 +25,14 @@ const ANSWER_TIMEOUT_MS = 30_000;
 const FINISH_MS_MAX = 2_000;
 
 /** A console that answers. */
-export interface ConsoleServer {
+interface ConsoleServer {
   /** Where it listens. */
   readonly url: string;
   /** Stops accepting, lets calls under way finish for a moment, and closes everything. */
   close(): Promise<void>;
 }
 
-export interface ConsoleServerOptions {
+interface ConsoleServerOptions {
   readonly config: Omit<ConsoleConfig, 'logLevel'>;
   readonly log: Logger;
   /** Answers everything that is neither the controller's nor ours: the pages. */

@@ -9,7 +9,7 @@ const HSTS_SECONDS = 31_536_000;
  * origin or carry the nonce of this very answer. Styles are also written into elements, as the
  * component library does it; those cannot send anything away.
  */
-export function contentSecurityPolicy(nonce: string): string {
+function contentSecurityPolicy(nonce: string): string {
   return [
     "default-src 'self'",
     `script-src 'self' 'nonce-${nonce}'`,

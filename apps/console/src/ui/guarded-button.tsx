@@ -4,7 +4,7 @@ import { Button, type ButtonProps } from '@mantine/core';
 import { Tip } from './tip.tsx';
 import { useId, type ReactNode } from 'react';
 
-export interface GuardedButtonProps extends ButtonProps {
+interface GuardedButtonProps extends ButtonProps {
   /** Why it may not be used now; shown to everyone, screen readers too. Undefined: it may. */
   readonly whyNot: string | undefined;
   readonly onClick: () => void;

@@ -7,7 +7,7 @@ const PAGE_ROWS = 100;
 export const AUDIT_FIELDS = ['actor', 'resource'] as const;
 
 /** What the address says of the audit. */
-export interface AuditWanted {
+interface AuditWanted {
   readonly search: Search;
   readonly action: string | null;
   readonly from: string | null;

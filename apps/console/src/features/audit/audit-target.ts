@@ -7,7 +7,7 @@ import { routeOf, routes } from '~/lib/routes.ts';
 export type AuditEntry = Outputs['audit']['list']['items'][number];
 
 /** What an act was done to: what it is, what people call it, and the page of it, where there is one. */
-export interface AuditTarget {
+interface AuditTarget {
   readonly kind: string;
   readonly label: string;
   readonly href: string | null;
@@ -76,7 +76,7 @@ function shortId(id: string): string {
 }
 
 /** What an entry says besides, as fields. */
-export function detailOf(entry: { readonly detail?: unknown }): Readonly<Record<string, unknown>> {
+function detailOf(entry: { readonly detail?: unknown }): Readonly<Record<string, unknown>> {
   const { detail } = entry;
   return typeof detail === 'object' && detail !== null
     ? (detail as Readonly<Record<string, unknown>>)

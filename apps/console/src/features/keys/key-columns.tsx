@@ -1,6 +1,7 @@
 import type { ColumnDef } from '@tanstack/react-table';
 import { Link } from '~/ui/link.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
+import { Under } from '~/ui/text/under.tsx';
 import { BACKEND_LOOKS, PhaseBadge } from '~/resources/looks.tsx';
 import { LookBadge } from '~/ui/text/badge.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';
@@ -24,7 +25,11 @@ export const KEY_COLUMNS: ColumnDef<KeyItem>[] = [
         <Link href={routes.key(key)} title={fullName(key)}>
           <bdi>{key.name}</bdi>
         </Link>
-        {key.namespace === '' ? null : <bdi className={classes['under']}>{key.namespace}</bdi>}
+        {key.namespace === '' ? null : (
+          <Under upTo="md">
+            <bdi>{key.namespace}</bdi>
+          </Under>
+        )}
       </>
     ),
   },

@@ -3,16 +3,12 @@
 import { Tabs } from '@mantine/core';
 import dynamic from 'next/dynamic';
 import { Link } from '~/ui/link.tsx';
-import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
-import { PageHeader } from '~/ui/page/page-header.tsx';
+import { parseAsString, useQueryStates } from 'nuqs';
+import { DetailPage, WayBack } from '~/ui/page/detail-page.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
-import { DataAge } from '~/ui/states/data-age.tsx';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
-import { ErrorState } from '~/ui/states/error-state.tsx';
-import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
 import { DeadlineLadder } from '~/resources/ladder/deadline-ladder.tsx';
-import { DetailSkeleton } from '~/resources/detail/detail-skeleton.tsx';
 import { GrantActions } from '~/resources/actions/grant-actions.tsx';
 import { GrantTimeline } from '~/resources/timeline/grant-timeline.tsx';
 import { count, fullName } from '~/lib/format.ts';
@@ -20,6 +16,7 @@ import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes, type ResourceRef } from '~/lib/routes.ts';
 import { fieldText } from '~/lib/search/search-text.ts';
+import { useTab } from '~/resources/detail/use-tab.ts';
 import { BackendPanel } from './backend-panel.tsx';
 import type { KeyItem } from './key-columns.tsx';
 import { KeyFacts } from './key-facts.tsx';
@@ -54,35 +51,28 @@ export function KeyDetailPage() {
 
 /** One key: who holds it and why, its deadlines, its past, and what can be done. */
 function KeyDetail({ resource }: { readonly resource: ResourceRef }) {
+  const { namespace, name } = resource;
   const read = useLiveQuery('keys', 'get', { ...resource }, { everyMs: EVERY_MS });
-  const key = read.data ?? undefined;
-  const isRead = read.data !== undefined;
   return (
-    <>
-      <PageHeader
-        eyebrow={<Eyebrow namespace={resource.namespace} />}
-        title={<bdi>{resource.name === '' ? 'Key' : resource.name}</bdi>}
-        meta={
-          key && (
-            <>
-              <PhaseBadge phase={key.phase} />
-              <DataAge read={read} asOf={key.asOf} />
-            </>
-          )
-        }
-        actions={key && <GrantActions face="key" grant={key} />}
-      />
-      {!isRead && read.isError ? (
-        <ErrorState error={read.error} what="the key" onRetry={() => void read.refetch()} />
-      ) : null}
-      {!isRead && !read.isError ? <DetailSkeleton /> : null}
-      {read.data === null ? <NoKey resource={resource} /> : null}
-      {key === undefined ? null : (
-        <StaleScope read={read}>
-          <KeyBody item={key} />
-        </StaleScope>
-      )}
-    </>
+    <DetailPage
+      title={<bdi>{name === '' ? 'Key' : name}</bdi>}
+      eyebrow={
+        <WayBack
+          label="Keys"
+          href={routes.keys()}
+          namespace={namespace}
+          namespaceHref={routes.keys({ q: fieldText('namespace', namespace) })}
+        />
+      }
+      what="the key"
+      read={read}
+      missing={<NoKey resource={resource} />}
+      meta={({ phase }) => <PhaseBadge phase={phase} />}
+      asOf={({ asOf }) => asOf}
+      actions={(key) => <GrantActions face="key" grant={key} />}
+    >
+      {(key) => <KeyBody item={key} />}
+    </DetailPage>
   );
 }
 
@@ -105,22 +95,6 @@ function KeyBody({ item }: { readonly item: KeyItem }) {
   );
 }
 
-function Eyebrow({ namespace }: { readonly namespace: string }) {
-  return (
-    <>
-      <Link href={routes.keys()}>Keys</Link>
-      {namespace === '' ? null : (
-        <>
-          {' / '}
-          <Link href={routes.keys({ q: fieldText('namespace', namespace) })}>
-            <bdi>{namespace}</bdi>
-          </Link>
-        </>
-      )}
-    </>
-  );
-}
-
 function NoKey({ resource }: { readonly resource: ResourceRef }) {
   return (
     <EmptyState title="No such key">
@@ -134,23 +108,10 @@ function NoKey({ resource }: { readonly resource: ResourceRef }) {
 const TABS = ['history', 'waiters', 'events', 'raw'] as const;
 
 function KeyTabs({ item }: { readonly item: KeyItem }) {
-  // The place in a list belongs to its tab.
-  const [{ tab }, setState] = useQueryStates(
-    {
-      tab: parseAsStringLiteral(TABS).withDefault('history'),
-      after: parseAsString,
-    },
-    { history: 'push' },
-  );
+  const [tab, setTab] = useTab(TABS);
   const about = { resource: item, asOf: item.asOf };
   return (
-    <Tabs
-      value={tab}
-      keepMounted={false}
-      onChange={(next) =>
-        void setState({ tab: TABS.find((known) => known === next) ?? null, after: null })
-      }
-    >
+    <Tabs value={tab} keepMounted={false} onChange={setTab}>
       <Tabs.List mb="sm" aria-label="About this key">
         <Tabs.Tab value="history">Grants</Tabs.Tab>
         <Tabs.Tab value="waiters">{`Waiters (${count(item.waiters)})`}</Tabs.Tab>

@@ -1,28 +1,22 @@
 'use client';
 
-import { Stack } from '@mantine/core';
-import { Link } from '~/ui/link.tsx';
 import type { ReactNode } from 'react';
-import { PageHeader } from '~/ui/page/page-header.tsx';
-import { Panel } from '~/ui/page/panel.tsx';
-import { DataAge } from '~/ui/states/data-age.tsx';
-import { EmptyState } from '~/ui/states/empty-state.tsx';
-import { ErrorState } from '~/ui/states/error-state.tsx';
-import { StaleScope } from '~/ui/states/stale-scope.tsx';
-import { PhaseBadge } from '~/resources/looks.tsx';
 import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
-import { DeadlineLadder } from '~/resources/ladder/deadline-ladder.tsx';
-import { DetailSkeleton } from '~/resources/detail/detail-skeleton.tsx';
 import { GrantActions } from '~/resources/actions/grant-actions.tsx';
 import { GROUP_OF } from '~/resources/grant-view.ts';
+import { DeadlineLadder } from '~/resources/ladder/deadline-ladder.tsx';
+import { PhaseBadge } from '~/resources/looks.tsx';
+import { DetailPage, WayBack } from '~/ui/page/detail-page.tsx';
+import { Panel } from '~/ui/page/panel.tsx';
+import { EmptyState } from '~/ui/states/empty-state.tsx';
 import type { LeaseItem } from './lease-item.ts';
 
 /** Renewals make no events. */
 const EVERY_MS = 2_000;
 
-export interface DetailFrameProps {
+interface DetailFrameProps {
   readonly face: 'lease' | 'environment';
   readonly resource: ResourceRef;
   /** The list that it belongs to. */
@@ -38,74 +32,31 @@ export function DetailFrame({ face, resource, list, facts, children }: DetailFra
   const { namespace, name, datacenter } = resource;
   const input = { namespace, name, ...at(datacenter) };
   const read = useLiveQuery(GROUP_OF[face], 'get', input, { everyMs: EVERY_MS });
-  const lease = read.data;
-  const header = {
-    title: <bdi>{resource.name}</bdi>,
-    eyebrow: (
-      <>
-        <Link href={list.href}>{list.label}</Link>
-        {resource.namespace === '' ? null : (
-          <>
-            {' / '}
-            <bdi>{resource.namespace}</bdi>
-          </>
-        )}
-      </>
-    ),
-  };
-  if (lease === undefined || lease === null) {
-    return (
-      <>
-        <PageHeader {...header} />
-        <NotShown face={face} read={read} />
-      </>
-    );
-  }
   return (
-    <>
-      <PageHeader
-        {...header}
-        meta={
-          <>
-            <PhaseBadge phase={lease.phase} />
-            <DataAge read={read} asOf={lease.asOf} />
-          </>
-        }
-        actions={<GrantActions face={face} grant={lease} />}
-      />
-      <Stack gap="sm">
-        <StaleScope read={read}>
+    <DetailPage
+      title={<bdi>{name}</bdi>}
+      eyebrow={<WayBack {...list} namespace={namespace} />}
+      what={`the ${face}`}
+      read={read}
+      missing={
+        <EmptyState title={`No such ${face}`}>
+          Nobody has asked for {face === 'lease' ? 'a lease' : 'an environment'} of this name, or it
+          lies where you may not look.
+        </EmptyState>
+      }
+      meta={({ phase }) => <PhaseBadge phase={phase} />}
+      asOf={({ asOf }) => asOf}
+      actions={(lease) => <GrantActions face={face} grant={lease} />}
+    >
+      {(lease) => (
+        <>
           {facts(lease)}
           <Panel title="Deadlines">
             <DeadlineLadder face={face} grant={lease} />
           </Panel>
           {children(lease)}
-        </StaleScope>
-      </Stack>
-    </>
+        </>
+      )}
+    </DetailPage>
   );
-}
-
-/** None exists; or nothing is known yet, or nothing can be. */
-function NotShown({
-  face,
-  read,
-}: {
-  readonly face: 'lease' | 'environment';
-  readonly read: ReturnType<typeof useLiveQuery<'leases', 'get'>>;
-}) {
-  if (read.data === null) {
-    return (
-      <EmptyState title={`No such ${face}`}>
-        Nobody has asked for {face === 'lease' ? 'a lease' : 'an environment'} of this name, or it
-        lies where you may not look.
-      </EmptyState>
-    );
-  }
-  if (read.isError) {
-    return (
-      <ErrorState error={read.error} what={`the ${face}`} onRetry={() => void read.refetch()} />
-    );
-  }
-  return <DetailSkeleton />;
 }

@@ -3,7 +3,7 @@ import type { StatsOverview } from '@leasehold/api/contract';
 import { counted, duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 
-export interface Concern {
+interface Concern {
   readonly tone: 'warn' | 'bad';
   readonly text: string;
   /** Where it can be looked into. */

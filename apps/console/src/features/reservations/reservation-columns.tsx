@@ -2,6 +2,7 @@ import { keyNameOf } from '@leasehold/keys-core';
 import type { ColumnDef } from '@tanstack/react-table';
 import { Link } from '~/ui/link.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
+import { Under } from '~/ui/text/under.tsx';
 import { LookBadge } from '~/ui/text/badge.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { routes } from '~/lib/routes.ts';
@@ -10,10 +11,9 @@ import { KeyText } from './key-text.tsx';
 import type { ReservationItem } from './reservation-item.ts';
 import { keyLabel } from '~/resources/reservation-key.ts';
 import { RESERVATION_LOOKS } from './reservation-looks.ts';
-import classes from './reservations.module.css';
 
 /** A reservation with the time of the page that it is on. */
-export type ReservationRow = ReservationItem & { readonly asOf: string };
+type ReservationRow = ReservationItem & { readonly asOf: string };
 
 export const RESERVATION_COLUMNS: ColumnDef<ReservationRow>[] = [
   {
@@ -83,7 +83,11 @@ function KeyCell({ reservation }: { readonly reservation: ReservationRow }) {
       <Link href={routes.reservation(key)} title={keyLabel(key)}>
         <KeyText of={key} />
       </Link>
-      {namespace === '' ? null : <bdi className={classes['under']}>{namespace}</bdi>}
+      {namespace === '' ? null : (
+        <Under upTo="md">
+          <bdi>{namespace}</bdi>
+        </Under>
+      )}
     </>
   );
 }

@@ -1,16 +1,13 @@
 'use client';
 
-import { Skeleton, Stack } from '@mantine/core';
 import { keyNameOf } from '@leasehold/keys-core';
 import { parseAsString, useQueryState } from 'nuqs';
 import { Link } from '~/ui/link.tsx';
 import { PageHeader } from '~/ui/page/page-header.tsx';
+import { DetailPage, WayBack } from '~/ui/page/detail-page.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
-import { DataAge } from '~/ui/states/data-age.tsx';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
-import { ErrorState } from '~/ui/states/error-state.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
-import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { LookBadge } from '~/ui/text/badge.tsx';
 import { counted } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
@@ -50,80 +47,67 @@ export function ReservationDetailPage() {
 }
 
 function Detail({ of }: { readonly of: readonly string[] }) {
-  const read = useLiveQuery('reservations', 'get', { key: [...of] }, { everyMs: EVERY_MS });
-  const reservation = read.data;
-  const header = { title: <KeyText of={of} />, eyebrow: <Eyebrow of={of} /> };
-  if (reservation === undefined || reservation === null) {
-    return (
-      <>
-        <PageHeader {...header} />
-        {reservation === null ? (
-          <NotReserved of={of} />
-        ) : read.isError ? (
-          <ErrorState
-            error={read.error}
-            what="the reservation"
-            onRetry={() => void read.refetch()}
-          />
-        ) : (
-          <Skeleton height={220} aria-busy="true" />
-        )}
-      </>
-    );
-  }
-  return <Found reservation={reservation} read={read} header={header} />;
-}
-
-function Found({
-  reservation,
-  read,
-  header,
-}: {
-  readonly reservation: ReservationDetail;
-  readonly read: ReturnType<typeof useLiveQuery<'reservations', 'get'>>;
-  readonly header: { readonly title: React.ReactNode; readonly eyebrow: React.ReactNode };
-}) {
-  const { key, links, datacenter } = reservation;
-  const named = keyNameOf(key);
+  const named = keyNameOf(of);
+  const namespace = named?.namespace ?? '';
   const { items } = useDatacenters();
+  const read = useLiveQuery('reservations', 'get', { key: [...of] }, { everyMs: EVERY_MS });
+  const home = read.data?.datacenter;
   const grant = useLiveQuery(
     'keys',
     'get',
-    { ...(named ?? { namespace: '', name: '-' }), ...at(datacenter) },
-    { everyMs: EVERY_MS, enabled: named !== undefined },
+    { ...(named ?? { namespace: '', name: '-' }), ...at(home) },
+    { everyMs: EVERY_MS, enabled: named !== undefined && home !== undefined },
   );
-  const home = links.at(-1);
   return (
-    <>
-      <PageHeader
-        {...header}
-        meta={
-          <>
-            {home === undefined ? null : <LookBadge look={RESERVATION_LOOKS[home.state]} />}
-            <span>
-              in <span className="mono">{datacenter}</span>
-            </span>
-            <DataAge read={read} asOf={undefined} />
-          </>
-        }
-        actions={<MoveButton reservation={reservation} grant={grant.data} />}
-      />
-      <Stack gap="sm">
-        <StaleScope read={read}>
+    <DetailPage
+      title={<KeyText of={of} />}
+      eyebrow={
+        <WayBack
+          label="Reservations"
+          href={routes.reservations()}
+          namespace={namespace}
+          namespaceHref={routes.reservations({ q: fieldText('namespace', namespace) })}
+        />
+      }
+      what="the reservation"
+      read={read}
+      missing={<NotReserved of={of} />}
+      meta={(reservation) => <Home reservation={reservation} />}
+      actions={(reservation) => <MoveButton reservation={reservation} grant={grant.data} />}
+    >
+      {(reservation) => (
+        <>
           <HomeNotice reservation={reservation} />
           <div className={classes['pair']}>
-            <Panel title="Chain" meta={<MovedTimes links={links} />}>
-              <ChainDrawing links={links} datacenters={items.map(({ name }) => name)} />
-              <ChainList links={links} />
+            <Panel title="Chain" meta={<MovedTimes links={reservation.links} />}>
+              <ChainDrawing links={reservation.links} datacenters={items.map(({ name }) => name)} />
+              <ChainList links={reservation.links} />
             </Panel>
             <HolderPanel
-              of={key}
-              unreachable={home?.state === 'unreachable' ? datacenter : undefined}
+              of={of}
+              unreachable={
+                reservation.links.at(-1)?.state === 'unreachable'
+                  ? reservation.datacenter
+                  : undefined
+              }
               read={grant}
             />
           </div>
-        </StaleScope>
-      </Stack>
+        </>
+      )}
+    </DetailPage>
+  );
+}
+
+/** Where the key lives, and in which state that is. */
+function Home({ reservation: { links, datacenter } }: { readonly reservation: ReservationDetail }) {
+  const state = links.at(-1)?.state;
+  return (
+    <>
+      {state === undefined ? null : <LookBadge look={RESERVATION_LOOKS[state]} />}
+      <span>
+        in <span className="mono">{datacenter}</span>
+      </span>
     </>
   );
 }
@@ -162,23 +146,6 @@ function HomeNotice({
     );
   }
   return null;
-}
-
-function Eyebrow({ of }: { readonly of: readonly string[] }) {
-  const namespace = keyNameOf(of)?.namespace ?? '';
-  return (
-    <>
-      <Link href={routes.reservations()}>Reservations</Link>
-      {namespace === '' ? null : (
-        <>
-          {' / '}
-          <Link href={routes.reservations({ q: fieldText('namespace', namespace) })}>
-            <bdi>{namespace}</bdi>
-          </Link>
-        </>
-      )}
-    </>
-  );
 }
 
 function NotReserved({ of }: { readonly of: readonly string[] }) {

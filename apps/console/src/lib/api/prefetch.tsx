@@ -7,7 +7,7 @@ import { createQueryClient } from './query-client.ts';
 import { serverApi } from './server-api.ts';
 
 /** One query of a page: the same group, procedure and input as its `useLiveQuery`. */
-export interface Prefetch<G extends Group, P extends Procedure<G>> {
+interface Prefetch<G extends Group, P extends Procedure<G>> {
   readonly group: G;
   readonly procedure: P;
   readonly input?: Inputs[G][P];

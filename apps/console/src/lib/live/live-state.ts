@@ -6,7 +6,7 @@
  */
 import { createSignal } from '../signal.ts';
 
-export type StreamState = 'connecting' | 'open' | 'lost';
+type StreamState = 'connecting' | 'open' | 'lost';
 
 export const stream = createSignal<StreamState>('connecting');
 

@@ -3,7 +3,7 @@
 import { createContext, use } from 'react';
 
 /** When stale data came, in the database's epoch milliseconds; null when that is not known. */
-export interface StaleSince {
+interface StaleSince {
   readonly databaseMs: number | null;
 }
 

@@ -7,7 +7,7 @@ import { pause } from './live-state.ts';
 import { bringClockTo } from './use-database-now.ts';
 
 /** From this age on the data on a page is called stale, whatever the stream says. */
-export const STALE_MS = 12_000;
+const STALE_MS = 12_000;
 const TICK_MS = 500;
 /** After a pause there is so long to read again before age counts again. */
 const RESUMING_MS = 3_000;
@@ -19,7 +19,7 @@ export interface Read {
   readonly failureCount: number;
 }
 
-export interface Freshness {
+interface Freshness {
   /** How long ago the data on the page came, in milliseconds. */
   readonly ageMs: number;
   /** Old, and not because somebody paused it: nothing on the page may be taken for the present. */

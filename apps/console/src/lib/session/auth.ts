@@ -1,6 +1,6 @@
 /** Signing in and out: `/api/auth` of the controller, through the console's own origin. */
 
-export type AuthOutcome = { readonly outcome: 'done'; readonly data: unknown } | AuthRefusal;
+type AuthOutcome = { readonly outcome: 'done'; readonly data: unknown } | AuthRefusal;
 
 /** Why something was not done. */
 export interface AuthRefusal {

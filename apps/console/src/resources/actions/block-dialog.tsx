@@ -11,7 +11,7 @@ import { GROUP_OF, type GrantView } from '../grant-view.ts';
 import classes from './dialogs.module.css';
 
 /** Faces whose renewal can be blocked: an environment can only be revoked. */
-export type BlockableFace = 'key' | 'lease';
+type BlockableFace = 'key' | 'lease';
 
 /** Blocks the renewal of a grant, or allows it again. */
 export function BlockDialog(props: {

@@ -9,7 +9,7 @@ import { clockTime, fullName } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { routeOf } from '~/lib/routes.ts';
-import { unfollow } from './followed-revokes.ts';
+import { followedRevokes } from './followed-revokes.ts';
 import { GROUP_OF } from '../grant-view.ts';
 import {
   elapsedText,
@@ -118,7 +118,7 @@ function Dismiss({ revoke }: { readonly revoke: FollowedRevoke }) {
       size="sm"
       aria-label={`Dismiss the notice about ${fullName(revoke)}`}
       onClick={() => {
-        unfollow(revoke.leaseId);
+        followedRevokes.unfollow(revoke.leaseId);
       }}
     />
   );

@@ -1,30 +1,11 @@
-import { KEY_LADDERS, serviceLadder } from '@leasehold/keys-core';
+import { serviceLadder } from '@leasehold/keys-core';
 import { describe, expect, it } from 'vitest';
-import type { GrantView } from '../grant-view.ts';
+import { heldKeyForTest } from '../grant-for-test.ts';
 import { consequencesOf, stoppedWithinMs } from './revoke-consequences.ts';
 
 const NOW_MS = Date.parse('2026-11-21T14:00:20.000Z');
 
-const KEY: GrantView = {
-  name: 'room-1',
-  namespace: 'rooms',
-  phase: 'held',
-  leaseId: 'a',
-  fencingToken: '5',
-  holder: 'drone-1',
-  droneId: 'drone-1',
-  backendId: 'bk-1',
-  backendStatus: 'ready',
-  grantedAt: '2026-11-21T13:00:00.000Z',
-  renewedAt: '2026-11-21T14:00:00.000Z',
-  expiresAt: '2026-11-21T14:01:00.000Z',
-  renewable: true,
-  ladder: KEY_LADDERS.standard,
-  stopsBy: null,
-  endReason: null,
-  releasedAt: null,
-  asOf: '2026-11-21T14:00:20.000Z',
-};
+const KEY = heldKeyForTest();
 
 describe('stoppedWithinMs', () => {
   it('is the whole way to the hard rung while a renewal may come just before the act', () => {

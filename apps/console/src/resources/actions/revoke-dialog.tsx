@@ -10,7 +10,7 @@ import { fullName } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
-import { follow } from './followed-revokes.ts';
+import { followedRevokes } from './followed-revokes.ts';
 import { GROUP_OF, type GrantFace, type GrantView } from '../grant-view.ts';
 import { consequencesOf, type RevokeMode, type RevokePlan } from './revoke-consequences.ts';
 import classes from './dialogs.module.css';
@@ -20,7 +20,7 @@ const MODES: readonly { readonly value: RevokeMode; readonly label: string }[] =
   { value: 'force', label: 'Force: end it now' },
 ];
 
-export interface GrantDialogProps {
+interface GrantDialogProps {
   readonly face: GrantFace;
   /** The grant as it is shown: the act is on this one or on none. */
   readonly grant: GrantView;
@@ -139,7 +139,7 @@ function useRevoke(face: GrantFace) {
       // Followed whatever becomes of the dialog, which may be closed before the answer is there.
       mutation.mutateAsync(input).then(
         (answer: RevokeAnswer) => {
-          follow({
+          followedRevokes.follow({
             face,
             namespace: grant.namespace,
             name: grant.name,

@@ -24,7 +24,7 @@ export interface FollowedRevoke {
 }
 
 /** What is known of it now; undefined where nothing has been read yet. */
-export interface Observed {
+interface Observed {
   readonly grant?:
     | Pick<GrantView, 'leaseId' | 'fencingToken' | 'endReason' | 'releasedAt' | 'phase'>
     | null

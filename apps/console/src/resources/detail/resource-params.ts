@@ -20,6 +20,19 @@ export function resourceOf(params: Awaited<ResourceParams['searchParams']>): Res
   };
 }
 
+/** What the address of the page of a drone or a backend says. */
+export interface IdParams {
+  readonly searchParams: Promise<{ readonly id?: Param; readonly datacenter?: Param }>;
+}
+
+/** The id that an address names, and where. */
+export function idOf(params: Awaited<IdParams['searchParams']>): {
+  readonly id: string;
+  readonly datacenter: string;
+} {
+  return { id: first(params.id), datacenter: first(params.datacenter) };
+}
+
 function first(param: Param): string {
   return (Array.isArray(param) ? param[0] : param) ?? '';
 }

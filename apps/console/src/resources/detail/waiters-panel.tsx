@@ -2,7 +2,6 @@
 
 import type { WaiterView } from '@leasehold/keys-core';
 import type { ColumnDef } from '@tanstack/react-table';
-import { parseAsString, useQueryState } from 'nuqs';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { CopyableId } from '~/ui/text/copyable-id.tsx';
@@ -10,13 +9,12 @@ import { Mono } from '~/ui/text/mono.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { count, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
-import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import { GROUP_OF } from '../grant-view.ts';
 import { mapItems } from '../list/map-items.ts';
+import { useDetailList } from './use-detail-list.ts';
 
-const PER_PAGE = 100;
 /** Waiters come and go without events. */
 const EVERY_MS = 1_500;
 
@@ -36,18 +34,11 @@ export function WaitersPanel({
   readonly resource: ResourceRef;
   readonly asOf: string;
 }) {
-  const [after, setAfter] = useQueryState('after', parseAsString.withOptions({ history: 'push' }));
-  const input = {
-    namespace: resource.namespace,
-    name: resource.name,
-    ...at(resource.datacenter),
-    limit: PER_PAGE,
-    ...(after === null ? {} : { cursor: after }),
-  };
+  const { input, isFirstPage, table } = useDetailList(resource);
   const read = useLiveQuery(GROUP_OF[face], 'waiters', input, { everyMs: EVERY_MS });
   const rows = (read.data?.items ?? []).map((waiter, index) => ({
     ...waiter,
-    place: after === null ? index + 1 : null,
+    place: isFirstPage ? index + 1 : null,
     asOf,
   }));
   return (
@@ -57,8 +48,7 @@ export function WaitersPanel({
       read={mapItems(read, rows, asOf)}
       rowId={(waiter) => waiter.ticketId}
       rowName={(waiter) => waiter.waiter}
-      state={{ after, setAfter: (next) => void setAfter(next) }}
-      identity={JSON.stringify(input)}
+      {...table}
       empty={<EmptyState title="Nobody waits">The next caller is first in line.</EmptyState>}
     />
   );

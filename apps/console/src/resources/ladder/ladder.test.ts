@@ -1,30 +1,13 @@
-import { KEY_LADDERS, serviceLadder } from '@leasehold/keys-core';
+import { serviceLadder } from '@leasehold/keys-core';
 import { describe, expect, it } from 'vitest';
+import { heldKeyForTest } from '../grant-for-test.ts';
 import type { GrantView } from '../grant-view.ts';
 import { drawLadder, fromNow, lanesOf } from './ladder.ts';
 
 const RENEWED_MS = Date.parse('2026-11-21T14:00:00.000Z');
 
-function grantOf(changes: Partial<GrantView> = {}): GrantView {
-  return {
-    name: 'room-1',
-    namespace: 'rooms',
-    phase: 'held',
-    leaseId: 'a',
-    fencingToken: '5',
-    holder: 'drone-1',
-    grantedAt: '2026-11-21T13:00:00.000Z',
-    renewedAt: new Date(RENEWED_MS).toISOString(),
-    expiresAt: new Date(RENEWED_MS + 60_000).toISOString(),
-    renewable: true,
-    ladder: KEY_LADDERS.standard,
-    stopsBy: null,
-    endReason: null,
-    releasedAt: null,
-    asOf: new Date(RENEWED_MS).toISOString(),
-    ...changes,
-  };
-}
+const grantOf = (changes: Partial<GrantView> = {}) =>
+  heldKeyForTest({ asOf: '2026-11-21T14:00:00.000Z', ...changes });
 
 describe('drawLadder', () => {
   it('draws the four rungs of a key to scale, with now among them', () => {

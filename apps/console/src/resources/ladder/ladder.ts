@@ -2,7 +2,7 @@
 import { duration } from '~/lib/format.ts';
 import type { GrantFace, GrantView } from '../grant-view.ts';
 
-export type RungKind = 'renew' | 'soft' | 'hard' | 'lose' | 'expiry';
+type RungKind = 'renew' | 'soft' | 'hard' | 'lose' | 'expiry';
 
 /** A moment at which something happens unless the grant is renewed before. */
 export interface Rung {
@@ -20,7 +20,7 @@ export interface Rung {
  */
 export type LadderState = 'held' | 'blocked' | 'held_back' | 'expired' | 'free';
 
-export interface Zone {
+interface Zone {
   readonly tone: 'good' | 'info' | 'warn' | 'bad';
   readonly from: number;
   readonly to: number;
@@ -99,7 +99,7 @@ function scaleOf(
 const TONES_OF_TWO_STOPS = ['good', 'info', 'warn', 'bad'] as const;
 const TONES_OF_ONE_STOP = ['good', 'info', 'bad'] as const;
 
-export const NAMES: Record<RungKind, string> = {
+const NAMES: Record<RungKind, string> = {
   renew: 'Renew',
   soft: 'Soft stop',
   hard: 'Hard stop',

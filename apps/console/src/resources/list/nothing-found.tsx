@@ -14,10 +14,10 @@ export function NothingFound({
 }: {
   /** `leases` */
   readonly what: string;
-  readonly state: Pick<ListState<string>, 'q' | 'search' | 'setQ' | 'isFiltered'>;
+  readonly state: Pick<ListState<string>, 'q' | 'search' | 'setQ' | 'isFiltered' | 'after'>;
   readonly children: ReactNode;
 }) {
-  if (!state.isFiltered) return children;
+  if (!state.isFiltered && state.after === null) return children;
   return (
     <EmptyState
       title={`No ${what} match this search`}

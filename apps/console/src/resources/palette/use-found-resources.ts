@@ -10,7 +10,7 @@ import { listedDatacenters } from '~/lib/datacenters/listed-datacenters.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
 import { useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
 
-export interface FoundResource {
+interface FoundResource {
   readonly id: string;
   readonly label: string;
   readonly description: string;

@@ -19,7 +19,7 @@ import { useSignal } from '~/lib/use-signal.ts';
 import { NAV_GROUPS } from '~/ui/shell/nav-items.ts';
 import { openShortcutsHelp } from '~/ui/shortcuts/shortcuts-store.ts';
 
-export interface PaletteAct {
+interface PaletteAct {
   readonly label: string;
   readonly icon: Icon;
   readonly run: () => void;

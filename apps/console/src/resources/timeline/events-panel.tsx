@@ -1,21 +1,18 @@
 'use client';
 
 import type { ColumnDef } from '@tanstack/react-table';
-import { parseAsString, useQueryState } from 'nuqs';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
 import { LookBadge } from '~/ui/text/badge.tsx';
 import { EVENT_LOOKS } from './event-looks.ts';
 import { absolute } from '~/lib/format.ts';
-import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import type { EventItem } from './event-item.ts';
 import { GROUP_OF, type GrantFace } from '../grant-view.ts';
+import { useDetailList } from '../detail/use-detail-list.ts';
 import { mapItems } from '../list/map-items.ts';
-
-const PER_PAGE = 100;
 
 /** Everything that happened to a resource, newest first. */
 export function EventsPanel({
@@ -27,14 +24,7 @@ export function EventsPanel({
   readonly resource: ResourceRef;
   readonly asOf: string;
 }) {
-  const [after, setAfter] = useQueryState('after', parseAsString.withOptions({ history: 'push' }));
-  const input = {
-    namespace: resource.namespace,
-    name: resource.name,
-    ...at(resource.datacenter),
-    limit: PER_PAGE,
-    ...(after === null ? {} : { cursor: after }),
-  };
+  const { input, table } = useDetailList(resource);
   const read = useLiveQuery(GROUP_OF[face], 'history', input);
   return (
     <DataTable
@@ -43,8 +33,7 @@ export function EventsPanel({
       read={mapItems(read, read.data?.items ?? [], asOf)}
       rowId={(event) => event.id}
       rowName={(event) => `event ${event.id}`}
-      state={{ after, setAfter: (next) => void setAfter(next) }}
-      identity={JSON.stringify(input)}
+      {...table}
       empty={<EmptyState title="No events">Events older than the retention are pruned.</EmptyState>}
     />
   );

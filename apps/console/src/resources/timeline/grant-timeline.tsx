@@ -1,7 +1,6 @@
 'use client';
 
 import type { ColumnDef } from '@tanstack/react-table';
-import { parseAsString, useQueryState } from 'nuqs';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { CopyableId } from '~/ui/text/copyable-id.tsx';
@@ -9,16 +8,13 @@ import { Mono } from '~/ui/text/mono.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
-import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import { GROUP_OF, type GrantFace } from '../grant-view.ts';
 import { barOf, grantsOfEvents, storyOf, type PastGrant } from './grants-of-events.ts';
+import { useDetailList } from '../detail/use-detail-list.ts';
 import { mapItems } from '../list/map-items.ts';
 import classes from './grant-timeline.module.css';
-
-/** So many events make one page of grants. */
-const EVENTS_PER_PAGE = 100;
 
 /** A row of the timeline: the grant, and where it lies on the axis of its page. */
 interface TimelineRow extends PastGrant {
@@ -37,17 +33,10 @@ export function GrantTimeline({
   /** When the page's data was made. */
   readonly asOf: string;
 }) {
-  const [after, setAfter] = useQueryState('after', parseAsString.withOptions({ history: 'push' }));
   const nowMs = useDatabaseNow() ?? Date.parse(asOf);
-  const input = {
-    namespace: resource.namespace,
-    name: resource.name,
-    ...at(resource.datacenter),
-    limit: EVENTS_PER_PAGE,
-    ...(after === null ? {} : { cursor: after }),
-  };
+  const { input, isFirstPage, table } = useDetailList(resource);
   const read = useLiveQuery(GROUP_OF[face], 'history', input);
-  const grants = grantsOfEvents(read.data?.items ?? [], { isNewestPage: after === null });
+  const grants = grantsOfEvents(read.data?.items ?? [], { isNewestPage: isFirstPage });
   const axis = axisOf(grants, nowMs);
   const rows = grants.map((grant) => ({ ...grant, bar: barOf(grant, axis), asOf }));
   return (
@@ -57,8 +46,7 @@ export function GrantTimeline({
       read={mapItems(read, rows, asOf)}
       rowId={(grant) => grant.leaseId}
       rowName={(grant) => `the grant with token ${grant.fencingToken}`}
-      state={{ after, setAfter: (next) => void setAfter(next) }}
-      identity={JSON.stringify(input)}
+      {...table}
       empty={
         <EmptyState title="No grants">Nothing of its past is kept: events are pruned.</EmptyState>
       }

@@ -19,7 +19,7 @@ export interface PastGrant {
   readonly acts: readonly GrantAct[];
 }
 
-export interface GrantEnd {
+interface GrantEnd {
   readonly kind: 'released' | 'failed' | 'expired' | 'revoked' | 'removed';
   readonly actor: string;
   readonly reason: string | null;
@@ -27,7 +27,7 @@ export interface GrantEnd {
   readonly isAbandoned: boolean;
 }
 
-export interface GrantAct {
+interface GrantAct {
   readonly kind: 'renewal_blocked' | 'renewal_allowed' | 'revoked';
   readonly at: string;
   readonly actor: string;

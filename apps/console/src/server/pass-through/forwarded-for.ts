@@ -24,7 +24,7 @@ function networkOf(text: string): Network | undefined {
 }
 
 /** Writes into a request from where it comes. See {@link createNoteSource}. */
-export type NoteSource = (request: IncomingMessage) => void;
+type NoteSource = (request: IncomingMessage) => void;
 
 /**
  * The source of a request is the address of its socket. What it says itself of where it comes from

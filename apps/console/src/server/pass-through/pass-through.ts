@@ -14,14 +14,14 @@ import { answerUnreachable, refuseBody } from './controller-failure.ts';
 import { cutOff } from './cut-off.ts';
 import { hasUselessBody, headersToReturn, headersToSend } from './passed-headers.ts';
 
-export interface PassThroughOptions {
+interface PassThroughOptions {
   readonly controllerUrls: readonly string[];
   /** For how long the controller may be silent before its answer begins. */
   readonly answerTimeoutMs: number;
   readonly log: Logger;
 }
 
-export interface PassThrough {
+interface PassThrough {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   /** Ends every stream of events: a reader asks again, and finds the next console. */
   endStreams(): void;

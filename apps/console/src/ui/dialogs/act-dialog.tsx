@@ -12,7 +12,7 @@ import classes from './act-dialog.module.css';
 /** Bytes of UTF-8, as the API bounds it. */
 const REASON_BYTES_MAX = 1_024;
 
-export interface ActDialogProps {
+interface ActDialogProps {
   readonly isOpen: boolean;
   readonly onClose: () => void;
   readonly title: string;

@@ -5,7 +5,7 @@ import { IconChevronDown } from '@tabler/icons-react';
 import { LazyMenu } from './lazy-menu.tsx';
 import type { OpenerProps } from './use-opener.ts';
 
-export interface FilterOption {
+interface FilterOption {
   readonly value: string;
   readonly label: string;
 }

@@ -5,7 +5,7 @@ import { IconDots } from '@tabler/icons-react';
 import { LazyMenu } from './lazy-menu.tsx';
 import classes from './row-menu.module.css';
 
-export interface RowAct {
+interface RowAct {
   readonly label: string;
   /** Why it may not be done now; the entry then shows it, and does nothing. */
   readonly whyNot: string | undefined;

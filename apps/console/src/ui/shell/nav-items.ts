@@ -13,7 +13,7 @@ import {
 } from '@tabler/icons-react';
 import { routes } from '~/lib/routes.ts';
 
-export interface NavItem {
+interface NavItem {
   readonly label: string;
   readonly href: string;
   readonly icon: Icon;

@@ -3,7 +3,7 @@
 import { useEffect, useRef } from 'react';
 import { createSignal } from '~/lib/signal.ts';
 
-export interface Shortcut {
+interface Shortcut {
   readonly key: string;
   readonly help: string;
 }

@@ -1,34 +1,20 @@
 'use client';
 
 import { Button } from '@mantine/core';
-import { useRouter } from 'next/navigation';
-import { useEffect } from 'react';
 import { EmptyState } from './empty-state.tsx';
+import { useRefresh } from './use-refresh.ts';
 
 const RETRY_MS = 2_000;
 
 /** No controller answers, and so nothing can be said. Tried again by itself. */
 export function ControllerDown() {
-  const router = useRouter();
-  useEffect(() => {
-    const timer = setInterval(() => {
-      router.refresh();
-    }, RETRY_MS);
-    return () => {
-      clearInterval(timer);
-    };
-  }, [router]);
+  const refresh = useRefresh(RETRY_MS);
   return (
     <main role="alert">
       <EmptyState
         title="No controller answers"
         action={
-          <Button
-            variant="default"
-            onClick={() => {
-              router.refresh();
-            }}
-          >
+          <Button variant="default" onClick={refresh}>
             Try again now
           </Button>
         }

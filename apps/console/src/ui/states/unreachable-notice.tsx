@@ -23,7 +23,7 @@ export function UnreachableNotice({
 }
 
 /** `dc2 cannot be reached since …`; of one that refuses this one's credentials, that it does. */
-export function unreachableText({ datacenter, since, code }: UnreachableDatacenter): string {
+function unreachableText({ datacenter, since, code }: UnreachableDatacenter): string {
   const what =
     code === 'peer.refused' ? 'refuses this datacenter’s credentials' : 'cannot be reached';
   return since === null

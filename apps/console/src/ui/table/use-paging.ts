@@ -2,7 +2,7 @@
 
 import { useRef } from 'react';
 
-export interface Paging {
+interface Paging {
   readonly hasPrevious: boolean;
   readonly first: () => void;
   readonly previous: () => void;

@@ -6,7 +6,7 @@ import { useStaleSince } from '~/lib/live/stale-since.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import classes from './remaining.module.css';
 
-export interface RemainingProps {
+interface RemainingProps {
   readonly phase: Phase;
   readonly grantedAt: string;
   readonly renewedAt: string;
@@ -40,7 +40,7 @@ export function Remaining({ phase, renewedAt, expiresAt, asOf }: RemainingProps)
 }
 
 /** `42 s left`, `expired 2 s ago`. */
-export function remainingText(remainingMs: number): string {
+function remainingText(remainingMs: number): string {
   return remainingMs > 0
     ? `${duration(remainingMs)} left`
     : `expired ${duration(-remainingMs)} ago`;

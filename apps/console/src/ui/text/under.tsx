@@ -6,7 +6,7 @@ export function Under({
   upTo,
   children,
 }: {
-  readonly upTo: 'sm' | 'lg';
+  readonly upTo: 'sm' | 'md' | 'lg';
   readonly children: ReactNode;
 }) {
   return (

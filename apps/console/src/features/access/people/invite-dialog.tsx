@@ -1,11 +1,11 @@
 'use client';
 
 import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
-import { Button, Group, Select, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
-import { ROLE_LABELS, ROLE_TEXTS } from '~/lib/session/role-texts.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
+import { RoleSelect } from '../role-select.tsx';
 import { LinkDialog, type Link } from './link-dialog.tsx';
 import type { Person } from './person-state.ts';
 
@@ -88,15 +88,7 @@ function InviteForm({
             setName(event.currentTarget.value);
           }}
         />
-        <Select
-          label="Role"
-          description={ROLE_TEXTS[role]}
-          value={role}
-          data={ORDERED_ROLES.map((value) => ({ value, label: ROLE_LABELS[value] }))}
-          onChange={(value) => {
-            setRole(ORDERED_ROLES.find((one) => one === value) ?? 'viewer');
-          }}
-        />
+        <RoleSelect roles={ORDERED_ROLES} value={role} onChange={setRole} />
         <ActFailure error={invite.error} />
         <Group justify="flex-end" gap="xs">
           <Button variant="default" onClick={onClose}>

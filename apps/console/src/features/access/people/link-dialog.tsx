@@ -1,13 +1,11 @@
 'use client';
 
-import { Button, Group, Modal, Stack, Text } from '@mantine/core';
-import { useEffect, useState, type ReactNode } from 'react';
+import { Button, Group, Stack, Text } from '@mantine/core';
+import type { ReactNode } from 'react';
 import { Notice } from '~/ui/states/notice.tsx';
 import type { Outputs } from '~/lib/api/api.ts';
 import { absolute } from '~/lib/format.ts';
-import { pause } from '~/lib/live/live-state.ts';
-import { signedOut } from '~/lib/session/signed-out.ts';
-import { useSignal } from '~/lib/use-signal.ts';
+import { MadeOnceDialog } from '../made-once-dialog.tsx';
 import { ShownOnce } from '../shown-once.tsx';
 
 /** A one-time link and whom it is for. */
@@ -29,27 +27,15 @@ export function LinkDialog({
   /** The form, which says what was made. */
   readonly children: (onMade: (link: Link) => void) => ReactNode;
 }) {
-  const [made, setMade] = useState<Link>();
-  const isSignedOut = useSignal(signedOut);
-  useEffect(() => {
-    if (!isOpen) return undefined;
-    setMade(undefined);
-    return pause.hold();
-  }, [isOpen]);
-  const isLinkShown = made !== undefined;
   return (
-    <Modal
-      opened={isOpen}
+    <MadeOnceDialog
+      isOpen={isOpen}
       onClose={onClose}
-      size="lg"
-      title={isLinkShown ? title.made(made) : title.before}
-      // A link that is shown once is not closed by a slip.
-      closeOnClickOutside={!isLinkShown}
-      closeOnEscape={!isLinkShown && !isSignedOut}
-      withCloseButton={!isLinkShown}
+      title={title}
+      shown={(link) => <MadeLink link={link} note={note} onClose={onClose} />}
     >
-      {isLinkShown ? <MadeLink link={made} note={note} onClose={onClose} /> : children(setMade)}
-    </Modal>
+      {children}
+    </MadeOnceDialog>
   );
 }
 

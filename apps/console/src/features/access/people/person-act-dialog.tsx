@@ -1,14 +1,15 @@
 'use client';
 
 import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
-import { Select, Stack, Text } from '@mantine/core';
+import { Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useState } from 'react';
 import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
-import { ROLE_LABELS, ROLE_TEXTS } from '~/lib/session/role-texts.ts';
+import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
 import { counted } from '~/lib/format.ts';
 import { useSession } from '~/lib/session/session.tsx';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
+import { RoleSelect } from '../role-select.tsx';
 import { roleChangeText, type Person, type PersonAct } from './person-state.ts';
 
 export interface PersonActRequest {
@@ -107,15 +108,7 @@ function RoleChoice({
   const { person: me } = useSession();
   return (
     <Stack gap="xs">
-      <Select
-        label="Role"
-        description={ROLE_TEXTS[role]}
-        value={role}
-        data={ORDERED_ROLES.map((value) => ({ value, label: ROLE_LABELS[value] }))}
-        onChange={(value) => {
-          onChange(ORDERED_ROLES.find((known) => known === value) ?? person.role);
-        }}
-      />
+      <RoleSelect roles={ORDERED_ROLES} value={role} onChange={onChange} />
       <Text size="sm">{roleChangeText(person.role, role, me?.personId === person.personId)}</Text>
     </Stack>
   );

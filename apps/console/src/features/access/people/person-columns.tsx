@@ -22,14 +22,14 @@ import {
 } from './person-state.ts';
 
 /** The list that a person is in, and what opens the dialog of an act. */
-export interface PeopleShown {
+interface PeopleShown {
   readonly people: readonly Person[];
   /** The list has no other page. */
   readonly isWhole: boolean;
   readonly begin: (act: PersonAct, person: Person) => void;
 }
 
-export const ACT_LABELS: Record<PersonAct, string> = {
+const ACT_LABELS: Record<PersonAct, string> = {
   setRole: 'Change role',
   invite: 'Invite again',
   resetPassword: 'Reset password',

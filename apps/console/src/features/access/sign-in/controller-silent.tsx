@@ -1,34 +1,19 @@
 'use client';
 
 import { Button } from '@mantine/core';
-import { useRouter } from 'next/navigation';
-import { useEffect } from 'react';
 import { Notice } from '~/ui/states/notice.tsx';
+import { useRefresh } from '~/ui/states/use-refresh.ts';
 
 const RETRY_MS = 3_000;
 
 /** No controller answered as the page was made. Asked again by itself; what was typed stays. */
 export function ControllerSilent() {
-  const router = useRouter();
-  useEffect(() => {
-    const timer = setInterval(() => {
-      router.refresh();
-    }, RETRY_MS);
-    return () => {
-      clearInterval(timer);
-    };
-  }, [router]);
+  const refresh = useRefresh(RETRY_MS);
   return (
     <Notice
       tone="bad"
       action={
-        <Button
-          size="compact-xs"
-          variant="default"
-          onClick={() => {
-            router.refresh();
-          }}
-        >
+        <Button size="compact-xs" variant="default" onClick={refresh}>
           Look again now
         </Button>
       }

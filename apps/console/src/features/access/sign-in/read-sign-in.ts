@@ -5,7 +5,7 @@ import { fetchFromController } from '~/lib/api/config.ts';
 import { serverApi } from '~/lib/api/server-api.ts';
 
 /** What the sign-in page knows as it is made. */
-export interface SignInFacts {
+interface SignInFacts {
   readonly isSignedIn: boolean;
   /** Null when no controller answers. */
   readonly options: SignInOptions | null;

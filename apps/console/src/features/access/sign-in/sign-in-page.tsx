@@ -11,7 +11,7 @@ import { ProviderButton } from './provider-button.tsx';
 import { SignInForm } from './sign-in-form.tsx';
 import { linkHeading } from './sign-in-texts.ts';
 
-export interface SignInPageProps {
+interface SignInPageProps {
   /** Null when no controller answered as the page was made. */
   readonly options: SignInOptions | null;
   /** Where the person wanted to go: a path of this console. */

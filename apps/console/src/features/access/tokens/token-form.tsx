@@ -4,12 +4,12 @@ import { TOKEN_ROLES, type TokenRole } from '@leasehold/keys-core';
 import { Autocomplete, Button, Group, Select, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
-import { ROLE_LABELS, ROLE_TEXTS } from '~/lib/session/role-texts.ts';
 import type { Outputs } from '~/lib/api/api.ts';
 import { absolute } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
+import { RoleSelect } from '../role-select.tsx';
 import { TokenBoundsInputs } from './token-bounds-inputs.tsx';
 import { boundsInput, NO_BOUNDS } from './token-bounds.ts';
 import { expiryOf, LIFETIMES } from './token-state.ts';
@@ -60,15 +60,7 @@ export function TokenForm({
             setName(event.currentTarget.value);
           }}
         />
-        <Select
-          label="Role"
-          description={ROLE_TEXTS[role]}
-          value={role}
-          data={TOKEN_ROLES.map((value) => ({ value, label: ROLE_LABELS[value] }))}
-          onChange={(value) => {
-            setRole(TOKEN_ROLES.find((known) => known === value) ?? 'client');
-          }}
-        />
+        <RoleSelect roles={TOKEN_ROLES} value={role} onChange={setRole} />
         {isDrone ? <DroneIdInput value={droneId} onChange={setDroneId} /> : null}
         <TokenBoundsInputs role={role} bounds={bounds} onChange={setBounds} />
         <Select

@@ -8,7 +8,7 @@ export const EVENT_FIELDS = ['namespace', 'lease'] as const;
 const LEASE_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu;
 
 /** What the address says of events. */
-export interface EventsWanted {
+interface EventsWanted {
   readonly search: Search;
   readonly face: Face | null;
   readonly kinds: readonly EventKind[];

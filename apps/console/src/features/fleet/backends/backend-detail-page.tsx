@@ -1,17 +1,14 @@
 'use client';
 
-import { Skeleton, Stack, Text } from '@mantine/core';
+import { Stack, Text } from '@mantine/core';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { Link } from '~/ui/link.tsx';
 import { useState } from 'react';
 import { Facts } from '~/ui/page/facts.tsx';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
-import { PageHeader } from '~/ui/page/page-header.tsx';
+import { DetailPage } from '~/ui/page/detail-page.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
-import { DataAge } from '~/ui/states/data-age.tsx';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
-import { ErrorState } from '~/ui/states/error-state.tsx';
-import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { CopyableId } from '~/ui/text/copyable-id.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
 import { BACKEND_LOOKS } from '~/resources/looks.tsx';
@@ -42,60 +39,40 @@ export function BackendDetailPage({
   readonly datacenter: string;
 }) {
   const read = useBackend(backendId, datacenter);
-  const { data: backend, error } = read;
-  const header = {
-    title: <span className="mono">{backendId}</span>,
-    eyebrow: <Link href={routes.backends()}>Backends</Link>,
-  };
-  if (backend === undefined) {
-    return (
-      <>
-        <PageHeader {...header} />
-        {error === null ? (
-          <Skeleton height={220} aria-busy="true" />
-        ) : error.code === 'backend.not_found' ? (
-          <EmptyState title="No such backend">
-            None of this id was ever started here, or it ended so long ago that it was forgotten.
-          </EmptyState>
-        ) : (
-          <ErrorState error={error} what="the backend" onRetry={() => void read.refetch()} />
-        )}
-      </>
-    );
-  }
   return (
-    <>
-      <PageHeader
-        {...header}
-        meta={
-          <>
-            <LookBadge look={BACKEND_LOOKS[backend.status]} />
-            <DataAge read={read} asOf={undefined} />
-          </>
-        }
-        actions={<StopButton backend={backend} />}
-      />
-      <Stack gap="sm">
-        <StaleScope read={read}>
-          <div className={classes['pair']}>
-            <Panel title="States">
-              <StateTimeline states={backend.states} />
+    <DetailPage
+      title={<span className="mono">{backendId}</span>}
+      eyebrow={<Link href={routes.backends()}>Backends</Link>}
+      what="the backend"
+      read={read}
+      missingCode="backend.not_found"
+      missing={
+        <EmptyState title="No such backend">
+          None of this id was ever started here, or it ended so long ago that it was forgotten.
+        </EmptyState>
+      }
+      meta={({ status }) => <LookBadge look={BACKEND_LOOKS[status]} />}
+      actions={(backend) => <StopButton backend={backend} />}
+    >
+      {(backend) => (
+        <div className={classes['pair']}>
+          <Panel title="States">
+            <StateTimeline states={backend.states} />
+          </Panel>
+          <Stack gap="sm">
+            <Panel title="Runs under">
+              <KeyFacts backend={backend} />
             </Panel>
-            <Stack gap="sm">
-              <Panel title="Runs under">
-                <KeyFacts backend={backend} />
-              </Panel>
-              <Panel title="Facts">
-                <ProcessFacts backend={backend} />
-              </Panel>
-              <Panel title="Logs">
-                <Logs backend={backend} />
-              </Panel>
-            </Stack>
-          </div>
-        </StaleScope>
-      </Stack>
-    </>
+            <Panel title="Facts">
+              <ProcessFacts backend={backend} />
+            </Panel>
+            <Panel title="Logs">
+              <Logs backend={backend} />
+            </Panel>
+          </Stack>
+        </div>
+      )}
+    </DetailPage>
   );
 }
 

@@ -8,7 +8,7 @@ const PAGE_ROWS = 100;
 export const BACKEND_FIELDS = ['drone', 'program', 'namespace', 'key'] as const;
 
 /** What the address says of the list of backends. */
-export interface BackendsWanted {
+interface BackendsWanted {
   readonly search: Search;
   readonly status: string | null;
   readonly live: boolean;

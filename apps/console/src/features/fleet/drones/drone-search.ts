@@ -4,7 +4,7 @@ import type { Inputs } from '~/lib/api/api.ts';
 const PAGE_ROWS = 100;
 
 /** What the address says of the list of drones. */
-export interface DronesWanted {
+interface DronesWanted {
   readonly status: string | null;
   readonly program: string | null;
   readonly after: string | null;

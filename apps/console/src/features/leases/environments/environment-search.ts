@@ -1,15 +1,12 @@
-import type { Inputs } from '~/lib/api/api.ts';
-import type { ListState } from '~/lib/search/use-list-state.ts';
+import type { AskedState } from '~/resources/list/grant-search.ts';
 import { RECENT_ENVIRONMENTS_MS } from '~/resources/list/phase-search.ts';
-import { leaseListInput, type LeaseSort } from '../lease-search.ts';
+import { leaseListInput } from '../lease-search.ts';
 
 /** What the search of environments knows beside names. */
 export const ENVIRONMENT_FIELDS = ['holder', 'phase', 'action', 'namespace', 'lease'] as const;
 
 /** What is asked of `environments.list` for what the address says. */
-export function environmentListInput(
-  state: Pick<ListState<LeaseSort>, 'search' | 'sort' | 'direction' | 'after'>,
-): NonNullable<Inputs['environments']['list']> {
+export function environmentListInput(state: AskedState) {
   const { action } = state.search.fields;
   const input = leaseListInput(state, RECENT_ENVIRONMENTS_MS);
   return { ...input, ...(action === undefined ? {} : { action }) };

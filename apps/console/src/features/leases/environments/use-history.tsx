@@ -1,22 +1,19 @@
 'use client';
 
 import type { ColumnDef } from '@tanstack/react-table';
-import { parseAsString, useQueryState } from 'nuqs';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { duration } from '~/lib/format.ts';
-import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import { storyOf } from '~/resources/timeline/grants-of-events.ts';
+import { useDetailList } from '~/resources/detail/use-detail-list.ts';
 import { mapItems } from '~/resources/list/map-items.ts';
 import { Waited } from '../waited.tsx';
 import classes from '../leases.module.css';
 import { usesOfEvents, type PastUse } from './uses-of-events.ts';
-
-const EVENTS_PER_PAGE = 100;
 
 type UseRow = PastUse & { readonly asOf: string };
 
@@ -28,17 +25,10 @@ export function UseHistory({
   readonly resource: ResourceRef;
   readonly asOf: string;
 }) {
-  const [after, setAfter] = useQueryState('after', parseAsString.withOptions({ history: 'push' }));
-  const input = {
-    namespace: resource.namespace,
-    name: resource.name,
-    ...at(resource.datacenter),
-    limit: EVENTS_PER_PAGE,
-    ...(after === null ? {} : { cursor: after }),
-  };
+  const { input, isFirstPage, table } = useDetailList(resource);
   const read = useLiveQuery('environments', 'history', input);
-  const page = { isNewestPage: after === null };
-  const rows = usesOfEvents(read.data?.items ?? [], page).map((use) => ({ ...use, asOf }));
+  const uses = usesOfEvents(read.data?.items ?? [], { isNewestPage: isFirstPage });
+  const rows = uses.map((use) => ({ ...use, asOf }));
   return (
     <DataTable
       label="uses"
@@ -46,8 +36,7 @@ export function UseHistory({
       read={mapItems(read, rows, asOf)}
       rowId={(use) => use.leaseId}
       rowName={(use) => `the use with token ${use.fencingToken}`}
-      state={{ after, setAfter: (next) => void setAfter(next) }}
-      identity={JSON.stringify(input)}
+      {...table}
       empty={
         <EmptyState title="No history">Nothing of its past is kept: events are pruned.</EmptyState>
       }

@@ -5,7 +5,7 @@
 import type { LeaseTreeNode } from '@leasehold/keys-core/leases';
 
 /** A namespace, and those right below it. */
-export interface TreeNode extends LeaseTreeNode {
+interface TreeNode extends LeaseTreeNode {
   /** Its last segment; the whole for the first that is shown. */
   readonly label: string;
   readonly children: readonly TreeNode[];
@@ -27,7 +27,7 @@ export interface TreeRow {
 const ALL_OPEN_MAX = 40;
 
 /** What is shown at the top: the root's name for people. */
-export const ROOT_LABEL = 'All namespaces';
+const ROOT_LABEL = 'All namespaces';
 
 /** The namespaces in their order below one another. What has no ancestor in the answer is a root. */
 export function treeOf(items: readonly LeaseTreeNode[]): TreeNode[] {
@@ -65,7 +65,7 @@ export function matching(items: readonly LeaseTreeNode[], text: string): LeaseTr
 }
 
 /** Which namespaces are open. */
-export interface Opening {
+interface Opening {
   /** Those that somebody opened or closed. */
   readonly toggled: ReadonlyMap<string, boolean>;
   /** While a search is shown all of it is. */
@@ -97,7 +97,7 @@ export function rowsOf(roots: readonly TreeNode[], count: number, opening: Openi
 }
 
 /** What a key of the keyboard does in the tree, after the pattern that the ARIA guide describes. */
-export type TreeStep =
+type TreeStep =
   { readonly to: number } | { readonly toggle: string; readonly isOpen: boolean } | null;
 
 export function stepOf(rows: readonly TreeRow[], at: number, key: string): TreeStep {

@@ -4,7 +4,7 @@ import { count, duration } from '~/lib/format.ts';
 /** Controllers write their counts down every two seconds, and events are counted once they are final. */
 const SETTLING_MS = 5_000;
 
-export interface ChartSeries {
+interface ChartSeries {
   readonly name: Exclude<keyof StatsPoint, 'at'>;
   readonly label: string;
   /** A variable of the theme. */

@@ -13,7 +13,7 @@ import { at } from '~/lib/datacenters/here.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { routes } from '~/lib/routes.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
-import { unfollowMove } from './followed-moves.ts';
+import { followedMoves } from './followed-moves.ts';
 import { moveProgress, type FollowedMove, type MoveProgress } from './move-progress.ts';
 import { reservationFailure } from '../reservation-failure.ts';
 import { keyLabel } from '~/resources/reservation-key.ts';
@@ -73,7 +73,7 @@ function MoveBanner({ move }: { readonly move: FollowedMove }) {
           size="sm"
           aria-label={`Dismiss the notice about ${keyLabel(move.key)}`}
           onClick={() => {
-            unfollowMove(move.fromId);
+            followedMoves.unfollow(move.fromId);
           }}
         />
       ) : null}

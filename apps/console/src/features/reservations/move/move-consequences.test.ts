@@ -1,29 +1,10 @@
-import { KEY_LADDERS } from '@leasehold/keys-core';
 import { expect, test } from 'vitest';
+import { heldKeyForTest } from '~/resources/grant-for-test.ts';
 import type { GrantView } from '~/resources/grant-view.ts';
 import { moveConsequences } from './move-consequences.ts';
 
 const NOW_MS = Date.parse('2026-11-21T14:00:20.000Z');
-const HELD: GrantView = {
-  name: 'room-1',
-  namespace: 'rooms',
-  phase: 'held',
-  leaseId: 'a',
-  fencingToken: '5',
-  holder: 'drone-1',
-  droneId: 'drone-1',
-  backendId: 'bk-1',
-  backendStatus: 'ready',
-  grantedAt: '2026-11-21T13:00:00.000Z',
-  renewedAt: '2026-11-21T14:00:00.000Z',
-  expiresAt: '2026-11-21T14:01:00.000Z',
-  renewable: true,
-  ladder: KEY_LADDERS.standard,
-  stopsBy: null,
-  endReason: null,
-  releasedAt: null,
-  asOf: '2026-11-21T14:00:20.000Z',
-};
+const HELD = heldKeyForTest();
 
 const of = (grant: GrantView | null | undefined) =>
   moveConsequences({ from: 'dc1', to: 'dc2', grant }, NOW_MS);

@@ -3,7 +3,7 @@ import { duration } from '~/lib/format.ts';
 import { isInForce, type GrantView } from '~/resources/grant-view.ts';
 import { consequencesOf } from '~/resources/actions/revoke-consequences.ts';
 
-export interface MoveConsequences {
+interface MoveConsequences {
   readonly holder: string;
   readonly steps: readonly string[];
   readonly worstCase: string;

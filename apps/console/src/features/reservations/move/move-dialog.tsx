@@ -10,7 +10,7 @@ import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
 import { useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
 import { isInForce } from '~/resources/grant-view.ts';
-import { followMove, unfollowMove } from './followed-moves.ts';
+import { followedMoves } from './followed-moves.ts';
 import { moveConsequences } from './move-consequences.ts';
 import { reservationFailure } from '../reservation-failure.ts';
 import type { ReservationDetail } from '../reservation-item.ts';
@@ -98,17 +98,20 @@ function useMove({ reservation, grant }: MoveDialogProps, onDone: () => void) {
     run(toDatacenter: string, reason: string): void {
       const about = followed(toDatacenter, reason);
       if (grant === undefined || grant === null || isFree(grant)) {
-        followMove({ ...about, waitsFor: null });
+        followedMoves.follow({ ...about, waitsFor: null });
         move.mutate(
           { key: [...key], toDatacenter, reason },
-          { onSuccess: onDone, onError: () => unfollowMove(fromId) },
+          { onSuccess: onDone, onError: () => followedMoves.unfollow(fromId) },
         );
         return;
       }
       const { leaseId, holder, datacenter } = grant;
       if (!isInForce(grant)) {
         const stopsBy = grant.stopsBy ?? grant.expiresAt;
-        followMove({ ...about, waitsFor: { leaseId, holder, isRevoked: false, stopsBy } });
+        followedMoves.follow({
+          ...about,
+          waitsFor: { leaseId, holder, isRevoked: false, stopsBy },
+        });
         onDone();
         return;
       }
@@ -116,7 +119,10 @@ function useMove({ reservation, grant }: MoveDialogProps, onDone: () => void) {
         { leaseId, mode: 'graceful', reason, ...at(datacenter) },
         {
           onSuccess: ({ stopsBy }) => {
-            followMove({ ...about, waitsFor: { leaseId, holder, isRevoked: true, stopsBy } });
+            followedMoves.follow({
+              ...about,
+              waitsFor: { leaseId, holder, isRevoked: true, stopsBy },
+            });
             onDone();
           },
         },

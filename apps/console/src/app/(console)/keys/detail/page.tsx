@@ -1,31 +1,20 @@
 import type { Metadata } from 'next';
 import { KeyDetailPage } from '~/features/keys/key-detail-page.tsx';
 import { Prefetched } from '~/lib/api/prefetch.tsx';
+import { resourceOf, type ResourceParams } from '~/resources/detail/resource-params.ts';
 
-interface Params {
-  readonly searchParams: Promise<{
-    readonly namespace?: string | string[];
-    readonly name?: string | string[];
-    readonly datacenter?: string | string[];
-  }>;
-}
-
-export async function generateMetadata({ searchParams }: Params): Promise<Metadata> {
-  const name = first((await searchParams).name);
+export async function generateMetadata({ searchParams }: ResourceParams): Promise<Metadata> {
+  const { name } = resourceOf(await searchParams);
   return { title: name === '' ? 'Key' : name };
 }
 
-export default async function Page({ searchParams }: Params) {
-  const { namespace, name, datacenter } = await searchParams;
-  const at = datacenter === undefined ? {} : { datacenter: first(datacenter) };
-  const input = { namespace: first(namespace), name: first(name), ...at };
+export default async function Page({ searchParams }: ResourceParams) {
+  const { namespace, name, datacenter } = resourceOf(await searchParams);
+  // As the page itself asks in the browser.
+  const input = { namespace, name, ...(datacenter === '' ? {} : { datacenter }) };
   return (
     <Prefetched first={{ group: 'keys', procedure: 'get', input }}>
       <KeyDetailPage />
     </Prefetched>
   );
-}
-
-function first(value: string | string[] | undefined): string {
-  return (Array.isArray(value) ? value[0] : value) ?? '';
 }

@@ -1,18 +1,14 @@
 'use client';
 
-import { Skeleton, Stack } from '@mantine/core';
 import { lazyDialog } from '~/ui/dialogs/lazy-dialog.tsx';
 import { Link } from '~/ui/link.tsx';
 import { useState } from 'react';
 import { Facts } from '~/ui/page/facts.tsx';
 import { GuardedButton } from '~/ui/guarded-button.tsx';
-import { PageHeader } from '~/ui/page/page-header.tsx';
+import { DetailPage } from '~/ui/page/detail-page.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
-import { DataAge } from '~/ui/states/data-age.tsx';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
-import { ErrorState } from '~/ui/states/error-state.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
-import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { CopyableId } from '~/ui/text/copyable-id.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';
@@ -48,49 +44,25 @@ export function DroneDetailPage({
 }) {
   const input = { droneId, ...at(datacenter) };
   const read = useLiveQuery('drones', 'get', input, { everyMs: EVERY_MS });
-  const { data: drone, error } = read;
-  const header = {
-    title: droneId,
-    eyebrow: <Link href={routes.drones()}>Drones</Link>,
-  };
-  if (drone === undefined && error !== null) {
-    return (
-      <>
-        <PageHeader {...header} />
-        {error.code === 'drone.not_found' ? (
-          <EmptyState title="No such drone">
-            No drone of this id has ever registered in this datacenter.
-          </EmptyState>
-        ) : (
-          <ErrorState error={error} what="the drone" onRetry={() => void read.refetch()} />
-        )}
-      </>
-    );
-  }
-  if (drone === undefined) {
-    return (
-      <>
-        <PageHeader {...header} />
-        <Skeleton height={150} aria-busy="true" />
-      </>
-    );
-  }
-  const notice = droneNotice(drone);
   return (
-    <>
-      <PageHeader
-        {...header}
-        meta={
-          <>
-            <LookBadge look={DRONE_LOOKS[drone.status]} />
-            <DataAge read={read} asOf={drone.asOf} />
-          </>
-        }
-        actions={<DroneButtons drone={drone} />}
-      />
-      <Stack gap="sm">
-        <StaleScope read={read}>
-          {notice === undefined ? null : <Notice tone={notice.tone}>{notice.text}</Notice>}
+    <DetailPage
+      title={droneId}
+      eyebrow={<Link href={routes.drones()}>Drones</Link>}
+      what="the drone"
+      read={read}
+      missingCode="drone.not_found"
+      missing={
+        <EmptyState title="No such drone">
+          No drone of this id has ever registered in this datacenter.
+        </EmptyState>
+      }
+      meta={({ status }) => <LookBadge look={DRONE_LOOKS[status]} />}
+      asOf={({ asOf }) => asOf}
+      actions={(drone) => <DroneButtons drone={drone} />}
+    >
+      {(drone) => (
+        <>
+          <DroneNotice drone={drone} />
           <div className={classes['pair']}>
             <Panel title="Facts">
               <DroneFacts drone={drone} />
@@ -98,10 +70,15 @@ export function DroneDetailPage({
             <ProgramsPanel programs={drone.programs} />
           </div>
           <DroneTabs droneId={droneId} datacenter={datacenter} />
-        </StaleScope>
-      </Stack>
-    </>
+        </>
+      )}
+    </DetailPage>
   );
+}
+
+function DroneNotice({ drone }: { readonly drone: Drone }) {
+  const notice = droneNotice(drone);
+  return notice === undefined ? null : <Notice tone={notice.tone}>{notice.text}</Notice>;
 }
 
 function DroneFacts({ drone }: { readonly drone: Drone }) {

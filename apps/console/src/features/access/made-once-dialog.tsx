@@ -1,0 +1,46 @@
+'use client';
+
+import { Modal } from '@mantine/core';
+import { useEffect, useState, type ReactNode } from 'react';
+import { pause } from '~/lib/live/live-state.ts';
+import { signedOut } from '~/lib/session/signed-out.ts';
+import { useSignal } from '~/lib/use-signal.ts';
+
+/** Asks for what something secret needs, and then shows what was made: this once. */
+export function MadeOnceDialog<Made>({
+  isOpen,
+  onClose,
+  title,
+  shown,
+  children,
+}: {
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+  readonly title: { readonly before: string; readonly made: (made: Made) => string };
+  readonly shown: (made: Made) => ReactNode;
+  /** The form, which says what was made. */
+  readonly children: (onMade: (made: Made) => void) => ReactNode;
+}) {
+  const [made, setMade] = useState<Made>();
+  const isSignedOut = useSignal(signedOut);
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    setMade(undefined);
+    return pause.hold();
+  }, [isOpen]);
+  const isShown = made !== undefined;
+  return (
+    <Modal
+      opened={isOpen}
+      onClose={onClose}
+      size="lg"
+      title={isShown ? title.made(made) : title.before}
+      // A secret that is shown once is not closed by a slip.
+      closeOnClickOutside={!isShown}
+      closeOnEscape={!isShown && !isSignedOut}
+      withCloseButton={!isShown}
+    >
+      {isShown ? shown(made) : children(setMade)}
+    </Modal>
+  );
+}

@@ -1,0 +1,105 @@
+'use client';
+
+import type { UseQueryResult } from '@tanstack/react-query';
+import type { ColumnDef } from '@tanstack/react-table';
+import type { ReactNode } from 'react';
+import type { ApiError } from '~/lib/api/api-error.ts';
+import type { DatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
+import { useDatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
+import { fullName } from '~/lib/format.ts';
+import { useListState, type ListState } from '~/lib/search/use-list-state.ts';
+import { FilterRow } from '~/ui/page/filter-row.tsx';
+import { SearchBox } from '~/ui/search-box.tsx';
+import { DataTable } from '~/ui/table/data-table.tsx';
+import type { ListPage } from '~/ui/table/table-types.ts';
+import { useSelection } from '~/ui/table/use-selection.ts';
+import { BulkBar, BulkPanel } from '../bulk/lazy-bulk.tsx';
+import { FACE_WORDS, type GrantFace, type GrantView } from '../grant-view.ts';
+import { DatacenterMenu } from './datacenter-menu.tsx';
+import { GRANT_SORTS, grantSearchProblems, type GrantSort } from './grant-search.ts';
+import { NothingFound } from './nothing-found.tsx';
+import { PhaseFilter } from './phase-filter.tsx';
+import { withDatacenter } from './with-datacenter.tsx';
+
+/** What a list of grants shows, as the address says it. */
+export interface GrantListState {
+  readonly state: ListState<GrantSort>;
+  readonly filter: DatacenterFilter;
+  /** What the search asks for that no grant can have: nothing is asked while there is any. */
+  readonly problems: readonly string[];
+}
+
+/** `fields`: those of the search language that the list knows. */
+export function useGrantListState(fields: readonly string[]): GrantListState {
+  const state = useListState({ fields, sorts: GRANT_SORTS });
+  const filter = useDatacenterFilter();
+  return { state, filter, problems: grantSearchProblems(state.search) };
+}
+
+/** A list of keys, leases or environments: its filters, its rows, and what can be done with many of them. */
+export function GrantList<Item extends GrantView & { readonly datacenter: string }>({
+  face,
+  list: { state, filter, problems },
+  input,
+  read,
+  columns,
+  placeholder,
+  phaseLabel = 'Phase',
+  filters,
+  tools,
+  children,
+}: {
+  readonly face: GrantFace;
+  readonly list: GrantListState;
+  /** What the list's procedure is asked. */
+  readonly input: object;
+  readonly read: UseQueryResult<ListPage<Item>, ApiError>;
+  readonly columns: readonly ColumnDef<Item>[];
+  /** What the search box shows while it is empty. */
+  readonly placeholder: string;
+  readonly phaseLabel?: string;
+  /** Filters of this list besides. */
+  readonly filters?: ReactNode;
+  /** What stands at the end of the row of filters. */
+  readonly tools?: ReactNode;
+  /** What is shown where nothing is listed, although nothing is searched for. */
+  readonly children: ReactNode;
+}) {
+  const selection = useSelection<Item>();
+  const [, many] = FACE_WORDS[face];
+  return (
+    <>
+      <BulkPanel face={face} />
+      <FilterRow>
+        <SearchBox
+          label={`Search ${many}`}
+          placeholder={placeholder}
+          value={state.q}
+          problems={problems}
+          onChange={state.setQ}
+        />
+        <PhaseFilter label={phaseLabel} state={state} />
+        {filters}
+        <DatacenterMenu filter={filter} />
+        {tools}
+      </FilterRow>
+      <DataTable
+        label={many}
+        columns={withDatacenter(columns, filter.isSeveral)}
+        read={read}
+        rowId={(item) => item.leaseId}
+        rowName={fullName}
+        state={state}
+        identity={JSON.stringify(input)}
+        isOfOthers={filter.isOfOthers}
+        selection={selection}
+        empty={
+          <NothingFound what={many} state={state}>
+            {children}
+          </NothingFound>
+        }
+      />
+      <BulkBar face={face} selection={selection} />
+    </>
+  );
+}

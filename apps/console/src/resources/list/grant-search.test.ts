@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest';
+import { parseSearch } from '~/lib/search/search.ts';
+import { grantListInput, grantSearchProblems } from './grant-search.ts';
+
+const search = (text: string) => parseSearch(text, ['holder', 'phase', 'lease']);
+const asked = (text: string) =>
+  grantListInput({ search: search(text), sort: 'name', direction: 'asc', after: null });
+
+test('what the address says is what is asked for', () => {
+  expect(asked('settlement- holder:pay-1 phase:held')).toMatchObject({
+    prefix: 'settlement-',
+    holder: 'pay-1',
+    phase: 'held',
+  });
+  expect(asked('phase:nonsense')).not.toHaveProperty('phase');
+});
+
+test('a whole name is in quotes, and a grant has its id', () => {
+  expect(asked('"settlement-eu"')).toMatchObject({ name: 'settlement-eu' });
+  const leaseId = '0198c0de-0000-7000-8000-000000000001';
+  expect(asked(`lease:${leaseId}`)).toMatchObject({ leaseId });
+});
+
+test('a value that no grant can have is named, with what is allowed', () => {
+  expect(grantSearchProblems(search('phase:nonsense lease:b39f'))).toEqual([
+    'phase: is one of free, held, expiring, expired, any',
+    'lease: is a whole lease id',
+  ]);
+  expect(
+    grantSearchProblems(search('phase:held lease:b39f7a4a-0d2c-4a55-9f6a-6b8d7c1a2f30')),
+  ).toEqual([]);
+});

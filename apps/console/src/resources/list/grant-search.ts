@@ -1,0 +1,40 @@
+/** What is asked of the lists of keys, leases and environments for what the address says. Pure. */
+import type { Search } from '~/lib/search/search.ts';
+import type { ListState } from '~/lib/search/use-list-state.ts';
+import { phaseInput, phaseProblems, RECENT_GRANTS_MS } from './phase-search.ts';
+
+export const GRANT_SORTS = ['name', 'grantedAt', 'expiresAt'] as const;
+export type GrantSort = (typeof GRANT_SORTS)[number];
+
+/** The part of the address that a list is asked by. */
+export type AskedState = Pick<ListState<GrantSort>, 'search' | 'sort' | 'direction' | 'after'>;
+
+const PAGE_ROWS = 100;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu;
+
+/** What all three lists know. Without a phase, what ended longer than `recentMs` ago is left out. */
+export function grantListInput(state: AskedState, recentMs: number = RECENT_GRANTS_MS) {
+  const { name, prefix, fields } = state.search;
+  const { holder, lease } = fields;
+  return {
+    limit: PAGE_ROWS,
+    sort: state.sort,
+    direction: state.direction,
+    ...(state.after === null ? {} : { cursor: state.after }),
+    ...(name === undefined ? {} : { name }),
+    ...(prefix === undefined ? {} : { prefix }),
+    ...(holder === undefined ? {} : { holder }),
+    ...(lease === undefined ? {} : { leaseId: lease }),
+    ...phaseInput(state.search, recentMs),
+  };
+}
+
+/** What the search asks for that no grant can have; nothing is asked then, and this says why. */
+export function grantSearchProblems(search: Search): readonly string[] {
+  const { lease } = search.fields;
+  return [
+    ...search.problems,
+    ...phaseProblems(search),
+    ...(lease === undefined || UUID.test(lease) ? [] : ['lease: is a whole lease id']),
+  ];
+}

@@ -1,0 +1,102 @@
+'use client';
+
+import { Stack } from '@mantine/core';
+import type { UseQueryResult } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import type { ApiError } from '~/lib/api/api-error.ts';
+import { Link } from '../link.tsx';
+import { DataAge } from '../states/data-age.tsx';
+import { ErrorState } from '../states/error-state.tsx';
+import { StaleScope } from '../states/stale-scope.tsx';
+import { DetailSkeleton } from './detail-skeleton.tsx';
+import { PageHeader } from './page-header.tsx';
+
+/** The page of one thing: its header, and the rest once it was read; or why there is nothing to show. */
+export function DetailPage<Item>({
+  title,
+  eyebrow,
+  what,
+  read,
+  missing,
+  missingCode,
+  meta,
+  asOf,
+  actions,
+  children,
+}: {
+  readonly title: ReactNode;
+  readonly eyebrow: ReactNode;
+  /** What could not be read, in an error: `the drone`. */
+  readonly what: string;
+  /** Null: nothing was found. */
+  readonly read: UseQueryResult<Item | null, ApiError>;
+  readonly missing: ReactNode;
+  /** The error that means that nothing was found, where the answer is not null then. */
+  readonly missingCode?: string;
+  /** Beside the title, before the age of the data. */
+  readonly meta: (item: Item) => ReactNode;
+  /** The database's time of the answer, where it has one. */
+  readonly asOf?: (item: Item) => string;
+  readonly actions: (item: Item) => ReactNode;
+  readonly children: (item: Item) => ReactNode;
+}) {
+  const { data: item, error } = read;
+  const header = { title, eyebrow };
+  if (item === undefined || item === null) {
+    const isMissing = item === null || (error !== null && error.code === missingCode);
+    return (
+      <>
+        <PageHeader {...header} />
+        {isMissing ? missing : null}
+        {isMissing || error === null ? null : (
+          <ErrorState error={error} what={what} onRetry={() => void read.refetch()} />
+        )}
+        {isMissing || error !== null ? null : <DetailSkeleton />}
+      </>
+    );
+  }
+  return (
+    <>
+      <PageHeader
+        {...header}
+        meta={
+          <>
+            {meta(item)}
+            <DataAge read={read} asOf={asOf?.(item)} />
+          </>
+        }
+        actions={actions(item)}
+      />
+      <Stack gap="sm">
+        <StaleScope read={read}>{children(item)}</StaleScope>
+      </Stack>
+    </>
+  );
+}
+
+/** The way back to a list, and the namespace that something is in. */
+export function WayBack({
+  label,
+  href,
+  namespace,
+  namespaceHref,
+}: {
+  readonly label: string;
+  readonly href: string;
+  readonly namespace: string;
+  /** Where there is a list of what is in the namespace. */
+  readonly namespaceHref?: string;
+}) {
+  const name = <bdi>{namespace}</bdi>;
+  return (
+    <>
+      <Link href={href}>{label}</Link>
+      {namespace === '' ? null : (
+        <>
+          {' / '}
+          {namespaceHref === undefined ? name : <Link href={namespaceHref}>{name}</Link>}
+        </>
+      )}
+    </>
+  );
+}
