@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { Fenced, FencedAccount } from './fenced-account.ts';
 import { letLeasesExpire, startService, type Service } from './testing/service.ts';
 
-/** A database that knows nothing of Leasehold but the column for the token. */
+/** A database that has nothing of Leasehold except the column for the token. */
 async function openBank(): Promise<pg.Client> {
   const { url } = await createTestDatabase();
   const bank = new pg.Client({ connectionString: url });

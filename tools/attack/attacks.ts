@@ -5,7 +5,7 @@ import { reusedIdempotencyKeys } from './reused-idempotency-keys.ts';
 import type { Stage } from './stage.ts';
 import { startAttacker } from './start-attacker.ts';
 
-/** An attack by a process of its own, which knows nothing of Leasehold but its address and a token. */
+/** An attack by a process of its own, which knows only Leasehold's address and a token. */
 function fromOutside(
   name: string,
   what: string,

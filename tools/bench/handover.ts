@@ -6,7 +6,7 @@ import type { Rig } from './rig.ts';
 import { quantile } from './rounds.ts';
 
 const CONTENDER_COUNT = 8;
-/** So long that the one who let go last stands in line again. */
+/** So long that the last holder waits in line again. */
 const HOLD_MS = 5;
 
 /** From the call that releases a lease to the moment when the next one in line knows that it holds it. */
@@ -42,7 +42,7 @@ export async function measureHandover(rig: Rig): Promise<Figure[]> {
 }
 
 /**
- * Hands one lease around among contenders that hold it for a moment. Who has let go stands in line
+ * Hands one lease around among contenders that hold it for a moment. Who has let go waits in line
  * again only when the next one has it, so that every handover is one to somebody else.
  */
 async function handoversMs(service: LockService, durationMs: number): Promise<number[]> {

@@ -11,7 +11,7 @@ export interface LeaseholdService extends LockService {
   wait(key: string, signal?: AbortSignal): Promise<Held>;
 }
 
-/** The longest that anybody may stand in line. */
+/** The longest that anybody may wait in line. */
 const WAIT_MS = 120_000;
 
 /** Ours on a controller of its own. */

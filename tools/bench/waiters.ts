@@ -14,7 +14,7 @@ const LOOK_MS = 5;
 const DEAF_MS = 20_000;
 /** A listener that was cut off is back after a second, and must not stay. */
 const CUT_EVERY_MS = 50;
-/** Between two tries of somebody who does not want to stand in line. */
+/** Between two tries of somebody who does not want to wait in line. */
 const BARGE_EVERY_MS = 5;
 const GOAL_P99_MS = 50;
 const GOAL_DEAF_P99_MS = 1_000;
@@ -72,8 +72,8 @@ interface Fleet {
 }
 
 /**
- * Lets waiters queue behind a holder, and each let go as soon as it holds the lease. Who still stands
- * in line after `watchedMs` gives up.
+ * Lets waiters queue behind a holder, and each let go as soon as it holds the lease. A waiter that
+ * still waits after `watchedMs` gives up.
  */
 async function runLine(
   { database, services }: Fleet,
@@ -127,7 +127,7 @@ async function runLine(
   };
 }
 
-/** The tickets in their order, as soon as everyone stands in line. */
+/** The tickets in their order, as soon as everyone waits in line. */
 async function ticketsOf(pool: pg.Pool, key: string, waiterCount: number): Promise<string[]> {
   const endsAtMs = performance.now() + QUEUED_MS_MAX;
   for (;;) {
@@ -138,7 +138,7 @@ async function ticketsOf(pool: pg.Pool, key: string, waiterCount: number): Promi
     if (rows.length === waiterCount) return rows.map((row) => row.ticketId);
     invariant(
       performance.now() < endsAtMs,
-      `everyone stands in line, and it is ${String(rows.length)}`,
+      `everyone waits in line, and it is ${String(rows.length)}`,
     );
     await pause(LOOK_MS);
   }

@@ -5,7 +5,7 @@ export const HELP = `Type here:
   status               who leads, what is cut, whom each datacenter reaches
   cut dc2              cut dc2 off from all others; nobody is told, as in the world
   cut dc1 dc2          cut the line between the two
-  heal [dc2]           mend the lines of dc2, or all
+  heal [dc2]           restore the lines of dc2, or all
   delay 100            round trips between datacenters take 100 ms from now on
   kill dc2, start dc2  its controller, as by kill -9
   help, quit           Ctrl-C ends everything as well`;
@@ -27,7 +27,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   heal(datacenters, [name]) {
     datacenters.heal(name === undefined ? undefined : named(datacenters, name));
-    return `mended; ${NOTICED}`;
+    return `restored; ${NOTICED}`;
   },
   delay(datacenters, [text]) {
     const roundTripMs = Number(text);

@@ -117,7 +117,7 @@ describe.concurrent('a client that stands still for twice its TTL', () => {
     return lease.start('guarded', { url, token: lease.token, ttlMs: TTL_MS, ...of }, of.key);
   }
 
-  /** Stands in line for what another has. */
+  /** Waits in line for what another has. */
   function startNext(key: string): Promise<TestProcess> {
     const task = { url: lease.controller().url, key, ttlMs: 10_000, waitMs: 30_000 };
     const settings = { token: lease.token, namespace: 'guarded', tasks: [task] };

@@ -54,7 +54,7 @@ async function restartDatabase(): Promise<void> {
   postgres = await startEmbeddedPostgres({ dataDir: path.join(folder, 'postgres'), port });
 }
 
-/** Processes that hold fifty leases between them, and others that stand in line for each. */
+/** Processes that hold fifty leases between them, and others that wait in line for each. */
 async function fiftyHeld(
   namespace: string,
   ttlMs: number,
@@ -111,7 +111,7 @@ async function expectAgreement(
   expect(await lease.held(namespace), 'what the database knows').toEqual(before);
 }
 
-describe('a database that is killed while fifty leases are held and fifty callers stand in line', () => {
+describe('a database that is killed while fifty leases are held and fifty callers wait in line', () => {
   test('F12 I1 C35 and is back before their deadlines: the holders keep every one, and renewals go on', async () => {
     const namespace = 'short';
     const { holders, all } = await fiftyHeld(namespace, LONG_TTL_MS);

@@ -118,7 +118,7 @@ describe('leasehold leases', () => {
     });
   });
 
-  test('waiters lists who stands in line', async () => {
+  test('waiters lists who waits in line', async () => {
     await heldLease(cli.api, ['lined'], 'a');
     const waiting = cli.start('leases', 'run', 'lined/a', '--wait', '60000', '--', 'true');
     await waitUntil(async () => {

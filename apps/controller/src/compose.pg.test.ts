@@ -79,7 +79,7 @@ describe('stopping', () => {
   );
 
   test.each(['http', 'ws'] as const)(
-    'a call over %s that stands in line for a lease does not hold up the end of its controller',
+    'a call over %s that waits in line for a lease does not hold up the end of its controller',
     async (transport) => {
       const on = await startTestController();
       const wanted = { namespace: [], key: 'a', ttlMs: 60_000, holder: 'h', localTimeMs: 1 };

@@ -1,7 +1,7 @@
 /**
- * What the client library throws. Each class is one thing that a service decides by; `code` is the
- * code of the registry (`docs/errors.md`), so that errors can be told apart across versions and
- * processes too. What has no class of its own is a {@link LeaseholdCallError} with its code.
+ * The errors of the client library. A class exists for each case that services handle separately.
+ * `code` is the code of the registry (`docs/errors.md`), which is the same in all versions and
+ * processes. All other errors are a {@link LeaseholdCallError} with their code.
  */
 import { ERROR_CODES, type ErrorCode } from '@leasehold/keys-core';
 import { TRPCClientError } from '@trpc/client';
@@ -16,7 +16,7 @@ export interface CallErrorOptions {
   readonly cause?: unknown;
 }
 
-/** A call that was not carried out as asked. */
+/** A call that failed. */
 export class LeaseholdCallError extends Error {
   override readonly name: string = 'LeaseholdCallError';
   /** Of the registry; a newer controller may know more codes than this client. */
@@ -45,7 +45,7 @@ export class UnreachableError extends LeaseholdCallError {
   }
 }
 
-/** The request may have been carried out or not: its answer was lost. */
+/** The answer was lost: the request may have been carried out or not. */
 export class OutcomeUnknownError extends LeaseholdCallError {
   override readonly name = 'OutcomeUnknownError';
 
@@ -58,8 +58,8 @@ export class OutcomeUnknownError extends LeaseholdCallError {
 }
 
 /**
- * The datacenter that the request is for cannot be reached from the controller that was asked: nothing
- * was sent to it. What lives there goes on living there, and is served there.
+ * The controller cannot reach the datacenter of the request: nothing was sent to it. Its keys stay
+ * there, and are served there.
  */
 export class DatacenterUnreachableError extends LeaseholdCallError {
   override readonly name = 'DatacenterUnreachableError';
@@ -68,13 +68,13 @@ export class DatacenterUnreachableError extends LeaseholdCallError {
     super('reservation.datacenter_unreachable', options);
   }
 
-  /** Which one; undefined where the controller did not say. */
+  /** Its name; undefined if the controller did not send it. */
   get datacenter(): string | undefined {
     return textOf(this.details['datacenter']);
   }
 }
 
-/** Where fresh keys are to live cannot be decided now. Keys whose home is known still work. */
+/** The home of a fresh key cannot be decided now. Keys whose home is known still work. */
 export class ReservationStoreUnreachableError extends LeaseholdCallError {
   override readonly name = 'ReservationStoreUnreachableError';
 
@@ -91,12 +91,12 @@ export class ReservationKeyHeldError extends LeaseholdCallError {
     super('reservation.key_held', options);
   }
 
-  /** The drone that holds it, as far as the controller said. */
+  /** The drone that holds it; undefined if the controller did not send it. */
   get holder(): string | undefined {
     return textOf(this.details['holder']);
   }
 
-  /** Until its expiry, unless it is renewed. Milliseconds. */
+  /** The time until its expiry, without a renewal. Milliseconds. */
   get remainingMs(): number | undefined {
     const { remainingMs } = this.details;
     return typeof remainingMs === 'number' ? remainingMs : undefined;
@@ -108,8 +108,8 @@ function textOf(value: unknown): string | undefined {
 }
 
 /**
- * The error of this library for what a call threw. What is no failure of a call, such as the reason
- * of an aborted signal, stays what it is.
+ * The error of this library for an error of a call. Anything else, such as the reason of an aborted
+ * signal, is returned unchanged.
  */
 export function callErrorOf(thrown: unknown): unknown {
   if (!(thrown instanceof TRPCClientError)) return thrown;
@@ -122,7 +122,7 @@ export function callErrorOf(thrown: unknown): unknown {
   return codedError(error.code, { ...error, cause: thrown });
 }
 
-/** Codes that a class of its own stands for. */
+/** Codes that have their own class. */
 const CLASS_OF: Partial<Record<ErrorCode, new (options: CallErrorOptions) => LeaseholdCallError>> =
   {
     'reservation.datacenter_unreachable': DatacenterUnreachableError,
@@ -130,7 +130,7 @@ const CLASS_OF: Partial<Record<ErrorCode, new (options: CallErrorOptions) => Lea
     'reservation.key_held': ReservationKeyHeldError,
   };
 
-/** The error for a code of the registry, in the class of its own if it has one. */
+/** The error for a code of the registry, in its own class if it has one. */
 export function codedError(code: ErrorCode, options: CallErrorOptions): LeaseholdCallError {
   const Own = CLASS_OF[code];
   return Own === undefined ? new LeaseholdCallError(code, options) : new Own(options);

@@ -12,10 +12,10 @@ export interface LeaseholdError {
 }
 
 /**
- * The error of the registry that a failed call carries. A call whose connection broke, whose time ran
- * out, or which something in between answered is `request.outcome_unknown`: whether it was carried
- * out, nobody here knows. Undefined when it surely was not: see {@link isUnreachable}; when the caller
- * itself gave up; and for what is no failure of a call.
+ * The error of the registry for a failed call. It is `request.outcome_unknown` if the connection broke,
+ * the time limit passed, or a proxy answered: the call may have been carried out. Undefined if it was
+ * certainly not carried out (see {@link isUnreachable}), if the caller cancelled it, and for errors that
+ * are not failures of a call.
  */
 export function leaseholdErrorOf(error: unknown): LeaseholdError | undefined {
   if (!(error instanceof TRPCClientError)) return undefined;
@@ -34,8 +34,8 @@ export function leaseholdErrorOf(error: unknown): LeaseholdError | undefined {
 }
 
 /**
- * The code with which a controller turned this connection away before it carried anything out: it is
- * the reason that the WebSocket was closed with.
+ * The code with which a controller refused this connection before it carried anything out: the reason
+ * with which the WebSocket was closed.
  */
 function turnedAwayWith(cause: unknown): ErrorCode | undefined {
   for (const event of [cause, cause instanceof Error ? cause.cause : undefined]) {

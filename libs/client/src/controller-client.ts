@@ -1,10 +1,10 @@
 /**
- * The typed connection to a controller. Over WebSocket it reconnects by itself with backoff, takes
- * its subscriptions along, and notices a peer that is silent although its socket looks open. Calls
- * made while there is no connection wait for one, up to their time limit. Over HTTP each call stands
- * alone, fails at once when nothing answers, and there are no subscriptions.
+ * The typed connection to a controller. Over WebSocket it reconnects with backoff, resumes its
+ * subscriptions, and detects a silent peer whose socket looks open. Calls without a connection wait for
+ * one, up to their time limit. Over HTTP each call is independent and fails at once if nothing answers.
+ * There are no subscriptions over HTTP.
  *
- * Of several controllers one is kept as long as it answers, and the next one is tried when it does not.
+ * With several controllers the client stays with one for as long as it answers, and then tries the next.
  */
 import type { AppRouter } from '@leasehold/api';
 import {
@@ -31,32 +31,32 @@ export type ControllerApi = TRPCClient<AppRouter>;
 
 export interface ControllerClientOptions {
   /**
-   * `http://host:port` of a controller, or of what is in front of several. An array, or a list with
-   * commas, names several controllers of one database.
+   * `http://host:port` of a controller or of a load balancer. An array, or a list with commas, names
+   * several controllers of one database.
    */
   readonly url: string | readonly string[];
   /** `lh_…` */
   readonly token: string;
   readonly transport: 'ws' | 'http';
-  /** A query or mutation that has no answer by then fails with its outcome unknown. */
+  /** A query or mutation without an answer by then fails with `request.outcome_unknown`. */
   readonly callTimeoutMs?: number | undefined;
-  /** After how much silence the peer is asked for a sign of life (`ws`). */
+  /** How long the peer may be silent before the client pings it (`ws`). */
   readonly pingMs?: number | undefined;
-  /** How long it may take to give one, before the connection counts as dead (`ws`). */
+  /** How long the answer to a ping may take before the connection counts as dead (`ws`). */
   readonly pongTimeoutMs?: number | undefined;
   /** The longest pause between two tries to connect (`ws`). */
   readonly reconnectMsMax?: number | undefined;
   /** A number in `[0, 1)`, for the jitter of reconnects. */
   readonly random?: (() => number) | undefined;
-  /** Told when a connection opens, also one that replaces another, and when the last has closed. */
+  /** Called when a connection opens, also one that replaces another, and when the last has closed. */
   readonly onConnection?: ((state: 'open' | 'closed') => void) | undefined;
 }
 
 export interface ControllerClient {
   readonly api: ControllerApi;
-  /** The same procedures over the same connection, with links of the caller's own before it. */
+  /** The same procedures over the same connection, with the given links before it. */
   apiWith(links: readonly TRPCLink<AppRouter>[]): ControllerApi;
-  /** Closes the connection; calls under way fail. */
+  /** Closes the connection; calls in progress fail. */
   close(): Promise<void>;
 }
 
@@ -84,7 +84,7 @@ interface Deps extends ControllerClientOptions {
 
 /**
  * Makes a client; nothing is sent before the first call, but a WebSocket begins to connect.
- * @throws {LeaseholdCallError} `request.invalid` when `url` is not one or several addresses.
+ * @throws {LeaseholdCallError} `request.invalid` if `url` is not an address or a list of addresses.
  */
 export function createControllerClient(options: ControllerClientOptions): ControllerClient {
   const problem = controllerUrlsProblem(options.url);

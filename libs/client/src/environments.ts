@@ -1,4 +1,4 @@
-/** Environment leases: whether an action may run somewhere, with nobody else doing so meanwhile. */
+/** Environment leases: only one action may run in an environment at a time. */
 import { LeaseholdCallError } from './call-errors.ts';
 import { LeaseHeldError } from './lease/lease-errors.ts';
 import { runUnder, type TryAcquireOptions } from './lease/lease-definition.ts';
@@ -7,18 +7,18 @@ import type { Lease } from './lease/lease.ts';
 import { assertName, assertNamespaceSegments } from './lease/segments.ts';
 
 export interface EnvironmentOptions extends Omit<TryAcquireOptions, 'ttlMs'> {
-  /** What the environment is wanted for: `deploy`, `migrate`, … */
+  /** The action: `deploy`, `migrate`, … */
   readonly action: string;
-  /** How long the lease lasts: 1 s to 24 h; the controller's own, 60 s, unless said. */
+  /** How long the lease lasts: 1 s to 24 h; by default the controller's setting, 60 s. */
   readonly durationMs?: number | undefined;
-  /** Whether it is renewed until it is released; false unless said. */
+  /** Whether the client renews it until it is released; by default false. */
   readonly renew?: boolean | undefined;
 }
 
 export interface Environments {
   /**
-   * Takes the environment if it is free at this moment; who holds it, since when and why, is a value.
-   * Closing the lease after it has run out is harmless.
+   * Acquires the environment if it is free now; otherwise the result has the holder, the start and the
+   * comment. It is safe to release the lease after it has expired.
    * @throws as `acquire` of a lease does.
    */
   tryAcquire(
@@ -28,7 +28,7 @@ export interface Environments {
 }
 
 export interface EnvironmentWork<T> extends EnvironmentOptions {
-  /** Why the action may not run now; nothing, or an empty list, when it may. */
+  /** Returns why the action may not run now; nothing, or an empty list, if it may. */
   readonly veto?: ((lease: Lease) => VetoAnswer | Promise<VetoAnswer>) | undefined;
   /** Records that the environment is in use. */
   readonly record: (lease: Lease) => T | Promise<T>;
@@ -36,7 +36,7 @@ export interface EnvironmentWork<T> extends EnvironmentOptions {
 
 export type VetoAnswer = string | readonly string[] | null | undefined;
 
-/** The veto check had something against it; nothing was recorded. */
+/** The veto check refused the action; nothing was recorded. */
 export class EnvironmentVetoedError extends LeaseholdCallError {
   override readonly name = 'EnvironmentVetoedError';
   readonly reasons: readonly string[];

@@ -1,4 +1,4 @@
-/** What services and Leasehold's own programs speak to a controller with. */
+/** The client of a controller, for services and for Leasehold's own programs. */
 export { createLeasehold, type Leasehold, type LeaseholdOptions } from './leasehold.ts';
 export type { Lease, ReleaseReport } from './lease/lease.ts';
 export type {

@@ -18,12 +18,12 @@ export type BackendState =
 
 export interface Keys {
   /**
-   * The backend of a key, started if the request says how. A lost answer is asked for again under
-   * the same idempotency key, so that no second backend is started.
+   * Returns the backend of a key, and starts one if the request has `spawn`. If the answer is lost, the
+   * client sends the request again with the same idempotency key, so that no second backend is started.
    *
-   * A key lives in one datacenter, and is connected to there, whichever controller is asked; the answer's
-   * `datacenter` names it. `spawn.datacenter` chooses it for a key that has none yet, and changes nothing
-   * for one that has. The `address` is one of that datacenter.
+   * A key lives in one datacenter, and any controller connects to it there. `spawn.datacenter` chooses it
+   * for a key that has none yet, and has no effect for other keys. The answer's `datacenter` is the actual
+   * one, and its `address` is in that datacenter.
    * @throws {LeaseholdCallError} with a code such as `key.terminating` or `spawn.no_drone`;
    * `DatacenterUnreachableError`; `ReservationStoreUnreachableError` for a key whose home is not known
    * yet; `UnreachableError`; `OutcomeUnknownError`; the reason of the signal.
@@ -36,8 +36,8 @@ export interface Keys {
 
 export interface Backends {
   /**
-   * Every state that a backend was in, then those that follow, each once, until it has terminated.
-   * Goes on by itself after a broken connection. Ends when the loop over it ends or the signal aborts.
+   * All past and then all new states of a backend, each once, until it has terminated. Continues after a
+   * broken connection. Ends when the loop over it ends or the signal aborts.
    * @throws {LeaseholdCallError} such as `backend.not_found`.
    */
   watch(
@@ -84,7 +84,7 @@ export function createBackends(api: ControllerApi): Backends {
   return { watch: (backendId, { signal } = {}) => watch(api, backendId, signal) };
 }
 
-/** After a broken connection the states are told from the first one on: known ones are left out. */
+/** After a broken connection the controller sends all states again: known ones are left out. */
 async function* watch(
   api: ControllerApi,
   backendId: string,

@@ -1,4 +1,4 @@
-/** What a service holds: one connection, its leases, and the calls that go with them. */
+/** The entry point of the client library: one connection, its leases, and other calls. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import os from 'node:os';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
@@ -35,36 +35,37 @@ import { Reachability } from './reachability.ts';
 
 export interface LeaseholdOptions {
   /**
-   * `http://host:port` of a controller, or of what is in front of several. An array, or a list with
-   * commas, names several controllers of one database: one is kept as long as it answers, and leases
-   * go on being renewed through another one when it does not.
+   * `http://host:port` of a controller or of a load balancer. An array, or a list with commas, names
+   * several controllers of one database. The client stays with one for as long as it answers, and then
+   * renews its leases through the next one.
    */
   readonly url: string | readonly string[];
   /** `lh_…`, of the role `client` or a higher one. */
   readonly token: string;
   /**
-   * `ws` unless said: one connection, which is created again when it breaks, over which revocations are
-   * received at once. With `http` each call is separate, and a revocation arrives with the next
-   * renewal; so is one of a lease in another datacenter than the controller's, over both.
+   * By default `ws`: one connection, which is opened again when it breaks. The client receives
+   * revocations over it at once. With `http` each call is separate, and a revocation arrives with the
+   * next renewal. Both transports do the latter for leases in another datacenter than the controller's.
    */
   readonly transport?: 'ws' | 'http' | undefined;
-  /** Who is said to hold the leases of this process; `clientName` with host and process id unless said. */
+  /** The holder of the leases of this process, by default `clientName@host:pid`. */
   readonly holder?: string | undefined;
   /** The name of the service. */
   readonly clientName?: string | undefined;
-  /** How long an answer is waited for, beyond the time in line; 10 s unless said. */
+  /** How long to wait for an answer, in addition to the time in line. Milliseconds; by default 10 s. */
   readonly answerMs?: number | undefined;
-  /** The clock that deadlines are kept by; that of the machine unless a test brings its own. */
+  /** The clock of the deadlines, by default the machine's time since boot. Tests pass their own. */
   readonly clock?: TickingClock | undefined;
   readonly onConnection?: ((state: 'open' | 'closed') => void) | undefined;
 }
 
 export interface Leasehold extends AsyncDisposable {
-  /** Every procedure of the contract, typed. Calls of work under a lease end with the lease. */
+  /** Every procedure of the contract, typed. Calls within work under a lease are cancelled with it. */
   readonly api: ControllerApi;
   /**
-   * Declares a kind of lease: once, where the module loads. The controller is told in the background.
-   * A literal segment that is empty or contains `.` is refused by the compiler, any other when it runs.
+   * Declares a kind of lease. Call it once, when the module loads; the client declares it to the
+   * controller in the background. The compiler refuses a literal segment that is empty or contains
+   * `.`. Other segments are checked at run time.
    * @throws {LeaseholdCallError} `request.invalid`.
    */
   defineLease<const Namespace extends readonly string[]>(
@@ -73,12 +74,11 @@ export interface Leasehold extends AsyncDisposable {
   ): LeaseDefinition;
   readonly environments: Environments;
   /**
-   * Takes an environment, asks `veto` why the action may not run, records with `record` that it is in
-   * use, and releases. They run under the lease and are not one transaction: a process that stands
-   * still between them may record late. Where that matters and the database is shared, use
-   * `withEnvironmentLease` of `@leasehold/keys-core`.
-   * @throws {LeaseHeldError} who holds it; `EnvironmentVetoedError` with the reasons; `LeaseLost` when
-   * the lease ran out before `record` was done; what `veto` and `record` throw.
+   * Acquires an environment, calls `veto`, then `record` if there is no veto, and releases it. They run
+   * under the lease but are not one transaction: a process that is paused between them may record late.
+   * If the database is shared, `withEnvironmentLease` of `@leasehold/core` is one transaction.
+   * @throws {LeaseHeldError} with the holder; `EnvironmentVetoedError` with the reasons; `LeaseLost` if
+   * the lease expired before `record` was done; what `veto` and `record` throw.
    */
   withEnvironmentLease<T>(
     environment: string | readonly string[],
@@ -88,23 +88,22 @@ export interface Leasehold extends AsyncDisposable {
   /** Which datacenter a key lives in. */
   readonly reservations: Reservations;
   readonly backends: Backends;
-  /** See `createLeaseFetch`: `fetch` that takes the lease along. */
+  /** `fetch` that sends the remaining time of the lease, see `createLeaseFetch`. */
   readonly fetch: Fetch;
   /**
-   * For a service that is called by one that holds a lease: what is left of it by the headers of the
-   * request, counted by this machine's clock. `requestSignal` is to abort when the caller hangs up.
+   * For a service that a lease holder calls: reads the remaining time of the caller's lease from the
+   * headers, and counts it by this machine's clock. `requestSignal` must abort when the caller hangs up.
    */
   receiveLease(headers: ReceivedHeaders, requestSignal?: AbortSignal): ReceivedLease;
-  /** As {@link receiveLease} with a number at hand; runs `fn` in it. */
+  /** As {@link receiveLease}, for a known remaining time in milliseconds. Runs `fn` in its context. */
   runWithRemaining<T>(
     remainingMs: number | undefined,
     requestSignal: AbortSignal | undefined,
     fn: (signal: AbortSignal) => T,
   ): T;
   /**
-   * Ends the connection. The signals of leases that are still held abort; their grants are not given
-   * back, because the work under them may not have stopped yet: release first what is to be free at
-   * once.
+   * Ends the connection. The signals of leases that are still held abort. Their grants are not released,
+   * because their work may not have stopped yet: release a lease first if it must be free at once.
    */
   close(): Promise<void>;
 }
@@ -114,7 +113,7 @@ const HOLDER_LENGTH_MAX = 200;
 
 /**
  * Connects a service to Leasehold.
- * @throws {LeaseholdCallError} `request.invalid` when `url` is not one or several addresses.
+ * @throws {LeaseholdCallError} `request.invalid` if `url` is not an address or a list of addresses.
  */
 export function createLeasehold(options: LeaseholdOptions): Leasehold {
   const machine = machineOf(options.clock);

@@ -1,4 +1,4 @@
-/** Which datacenter a key lives in: asked, decided, and changed. */
+/** Reads, decides and changes which datacenter a key lives in. */
 import type { AppRouter } from '@leasehold/api';
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server';
 import { currentContext } from './context/work-context.ts';
@@ -11,8 +11,8 @@ type Inputs = inferRouterInputs<AppRouter>['reservations'];
 type Outputs = inferRouterOutputs<AppRouter>['reservations'];
 
 /**
- * What is reserved: a list of strings, 1 to 1,024 bytes in all. That of a key of Leasehold's is
- * `[namespace, name]`, the namespace as one text, `''` for the root.
+ * What is reserved: a list of strings, 1 to 1,024 bytes in all. For a key of Leasehold it is
+ * `[namespace, name]`, with the namespace as one string, `''` for the root.
  */
 export type ReservationKey = readonly string[];
 export type ReservationDetail = NonNullable<Outputs['get']>;
@@ -29,8 +29,8 @@ interface Cancel {
  */
 export interface Reservations {
   /**
-   * Decides where a key lives, unless that is decided: then the answer says where. Permanently: only
-   * {@link move} changes it. Where an answer was lost and asked for again, the reservation that this
+   * Decides where a key lives. If that is decided already, the answer has its home. Only {@link move}
+   * changes it later. If the answer was lost and the request was sent again, the reservation that this
    * call made may be reported as `existing`.
    * @throws `DatacenterUnreachableError`; `reservation.unknown_datacenter`.
    */
@@ -39,17 +39,17 @@ export interface Reservations {
     options?: Cancel & { readonly datacenter?: string | undefined },
   ): Promise<Outputs['reserve']>;
   /**
-   * Where a key lives. Answered from the controller's memory where it can be; `fresh` asks the key's
-   * datacenter too, so that a move that nobody at the controller knows of is seen.
-   * @throws `DatacenterUnreachableError`, when fresh.
+   * Returns where a key lives, from the controller's memory if possible. `fresh` asks the key's
+   * datacenter too, so the answer includes a move that the controller does not know of yet.
+   * @throws `DatacenterUnreachableError`, with `fresh`.
    */
   resolve(
     key: ReservationKey,
     options?: Cancel & { readonly fresh?: boolean | undefined },
   ): Promise<Outputs['resolve']>;
   /**
-   * Moves a free key to another datacenter. Sent once: after `OutcomeUnknownError` ask again, which goes
-   * on with a move that was cut short; `reservation.same_datacenter` then says that it is done.
+   * Moves a free key to another datacenter. It is sent once. After `OutcomeUnknownError` call it again,
+   * which completes an interrupted move; `reservation.same_datacenter` then means that it is done.
    * @throws `ReservationKeyHeldError`; `DatacenterUnreachableError`; `reservation.not_found`,
    * `.unknown_datacenter`, `.same_datacenter`, `.moved_meanwhile`, `.chain_too_long`; `grant.hold_off`.
    */
@@ -60,8 +60,8 @@ export interface Reservations {
   /** A key's whole chain of reservations; null when it is not reserved. */
   get(key: ReservationKey, options?: Cancel): Promise<Outputs['get']>;
   /**
-   * A page of reservations, of one datacenter or of `'all'` that can be reached; `unreachable` names
-   * those that could not be.
+   * A page of the reservations of one datacenter, or of `'all'` that can be reached. `unreachable` names
+   * the others.
    */
   list(filter?: ReservationFilter, options?: Cancel): Promise<ReservationPage>;
 }
@@ -69,7 +69,7 @@ export interface Reservations {
 export interface ReservationsDeps {
   readonly api: ControllerApi;
   readonly machine: Machine;
-  /** How long an answer is waited for, tries included. Milliseconds. */
+  /** How long to wait for an answer, retries included. Milliseconds. */
   readonly answerMs: number;
 }
 
@@ -86,7 +86,7 @@ export function createReservations({ api, machine, answerMs }: ReservationsDeps)
     }
   }
 
-  /** Asks again where an answer was lost: what is asked here may be asked twice. */
+  /** Sends a request again if its answer was lost. All requests here may be sent twice. */
   function ask<T>(
     { signal: outer }: Cancel,
     call: (signal: AbortSignal) => Promise<T>,

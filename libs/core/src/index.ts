@@ -1,6 +1,6 @@
 /**
- * `@leasehold/core`: leases for a service whose tables are in the same PostgreSQL as Leasehold's. What it
- * writes under a lease is exact: in one transaction with the lease, on its own client.
+ * `@leasehold/core`: leases for a service that uses the same PostgreSQL as Leasehold. Its writes under a
+ * lease are exact: they are in one transaction with the lease, on the service's own client.
  */
 export {
   createLeaseholdCore,

@@ -24,34 +24,34 @@ import { systemIds } from '@leasehold/service-kit/system-ids';
 export interface LeaseholdCoreOptions<Tx> {
   /** The service's own client: `prismaDatabase(prisma)` or `pgDatabase(pool)`. */
   readonly database: ServiceDatabase<Tx>;
-  /** The schema that Leasehold's tables are in; `leasehold` unless another one was named for it. */
+  /** The schema of Leasehold's tables; by default `leasehold`. */
   readonly schema?: string | undefined;
-  /** Told of trouble that no caller sees, such as a hint to controllers that could not be sent. */
+  /** Called with failures that no caller sees, such as a hint to controllers that could not be sent. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 export interface CoordinatorOptions {
-  /** Who holds what this coordinator acquires, as others are told; unlike that of any other process. */
+  /** The holder that others see. No other process may use this name. */
   readonly holder: string;
-  /** Who owns it: only this principal renews and releases it. The holder unless said. */
+  /** The owner: only this principal renews and releases the leases. By default the holder. */
   readonly principal?: string | undefined;
-  /** Who is written into the history. The holder unless said. */
+  /** The actor in the history. By default the holder. */
   readonly actor?: string | undefined;
 }
 
 /** Leases on the service's own connections. `Tx` is a transaction as the service knows it. */
 export interface LeaseholdCore<Tx> {
-  /** The clock that deadlines are in: monotonic, in milliseconds. */
+  /** The clock of the deadlines: monotonic, in milliseconds. */
   readonly clock: Clock;
   /**
-   * Runs `work` in a transaction that commits only if the grant was in force when it began and has not
-   * been ended when it commits. For a lease of this coordinator, and for one of `@leasehold/client` or
-   * any other holder, by its id and token. What `work` does elsewhere is not fenced. It is not repeated.
+   * Runs `work` in a transaction that commits only if the grant is in force at its beginning and has not
+   * ended at its commit. The grant may be one of this coordinator, of `@leasehold/client` or of any other
+   * holder, by its id and token. Effects of `work` elsewhere are not fenced. `work` is not repeated.
    *
-   * @throws {LeaseError} `lease.not_held` when the grant is not in force, or was ended meanwhile;
-   * `request.deadline` when the work took longer than its bound, which is the remaining time of the
-   * lease, and 10 s at most; `lease.in_hook`; `request.outcome_unknown` when the connection broke in the
-   * commit. Except for the last, nothing was changed. What `work` throws comes out as it is.
+   * @throws {LeaseError} `lease.not_held` if the grant is not in force, or has ended in the meantime;
+   * `request.deadline` if the work took longer than its bound, which is the remaining time of the lease,
+   * 10 s at most; `lease.in_hook`; `request.outcome_unknown` if the connection broke in the commit. Except
+   * for the last, nothing was changed. Errors of `work` are passed on unchanged.
    */
   fencedTransaction<Result>(
     grant: GrantRef,
@@ -60,12 +60,12 @@ export interface LeaseholdCore<Tx> {
   ): Promise<Result>;
   /** A coordinator of this process: its hooks write the service's tables in the lease's transaction. */
   coordinator(options: CoordinatorOptions): LeaseCoordinator<Tx>;
-  /** Leases an environment if nobody has it; never waits. `await using` gives it back. */
+  /** Leases an environment if nobody holds it; never waits. `await using` releases it. */
   tryAcquireEnvironment(
     environment: Environment,
     request: EnvironmentRequest,
   ): Promise<EnvironmentAcquire>;
-  /** Checks that an action may run in an environment and records that it does, in one transaction. */
+  /** Checks that an action may run in an environment and records it, in one transaction. */
   withEnvironmentLease<Recorded>(
     environment: Environment,
     use: EnvironmentUse<Recorded, Tx>,
@@ -74,7 +74,7 @@ export interface LeaseholdCore<Tx> {
 
 /**
  * Leases on the connections of a service. Opens nothing by itself, and has nothing to close.
- * @throws {LeaseError} `config.invalid` when there can be no schema of this name.
+ * @throws {LeaseError} `config.invalid` if the name of the schema is not valid.
  */
 export function createLeaseholdCore<Tx>(options: LeaseholdCoreOptions<Tx>): LeaseholdCore<Tx> {
   const { database, schema = DEFAULT_SCHEMA, onError = (): void => undefined } = options;

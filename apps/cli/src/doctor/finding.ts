@@ -1,4 +1,4 @@
-/** What the doctor says about one thing. `unsure` is worth reading and nothing to mend. */
+/** What the doctor says about one thing. `unsure` is worth reading, but needs no correction. */
 export interface Finding {
   readonly subject: string;
   readonly state: 'well' | 'unsure' | 'wrong' | 'skipped';

@@ -77,7 +77,7 @@ const WAITER_COLUMNS: readonly Column<LeaseWaiterView>[] = [
   { head: 'since', text: (waiter) => waiter.since },
 ];
 
-/** Who stands in line, first in line first. */
+/** Who waits in line, first in line first. */
 export function waiterTable(waiters: readonly LeaseWaiterView[]): string {
   return tableText(waiters, WAITER_COLUMNS);
 }

@@ -30,7 +30,7 @@ describe('a bulk action', () => {
     });
     await bulkProgressWhen(heir, bulkId, ({ done }) => done > 0);
 
-    // It is cut off from the database in the middle of a page, and lets go of nothing.
+    // It is cut off from the database in the middle of a page, and releases nothing.
     proxy.refuse();
     const seen = await bulkProgressWhen(heir, bulkId);
 

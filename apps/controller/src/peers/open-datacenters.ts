@@ -41,7 +41,7 @@ export async function openDatacenters(
     isReachable: opened.isReachable,
     isStoreReachable: () => reservations.storeStatus().isReachable,
   });
-  // Nobody waits for it: a datacenter that is away must not hold up this one.
+  // Nobody waits for it: a datacenter that is unreachable must not hold up this one.
   void opened.probe();
   return {
     access: createPeerAccess(datacenter, peers),

@@ -9,7 +9,7 @@ export interface Terms {
   readonly isRepeatable: boolean;
   /** Of the caller; ends the call when it is gone. */
   readonly signal?: AbortSignal | undefined;
-  /** It asks for nothing but an answer: that none comes says that the datacenter is away. */
+  /** It asks for nothing but an answer: that none comes says that the datacenter is unreachable. */
   readonly isProbe?: boolean;
 }
 

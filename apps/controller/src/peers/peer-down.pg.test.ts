@@ -37,7 +37,7 @@ async function openTwo(
   return { world, here, there, secret: (await world.of(here).token('operator')).secret };
 }
 
-describe('a datacenter that is away', () => {
+describe('a datacenter that is unreachable', () => {
   test('is named by every answer that needs it, and the others go on', async () => {
     const { world, here, there, secret } = await openTwo();
     const on = world.of(here);
@@ -268,7 +268,7 @@ test('a datacenter that a third one refuses is there, and the third one is named
   await mutate(on, 'reservations.reserve', { secret, input: { key, datacenter: b } });
   const move = JSON.stringify({ key, toDatacenter: c, reason: 'test' });
 
-  // Between its own attempts b says no more than that c is away.
+  // Between its own attempts b says no more than that c is unreachable.
   let error: WireAnswer['body']['error'];
   await waitUntil(
     async () => {
@@ -287,7 +287,7 @@ test('a datacenter that a third one refuses is there, and the third one is named
   });
 });
 
-test('a datacenter that refuses the secret is away, with the reason', async () => {
+test('a datacenter that refuses the secret is unreachable, with the reason', async () => {
   const secrets = new Map([['a', newTokenSecret()]]);
   const { world, here, there, secret } = await openTwo(
     (name) => secrets.get(name.slice(0, 1)) ?? newTokenSecret(),

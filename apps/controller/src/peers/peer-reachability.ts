@@ -25,7 +25,7 @@ export interface PeerReachability {
 export function createPeerReachability(options: {
   readonly datacenter: string;
   readonly clock: Pick<Clock, 'nowMs'>;
-  /** Told when it is away, and when it is back. */
+  /** Told when it is unreachable, and when it is back. */
   readonly onChange: (code: ErrorCode | null) => void;
 }): PeerReachability {
   const { datacenter, clock, onChange } = options;

@@ -254,7 +254,7 @@ describe('a controller without etcd beside one that is started with it', () => {
   });
 });
 
-describe('a start while etcd is away', () => {
+describe('a start while etcd is unreachable', () => {
   test('succeeds when there is nothing to tell or to ask, and etcd is found when it is back', async () => {
     const etcd = await anEtcd();
     const { endpoints } = etcd;

@@ -2,7 +2,7 @@
  * What a controller does about reservations before it is ready, and the store that it then uses.
  *
  * With one datacenter the store is its own PostgreSQL. With etcd a start has duties, see `duties.ts`.
- * While etcd is away a controller starts all the same, if this database has told it what lives here
+ * While etcd is unreachable a controller starts all the same, if this database has told it what lives here
  * and was not restored: keys whose home is known go on working. The duties are carried out when etcd
  * is back; until then nothing is reserved.
  */
@@ -56,7 +56,7 @@ const LOOK_EVERY_MS = 2_000;
 
 /**
  * @throws {LeaseError} `config.invalid` when what is configured would give a key two homes;
- * `reservation.store_unreachable` when etcd is away and there is something that it must be told or asked.
+ * `reservation.store_unreachable` when etcd is unreachable and there is something that it must be told or asked.
  */
 export async function openReservations(
   config: ReservationsConfig,
@@ -124,7 +124,7 @@ async function openShared(
   }
   const openedAt = new Date().toISOString();
   const stop = runInBackground(
-    // That etcd is away has been logged when it was first seen.
+    // That etcd is unreachable has been logged when it was first seen.
     [
       {
         name: 'reservation store',

@@ -21,7 +21,7 @@ export interface TestDatacenters {
   stop(name: string): Promise<void>;
   /** Starts the controller of one again, on its database and its port. */
   restart(name: string): Promise<void>;
-  /** Waits until a datacenter sees another one, or sees that it is away. */
+  /** Waits until a datacenter sees another one, or sees that it is unreachable. */
   sees(name: string, other: string, isReachable: boolean): Promise<void>;
   /**
    * Has a datacenter ask another one until it answers: one that had no success looks again by itself

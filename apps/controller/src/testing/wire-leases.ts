@@ -53,7 +53,7 @@ export async function ageLease(on: TestController, leaseId: string, byMs: number
     where lease_id = ${leaseId}::uuid returning name`;
 }
 
-/** Who stands in line for a key, first first. */
+/** Who waits in line for a key, first first. */
 export async function lineFor(on: TestController, name: unknown): Promise<string[]> {
   const rows = await on.controller.store.prisma.$queryRaw<{ waiter: string }[]>`
     select waiter from lease_waiter

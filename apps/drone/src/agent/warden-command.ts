@@ -112,7 +112,7 @@ export class WardenCommand {
     });
   }
 
-  /** Lets go of the warden and leaves its backends to it. */
+  /** Disconnects from the warden and leaves its backends to it. */
   close(): void {
     this.#isClosed = true;
     this.#warden?.close();

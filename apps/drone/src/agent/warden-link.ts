@@ -32,7 +32,7 @@ export interface WardenLink {
   forget(backendId: string): Promise<void>;
   /** Kills whatever is left, and ends the warden; resolves when it has. */
   shutdown(): Promise<void>;
-  /** Lets go of the warden and leaves its backends to it. */
+  /** Disconnects from the warden and leaves its backends to it. */
   close(): void;
 }
 

@@ -53,7 +53,7 @@ function isLiving(pid: number): boolean {
   return stat !== undefined && isAlive(stat.state);
 }
 
-/** A zombie has let go of everything but its number, and may wait forever to be reaped. */
+/** A zombie has released everything except its number, and may wait forever to be reaped. */
 function isAlive(state: string): boolean {
   return state !== 'Z' && state !== 'X';
 }

@@ -1,5 +1,5 @@
 /**
- * When the warden lets go of a backend: readings of the boot clock, and the rules by which an agent
+ * When the warden ends a backend: readings of the boot clock, and the rules by which an agent
  * may move them. The agent may have been paused between receiving an answer and passing it on, may
  * have been restarted, or may be one of two: so nothing that it says is taken without these rules.
  */

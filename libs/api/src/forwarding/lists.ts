@@ -73,7 +73,7 @@ async function listAll<Input extends ListInput, Item>(
     items.push(...(asked?.answer.items ?? []));
     const cursor = asked === undefined ? place.cursor : asked.answer.nextCursor;
     if (asked !== undefined && cursor === null) continue;
-    // The page ends here. What is away and still to come is told of all the same.
+    // The page ends here. What is unreachable and still to come is told of all the same.
     unreachable.push(
       ...names.slice(index).flatMap((name) => ctx.services.datacenters.away(name) ?? []),
     );

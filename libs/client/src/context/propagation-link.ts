@@ -9,10 +9,10 @@ import { currentContext } from './work-context.ts';
 const CONTEXT_KEY = 'leaseholdHeaders';
 
 /**
- * A tRPC link for clients of your own services: calls of work under a lease are cancelled when it is
- * lost, and not begun when it is over. For the time that is left to travel along, give
- * {@link leaseHeaders} to the `httpLink` or `httpBatchLink` behind it. A WebSocket link has no headers
- * for a call: over it calls are cancelled at the caller, and the receiver is not told.
+ * A tRPC link for clients of your own services: calls of work under a lease are cancelled when the lease
+ * is lost, and are not started after that. To send the remaining time, give {@link leaseHeaders} to the
+ * `httpLink` or `httpBatchLink` behind it. A WebSocket link has no headers for a single call: over it
+ * calls are cancelled only at the caller, and the receiver is not notified.
  */
 export function leasePropagationLink<Router extends AnyRouter>(): TRPCLink<Router> {
   return () =>
@@ -51,8 +51,8 @@ type Operations =
   | { readonly opList: readonly { readonly context: Record<string, unknown> }[] };
 
 /**
- * For the `headers` option of `httpLink` and `httpBatchLink`: the time that is left, as
- * {@link leasePropagationLink} found it. Calls that travel together have the least of all.
+ * For the `headers` option of `httpLink` and `httpBatchLink`: the remaining time, from
+ * {@link leasePropagationLink}. Calls in one batch get the smallest one.
  */
 export function leaseHeaders(operations: Operations): Record<string, string> {
   const ops = 'opList' in operations ? operations.opList : [operations.op];

@@ -1,10 +1,10 @@
 /**
- * A lease reaches across services: the holder tells the services that it calls how long they may work,
- * and they stop by their own clock, or as soon as the connection is closed.
+ * A lease across services: the holder sends the services that it calls the time in which they may work.
+ * They stop by their own clock, or as soon as the connection is closed.
  *
- * What travels is the time that is left, never an instant: no clock is compared with another
- * machine's. The time that the request is under way comes on top, out of the grace that the holder
- * keeps between its own deadline and the grant's expiry (a sixth of the TTL).
+ * The header contains a duration, never an instant, so no clocks of different machines are compared. The
+ * time that the request takes to arrive is covered by the grace between the holder's own deadline and
+ * the grant's expiry (a sixth of the TTL).
  */
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { LeaseLost } from '../lease/lease-errors.ts';
@@ -14,10 +14,10 @@ import { currentContext, runInContext, type WorkContext } from './work-context.t
 /** The header: whole milliseconds. */
 export const REMAINING_HEADER = 'leasehold-remaining-ms';
 
-/** Longer than a lease can last: what says more is nobody's lease. */
+/** Longer than a lease can last: larger values are invalid. */
 const REMAINING_MS_MAX = 24 * 60 * 60 * 1_000;
 
-/** The header to send with a call of the work that runs now; empty when nothing limits it. */
+/** The header for a call of the work that runs now; empty if nothing limits the work. */
 export function remainingHeaders(
   context: WorkContext | undefined = currentContext(),
 ): Record<string, string> {
@@ -29,8 +29,8 @@ export function remainingHeaders(
 export type Fetch = typeof globalThis.fetch;
 
 /**
- * `fetch` for work under a lease: it tells the receiver how long it may work, and is cancelled when
- * the lease is lost, the reading of an answer included. Outside of such work it is plain `fetch`.
+ * `fetch` for work under a lease: it sends the remaining time to the receiver. When the lease is lost, it
+ * is cancelled, including the reading of an answer. Outside of such work it is plain `fetch`.
  */
 export function createLeaseFetch(fetchOf: Fetch = (...args) => globalThis.fetch(...args)): Fetch {
   return async (input, init) => {
@@ -52,7 +52,7 @@ export type ReceivedHeaders =
   | { get(name: string): string | null }
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** The time that a received request says is left; undefined when it says nothing. Milliseconds. */
+/** The remaining time in the headers of a request; undefined without the header. Milliseconds. */
 export function remainingOf(headers: ReceivedHeaders): number | undefined {
   const value = isGetter(headers)
     ? headers.get(REMAINING_HEADER)
@@ -70,11 +70,11 @@ function isGetter(headers: ReceivedHeaders): headers is { get(name: string): str
   return typeof headers.get === 'function';
 }
 
-/** What a service does for a caller that holds a lease. Dispose of it when the request is over. */
+/** The lease of a caller, in the service that it called. Dispose of it at the end of the request. */
 export interface ReceivedLease extends Disposable {
-  /** Aborts when the time is over, and at once when the request is. Its reason is a `LeaseLost`. */
+  /** Aborts when the time is over or the request ends. Its reason is a `LeaseLost`. */
   readonly signal: AbortSignal;
-  /** How much of it is left; infinite when the caller said nothing. Milliseconds. */
+  /** The remaining time; infinite if the caller sent none. Milliseconds. */
   remainingMs(): number;
   /** Runs the work of the request; calls and leases within end with it. */
   run<T>(fn: () => T): T;

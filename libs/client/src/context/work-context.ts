@@ -70,8 +70,8 @@ export function currentContext(): WorkContext | undefined {
 }
 
 /**
- * The signal that says when the work that runs now must stop: its lease, or that of the caller of
- * this service, is lost. Undefined outside of `lease.run`, `run` and `runWithRemaining`.
+ * The signal that aborts when the work that runs now must stop: its lease, or that of the caller of this
+ * service, is lost. Undefined outside of `lease.run`, `run` and `runWithRemaining`.
  */
 export function currentSignal(): AbortSignal | undefined {
   return storage.getStore()?.signal;

@@ -12,7 +12,7 @@ import { linkSignals, unlessAborted } from '../signals.ts';
 const RETRY_FIRST_MS = 50;
 const RETRY_MS_MAX = 2_000;
 
-/** What may mend itself within the time of one call. A hold-off, for one, lasts too long for that. */
+/** Errors that may pass within the time of one call. A hold-off, for example, lasts too long for that. */
 const PASSING = new Set([
   'request.outcome_unknown',
   'request.unreachable',

@@ -10,7 +10,7 @@ async function advance(clock: ManualClock, pieces: number): Promise<void> {
   for (let piece = 0; piece < pieces; piece += 1) await clock.advance(300);
 }
 
-/** Alice has the key, until somebody stands in line for it: then it is his turn. */
+/** Alice has the key, until somebody waits in line for it: then it is his turn. */
 async function setUpLine() {
   const set = setUpLeases();
   const { wire, define } = set;

@@ -1,32 +1,32 @@
-/** A kind of lease that a service takes: declared once, taken for many keys. */
+/** A kind of lease: declared once, acquired for many keys. */
 import { assertName, assertNamespaceSegments } from './segments.ts';
 import type { LeaseAttempt, LeaseTaker, AcquireIntent } from './lease-taker.ts';
 import { LeaseLost } from './lease-errors.ts';
 import type { Lease } from './lease.ts';
 
 export interface LeaseDefinitionOptions {
-  /** How long a grant lasts unless it is renewed: 1 s to 24 h; 30 s unless said. */
+  /** How long a grant lasts without a renewal: 1 s to 24 h; by default 30 s. */
   readonly ttlMs?: number | undefined;
-  /** How long to stand in line: up to 120 s; 5 s unless said. */
+  /** How long to wait in line: up to 120 s; by default 5 s. */
   readonly waitMs?: number | undefined;
-  /** For people who look at the namespace. */
+  /** Shown to people with the namespace. */
   readonly description?: string | undefined;
 }
 
 export interface TryAcquireOptions {
   readonly ttlMs?: number | undefined;
-  /** Gives up when it aborts: what the attempt was granted is given back. */
+  /** Cancels the attempt when it aborts; a grant of this attempt is released. */
   readonly signal?: AbortSignal | undefined;
   /** Shown to callers that are refused. */
   readonly comment?: string | undefined;
   /** Any JSON up to 16 KiB, shown to people. */
   readonly metadata?: unknown;
-  /** Who is said to hold it; the client's own unless said. */
+  /** The holder; by default that of the client. */
   readonly holder?: string | undefined;
   /**
-   * The datacenter that holds the lease; that of the controller unless said. Who must exclude each other
-   * name the same one: the same scope in two datacenters is two leases. The calls are sent on by the
-   * controller, and fail while it cannot reach that datacenter: `reservation.datacenter_unreachable`.
+   * The datacenter of the lease; by default the controller's. Callers that must exclude each other must
+   * name the same one, because the same scope in two datacenters is two leases. The controller forwards
+   * the calls. They fail with `reservation.datacenter_unreachable` while it cannot reach the datacenter.
    */
   readonly datacenter?: string | undefined;
 }
@@ -42,19 +42,19 @@ export interface LeaseDefinition {
   readonly waitMs: number;
   readonly description: string | undefined;
   /**
-   * Takes the lease of a key, standing in line for up to `waitMs`.
-   * @throws {LeaseWaitTimeoutError} it did not become free in time, or `LeaseHeldError` with `waitMs`
-   * 0; `LeaseSelfDeadlockError` when this work holds it; `UnreachableError`; `OutcomeUnknownError`;
+   * Acquires the lease of a key, and waits in line for up to `waitMs`.
+   * @throws {LeaseWaitTimeoutError} if it did not become free in time, or `LeaseHeldError` with `waitMs`
+   * 0; `LeaseSelfDeadlockError` if this work holds it; `UnreachableError`; `OutcomeUnknownError`;
    * the reason of the signal; `LeaseholdCallError` with another code of the registry.
    */
   acquire(key: string, options?: AcquireOptions): Promise<Lease>;
-  /** Takes it if it is free at this moment; who holds it is a value. @throws as {@link acquire}. */
+  /** Acquires it if it is free now; otherwise the holder is in the result. @throws as {@link acquire}. */
   tryAcquire(key: string, options?: TryAcquireOptions): Promise<LeaseAttempt>;
   /**
-   * Takes the lease, runs `work` with it in its context, and releases it: with result `failed` when
+   * Acquires the lease, runs `work` with it in its context, and releases it: with result `failed` if
    * `work` throws. Use `lease.signal` to stop, and `lease.assertHeld()` before guarded acts.
-   * @throws as {@link acquire}; what `work` throws; {@link LeaseLost} when the lease was lost before
-   * `work` was done, because what it did may not have been guarded.
+   * @throws as {@link acquire}; what `work` throws; {@link LeaseLost} if the lease was lost before `work`
+   * was done, because then its effects may not have been guarded.
    */
   run<T>(key: string, work: (lease: Lease) => T | Promise<T>, options?: AcquireOptions): Promise<T>;
 }
@@ -62,7 +62,7 @@ export interface LeaseDefinition {
 const TTL_MS = 30_000;
 const WAIT_MS = 5_000;
 
-/** @throws {LeaseholdCallError} `request.invalid` for a namespace that cannot be. */
+/** @throws {LeaseholdCallError} `request.invalid` if the namespace is not valid. */
 export function createLeaseDefinition(
   taker: LeaseTaker,
   holder: string,
@@ -98,7 +98,7 @@ export function createLeaseDefinition(
   return definition;
 }
 
-/** Runs `work` under a lease and releases it with how that went. @throws see {@link LeaseDefinition.run}. */
+/** Runs `work` under a lease and releases it with the outcome. @throws see {@link LeaseDefinition.run}. */
 export async function runUnder<T>(
   lease: Lease,
   work: (lease: Lease) => T | Promise<T>,

@@ -1,8 +1,8 @@
-/** What can become of a lease that a service wants or holds. */
+/** The errors of acquiring and holding a lease. */
 import { resourceText } from '@leasehold/keys-core';
 import { LeaseholdCallError } from '../call-errors.ts';
 
-/** Names what is leased: `face` is what it is leased as. */
+/** The name of a lease or an environment; `face` is its kind. */
 export interface LeaseScope {
   readonly face: 'lease' | 'environment';
   readonly namespace: readonly string[];
@@ -14,20 +14,20 @@ export function scopeText({ namespace, key }: LeaseScope): string {
   return resourceText({ namespace: namespace.join('.'), name: key });
 }
 
-/** Who has what the caller asked for. */
+/** Who holds the requested lease. */
 export interface HeldBy {
   /** The holder, or the head of the line when nobody holds it. */
   readonly by: string;
-  /** Since when: an ISO-8601 instant of the database's clock. */
+  /** The start of the grant: an ISO-8601 instant of the database's clock. */
   readonly since: string;
-  /** Until its expiry, unless it is renewed; 0 for the head of a line. Milliseconds. */
+  /** The time until its expiry, without a renewal; 0 for the head of a line. Milliseconds. */
   readonly remainingMs: number;
-  /** How long the caller stood in line. Milliseconds. */
+  /** How long the caller waited in line. Milliseconds. */
   readonly waitedMs: number;
   readonly comment: string | null;
   /** What an environment is leased for; null for a lease. */
   readonly action: string | null;
-  /** How many stand in line. */
+  /** How many callers wait in line. */
   readonly waiters: number;
 }
 
@@ -85,7 +85,7 @@ export class LeaseWaitTimeoutError extends HeldError {
   }
 }
 
-/** This work holds what it would wait for, or something that waits for it in its own context. */
+/** This work holds the lease that it would wait for, or waits for it in its own context. */
 export class LeaseSelfDeadlockError extends LeaseholdCallError {
   override readonly name = 'LeaseSelfDeadlockError';
   readonly scope: LeaseScope;
@@ -99,20 +99,20 @@ export class LeaseSelfDeadlockError extends LeaseholdCallError {
 }
 
 /**
- * How a lease was lost. `unreachable`: no controller answered in time; `expired`: it ran out without
- * being renewed, as when the process stood still; `superseded`: somebody else has it; `revoked`: an
- * operator took it away; `released`: it was given back, by this process or with its token.
+ * How a lease was lost. `unreachable`: no controller answered in time; `expired`: it was not renewed in
+ * time, for example because the process was stopped; `superseded`: somebody else has it; `revoked`: an
+ * operator revoked it; `released`: it was released, by this process or with its token.
  */
 export type LeaseLossReason = 'expired' | 'superseded' | 'revoked' | 'released' | 'unreachable';
 
-/** Which grant was lost; undefined in a service that was called by its holder. */
+/** The grant that was lost; undefined in a service that its holder called. */
 export interface LostGrant {
   readonly scope: LeaseScope;
   readonly leaseId: string;
   readonly fencingToken: string;
 }
 
-/** The work must stop: its lease is lost. The reason of a lease's signal, and what its checks throw. */
+/** The work must stop: its lease is lost. The reason of a lease's signal; its checks throw it too. */
 export class LeaseLost extends LeaseholdCallError {
   override readonly name: string = 'LeaseLost';
   readonly reason: LeaseLossReason;
@@ -154,7 +154,7 @@ export class LeaseRevoked extends LeaseLost {
   }
 }
 
-/** It is still held and will not be renewed: the reason of `lease.revoking`. */
+/** The lease is still held but will not be renewed: the reason of `lease.revoking`. */
 export class LeaseRevoking extends Error {
   override readonly name = 'LeaseRevoking';
   /** What the operator said. */
@@ -166,7 +166,7 @@ export class LeaseRevoking extends Error {
   }
 }
 
-/** The process stood still; whether the lease is held is being asked. See `lease.confirm()`. */
+/** The process was stopped, and the client asks whether the lease is held. See `lease.confirm()`. */
 export class LeaseUnconfirmedError extends LeaseholdCallError {
   override readonly name = 'LeaseUnconfirmedError';
 

@@ -35,8 +35,7 @@ export interface AcquireIntent extends Omit<
 }
 
 /**
- * What an attempt without waiting came to. `await using` releases what was granted, and does nothing
- * otherwise.
+ * The result of an attempt without waiting. `await using` releases the lease if one was granted.
  */
 export type LeaseAttempt = AsyncDisposable &
   (
@@ -106,7 +105,7 @@ export class LeaseTaker {
 
   /**
    * Most leases are free when they are asked for. So who would wait asks with the others first, in one
-   * call, and stands in line with an attempt of its own when it was refused.
+   * call, and waits in line with an attempt of its own when it was refused.
    */
   async #ask(intent: AcquireIntent, signal: AbortSignal): Promise<Acquired> {
     const endsAtMs = this.#machine.clock.nowMs() + intent.waitMs;

@@ -1,19 +1,19 @@
 import { joinNamespace, LeaseError, nameProblem } from '@leasehold/keys-core';
 import { LeaseholdCallError } from '../call-errors.ts';
 
-/** Says in the compiler's error what is wrong with a literal segment. */
+/** Shows in the compiler's error what is wrong with a literal segment. */
 export interface InvalidSegment<Segment extends string> {
   readonly 'a segment must not be empty or contain "."': Segment;
 }
 
-/** A segment that may stand in a namespace; a `string` that is no literal is checked when it runs. */
+/** A valid segment of a namespace. A `string` that is not a literal is checked at run time. */
 export type ValidSegment<Segment extends string> = Segment extends '' | `${string}.${string}`
   ? string extends Segment
     ? Segment
     : InvalidSegment<Segment>
   : Segment;
 
-/** A namespace of which every literal segment is valid. */
+/** A namespace whose literal segments are all valid. */
 export type ValidNamespace<Namespace extends readonly string[]> = {
   readonly [Place in keyof Namespace]: ValidSegment<Namespace[Place]>;
 };

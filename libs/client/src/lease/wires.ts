@@ -15,7 +15,7 @@ export interface WireDeps {
 
 /**
  * Leases: those who do not wait travel together, as do releases. Who waits travels alone. What is sent
- * on to another datacenter travels apart from the rest, so that one which is away holds up no other.
+ * on to another datacenter travels apart from the rest, so that one which is unreachable holds up no other.
  */
 export function createLeaseWire({ api, machine, wasReachableSince }: WireDeps): LeaseWire {
   const acquiresOf = byDatacenter(() =>

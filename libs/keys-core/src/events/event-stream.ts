@@ -212,7 +212,7 @@ class Reader {
       if (!isPassing(error)) throw error;
       options.onError(error);
     }
-    // A database that is away, or was restored, is asked again.
+    // A database that is unreachable, or was restored, is asked again.
     await pause(clock, RETRY_MS, signal);
     return { events: [], throughId: afterId };
   }

@@ -64,7 +64,7 @@ export async function releaseAlone(
   return { outcome: pastRelease(end), released: undefined };
 }
 
-/** Tells those who stand in line that their lease was given up. Sent only where somebody does. */
+/** Tells those who wait in line that their lease was given up. Sent only where somebody does. */
 export function wakeWaiters(store: Pick<KernelStore, 'hints'>, released: Released): void {
   if (released.isAwaited) store.hints.notify(leaseTopic(released));
 }

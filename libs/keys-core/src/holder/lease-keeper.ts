@@ -145,7 +145,7 @@ export class LeaseKeeper {
     return this.#stopsDue(nowMs);
   }
 
-  /** The answer `refused` to one request. Stops the holder, unless a newer answer has mended it. */
+  /** The answer `refused` to one request. Stops the holder, unless a newer answer allows it to continue. */
   refused(requestId: number, reason: RefusalReason, nowMs: number): KeeperEffect[] {
     const stops = this.#observe(nowMs);
     if (this.isStopping) return stops;

@@ -25,7 +25,7 @@ async function waitersOf(on: Keys): Promise<string[]> {
   return page.items.map(({ waiter }) => waiter);
 }
 
-/** Resolves when somebody stands in line for the key. */
+/** Resolves when somebody waits in line for the key. */
 function someoneWaits(on: Keys): Promise<unknown> {
   return waitUntil(async () => (await waitersOf(on)).length > 0);
 }

@@ -89,7 +89,7 @@ describe('acquireOrRenew', () => {
     expect(await eventsOf(kernel, 'leader')).toHaveLength(1);
   });
 
-  test('passes nobody who stands in line, and renews beside them', async () => {
+  test('passes nobody who waits in line, and renews beside them', async () => {
     const kernel = await openKernel();
     const [alice, bob] = [aCoordinator(kernel, 'alice'), aCoordinator(kernel, 'bob')];
     const lease = aUseCase('leader');

@@ -200,7 +200,7 @@ export class Acquiring {
     if (grant !== undefined) {
       return grantedAnswer(call, grant, sinceSentMs(call, grant, joinedAsOf));
     }
-    // It stands in line, or stood there when its controller died: the caller takes that place.
+    // It waits in line, or did so when its controller died: the caller takes that place.
     if (call.input.waitMs > 0 && joinedAsOf === undefined) {
       return this.#wait({ ...call, request: { ...request, leaseId: record.leaseId } }, true);
     }

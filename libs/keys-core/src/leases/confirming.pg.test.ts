@@ -123,7 +123,7 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
   ];
 
   test.each(ENDS)(
-    'and was not, ended by %s, expired for that reason, and no use case has to mend anything',
+    'and was not, ended by %s, expired for that reason, and no use case has to repair anything',
     async (_by, end) => {
       const one = await openLeases();
       const lease = await acquired(one, { confirms: true });

@@ -69,7 +69,7 @@ export interface HeldAnswer {
   readonly comment: string | null;
   /** The action that an environment is leased for; null for a lease. */
   readonly action: string | null;
-  /** How many stand in line. */
+  /** How many wait in line. */
   readonly waiters: number;
   /**
    * True when the holder's time is over by a clock of the database that was not watched, or has jumped:

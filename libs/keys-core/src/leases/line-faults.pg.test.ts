@@ -204,7 +204,7 @@ describe('the line under faults', () => {
     expect(await acquire(one, { holder: 'after' })).toMatchObject({ outcome: 'granted' });
   });
 
-  test('F17 every connection lets go of a transaction whose process stands still', async () => {
+  test('F17 every connection ends a transaction whose process stands still', async () => {
     const { store } = await openLeases();
     const pools = [store.prisma, store.transitions, store.renewals, store.slowLane, store.guests];
 

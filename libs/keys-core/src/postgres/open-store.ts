@@ -74,7 +74,7 @@ export interface Store extends KernelStore {
   close(): Promise<void>;
 }
 
-/** A controller that is stopped within a transaction lets go of its rows after this long. */
+/** A controller that is stopped within a transaction releases its rows after this long. */
 const IDLE_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 const CONNECTIONS_MAX = 10;

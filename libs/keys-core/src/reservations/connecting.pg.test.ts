@@ -90,7 +90,7 @@ describe('connecting across datacenters', () => {
     expect(await world.reservations.read(['', 'demo'])).toBe(home);
   });
 
-  test('a datacenter that is away: its keys are said to live there; the others go on, its own for itself too', async () => {
+  test('a datacenter that is unreachable: its keys are said to live there; the others go on, its own for itself too', async () => {
     const world = await openDatacenters();
     await connectAt(world.get('dc1'), { key: keyNamed('of-dc1') });
     await connectAt(world.get('dc2'), { key: keyNamed('of-dc2') });

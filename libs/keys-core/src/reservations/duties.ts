@@ -6,7 +6,7 @@
  *    last did: until then the grant statement refuses keys;
  * 3. to tell it what lives here, when it does not have it all, being new or restored.
  *
- * A start carries them out before it is ready. A start while etcd is away leaves them for the first
+ * A start carries them out before it is ready. A start while etcd is unreachable leaves them for the first
  * contact, and a failover under a running controller brings the second one about again.
  */
 import { LeaseError, invariant } from '../kernel/errors/index.ts';

@@ -108,7 +108,7 @@ export class Homes {
   async detail(key: ReservationKey): Promise<ReservationDetail | null> {
     const known = await this.#deps.resolver.resolve(key);
     if (known === undefined) return null;
-    // When a datacenter on the way is away, the chain is shown as far as it is known.
+    // When a datacenter on the way is unreachable, the chain is shown as far as it is known.
     const home = (await this.fresh(key).catch(() => this.#deps.resolver.peek(key))) ?? known;
     const links = await Promise.all(
       home.chain.map(async (reservationId, index): Promise<ChainLink> => {

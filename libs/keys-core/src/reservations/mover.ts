@@ -99,7 +99,7 @@ export class Mover {
   async #moveFrom(home: Home, input: MoveInput, caller: Caller): Promise<Moved> {
     const { store, local, peers } = this.#deps;
     const toId = reservationIdOf(input.toDatacenter, store.ids.uuid());
-    // Nothing is sealed for a datacenter that is away. The new reservation is pending there.
+    // Nothing is sealed for a datacenter that is unreachable. The new reservation is pending there.
     await peerOf(peers, input.toDatacenter).reservationStatus(toId, input.key);
     const pointer = await this.#leave(home, input, { toId, caller });
     local.forget(home.reservationId);

@@ -160,7 +160,7 @@ describe('moving a key', () => {
     await expect(move(world.get('dc2'), toDatacenter)).rejects.toMatchObject({ code });
   });
 
-  test('is refused for what nobody reserved, and to a datacenter that is away', async () => {
+  test('is refused for what nobody reserved, and to a datacenter that is unreachable', async () => {
     const world = await openDatacenters();
     await visit(world, world.get('dc1'));
 
@@ -319,7 +319,7 @@ describe('moving a key', () => {
 });
 
 describe('a chain', () => {
-  test('is shown as far as it is known when a datacenter on it is away, or is unknown to this one', async () => {
+  test('is shown as far as it is known when a datacenter on it is unreachable, or is unknown to this one', async () => {
     const world = await openDatacenters();
     await visit(world, world.get('dc1'));
     await move(world.get('dc1'), 'dc2');

@@ -26,7 +26,7 @@ async function watchedStore(): Promise<{
   const away = { isAway: false };
   const ask = async <T>(what: string, answer: () => Promise<T>): Promise<T> => {
     asked.push(what);
-    if (away.isAway) throw new Error('the store is away');
+    if (away.isAway) throw new Error('the store is unreachable');
     return answer();
   };
   const nearby = async <T>(what: string, answer: () => Promise<T>): Promise<T | undefined> =>
@@ -87,7 +87,7 @@ describe('resolving', () => {
     await store.put(KEY, id);
     const resolver = createResolver({ store });
     away.isAway = true;
-    await expect(resolver.resolve(KEY)).rejects.toThrow('the store is away');
+    await expect(resolver.resolve(KEY)).rejects.toThrow('the store is unreachable');
     away.isAway = false;
 
     expect((await resolver.resolve(KEY))?.reservationId).toBe(id);

@@ -136,7 +136,7 @@ class CachingResolver implements Resolver {
   }
 
   /**
-   * Where a reservation leads, as far as is known nearby. A store that is away knows of nothing: the home
+   * Where a reservation leads, as far as is known nearby. A store that is unreachable knows of nothing: the home
    * is asked next, and answers with the pointer if it was left. So what is written down in the
    * datacenter itself is found while the store is cut off.
    */

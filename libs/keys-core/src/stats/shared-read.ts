@@ -5,9 +5,9 @@ const KEPT_PER_COST = 10;
 const KEPT_MS_MIN = 2_000;
 
 /**
- * A read that is dear, and asked for by many: callers that ask while one is under way share it, and its
- * answer serves everybody for `keptMsMin`, and for ten times as long as it took. One that fails is
- * told to those who shared it, and to nobody later.
+ * An expensive read with many callers: those that ask during a read share it. Its answer is kept for
+ * `keptMsMin`, or for ten times as long as it took if that is longer. A failure goes to the callers that
+ * shared the read, and is not kept.
  */
 export function sharedRead<T>(
   clock: Pick<Clock, 'nowMs'>,

@@ -86,13 +86,13 @@ export async function someoneWaits(kernel: Kernel, count = 1): Promise<void> {
   });
 }
 
-/** How many stand in line, whether their tickets still count or not. */
+/** How many wait in line, whether their tickets still count or not. */
 export async function placesInLine(kernel: Kernel): Promise<number> {
   const rows = await kernel.store.prisma.$queryRaw<unknown[]>`select id::text from lease_waiter`;
   return rows.length;
 }
 
-/** Resolves when somebody stands in line. */
+/** Resolves when somebody waits in line. */
 export async function someoneInLine(kernel: Kernel): Promise<void> {
   await waitUntil(async () => (await placesInLine(kernel)) > 0);
 }

@@ -82,7 +82,7 @@ export function released(
   return service.release({ leaseId, fencingToken, result: 'ok' }, caller);
 }
 
-/** Who stands in line, first first. */
+/** Who waits in line, first first. */
 export async function lineOf({ store }: Kernel, name = '42'): Promise<string[]> {
   const rows = await store.prisma.$queryRaw<{ waiter: string }[]>`
     select waiter from lease_waiter

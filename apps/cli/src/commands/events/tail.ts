@@ -7,7 +7,7 @@ import { printable } from '../../output/printable.ts';
 import { scopeText } from '../../scope.ts';
 import type { EventView } from '../../views.ts';
 
-/** After a failure of the controller's that may pass, such as a database that is away. */
+/** After a failure of the controller's that may pass, such as a database that is unreachable. */
 const RETRY_MS = 1_000;
 
 interface TailOptions {

@@ -49,7 +49,7 @@ export interface FirstCredentials {
  * Writes the first credentials of a database into a file, unless there is an administrator's token
  * already. Of several at once one writes them, and the others learn where: `place` names the file for
  * people, with its machine. The file is whole before its tokens are in force, so a crash between the
- * two is mended by the next start.
+ * two is repaired by the next start.
  */
 export async function writeFirstCredentials(
   store: Pick<Store, 'prisma'>,

@@ -26,7 +26,7 @@ export interface AcquiredOrRenewed extends LogPlace {
 
 /**
  * Renews the grant in force that this holder of this principal has, its token unchanged; otherwise
- * grants the resource if it is free or expired and nobody stands in line for it.
+ * grants the resource if it is free or expired and nobody waits in line for it.
  *
  * It trusts the holder's name, so it is not on the wire: two processes of one name have one lease.
  *
@@ -38,7 +38,7 @@ export interface AcquiredOrRenewed extends LogPlace {
  * - **A new grant has a new id**: the one that is asked for, unless a grant had it before. Callers that ask
  *   again and again need not make up another each time.
  * - **Index**: the primary key; `lease_event_lease_id_idx` for the id.
- * - **Undefined**: another holds it, renewal of the own grant is blocked, somebody stands in line, or
+ * - **Undefined**: another holds it, renewal of the own grant is blocked, somebody waits in line, or
  *   the row was locked or changed meanwhile. The caller reads which.
  */
 export async function acquireOrRenew(

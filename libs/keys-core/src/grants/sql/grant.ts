@@ -69,7 +69,7 @@ export interface Granted {
  *   choice of candidates.
  * - **Index**: the primary key, for candidates and for the conflict.
  * - **In line**: a lease goes to nobody while somebody who came before waits for it. A request that
- *   stands in line locks its ticket, is granted in its turn, and its ticket goes with the grant.
+ *   waits in line locks its ticket, is granted in its turn, and its ticket goes with the grant.
  *   Order of locking: ticket, then lease.
  * - **One key, one attempt**: a request whose idempotency key has been used is not granted; one that
  *   is granted records its key here. Two at once with one key: the second fails on the primary key

@@ -20,7 +20,7 @@ export interface Released extends Resource {
   readonly tag: string;
   /** How long it was held until now, in milliseconds. */
   readonly heldMs: number;
-  /** Whether somebody stands in line for what was released. */
+  /** Whether somebody waits in line for what was released. */
   readonly isAwaited: boolean;
 }
 

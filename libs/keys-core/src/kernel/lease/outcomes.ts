@@ -19,7 +19,7 @@ export interface GrantRequest extends Resource {
   readonly idempotencyKey?: string | undefined;
   /** Recorded with the key: see `IdempotentRequest`. */
   readonly fingerprint?: string | undefined;
-  /** Whether it stands in line: its ticket's id is its lease id, and only its turn grants it. */
+  /** Whether it waits in line: its ticket's id is its lease id, and only its turn grants it. */
   readonly isQueued?: boolean | undefined;
   /**
    * The reservation that the caller knows as the key's home. It must be active here; a row that
@@ -63,7 +63,7 @@ export type GrantOutcome =
       /** For how long the expiry of `by` is not believed yet, in milliseconds; mostly 0. */
       readonly doubtMs: number;
     }
-  /** Nobody holds it, and others stand in line before the caller. */
+  /** Nobody holds it, and others wait in line before the caller. */
   | { readonly outcome: 'queued'; readonly head: QueueHead; readonly waiterCount: number }
   /** The idempotency key was used before: nothing was granted now, and its record says more. */
   | { readonly outcome: 'recorded' };

@@ -1,7 +1,7 @@
 /**
  * One page of resources, whatever their face. By name, rows come out of the primary key in order, and
- * reading ends where the page does. Any other order, and any filter that the primary key knows nothing
- * of, is read in one of two ways:
+ * reading ends where the page does. Any other order, and any filter that the primary key does not
+ * cover, is read in one of two ways:
  *
  *  - a look at the next few thousand rows in the order of names: most filters that people use, such as
  *    what is held, leave enough of them to fill a page;

@@ -199,7 +199,7 @@ describe('etcd that cannot be had', () => {
   });
 });
 
-test('C41 what was resolved once is resolved by a new controller while etcd is away', async () => {
+test('C41 what was resolved once is resolved by a new controller while etcd is unreachable', async () => {
   const own = await startEtcd();
   onTestFinished(() => own.stop());
   const { store } = await openKernel();

@@ -28,7 +28,7 @@ type RefusalRow = Partial<LeaseRow> & {
 /**
  * Reads why each request was refused, in the order asked. A plain read: it locks nothing.
  *
- * A request that stands in line is recorded only when its ticket is gone: it was cancelled, or a
+ * A request that waits in line is recorded only when its ticket is gone: it was cancelled, or a
  * replay of it was granted. **Index**: the primary keys, `lease_waiter_resource_idx`,
  * `lease_waiter_ticket_id_key`.
  */
