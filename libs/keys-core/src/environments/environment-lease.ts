@@ -1,6 +1,6 @@
 /**
- * Environment leases (design 6.3, after keel): only one at a time checks that an action may run in an
- * environment and records that it does. The lease is for that moment, not for the action.
+ * Environment leases (design 6.3, after keel): only one caller at a time checks that an action may run in
+ * an environment and records it. The lease covers the check and the record, not the action.
  */
 import { LeaseError } from '../kernel/errors/index.ts';
 import { serviceLadder } from '../kernel/lease/ladder.ts';
@@ -40,19 +40,19 @@ export type Environment = string | readonly string[];
 export interface EnvironmentRequest {
   /** What the environment is leased for. */
   readonly action: string;
-  /** Who holds it, as others are told: a host, mostly. */
+  /** The holder that others see, usually a host. */
   readonly holder: string;
-  /** Why, for people who find it held. */
+  /** The purpose, for people who find it held. */
   readonly comment?: string | undefined;
-  /** After how long it is free again by itself; {@link ENVIRONMENT_LEASE_MS} unless said. */
+  /** After how long the lease expires, in milliseconds; by default {@link ENVIRONMENT_LEASE_MS}. */
   readonly durationMs?: number | undefined;
 }
 
 /** An environment that is leased. */
 export interface EnvironmentLease extends GrantRef, AsyncDisposable {
   /**
-   * Gives it back, as `await using` does. Closing twice is safe, and closing a lease that expired or
-   * was taken over changes nothing: the present holder has another lease.
+   * Releases it, as `await using` does. Closing it twice is safe. Closing a lease that expired or was
+   * taken over changes nothing: the present holder has another lease.
    */
   close(): Promise<ReleaseOutcome>;
 }
@@ -61,7 +61,7 @@ export type EnvironmentAcquire =
   { readonly outcome: 'granted'; readonly lease: EnvironmentLease } | HeldAnswer;
 
 export interface EnvironmentUse<Recorded, Tx> extends EnvironmentRequest {
-  /** Why the action may not run now: one reason or more; null, or none, when it may. */
+  /** Returns the reasons why the action may not run now; null or an empty list if it may. */
   veto?(tx: Tx): Promise<string | readonly string[] | null> | string | readonly string[] | null;
   /** Records that the environment is in use. */
   record(tx: Tx): Promise<Recorded> | Recorded;
@@ -73,8 +73,8 @@ export type EnvironmentUseOutcome<Recorded> =
   | HeldAnswer;
 
 /**
- * Leases an environment if nobody has it; never waits. The refusal says who has it, since when, for
- * which action and why.
+ * Leases an environment if nobody holds it; never waits. The refusal has the holder, the start, the action
+ * and the comment.
  * @throws {LeaseError} `request.invalid`, `lease.ttl_out_of_range`, `grant.hold_off`,
  * `grant.contended`, `request.outcome_unknown`.
  */
@@ -102,9 +102,9 @@ export async function tryAcquireEnvironment(
 }
 
 /**
- * Does what an environment is leased for: leases it if nobody has it, and then, in one fenced
- * transaction, asks for vetoes, records that it is in use, and gives it back. So what was checked and
- * what is recorded belong together: the next check sees the record, and no check runs between.
+ * Checks and records in an environment: leases it if nobody holds it, and then, in one fenced transaction,
+ * calls `veto` and `record` and releases the lease. So the check and the record belong together: the next
+ * check sees the record, and no check runs in between.
  *
  * A veto, too, is committed with the lease's end, and what `veto` wrote with it; `record` is not
  * called then. What `veto` or `record` throws comes out as it is: nothing of either is kept, and the

@@ -23,19 +23,19 @@ import {
 import { isNotEnded, lockHeld, type HeldGrant } from './sql/assert-held.ts';
 
 export interface FencedOptions {
-  /** How long the work may take, in milliseconds; 10,000 at most, and unless said. */
+  /** How long the work may take, in milliseconds: by default and at most 10,000. */
   readonly boundMs?: number | undefined;
 }
 
 /**
- * Runs `work` in a transaction that commits only if this grant was in force when it began and had
- * not been ended when it committed. For a grant of any face. `tx` is the transaction: what `work`
- * does elsewhere is not fenced. It is not repeated, and does not end before its promise does.
+ * Runs `work` in a transaction that commits only if this grant is in force at its beginning and has not
+ * ended at its commit. For a grant of any face. `tx` is the transaction: effects of `work` elsewhere are
+ * not fenced. `work` is not repeated, and the call does not end before the promise of `work` does.
  *
- * @throws {LeaseError} `lease.not_held` when the grant is not in force, or was ended meanwhile;
- * `request.deadline` when the work took longer than its bound; `lease.in_hook`;
- * `request.outcome_unknown` when the connection broke in the commit. Except for the last, nothing was
- * changed. What `work` throws comes out as it is.
+ * @throws {LeaseError} `lease.not_held` if the grant is not in force, or has ended in the meantime;
+ * `request.deadline` if the work took longer than its bound; `lease.in_hook`;
+ * `request.outcome_unknown` if the connection broke in the commit. Except for the last, nothing was
+ * changed. Errors of `work` are passed on unchanged.
  */
 export async function fencedTransaction<Tx, Result>(
   store: GuestStore<Tx>,

@@ -57,13 +57,13 @@ export type AcquireAnswer =
     }
   | HeldAnswer;
 
-/** Somebody else holds it, or stands before the caller in line. */
+/** Somebody else holds it, or waits in line before the caller. */
 export interface HeldAnswer {
   readonly outcome: 'held';
   /** The holder, or the head of the line when nobody holds it. */
   readonly by: string;
   readonly since: string;
-  /** Until its expiry, unless it is renewed; 0 for the head of a line. */
+  /** The time until its expiry, without a renewal, in milliseconds; 0 for the head of a line. */
   readonly remainingMs: number;
   readonly waitedMs: number;
   readonly comment: string | null;
@@ -72,8 +72,8 @@ export interface HeldAnswer {
   /** How many wait in line. */
   readonly waiters: number;
   /**
-   * True when the holder's time is over by a clock of the database that was not watched, or has jumped:
-   * it may still act. `remainingMs` says for how long that is assumed.
+   * True if the grant has expired by a database clock that was not watched or has jumped. The holder may
+   * still act, for `remainingMs`.
    */
   readonly isExpiryUnconfirmed?: true;
 }

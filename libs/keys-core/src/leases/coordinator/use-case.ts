@@ -1,38 +1,38 @@
 import type { GrantRef } from '../../kernel/lease/outcomes.ts';
 
-/** The id of one holding: a new UUID for each lease that is obtained. */
+/** The id of one grant: a new UUID for each lease that is acquired. */
 export type LeaseId = string;
 
-/** What is held: a key in a namespace, whose segments are neither empty nor contain `.`. */
+/** What is leased: a key in a namespace. Segments are not empty and do not contain `.`. */
 export interface Scope {
   readonly namespace: readonly string[];
   readonly key: string;
 }
 
 /**
- * One lease as its use case sees it, and what the use case writes of its own with each transition.
- * `Tx` is the transaction as the service knows it.
+ * One lease of a use case, with hooks that write the use case's own rows in each transition. `Tx` is the
+ * service's transaction type.
  *
- * A hook runs inside the transaction of its transition, which is tried again when it lost against
- * another one, and the hook with it; so it does nothing but write with `tx`. One that throws rolls the
- * transition back, and its error is the caller's. A hook must be done before the lease expires, and
- * within 10 s. From within a hook the coordinator answers `lease.in_hook`.
+ * A hook runs in the transaction of its transition. If that transaction conflicts with another one, it is
+ * tried again with its hook, so a hook must do nothing but write with `tx`. If a hook throws, the
+ * transition is rolled back, and the caller gets the error. A hook must end before the lease expires, and
+ * within 10 s. A hook that calls the coordinator gets `lease.in_hook`.
  *
- * `at` is the moment, in the clock of this process, from which the holder must not act any more: a
- * grace before the database may give the lease to another. `grant` names the grant, for use cases
- * that store its id or its token.
+ * `at` is a reading of this process's clock: from then on the holder must not act any more. It is a grace
+ * before the database may grant the lease to somebody else. `grant` has the id and the token of the grant,
+ * for use cases that store them.
  */
 export interface LeaseUseCase<Success = void, Tx = unknown> {
-  /** A UUID that no other lease has had; the grant's id. */
+  /** The grant's id: a UUID that no other lease has had. */
   key(): LeaseId;
   scope(): Scope;
   /** For how long a grant or a renewal lasts, in milliseconds: 1 s to 24 h. */
   durationMs(): number;
-  /** What callers that are refused are told: at most 1024 bytes, without control characters. */
+  /** A text for callers that are refused: at most 1024 bytes, without control characters. */
   comment?(): string | undefined;
   /** Any JSON, of at most 16 KiB and 16 levels, for people who look at the lease. Kept with the grant. */
   metadata?(): unknown;
-  /** Told after each grant and each renewal, once it is committed. */
+  /** Called with the new deadline after each committed grant and renewal. */
   setDeadline?(at: number): void;
   willInsert?(tx: Tx, at: number, grant: GrantRef): unknown;
   willHeartbeat?(tx: Tx, at: number, grant: GrantRef): unknown;
