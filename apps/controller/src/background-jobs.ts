@@ -1,7 +1,7 @@
 import { createEventRollup, removeOldBuckets, type StatsCounter } from '@leasehold/keys-core/stats';
 import { createFreeRowRemover, removeOldLeaseRows } from '@leasehold/keys-core/grants';
 import { createReaper } from '@leasehold/keys-core/keys';
-import { dropOldDeclarations } from '@leasehold/keys-core/leases';
+import { dropOldDeclarations, type WhileLeader } from '@leasehold/keys-core/leases';
 import { removeOldBulks, type BulkRunner } from '@leasehold/keys-core/bulk';
 import { removeOldFleetRows } from '@leasehold/keys-core/fleet';
 import {
@@ -11,7 +11,7 @@ import {
 } from '@leasehold/keys-core/access';
 import { removeOldWitnesses, type Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
-import type { Job } from './background.ts';
+import { inOneController, type Job } from './background.ts';
 
 const REAP_EVERY_MS = 1_000;
 const FREE_ROWS_EVERY_MS = 5_000;
@@ -21,7 +21,10 @@ const STATISTICS_EVERY_MS = 2_000;
 const BULK_EVERY_MS = 2_000;
 const RETENTION_EVERY_MS = 60_000;
 
-/** The jobs of every controller: none needs a leader, each skips what another has locked. */
+/**
+ * The jobs of a controller. What it keeps in its own memory it writes by itself; the reaper must not need
+ * a lease, because leases need the reaper. One controller at a time does the others.
+ */
 export function backgroundJobs(deps: {
   readonly store: Store;
   readonly tokens: TokenAuthority;
@@ -29,39 +32,45 @@ export function backgroundJobs(deps: {
   readonly log: Logger;
   readonly stats: StatsCounter;
   readonly bulk: BulkRunner;
+  readonly whileLeader: WhileLeader;
   readonly retentionDays: number;
 }): Job[] {
-  const { store, log } = deps;
+  const { store } = deps;
   const reaper = createReaper(store);
   const freeRows = createFreeRowRemover(store);
   const rollup = createEventRollup(store);
+  const shared: Job[] = [
+    { name: 'free rows', everyMs: FREE_ROWS_EVERY_MS, run: (signal) => freeRows.runOnce(signal) },
+    { name: 'event counts', everyMs: STATISTICS_EVERY_MS, run: (signal) => rollup.runOnce(signal) },
+    { name: 'retention', everyMs: RETENTION_EVERY_MS, run: (signal) => removeOld(deps, signal) },
+  ];
   return [
     { name: 'reap', everyMs: REAP_EVERY_MS, run: () => reaper.runOnce() },
-    { name: 'free rows', everyMs: FREE_ROWS_EVERY_MS, run: () => freeRows.runOnce() },
     { name: 'witness', everyMs: LOOK_EVERY_MS, run: () => store.witness.look() },
     { name: 'last uses', everyMs: LAST_USES_EVERY_MS, run: () => deps.tokens.flushLastUses() },
     { name: 'sessions seen', everyMs: LAST_USES_EVERY_MS, run: () => deps.sessions.flushSeen() },
     { name: 'statistics', everyMs: STATISTICS_EVERY_MS, run: () => deps.stats.flush(store) },
     { name: 'bulk actions', everyMs: BULK_EVERY_MS, run: () => deps.bulk.runOnce() },
-    { name: 'event counts', everyMs: STATISTICS_EVERY_MS, run: () => rollup.runOnce() },
-    {
-      name: 'retention',
-      everyMs: RETENTION_EVERY_MS,
-      run: async () => {
-        const pass = {
-          clock: store.clock,
-          onFailure: (kind: string, error: unknown) => {
-            log.warn({ err: error, kind }, 'old rows could not be removed; trying again');
-          },
-        };
-        await removeOldFleetRows(store.prisma, deps.retentionDays, pass);
-        await removeOldLeaseRows(store.prisma, deps.retentionDays, pass);
-        await removeOldWitnesses(store.prisma, pass);
-        await removeOldBulks(store.prisma, deps.retentionDays, pass);
-        await removeOldBuckets(store.prisma, pass);
-        await removeOldPeopleRows(store.prisma, pass);
-        await dropOldDeclarations(store.prisma, deps.retentionDays);
-      },
-    },
+    ...shared.map((job) => inOneController(job, deps.whileLeader, deps)),
   ];
+}
+
+async function removeOld(
+  { store, log, retentionDays }: { store: Store; log: Logger; retentionDays: number },
+  signal: AbortSignal,
+): Promise<void> {
+  const pass = {
+    clock: store.clock,
+    signal,
+    onFailure: (kind: string, error: unknown) => {
+      log.warn({ err: error, kind }, 'old rows could not be removed; trying again');
+    },
+  };
+  await removeOldFleetRows(store.prisma, retentionDays, pass);
+  await removeOldLeaseRows(store.prisma, retentionDays, pass);
+  await removeOldWitnesses(store.prisma, pass);
+  await removeOldBulks(store.prisma, retentionDays, pass);
+  await removeOldBuckets(store.prisma, pass);
+  await removeOldPeopleRows(store.prisma, pass);
+  if (!signal.aborted) await dropOldDeclarations(store.prisma, retentionDays);
 }

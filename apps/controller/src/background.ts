@@ -1,10 +1,19 @@
 /** What a controller does by itself, without being asked. */
+import { LeaseError } from '@leasehold/keys-core';
+import type { WhileLeader } from '@leasehold/keys-core/leases';
+import { pause, type Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 
 export interface Job {
   readonly name: string;
   readonly everyMs: number;
-  run(): Promise<unknown>;
+  /** `signal` aborts when the round is to be its last one: it may end early. */
+  run(signal: AbortSignal): Promise<unknown>;
+}
+
+export interface Background {
+  readonly store: Pick<Store, 'clock' | 'ids'>;
+  readonly log: Logger;
 }
 
 /** Each round comes up to this share later or sooner, so that controllers do not act in step. */
@@ -15,43 +24,49 @@ const JITTER_SHARE = 0.2;
  * and the next one comes as if it had not. @returns a function that ends all, waiting for rounds
  * under way.
  */
-export function runInBackground(
-  jobs: readonly Job[],
-  log: Logger,
-  random: () => number,
-): () => Promise<void> {
+export function runInBackground(jobs: readonly Job[], on: Background): () => Promise<void> {
   const stopping = new AbortController();
-  const ended = jobs.map((job) => repeat(job, { log, random, signal: stopping.signal }));
+  const { signal } = stopping;
+  const ended = jobs.map(async (job) => {
+    await untilNext(job, on, signal);
+    await repeat(job, on, signal);
+  });
   return async () => {
     stopping.abort();
     await Promise.all(ended);
   };
 }
 
-async function repeat(
-  job: Job,
-  on: { log: Logger; random: () => number; signal: AbortSignal },
-): Promise<void> {
-  for (;;) {
-    await pause(job.everyMs * (1 + JITTER_SHARE * (2 * on.random() - 1)), on.signal);
-    if (on.signal.aborted) return;
+/**
+ * A job that one controller does at a time: that one has a lease, named like the job, for round after
+ * round. In a hold-off nobody gets a lease, and every controller does it, which costs more and changes
+ * nothing else.
+ */
+export function inOneController(job: Job, whileLeader: WhileLeader, on: Background): Job {
+  return {
+    ...job,
+    async run(stopping) {
+      try {
+        await whileLeader(job.name, (signal) => repeat(job, on, signal), stopping);
+      } catch (error) {
+        if (!(error instanceof LeaseError && error.code === 'grant.hold_off')) throw error;
+        await job.run(stopping);
+      }
+    },
+  };
+}
+
+async function repeat(job: Job, on: Background, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
     try {
-      await job.run();
+      await job.run(signal);
     } catch (error) {
       on.log.warn({ err: error, job: job.name }, 'background job failed; it runs again');
     }
+    await untilNext(job, on, signal);
   }
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const finish = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', finish);
-      resolve();
-    };
-    const timer = setTimeout(finish, ms);
-    signal.addEventListener('abort', finish);
-    if (signal.aborted) finish();
-  });
+function untilNext({ everyMs }: Job, { store }: Background, signal: AbortSignal): Promise<void> {
+  return pause(store, everyMs * (1 + JITTER_SHARE * (2 * store.ids.random() - 1)), signal);
 }

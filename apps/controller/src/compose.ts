@@ -77,7 +77,7 @@ async function serve(serving: Serving): Promise<Controller> {
     throw error;
   });
   addAllGauges(serving, parts);
-  const stopJobs = runInBackground(jobsOf(serving, parts), log, () => store.ids.random());
+  const stopJobs = runInBackground(jobsOf(serving, parts), serving);
   const stop = async (): Promise<void> => {
     const cutOff = setTimeout(() => {
       server.server.closeAllConnections();
@@ -133,7 +133,7 @@ async function makeServer(
   });
 }
 
-function jobsOf(serving: Serving, { bulk, tokens }: Parts): Job[] {
+function jobsOf(serving: Serving, { bulk, tokens, whileLeader }: Parts): Job[] {
   const { signIn, datacenters, config } = serving;
   const { retentionDays } = config;
   return [
@@ -141,6 +141,7 @@ function jobsOf(serving: Serving, { bulk, tokens }: Parts): Job[] {
       ...serving,
       bulk: bulk.runner,
       tokens,
+      whileLeader,
       sessions: signIn.authority,
       retentionDays,
     }),

@@ -5,9 +5,8 @@ import { openTestController, type TestController } from '../testing/test-control
 import { call, input } from '../testing/wire.ts';
 
 async function countLeases(on: TestController): Promise<number> {
-  const rows = await on.controller.store.prisma.$queryRaw<
-    { count: number }[]
-  >`select count(*)::int as count from lease`;
+  const rows = await on.controller.store.prisma.$queryRaw<{ count: number }[]>`
+    select count(*)::int as count from lease where namespace <> 'leasehold'`;
   return rows[0]?.count ?? -1;
 }
 

@@ -88,7 +88,7 @@ describe('a datacenter that is unreachable', () => {
     const on = world.of(here);
     const lease = await acquireLease(on, secret);
     const listOf = (datacenter: string): Promise<unknown> =>
-      query(on, 'leases.list', { secret, input: { datacenter } });
+      query(on, 'leases.list', { secret, input: { datacenter, namespace: 'test' } });
     await world.stop(there);
     await listOf(there);
     await world.sees(here, there, false);
@@ -105,7 +105,7 @@ describe('a datacenter that is unreachable', () => {
     });
     expect(await listOf(there)).toMatchObject({ items: [], unreachable: [away] });
     expect(await listOf(here)).toMatchObject({ unreachable: [] });
-    const paged = { datacenter: 'all', limit: 1 };
+    const paged = { datacenter: 'all', namespace: 'test', limit: 1 };
     expect(await query(on, 'leases.list', { secret, input: paged })).toMatchObject({
       items: [{ leaseId: lease.leaseId }],
       unreachable: [away],

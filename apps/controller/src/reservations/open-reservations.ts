@@ -132,8 +132,7 @@ async function openShared(
         run: () => duties.catchUp().catch(unlessAway),
       },
     ],
-    log,
-    () => store.ids.random(),
+    { store, log },
   );
   return {
     store: withoutPutsUntil(duties.isDone, reservations),

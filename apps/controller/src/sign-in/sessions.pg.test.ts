@@ -260,7 +260,8 @@ test.each(['session', 'token'] as const)(
     // The next one has been behind them in the line.
     const next = await acquireLease(on, holder.secret, { key: 'k', waitMs: 20_000 });
     const grants = await prisma.$queryRaw`
-      select e.lease_id::text as "leaseId" from lease_event e where e.kind = 'granted' order by e.id`;
+      select e.lease_id::text as "leaseId" from lease_event e
+      where e.kind = 'granted' and e.namespace = 'test' order by e.id`;
     expect(grants).toEqual([{ leaseId: held.leaseId }, { leaseId: next.leaseId }]);
   },
 );

@@ -11,20 +11,19 @@ const STATEMENTS_PER_PASS_MAX = 20;
 
 export interface FreeRowRemover {
   /** Deletes free rows in the next part of the table. @returns how many it deleted. */
-  runOnce(): Promise<number>;
+  runOnce(signal?: AbortSignal): Promise<number>;
 }
 
 /**
- * Deletes the rows of resources that have long been free. Like the reaper it has no leader: each
- * controller walks the table by itself, from a place of its own, and skips what another has locked.
- * Nothing depends on it but the size of the table.
+ * Deletes the rows of resources that have long been free, from a place of its own, and skips what
+ * others have locked. Nothing depends on it but the size of the table.
  */
 export function createFreeRowRemover(
   store: Pick<Store, 'prisma' | 'ids' | 'datacenter' | 'clock' | 'clockWatch'>,
 ): FreeRowRemover {
   let nextPage: number | undefined;
   return {
-    async runOnce() {
+    async runOnce(signal) {
       const { pages } = await readLeasePages(store.prisma);
       nextPage ??= Math.floor(store.ids.random() * pages);
       if (nextPage >= pages) nextPage = 0;
@@ -34,7 +33,7 @@ export function createFreeRowRemover(
         let deleted: number;
         do {
           // The rest of this range is for the next pass.
-          if (statementsLeft === 0) return deletedCount;
+          if (statementsLeft === 0 || signal?.aborted === true) return deletedCount;
           statementsLeft -= 1;
           deleted = await deleteFreeRows(store.prisma, {
             fromPage,

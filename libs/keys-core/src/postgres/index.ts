@@ -35,6 +35,7 @@ export type {
   GuestTransaction,
 } from './service/guest-transaction.ts';
 export type { CallbackSql } from './service/prisma-guests.ts';
+export { pause } from './timed.ts';
 export { removeOldWitnesses } from './witness/beat.ts';
 export {
   checkEpoch,

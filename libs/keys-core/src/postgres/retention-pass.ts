@@ -8,6 +8,8 @@ const MS_PER_KIND_MAX = 1_000;
 /** One round of removing what nobody needs any more. */
 export interface RetentionPass {
   readonly clock: Pick<Clock, 'nowMs'>;
+  /** Aborts when nothing more is to be removed. */
+  readonly signal?: AbortSignal | undefined;
   /** A kind that could not be removed is told here; it does not keep the next ones. */
   readonly onFailure: (kind: string, error: unknown) => void;
 }
@@ -24,11 +26,12 @@ export async function removeAll(
   const endMs = pass.clock.nowMs() + MS_PER_KIND_MAX;
   let total = 0;
   try {
-    for (;;) {
+    while (pass.signal?.aborted !== true) {
       const removed = await remove();
       total += removed;
-      if (removed < ROWS_PER_STATEMENT_MAX || pass.clock.nowMs() >= endMs) return total;
+      if (removed < ROWS_PER_STATEMENT_MAX || pass.clock.nowMs() >= endMs) break;
     }
+    return total;
   } catch (error) {
     pass.onFailure(kind, error);
     return total;

@@ -1,13 +1,14 @@
 /**
  * Counts events into the buckets of the time in which they happened, each event exactly once.
  *
- * One row says up to which event the buckets count. Every controller tries now and then to lock it,
- * and who does adds the next events and moves the row, in one statement; the others pass. So grants
+ * One row says up to which event the buckets count. A controller locks it, adds the next events and
+ * moves the row, in one statement; another one that is at it passes. So grants
  * of services that use the database without a controller are counted like all others. Only events
  * that are final are counted (see `event-finality.ts`): one with a smaller number cannot appear
  * later and be left out. While an old transaction holds events back, the numbers are late, and right
  * once it has ended.
  */
+import { RESERVED_NAMESPACE } from '../../kernel/resource/resource.ts';
 import { EPOCH, FinalMark, readEventMark } from '../../events/index.ts';
 import type { Sql } from '../../postgres/rows.ts';
 import { STATS_KEPT_HOURS, bucketOf } from './stats-buckets.ts';
@@ -27,7 +28,7 @@ export interface RollupPass {
 
 export interface EventRollup {
   /** Counts what is final and not counted yet, or leaves it to the controller that is doing it. */
-  runOnce(): Promise<RollupPass>;
+  runOnce(signal?: AbortSignal): Promise<RollupPass>;
 }
 
 export function createEventRollup(store: { readonly prisma: Sql<'general'> }): EventRollup {
@@ -49,12 +50,13 @@ export function createEventRollup(store: { readonly prisma: Sql<'general'> }): E
   }
 
   return {
-    async runOnce() {
+    async runOnce(signal) {
       for (let looks = 0; looks < LOOKS_PER_PASS; looks += 1) {
         if (!(await look())) return { countedCount: 0 };
       }
       let countedCount = 0;
       for (let statements = 0; statements < STATEMENTS_PER_PASS_MAX; statements += 1) {
+        if (signal?.aborted === true) break;
         if (epoch === undefined || countedThroughId === mark.finalId) break;
         const counted = await countEvents(store.prisma, { upToId: mark.finalId, epoch });
         if (counted === undefined) break;
@@ -73,7 +75,7 @@ export function createEventRollup(store: { readonly prisma: Sql<'general'> }): E
  * face), as every statement that adds does. **Atomic because** it is one statement: what it adds and
  * where it leaves the cursor are one. A cursor that was moved since the snapshot is judged by its
  * newest version. **Index**: the primary key of events, a range. Events that are older than the
- * buckets are passed over. Undefined: another controller is doing it, or there is nothing to count, or the
+ * buckets, and those of Leasehold's own leases, are passed over. Undefined: another controller is doing it, or there is nothing to count, or the
  * database has become another one.
  */
 async function countEvents(
@@ -93,10 +95,10 @@ async function countEvents(
       for update of c skip locked
     ),
     page as materialized (
-      select v.id, v.at, v.face, v.kind
+      select v.id, v.at, v.face, v.namespace, v.kind
       from place p
       cross join lateral (
-        select v.id, v.at, v.face, v.kind
+        select v.id, v.at, v.face, v.namespace, v.kind
         from lease_event v
         where v.id > p.through_id and v.id <= ${String(upToId)}::bigint
         order by v.id
@@ -111,6 +113,7 @@ async function countEvents(
         count(*) filter (where v.kind = 'revoked') as revocations
       from page v
       where v.at >= clock_timestamp() - ${STATS_KEPT_HOURS} * interval '1 hour'
+        and v.namespace <> ${RESERVED_NAMESPACE}
         and v.kind in ('granted', 'taken_over', 'released', 'failed', 'expired', 'revoked')
       group by 1, 2
     ),
