@@ -112,7 +112,7 @@ const CONNECTION_ERROR =
   /ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EPIPE|UND_ERR|fetch failed|other side closed/u;
 
 /** Whether an error says that there was no answer, rather than a bad one. */
-export function isConnectionError(error: unknown): boolean {
+function isConnectionError(error: unknown): boolean {
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     const code = 'code' in cause ? String(cause.code) : '';
     if (CONNECTION_ERROR.test(code) || CONNECTION_ERROR.test(cause.message)) return true;

@@ -25,7 +25,7 @@ export function endText({ exitCode, signal }: CommandEnd): string {
 }
 
 /** Why a command is being stopped: a clause that follows the name of its lease. */
-export function stopText(stop: Stop): string {
+function stopText(stop: Stop): string {
   if (stop.why === 'deadline') return 'could not be renewed in time';
   const { reason } = stop;
   if (reason instanceof LeaseRevoking) return `is being revoked${noteText(reason.note)}`;

@@ -5,7 +5,7 @@ import type { ExportRequest } from './export-query.ts';
 import type { ExportText } from './export-text.ts';
 
 /** Rows of one export. Who wants more asks for parts, such as a namespace or a month. */
-export const EXPORT_ROWS_MAX = 1_000_000;
+const EXPORT_ROWS_MAX = 1_000_000;
 
 type Pages = AsyncGenerator<readonly object[], undefined>;
 

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
 /** The header that every change made with a cookie carries. */
-export const CSRF_HEADER = 'x-leasehold-csrf';
+const CSRF_HEADER = 'x-leasehold-csrf';
 export const COOKIE_PREFIX = 'leasehold';
 
 const TOKEN_FORM = /^[A-Za-z0-9]{16,128}$/u;

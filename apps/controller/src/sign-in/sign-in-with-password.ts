@@ -11,7 +11,7 @@ import { Refusal } from './refusal.ts';
 import type { SignInParts } from './sign-in-parts.ts';
 
 /** The same whatever was wrong, and whether or not there is such a person. */
-export function wrongPassword(): Refusal {
+function wrongPassword(): Refusal {
   return new Refusal(
     401,
     'INVALID_EMAIL_OR_PASSWORD',

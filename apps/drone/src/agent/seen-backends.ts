@@ -29,7 +29,7 @@ export interface SeenBackend {
 }
 
 /** How many backends are remembered; older ones are forgotten in halves. */
-export const SEEN_BACKENDS_MAX = 20_000;
+const SEEN_BACKENDS_MAX = 20_000;
 const FILE = 'backends.jsonl';
 
 export class SeenBackends {

@@ -29,7 +29,7 @@ const MOMENT_FD = 3;
  * A signal that comes before its `sleep` is known is noted in `woken`; one that comes later ends the
  * `sleep`. The parent is asked before it is killed, so the number cannot be another process's.
  */
-export const LEASH_SCRIPT = `
+const LEASH_SCRIPT = `
 warden=$1; shift
 nap=; woken=
 trap 'woken=1; [ -z "$nap" ] || kill "$nap"' USR1

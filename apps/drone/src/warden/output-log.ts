@@ -3,8 +3,8 @@ import path from 'node:path';
 import { Writable } from 'node:stream';
 
 /** What a backend may write: this many files of this size, for each of its two streams. */
-export const LOG_FILE_BYTES_MAX = 1_048_576;
-export const LOG_FILES_MAX = 3;
+const LOG_FILE_BYTES_MAX = 1_048_576;
+const LOG_FILES_MAX = 3;
 
 /** Where a drone with this state folder keeps its backends' output: `<backend>.stdout.log` and `.stderr.log`. */
 export function logFolderOf(stateDir: string): string {

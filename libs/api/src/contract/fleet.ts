@@ -19,7 +19,7 @@ export const offeredProgramSchema = z.strictObject({
 });
 
 /** What keeps the programs of a drone from the drone itself, as its machine provides it. */
-export const droneIsolationSchema = z.strictObject({
+const droneIsolationSchema = z.strictObject({
   user: z.enum(['own', 'shared']),
   pidNamespace: z.boolean(),
   privateProc: z.boolean(),

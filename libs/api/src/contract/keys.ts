@@ -113,6 +113,7 @@ export const keyListInputSchema = z
 
 export const keyRenewInputSchema = z.strictObject({
   droneId: idSchema,
+  /** Part of the contract. Nothing reads it: a renewal is answered in the clock that it was sent by. */
   clockId: uuidSchema,
   localTimeMs: localTimeMsSchema,
   renewals: z.array(grantRefSchema).max(LIMITS.renewalsPerCallMax),

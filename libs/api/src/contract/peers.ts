@@ -23,9 +23,7 @@ export const peerCallerSchema = z.strictObject({
   source: textSchema({ bytesMax: 255 }).nullable(),
 });
 
-export const reservationIdSchema = z
-  .string()
-  .refine(isReservationId, 'must be the id of a reservation');
+const reservationIdSchema = z.string().refine(isReservationId, 'must be the id of a reservation');
 
 export const peerConnectInputSchema = z.strictObject({
   input: z.strictObject({

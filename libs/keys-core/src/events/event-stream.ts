@@ -10,7 +10,8 @@ import { eventCursor, parseEventPlace } from './event-cursor.ts';
 import { matchesFilter, type EventFilter } from './sql/event-filter.ts';
 import { readEventLag, type EventLag } from './sql/event-lag.ts';
 import { readEventBounds, readEventPage, type EventBounds } from './sql/event-pages.ts';
-import { EventTail, pause, type EventTailOptions } from './event-tail.ts';
+import { pause } from '../postgres/timed.ts';
+import { EventTail, type EventTailOptions } from './event-tail.ts';
 import type { EventRow } from './sql/history.ts';
 
 /** How long a reader that is behind waits after its page could not be read. */
@@ -117,7 +118,7 @@ async function notedBounds(
         'The database was restored; try again in a moment.',
       );
     }
-    await pause(store.clock, NOTED_POLL_MS, signal);
+    await pause(store, NOTED_POLL_MS, signal);
   }
 }
 
@@ -196,10 +197,9 @@ class Reader {
   /** What a reader that is behind reads next. */
   async #page(afterId: bigint): Promise<{ events: readonly EventRow[]; throughId: bigint }> {
     const { options, tail, filter, epoch, signal, inTurn } = this.#parts;
-    const { reads, clock } = options.store;
     try {
       const page = await inTurn(() =>
-        readEventPage(reads, { afterId, upToId: tail.finalId }, filter),
+        readEventPage(options.store.reads, { afterId, upToId: tail.finalId }, filter),
       );
       if (page.epoch === epoch) {
         if (page.removedThroughId > afterId) throw compacted(await notedBounds(options, signal));
@@ -213,7 +213,7 @@ class Reader {
       options.onError(error);
     }
     // A database that is unreachable, or was restored, is asked again.
-    await pause(clock, RETRY_MS, signal);
+    await pause(options.store, RETRY_MS, signal);
     return { events: [], throughId: afterId };
   }
 

@@ -3,7 +3,7 @@
  * looks while somebody reads and not otherwise: soon again while there is news, and every
  * {@link IDLE_MS} without. Nothing is announced by NOTIFY, which would slow down every transition.
  */
-import type { Clock } from '../kernel/clock.ts';
+import { pause } from '../postgres/timed.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
 import { eventCursor } from './event-cursor.ts';
 import { FinalMark } from './event-finality.ts';
@@ -216,7 +216,7 @@ export class EventTail {
 
   #pause(ms: number): Promise<void> {
     this.#pausing = new AbortController();
-    return pause(this.#options.store.clock, ms, this.#pausing.signal);
+    return pause(this.#options.store, ms, this.#pausing.signal);
   }
 }
 
@@ -231,20 +231,6 @@ function calledIn(waiting: Set<() => void>, signal: AbortSignal): Promise<void> 
     };
     waiting.add(finish);
     signal.addEventListener('abort', finish);
-  });
-}
-
-/** Waits, until the signal aborts at most. */
-export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
-  if (signal?.aborted === true) return Promise.resolve();
-  return new Promise((resolve) => {
-    const finish = (): void => {
-      cancel();
-      signal?.removeEventListener('abort', finish);
-      resolve();
-    };
-    const cancel = clock.at(clock.nowMs() + ms, finish);
-    signal?.addEventListener('abort', finish);
   });
 }
 

@@ -150,7 +150,7 @@ describe('renew', () => {
     });
     const believedHardAt = grant.grantedAt + KEY_LADDERS.standard.hardAfterMs;
 
-    await rolled.renew({ droneId: 'd1', clockId: 'c', localTimeMs: 0, renewals: [grant] });
+    await rolled.renew({ droneId: 'd1', localTimeMs: 0, renewals: [grant] });
 
     const held = await on.leases.grant(aRequest({ face: 'key' }));
     expect(held.outcome === 'held' && held.by.expiresAt).toBeGreaterThan(believedHardAt);

@@ -1,20 +1,17 @@
 import type { BackendStatus } from '../kernel/fleet/backend-state.ts';
 import { phaseOf } from '../kernel/lease/lease.ts';
-import type { Resource } from '../kernel/resource/resource.ts';
 import {
   type KeyRow,
   type LeaseOrder,
   cursorAfter,
   grantTimes,
-  historyPage,
   listKeys,
   placeFrom,
-  waiterPage,
 } from '../lists/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { readNow } from '../postgres/database-settings.ts';
 import { isoOf } from '../postgres/rows.ts';
-import type { Caller, EventView, Page, WaiterView } from '../kernel/face-types.ts';
+import type { Caller } from '../kernel/face-types.ts';
 import type { KeyListInput, KeyPage, KeyView } from './key-types.ts';
 
 const ANY_ORDER: LeaseOrder = { by: 'name', direction: 'asc', after: null, limit: 1 };
@@ -86,25 +83,4 @@ function viewOf(store: Store, row: KeyRow): KeyView {
     datacenter: store.datacenter,
     asOf: isoOf(row.asOf),
   };
-}
-
-interface OneKey {
-  readonly name: string;
-  readonly namespace: string;
-  readonly cursor?: string | undefined;
-  readonly limit: number;
-}
-
-/** Who waits for a key, first in line first; nothing for a key the caller may not see. */
-export function keyWaiters(store: Store, input: OneKey, caller: Caller): Promise<Page<WaiterView>> {
-  return waiterPage(store, { resource: resourceOf(input), caller }, input);
-}
-
-/** What happened to a key, newest first; nothing for a key the caller may not see. */
-export function keyHistory(store: Store, input: OneKey, caller: Caller): Promise<Page<EventView>> {
-  return historyPage(store, { resource: resourceOf(input), caller }, input);
-}
-
-function resourceOf({ namespace, name }: OneKey): Resource {
-  return { face: 'key', namespace, name };
 }

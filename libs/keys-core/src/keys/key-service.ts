@@ -11,7 +11,8 @@ import { isoOf } from '../postgres/rows.ts';
 import { createConnect } from './connect.ts';
 import { keyTopic } from '../kernel/resource/key-topic.ts';
 import type { ChooseDrone } from './start-backend.ts';
-import { getKey, keyHistory, keyWaiters, listKeyPage } from './key-reads.ts';
+import { historyPage, waiterPage } from '../lists/index.ts';
+import { getKey, listKeyPage } from './key-reads.ts';
 import type { Acted, Caller } from '../kernel/face-types.ts';
 import type { KeyRenewResult, KeyService } from './key-types.ts';
 
@@ -64,8 +65,10 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
 
     get: (input, caller) => getKey(store, input, caller),
     list: (input, caller) => listKeyPage(store, input, caller),
-    waiters: (input, caller) => keyWaiters(store, input, caller),
-    history: (input, caller) => keyHistory(store, input, caller),
+    waiters: (input, caller) =>
+      waiterPage(store, { resource: { ...input, face: 'key' }, caller }, input),
+    history: (input, caller) =>
+      historyPage(store, { resource: { ...input, face: 'key' }, caller }, input),
 
     async report(said) {
       const result = await timed(store, 'report', () =>

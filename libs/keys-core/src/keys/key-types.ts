@@ -121,7 +121,6 @@ export interface KeyService {
    */
   renew(input: {
     readonly droneId: string;
-    readonly clockId: string;
     readonly localTimeMs: number;
     readonly renewals: readonly GrantRef[];
   }): Promise<KeyRenewResult[]>;

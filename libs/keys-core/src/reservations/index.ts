@@ -1,7 +1,7 @@
 /** What apps and other slices may use. */
 export type { EtcdOptions } from './etcd/etcd-calls.ts';
 export { createEtcdReservationStore, type EtcdReservationStore } from './etcd/etcd-store.ts';
-export { NO_PEERS, type Peer, type Peers } from './peers.ts';
+export type { Peer, Peers } from './peers.ts';
 export { createPostgresReservationStore } from './postgres-store.ts';
 export { createRememberingStore } from './remembering-store.ts';
 export { createReservationService, type ReservationDeps } from './reservation-service.ts';

@@ -35,9 +35,6 @@ export interface Peers {
   get(datacenter: string): Peer | undefined;
 }
 
-/** Of a datacenter that is alone. */
-export const NO_PEERS: Peers = { names: [], get: () => undefined };
-
 /**
  * The other datacenter of this name.
  * @throws {LeaseError} `reservation.datacenter_unreachable` for one that this controller does not know:

@@ -8,7 +8,7 @@
  * Upper bounds, inclusive, in milliseconds; a last place counts what is longer. Stored counts mean
  * these bounds: they may be added to at the end, and never be changed.
  */
-export const DURATION_BOUNDS_MS = [
+const DURATION_BOUNDS_MS = [
   1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1_000, 1_500, 2_000,
   3_000, 5_000, 7_000, 10_000, 15_000, 20_000, 30_000, 50_000, 70_000, 100_000, 120_000,
 ] as const;

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
 import { EVENT_KINDS, FACES, type EventKind, type Face } from '@leasehold/keys-core';
 import { Option, type Command } from 'commander';
@@ -61,7 +62,7 @@ async function follow(cli: Cli, startId: string, filter: Filter): Promise<void> 
       await watchOnce(client, { ...filter, afterId }, { stop, onEvent });
     } catch (error) {
       if (leaseholdErrorOf(error)?.retryable !== true) throw error;
-      await pause(RETRY_MS, stop);
+      await delay(RETRY_MS, undefined, { signal: stop }).catch(() => undefined);
     }
   }
 }
@@ -90,18 +91,6 @@ function watchOnce(
       resolve();
     };
     on.stop.addEventListener('abort', leave, { once: true });
-  });
-}
-
-function pause(ms: number, stop: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const finish = (): void => {
-      clearTimeout(timer);
-      stop.removeEventListener('abort', finish);
-      resolve();
-    };
-    const timer = setTimeout(finish, ms);
-    stop.addEventListener('abort', finish);
   });
 }
 

@@ -7,7 +7,7 @@ import { readForRefusal } from './people-changes.ts';
 /** For how long the link of an invitation can be used. */
 export const INVITATION_DAYS = 7;
 /** For how long the link with which somebody chooses a new password can be used. */
-export const PASSWORD_RESET_HOURS = 24;
+const PASSWORD_RESET_HOURS = 24;
 const SECRET_BYTES = 32;
 
 /** The secret of a one-time link: 32 random bytes. */

@@ -11,8 +11,8 @@ import { fragment, type Fragment } from '../../postgres/sql.ts';
 /** Failures after which an address is locked for where they came from, within an hour. */
 export const SIGN_IN_FAILURES_MAX = 10;
 /** Failures after which an address is locked everywhere, within a lock-out's time: of ten sources. */
-export const SIGN_IN_FAILURES_EVERYWHERE_MAX = 100;
-export const LOCK_OUT_MINUTES = 15;
+const SIGN_IN_FAILURES_EVERYWHERE_MAX = 100;
+const LOCK_OUT_MINUTES = 15;
 /** Failures are forgotten after so long. */
 export const FAILURES_KEPT_MINUTES = 60;
 
@@ -36,7 +36,7 @@ export type SignInTry =
   | { readonly outcome: 'locked'; readonly lockedUntil: string };
 
 /** What is kept of an address that was typed. */
-export function hashEmail(email: string): string {
+function hashEmail(email: string): string {
   return createHash('sha256').update(email.toLowerCase()).digest('hex');
 }
 

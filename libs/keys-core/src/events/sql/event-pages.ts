@@ -10,7 +10,7 @@ import { onlyRow, type Sql } from '../../postgres/rows.ts';
 import { fragment } from '../../postgres/sql.ts';
 
 /** How many events one statement looks through. */
-export const EVENTS_PER_PAGE_MAX = 500;
+const EVENTS_PER_PAGE_MAX = 500;
 
 /**
  * The database epoch that its events belong to; null from the moment in which it is another

@@ -49,7 +49,7 @@ export async function chooseDrone(
 }
 
 /** Of two different candidates taken at random, the one with fewer backends. */
-export function lessLoadedOfTwo(
+function lessLoadedOfTwo(
   candidates: readonly Candidate[],
   random: () => number,
 ): Candidate | undefined {

@@ -9,7 +9,7 @@ import type { SessionRef } from './drone-sessions.ts';
 import type { OutboxAction } from '../fleet-views.ts';
 
 /** What one read takes for one drone; the rest follows when these are acknowledged. */
-export const ACTIONS_PER_READ_MAX = 256;
+const ACTIONS_PER_READ_MAX = 256;
 
 /** What is to be sent to a drone, and which of its sessions is the newest. */
 export interface Outbox {

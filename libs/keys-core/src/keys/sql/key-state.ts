@@ -93,7 +93,7 @@ export function createKeyStateReader(
  * newest heartbeat is younger than three intervals, no operator has called it lost, and its warden
  * is still the one that the backend was given to. Index: the primary keys and `backend_lease_id_key`.
  */
-export async function readKeyStates(
+async function readKeyStates(
   sql: Sql<'transitions'>,
   keys: readonly KeyName[],
   heartbeatMs: number,

@@ -124,7 +124,7 @@ async function lockDrone(
 }
 
 /** The deadlines of a grant that its holder did not ask for, from the holder's newest heartbeat. */
-export function firstDeadlines(ladder: Ladder, clock: DroneClock, own: Grant): Deadlines {
+function firstDeadlines(ladder: Ladder, clock: DroneClock, own: Grant): Deadlines {
   return deadlinesFrom(ladder, clock.localTimeMs + (own.asOf - clock.heartbeatAt), own.remainingMs);
 }
 

@@ -7,7 +7,7 @@ import type { Resource } from '../../../kernel/resource/resource.ts';
 import { C, type Sql } from '../../../postgres/rows.ts';
 
 /** How long a ticket counts without being prolonged. */
-export const LINE_TICKET_MS = 500;
+const LINE_TICKET_MS = 500;
 
 export interface TicketRequest extends Resource {
   readonly ticketId: string;
