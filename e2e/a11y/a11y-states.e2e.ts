@@ -11,6 +11,9 @@ const SMALL_SIZES = {
   'at 200 %': { width: 640, height: 400 },
 };
 
+/** How many pages are open at once: as many as two cores bear. */
+const TABS = 5;
+
 test.describe('accessible whatever comes', () => {
   test('every page while it is read, and when it cannot be, in light and dark', async ({
     pageAs,
@@ -22,17 +25,32 @@ test.describe('accessible whatever comes', () => {
     const found: string[] = [];
     for (const [state, mode] of Object.entries({ loading: 'held', failed: 'failing' } as const)) {
       gated.set(mode);
-      const page = await pageAs('admin', { baseURL: gated.url, reducedMotion: 'reduce' });
-      for (const shown of PAGES) {
-        await page.goto(shown.path(seeded));
-        await (
-          state === 'loading'
-            ? page.locator('[aria-busy="true"]').first()
-            : page.getByRole('alert').filter({ hasText: 'Could not read' }).first()
-        ).waitFor();
-        await checkSchemes(page, `${shown.name}, ${state}`, found);
+      const tabs = await Promise.all(
+        Array.from({ length: TABS }, () =>
+          pageAs('admin', { baseURL: gated.url, reducedMotion: 'reduce' }),
+        ),
+      );
+      for (let first = 0; first < PAGES.length; first += TABS) {
+        const opened = PAGES.slice(first, first + TABS).map((shown, index) => ({
+          shown,
+          page: tabs[index] as Page,
+        }));
+        // At once: a page tries for seconds before it says that it could not read.
+        await Promise.all(
+          opened.map(async ({ shown, page }) => {
+            await page.goto(shown.path(seeded));
+            await (
+              state === 'loading'
+                ? page.locator('[aria-busy="true"]').first()
+                : page.getByRole('alert').filter({ hasText: 'Could not read' }).first()
+            ).waitFor();
+          }),
+        );
+        for (const { shown, page } of opened) {
+          await checkSchemes(page, `${shown.name}, ${state}`, found);
+        }
       }
-      await page.close();
+      for (const tab of tabs) await tab.close();
     }
     await gated.close();
 
