@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
 import { describe, expect, test, vi } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { SILENT_OBSERVER } from '../postgres/observer.ts';
+import { openSession, someoneWaits } from '../testing/coordinator-fixture.ts';
 import { age, eventsOf } from '../testing/kernel-fixture.ts';
 import {
   acquire,
@@ -87,6 +89,48 @@ describe('waiting in line', () => {
     const second = await inLine(one, 'next');
 
     await released(one, held);
+
+    await expect(codeOf(first.answer)).resolves.toBe('lease.wait_cancelled');
+    await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
+  });
+
+  test('F18 while a grant is given back, prolonging the places in line does not answer it as granted', async () => {
+    let grantedCount = 0;
+    const observer = {
+      ...SILENT_OBSERVER,
+      grant: (_face: unknown, outcome: unknown) => {
+        if (outcome === 'granted') grantedCount += 1;
+      },
+    };
+    const one = await openLeases({ observer });
+    const session = await openSession(one);
+    await session.query(`
+      create function stall() returns trigger language plpgsql as
+        $$ begin perform pg_advisory_xact_lock(1); return new; end $$;
+      create trigger stall before update on lease for each row
+        when (old.holder = 'silent') execute function stall()`);
+    await session.query('select pg_advisory_lock(1)');
+    const held = await acquired(one);
+    let silentCount = 0;
+    // Silent for the one look after its grant: the next looks find it, and prolong its place.
+    const life = {
+      signal: new AbortController().signal,
+      isAlive: () => grantedCount < 2 || (silentCount += 1) > 1,
+    };
+    const first = await inLine(one, 'silent', {}, life);
+    const second = await inLine(one, 'next');
+    const wasAnswered = vi.fn();
+    first.answer.then(wasAnswered, wasAnswered);
+    await released(one, held);
+    await someoneWaits(one);
+
+    // They are prolonged one time after the other: after the second time the first one is over.
+    for (let times = 0; times < 2; times += 1) {
+      const before = await validUntil(session, 'next');
+      await waitUntil(async () => (await validUntil(session, 'next')) > before);
+    }
+    expect(wasAnswered).not.toHaveBeenCalled();
+    await session.query('select pg_advisory_unlock(1)');
 
     await expect(codeOf(first.answer)).resolves.toBe('lease.wait_cancelled');
     await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
@@ -281,3 +325,12 @@ describe('deadlines', () => {
     expect(loseAtMs).toBeLessThanOrEqual(localTimeMs + answeredAfterMs + 10_000 - 1_667);
   });
 });
+
+/** Until when a place in line counts, in epoch milliseconds of the database. */
+async function validUntil(session: pg.Client, waiter: string): Promise<number> {
+  const { rows } = await session.query<{ until: number }>(
+    `select extract(epoch from valid_until)::float8 * 1000 as until from lease_waiter where waiter = $1`,
+    [waiter],
+  );
+  return rows[0]?.until ?? 0;
+}

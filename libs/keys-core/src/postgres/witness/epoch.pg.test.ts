@@ -9,6 +9,7 @@ import {
 } from '../../testing/kernel-fixture.ts';
 import { aDrone } from '../../testing/fleet-fixture.ts';
 import { NO_ROWS, connect, openKeys, rowCounts } from '../../testing/keys-fixture.ts';
+import { openSession, someoneWaits } from '../../testing/coordinator-fixture.ts';
 import { serviceLadder } from '../../kernel/lease/ladder.ts';
 import { checkEpoch } from './epoch.ts';
 
@@ -42,6 +43,28 @@ describe('the epoch of a database', () => {
 
     expect(first).toMatchObject({ isNew: false, holdOffMs: 0 });
     expect(again).toEqual({ ...first, epoch: 1, longestTtlMs: LONGEST_TTL_MS, cause: null });
+  });
+
+  test('is the same for a process that looks while another one begins the first', async () => {
+    const kernel = await openKernel();
+    const other = await openSession(kernel);
+    await other.query('begin');
+    const begun = await other.query<{ token: string }>(`
+      insert into database_epoch (
+        only_row, epoch, system_identifier, timeline, token, longest_ttl_ms, settled_until
+      )
+      select true, 1, s.system_identifier::text, database_timeline(), gen_random_uuid(), 1000,
+        clock_timestamp()
+      from pg_control_system() s
+      returning token::text`);
+    const checking = checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
+    await someoneWaits(kernel);
+    await other.query('commit');
+
+    await expect(checking).resolves.toMatchObject({
+      ...{ epoch: 1, token: begun.rows[0]?.token, isNew: false, holdOffMs: 0 },
+      longestTtlMs: LONGEST_TTL_MS,
+    });
   });
 
   test.each(['system identifier', 'timeline'] as const)(

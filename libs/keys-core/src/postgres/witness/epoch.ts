@@ -46,7 +46,7 @@ export interface EpochCheck {
  */
 export async function checkEpoch(sql: Sql<'renewals'>, longestTtlMs: number): Promise<EpochCheck> {
   await noteLongestTtl(sql, longestTtlMs);
-  const rows = await sql.$queryRaw<EpochCheck[]>`
+  const rows = await sql.$queryRaw<EpochRow[]>`
     with here as materialized (
       select
         s.system_identifier::text as system_identifier,
@@ -90,8 +90,20 @@ export async function checkEpoch(sql: Sql<'renewals'>, longestTtlMs: number): Pr
     from (select 1) one
     left join noted n on true
     left join database_epoch e on true`;
-  return onlyRow(rows);
+  const { token, secret, ...here } = onlyRow(rows);
+  // Another process began the first epoch of a new database during these statements, and none of them
+  // shows it, or it has not our TTL. The next ones show it: it was committed.
+  if (token === null || secret === null || here.longestTtlMs < longestTtlMs) {
+    return checkEpoch(sql, longestTtlMs);
+  }
+  return { ...here, token, secret };
 }
+
+/** An epoch as one statement shows it: without a row when another process has just inserted it. */
+type EpochRow = Omit<EpochCheck, 'token' | 'secret'> & {
+  readonly token: string | null;
+  readonly secret: string | null;
+};
 
 /** What is known to have been lost. */
 export interface Loss {
