@@ -160,7 +160,7 @@ export class Acquiring {
   /**
    * Gives a grant back whose caller fell silent just before its turn, or was gone when it had come, so
    * that it costs those behind no TTL. A caller that comes back is told that its wait is over, and asks
-   * again with another key.
+   * again with another key; one that has already come back and been told of the grant keeps it.
    * @throws {LeaseError} `lease.wait_cancelled`.
    */
   async #assertHeard(life: CallerLife, request: KeyedRequest & GrantRequest): Promise<void> {
@@ -170,6 +170,7 @@ export class Acquiring {
       ...{ principal, idempotencyKey, actor },
       result: 'failed',
       detail: 'its caller did not answer when its turn came',
+      onlyUnrepeated: true,
     });
     throw new LeaseError('lease.wait_cancelled');
   }

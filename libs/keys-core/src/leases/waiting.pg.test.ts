@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { describe, expect, test, vi } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { SILENT_OBSERVER } from '../postgres/observer.ts';
+import { SILENT_OBSERVER, type StoreObserver } from '../postgres/observer.ts';
 import { openSession, someoneWaits } from '../testing/coordinator-fixture.ts';
 import { age, eventsOf } from '../testing/kernel-fixture.ts';
 import {
@@ -14,6 +14,7 @@ import {
   lineOf,
   openLeases,
   released,
+  SERVICE,
 } from '../testing/lease-fixture.ts';
 
 describe('waiting in line', () => {
@@ -73,18 +74,11 @@ describe('waiting in line', () => {
   });
 
   test('a grant whose caller falls silent at its turn is given back at once', async () => {
-    let grantedCount = 0;
-    const one = await openLeases({
-      observer: {
-        ...SILENT_OBSERVER,
-        grant: (_face, outcome) => {
-          if (outcome === 'granted') grantedCount += 1;
-        },
-      },
-    });
+    const { observer, grantedCount } = countingGrants();
+    const one = await openLeases({ observer });
     const held = await acquired(one);
     // The second thing that is granted is what it waits for.
-    const life = { signal: new AbortController().signal, isAlive: () => grantedCount < 2 };
+    const life = { signal: new AbortController().signal, isAlive: () => grantedCount() < 2 };
     const first = await inLine(one, 'silent', {}, life);
     const second = await inLine(one, 'next');
 
@@ -95,27 +89,16 @@ describe('waiting in line', () => {
   });
 
   test('F18 while a grant is given back, prolonging the places in line does not answer it as granted', async () => {
-    let grantedCount = 0;
-    const observer = {
-      ...SILENT_OBSERVER,
-      grant: (_face: unknown, outcome: unknown) => {
-        if (outcome === 'granted') grantedCount += 1;
-      },
-    };
+    const { observer, grantedCount } = countingGrants();
     const one = await openLeases({ observer });
     const session = await openSession(one);
-    await session.query(`
-      create function stall() returns trigger language plpgsql as
-        $$ begin perform pg_advisory_xact_lock(1); return new; end $$;
-      create trigger stall before update on lease for each row
-        when (old.holder = 'silent') execute function stall()`);
-    await session.query('select pg_advisory_lock(1)');
+    await stall(session, `update on lease for each row when (old.holder = 'silent')`);
     const held = await acquired(one);
     let silentCount = 0;
     // Silent for the one look after its grant: the next looks find it, and prolong its place.
     const life = {
       signal: new AbortController().signal,
-      isAlive: () => grantedCount < 2 || (silentCount += 1) > 1,
+      isAlive: () => grantedCount() < 2 || (silentCount += 1) > 1,
     };
     const first = await inLine(one, 'silent', {}, life);
     const second = await inLine(one, 'next');
@@ -130,10 +113,33 @@ describe('waiting in line', () => {
       await waitUntil(async () => (await validUntil(session, 'next')) > before);
     }
     expect(wasAnswered).not.toHaveBeenCalled();
-    await session.query('select pg_advisory_unlock(1)');
+    await unstall(session);
 
     await expect(codeOf(first.answer)).resolves.toBe('lease.wait_cancelled');
     await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
+  });
+
+  test('F18 a grant whose caller has sent its request again, and was told of it, is not given back', async () => {
+    const { observer, grantedCount } = countingGrants();
+    const one = await openLeases({ observer });
+    const two = await openLeases({ databaseUrl: one.databaseUrl });
+    const session = await openSession(one);
+    const isCancel = `when (new.answer ->> 'outcome' = 'cancelled')`;
+    await stall(session, `insert on lease_request for each row ${isCancel}`);
+    const held = await acquired(one);
+    const life = { signal: new AbortController().signal, isAlive: () => grantedCount() < 2 };
+    const idempotencyKey = randomUUID();
+    const first = await inLine(one, 'silent', { idempotencyKey }, life);
+    await released(one, held);
+    await someoneWaits(one);
+
+    const again = await acquired(two, { holder: 'silent', idempotencyKey });
+    await unstall(session);
+
+    await expect(codeOf(first.answer)).resolves.toBe('lease.wait_cancelled');
+    await expect(
+      two.service.heartbeat({ localTimeMs: 0, renewals: [again] }, SERVICE),
+    ).resolves.toMatchObject([{ outcome: 'renewed' }]);
   });
 
   test('F18 a grant whose caller is gone when its turn has come is given back at once', async () => {
@@ -333,4 +339,29 @@ async function validUntil(session: pg.Client, waiter: string): Promise<number> {
     [waiter],
   );
   return rows[0]?.until ?? 0;
+}
+
+/** Counts what is granted. */
+function countingGrants(): { observer: StoreObserver; grantedCount: () => number } {
+  let count = 0;
+  const observer: StoreObserver = {
+    ...SILENT_OBSERVER,
+    grant: (_face, outcome) => {
+      if (outcome === 'granted') count += 1;
+    },
+  };
+  return { observer, grantedCount: () => count };
+}
+
+/** Lets the rows that a trigger would see wait before they are written. */
+async function stall(session: pg.Client, rows: string): Promise<void> {
+  await session.query(`
+    create function stall() returns trigger language plpgsql as
+      $$ begin perform pg_advisory_xact_lock(1); return new; end $$;
+    create trigger stall before ${rows} execute function stall()`);
+  await session.query('select pg_advisory_lock(1)');
+}
+
+async function unstall(session: pg.Client): Promise<void> {
+  await session.query('select pg_advisory_unlock(1)');
 }

@@ -15,7 +15,10 @@ import type { Released, ReleaseRequest } from '../../sql/release.ts';
 export type CancelOutcome = 'cancelled' | 'released' | 'not_found';
 
 /** Who gives up, and what the history says of a grant that is given back for it. */
-type GivingUp = RequestKey & Pick<ReleaseRequest, 'actor' | 'result' | 'detail'>;
+interface GivingUp extends RequestKey, Pick<ReleaseRequest, 'actor' | 'result' | 'detail'> {
+  /** Nothing is given up when the request came again and its caller was told of the grant. */
+  readonly onlyUnrepeated?: boolean;
+}
 
 const TRANSACTION = { maxWait: 5_000, timeout: 5_000 };
 
@@ -56,12 +59,12 @@ export async function cancelRequest(
 
 /**
  * Locks the record of a key, or records a key that is new as given up.
- * @returns the id of the ticket or the grant that it stands for, if any.
+ * @returns the id of the ticket or the grant that is to be given up, if any.
  */
 async function lockRequest(
   tx: Sql<'general'>,
   face: Face,
-  key: RequestKey,
+  key: GivingUp,
 ): Promise<string | undefined> {
   const barred = await tx.$queryRaw<{ principal: string }[]>`
     insert into lease_request (principal, idempotency_key, answer)
@@ -69,12 +72,15 @@ async function lockRequest(
     on conflict (principal, idempotency_key) do nothing
     returning principal`;
   if (barred.length > 0) return undefined;
-  const [record] = await tx.$queryRaw<RecordedRequest[]>`
-    select lease_id as "leaseId", answer, resource, fingerprint from lease_request
+  const [record] = await tx.$queryRaw<(RecordedRequest & { isRepeated: boolean })[]>`
+    select lease_id as "leaseId", answer, resource, fingerprint,
+      grant_repeated_at is not null as "isRepeated"
+    from lease_request
     where principal = ${key.principal} ${C} and idempotency_key = ${key.idempotencyKey} ${C}
     for update`;
   if (record === undefined) return undefined;
   assertSameFace(record, face);
+  if (key.onlyUnrepeated === true && record.isRepeated) return undefined;
   return record.leaseId ?? undefined;
 }
 

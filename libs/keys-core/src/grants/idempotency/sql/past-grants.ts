@@ -55,6 +55,12 @@ export async function readGrant(
   return row === undefined ? undefined : grantOf(row);
 }
 
+type PastRequestRow = Omit<RecordedRequest, 'leaseId'> & {
+  readonly ticketId: string | null;
+  /** Whether its record says that its caller is told of the grant. */
+  readonly isNoted: boolean;
+} & (PastGrantRow | { readonly leaseId: null });
+
 /** What became of a request, as of one moment. */
 export interface PastRequest {
   readonly record: RecordedRequest;
@@ -65,27 +71,40 @@ export interface PastRequest {
 /**
  * What became of a request for a lease, or undefined when its key has not been used. The record and the
  * grant are of one snapshot: who gives the request up ends both in one transaction.
+ *
+ * Notes that its caller is told of the grant, so that a controller which has lost the caller no longer
+ * gives it back. A request that was given up meanwhile is read again.
  * @throws {LeaseError} `request.idempotency_reused`.
  */
 export async function readPastRequest(
   sql: Sql<'transitions'>,
   request: KeyedRequest,
 ): Promise<PastRequest | undefined> {
-  const [row] = await sql.$queryRaw<
-    (Omit<RecordedRequest, 'leaseId'> & { ticketId: string | null } & (
-        PastGrantRow | { leaseId: null }
-      ))[]
-  >`
-    select q.lease_id as "ticketId", q.answer, q.resource, q.fingerprint, g.*
-    from lease_request q
-    left join lateral (${grantWithId(fragment`q.lease_id`)}) g on true
-    where q.principal = ${request.principal} ${C}
-      and q.idempotency_key = ${request.idempotencyKey} ${C}`;
+  const [row] = await sql.$queryRaw<PastRequestRow[]>`
+    with past as materialized (
+      select q.lease_id as "ticketId", q.answer, q.resource, q.fingerprint, g.*
+      from lease_request q
+      left join lateral (${grantWithId(fragment`q.lease_id`)}) g on true
+      where q.principal = ${request.principal} ${C}
+        and q.idempotency_key = ${request.idempotencyKey} ${C}
+    ),
+    noted as (
+      update lease_request q
+      set grant_repeated_at = coalesce(q.grant_repeated_at, clock_timestamp())
+      where q.principal = ${request.principal} ${C}
+        and q.idempotency_key = ${request.idempotencyKey} ${C}
+        and q.answer is null
+        and exists (select from past p where p."leaseId" is not null)
+      returning q.principal
+    )
+    select p.*, exists (select from noted) as "isNoted" from past p`;
   if (row === undefined) return undefined;
-  const { ticketId, answer, resource, fingerprint, ...grant } = row;
+  const { ticketId, answer, resource, fingerprint, isNoted, ...grant } = row;
   const record = { leaseId: ticketId, answer, resource, fingerprint };
   assertSameRequest(record, request);
-  return { record, grant: grant.leaseId === null ? undefined : grantOf(grant) };
+  if (grant.leaseId === null) return { record, grant: undefined };
+  if (answer === null && !isNoted) return readPastRequest(sql, request);
+  return { record, grant: grantOf(grant) };
 }
 
 function grantOf(row: PastGrantRow): PastGrant {
