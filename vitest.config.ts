@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
-import { findOldestPostgres } from './libs/testing/src/oldest-postgres.ts';
+import { findOldestPostgres } from './libs/testing/src/postgres/oldest-postgres.ts';
 
 const root = import.meta.dirname;
 
@@ -30,7 +30,7 @@ const everywhere = {
   maxWorkers: availableParallelism(),
 };
 
-const clusterSetup = ['libs/testing/src/global-setup.ts'];
+const clusterSetup = ['libs/testing/src/postgres/global-setup.ts'];
 
 /** Every statement of the kernel and of keys once more, on the oldest PostgreSQL that the machine has. */
 const oldest = {
@@ -48,7 +48,7 @@ const oldest = {
       'libs/keys-core/src/leases/{waiting,acquire-or-renew}.pg.test.ts',
       'libs/keys-core/src/leases/coordinator/reap-stale.pg.test.ts',
     ],
-    globalSetup: ['libs/testing/src/global-setup-oldest.ts'],
+    globalSetup: ['libs/testing/src/postgres/global-setup-oldest.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Beside the others: each waits for its own PostgreSQL more than it works.
@@ -61,7 +61,7 @@ const alone = [
   'tools/faults/!(leases-*).process.test.ts',
   'tools/datacenters/cut-off.process.test.ts',
   'tools/attack/attack.process.test.ts',
-  'libs/keys-core/src/leases/line.process.test.ts',
+  'libs/keys-core/src/leases/acquire/line.process.test.ts',
 ];
 
 const process = { globalSetup: clusterSetup, testTimeout: 90_000, hookTimeout: 60_000 };

@@ -5,7 +5,7 @@ import type { PlaywrightTestConfig } from '@playwright/test';
 /** The folder of the repository. */
 export const ROOT = path.join(import.meta.dirname, '..');
 
-/** Where distributions put Chromium, as `tools/chromium.mjs` looks; what CHROMIUM_PATH names goes first. */
+/** Where distributions put Chromium, as `tools/install/chromium.mjs` looks; what CHROMIUM_PATH names goes first. */
 const PLACES = [
   '/usr/bin/chromium-headless-shell',
   '/usr/bin/chromium',

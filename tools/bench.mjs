@@ -28,7 +28,7 @@ const __dirname = bundleFileURLToPath(new URL('.', import.meta.url));`;
 await build({
   entryPoints: {
     main: path.join(root, 'tools/bench/main.ts'),
-    'bench-controller': path.join(root, 'tools/bench/bench-controller.ts'),
+    'bench-controller': path.join(root, 'tools/bench/rig/bench-controller.ts'),
     'simulated-drone': path.join(root, 'apps/drone/src/testing/simulated-main.ts'),
     drone: path.join(root, 'apps/drone/src/main.ts'),
   },

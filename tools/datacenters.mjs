@@ -8,7 +8,7 @@
  * Everything is new each time, and gone afterwards.
  */
 import { spawn } from 'node:child_process';
-import { ensureEtcd } from './etcd.mjs';
+import { ensureEtcd } from './install/etcd.mjs';
 import { generate, install, root, runNx } from './workspace.mjs';
 
 const STEPS = [

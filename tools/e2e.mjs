@@ -2,7 +2,7 @@
  * `npm run e2e`: the console in a real browser. Installs and builds what is missing first. Arguments
  * go to Playwright: `npm run e2e -- sign-in --headed`.
  */
-import { runBrowserTests } from './browser-tests.mjs';
+import { runBrowserTests } from './suite/browser-tests.mjs';
 import { generate, install, runNx } from './workspace.mjs';
 
 const STEPS = [

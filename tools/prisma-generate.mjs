@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 // Generating needs no schema engine; naming any executable keeps Prisma from downloading one.
-const engine = fileURLToPath(new URL('./no-schema-engine.sh', import.meta.url));
+const engine = fileURLToPath(new URL('./install/no-schema-engine.sh', import.meta.url));
 const { status, stdout, stderr } = spawnSync(
   process.execPath,
   ['node_modules/prisma/build/index.js', 'generate', '--no-hints'],

@@ -7,10 +7,10 @@
  */
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { runBrowserTests } from './browser-tests.mjs';
-import { ensureEtcd } from './etcd.mjs';
-import { printFailures, printSlowest, readReport } from './vitest-report.mjs';
-import { FOLDERS, WHOLE, writeWhole } from './whole.mjs';
+import { runBrowserTests } from './suite/browser-tests.mjs';
+import { ensureEtcd } from './install/etcd.mjs';
+import { printFailures, printSlowest, readReport } from './suite/vitest-report.mjs';
+import { FOLDERS, WHOLE, writeWhole } from './suite/whole.mjs';
 import { generate, install, root, runInstalled, runNx } from './workspace.mjs';
 
 const results = path.join(root, '.test-results');
@@ -37,7 +37,8 @@ const own = await writeWhole();
 console.log('\nlint, beside types, build and the tests that need nothing else …');
 const checks = await Promise.all([
   inTurn([
-    () => lint('projects', ['-c', 'tools/eslint.whole.mjs', ...notIn(own), ...foldersBut(own)]),
+    () =>
+      lint('projects', ['-c', 'tools/suite/eslint.whole.mjs', ...notIn(own), ...foldersBut(own)]),
     // Not in the same process: it would keep the compiler's view of everything at once.
     ...own.map((project) => () => lint(project, [project])),
   ]),

@@ -64,7 +64,7 @@ async function theLeader(controllers: readonly Controller[]): Promise<Controller
 
 describe('controllers', () => {
   test('C9 one of three leads, and the others know its address', async () => {
-    const database = await startService('runner-liveness.sql');
+    const database = await startService('runners/runner-liveness.sql');
     const controllers = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80'].map((address) =>
       startController(database, address),
     );
@@ -76,7 +76,7 @@ describe('controllers', () => {
   });
 
   test('a leader that steps down is followed by another, with a larger token', async () => {
-    const database = await startService('runner-liveness.sql');
+    const database = await startService('runners/runner-liveness.sql');
     const controllers = ['a', 'b'].map((address) => startController(database, address));
     const leader = await theLeader(controllers);
     const other = controllers.find((controller) => controller !== leader);
@@ -90,7 +90,7 @@ describe('controllers', () => {
   });
 
   test('I4 a leader that cannot reach the database has stopped leading before another begins', async () => {
-    const database = await startService('runner-liveness.sql');
+    const database = await startService('runners/runner-liveness.sql');
     const direct = new URL(database.databaseUrl);
     const proxy = await startFaultProxy({ host: direct.hostname, port: Number(direct.port) });
     onTestFinished(() => proxy.close());
@@ -114,7 +114,7 @@ describe('controllers', () => {
   });
 
   test('one whose seat was taken away follows, and may lead again later', async () => {
-    const database = await startService('runner-liveness.sql');
+    const database = await startService('runners/runner-liveness.sql');
     const leader = startController(database, 'a', { ttlMs: 3_000 });
     await theLeader([leader]);
     const usurper = joinService(database.databaseUrl, 'usurper').coordinator;

@@ -21,7 +21,7 @@ async function startCandidate(databaseUrl: string, address: string): Promise<Tes
 }
 
 test('I10 after a leader was killed another leads within TTL + 1 s, and after one stepped down at once', async () => {
-  const { databaseUrl } = await startService('runner-liveness.sql');
+  const { databaseUrl } = await startService('runners/runner-liveness.sql');
   const candidates = new Map<string, TestProcess>();
   for (const address of ['a', 'b', 'c']) {
     candidates.set(address, await startCandidate(databaseUrl, address));

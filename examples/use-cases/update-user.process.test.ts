@@ -10,7 +10,7 @@ import {
 } from '@leasehold/testing';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { Fenced, FencedAccount } from './fenced-account.ts';
+import { Fenced, FencedAccount } from './fencing/fenced-account.ts';
 import { aGate } from './testing/service.ts';
 import { createUserModule, type Users } from './update-user.ts';
 
@@ -31,7 +31,9 @@ beforeAll(async () => {
   token = credentials['client'] ?? '';
   adminToken = credentials['admin'] ?? '';
   users = new pg.Pool({ connectionString: (await createTestDatabase()).url });
-  await users.query(await readFile(path.join(import.meta.dirname, 'fenced-account.sql'), 'utf8'));
+  await users.query(
+    await readFile(path.join(import.meta.dirname, 'fencing', 'fenced-account.sql'), 'utf8'),
+  );
   endings.push(
     () => users.end(),
     () => controller.stop(),

@@ -5,12 +5,12 @@ import { invariant } from '@leasehold/keys-core';
 import { createTRPCClient, createWSClient, wsLink } from '@trpc/client';
 import type pg from 'pg';
 import { WebSocket } from 'ws';
-import type { BenchServers, EmptyRouter } from './bench-controller.ts';
-import { startChild } from './child.ts';
-import { perSecond, times, type Figure } from './figures.ts';
-import { insertTokenOf, type Rig } from './rig.ts';
-import { compare, rateOf } from './rounds.ts';
-import { PRINCIPAL, SEEDED, seedLeases } from './seed.ts';
+import type { BenchServers, EmptyRouter } from './rig/bench-controller.ts';
+import { startChild } from './rig/child.ts';
+import { perSecond, times, type Figure } from './rig/figures.ts';
+import { insertTokenOf, type Rig } from './rig/rig.ts';
+import { compare, rateOf } from './rig/rounds.ts';
+import { PRINCIPAL, SEEDED, seedLeases } from './rig/seed.ts';
 
 const CALLER_COUNT = 64;
 const BACKEND_COUNT = 1_000;

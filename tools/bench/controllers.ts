@@ -1,8 +1,8 @@
 import { mkdtemp } from 'node:fs/promises';
 import path from 'node:path';
-import type { BenchServers } from './bench-controller.ts';
-import { startChild } from './child.ts';
-import { insertTokenOf, type BenchDatabase, type Rig } from './rig.ts';
+import type { BenchServers } from './rig/bench-controller.ts';
+import { startChild } from './rig/child.ts';
+import { insertTokenOf, type BenchDatabase, type Rig } from './rig/rig.ts';
 
 /** Controllers of one installation. */
 export interface Controllers {

@@ -2,12 +2,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { invariant } from '@leasehold/keys-core';
 import type pg from 'pg';
 import { startControllers } from './controllers.ts';
-import { milliseconds, perSecond, times, type Figure } from './figures.ts';
-import { connectLeasehold } from './leasehold-service.ts';
-import type { LockService } from './lock-service.ts';
-import type { Rig } from './rig.ts';
-import { median } from './rounds.ts';
-import { PRINCIPAL } from './seed.ts';
+import { milliseconds, perSecond, times, type Figure } from './rig/figures.ts';
+import { connectLeasehold } from './services/leasehold-service.ts';
+import type { LockService } from './services/lock-service.ts';
+import type { Rig } from './rig/rig.ts';
+import { median } from './rig/rounds.ts';
+import { PRINCIPAL } from './rig/seed.ts';
 
 const CONTROLLER_COUNT = 3;
 const CALLER_COUNT = 32;

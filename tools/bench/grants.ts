@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { invariant, KEY_LADDERS, type GrantRequest } from '@leasehold/keys-core';
 import { guardNow } from '../../libs/keys-core/src/grants/sql/guard.ts';
 import { grant } from '../../libs/keys-core/src/grants/sql/grant.ts';
-import { perSecond, times, type Figure } from './figures.ts';
-import type { BenchDatabase, Rig } from './rig.ts';
-import { compare, rateOf } from './rounds.ts';
-import { PRINCIPAL } from './seed.ts';
+import { perSecond, times, type Figure } from './rig/figures.ts';
+import type { BenchDatabase, Rig } from './rig/rig.ts';
+import { compare, rateOf } from './rig/rounds.ts';
+import { PRINCIPAL } from './rig/seed.ts';
 
 const CALLER_COUNT = 64;
 const GOAL_RATIO = 5;

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { milliseconds, times, type Figure } from './figures.ts';
-import type { LockService } from './lock-service.ts';
-import { openLockServices } from './lock-services.ts';
-import type { Rig } from './rig.ts';
-import { quantile } from './rounds.ts';
+import { milliseconds, times, type Figure } from './rig/figures.ts';
+import type { LockService } from './services/lock-service.ts';
+import { openLockServices } from './services/lock-services.ts';
+import type { Rig } from './rig/rig.ts';
+import { quantile } from './rig/rounds.ts';
 
 const CONTENDER_COUNT = 8;
 /** So long that the last holder waits in line again. */

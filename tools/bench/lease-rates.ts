@@ -1,8 +1,8 @@
-import { perSecond, times, type Figure } from './figures.ts';
-import type { LockService } from './lock-service.ts';
-import { openLockServices } from './lock-services.ts';
-import type { Rig } from './rig.ts';
-import { compareRates, median, rateOf, takeTurns } from './rounds.ts';
+import { perSecond, times, type Figure } from './rig/figures.ts';
+import type { LockService } from './services/lock-service.ts';
+import { openLockServices } from './services/lock-services.ts';
+import type { Rig } from './rig/rig.ts';
+import { compareRates, median, rateOf, takeTurns } from './rig/rounds.ts';
 
 const CALLER_COUNTS = [1, 32, 256];
 

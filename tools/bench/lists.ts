@@ -2,10 +2,10 @@ import { KEY_LADDERS, type Caller } from '@leasehold/keys-core';
 import { createKeyService, type KeyListInput } from '@leasehold/keys-core/keys';
 import { createLeaseOperations, createRevocationWatch } from '@leasehold/keys-core/leases';
 import { listBackends } from '@leasehold/keys-core/fleet';
-import { milliseconds, type Figure } from './figures.ts';
-import type { BenchDatabase, Rig } from './rig.ts';
-import { median } from './rounds.ts';
-import { seedLists } from './seed-lists.ts';
+import { milliseconds, type Figure } from './rig/figures.ts';
+import type { BenchDatabase, Rig } from './rig/rig.ts';
+import { median } from './rig/rounds.ts';
+import { seedLists } from './rig/seed-lists.ts';
 
 const GOAL_MS = 300;
 /** A statement is cancelled after two seconds; a page may take several statements. */

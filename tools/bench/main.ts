@@ -1,15 +1,15 @@
 import { measureConnect } from './connect.ts';
 import { measureDroneMemory } from './drone-memory.ts';
 import { measureExpiry } from './expiry.ts';
-import { tableOf, type Figure } from './figures.ts';
+import { tableOf, type Figure } from './rig/figures.ts';
 import { measureGrants } from './grants.ts';
 import { measureHandover } from './handover.ts';
 import { measureLeaseRates } from './lease-rates.ts';
 import { measureLists } from './lists.ts';
-import { measureReservations } from './reservations.ts';
-import { openRig, type Rig } from './rig.ts';
+import { measureReservations } from './reservations/reservations.ts';
+import { openRig, type Rig } from './rig/rig.ts';
 import { measureRenewals } from './renewals.ts';
-import { measureTableSize } from './table-size.ts';
+import { measureTableSize } from './rig/table-size.ts';
 import { measureWaiters } from './waiters.ts';
 
 /** All measurements by the name that selects them, in the order in which they run. */

@@ -1,8 +1,8 @@
 import { invariant } from '@leasehold/keys-core';
-import { times, perSecond, type Figure } from './figures.ts';
-import { compare, rateOf } from './rounds.ts';
-import type { BenchDatabase, Rig } from './rig.ts';
-import { PRINCIPAL, readGrants, seedLeases, settle, type GrantToRenew } from './seed.ts';
+import { times, perSecond, type Figure } from './rig/figures.ts';
+import { compare, rateOf } from './rig/rounds.ts';
+import type { BenchDatabase, Rig } from './rig/rig.ts';
+import { PRINCIPAL, readGrants, seedLeases, settle, type GrantToRenew } from './rig/seed.ts';
 
 /** As many as one call of `keys.renew` may hold. */
 const BATCH_SIZE = 1_000;

@@ -1,7 +1,7 @@
 import { databasesIn, startDatacenters, type Datacenters } from '@leasehold/testing/datacenters';
 import { waitUntil } from '@leasehold/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
-import { freshBundles } from '../faults/fresh-bundles.ts';
+import { freshBundles } from '../faults/stage/fresh-bundles.ts';
 import { refusalOf } from './errors.ts';
 
 /** How soon a majority decides, however it was cut. */

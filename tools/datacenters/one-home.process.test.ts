@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { repetitions, waitUntil } from '@leasehold/testing';
 import { leaseholdErrorOf } from '@leasehold/client';
 import { backendPlacesOf, faultsOfHolders } from './holders.ts';
-import { freshBundles } from '../faults/fresh-bundles.ts';
+import { freshBundles } from '../faults/stage/fresh-bundles.ts';
 
 const ROUNDS_COUNT = repetitions({ short: 60, long: 200 });
 /** About five times what a round takes on two cores that have nothing else to do. */

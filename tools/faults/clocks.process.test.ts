@@ -2,10 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { machineMs } from './machine-time.ts';
-import { skewedEntry, type ClockFault } from './skewed-clocks.ts';
-import { Stage } from './stage.ts';
-import { expectSound, expectSuccession, expectUnharmed } from './verdict.ts';
+import { machineMs } from './stage/machine-time.ts';
+import { skewedEntry, type ClockFault } from './stage/skewed-clocks.ts';
+import { Stage } from './stage/stage.ts';
+import { expectSound, expectSuccession, expectUnharmed } from './stage/verdict.ts';
 
 const HOUR_MS = 3_600_000;
 let folder: string;

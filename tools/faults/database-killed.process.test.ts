@@ -8,9 +8,9 @@ import {
   type EmbeddedPostgres,
 } from '@leasehold/keys-core/postgres';
 import { waitUntil } from '@leasehold/testing';
-import { machineMs } from './machine-time.ts';
-import { PATIENT_LADDER, Stage, type Answer } from './stage.ts';
-import { SUCCESSION_MS_MAX, expectSound, expectUnharmed } from './verdict.ts';
+import { machineMs } from './stage/machine-time.ts';
+import { PATIENT_LADDER, Stage, type Answer } from './stage/stage.ts';
+import { SUCCESSION_MS_MAX, expectSound, expectUnharmed } from './stage/verdict.ts';
 
 /** Of the preset `fast`. */
 const HEARTBEAT_MS = 1_000;

@@ -11,8 +11,8 @@ import {
   type EmbeddedPostgres,
 } from '@leasehold/keys-core/postgres';
 import { waitUntil } from '@leasehold/testing';
-import { Stage, type Answer } from './stage.ts';
-import { expectSound } from './verdict.ts';
+import { Stage, type Answer } from './stage/stage.ts';
+import { expectSound } from './stage/verdict.ts';
 
 let folder: string;
 let postgres: EmbeddedPostgres;

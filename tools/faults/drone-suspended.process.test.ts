@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { machineMs } from './machine-time.ts';
-import { leashOf, processesOf } from './machine-processes.ts';
-import { Stage } from './stage.ts';
-import { SUCCESSION_MS_MAX, expectUnharmed } from './verdict.ts';
+import { machineMs } from './stage/machine-time.ts';
+import { leashOf, processesOf } from './stage/machine-processes.ts';
+import { Stage } from './stage/stage.ts';
+import { SUCCESSION_MS_MAX, expectUnharmed } from './stage/verdict.ts';
 
 let stage: Stage;
 beforeAll(async () => {

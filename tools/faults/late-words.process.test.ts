@@ -2,9 +2,9 @@ import { connectionOf } from '@leasehold/service-kit';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { machineMs } from './machine-time.ts';
-import { Stage, type Answer } from './stage.ts';
-import { SUCCESSION_MS_MAX, expectSound, expectUnharmed } from './verdict.ts';
+import { machineMs } from './stage/machine-time.ts';
+import { Stage, type Answer } from './stage/stage.ts';
+import { SUCCESSION_MS_MAX, expectSound, expectUnharmed } from './stage/verdict.ts';
 
 let stage: Stage;
 let db: pg.Client;

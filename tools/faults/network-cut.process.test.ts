@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startFaultProxy, type Direction, type FaultProxy } from '@leasehold/testing';
-import { machineMs } from './machine-time.ts';
-import { Stage } from './stage.ts';
-import { expectSound, expectSuccession, expectUnharmed } from './verdict.ts';
+import { machineMs } from './stage/machine-time.ts';
+import { Stage } from './stage/stage.ts';
+import { expectSound, expectSuccession, expectUnharmed } from './stage/verdict.ts';
 
 let stage: Stage;
 beforeAll(async () => {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
-import { machineMs } from './machine-time.ts';
-import { Stage, type Answer } from './stage.ts';
-import type { StageDrone } from './stage-drone.ts';
-import { expectSound, expectSuccession } from './verdict.ts';
+import { machineMs } from './stage/machine-time.ts';
+import { Stage, type Answer } from './stage/stage.ts';
+import type { StageDrone } from './stage/stage-drone.ts';
+import { expectSound, expectSuccession } from './stage/verdict.ts';
 
 let stage: Stage;
 beforeAll(async () => {

@@ -1,10 +1,10 @@
 import { createControllerClient, type ControllerApi } from '@leasehold/client';
 import type { Command } from 'commander';
-import { parseConfig, type CliConfig } from './config.ts';
+import { parseConfig, type CliConfig } from './config/config.ts';
 import type { CliContext } from './context.ts';
-import { EXIT_CODES } from './exit-codes.ts';
-import { unreachable, usageFailure } from './failure.ts';
-import { readCredentials, readRunFile } from './home.ts';
+import { EXIT_CODES } from './failures/exit-codes.ts';
+import { unreachable, usageFailure } from './failures/failure.ts';
+import { readCredentials, readRunFile } from './config/home.ts';
 import { createStyle, type Style } from './output/style.ts';
 
 /** Controllers of one database, of which whichever answers is asked, and a token for them. */

@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
-import { processEnvironment } from './config.ts';
-import { EXIT_CODES } from './exit-codes.ts';
+import { processEnvironment } from './config/config.ts';
+import { EXIT_CODES } from './failures/exit-codes.ts';
 import { runCli } from './run-cli.ts';
 
 /** One Ctrl-C arrives twice: from the terminal, and from npm, which passes it on. */

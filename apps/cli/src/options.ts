@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import { usageFailure } from './failure.ts';
+import { usageFailure } from './failures/failure.ts';
 
 /** A page of a list, as its options name it. */
 export interface PageOptions {

@@ -1,9 +1,9 @@
 import { CommanderError } from 'commander';
 import { createCli, type Cli } from './cli.ts';
 import type { CliContext } from './context.ts';
-import { EXIT_CODES } from './exit-codes.ts';
-import { failureOf } from './failure-of.ts';
-import type { CliFailure } from './failure.ts';
+import { EXIT_CODES } from './failures/exit-codes.ts';
+import { failureOf } from './failures/failure-of.ts';
+import type { CliFailure } from './failures/failure.ts';
 import { createProgram } from './program.ts';
 
 /**

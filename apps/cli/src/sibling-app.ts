@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { refusal } from './failure.ts';
+import { refusal } from './failures/failure.ts';
 
 /**
  * Where the programs lie, relative to this one's own file `apps/cli/dist/main.mjs`. They are

@@ -2,8 +2,8 @@
 import { toleratedClockRatio, LeaseError } from '@leasehold/keys-core';
 import { checkReachable, type Store } from '@leasehold/keys-core/postgres';
 import { createStatsCounter } from '@leasehold/keys-core/stats';
-import { runInBackground, type Job } from './background.ts';
-import { backgroundJobs } from './background-jobs.ts';
+import { runInBackground, type Job } from './background/background.ts';
+import { backgroundJobs } from './background/background-jobs.ts';
 import { addEventGauges } from './events/event-gauges.ts';
 import { createHttpServer } from './http/http-server.ts';
 import { createSourceAddress } from './http/source-address.ts';
@@ -13,7 +13,7 @@ import {
   examineDatabase,
   openControllerStore,
   type ControllerDeps,
-} from './open-controller-store.ts';
+} from './database/open-controller-store.ts';
 import { openDatacenters } from './peers/open-datacenters.ts';
 import { createParts, type Config, type Parts, type Serving } from './services.ts';
 import { createSignIn, type ControllerSignIn } from './sign-in/sign-in.ts';

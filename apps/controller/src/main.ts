@@ -15,8 +15,8 @@ import {
 import { systemSupervision, type Supervision } from '@leasehold/service-kit/supervision';
 import { startController } from './compose.ts';
 import { processEnvironment, readConfig } from './config.ts';
-import { prepareDatabase } from './database.ts';
-import { startMemoryRelief } from './memory-relief.ts';
+import { prepareDatabase } from './database/database.ts';
+import { startMemoryRelief } from './memory/memory-relief.ts';
 
 /** How long everything may take to end, before the process ends without. */
 const STOP_MS_MAX = 10_000;

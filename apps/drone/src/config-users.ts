@@ -6,7 +6,7 @@ import {
   type UserRange,
   type UserSources,
 } from './program-users.ts';
-import type { UserIds } from './warden/protocol.ts';
+import type { UserIds } from './warden/link/protocol.ts';
 
 /** What of the configuration says whom programs run as. */
 interface UserConfig {

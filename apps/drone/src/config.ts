@@ -9,10 +9,10 @@ import { datacenterSchema, envNameSchema, idSchema } from '@leasehold/api/contra
 import { LeaseError, LIMITS } from '@leasehold/keys-core';
 import { controllerUrlsOf, controllerUrlsProblem } from '@leasehold/service-kit/controllers';
 import { z } from 'zod';
-import { isForbiddenEnvName } from './agent/backend-env.ts';
+import { isForbiddenEnvName } from './agent/backend/backend-env.ts';
 import { usersOf } from './config-users.ts';
 import { systemUsers, type UserSources } from './program-users.ts';
-import { USER_NUMBER_MAX, type UserIds } from './warden/protocol.ts';
+import { USER_NUMBER_MAX, type UserIds } from './warden/link/protocol.ts';
 import { isInside } from './warden/view.ts';
 
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const;

@@ -4,9 +4,9 @@ import { createLogger, createShutdown, systemIds } from '@leasehold/service-kit'
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import packageJson from '../package.json' with { type: 'json' };
 import { DroneAgent } from './agent/agent.ts';
-import { TrpcControllerLink } from './agent/trpc-controller-link.ts';
-import type { WardenSource } from './agent/warden-link.ts';
-import { wardenSource } from './agent/warden-supply.ts';
+import { TrpcControllerLink } from './agent/controller-link/trpc-controller-link.ts';
+import type { WardenSource } from './agent/warden-link/warden-link.ts';
+import { wardenSource } from './agent/warden-link/warden-supply.ts';
 import { loadDroneConfig, processEnvironment, type DroneConfig } from './config.ts';
 
 const EXIT = { done: 0, failed: 1, usage: 2 } as const;

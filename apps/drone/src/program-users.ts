@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { UserIds } from './warden/protocol.ts';
+import type { UserIds } from './warden/link/protocol.ts';
 
 /** Whole numbers, both included. */
 export interface UserRange {

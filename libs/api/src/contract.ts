@@ -2,7 +2,7 @@
  * What travels: every input as a strict schema (an unknown field is an error), and the types of the
  * answers. Browser-safe: it loads neither the routers nor a database.
  */
-export { auditListInputSchema } from './contract/audit.ts';
+export { auditListInputSchema } from './contract/access/audit.ts';
 export {
   backendGetInputSchema,
   backendIdInputSchema,
@@ -108,7 +108,7 @@ export {
   personInviteInputSchema,
   personRoleSchema,
   personSetRoleInputSchema,
-} from './contract/people.ts';
+} from './contract/access/people.ts';
 export { STATS_WINDOW_MINUTES_MAX, statsOverviewInputSchema } from './contract/stats.ts';
 export type { Invitation, PersonView } from '@leasehold/keys-core/access';
 export type {
@@ -129,4 +129,4 @@ export {
   tokenCreateInputSchema,
   tokenListInputSchema,
   tokenRevokeInputSchema,
-} from './contract/tokens.ts';
+} from './contract/access/tokens.ts';

@@ -46,7 +46,7 @@ export type {
   StatsPoint,
   StatsService,
 } from '@leasehold/keys-core/stats';
-export type { FailedItem } from './routers/one-by-one.ts';
+export type { FailedItem } from './routers/leases/one-by-one.ts';
 export type {
   DroneMessage,
   SessionOpened,

@@ -1,10 +1,10 @@
 /** Environment leases: only one action may run in an environment at a time. */
-import { LeaseholdCallError } from './call-errors.ts';
+import { LeaseholdCallError } from './transport/call-errors.ts';
 import { LeaseHeldError } from './lease/lease-errors.ts';
 import { runUnder, type TryAcquireOptions } from './lease/lease-definition.ts';
-import type { LeaseAttempt, LeaseTaker, AcquireIntent } from './lease/lease-taker.ts';
+import type { LeaseAttempt, LeaseTaker, AcquireIntent } from './lease/acquire/lease-taker.ts';
 import type { Lease } from './lease/lease.ts';
-import { assertName, assertNamespaceSegments } from './lease/segments.ts';
+import { assertName, assertNamespaceSegments } from './lease/wire/segments.ts';
 
 export interface EnvironmentOptions extends Omit<TryAcquireOptions, 'ttlMs'> {
   /** The action: `deploy`, `migrate`, … */

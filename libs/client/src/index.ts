@@ -7,8 +7,8 @@ export type {
   LeaseDefinitionOptions,
   TryAcquireOptions,
 } from './lease/lease-definition.ts';
-export type { LeaseAttempt } from './lease/lease-taker.ts';
-export type { InvalidSegment, ValidNamespace, ValidSegment } from './lease/segments.ts';
+export type { LeaseAttempt } from './lease/acquire/lease-taker.ts';
+export type { InvalidSegment, ValidNamespace, ValidSegment } from './lease/wire/segments.ts';
 export {
   EnvironmentVetoedError,
   type EnvironmentOptions,
@@ -46,7 +46,7 @@ export {
   UnreachableError,
   callErrorOf,
   type CallErrorOptions,
-} from './call-errors.ts';
+} from './transport/call-errors.ts';
 export { currentSignal } from './context/work-context.ts';
 export {
   createLeaseFetch,
@@ -58,10 +58,10 @@ export {
   type ReceivedLease,
 } from './context/propagation.ts';
 export { leaseHeaders, leasePropagationLink } from './context/propagation-link.ts';
-export { isUnreachable, leaseholdErrorOf, type LeaseholdError } from './client-errors.ts';
+export { isUnreachable, leaseholdErrorOf, type LeaseholdError } from './transport/client-errors.ts';
 export {
   createControllerClient,
   type ControllerApi,
   type ControllerClient,
   type ControllerClientOptions,
-} from './controller-client.ts';
+} from './transport/controller-client.ts';

@@ -1,10 +1,10 @@
 /** Keys and backends for services: connect to what runs under a key, and follow it. */
 import type { AppRouter } from '@leasehold/api';
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server';
-import { callErrorOf } from './call-errors.ts';
+import { callErrorOf } from './transport/call-errors.ts';
 import { currentContext } from './context/work-context.ts';
-import type { ControllerApi } from './controller-client.ts';
-import { callWithin, isPassing, pauseBeforeRetry } from './lease/calls.ts';
+import type { ControllerApi } from './transport/controller-client.ts';
+import { callWithin, isPassing, pauseBeforeRetry } from './lease/wire/calls.ts';
 import type { Machine } from './machine.ts';
 import { linkSignals } from './signals.ts';
 

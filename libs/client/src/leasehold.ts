@@ -13,7 +13,7 @@ import {
   type ReceivedHeaders,
   type ReceivedLease,
 } from './context/propagation.ts';
-import { createControllerClient, type ControllerApi } from './controller-client.ts';
+import { createControllerClient, type ControllerApi } from './transport/controller-client.ts';
 import {
   createEnvironments,
   withEnvironmentLease,
@@ -28,10 +28,10 @@ import {
   type LeaseDefinitionOptions,
 } from './lease/lease-definition.ts';
 import { createLeaseFaces } from './lease/lease-faces.ts';
-import type { ValidNamespace } from './lease/segments.ts';
+import type { ValidNamespace } from './lease/wire/segments.ts';
 import type { Machine } from './machine.ts';
 import { createReservations, type Reservations } from './reservations.ts';
-import { Reachability } from './reachability.ts';
+import { Reachability } from './transport/reachability.ts';
 
 export interface LeaseholdOptions {
   /**

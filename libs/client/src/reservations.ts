@@ -2,8 +2,8 @@
 import type { AppRouter } from '@leasehold/api';
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server';
 import { currentContext } from './context/work-context.ts';
-import type { ControllerApi } from './controller-client.ts';
-import { callWithin, untilAnswered } from './lease/calls.ts';
+import type { ControllerApi } from './transport/controller-client.ts';
+import { callWithin, untilAnswered } from './lease/wire/calls.ts';
 import type { Machine } from './machine.ts';
 import { linkSignals } from './signals.ts';
 

@@ -17,7 +17,7 @@ export {
   type Logger,
   type LoggerOptions,
   type LogLevel,
-} from './logger.ts';
+} from './log/logger.ts';
 export { createRegistry, type Registry } from './metrics.ts';
 export { hideSecrets } from './secrets.ts';
 export { createShutdown, type Shutdown, type ShutdownOptions } from './shutdown.ts';

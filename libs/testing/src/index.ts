@@ -12,8 +12,8 @@ export {
   type DroneProcessOptions,
 } from './leasehold-processes.ts';
 export { repetitions } from './repetitions.ts';
-export { createSmallDisk, type SmallDisk } from './small-disk.ts';
-export type { TestDatabase } from './template-copy.ts';
-export { createTestDatabase } from './test-database.ts';
+export { createSmallDisk, type SmallDisk } from './postgres/small-disk.ts';
+export type { TestDatabase } from './postgres/template-copy.ts';
+export { createTestDatabase } from './postgres/test-database.ts';
 export { startProcess, type ProcessSpec, type TestProcess } from './test-process.ts';
 export { waitUntil, type WaitOptions } from './wait-until.ts';

@@ -12,8 +12,8 @@ import {
   type ControllerProcess,
   type DroneProcess,
 } from './leasehold-processes.ts';
-import type { TestDatabase } from './template-copy.ts';
-import { createTestDatabase } from './test-database.ts';
+import type { TestDatabase } from './postgres/template-copy.ts';
+import { createTestDatabase } from './postgres/test-database.ts';
 
 let home: string;
 let database: TestDatabase;

@@ -13,6 +13,6 @@ export {
   type ControllerProcess,
   type DroneProcess,
 } from './leasehold-processes.ts';
-export { copyTemplate, type TestDatabase } from './template-copy.ts';
-export { startTestCluster, type TestCluster } from './test-cluster.ts';
+export { copyTemplate, type TestDatabase } from './postgres/template-copy.ts';
+export { startTestCluster, type TestCluster } from './postgres/test-cluster.ts';
 export { waitUntil } from './wait-until.ts';

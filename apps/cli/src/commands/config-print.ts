@@ -1,7 +1,7 @@
 import { toleratedClockRatio } from '@leasehold/keys-core';
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { redactedConfig } from '../config.ts';
+import { redactedConfig } from '../config/config.ts';
 import { detailsText } from '../output/table.ts';
 
 /** `leasehold config print`: what is in effect, without secrets. */

@@ -1,7 +1,7 @@
 import type { ConnectResult } from '@leasehold/keys-core/keys';
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { usageFailure } from '../failure.ts';
+import { usageFailure } from '../failures/failure.ts';
 import { collected, wholeNumberOf, withNamespace } from '../options.ts';
 import { printable } from '../output/printable.ts';
 import { detailsText } from '../output/table.ts';

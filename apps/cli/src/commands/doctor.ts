@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { EXIT_CODES } from '../exit-codes.ts';
+import { EXIT_CODES } from '../failures/exit-codes.ts';
 import type { Finding } from '../doctor/finding.ts';
 import type { Style } from '../output/style.ts';
 

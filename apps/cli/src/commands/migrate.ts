@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { readRunFile } from '../home.ts';
-import { usageFailure } from '../failure.ts';
+import { readRunFile } from '../config/home.ts';
+import { usageFailure } from '../failures/failure.ts';
 import { pathOfPart } from '../sibling-app.ts';
 
 /** `leasehold migrate`: brings the database up to this version. Safe to repeat and to race. */

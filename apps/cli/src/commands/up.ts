@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { parseConfig } from '../config.ts';
-import type { RunFile } from '../home.ts';
+import { parseConfig } from '../config/config.ts';
+import type { RunFile } from '../config/home.ts';
 import type { Style } from '../output/style.ts';
 import { createProgress, createSilentProgress } from '../up/progress.ts';
 

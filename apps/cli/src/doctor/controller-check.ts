@@ -1,6 +1,6 @@
 import { createControllerClient, leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
 import type { Access } from '../cli.ts';
-import { failureOf } from '../failure-of.ts';
+import { failureOf } from '../failures/failure-of.ts';
 import { durationText } from '../output/duration.ts';
 import { holdOffText } from '../output/hold-off.ts';
 import { printable } from '../output/printable.ts';

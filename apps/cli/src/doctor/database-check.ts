@@ -9,7 +9,7 @@ import {
 import { readKeyLadders } from '@leasehold/keys-core/grants';
 import { connectionOf, createBootClock, systemIds } from '@leasehold/service-kit';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { CliConfig } from '../config.ts';
+import type { CliConfig } from '../config/config.ts';
 import { pathOfPart } from '../sibling-app.ts';
 import { unsure, well, wrong, type Finding } from './finding.ts';
 

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
-import { redactedUrl, type CliConfig } from '../config.ts';
-import type { EtcdConfig } from '../datacenter-config.ts';
+import { redactedUrl, type CliConfig } from '../config/config.ts';
+import type { EtcdConfig } from '../config/datacenter-config.ts';
 import { skipped, well, wrong, type Finding } from './finding.ts';
 
 const ANSWER_TIMEOUT_MS = 5_000;

@@ -1,9 +1,9 @@
 import { storeErrorOf } from '@leasehold/keys-core/keys';
 import { controllerAccess } from '../cli.ts';
-import { parseConfig, redactedUrl, type CliConfig } from '../config.ts';
-import { failureOf } from '../failure-of.ts';
-import { readRunFile } from '../home.ts';
-import { runningUpOf } from '../up/home-lock.ts';
+import { parseConfig, redactedUrl, type CliConfig } from '../config/config.ts';
+import { failureOf } from '../failures/failure-of.ts';
+import { readRunFile } from '../config/home.ts';
+import { runningUpOf } from '../up/checks/home-lock.ts';
 import { examineConsole } from './console-check.ts';
 import { examineController } from './controller-check.ts';
 import { examineDatabase } from './database-check.ts';

@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync } from 'node:fs';
-import type { CliConfig } from '../config.ts';
-import { readRunFile, runFilePath } from '../home.ts';
-import { runningUpOf } from '../up/home-lock.ts';
+import type { CliConfig } from '../config/config.ts';
+import { readRunFile, runFilePath } from '../config/home.ts';
+import { runningUpOf } from '../up/checks/home-lock.ts';
 import { skipped, unsure, well, wrong, type Finding } from './finding.ts';
 
 /** The home directory, and whether something runs from it. */

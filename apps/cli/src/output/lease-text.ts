@@ -1,4 +1,4 @@
-import { scopeText } from '../scope.ts';
+import { scopeText } from '../arguments/scope.ts';
 import type { EventView, LeaseView, LeaseWaiterView } from '../views.ts';
 import { agoText, durationText } from './duration.ts';
 import { printable, printableOr } from './printable.ts';

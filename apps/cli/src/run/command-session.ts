@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { isErrorCode } from '../up/process-identity.ts';
+import { isErrorCode } from '../up/processes/process-identity.ts';
 
 /**
  * Signals every process of the session that `leaderPid` began: its process group at once, and where

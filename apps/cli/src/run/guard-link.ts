@@ -1,5 +1,5 @@
 import { fork, type ChildProcess } from 'node:child_process';
-import { refusal, type CliFailure } from '../failure.ts';
+import { refusal, type CliFailure } from '../failures/failure.ts';
 import type {
   CommandEnd,
   GuardDeadlines,

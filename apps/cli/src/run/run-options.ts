@@ -1,7 +1,7 @@
 import { LIMITS, serviceLadder } from '@leasehold/keys-core';
 import type { Command } from 'commander';
-import { EXIT_CODES } from '../exit-codes.ts';
-import { usageFailure } from '../failure.ts';
+import { EXIT_CODES } from '../failures/exit-codes.ts';
+import { usageFailure } from '../failures/failure.ts';
 import { wholeNumberOf } from '../options.ts';
 
 /** How `leasehold leases run` was called. */

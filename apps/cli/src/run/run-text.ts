@@ -6,11 +6,11 @@ import {
   type LeaseHeldError,
   type LeaseWaitTimeoutError,
 } from '@leasehold/client';
-import { CliFailure } from '../failure.ts';
-import { RUN_EXIT_CODES, SIGNAL_EXIT_CODE } from '../exit-codes.ts';
+import { CliFailure } from '../failures/failure.ts';
+import { RUN_EXIT_CODES, SIGNAL_EXIT_CODE } from '../failures/exit-codes.ts';
 import { durationText } from '../output/duration.ts';
 import { printable } from '../output/printable.ts';
-import { scopeText, type Scope } from '../scope.ts';
+import { scopeText, type Scope } from '../arguments/scope.ts';
 import type { CommandEnd } from './guard-protocol.ts';
 import type { RunEnd, Stop } from './run-under-lease.ts';
 

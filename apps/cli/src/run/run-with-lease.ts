@@ -8,7 +8,7 @@ import {
 } from '@leasehold/client';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit';
 import type { Cli } from '../cli.ts';
-import { scopeText, type Scope } from '../scope.ts';
+import { scopeText, type Scope } from '../arguments/scope.ts';
 import { pathOfPart } from '../sibling-app.ts';
 import { startGuard, type GuardLink } from './guard-link.ts';
 import { runSignals } from './run-signals.ts';

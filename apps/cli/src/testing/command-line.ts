@@ -3,7 +3,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { waitUntil } from '@leasehold/testing';
-import type { RunFile } from '../home.ts';
+import type { RunFile } from '../config/home.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../bin/leasehold.mjs', import.meta.url));
 

@@ -8,8 +8,8 @@ import {
 } from '@leasehold/keys-core/access';
 import { openStore, type Store } from '@leasehold/keys-core/postgres';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
-import { credentialsPath, readCredentials, writePrivateJson } from '../home.ts';
-import type { CliConfig } from '../config.ts';
+import { credentialsPath, readCredentials, writePrivateJson } from '../config/home.ts';
+import type { CliConfig } from '../config/config.ts';
 import { DEMO_DRONE_BINDINGS } from './demo-drone.ts';
 
 /** What opens the doors of everything that runs here. */

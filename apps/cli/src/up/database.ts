@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { supervisePostgres } from '@leasehold/keys-core/postgres';
 import { withSchema } from '@leasehold/service-kit';
 import type { RunningHooks, Supervision } from '@leasehold/service-kit/supervision';
-import type { CliConfig } from '../config.ts';
+import type { CliConfig } from '../config/config.ts';
 import { openBoundedLog } from './bounded-log.ts';
 
 const DATABASE_NAME = 'leasehold';

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DroneBindings } from '@leasehold/keys-core/access';
-import { writePrivateJson } from '../home.ts';
+import { writePrivateJson } from '../config/home.ts';
 
 /** The drone that `leasehold up` runs. */
 export const DEMO_DRONE_ID = 'drone-1';

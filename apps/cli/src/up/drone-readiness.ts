@@ -1,6 +1,6 @@
 import { createControllerClient } from '@leasehold/client';
 import { setTimeout as delay } from 'node:timers/promises';
-import { refusal } from '../failure.ts';
+import { refusal } from '../failures/failure.ts';
 
 const READY_TIMEOUT_MS = 30_000;
 const POLL_MS = 100;

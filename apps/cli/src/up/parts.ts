@@ -1,20 +1,20 @@
 import { createDatabase, migrate } from '@leasehold/keys-core/postgres';
 import type { AdminSignIn } from '@leasehold/keys-core/access';
-import type { CliConfig } from '../config.ts';
-import type { RunFile } from '../home.ts';
+import type { CliConfig } from '../config/config.ts';
+import type { RunFile } from '../config/home.ts';
 import { prepareCredentials } from './credentials.ts';
 import { externalDatabase, startDatabase, type Database } from './database.ts';
 import { DEMO_DRONE_ID, wardenPidOf, writeDemoDrone, type DemoDrone } from './demo-drone.ts';
 import { untilDroneReady } from './drone-readiness.ts';
-import type { FailureWatch } from './failure-watch.ts';
+import type { FailureWatch } from './checks/failure-watch.ts';
 import type { Supervision } from '@leasehold/service-kit/supervision';
-import { untilGone } from './leftovers.ts';
-import { identityOf, signalProcess } from './process-identity.ts';
-import { agentSpec, consoleOriginOf, consoleSpec, controllerSpec } from './processes.ts';
+import { untilGone } from './processes/leftovers.ts';
+import { identityOf, signalProcess } from './processes/process-identity.ts';
+import { agentSpec, consoleOriginOf, consoleSpec, controllerSpec } from './processes/processes.ts';
 import type { Progress } from './progress.ts';
-import { keepRunRecord } from './run-record.ts';
-import { messageOf, type SpaceWait } from './space-wait.ts';
-import { superviseChild, type SupervisedChild } from './supervised-child.ts';
+import { keepRunRecord } from './processes/run-record.ts';
+import { messageOf, type SpaceWait } from './checks/space-wait.ts';
+import { superviseChild, type SupervisedChild } from './processes/supervised-child.ts';
 
 /** Once its agent has told it to end, the warden ends at once. */
 const WARDEN_END_TIMEOUT_MS = 3_000;

@@ -14,17 +14,17 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AdminSignIn } from '@leasehold/keys-core/access';
 import type { Cli } from '../cli.ts';
-import type { CliConfig } from '../config.ts';
-import { makeHome, type RunFile } from '../home.ts';
+import type { CliConfig } from '../config/config.ts';
+import { makeHome, type RunFile } from '../config/home.ts';
 import { hasPart, pathOfPart } from '../sibling-app.ts';
-import { FailureWatch } from './failure-watch.ts';
-import { lockHome } from './home-lock.ts';
+import { FailureWatch } from './checks/failure-watch.ts';
+import { lockHome } from './checks/home-lock.ts';
 import { systemSupervision } from '@leasehold/service-kit/supervision';
-import { endLeftovers, forgetRun } from './leftovers.ts';
-import { checkPlace } from './place-check.ts';
+import { endLeftovers, forgetRun } from './processes/leftovers.ts';
+import { checkPlace } from './checks/place-check.ts';
 import type { Progress } from './progress.ts';
 import { startParts, type Parts, type Programs } from './parts.ts';
-import { createSpaceWait } from './space-wait.ts';
+import { createSpaceWait } from './checks/space-wait.ts';
 
 export interface UpOptions {
   readonly cli: Cli;

@@ -1,7 +1,7 @@
 import { describeError, errorBody } from '@leasehold/api';
 import { LeaseError } from '@leasehold/keys-core';
 import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify';
-import { isKnown } from './authenticated-routes.ts';
+import { isKnown } from './routes/authenticated-routes.ts';
 import type { FailureLog } from './failure-log.ts';
 
 /** Answers with an error in the shape of the contract, whatever route it is on. */

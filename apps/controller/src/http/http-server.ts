@@ -1,13 +1,13 @@
 import { LeaseError, LIMITS } from '@leasehold/keys-core';
 import { fastify, type FastifyInstance } from 'fastify';
 import { mountExport, type ExportDeps } from '../export/export-routes.ts';
-import { guardConnections } from './connection-guard.ts';
+import { guardConnections } from './sockets/connection-guard.ts';
 import { installErrorReplies, replyWithError } from './error-replies.ts';
 import { createFailureLog } from './failure-log.ts';
 import type { SignInDeps } from '../sign-in/sign-in-parts.ts';
 import { mountSignIn } from '../sign-in/sign-in-routes.ts';
-import { mountHealth, type HealthRoutesDeps } from './health-routes.ts';
-import { mountTrpc, type TrpcRoutesDeps } from './trpc-routes.ts';
+import { mountHealth, type HealthRoutesDeps } from './routes/health-routes.ts';
+import { mountTrpc, type TrpcRoutesDeps } from './routes/trpc-routes.ts';
 
 /** Batched calls name every procedure in the path. */
 const PARAM_LENGTH_MAX = 16_384;

@@ -1,9 +1,9 @@
 import { describeError } from '@leasehold/api';
 import type { RawData, WebSocket } from 'ws';
 import type { WireCall } from './inbox.ts';
-import { textOf } from './socket-door.ts';
-import { SocketFace } from './socket-face.ts';
-import { endSocket, TOKEN_ENDED } from './socket-keeper.ts';
+import { textOf } from './sockets/socket-door.ts';
+import { SocketFace } from './sockets/socket-face.ts';
+import { endSocket, TOKEN_ENDED } from './sockets/socket-keeper.ts';
 
 const POLICY_VIOLATION = 1_008;
 /** For the first call behind the token to come, so that it is told why. */

@@ -4,7 +4,7 @@ import type { KeyService } from '@leasehold/keys-core/keys';
 import { createReservationService } from '@leasehold/keys-core/reservations';
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger, Registry } from '@leasehold/service-kit';
-import type { Job } from '../background.ts';
+import type { Job } from '../background/background.ts';
 import { openReservations } from '../reservations/open-reservations.ts';
 import { openPeers } from './open-peers.ts';
 import { createPeerAccess, type PeerAccess } from './peer-access.ts';

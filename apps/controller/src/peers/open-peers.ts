@@ -3,7 +3,7 @@ import type { DatacenterService, ReservationStoreView } from '@leasehold/api';
 import { LeaseError, type Clock } from '@leasehold/keys-core';
 import type { Peers } from '@leasehold/keys-core/reservations';
 import type { Logger } from '@leasehold/service-kit';
-import type { Job } from '../background.ts';
+import type { Job } from '../background/background.ts';
 import { createPeerClient, type PeerClient } from './peer-client.ts';
 import type { PeerMetrics } from './peer-metrics.ts';
 import { createPeerReachability, type PeerReachability } from './peer-reachability.ts';

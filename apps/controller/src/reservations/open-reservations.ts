@@ -28,7 +28,7 @@ import {
 } from '@leasehold/keys-core/reservations';
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
-import { runInBackground } from '../background.ts';
+import { runInBackground } from '../background/background.ts';
 import { createStoreStatus, type StoreStatus } from './store-status.ts';
 
 export interface ReservationsConfig {

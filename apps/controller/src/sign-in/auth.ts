@@ -23,7 +23,7 @@ import {
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import type { Origins } from './origins.ts';
-import { COOKIE_PREFIX } from './session-cookies.ts';
+import { COOKIE_PREFIX } from './session/session-cookies.ts';
 import type { OidcConfig } from './sign-in-config.ts';
 
 export const AUTH_PATH = '/api/auth';

@@ -12,10 +12,10 @@ import {
 } from '@leasehold/keys-core/access';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { newPasswordSchema } from './password-routes.ts';
+import { newPasswordSchema } from './password/password-routes.ts';
 import { checkedBody, Refusal } from './refusal.ts';
 import { setCookies, type SignInParts } from './sign-in-parts.ts';
-import { openSession } from './sign-in-with-password.ts';
+import { openSession } from './password/sign-in-with-password.ts';
 
 const INVITATION_LENGTH_MAX = 128;
 

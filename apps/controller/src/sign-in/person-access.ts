@@ -3,7 +3,7 @@ import { LeaseError } from '@leasehold/keys-core';
 import type { SessionAuthority } from '@leasehold/keys-core/access';
 import type { IncomingMessage } from 'node:http';
 import type { Origins } from './origins.ts';
-import type { SessionCookies } from './session-cookies.ts';
+import type { SessionCookies } from './session/session-cookies.ts';
 
 /** Says who acts in the session that a request's cookie names. */
 export interface PersonAccess {

@@ -7,9 +7,9 @@ import type { FailureLog } from '../http/failure-log.ts';
 import type { SourceAddress } from '../http/source-address.ts';
 import type { Auth } from './auth.ts';
 import type { Origins } from './origins.ts';
-import type { createPasswordGate } from './password-gate.ts';
+import type { createPasswordGate } from './password/password-gate.ts';
 import type { PersonAccess } from './person-access.ts';
-import type { SessionCookies } from './session-cookies.ts';
+import type { SessionCookies } from './session/session-cookies.ts';
 import type { OidcConfig } from './sign-in-config.ts';
 
 /** What a controller signs people in with. */

@@ -8,11 +8,11 @@ import type { FastifyInstance } from 'fastify';
 import { addressOf, countAnonymous } from '../http/request-context.ts';
 import { AUTH_PATH } from './auth.ts';
 import { mountInvitations } from './invitation-routes.ts';
-import { mountOidc } from './oidc-routes.ts';
-import { createPasswordGate } from './password-gate.ts';
-import { mountPasswords } from './password-routes.ts';
+import { mountOidc } from './oidc/oidc-routes.ts';
+import { createPasswordGate } from './password/password-gate.ts';
+import { mountPasswords } from './password/password-routes.ts';
 import { Refusal, replyWithRefusal } from './refusal.ts';
-import { mountSessions } from './session-routes.ts';
+import { mountSessions } from './session/session-routes.ts';
 import type { SignInDeps, SignInParts } from './sign-in-parts.ts';
 
 const BODY_BYTES_MAX = 16 * 1_024;

@@ -5,7 +5,7 @@ import { createAuth } from './auth.ts';
 import { readAuthSecret } from './auth-secret.ts';
 import { createOrigins } from './origins.ts';
 import { createPersonAccess } from './person-access.ts';
-import { createSessionCookies } from './session-cookies.ts';
+import { createSessionCookies } from './session/session-cookies.ts';
 import type { SignInConfig } from './sign-in-config.ts';
 import type { SignIn } from './sign-in-parts.ts';
 

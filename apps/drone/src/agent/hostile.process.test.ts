@@ -5,7 +5,7 @@ import { DRONE_ID, OPEN, startFleet, type Fleet, type Started } from '../testing
 import { connect, untilOnline } from '../testing/fleet-steps.ts';
 import { childrenWith, isRunning } from '../testing/processes.ts';
 import { until } from '../testing/wait.ts';
-import { readWardenRecord } from '../warden/socket-path.ts';
+import { readWardenRecord } from '../warden/link/socket-path.ts';
 
 interface Line {
   readonly attack?: string;

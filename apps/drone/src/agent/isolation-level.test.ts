@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ISOLATION_LEVELS } from '../config.ts';
-import type { IsolationFacts } from '../warden/protocol.ts';
+import type { IsolationFacts } from '../warden/link/protocol.ts';
 import { requireIsolation } from './isolation-level.ts';
 
 const own: IsolationFacts = {

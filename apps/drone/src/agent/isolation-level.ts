@@ -1,5 +1,5 @@
 import type { IsolationLevel } from '../config.ts';
-import type { IsolationFacts } from '../warden/protocol.ts';
+import type { IsolationFacts } from '../warden/link/protocol.ts';
 
 /** The machine does not keep programs from the drone as its configuration requires. */
 export class IsolationTooWeak extends Error {

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { room } from '../testing/agent-stage.ts';
 import { NOT_ISOLATED } from '../testing/simulated-warden.ts';
-import type { IsolationFacts } from '../warden/protocol.ts';
+import type { IsolationFacts } from '../warden/link/protocol.ts';
 import { placeOf, type DronePlace } from './program-place.ts';
 
 const FULL: IsolationFacts = {

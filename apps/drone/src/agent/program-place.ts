@@ -6,9 +6,9 @@
 import { lstatSync, realpathSync, statSync, type Stats } from 'node:fs';
 import path from 'node:path';
 import type { ProgramConfig } from '../config.ts';
-import type { IsolationFacts, ProgramPlaces, UserIds } from '../warden/protocol.ts';
+import type { IsolationFacts, ProgramPlaces, UserIds } from '../warden/link/protocol.ts';
 import { isInside } from '../warden/view.ts';
-import { PROGRAM_PATH } from './backend-env.ts';
+import { PROGRAM_PATH } from './backend/backend-env.ts';
 
 /** What is the same for all programs of a drone. */
 export interface DronePlace {

@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { TerminateAction } from '@leasehold/api';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { DroneAgent } from '../agent/agent.ts';
-import type { WardenSource } from '../agent/warden-link.ts';
+import type { WardenSource } from '../agent/warden-link/warden-link.ts';
 import type { DroneConfig, IsolationLevel } from '../config.ts';
 import { ScriptedController } from './scripted-controller.ts';
 import { SimulatedWarden } from './simulated-warden.ts';

@@ -24,7 +24,7 @@ import { bootstrapCredentials, type Credentials } from '@leasehold/keys-core/acc
 import { openStore } from '@leasehold/keys-core/postgres';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
 import { createTestDatabase, type TestDatabase } from '@leasehold/testing';
-import { readWardenRecord } from '../warden/socket-path.ts';
+import { readWardenRecord } from '../warden/link/socket-path.ts';
 import { until } from './wait.ts';
 import { ORDINARY_USER } from './warden-fixture.ts';
 

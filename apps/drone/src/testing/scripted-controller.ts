@@ -1,6 +1,6 @@
 import type { DroneMessage, SpawnAction } from '@leasehold/api';
 import { deadlinesFrom, KEY_LADDERS, type Ladder } from '@leasehold/keys-core';
-import type { ControllerLink, SessionListener } from '../agent/controller-link.ts';
+import type { ControllerLink, SessionListener } from '../agent/controller-link/controller-link.ts';
 import type {
   AckInput,
   HeartbeatInput,
@@ -8,7 +8,7 @@ import type {
   RenewResult,
   ReportInput,
   SessionInput,
-} from '../agent/wire.ts';
+} from '../agent/controller-link/wire.ts';
 
 /**
  * The other end of an agent's connection, in the hands of a test: it says what controllers say when

@@ -4,7 +4,7 @@ import {
   type WardenLink,
   type WardenListener,
   type WardenSource,
-} from '../agent/warden-link.ts';
+} from '../agent/warden-link/warden-link.ts';
 import type {
   BackendSnapshot,
   ExtendRequest,
@@ -12,7 +12,7 @@ import type {
   StartRequest,
   StopRequest,
   WardenIdentity,
-} from '../warden/protocol.ts';
+} from '../warden/link/protocol.ts';
 import { WardenBackend, type OwnedProcess } from '../warden/backend.ts';
 
 /** What a warden says that keeps nothing from its programs. */

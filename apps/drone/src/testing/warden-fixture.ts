@@ -3,10 +3,13 @@ import { randomUUID } from 'node:crypto';
 import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { SocketWardenLink, type SocketLinkOptions } from '../agent/socket-warden-link.ts';
-import type { WardenListener } from '../agent/warden-link.ts';
-import type { BackendSnapshot, StartRequest } from '../warden/protocol.ts';
-import { readWardenRecord, type WardenRecord } from '../warden/socket-path.ts';
+import {
+  SocketWardenLink,
+  type SocketLinkOptions,
+} from '../agent/warden-link/socket-warden-link.ts';
+import type { WardenListener } from '../agent/warden-link/warden-link.ts';
+import type { BackendSnapshot, StartRequest } from '../warden/link/protocol.ts';
+import { readWardenRecord, type WardenRecord } from '../warden/link/socket-path.ts';
 import { until } from './wait.ts';
 
 /** Somebody without privileges, for tests that run as root. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { WardenBackend, type OwnedProcess } from './backend.ts';
-import type { StartRequest, StopRequest } from './protocol.ts';
+import type { StartRequest, StopRequest } from './link/protocol.ts';
 
 /** A process at the edge of the system that notes what it is sent and ends when told to. */
 function fakeProcess(): OwnedProcess & { sent: string[]; end(): void } {

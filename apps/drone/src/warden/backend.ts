@@ -1,5 +1,5 @@
 import { extensionProblem, type DeadlineProblem, type OfferedDeadlines } from './deadlines.ts';
-import type { BackendSnapshot, BackendState, StartRequest, StopRequest } from './protocol.ts';
+import type { BackendSnapshot, BackendState, StartRequest, StopRequest } from './link/protocol.ts';
 
 /** What the warden needs of a backend's processes; {@link BackendProcess} in production. */
 export interface OwnedProcess {

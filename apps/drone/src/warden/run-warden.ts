@@ -12,13 +12,13 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { chmodSync, mkdirSync, realpathSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
-import { AgentServer } from './agent-server.ts';
-import { probeLaunchMeans, toolFinder } from './isolation.ts';
-import { BackendProcess, type LaunchContext } from './launch.ts';
+import { AgentServer } from './link/agent-server.ts';
+import { probeLaunchMeans, toolFinder } from './launch/isolation.ts';
+import { BackendProcess, type LaunchContext } from './launch/launch.ts';
 import { Leash } from './leash.ts';
-import { logFolderOf } from './output-log.ts';
-import { removeLeftTemporary } from './program-folders.ts';
-import { chooseSocketPath, readWardenRecord, writeWardenRecord } from './socket-path.ts';
+import { logFolderOf } from './launch/output-log.ts';
+import { removeLeftTemporary } from './launch/program-folders.ts';
+import { chooseSocketPath, readWardenRecord, writeWardenRecord } from './link/socket-path.ts';
 import { Warden } from './warden.ts';
 
 /** How long a warden without an agent and without a living backend stays. */

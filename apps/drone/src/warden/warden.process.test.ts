@@ -13,8 +13,8 @@ import {
   startWarden,
   type Ear,
 } from '../testing/warden-fixture.ts';
-import { SocketWardenLink } from '../agent/socket-warden-link.ts';
-import { readWardenRecord } from './socket-path.ts';
+import { SocketWardenLink } from '../agent/warden-link/socket-warden-link.ts';
+import { readWardenRecord } from './link/socket-path.ts';
 
 let bundle: DroneBundle;
 beforeAll(() => {

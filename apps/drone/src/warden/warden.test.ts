@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { NOT_ISOLATED } from '../testing/simulated-warden.ts';
 import { until } from '../testing/wait.ts';
 import { commandOf, startOf } from '../testing/warden-fixture.ts';
-import { AgentServer } from './agent-server.ts';
+import { AgentServer } from './link/agent-server.ts';
 import { Warden } from './warden.ts';
 
 /** A launch that is under way until the test ends it, and what became of its process. */

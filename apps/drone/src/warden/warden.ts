@@ -1,6 +1,6 @@
 import { WardenBackend, type OwnedProcess } from './backend.ts';
 import { startProblem } from './deadlines.ts';
-import type { BackendSnapshot, ExtendRequest, StartRequest, StopRequest } from './protocol.ts';
+import type { BackendSnapshot, ExtendRequest, StartRequest, StopRequest } from './link/protocol.ts';
 
 /** Prepares a backend's processes up to the point where `release` lets the program run. */
 export type Launch = (request: StartRequest) => Promise<OwnedProcess & { release(): void }>;

@@ -20,8 +20,8 @@ import {
   router,
   viewerProcedure,
 } from '../trpc.ts';
-import { audited } from './audit-lease.ts';
-import { EMPTY_PAGE, renewing } from './lease-calls.ts';
+import { audited } from './access/audit-lease.ts';
+import { EMPTY_PAGE, renewing } from './leases/lease-calls.ts';
 
 /** The keys face on the wire. Decisions are the key service's; access is judged here. */
 export const keysRouter = router({

@@ -23,7 +23,7 @@ import {
 } from '../contract/peers.ts';
 import { isForwardable } from '../forwarding/forwardable.ts';
 import { peerProcedure, router } from '../trpc.ts';
-import { moveEntry } from './audit-move.ts';
+import { moveEntry } from './access/audit-move.ts';
 
 /** The context of a caller of another datacenter, in this one. */
 type ForwardedContext = ApiContext & { readonly access: Access };

@@ -8,7 +8,7 @@ import {
 } from '../contract/reservations.ts';
 import { listAt } from '../forwarding/lists.ts';
 import { asOf } from './as-of.ts';
-import { moveEntry } from './audit-move.ts';
+import { moveEntry } from './access/audit-move.ts';
 import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
 
 /** Which datacenter a key lives in, on the wire. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { DatacenterUnreachableError } from '../call-errors.ts';
+import { DatacenterUnreachableError } from '../transport/call-errors.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
 
 const TTL_MS = 12_000;

@@ -1,9 +1,9 @@
 /** Tells the controller which leases this service takes, so that people see them before one is held. */
 import { outsideOfWork } from '../context/work-context.ts';
-import type { ControllerApi } from '../controller-client.ts';
+import type { ControllerApi } from '../transport/controller-client.ts';
 import type { Machine } from '../machine.ts';
 import type { Background } from './background.ts';
-import { callWithin } from './calls.ts';
+import { callWithin } from './wire/calls.ts';
 import type { LeaseDefinition } from './lease-definition.ts';
 
 const CALL_MS = 5_000;

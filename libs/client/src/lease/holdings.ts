@@ -7,10 +7,10 @@ import type { RevocationNotice } from '@leasehold/keys-core/leases';
 import { outsideOfWork } from '../context/work-context.ts';
 import { pause, type Machine } from '../machine.ts';
 import type { Background } from './background.ts';
-import { callWithin, mayPassInTime, untilAnswered } from './calls.ts';
+import { callWithin, mayPassInTime, untilAnswered } from './wire/calls.ts';
 import type { HeldLease, LeaseOwner } from './held-lease.ts';
 import type { ReleaseReport } from './lease.ts';
-import type { LeaseWire, ReleaseRequest } from './lease-wire.ts';
+import type { LeaseWire, ReleaseRequest } from './wire/lease-wire.ts';
 
 /** A release is answered within this time, by the controller or as `unknown`. */
 const RELEASE_MS_MAX = 5_000;

@@ -1,6 +1,6 @@
 /** A kind of lease: declared once, acquired for many keys. */
-import { assertName, assertNamespaceSegments } from './segments.ts';
-import type { LeaseAttempt, LeaseTaker, AcquireIntent } from './lease-taker.ts';
+import { assertName, assertNamespaceSegments } from './wire/segments.ts';
+import type { LeaseAttempt, LeaseTaker, AcquireIntent } from './acquire/lease-taker.ts';
 import { LeaseLost } from './lease-errors.ts';
 import type { Lease } from './lease.ts';
 

@@ -1,6 +1,6 @@
 /** The errors of acquiring and holding a lease. */
 import { resourceText } from '@leasehold/keys-core';
-import { LeaseholdCallError } from '../call-errors.ts';
+import { LeaseholdCallError } from '../transport/call-errors.ts';
 
 /** The name of a lease or an environment; `face` is its kind. */
 export interface LeaseScope {

@@ -1,14 +1,14 @@
 /** What leases and environments of one client have in common, put together. */
-import type { ControllerApi } from '../controller-client.ts';
+import type { ControllerApi } from '../transport/controller-client.ts';
 import { pause, type Machine } from '../machine.ts';
-import type { Reachability } from '../reachability.ts';
+import type { Reachability } from '../transport/reachability.ts';
 import { Background } from './background.ts';
 import { Declarations } from './declarations.ts';
 import { Holdings } from './holdings.ts';
-import { LeaseTaker } from './lease-taker.ts';
-import type { LeaseWire } from './lease-wire.ts';
+import { LeaseTaker } from './acquire/lease-taker.ts';
+import type { LeaseWire } from './wire/lease-wire.ts';
 import { openSession } from './session.ts';
-import { createEnvironmentWire, createLeaseWire } from './wires.ts';
+import { createEnvironmentWire, createLeaseWire } from './wire/wires.ts';
 
 /** How long releases that are under way may take when the client closes. */
 const CLOSE_MS_MAX = 1_000;

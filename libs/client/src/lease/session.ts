@@ -1,10 +1,10 @@
 /** How this process learns of revocations: one subscription for all of its leases. */
 import type { RevocationNotice } from '@leasehold/keys-core/leases';
-import { callErrorOf, LeaseholdCallError } from '../call-errors.ts';
+import { callErrorOf, LeaseholdCallError } from '../transport/call-errors.ts';
 import { outsideOfWork } from '../context/work-context.ts';
-import type { ControllerApi } from '../controller-client.ts';
+import type { ControllerApi } from '../transport/controller-client.ts';
 import type { Machine } from '../machine.ts';
-import { pauseBeforeRetry } from './calls.ts';
+import { pauseBeforeRetry } from './wire/calls.ts';
 
 export interface SessionOptions {
   readonly api: ControllerApi;

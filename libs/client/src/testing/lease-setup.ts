@@ -5,7 +5,7 @@ import {
   type LeaseDefinition,
   type LeaseDefinitionOptions,
 } from '../lease/lease-definition.ts';
-import { LeaseTaker } from '../lease/lease-taker.ts';
+import { LeaseTaker } from '../lease/acquire/lease-taker.ts';
 import { ManualClock } from './manual-clock.ts';
 import { SimulatedWire } from './simulated-wire.ts';
 

@@ -9,8 +9,8 @@ import {
   type ReleaseOutcome,
 } from '@leasehold/keys-core';
 import type { AcquireAnswer, LeaseDeadlines, LeaseRenewResult } from '@leasehold/keys-core/leases';
-import { DatacenterUnreachableError, OutcomeUnknownError } from '../call-errors.ts';
-import type { AcquireRequest, LeaseWire, ReleaseRequest } from '../lease/lease-wire.ts';
+import { DatacenterUnreachableError, OutcomeUnknownError } from '../transport/call-errors.ts';
+import type { AcquireRequest, LeaseWire, ReleaseRequest } from '../lease/wire/lease-wire.ts';
 
 interface Row {
   readonly leaseId: string;

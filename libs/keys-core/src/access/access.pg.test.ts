@@ -18,7 +18,7 @@ import {
   type NewToken,
 } from './sql/api-tokens.ts';
 import { listAudit, writeAudit } from './sql/audit.ts';
-import { bootstrapCredentials } from './sql/bootstrap-credentials.ts';
+import { bootstrapCredentials } from './sql/sign-in/bootstrap-credentials.ts';
 import { createTokenAuthority, TOKENS_TOPIC } from './token-authority.ts';
 import { hashTokenSecret, isTokenSecret, newTokenSecret } from './token-secret.ts';
 

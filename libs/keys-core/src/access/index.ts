@@ -5,7 +5,7 @@ export {
   PEOPLE_TOPIC,
   type SessionAuthority,
 } from './session-authority.ts';
-export { isAdminSignIn } from './sql/admin-sign-in.ts';
+export { isAdminSignIn } from './sql/sign-in/admin-sign-in.ts';
 export {
   countTokensMadeBy,
   findToken,
@@ -31,13 +31,13 @@ export {
   type Credentials,
   type DroneBindings,
   writeFirstCredentials,
-} from './sql/bootstrap-credentials.ts';
+} from './sql/sign-in/bootstrap-credentials.ts';
 export {
   type AdminSignIn,
   ensureFirstAdmin,
   FIRST_ADMIN_EMAIL,
   makeAdmin,
-} from './sql/first-admin.ts';
+} from './sql/sign-in/first-admin.ts';
 export {
   type Accepted,
   acceptInvitation,
@@ -46,18 +46,18 @@ export {
   isInvitationOpen,
   newInvitationSecret,
   openPasswordReset,
-} from './sql/invitations.ts';
-export { hasOidcAccount } from './sql/oidc-accounts.ts';
+} from './sql/people/invitations.ts';
+export { hasOidcAccount } from './sql/sign-in/oidc-accounts.ts';
 export {
   changeRole,
   disablePerson,
   enablePerson,
   readForRefusal,
   recordSignIn,
-} from './sql/people-changes.ts';
-export { removeOldPeopleRows } from './sql/people-retention.ts';
-export { findPersonId, listPeople, type PersonRow, readPerson } from './sql/people.ts';
-export { readPasswordHash, replacePassword, setPassword } from './sql/person-passwords.ts';
+} from './sql/people/people-changes.ts';
+export { removeOldPeopleRows } from './sql/people/people-retention.ts';
+export { findPersonId, listPeople, type PersonRow, readPerson } from './sql/people/people.ts';
+export { readPasswordHash, replacePassword, setPassword } from './sql/people/person-passwords.ts';
 export {
   endOtherSessions,
   endSession,
@@ -66,7 +66,7 @@ export {
   readSessionEpoch,
   SESSION_DAYS_MAX,
   type SessionAccess,
-} from './sql/person-sessions.ts';
+} from './sql/people/person-sessions.ts';
 export {
   countSignInTry,
   forgetSignInFailures,
@@ -74,7 +74,7 @@ export {
   sourceOfTries,
   takeBackSignInTry,
   type TriedAt,
-} from './sql/sign-in-failures.ts';
+} from './sql/sign-in/sign-in-failures.ts';
 export { createTokenAuthority, type TokenAuthority, TOKENS_TOPIC } from './token-authority.ts';
 export { hashTokenSecret, isTokenSecret, newTokenSecret } from './token-secret.ts';
 export { createHoldOffService, viewOf } from './hold-off-service.ts';

@@ -1,12 +1,17 @@
 import type { Actor } from '../kernel/access/actor.ts';
 import type { Invitation, PeopleService } from './people-types.ts';
 import type { AuditAction } from '../kernel/access/audit-actions.ts';
-import { changeRole, disablePerson, enablePerson, readForRefusal } from './sql/people-changes.ts';
+import {
+  changeRole,
+  disablePerson,
+  enablePerson,
+  readForRefusal,
+} from './sql/people/people-changes.ts';
 import { countTokensMadeBy } from './sql/api-tokens.ts';
-import { endSessionsOf } from './sql/person-sessions.ts';
-import { forgetSignInFailures } from './sql/sign-in-failures.ts';
-import { invitePerson, newInvitationSecret, openPasswordReset } from './sql/invitations.ts';
-import { listPeople, readPerson } from './sql/people.ts';
+import { endSessionsOf } from './sql/people/person-sessions.ts';
+import { forgetSignInFailures } from './sql/sign-in/sign-in-failures.ts';
+import { invitePerson, newInvitationSecret, openPasswordReset } from './sql/people/invitations.ts';
+import { listPeople, readPerson } from './sql/people/people.ts';
 import { PEOPLE_TOPIC } from './session-authority.ts';
 import { writeAudit, type AuditEntry } from './sql/audit.ts';
 import type { Store } from '../postgres/open-store.ts';

@@ -4,7 +4,11 @@
  * answer stale by a hint. Without the hint it counts after that moment.
  */
 import type { Store } from '../postgres/open-store.ts';
-import { findPersonSession, markSessionsSeen, type SessionAccess } from './sql/person-sessions.ts';
+import {
+  findPersonSession,
+  markSessionsSeen,
+  type SessionAccess,
+} from './sql/people/person-sessions.ts';
 
 const CACHE_MS = 1_000;
 /** Signed in browsers that are active at once; the oldest answer goes first. */

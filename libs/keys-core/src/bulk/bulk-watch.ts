@@ -2,7 +2,7 @@ import type { BulkProgress } from './bulk-types.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
 import { readBulk, type BulkState } from './sql/bulk-requests.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { pause } from '../postgres/timed.ts';
+import { pause } from '../postgres/statements/timed.ts';
 import { bulkTopic } from './bulk-runner.ts';
 
 /** How long progress goes unnoticed when its hint is lost. */

@@ -14,7 +14,7 @@ import {
 import { granted, openKernel, releaseOf, type Kernel } from '../testing/kernel-fixture.ts';
 import { checkEpoch } from '../postgres/witness/epoch.ts';
 import { TAIL_EVENTS_MAX } from './event-tail.ts';
-import { removeOldLeaseRows } from '../grants/sql/lease-retention.ts';
+import { removeOldLeaseRows } from '../grants/sql/retention/lease-retention.ts';
 
 /** Another test's transaction, in another database of the cluster, may hold the stream back. */
 const SOON = { timeoutMs: 20_000 };

@@ -5,12 +5,12 @@
  * read for it before it asks for more.
  */
 import { LeaseError } from '../kernel/errors/index.ts';
-import { databaseFailureOf } from '../postgres/database-errors.ts';
+import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
 import { eventCursor, parseEventPlace } from './event-cursor.ts';
 import { matchesFilter, type EventFilter } from './sql/event-filter.ts';
 import { readEventLag, type EventLag } from './sql/event-lag.ts';
 import { readEventBounds, readEventPage, type EventBounds } from './sql/event-pages.ts';
-import { pause } from '../postgres/timed.ts';
+import { pause } from '../postgres/statements/timed.ts';
 import { EventTail, type EventTailOptions } from './event-tail.ts';
 import type { EventRow } from './sql/history.ts';
 

@@ -3,7 +3,7 @@
  * looks while somebody reads and not otherwise: soon again while there is news, and every
  * {@link IDLE_MS} without. Nothing is announced by NOTIFY, which would slow down every transition.
  */
-import { pause } from '../postgres/timed.ts';
+import { pause } from '../postgres/statements/timed.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
 import { eventCursor } from './event-cursor.ts';
 import { FinalMark } from './event-finality.ts';

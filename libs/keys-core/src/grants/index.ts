@@ -1,15 +1,20 @@
 /** What apps and other slices may use. */
-export { createCoalescer } from './coalesce.ts';
+export { createCoalescer } from './transitions/coalesce.ts';
 export {
   type FencedOptions,
   fencedTransaction,
   inFence,
   isLeaseId,
   notHeld,
-} from './fenced-transaction.ts';
+} from './fenced/fenced-transaction.ts';
 export { createFreeRowRemover, type FreeRowRemover } from './free-rows.ts';
-export { isOverstayed, lookAtRefusals, observeHandover, refusedOutcome } from './grant-outcomes.ts';
-export { grantWithin, prepareGrants } from './granting.ts';
+export {
+  isOverstayed,
+  lookAtRefusals,
+  observeHandover,
+  refusedOutcome,
+} from './transitions/grant-outcomes.ts';
+export { grantWithin, prepareGrants } from './transitions/granting.ts';
 export { idempotentRequest } from './idempotency/request-fingerprint.ts';
 export { cancelRequest } from './idempotency/sql/cancel-request.ts';
 export { readGrant, readPastRequest } from './idempotency/sql/past-grants.ts';
@@ -30,12 +35,12 @@ export {
   type TicketRequest,
 } from './line/sql/line-tickets.ts';
 export { dropTicket, holdTicket } from './line/sql/tickets.ts';
-export { observeHeld, releaseAlone, wakeWaiters } from './releasing.ts';
+export { observeHeld, releaseAlone, wakeWaiters } from './transitions/releasing.ts';
 export { type AcquiredOrRenewed, acquireOrRenew } from './sql/acquire-or-renew.ts';
 export { boundTransaction, closeBefore } from './sql/assert-held.ts';
 export { grant } from './sql/grant.ts';
 export { assertNoHoldOff, assertReadBack, guardNow, isAtHome, readClock } from './sql/guard.ts';
-export { removeOldLeaseRows } from './sql/lease-retention.ts';
+export { removeOldLeaseRows } from './sql/retention/lease-retention.ts';
 export { readEndedGrants } from './sql/parts/ended-grants.ts';
 export { noteKeyLadder, readKeyLadders } from './sql/parts/key-ladders.ts';
 export { ensureLeaseRow } from './sql/parts/ensure-lease-row.ts';

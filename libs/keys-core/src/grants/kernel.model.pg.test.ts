@@ -6,9 +6,9 @@ import {
   expectInvariants,
   expectPhasesAgree,
   type RealKernel,
-} from '../testing/lease-agreement.ts';
-import { LEASE_COMMANDS } from '../testing/lease-commands.ts';
-import { LeaseModel } from '../testing/lease-model.ts';
+} from '../testing/model/lease-agreement.ts';
+import { LEASE_COMMANDS } from '../testing/model/lease-commands.ts';
+import { LeaseModel } from '../testing/model/lease-model.ts';
 import { openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 import { freezeClock } from '../testing/shifted-clock.ts';
 

@@ -11,11 +11,11 @@ import type {
 } from '../kernel/lease/outcomes.ts';
 import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
 import { resourceKey, type Face, type Resource } from '../kernel/resource/resource.ts';
-import { createCoalescer } from './coalesce.ts';
-import { createRefusalReader, createSlowLane, grantBatch } from './granting.ts';
+import { createCoalescer } from './transitions/coalesce.ts';
+import { createRefusalReader, createSlowLane, grantBatch } from './transitions/granting.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
-import { releaseBatch } from './releasing.ts';
-import { observeRenewals, renewBatch, type RenewAnswer } from './renewing.ts';
+import { releaseBatch } from './transitions/releasing.ts';
+import { observeRenewals, renewBatch, type RenewAnswer } from './transitions/renewing.ts';
 import { keyText } from './idempotency/sql/requests.ts';
 import type { ReleaseRequest } from './sql/release.ts';
 import type { RenewRequest } from './sql/renew.ts';

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { A_GUARD, aRequest, openKernel } from '../testing/kernel-fixture.ts';
 import { explaining } from '../testing/explaining.ts';
-import { deleteFreeRows } from './sql/delete-free.ts';
+import { deleteFreeRows } from './sql/retention/delete-free.ts';
 import { readEndedGrants } from './sql/parts/ended-grants.ts';
 import { grant } from './sql/grant.ts';
 import { readRefusals } from './sql/parts/refusals.ts';

@@ -14,4 +14,4 @@ export {
 } from './key-types.ts';
 export { createReaper, type Reaper, type ReapPass } from './reaper.ts';
 export { recordLostBackends } from './sql/lost-backends.ts';
-export { type ChooseDrone, NotAtHome, RANDOM_ID_LENGTH } from './start-backend.ts';
+export { type ChooseDrone, NotAtHome, RANDOM_ID_LENGTH } from './connect/start-backend.ts';

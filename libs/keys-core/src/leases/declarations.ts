@@ -11,7 +11,7 @@ import { readNow } from '../postgres/database-settings.ts';
 import { isoOf } from '../postgres/rows.ts';
 import type { Caller, DatedPage } from '../kernel/face-types.ts';
 import { type PageInput } from '../lists/index.ts';
-import { assertTtl } from './deadlines.ts';
+import { assertTtl } from './acquire/deadlines.ts';
 import type { Declarations, LeaseDeclaration } from './lease-views.ts';
 
 /**

@@ -1,5 +1,5 @@
 /** What apps and other slices may use. */
-export { heldAnswer } from './acquire-answers.ts';
+export { heldAnswer } from './acquire/acquire-answers.ts';
 export type {
   CoordinatedLease,
   CoordinatorAcquire,
@@ -14,8 +14,8 @@ export {
   createWhileLeader,
   type WhileLeader,
   type WhileLeaderDeps,
-} from './coordinator/while-leader.ts';
-export { assertTtl } from './deadlines.ts';
+} from './coordinator/while-held/while-leader.ts';
+export { assertTtl } from './acquire/deadlines.ts';
 export { createLeaseOperations, type LeaseOperationsDeps } from './lease-operations.ts';
 export { createLeaseService, type LeaseServiceDeps } from './lease-service.ts';
 export {

@@ -3,7 +3,7 @@ import { leaseTopic } from '../kernel/resource/lease-topic.ts';
 import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
 import { isoOf } from '../postgres/rows.ts';
 import { revoke, setRenewable } from '../grants/index.ts';
-import { timed } from '../postgres/timed.ts';
+import { timed } from '../postgres/statements/timed.ts';
 import type { Acted, Caller } from '../kernel/face-types.ts';
 import { historyPage, waiterPage } from '../lists/index.ts';
 import { declarationPage, declareLeases } from './declarations.ts';

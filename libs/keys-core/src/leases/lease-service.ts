@@ -1,10 +1,10 @@
 import type { RenewOutcome } from '../kernel/lease/outcomes.ts';
 import { type LeaseStore, cancelRequest } from '../grants/index.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { Acquiring } from './acquiring.ts';
-import { leaseDeadlines } from './deadlines.ts';
+import { Acquiring } from './acquire/acquiring.ts';
+import { leaseDeadlines } from './acquire/deadlines.ts';
 import type { LeaseRenewResult, LeaseService } from './lease-types.ts';
-import { createWaitingRoom } from './waiting.ts';
+import { createWaitingRoom } from './acquire/waiting.ts';
 
 export interface LeaseServiceDeps {
   readonly store: Store;

@@ -1,5 +1,5 @@
 /** What apps and other slices may use. */
-export { type DatabaseFailure, databaseFailureOf, sqlStateOf } from './database-errors.ts';
+export { type DatabaseFailure, databaseFailureOf, sqlStateOf } from './errors/database-errors.ts';
 export {
   checkReachable,
   connectionProblems,
@@ -7,7 +7,7 @@ export {
   readDatabaseSettings,
   readNow,
 } from './database-settings.ts';
-export { isDiskFull, onceThereIsSpace } from './disk-full.ts';
+export { isDiskFull, onceThereIsSpace } from './errors/disk-full.ts';
 export {
   type EmbeddedPostgres,
   type EmbeddedPostgresOptions,
@@ -35,7 +35,7 @@ export type {
   GuestTransaction,
 } from './service/guest-transaction.ts';
 export type { CallbackSql } from './service/prisma-guests.ts';
-export { pause } from './timed.ts';
+export { pause } from './statements/timed.ts';
 export { removeOldWitnesses } from './witness/beat.ts';
 export {
   checkEpoch,

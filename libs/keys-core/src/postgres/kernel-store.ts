@@ -1,7 +1,7 @@
 import type { Clock, IdSource } from '../kernel/clock.ts';
-import type { ClockWatch } from './clock-watch.ts';
+import type { ClockWatch } from './clock/clock-watch.ts';
 import type { Hints } from './hints/hints.ts';
-import type { LongestTtl } from './longest-ttl.ts';
+import type { LongestTtl } from './clock/longest-ttl.ts';
 import type { StoreObserver } from './observer.ts';
 import type { Sql, SqlPool } from './sql.ts';
 import type { DatabaseWitness } from './witness/database-witness.ts';

@@ -7,12 +7,12 @@ import { HintListener } from './hints/hint-listener.ts';
 import { openHints } from './hints/hints.ts';
 import type { GuestDatabase } from './service/guest-transaction.ts';
 import type { KernelStore } from './kernel-store.ts';
-import { preparedOptions, UNPREPARED, type PreparedOptions } from './prepared.ts';
+import { preparedOptions, UNPREPARED, type PreparedOptions } from './statements/prepared.ts';
 import { prismaGuests, type CallbackSql } from './service/prisma-guests.ts';
 import { SILENT_OBSERVER, type StoreObserver } from './observer.ts';
 import type { PoolName, Sql } from './sql.ts';
 import { openMemory, type MemoryOptions } from './witness/store-memory.ts';
-import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './timeouts.ts';
+import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './statements/timeouts.ts';
 
 export interface StoreOptions extends MemoryOptions {
   readonly databaseUrl: string;

@@ -11,15 +11,15 @@ import {
   NotAtHome,
   RANDOM_ID_LENGTH,
 } from '../keys/index.ts';
-import type { Homes } from './homes.ts';
-import type { LocalHome } from './local-home.ts';
+import type { Homes } from './resolving/homes.ts';
+import type { LocalHome } from './resolving/local-home.ts';
 import { peerOf, type Peers } from './peers.ts';
 import type {
   PeerConnectInput,
   PeerConnectOutcome,
   ReservationService,
 } from './reservation-types.ts';
-import type { Resolver } from './resolver.ts';
+import type { Resolver } from './resolving/resolver.ts';
 
 export interface ConnectingDeps {
   readonly store: Pick<Store, 'datacenter' | 'ids' | 'observer'>;

@@ -17,7 +17,7 @@ import {
   type Membership,
 } from './sql/membership.ts';
 import type { EtcdReservationStore } from './etcd/etcd-store.ts';
-import type { ReservationStore } from './reservation-store.ts';
+import type { ReservationStore } from './store/reservation-store.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { Logger } from '@leasehold/service-kit';
 import { assertOwn } from './invalid.ts';

@@ -2,10 +2,10 @@
 export type { EtcdOptions } from './etcd/etcd-calls.ts';
 export { createEtcdReservationStore, type EtcdReservationStore } from './etcd/etcd-store.ts';
 export type { Peer, Peers } from './peers.ts';
-export { createPostgresReservationStore } from './postgres-store.ts';
-export { createRememberingStore } from './remembering-store.ts';
+export { createPostgresReservationStore } from './store/postgres-store.ts';
+export { createRememberingStore } from './store/remembering-store.ts';
 export { createReservationService, type ReservationDeps } from './reservation-service.ts';
-export type { ReservationStore } from './reservation-store.ts';
+export type { ReservationStore } from './store/reservation-store.ts';
 export type {
   ChainLink,
   FreshKey,
@@ -22,7 +22,7 @@ export type {
   Reserved,
   Resolved,
 } from './reservation-types.ts';
-export { createResolver, type Resolver, type ResolverOptions } from './resolver.ts';
+export { createResolver, type Resolver, type ResolverOptions } from './resolving/resolver.ts';
 export type { Departure, ReservationStatus } from './sql/activate.ts';
 export { putHomes } from './sql/home-rows.ts';
 export {

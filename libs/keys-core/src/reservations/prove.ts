@@ -1,7 +1,7 @@
 import { LIMITS } from '../kernel/limits.ts';
 import type { ReservationKey, ReservationPointer } from '../kernel/resource/reservation.ts';
 import type { Proof, ReservationStatus } from './sql/activate.ts';
-import type { ReservationStore } from './reservation-store.ts';
+import type { ReservationStore } from './store/reservation-store.ts';
 
 export interface ProveDeps {
   readonly store: ReservationStore;

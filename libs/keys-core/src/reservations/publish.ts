@@ -15,7 +15,7 @@ import {
 } from './sql/membership.ts';
 import { putHomes } from './sql/home-rows.ts';
 import type { EtcdReservationStore } from './etcd/etcd-store.ts';
-import type { ReservationStore } from './reservation-store.ts';
+import type { ReservationStore } from './store/reservation-store.ts';
 import type { Store } from '../postgres/open-store.ts';
 
 export interface Publishing {

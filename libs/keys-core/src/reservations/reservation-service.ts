@@ -10,14 +10,14 @@ import type { Store } from '../postgres/open-store.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type { KeyService } from '../keys/index.ts';
 import { createConnecting } from './connecting.ts';
-import { Homes } from './homes.ts';
-import { createLocalHome } from './local-home.ts';
-import { Mover } from './mover.ts';
+import { Homes } from './resolving/homes.ts';
+import { createLocalHome } from './resolving/local-home.ts';
+import { Mover } from './moving/mover.ts';
 import type { Peers } from './peers.ts';
 import { reservationPage } from './reservation-reads.ts';
-import type { ReservationStore } from './reservation-store.ts';
+import type { ReservationStore } from './store/reservation-store.ts';
 import type { ReservationService } from './reservation-types.ts';
-import { createResolver, type ResolverOptions } from './resolver.ts';
+import { createResolver, type ResolverOptions } from './resolving/resolver.ts';
 
 export interface ReservationDeps {
   readonly store: Store;

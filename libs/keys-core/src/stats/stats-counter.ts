@@ -6,7 +6,7 @@
 import { FACES, type Face } from '../kernel/resource/resource.ts';
 import { addToBuckets, type StatsCounts } from './sql/stats-buckets.ts';
 import { DURATION_PLACES, mergedCounts, placeOfDuration } from './histogram.ts';
-import { databaseFailureOf } from '../postgres/database-errors.ts';
+import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { StoreObserver } from '../postgres/observer.ts';
 

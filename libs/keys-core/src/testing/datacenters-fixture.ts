@@ -1,7 +1,7 @@
-import { createPostgresReservationStore } from '../reservations/postgres-store.ts';
+import { createPostgresReservationStore } from '../reservations/store/postgres-store.ts';
 import type { Peer, Peers } from '../reservations/peers.ts';
 import { createReservationService } from '../reservations/reservation-service.ts';
-import type { ReservationStore } from '../reservations/reservation-store.ts';
+import type { ReservationStore } from '../reservations/store/reservation-store.ts';
 import type { ReservationService } from '../reservations/reservation-types.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
 import type { SessionRef } from '../fleet/sql/drone-sessions.ts';

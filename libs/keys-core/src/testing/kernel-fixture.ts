@@ -6,7 +6,7 @@ import type { Clock, IdSource } from '../kernel/clock.ts';
 import { serviceLadder } from '../kernel/lease/ladder.ts';
 import type { Grant, GrantRef, GrantRequest } from '../kernel/lease/outcomes.ts';
 import { invariant } from '../kernel/errors/index.ts';
-import type { ClockWatch } from '../postgres/clock-watch.ts';
+import type { ClockWatch } from '../postgres/clock/clock-watch.ts';
 import { guardNow } from '../grants/sql/guard.ts';
 import { createLeaseStore, type LeaseStore } from '../grants/lease-store.ts';
 import {
@@ -15,7 +15,7 @@ import {
   type Store,
   type StoreOptions,
 } from '../postgres/open-store.ts';
-import type { GrantGuard } from '../postgres/expiry.ts';
+import type { GrantGuard } from '../postgres/clock/expiry.ts';
 import type { ReleaseRequest } from '../grants/sql/release.ts';
 import type { RenewRequest } from '../grants/sql/renew.ts';
 

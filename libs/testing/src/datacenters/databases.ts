@@ -5,7 +5,7 @@ import {
   migrate,
   startEmbeddedPostgres,
 } from '@leasehold/keys-core/postgres';
-import { copyTemplate } from '../template-copy.ts';
+import { copyTemplate } from '../postgres/template-copy.ts';
 
 /** A datacenter's own PostgreSQL. */
 export interface DatacenterDatabase {

@@ -1,8 +1,8 @@
 import { emailSchema } from '@leasehold/api/contract';
 import { InvalidArgumentError, type Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { usageFailure } from '../../failure.ts';
-import { readRunFile } from '../../home.ts';
+import { usageFailure } from '../../failures/failure.ts';
+import { readRunFile } from '../../config/home.ts';
 import type { MadeAdmin } from './make-admin.ts';
 
 const NAME_LENGTH_MAX = 255;

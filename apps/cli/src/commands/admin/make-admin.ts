@@ -2,7 +2,7 @@
 import { databaseFailureOf, openStore, sqlStateOf } from '@leasehold/keys-core/postgres';
 import { makeAdmin, newPassword, PASSWORD_LENGTH, PEOPLE_TOPIC } from '@leasehold/keys-core/access';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
-import { refusal, unreachable, usageFailure } from '../../failure.ts';
+import { refusal, unreachable, usageFailure } from '../../failures/failure.ts';
 
 const UNDEFINED_TABLE = '42P01';
 

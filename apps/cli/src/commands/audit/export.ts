@@ -6,7 +6,7 @@ import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
 import { createControllerFetch } from '@leasehold/service-kit/controllers';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { unreachable } from '../../failure.ts';
+import { unreachable } from '../../failures/failure.ts';
 import { withAuditFilters, type AuditFilters } from './filters.ts';
 
 interface AuditExportOptions extends AuditFilters {

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { withScope } from '../../lease-lookup.ts';
+import { withScope } from '../../arguments/lease-lookup.ts';
 import { moreText, withPage, type PageOptions } from '../../options.ts';
 import { eventTable } from '../../output/lease-text.ts';
-import { parseScope } from '../../scope.ts';
+import { parseScope } from '../../arguments/scope.ts';
 
 /** `leasehold env history`. */
 export function addEnvHistory(cli: Cli, parent: Command): void {

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import { pageText } from '../../options.ts';
 import { leaseTable } from '../../output/lease-text.ts';
-import { nothingText, RECENT_ENVIRONMENTS } from '../../recent.ts';
+import { nothingText, RECENT_ENVIRONMENTS } from '../../arguments/recent.ts';
 import { leaseListInput, withLeaseFilters, type LeaseLsOptions } from '../leases/ls.ts';
 
 /** `leasehold env ls`. */

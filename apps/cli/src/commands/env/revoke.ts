@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { ENVIRONMENTS, findLease } from '../../lease-lookup.ts';
-import { parseScope } from '../../scope.ts';
+import { ENVIRONMENTS, findLease } from '../../arguments/lease-lookup.ts';
+import { parseScope } from '../../arguments/scope.ts';
 import {
   assertHeld,
   revokedText,

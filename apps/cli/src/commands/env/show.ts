@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { ENVIRONMENTS, findLease, withScope } from '../../lease-lookup.ts';
+import { ENVIRONMENTS, findLease, withScope } from '../../arguments/lease-lookup.ts';
 import { leaseDetails } from '../../output/lease-text.ts';
-import { parseScope } from '../../scope.ts';
+import { parseScope } from '../../arguments/scope.ts';
 
 /** `leasehold env show`. */
 export function addEnvShow(cli: Cli, parent: Command): void {

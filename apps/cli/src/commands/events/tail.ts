@@ -3,9 +3,9 @@ import { leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
 import { EVENT_KINDS, FACES, type EventKind, type Face } from '@leasehold/keys-core';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { usageFailure } from '../../failure.ts';
+import { usageFailure } from '../../failures/failure.ts';
 import { printable } from '../../output/printable.ts';
-import { scopeText } from '../../scope.ts';
+import { scopeText } from '../../arguments/scope.ts';
 import type { EventView } from '../../views.ts';
 
 /** After a failure of the controller's that may pass, such as a database that is unreachable. */

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { findKey } from '../../key-lookup.ts';
+import { findKey } from '../../arguments/key-lookup.ts';
 import { withKey, withReason } from '../../options.ts';
 import { printable } from '../../output/printable.ts';
 

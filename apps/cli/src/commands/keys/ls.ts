@@ -12,7 +12,7 @@ import {
   recentFilter,
   withAll,
   type RecentOptions,
-} from '../../recent.ts';
+} from '../../arguments/recent.ts';
 
 interface KeysLsOptions extends PageOptions, RecentOptions {
   readonly namespace?: string;

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { refusal, usageFailure } from '../../failure.ts';
-import { findKey } from '../../key-lookup.ts';
+import { refusal, usageFailure } from '../../failures/failure.ts';
+import { findKey } from '../../arguments/key-lookup.ts';
 import { withKey, withReason } from '../../options.ts';
 import { printable } from '../../output/printable.ts';
 

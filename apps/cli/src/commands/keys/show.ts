@@ -1,7 +1,7 @@
 import type { KeyView } from '@leasehold/keys-core/keys';
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { findKey } from '../../key-lookup.ts';
+import { findKey } from '../../arguments/key-lookup.ts';
 import { withKey } from '../../options.ts';
 import { agoText } from '../../output/duration.ts';
 import { printable, printableOr } from '../../output/printable.ts';

@@ -1,8 +1,13 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { findLease, LEASES, withScope, type LeaseActOptions } from '../../lease-lookup.ts';
+import {
+  findLease,
+  LEASES,
+  withScope,
+  type LeaseActOptions,
+} from '../../arguments/lease-lookup.ts';
 import { withReason } from '../../options.ts';
-import { parseScope, scopeText } from '../../scope.ts';
+import { parseScope, scopeText } from '../../arguments/scope.ts';
 
 /** `leasehold leases allow-renewal`. */
 export function addLeasesAllowRenewal(cli: Cli, parent: Command): void {

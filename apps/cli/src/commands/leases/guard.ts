@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { usageFailure } from '../../failure.ts';
+import { usageFailure } from '../../failures/failure.ts';
 import { runGuard } from '../../run/run-guard.ts';
 
 /** `leasehold leases guard`: what `leases run` starts. In no help, for nobody calls it. */

@@ -11,7 +11,7 @@ import {
   withAll,
   type Recency,
   type RecentOptions,
-} from '../../recent.ts';
+} from '../../arguments/recent.ts';
 import type { LeaseView } from '../../views.ts';
 
 /** How a list of leases or environments is asked for. */

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { refusal } from '../../failure.ts';
-import { findLease, LEASES, withScope, type LeaseFace } from '../../lease-lookup.ts';
+import { refusal } from '../../failures/failure.ts';
+import { findLease, LEASES, withScope, type LeaseFace } from '../../arguments/lease-lookup.ts';
 import { withReason } from '../../options.ts';
 import { printable } from '../../output/printable.ts';
-import { parseScope, scopeText, type Scope } from '../../scope.ts';
+import { parseScope, scopeText, type Scope } from '../../arguments/scope.ts';
 
 /** How a lease or an environment is taken away. */
 export interface LeaseRevokeOptions {

@@ -1,14 +1,14 @@
 import { basename } from 'node:path';
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { RUN_EXIT_CODES } from '../../exit-codes.ts';
-import { CliFailure } from '../../failure.ts';
-import { withScope } from '../../lease-lookup.ts';
+import { RUN_EXIT_CODES } from '../../failures/exit-codes.ts';
+import { CliFailure } from '../../failures/failure.ts';
+import { withScope } from '../../arguments/lease-lookup.ts';
 import { printable } from '../../output/printable.ts';
 import { findCommand } from '../../run/find-command.ts';
 import { checkedGraceMs, withRunOptions, type RunCommandOptions } from '../../run/run-options.ts';
 import { runWithLease } from '../../run/run-with-lease.ts';
-import { parseScope } from '../../scope.ts';
+import { parseScope } from '../../arguments/scope.ts';
 
 const HELP = `
   leasehold leases run jobs/nightly -- ./nightly.sh --full

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { findLease, LEASES, withScope } from '../../lease-lookup.ts';
+import { findLease, LEASES, withScope } from '../../arguments/lease-lookup.ts';
 import { leaseDetails } from '../../output/lease-text.ts';
-import { parseScope } from '../../scope.ts';
+import { parseScope } from '../../arguments/scope.ts';
 
 /** `leasehold leases show`. */
 export function addLeasesShow(cli: Cli, parent: Command): void {

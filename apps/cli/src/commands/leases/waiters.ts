@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { withScope } from '../../lease-lookup.ts';
+import { withScope } from '../../arguments/lease-lookup.ts';
 import { moreText, withPage, type PageOptions } from '../../options.ts';
 import { waiterTable } from '../../output/lease-text.ts';
-import { parseScope } from '../../scope.ts';
+import { parseScope } from '../../arguments/scope.ts';
 
 /** `leasehold leases waiters`. */
 export function addLeasesWaiters(cli: Cli, parent: Command): void {

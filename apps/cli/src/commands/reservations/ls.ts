@@ -4,7 +4,7 @@ import { pageText, withDatacenters, withPage, type PageOptions } from '../../opt
 import { agoText } from '../../output/duration.ts';
 import { printable, printableOr } from '../../output/printable.ts';
 import { tableText, type Column } from '../../output/table.ts';
-import { reservationKeyText } from '../../reservation-key.ts';
+import { reservationKeyText } from '../../arguments/reservation-key.ts';
 import type { ReservationView } from '../../views.ts';
 
 const STATES = ['active', 'moved'] as const;

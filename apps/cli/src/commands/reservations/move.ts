@@ -6,7 +6,7 @@ import {
   reservationKeyText,
   withReservationKey,
   type ReservationKeyOptions,
-} from '../../reservation-key.ts';
+} from '../../arguments/reservation-key.ts';
 
 interface MoveOptions extends ReservationKeyOptions {
   readonly to: string;

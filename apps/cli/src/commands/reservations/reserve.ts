@@ -5,7 +5,7 @@ import {
   reservationKeyText,
   withReservationKey,
   type ReservationKeyOptions,
-} from '../../reservation-key.ts';
+} from '../../arguments/reservation-key.ts';
 
 const HELP = `
 The first connect of a key reserves it too. Use this to choose its datacenter before that. Only

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { refusal } from '../../failure.ts';
+import { refusal } from '../../failures/failure.ts';
 import { printable } from '../../output/printable.ts';
 import { detailsText } from '../../output/table.ts';
 import {
@@ -8,7 +8,7 @@ import {
   reservationKeyText,
   withReservationKey,
   type ReservationKeyOptions,
-} from '../../reservation-key.ts';
+} from '../../arguments/reservation-key.ts';
 
 /** `leasehold reservations resolve`. */
 export function addReservationsResolve(cli: Cli, parent: Command): void {

@@ -8,7 +8,7 @@ import {
   reservationKeyText,
   withReservationKey,
   type ReservationKeyOptions,
-} from '../../reservation-key.ts';
+} from '../../arguments/reservation-key.ts';
 import { notReserved } from './resolve.ts';
 
 /** `leasehold reservations show`. */

@@ -2,7 +2,7 @@ import type { ControllerApi } from '@leasehold/client';
 import { FAIR_USE_MAX, readLimits, TOKEN_ROLES, type TokenRole } from '@leasehold/keys-core';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { usageFailure } from '../../failure.ts';
+import { usageFailure } from '../../failures/failure.ts';
 import { collected, wholeNumberOf } from '../../options.ts';
 
 type TokenRequest = Parameters<ControllerApi['tokens']['create']['mutate']>[0];

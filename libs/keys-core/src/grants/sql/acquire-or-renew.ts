@@ -4,7 +4,7 @@ import { C, type Sql } from '../../postgres/rows.ts';
 import type { LogPlace } from '../../postgres/witness/witness-stamp.ts';
 import { GRANT_EVENTS } from './parts/grant-facts.ts';
 import { upsertGrants } from './parts/upsert-grants.ts';
-import { isHeldOff, isTakable, LOG_PLACE, type GrantGuard } from '../../postgres/expiry.ts';
+import { isHeldOff, isTakable, LOG_PLACE, type GrantGuard } from '../../postgres/clock/expiry.ts';
 
 /** What the holder has now. Instants are epoch milliseconds of the database. */
 export interface AcquiredOrRenewed extends LogPlace {

@@ -4,7 +4,7 @@ import type { Face } from '../../kernel/resource/resource.ts';
 import { C, type Sql } from '../../postgres/rows.ts';
 import { fragment, NO_FRAGMENT } from '../../postgres/sql.ts';
 import { laterToken, type LogPlace, type Seen } from '../../postgres/witness/witness-stamp.ts';
-import { isTakable, LOG_PLACE, type GrantGuard } from '../../postgres/expiry.ts';
+import { isTakable, LOG_PLACE, type GrantGuard } from '../../postgres/clock/expiry.ts';
 import { GRANT_FACTS } from './parts/grant-facts.ts';
 import { upsertGrants } from './parts/upsert-grants.ts';
 import { firstLadder, wantedRows } from './parts/wanted-rows.ts';

@@ -3,7 +3,7 @@ import { LeaseError } from '../../kernel/errors/index.ts';
 import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
 import { C, onlyRow, type Sql } from '../../postgres/rows.ts';
-import { isHeldOff, type GrantGuard } from '../../postgres/expiry.ts';
+import { isHeldOff, type GrantGuard } from '../../postgres/clock/expiry.ts';
 import { IS_ACTIVE_HOME, NOT_READ_BACK } from './grant.ts';
 
 type Watching = Pick<KernelStore, 'clock' | 'clockWatch'>;

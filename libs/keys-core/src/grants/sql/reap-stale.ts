@@ -1,8 +1,8 @@
-import type { ClockBelief } from '../../postgres/clock-watch.ts';
+import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
 import { C, onlyRow, type Sql } from '../../postgres/rows.ts';
 import { fragment } from '../../postgres/sql.ts';
 import { EXPIRED_FACTS, IS_CONFIRMED } from './parts/expired.ts';
-import { expiryBelieved } from '../../postgres/expiry.ts';
+import { expiryBelieved } from '../../postgres/clock/expiry.ts';
 
 /** A namespace, joined, with its children or without. */
 export interface NamespaceRange {

@@ -1,8 +1,8 @@
 import type { Face } from '../../kernel/resource/resource.ts';
-import type { ClockBelief } from '../../postgres/clock-watch.ts';
+import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
 import { onlyRow, type Sql } from '../../postgres/rows.ts';
 import { EXPIRED_FACTS, IS_CONFIRMED } from './parts/expired.ts';
-import { expiryBelieved } from '../../postgres/expiry.ts';
+import { expiryBelieved } from '../../postgres/clock/expiry.ts';
 
 export interface ReapedGrant {
   readonly leaseId: string;

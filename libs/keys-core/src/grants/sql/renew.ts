@@ -4,7 +4,7 @@ import type { Face } from '../../kernel/resource/resource.ts';
 import type { Sql } from '../../postgres/rows.ts';
 import type { LogPlace } from '../../postgres/witness/witness-stamp.ts';
 import { EXPIRED_FACTS, IS_CONFIRMED } from './parts/expired.ts';
-import { LOG_PLACE } from '../../postgres/expiry.ts';
+import { LOG_PLACE } from '../../postgres/clock/expiry.ts';
 
 /** A renewal that one holder asks for. `principal` is who is authenticated, never who they say. */
 export interface RenewRequest extends GrantRef {

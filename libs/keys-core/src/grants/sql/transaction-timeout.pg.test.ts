@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { serviceLadder } from '../../kernel/lease/ladder.ts';
 import { openSession } from '../../testing/coordinator-fixture.ts';
 import { granted, openKernel } from '../../testing/kernel-fixture.ts';
-import { fencedTransaction } from '../fenced-transaction.ts';
+import { fencedTransaction } from '../fenced/fenced-transaction.ts';
 
 /** Sends statements that are short, with short pauses between, until the server has had enough. */
 async function keepBusy(send: (sql: string) => Promise<unknown>): Promise<never> {

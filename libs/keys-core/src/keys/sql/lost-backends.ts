@@ -1,6 +1,6 @@
-import type { ClockBelief } from '../../postgres/clock-watch.ts';
+import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
 import { onlyRow, type Sql } from '../../postgres/rows.ts';
-import { expiryBelieved } from '../../postgres/expiry.ts';
+import { expiryBelieved } from '../../postgres/clock/expiry.ts';
 
 /**
  * Records the backends of grants that have run out as `terminated`, reason `drone_lost`, and

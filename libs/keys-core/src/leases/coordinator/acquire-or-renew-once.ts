@@ -23,8 +23,8 @@ import {
 } from '../../postgres/service/guest-transaction.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
 import type { Sql } from '../../postgres/rows.ts';
-import { pause } from '../../postgres/timed.ts';
-import type { Refused } from '../line.ts';
+import { pause } from '../../postgres/statements/timed.ts';
+import type { Refused } from '../acquire/line.ts';
 import {
   boundOf,
   callGrantHook,

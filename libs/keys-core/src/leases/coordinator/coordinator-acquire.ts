@@ -5,10 +5,10 @@ import type { Ladder } from '../../kernel/lease/ladder.ts';
 import type { Grant, GrantOutcome, GrantRef, GrantRequest } from '../../kernel/lease/outcomes.ts';
 import { LIMITS } from '../../kernel/limits.ts';
 import type { CoordinatorStore } from '../../postgres/service/guest-transaction.ts';
-import { heldAnswer } from '../acquire-answers.ts';
+import { heldAnswer } from '../acquire/acquire-answers.ts';
 import type { HeldAnswer } from '../lease-types.ts';
-import type { Refused } from '../line.ts';
-import type { WaitingRoom } from '../waiting.ts';
+import type { Refused } from '../acquire/line.ts';
+import type { WaitingRoom } from '../acquire/waiting.ts';
 import { grantWithHook, type Asked } from './coordinator-transactions.ts';
 import type { AnyUseCase } from './use-case.ts';
 

@@ -36,7 +36,7 @@ import {
   type GuestTransaction,
 } from '../../postgres/service/guest-transaction.ts';
 import type { Sql } from '../../postgres/rows.ts';
-import { leaseDeadlines } from '../deadlines.ts';
+import { leaseDeadlines } from '../acquire/deadlines.ts';
 
 /** What a hook of a grant or a renewal is given: see LeaseUseCase. */
 export type GrantHook<Tx> = (tx: Tx, at: number, grant: GrantRef) => unknown;

@@ -7,10 +7,10 @@ import {
   assertNotInHook,
   type CoordinatorStore,
 } from '../../postgres/service/guest-transaction.ts';
-import { heldAnswer } from '../acquire-answers.ts';
-import { leaseDeadlines } from '../deadlines.ts';
+import { heldAnswer } from '../acquire/acquire-answers.ts';
+import { leaseDeadlines } from '../acquire/deadlines.ts';
 import type { LeaseDeadlines } from '../lease-types.ts';
-import { createWaitingRoom, type WaitingRoom } from '../waiting.ts';
+import { createWaitingRoom, type WaitingRoom } from '../acquire/waiting.ts';
 import { acquireOrRenewOnce } from './acquire-or-renew-once.ts';
 import {
   AcquireCall,
@@ -30,7 +30,7 @@ import type {
 import { createStaleReaper, errorText } from './reap-stale.ts';
 import { requestOf } from './use-case-request.ts';
 import type { AnyUseCase, LeaseUseCase } from './use-case.ts';
-import { lossOf, workWhileHeld } from './while-held.ts';
+import { lossOf, workWhileHeld } from './while-held/while-held.ts';
 
 export interface LeaseCoordinatorDeps<Tx> {
   readonly store: CoordinatorStore<Tx>;

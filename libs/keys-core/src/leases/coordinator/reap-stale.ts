@@ -27,7 +27,7 @@ import {
   recordReapFailure,
 } from '../../grants/index.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
-import { timed } from '../../postgres/timed.ts';
+import { timed } from '../../postgres/statements/timed.ts';
 import type { LeaseId, Scope } from './use-case.ts';
 
 /** How many leases a statement looks at: a few milliseconds of the database's time. */

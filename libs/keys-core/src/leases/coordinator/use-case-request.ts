@@ -5,7 +5,7 @@ import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
 import { LIMITS } from '../../kernel/limits.ts';
 import { assertResource, joinNamespace } from '../../kernel/resource/resource.ts';
 import { assertText, jsonProblem } from '../../kernel/text.ts';
-import { assertTtl } from '../deadlines.ts';
+import { assertTtl } from '../acquire/deadlines.ts';
 import type { AnyUseCase } from './use-case.ts';
 
 /**

@@ -11,10 +11,10 @@ import type { Clock, IdSource } from '../../kernel/clock.ts';
 import type { CoordinatorStore, GuestTransaction } from './guest-transaction.ts';
 import { openHints } from '../hints/hints.ts';
 import { SILENT_OBSERVER } from '../observer.ts';
-import { TRANSITION_SETTINGS } from '../prepared.ts';
+import { TRANSITION_SETTINGS } from '../statements/prepared.ts';
 import { fragment, type Fragment, type PoolName, type Sql, type SqlPool } from '../sql.ts';
 import { openMemory } from '../witness/store-memory.ts';
-import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from '../timeouts.ts';
+import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from '../statements/timeouts.ts';
 import type { ServiceDatabase, ServiceTransaction } from './service-database.ts';
 
 export interface ServiceStoreOptions<Tx> {

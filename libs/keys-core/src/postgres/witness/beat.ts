@@ -1,9 +1,9 @@
-import type { ClockBelief } from '../clock-watch.ts';
+import type { ClockBelief } from '../clock/clock-watch.ts';
 import { ROWS_PER_STATEMENT_MAX, removeAll, type RetentionPass } from '../retention-pass.ts';
 import { onlyRow, type Sql } from '../rows.ts';
 import { fragment } from '../sql.ts';
 import type { LogPlace, WitnessMark } from './witness-stamp.ts';
-import { isBehind, LOG_PLACE } from '../expiry.ts';
+import { isBehind, LOG_PLACE } from '../clock/expiry.ts';
 
 /** Days after its last beat that a row is kept: longer than any TTL. See `database_is_behind`. */
 const KEPT_DAYS = 2;

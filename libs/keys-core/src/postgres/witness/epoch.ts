@@ -1,4 +1,4 @@
-import { noteLongestTtl } from '../longest-ttl.ts';
+import { noteLongestTtl } from '../clock/longest-ttl.ts';
 import { onlyRow, type Sql } from '../rows.ts';
 
 /** What showed that the database has changed. */

@@ -1,9 +1,9 @@
 /** This process's own row in the database: moved on about once a second, and remembered. */
 import type { Clock, IdSource } from '../../kernel/clock.ts';
 import { invariant } from '../../kernel/errors/index.ts';
-import type { ClockWatch } from '../clock-watch.ts';
+import type { ClockWatch } from '../clock/clock-watch.ts';
 import { beginEpoch, checkEpoch, type EpochCheck, type HoldOffCause } from './epoch.ts';
-import type { LongestTtl } from '../longest-ttl.ts';
+import type { LongestTtl } from '../clock/longest-ttl.ts';
 import type { Sql } from '../rows.ts';
 import { beat, insertWitness, type BeatAnswer } from './beat.ts';
 import { laterPlace, laterToken, type Seen, type WitnessMark } from './witness-stamp.ts';

@@ -1,8 +1,8 @@
 /** What a process knows of the database beside it, and keeps outside of it. */
 import type { Clock, IdSource } from '../../kernel/clock.ts';
-import { createClockWatch, type ClockWatch, type WatchMemory } from '../clock-watch.ts';
+import { createClockWatch, type ClockWatch, type WatchMemory } from '../clock/clock-watch.ts';
 import type { KernelStore } from '../kernel-store.ts';
-import { createLongestTtl } from '../longest-ttl.ts';
+import { createLongestTtl } from '../clock/longest-ttl.ts';
 import type { Sql } from '../sql.ts';
 import { createDatabaseWitness } from './database-witness.ts';
 import type { WitnessNotice } from './own-witness.ts';

@@ -5,8 +5,8 @@ import { LeaseError } from '../../kernel/errors/index.ts';
 import type { ReservationKey } from '../../kernel/resource/reservation.ts';
 import { MACHINE_CLOCK } from '../../testing/kernel-fixture.ts';
 import { createEtcdReservationStore } from './etcd-store.ts';
-import { aKey, anId } from '../reservation-store.contract-for-test.ts';
-import type { ReservationStore } from '../reservation-store.ts';
+import { aKey, anId } from '../store/reservation-store.contract-for-test.ts';
+import type { ReservationStore } from '../store/reservation-store.ts';
 
 const MEMBERS_COUNT = 3;
 const KEYS_COUNT = 500;

@@ -8,8 +8,8 @@ import { Etcd3 } from 'etcd3';
 import { startEtcd, type EtcdTls, type TestEtcd } from '@leasehold/testing';
 import { MACHINE_CLOCK } from '../../testing/kernel-fixture.ts';
 import { createEtcdReservationStore } from './etcd-store.ts';
-import { aKey, anId } from '../reservation-store.contract-for-test.ts';
-import type { ReservationStore } from '../reservation-store.ts';
+import { aKey, anId } from '../store/reservation-store.contract-for-test.ts';
+import type { ReservationStore } from '../store/reservation-store.ts';
 import type { EtcdOptions } from './etcd-calls.ts';
 
 const PASSWORD = 'a-password-of-etcd';

@@ -3,13 +3,13 @@ import { Etcd3 } from 'etcd3';
 import { startEtcd, startFaultProxy, waitUntil, type TestEtcd } from '@leasehold/testing';
 import { MACHINE_CLOCK, openKernel } from '../../testing/kernel-fixture.ts';
 import { createEtcdReservationStore, type EtcdReservationStore } from './etcd-store.ts';
-import { createRememberingStore } from '../remembering-store.ts';
+import { createRememberingStore } from '../store/remembering-store.ts';
 import {
   aKey,
   anId,
   aPointer,
   describeReservationStore,
-} from '../reservation-store.contract-for-test.ts';
+} from '../store/reservation-store.contract-for-test.ts';
 
 let etcd: TestEtcd;
 /** Longer than every deadline of a call together. */

@@ -3,7 +3,7 @@ import { invariant } from '../../kernel/errors/index.ts';
 import type { ReservationKey, ReservationPointer } from '../../kernel/resource/reservation.ts';
 import { createEtcdCalls, type EtcdCalls, type EtcdCallsOptions } from './etcd-calls.ts';
 import { DATACENTER_ROWS, POINTER_ROWS, RESERVATION_ROWS, type EtcdRows } from './etcd-rows.ts';
-import type { ReservationStore } from '../reservation-store.ts';
+import type { ReservationStore } from '../store/reservation-store.ts';
 
 /** The reservation store of several datacenters, and what a start needs of it besides. */
 export interface EtcdReservationStore extends ReservationStore {

@@ -7,7 +7,7 @@ import {
 import type { Face, Resource } from '../../../kernel/resource/resource.ts';
 import { leaseTopic } from '../../../kernel/resource/lease-topic.ts';
 import type { Store } from '../../../postgres/open-store.ts';
-import { releaseAlone, wakeWaiters } from '../../releasing.ts';
+import { releaseAlone, wakeWaiters } from '../../transitions/releasing.ts';
 import type { RequestKey } from './requests.ts';
 import { C, type Sql } from '../../../postgres/rows.ts';
 import type { Released, ReleaseRequest } from '../../sql/release.ts';

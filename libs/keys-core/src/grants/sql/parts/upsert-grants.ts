@@ -1,6 +1,6 @@
 import { UNCONFIRMED_LADDER } from '../../../kernel/lease/ladder.ts';
-import type { ClockBelief } from '../../../postgres/clock-watch.ts';
-import { isTakable } from '../../../postgres/expiry.ts';
+import type { ClockBelief } from '../../../postgres/clock/clock-watch.ts';
+import { isTakable } from '../../../postgres/clock/expiry.ts';
 import { TOKEN_FLOOR } from '../../../postgres/rows.ts';
 import { fragment, type Fragment } from '../../../postgres/sql.ts';
 import { PREVIOUS_END } from './expired.ts';

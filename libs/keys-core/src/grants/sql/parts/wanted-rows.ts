@@ -1,6 +1,6 @@
 import { UNCONFIRMED_LADDER, type Ladder } from '../../../kernel/lease/ladder.ts';
 import type { GrantRequest } from '../../../kernel/lease/outcomes.ts';
-import { isHeldOff, type GrantGuard } from '../../../postgres/expiry.ts';
+import { isHeldOff, type GrantGuard } from '../../../postgres/clock/expiry.ts';
 import { C } from '../../../postgres/rows.ts';
 import { fragment, type Fragment } from '../../../postgres/sql.ts';
 

@@ -1,0 +1,43 @@
+import { describe, expect, test } from 'vitest';
+import { EXIT_CODES } from '../failures/exit-codes.ts';
+import { parseScope, scopeText } from './scope.ts';
+
+describe('parseScope', () => {
+  test.each([
+    ['user.update/42', { namespace: 'user.update', name: '42' }],
+    ['jobs/reports/2030/01', { namespace: 'jobs', name: 'reports/2030/01' }],
+    ['prod', { namespace: '', name: 'prod' }],
+    ['v1.2', { namespace: '', name: 'v1.2' }],
+    ['/etc/passwd', { namespace: '', name: 'etc/passwd' }],
+    ['a/ b', { namespace: 'a', name: ' b' }],
+    ['user.a%2Fb/k', { namespace: 'user.a/b', name: 'k' }],
+  ])('%s is a namespace up to the first slash, and a key', (text, scope) => {
+    expect(parseScope(text)).toEqual(scope);
+  });
+
+  test('with a namespace of its own, every text is a key', () => {
+    expect(parseScope('a/b', 'x/y')).toEqual({ namespace: 'x/y', name: 'a/b' });
+  });
+
+  test.each(['', 'a/', 'a..b/c', '.a/c', 'a\nb', `${'n'.repeat(513)}/a`, 'k'.repeat(256)])(
+    'what can be no scope is wrong usage: %j',
+    (text) => {
+      expect(() => parseScope(text)).toThrow(
+        expect.objectContaining({ code: 'cli.usage', exitCode: EXIT_CODES.usage }) as Error,
+      );
+    },
+  );
+});
+
+describe('scopeText', () => {
+  test.each(['user.update/42', 'prod', '/etc/passwd', 'a/b/c', 'a%2Fb/c'])(
+    '%s is shown as it can be typed again',
+    (text) => {
+      expect(scopeText(parseScope(text))).toBe(text);
+    },
+  );
+
+  test('shows what would move the cursor as an escape', () => {
+    expect(scopeText({ namespace: 'a', name: 'b\u{202e}c' })).toBe('a/b\\u{202e}c');
+  });
+});

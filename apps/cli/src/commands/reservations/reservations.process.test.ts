@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startCliController, type CliController } from '../../testing/cli-controller.ts';
+
+let cli: CliController;
+
+beforeAll(async () => {
+  cli = await startCliController();
+}, 60_000);
+
+afterAll(() => cli.close());
+
+async function refused(...args: string[]): Promise<{ exitCode: number | null; code: string }> {
+  const { exitCode, stdout, stderr } = await cli.run('--json', ...args);
+  expect(stdout).toBe('');
+  return { exitCode, code: (JSON.parse(stderr) as { error: { code: string } }).error.code };
+}
+
+describe('leasehold reservations', () => {
+  test('C37 reserve decides once where a key lives, and resolve says it', async () => {
+    const first = await cli.run('reservations', 'reserve', 'room', '--namespace', 'games');
+    const again = await cli.run('reservations', 'reserve', 'room', '--namespace', 'games');
+    const resolved = await cli.answer<{ outcome: string; datacenter: string }>(
+      ...['reservations', 'resolve', 'room', '--namespace', 'games', '--fresh'],
+    );
+
+    expect(first.stdout).toBe('games/room lives in local from now on.\n');
+    expect(again.stdout).toBe('games/room lives in local already.\n');
+    expect(resolved).toMatchObject({ outcome: 'found', datacenter: 'local' });
+  });
+
+  test('any list of strings is a key of its own', async () => {
+    const list = JSON.stringify(['a', 'b', 'c/d']);
+
+    const reserved = await cli.run('reservations', 'reserve', '--json-key', list);
+
+    expect(reserved.stdout).toBe(`${list} lives in local from now on.\n`);
+    expect(await refused('reservations', 'resolve', '--json-key', '["a","b/c","d"]')).toEqual({
+      exitCode: 1,
+      code: 'reservation.not_found',
+    });
+  });
+
+  test('ls and show tell what lives here: what was never connected to is pending', async () => {
+    await cli.run('reservations', 'reserve', 'shown');
+
+    const shown = await cli.run('reservations', 'show', 'shown');
+    const list = await cli.run('reservations', 'ls', '--datacenter', 'all', '--prefix', 'shown');
+
+    expect(shown.stdout).toMatch(/^local +pending +local\.[0-9a-f-]{36}$/mu);
+    expect(list).toMatchObject({ exitCode: 0, stdout: 'No reservations.\n' });
+  });
+
+  test('a move is refused by its own codes', async () => {
+    await cli.run('reservations', 'reserve', 'stays');
+    const move = (...args: string[]) =>
+      refused('reservations', 'move', ...args, '--reason', 'nearer');
+
+    expect(await move('stays', '--to', 'dc9')).toEqual({
+      exitCode: 1,
+      code: 'reservation.unknown_datacenter',
+    });
+    expect(await move('stays', '--to', 'local')).toEqual({
+      exitCode: 1,
+      code: 'reservation.same_datacenter',
+    });
+    expect(await move('never-reserved', '--to', 'local')).toEqual({
+      exitCode: 1,
+      code: 'reservation.not_found',
+    });
+    expect((await refused('reservations', 'move', 'stays', '--reason', 'x')).exitCode).toBe(2);
+  });
+});
+
+describe('--datacenter', () => {
+  test('of a datacenter that nobody knows is refused, for lists, single things and acts', async () => {
+    const unknown = { exitCode: 1, code: 'reservation.unknown_datacenter' };
+
+    expect(await refused('keys', 'ls', '--datacenter', 'dc9')).toEqual(unknown);
+    expect(await refused('leases', 'show', 'a/b', '--datacenter', 'dc9')).toEqual(unknown);
+    expect(await refused('drones', 'drain', 'd', '--datacenter', 'dc9')).toEqual(unknown);
+    expect(await refused('leases', 'run', 'a/b', '--datacenter', 'dc9', '--', 'true')).toEqual(
+      unknown,
+    );
+  });
+
+  test('that is the controller’s own is as good as none', async () => {
+    const ran = await cli.run('leases', 'run', 'x/y', '--datacenter', 'local', '--', 'true');
+    const list = await cli.run('leases', 'ls', '--namespace', 'x', '--datacenter', 'all');
+
+    expect(ran).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(list.stdout).toMatch(/^x\/y +free .* local$/mu);
+  });
+});
+
+test('leasehold datacenters ls says what the controller knows, and where reservations are', async () => {
+  const { stdout } = await cli.run('datacenters', 'ls');
+
+  expect(stdout).toMatch(/^local \(this one\) +yes$/mu);
+  expect(stdout).toContain("Reservation store: this datacenter's PostgreSQL; it can be reached.");
+});

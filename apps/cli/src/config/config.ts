@@ -1,0 +1,230 @@
+import { resolve } from 'node:path';
+import {
+  HEARTBEAT_MS,
+  KEY_LADDERS,
+  ladderProblems,
+  LIMITS,
+  type Ladder,
+  fairUseFrom,
+  type FairUseConfig,
+} from '@leasehold/keys-core';
+import {
+  databasePlaceOf,
+  LOG_LEVELS,
+  parseEnvironment,
+  schemaProblem,
+  type Environment,
+} from '@leasehold/service-kit';
+import { controllerUrlsOf, controllerUrlsProblem } from '@leasehold/service-kit/controllers';
+import { z } from 'zod';
+import {
+  datacenterConfig,
+  datacenterEnvironment,
+  datacenterProblems,
+  redactedDatacenters,
+  type DatacenterConfig,
+} from './datacenter-config.ts';
+import { CliFailure } from '../failures/failure.ts';
+import { EXIT_CODES } from '../failures/exit-codes.ts';
+
+/** What the command line and `leasehold up` take from the environment; see the README's table. */
+export interface CliConfig extends DatacenterConfig {
+  readonly home: string;
+  /** null: PostgreSQL is started, with its data in the home. */
+  readonly databaseUrl: string | null;
+  /** Where Leasehold's tables are; `databaseUrl` names it too. */
+  readonly schema: string;
+  readonly host: string;
+  readonly port: number;
+  /** 0: any free port. */
+  readonly consolePort: number;
+  /** What browsers call the console by; null: this machine, at its port. */
+  readonly consoleOrigin: string | null;
+  readonly datacenter: string;
+  readonly preset: keyof typeof KEY_LADDERS;
+  readonly ladder: Ladder;
+  readonly heartbeatMs: number;
+  /** For how long an environment is leased when its holder does not say. */
+  readonly environmentLeaseMs: number;
+  readonly eventRetentionDays: number;
+  readonly logLevel: string;
+  /** What the controller's callers may use. */
+  readonly fairUse: FairUseConfig;
+  /** The controllers that commands talk to; null: what runs in the home. */
+  readonly urls: readonly string[] | null;
+  readonly token: string | null;
+}
+
+/** The one place where the command line reads its environment. */
+export function processEnvironment(): Environment {
+  return process.env;
+}
+
+const wholeNumber = (what: string, min: number, max: number): z.ZodType<number> =>
+  z
+    .string()
+    .refine((text) => /^\d{1,12}$/u.test(text) && Number(text) >= min && Number(text) <= max, {
+      message: `must be ${what}, from ${String(min)} to ${String(max)}`,
+    })
+    .transform(Number);
+
+/** A rung of the ladder: a day at most, as for every lease. */
+const rungMs = wholeNumber('a whole number of milliseconds', 1, 86_400_000).optional();
+
+const isUrlOf = (text: string, protocols: readonly string[]): boolean =>
+  URL.canParse(text) && protocols.includes(new URL(text).protocol);
+
+/** An origin has no path, not even a slash. */
+const isOrigin = (text: string): boolean =>
+  isUrlOf(text, ['http:', 'https:']) && new URL(text).origin === text.toLowerCase();
+
+const PORT_MAX = 65_535;
+const port = wholeNumber('a port', 0, PORT_MAX);
+
+const environmentSchema = z.object({
+  DATABASE_URL: z
+    .string()
+    .refine((text) => isUrlOf(text, ['postgres:', 'postgresql:']), 'must be a postgresql:// URL')
+    .optional(),
+  LEASEHOLD_SCHEMA: z
+    .string()
+    .superRefine((name, context) => {
+      const problem = schemaProblem(name);
+      if (problem !== undefined) context.addIssue(problem);
+    })
+    .optional(),
+  LEASEHOLD_HOME: z.string().default('.leasehold'),
+  LEASEHOLD_HOST: z.string().default('127.0.0.1'),
+  LEASEHOLD_PORT: port.default(4_600),
+  LEASEHOLD_CONSOLE_PORT: port.optional(),
+  LEASEHOLD_CONSOLE_ORIGIN: z
+    .string()
+    .refine(isOrigin, 'must be an origin, as in https://console.example.com: no path, no slash')
+    .optional(),
+  LEASEHOLD_DATACENTER: z
+    .string()
+    .regex(/^[a-z0-9-]{1,32}$/u, 'must be 1 to 32 of a-z, 0-9 and "-"')
+    .default('local'),
+  ...datacenterEnvironment,
+  LEASEHOLD_PRESET: z.enum(['standard', 'fast'], 'must be standard or fast').default('standard'),
+  LEASEHOLD_KEY_RENEW_MS: rungMs,
+  LEASEHOLD_KEY_SOFT_MS: rungMs,
+  LEASEHOLD_KEY_HARD_MS: rungMs,
+  LEASEHOLD_KEY_EXPIRE_MS: rungMs,
+  LEASEHOLD_HEARTBEAT_MS: rungMs,
+  LEASEHOLD_ENVIRONMENT_LEASE_MS: wholeNumber(
+    'a whole number of milliseconds',
+    LIMITS.ttlMsMin,
+    LIMITS.ttlMsMax,
+  ).default(60_000),
+  LEASEHOLD_EVENT_RETENTION_DAYS: wholeNumber('a number of days', 1, 3_650).default(30),
+  LEASEHOLD_LOG_LEVEL: z
+    .enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`)
+    .default('info'),
+  LEASEHOLD_URL: z
+    .string()
+    .superRefine((list, context) => {
+      const problem = controllerUrlsProblem(list);
+      if (problem !== undefined) context.addIssue(problem);
+    })
+    .transform(controllerUrlsOf)
+    .optional(),
+  LEASEHOLD_TOKEN: z
+    .string()
+    .regex(/^lh_[A-Za-z0-9_-]{43}$/u, 'must be a token, lh_ and 43 characters')
+    .optional(),
+});
+
+type Values = z.infer<typeof environmentSchema>;
+
+/**
+ * The configuration that an environment gives. Values are not repeated in what is thrown, for some
+ * of them are secrets.
+ * @throws {CliFailure} `config.invalid` listing every problem at once.
+ */
+export function parseConfig(environment: Environment): CliConfig {
+  const parsed = parseEnvironment(environmentSchema, environment);
+  if (parsed.outcome === 'invalid') throw configFailure(parsed.problems);
+  const env = parsed.values;
+  const ladder = ladderOf(env);
+  const heartbeatMs = env.LEASEHOLD_HEARTBEAT_MS ?? HEARTBEAT_MS[env.LEASEHOLD_PRESET];
+  const problems = ladderProblems(ladder, heartbeatMs);
+  const place = databasePlaceOf(env);
+  const datacenters = datacenterConfig(env);
+  const fairUse = fairUseFrom(environment);
+  const allProblems = [
+    ...place.problems,
+    ...problems.map((problem) => `LEASEHOLD_KEY_*_MS, LEASEHOLD_HEARTBEAT_MS: ${problem}`),
+    ...fairUse.problems,
+    ...datacenterProblems(env, env.LEASEHOLD_DATACENTER),
+  ];
+  if (allProblems.length > 0) throw configFailure(allProblems);
+  return {
+    consolePort: consolePortOf(env),
+    consoleOrigin: env.LEASEHOLD_CONSOLE_ORIGIN?.toLowerCase() ?? null,
+    home: resolve(env.LEASEHOLD_HOME),
+    databaseUrl: place.databaseUrl,
+    schema: place.schema,
+    host: env.LEASEHOLD_HOST,
+    port: env.LEASEHOLD_PORT,
+    datacenter: env.LEASEHOLD_DATACENTER,
+    ...datacenters,
+    preset: env.LEASEHOLD_PRESET,
+    ladder,
+    heartbeatMs,
+    environmentLeaseMs: env.LEASEHOLD_ENVIRONMENT_LEASE_MS,
+    eventRetentionDays: env.LEASEHOLD_EVENT_RETENTION_DAYS,
+    logLevel: env.LEASEHOLD_LOG_LEVEL,
+    fairUse: fairUse.config,
+    urls: env.LEASEHOLD_URL ?? null,
+    token: env.LEASEHOLD_TOKEN ?? null,
+  };
+}
+
+function ladderOf(env: Values): Ladder {
+  const preset = KEY_LADDERS[env.LEASEHOLD_PRESET];
+  return {
+    renewAfterMs: env.LEASEHOLD_KEY_RENEW_MS ?? preset.renewAfterMs,
+    softAfterMs: env.LEASEHOLD_KEY_SOFT_MS ?? preset.softAfterMs,
+    hardAfterMs: env.LEASEHOLD_KEY_HARD_MS ?? preset.hardAfterMs,
+    ttlMs: env.LEASEHOLD_KEY_EXPIRE_MS ?? preset.ttlMs,
+  };
+}
+
+/** One above the controller's, unless it is said. */
+function consolePortOf(env: Values): number {
+  const besides = env.LEASEHOLD_PORT === 0 ? 0 : env.LEASEHOLD_PORT + 1;
+  const consolePort = env.LEASEHOLD_CONSOLE_PORT ?? besides;
+  if (consolePort <= PORT_MAX) return consolePort;
+  throw configFailure(['LEASEHOLD_CONSOLE_PORT: must be set, for LEASEHOLD_PORT is the last port']);
+}
+
+function configFailure(problems: readonly string[]): CliFailure {
+  const list = problems.map((problem) => `\n  ${problem}`).join('');
+  return new CliFailure(`The configuration is not valid:${list}`, {
+    code: 'config.invalid',
+    exitCode: EXIT_CODES.usage,
+    hint: 'Nothing was started. `leasehold config print` shows what is in effect.',
+    details: { problems },
+  });
+}
+
+/** The configuration as it may be shown: secrets are replaced, the rest is as it is in effect. */
+export function redactedConfig(config: CliConfig): Record<string, unknown> {
+  return {
+    ...config,
+    ...redactedDatacenters(config, redactedUrl),
+    databaseUrl: config.databaseUrl === null ? null : redactedUrl(config.databaseUrl),
+    urls: config.urls?.map(redactedUrl) ?? null,
+    token: config.token === null ? null : 'lh_…',
+  };
+}
+
+/** A URL without its password; parameters may hold one too, so they are dropped. */
+export function redactedUrl(text: string): string {
+  const url = new URL(text);
+  if (url.password !== '') url.password = '***';
+  if (url.search !== '') url.search = '?…';
+  const shown = url.href.replace('?%E2%80%A6', '?…');
+  return text.endsWith('/') ? shown : shown.replace(/\/$/u, '');
+}

@@ -1,0 +1,113 @@
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { dirname, join } from 'node:path';
+import { refusal } from '../failures/failure.ts';
+import { isErrorCode } from '../up/processes/process-identity.ts';
+
+/** What `leasehold up` tells everybody about itself, in `run.json`. */
+export interface RunFile {
+  readonly controllerUrl: string;
+  /** Where a browser finds the console; null when none runs. */
+  readonly consoleUrl: string | null;
+  readonly databaseUrl: string;
+  readonly droneIds: readonly string[];
+  readonly pids: {
+    readonly controller: number | null;
+    readonly agent: number | null;
+    readonly warden: number | null;
+    readonly console: number | null;
+    readonly postgres: number | null;
+  };
+}
+
+/** The secrets of `credentials.json`, as far as the command line uses them. */
+export interface Credentials {
+  readonly admin: string;
+  readonly drone: string;
+  /** The first administrator of the console. */
+  readonly console?: { readonly email: string; readonly password: string };
+}
+
+export function runFilePath(home: string): string {
+  return join(home, 'run.json');
+}
+
+export function credentialsPath(home: string): string {
+  return join(home, 'credentials.json');
+}
+
+/** What runs, by its own words; undefined when nothing was started in this home. */
+export function readRunFile(home: string): RunFile | undefined {
+  return readJson(runFilePath(home)) as RunFile | undefined;
+}
+
+/** @returns undefined when none exist. */
+export function readCredentials(home: string): Credentials | undefined {
+  return readJson(credentialsPath(home)) as Credentials | undefined;
+}
+
+/** Makes the home directory, which only its owner may enter. */
+export function makeHome(home: string): void {
+  try {
+    makeFolder(home);
+  } catch (error) {
+    throw refusal(
+      'home.unusable',
+      `The directory ${home} cannot be made: ${error instanceof Error ? error.message : String(error)}`,
+      'Set LEASEHOLD_HOME to a directory that you may write to.',
+    );
+  }
+}
+
+/**
+ * Makes a folder and those above it. Not by `recursive`: where a file system answers "no such file"
+ * for what it will not make, as /proc does, Node 20 then tries forever.
+ */
+function makeFolder(path: string): void {
+  if (existsSync(path) && statSync(path).isDirectory()) return;
+  const parent = dirname(path);
+  if (!existsSync(parent)) makeFolder(parent);
+  mkdirSync(path, { mode: 0o700 });
+}
+
+/** Writes a file that only its owner may read, whole or not at all. */
+export function writePrivateJson(path: string, value: unknown): void {
+  const draft = `${path}.${randomUUID()}`;
+  try {
+    writeFileSync(draft, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600, flush: true });
+    renameSync(draft, path);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+function readJson(path: string): unknown {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    if (isErrorCode(error, 'ENOENT')) return undefined;
+    throw refusal(
+      'home.unreadable',
+      `${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+      'It belongs to the user who ran `leasehold up`. Set LEASEHOLD_URL and LEASEHOLD_TOKEN instead.',
+    );
+  }
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw refusal(
+      'home.unreadable',
+      `${path} is not JSON.`,
+      'Remove it, and start `leasehold up` again.',
+    );
+  }
+}

@@ -1,0 +1,65 @@
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { runFilePath, writePrivateJson } from '../../config/home.ts';
+import { identityOf, isRunning, signalProcess, type ProcessIdentity } from './process-identity.ts';
+
+/** How long what an earlier run left behind may take to end, before it is killed. */
+const END_TIMEOUT_MS = 20_000;
+const POLL_MS = 50;
+
+function processesPath(home: string): string {
+  return join(home, 'processes.json');
+}
+
+/**
+ * Writes down which processes belong to this home, each so exactly that a later run cannot mistake
+ * another one for it.
+ */
+export function writeProcesses(home: string, pids: readonly (number | null)[]): void {
+  const identities = pids.flatMap((pid) => (pid === null ? [] : (identityOf(pid) ?? [])));
+  writePrivateJson(processesPath(home), identities);
+}
+
+/** Forgets what ran: nothing does any more. */
+export function forgetRun(home: string): void {
+  rmSync(runFilePath(home), { force: true });
+  rmSync(processesPath(home), { force: true });
+}
+
+/**
+ * Ends the processes that a killed `leasehold up` of this home left behind. They notice by
+ * themselves that it is gone; this waits for them, and kills those that take too long.
+ * @returns how many there were.
+ */
+export async function endLeftovers(home: string): Promise<number> {
+  const running = readProcesses(home).filter(isRunning);
+  for (const process of running) signalProcess(process, 'SIGTERM');
+  await untilGone(running, END_TIMEOUT_MS);
+  for (const process of running) signalProcess(process, 'SIGKILL');
+  await untilGone(running, END_TIMEOUT_MS);
+  forgetRun(home);
+  return running.length;
+}
+
+/** Waits until all are gone, for a bounded time. @returns whether they are. */
+export async function untilGone(
+  processes: readonly ProcessIdentity[],
+  timeoutMs: number,
+): Promise<boolean> {
+  const deadlineMs = performance.now() + timeoutMs;
+  while (processes.some(isRunning)) {
+    if (performance.now() > deadlineMs) return false;
+    await delay(POLL_MS);
+  }
+  return true;
+}
+
+function readProcesses(home: string): ProcessIdentity[] {
+  try {
+    return JSON.parse(readFileSync(processesPath(home), 'utf8')) as ProcessIdentity[];
+  } catch {
+    // Nothing was written down, or only half of it: then nothing is known to be ours.
+    return [];
+  }
+}

@@ -1,0 +1,130 @@
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import type { CliConfig } from '../../config/config.ts';
+import type { ChildSpec } from './supervised-child.ts';
+
+/** A backend's grace, the report of its end, and some room. */
+const AGENT_STOP_TIMEOUT_MS = 30_000;
+const CONTROLLER_STOP_TIMEOUT_MS = 15_000;
+const CONSOLE_STOP_TIMEOUT_MS = 12_000;
+
+/** What only a controller is to see. */
+const SECRETS_OF_CONTROLLERS = {
+  DATABASE_URL: undefined,
+  LEASEHOLD_AUTH_SECRET: undefined,
+  LEASEHOLD_OIDC_CLIENT_SECRET: undefined,
+  LEASEHOLD_PEER_TOKEN: undefined,
+  LEASEHOLD_ETCD_PASSWORD: undefined,
+};
+
+/** Addresses that mean this machine, or every one of its own. */
+const HERE: ReadonlySet<string> = new Set(['127.0.0.1', '::1', '0.0.0.0', '::', 'localhost']);
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where the log of a process of this home is. */
+export function logPath(home: string, name: string): string {
+  return join(home, 'logs', `${name}.log`);
+}
+
+/** How the controller is started. It takes the configuration from its environment, as always. */
+export function controllerSpec(
+  config: CliConfig,
+  of: { environment: Environment; programPath: string; databaseUrl: string },
+): ChildSpec {
+  return {
+    name: 'controller',
+    args: [of.programPath],
+    env: variables(of.environment, {
+      DATABASE_URL: of.databaseUrl,
+      LEASEHOLD_HOME: config.home,
+      LEASEHOLD_HOST: config.host,
+      LEASEHOLD_PORT: String(config.port),
+      LEASEHOLD_CONSOLE_ORIGIN: consoleOriginOf(config),
+      LEASEHOLD_PRESET: config.preset,
+      LEASEHOLD_TRUSTED_PROXIES: trustedProxiesOf(config, of.environment),
+      LEASEHOLD_URL: undefined,
+      LEASEHOLD_TOKEN: undefined,
+    }),
+    logPath: logPath(config.home, 'controller'),
+    stopTimeoutMs: CONTROLLER_STOP_TIMEOUT_MS,
+  };
+}
+
+/**
+ * Whom the controller believes where requests come from: what is said, or else the console. That
+ * reaches the controller at the address where it listens, and then comes from this address itself.
+ */
+function trustedProxiesOf({ host }: CliConfig, own: Environment): string | undefined {
+  const { LEASEHOLD_TRUSTED_PROXIES: said } = own;
+  const family = isIP(host);
+  if ((said !== undefined && said !== '') || HERE.has(host) || family === 0 || host.includes('%')) {
+    return said;
+  }
+  return ['127.0.0.1/32', '::1/128', `${host}/${family === 4 ? '32' : '128'}`].join(',');
+}
+
+/** How the console is started. It sees the controller alone, and has no token. */
+export function consoleSpec(
+  config: CliConfig,
+  of: { environment: Environment; programPath: string; controllerUrl: string },
+): ChildSpec {
+  return {
+    name: 'console',
+    args: [of.programPath],
+    env: variables(of.environment, {
+      ...SECRETS_OF_CONTROLLERS,
+      LEASEHOLD_HOME: config.home,
+      LEASEHOLD_HOST: config.host,
+      LEASEHOLD_CONSOLE_PORT: String(config.consolePort),
+      LEASEHOLD_CONSOLE_ORIGIN: consoleOriginOf(config),
+      LEASEHOLD_URL: of.controllerUrl,
+      LEASEHOLD_TOKEN: undefined,
+    }),
+    logPath: logPath(config.home, 'console'),
+    stopTimeoutMs: CONSOLE_STOP_TIMEOUT_MS,
+  };
+}
+
+/** What a browser on this machine calls the console by, unless it is said how others do. */
+export function consoleOriginOf(config: CliConfig): string {
+  if (config.consoleOrigin !== null) return config.consoleOrigin;
+  const host = HERE.has(config.host) ? 'localhost' : config.host;
+  return new URL(`http://${host.includes(':') ? `[${host}]` : host}:${String(config.consolePort)}`)
+    .origin;
+}
+
+/** How the drone's agent is started. It never sees the database. */
+export function agentSpec(
+  config: CliConfig,
+  of: {
+    environment: Environment;
+    programPath: string;
+    configPath: string;
+    controllerUrl: string;
+    token: string;
+  },
+): ChildSpec {
+  return {
+    name: 'drone',
+    args: [of.programPath, 'agent', '--config', of.configPath],
+    env: variables(of.environment, {
+      ...SECRETS_OF_CONTROLLERS,
+      LEASEHOLD_HOME: config.home,
+      LEASEHOLD_PRESET: config.preset,
+      LEASEHOLD_URL: of.controllerUrl,
+      LEASEHOLD_TOKEN: of.token,
+    }),
+    logPath: logPath(config.home, 'drone'),
+    stopTimeoutMs: AGENT_STOP_TIMEOUT_MS,
+  };
+}
+
+/** Our own environment with some variables set and others taken away. */
+function variables(own: Environment, changes: Environment): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries({ ...own, ...changes }).filter(
+      (entry): entry is [string, string] => entry[1] !== undefined,
+    ),
+  );
+}

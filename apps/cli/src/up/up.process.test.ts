@@ -1,0 +1,357 @@
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { waitUntil } from '@leasehold/testing';
+import type { ConnectResult, KeyPage } from '@leasehold/keys-core/keys';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { RunFile } from '../config/home.ts';
+import {
+  processesOf,
+  readRun,
+  runCommand,
+  startCommand,
+  startUp,
+  type Started,
+} from '../testing/command-line.ts';
+
+let home: string;
+let env: Record<string, string>;
+let up: Started;
+let run: RunFile;
+
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'leasehold-up-'));
+  env = { LEASEHOLD_HOME: home };
+  ({ up, run } = await startUp(home));
+}, 90_000);
+
+afterAll(async () => {
+  up.child.kill('SIGTERM');
+  await up.ended;
+  await rm(home, { recursive: true, maxRetries: 10 });
+});
+
+async function answer<Value>(...args: string[]): Promise<Value> {
+  const ended = await runCommand([...args, '--json'], env);
+  expect(ended).toMatchObject({ exitCode: 0, stderr: '' });
+  return JSON.parse(ended.stdout) as Value;
+}
+
+/** What `leasehold …` is refused with. */
+async function refused(...args: string[]): Promise<{ exitCode: number | null; code: string }> {
+  const { exitCode, stdout, stderr } = await runCommand([...args, '--json'], env);
+  expect(stdout).toBe('');
+  return { exitCode, code: (JSON.parse(stderr) as { error: { code: string } }).error.code };
+}
+
+describe('leasehold up', () => {
+  test('writes run.json and credentials.json for their owner alone, once everything answers', async () => {
+    expect(run).toEqual({
+      controllerUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/u) as string,
+      consoleUrl: expect.stringMatching(/^http:\/\/localhost:\d+$/u) as string,
+      databaseUrl: expect.stringMatching(/^postgresql:/u) as string,
+      droneIds: ['drone-1'],
+      pids: {
+        controller: expect.any(Number) as number,
+        agent: expect.any(Number) as number,
+        warden: expect.any(Number) as number,
+        console: expect.any(Number) as number,
+        postgres: expect.any(Number) as number,
+      },
+    });
+    const path = join(home, 'credentials.json');
+    const credentials = JSON.parse(await readFile(path, 'utf8')) as object;
+    expect(Object.keys(credentials)).toEqual(
+      expect.arrayContaining(['admin', 'operator', 'client', 'viewer', 'drone']),
+    );
+    expect(credentials).toHaveProperty('console', {
+      email: 'admin@leasehold.local',
+      password: expect.stringMatching(/^\S{16,}$/u) as string,
+    });
+    for (const file of [path, join(home, 'run.json')]) {
+      expect((await stat(file)).mode & 0o777).toBe(0o600);
+    }
+  });
+
+  test('the console loads, and opens to what leasehold up says at its end', async () => {
+    const { stdout } = up.said();
+    const [, url = '', email = '', password = ''] =
+      /console is at (\S+): sign in as (\S+)\nwith the password (\S+)/u.exec(stdout) ?? [];
+
+    const page = await fetch(`${url}/sign-in`);
+    const signedIn = await fetch(`${url}/api/auth/sign-in/email`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', origin: url },
+      body: JSON.stringify({ email, password }),
+    });
+
+    expect(url).toBe(run.consoleUrl);
+    expect(page.status).toBe(200);
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'self'");
+    expect(await page.text()).toContain('Leasehold');
+    expect(signedIn.status).toBe(200);
+    expect(signedIn.headers.getSetCookie().join()).toMatch(/HttpOnly/iu);
+  });
+
+  test('events reach a browser through the console while they happen', async () => {
+    const { admin } = JSON.parse(await readFile(join(home, 'credentials.json'), 'utf8')) as {
+      admin: string;
+    };
+    const input = encodeURIComponent(JSON.stringify({}));
+    const stream = await fetch(`${run.consoleUrl ?? ''}/trpc/events.watch?input=${input}`, {
+      headers: { authorization: `Bearer ${admin}`, accept: 'text/event-stream' },
+    });
+    const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
+
+    await answer('connect', 'watched', '--program', 'room');
+
+    let said = '';
+    while (!said.includes('watched')) said += (await reader?.read())?.value ?? '';
+    expect(said).toContain('granted');
+    await reader?.cancel();
+  });
+
+  test('connect starts a backend that answers, a second connect returns it, and keys ls shows it', async () => {
+    const first = await answer<ConnectResult>('connect', 'demo', '--program', 'room');
+    const room = await fetch(`http://${first.address ?? ''}/`);
+    const second = await answer<ConnectResult>('connect', 'demo', '--program', 'room');
+    const list = await runCommand(['keys', 'ls'], env);
+
+    expect(first).toMatchObject({ spawned: true, status: 'ready' });
+    expect(await room.json()).toEqual({
+      key: 'demo',
+      fencingToken: first.fencingToken,
+      backendId: first.backendId,
+      requests: 1,
+    });
+    expect(second).toMatchObject({ spawned: false, backendId: first.backendId });
+    expect(list.stdout).toMatch(
+      new RegExp(`^demo +held +\\d\\.\\d s +${first.backendId} +ready +drone-1 `, 'mu'),
+    );
+  });
+
+  test('a terminated backend is followed by one with a larger token, and the history shows it', async () => {
+    const first = await answer<ConnectResult>('connect', 'again', '--program', 'room');
+    await answer('backends', 'terminate', first.backendId, '--reason', 'test');
+    const watched = await runCommand(['backends', 'watch', first.backendId], env);
+    const second = await answer<ConnectResult>('connect', 'again', '--program', 'room');
+    const history = await runCommand(['keys', 'history', 'again'], env);
+
+    expect(watched.stdout).toMatch(/ready, at .*terminating, external.*terminated, external/su);
+    expect(BigInt(second.fencingToken)).toBeGreaterThan(BigInt(first.fencingToken));
+    expect(history.stdout.match(/granted|released/gu)?.sort()).toEqual([
+      'granted',
+      'granted',
+      'released',
+    ]);
+  });
+
+  test('doctor finds nothing wrong', async () => {
+    const { exitCode, stdout } = await runCommand(['doctor'], env);
+
+    expect(stdout).toContain('Nothing is wrong.');
+    expect(exitCode).toBe(0);
+  });
+
+  test('a second one on the same home is refused, and names the first', async () => {
+    const second = await runCommand(['up', '--port', '0'], env);
+
+    expect(second.exitCode).toBe(1);
+    expect(second.stderr).toContain(`as process ${String(up.child.pid)}`);
+  });
+
+  test('a controller that is killed is started again at the same address', async () => {
+    process.kill(run.pids.controller ?? 0, 'SIGKILL');
+
+    await waitUntil(() => readRun(home).pids.controller !== run.pids.controller);
+
+    expect(readRun(home).controllerUrl).toBe(run.controllerUrl);
+    const page = await answer<KeyPage>('keys', 'ls', '--name', 'demo');
+    expect(page.items).toHaveLength(1);
+    run = readRun(home);
+  });
+
+  test('a console that is killed is started again at the same address', async () => {
+    process.kill(run.pids.console ?? 0, 'SIGKILL');
+
+    await waitUntil(() => readRun(home).pids.console !== run.pids.console, { timeoutMs: 20_000 });
+
+    expect(readRun(home).consoleUrl).toBe(run.consoleUrl);
+    expect((await fetch(`${run.consoleUrl ?? ''}/healthz`)).status).toBe(200);
+    run = readRun(home);
+  });
+
+  test('an agent that is killed is started again and goes on with its backends', async () => {
+    const before = await answer<ConnectResult>('connect', 'adopted', '--program', 'room');
+    process.kill(run.pids.agent ?? 0, 'SIGKILL');
+
+    await waitUntil(() => readRun(home).pids.agent !== run.pids.agent);
+    const after = await answer<ConnectResult>('connect', 'adopted', '--program', 'room');
+
+    expect(after).toMatchObject({
+      spawned: false,
+      backendId: before.backendId,
+      fencingToken: before.fencingToken,
+    });
+    run = readRun(home);
+  });
+});
+
+describe('exit codes and errors', () => {
+  test('what Leasehold refuses ends with 1 and says its code', async () => {
+    expect(await refused('connect', 'nobody')).toEqual({ exitCode: 1, code: 'key.unheld' });
+    expect(await refused('connect', 'k', '--program', 'unknown')).toEqual({
+      exitCode: 1,
+      code: 'spawn.no_drone',
+    });
+    expect(await refused('keys', 'show', 'nobody')).toEqual({
+      exitCode: 1,
+      code: 'key.not_found',
+    });
+    expect(await refused('backends', 'show', 'nothing')).toEqual({
+      exitCode: 1,
+      code: 'backend.not_found',
+    });
+  });
+
+  test('what is not valid ends with 2', async () => {
+    expect(await refused('connect', 'k\u0007', '--program', 'room')).toEqual({
+      exitCode: 2,
+      code: 'request.invalid',
+    });
+    expect(await refused('connect', 'k', '--program', 'Not An Id')).toEqual({
+      exitCode: 2,
+      code: 'request.invalid',
+    });
+    expect(await refused('keys', 'revoke', 'k')).toEqual({ exitCode: 2, code: 'cli.usage' });
+  });
+
+  test('a wrong token ends with 1, and is not repeated', async () => {
+    const token = `lh_${'x'.repeat(43)}`;
+    const ended = await runCommand(['keys', 'ls'], {
+      ...env,
+      LEASEHOLD_URL: run.controllerUrl,
+      LEASEHOLD_TOKEN: token,
+    });
+
+    expect(ended.exitCode).toBe(1);
+    expect(ended.stderr).not.toContain(token);
+  });
+
+  test('output that cannot be written, on a full disk, ends with 1 and an error message', async () => {
+    const full = openSync('/dev/full', 'w');
+    const command = startCommand(['config', 'print'], env, { stdout: full });
+    closeSync(full);
+
+    expect(await command.ended).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('The output is incomplete: ENOSPC') as string,
+    });
+  });
+
+  test('a name that looks like a path is a key like any other', async () => {
+    const name = '../../etc/passwd';
+    const connected = await answer<ConnectResult>('connect', name, '--program', 'room');
+
+    expect(connected.key.name).toBe(name);
+    expect((await runCommand(['keys', 'show', name], env)).stdout).toContain(name);
+  });
+});
+
+describe('the end of leasehold up', () => {
+  test('Ctrl-C stops every process and takes run.json away', async () => {
+    await answer('connect', 'left', '--program', 'room');
+    up.child.kill('SIGINT');
+    const { exitCode, stderr } = await up.ended;
+
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    expect(processesOf(home)).toEqual([]);
+    expect((await runCommand(['keys', 'ls'], env)).exitCode).toBe(3);
+  });
+
+  test('after kill -9 the others end by themselves, and the next one goes on with the same data', async () => {
+    const before = readFileSync(join(home, 'credentials.json'), 'utf8');
+    const killed = await startUp(home, ['--no-console']);
+    expect(killed.run).toMatchObject({ consoleUrl: null, pids: { console: null } });
+    expect(readFileSync(join(home, 'credentials.json'), 'utf8')).toBe(before);
+    const token = (await answer<ConnectResult>('connect', 'kept', '--program', 'room'))
+      .fencingToken;
+    killed.up.child.kill('SIGKILL');
+    await killed.up.ended;
+
+    ({ up, run } = await startUp(home));
+    const kept = await waitUntil(
+      async () => {
+        const again = await answer<ConnectResult>('connect', 'kept', '--program', 'room');
+        return again.spawned ? again : undefined;
+      },
+      { timeoutMs: 20_000, what: 'a new grant of the key' },
+    );
+
+    expect(BigInt(kept.fencingToken)).toBeGreaterThan(BigInt(token));
+  });
+
+  test('killed, and not started again, leaves no process', async () => {
+    await answer('connect', 'left', '--program', 'room');
+    up.child.kill('SIGKILL');
+    await up.ended;
+
+    await waitUntil(() => processesOf(home).length === 0, {
+      timeoutMs: 30_000,
+      what: 'the end of every process',
+    });
+
+    expect(processesOf(home)).toEqual([]);
+  });
+});
+
+describe('what keeps leasehold up from starting', () => {
+  test('a port in use is named, together with the way out, and nothing is started', async () => {
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    const port = String((other.address() as AddressInfo).port);
+
+    const ended = await runCommand(['up', '--port', port, '--console-port', port], env);
+    const both = await runCommand(['up', '--port', '0', '--console-port', port], env);
+    other.close();
+
+    expect([ended.exitCode, both.exitCode]).toEqual([1, 1]);
+    expect(ended.stderr).toMatch(new RegExp(`port ${port} .* in use.*--port`, 'u'));
+    expect(both.stderr).toMatch(new RegExp(`port ${port} .* in use.*--console-port`, 'u'));
+    expect(processesOf(home)).toEqual([]);
+  });
+
+  test.each(['/proc/nowhere', '/dev/null'])(
+    'a home that cannot be, %s, is named',
+    async (place) => {
+      const ended = await runCommand(['up', '--port', '0'], { LEASEHOLD_HOME: place });
+
+      expect(ended).toMatchObject({ exitCode: 1 });
+      expect(ended.stderr).toMatch(new RegExp(`${place}.*\\n.*LEASEHOLD_HOME`, 'u'));
+    },
+  );
+
+  test('doctor says that nothing runs, and what to do', async () => {
+    const ended = await runCommand(['doctor'], { LEASEHOLD_HOME: join(home, 'nothing') });
+
+    expect(ended.exitCode).toBe(1);
+    expect(ended.stdout).toContain('npm start');
+  });
+
+  test('every bad value of the environment is reported at once', async () => {
+    const ended = await runCommand(['up'], {
+      ...env,
+      LEASEHOLD_PORT: 'http',
+      LEASEHOLD_PRESET: 'slow',
+      LEASEHOLD_DATACENTER: 'A B',
+      DATABASE_URL: 'mysql://x',
+    });
+
+    expect(ended.exitCode).toBe(2);
+    for (const name of ['LEASEHOLD_PORT', 'PRESET', 'DATACENTER', 'DATABASE_URL']) {
+      expect(ended.stderr).toContain(name);
+    }
+  });
+});

@@ -1,0 +1,82 @@
+import { createWhileLeader } from '@leasehold/keys-core/leases';
+import { openStore } from '@leasehold/keys-core/postgres';
+import { createBootClock, createLogger, systemIds } from '@leasehold/service-kit';
+import { createTestDatabase, startUrlProxy, waitUntil } from '@leasehold/testing';
+import { expect, onTestFinished, test } from 'vitest';
+import { inOneController, runInBackground } from './background.ts';
+import { startTestController, type TestController } from '../testing/test-controller.ts';
+import { query } from '../testing/wire.ts';
+
+const LEASE_MS = 3_000;
+
+/** Does a job as a controller does, and says in which order each round began. */
+function aController(databaseUrl: string, holder: string, began: string[]): () => Promise<void> {
+  const log = createLogger({ name: 'test', level: 'silent' });
+  const [clock, ids] = [createBootClock(), systemIds()];
+  const store = openStore({ databaseUrl, datacenter: 'local', clock, ids });
+  const whileLeader = createWhileLeader({ store, holder, ttlMs: LEASE_MS, log });
+  const run = (): Promise<unknown> => Promise.resolve(began.push(holder));
+  const on = { store, log };
+  const stop = runInBackground(
+    [inOneController({ name: 'job', everyMs: 20, run }, whileLeader, on)],
+    on,
+  );
+  onTestFinished(() => store.close());
+  onTestFinished(stop);
+  return stop;
+}
+
+test('of two controllers one does a job, round after round; when it is cut off the other goes on', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const { proxy, url } = await startUrlProxy(database.url);
+  onTestFinished(() => proxy.close());
+  const began: string[] = [];
+  aController(url, 'one', began);
+  onTestFinished(() => {
+    proxy.heal();
+  });
+  await waitUntil(() => began.length > 0);
+  aController(database.url, 'two', began);
+  await waitUntil(() => began.length > 50);
+  const before = [...began];
+
+  proxy.refuse();
+  await waitUntil(() => began.includes('two'));
+  await waitUntil(() => began.filter((name) => name === 'two').length > 20);
+
+  expect(new Set(before)).toEqual(new Set(['one']));
+  expect(began.lastIndexOf('one')).toBeLessThan(began.indexOf('two'));
+});
+
+/** Who has the leases of the jobs that are done every few seconds. */
+async function holders(on: TestController): Promise<Record<string, string>> {
+  const { secret } = await on.token('viewer');
+  const input = { namespace: ['leasehold'] };
+  const { items } = (await query(on, 'leases.list', { secret, input })) as {
+    items: { name: string; holder: string | null; phase: string }[];
+  };
+  return Object.fromEntries(items.map(({ name, holder }) => [name, holder ?? '']));
+}
+
+test('the jobs of a controller that stops go to another one, as the list of leases shows', async () => {
+  const one = await startTestController();
+  const ofOne = await waitUntil(async () => {
+    const found = await holders(one);
+    return 'event counts' in found && 'free rows' in found ? found : undefined;
+  });
+  const two = await startTestController({ databaseUrl: one.databaseUrl });
+
+  await one.controller.close();
+  const ofTwo = await waitUntil(
+    async () => {
+      const found = await holders(two);
+      const haveGone = Object.keys(ofOne).every((name) => found[name] !== ofOne[name]);
+      return haveGone && Object.values(found).every((holder) => holder !== '') ? found : undefined;
+    },
+    { timeoutMs: 20_000 },
+  );
+
+  expect(new Set(Object.values(ofOne)).size).toBe(1);
+  expect(new Set(Object.values(ofTwo)).size).toBe(1);
+});

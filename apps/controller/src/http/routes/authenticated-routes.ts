@@ -1,0 +1,64 @@
+/**
+ * Routes for callers that are known: who sends a request is found out by its headers, and its calls are
+ * counted by its address line, before a byte of its body is read.
+ */
+import { isUrgentCall } from '@leasehold/api';
+import { LeaseError } from '@leasehold/keys-core';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { IncomingMessage } from 'node:http';
+import type { ConnectionGuard } from '../sockets/connection-guard.ts';
+import { callerOfRequest, type Caller, type ContextDeps } from '../request-context.ts';
+import { watchAnswer } from '../sockets/slow-readers.ts';
+
+const callers = new WeakMap<IncomingMessage, Caller>();
+
+/** The caller of a request that a hook of {@link requireCaller} has let in. */
+export function callerOf(request: IncomingMessage): Caller {
+  const caller = callers.get(request);
+  if (caller === undefined) throw new LeaseError('auth.required');
+  return caller;
+}
+
+/** Whether a request comes from a caller that was let in. */
+export function isKnown(request: IncomingMessage): boolean {
+  return callers.has(request);
+}
+
+/** Lets only known callers in, to all routes of a scope. */
+export function requireCaller(
+  scope: FastifyInstance,
+  deps: ContextDeps & { readonly guard: ConnectionGuard },
+): void {
+  scope.addHook('onRequest', async (request, reply) => {
+    try {
+      const caller = await callerOfRequest(deps, request.raw);
+      const { count, isUrgent } = callsOf(request);
+      caller.use.assertBatch(count);
+      await caller.use.countCalls(count, isUrgent);
+      callers.set(request.raw, caller);
+      deps.guard.known(request.raw.socket);
+    } catch (error) {
+      if (hasBody(request)) void reply.header('connection', 'close');
+      throw error;
+    }
+  });
+  scope.addHook('onSend', async (request: FastifyRequest, reply: FastifyReply, payload) => {
+    const caller = callers.get(request.raw);
+    const bytes = typeof payload === 'string' ? payload.length : 0;
+    if (caller !== undefined) watchAnswer(reply.raw, caller.use.sent(bytes));
+    return Promise.resolve(payload);
+  });
+}
+
+/** How many calls a request carries: a batch names each procedure in its path. */
+function callsOf({ params, query }: FastifyRequest): { count: number; isUrgent: boolean } {
+  const { path } = params as { path?: string };
+  if (path === undefined) return { count: 1, isUrgent: false };
+  const isBatch = (query as Record<string, unknown>)['batch'] !== undefined;
+  const paths = isBatch ? path.split(',') : [path];
+  return { count: paths.length, isUrgent: paths.every(isUrgentCall) };
+}
+
+function hasBody({ headers }: FastifyRequest): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}

@@ -1,0 +1,25 @@
+import { fastify } from 'fastify';
+import { expect, onTestFinished, test } from 'vitest';
+import { createBootClock, createLogger } from '@leasehold/service-kit';
+import { installErrorReplies } from '../error-replies.ts';
+import { createFailureLog } from '../failure-log.ts';
+import { mountHealth, type HealthRoutesDeps } from './health-routes.ts';
+
+test('a controller whose database does not answer is not ready, whatever it says instead', async () => {
+  const server = fastify();
+  onTestFinished(() => server.close());
+  installErrorReplies(
+    server,
+    createFailureLog(createLogger({ name: 'controller', level: 'silent' })),
+  );
+  const checkReady = (): Promise<void> =>
+    Promise.reject(new Error('the database system is starting up'));
+  await mountHealth(server, {
+    ...{ checkReady, clock: createBootClock() },
+  } as unknown as HealthRoutesDeps);
+
+  const answer = await server.inject('/readyz');
+
+  expect(answer.statusCode).toBe(503);
+  expect(answer.json()).toMatchObject({ error: { data: { leaseholdCode: 'store.unavailable' } } });
+});

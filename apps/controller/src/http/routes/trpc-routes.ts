@@ -1,0 +1,51 @@
+import { appRouter, describeError } from '@leasehold/api';
+import { fastifyTRPCPlugin, type FastifyTRPCPluginOptions } from '@trpc/server/adapters/fastify';
+import type { FastifyInstance } from 'fastify';
+import type { ServerResponse } from 'node:http';
+import { callerOf, requireCaller } from './authenticated-routes.ts';
+import { followAccess, followLater } from '../sockets/followed-connections.ts';
+import { contextOf, httpCaller } from '../request-context.ts';
+import { acceptSockets, mountSockets, type SocketRoutesDeps } from '../sockets/socket-routes.ts';
+
+const PREFIX = '/trpc';
+
+export type TrpcRoutesDeps = SocketRoutesDeps;
+
+/** Mounts the API at `/trpc`, over HTTP and WebSocket. */
+export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): Promise<void> {
+  const streams = new Set<ServerResponse>();
+  await acceptSockets(server, () => {
+    // Cut off rather than ended: who follows something comes back and goes on where it was.
+    for (const stream of streams) stream.destroy();
+  });
+  mountSockets(server, PREFIX, deps);
+  const trpcOptions: FastifyTRPCPluginOptions<typeof appRouter>['trpcOptions'] = {
+    router: appRouter,
+    onError: ({ error, path }) => {
+      deps.failures.note(error, path);
+    },
+    createContext: ({ req, res, info }) => {
+      const caller = callerOf(req.raw);
+      const isStream = info.calls.some((call) => call.procedure?._def.type === 'subscription');
+      // A subscription over HTTP lives as long as a connection does.
+      if (isStream) followAccess(deps, caller.access, res.raw);
+      else followLater(deps, caller.access, res.raw);
+      if (isStream) {
+        streams.add(res.raw);
+        res.raw.once('close', () => streams.delete(res.raw));
+      }
+      const life = httpCaller(req.raw, info.signal);
+      return contextOf(deps, req.raw, { ...caller, life });
+    },
+    // The registry names the status, also where tRPC has no code of its own for it.
+    responseMeta: ({ errors, info }) => {
+      const [error] = errors;
+      if (error === undefined || info?.isBatchCall === true) return {};
+      return { status: describeError(error).httpStatus };
+    },
+  };
+  await server.register(async (scope) => {
+    requireCaller(scope, deps);
+    await scope.register(fastifyTRPCPlugin, { prefix: PREFIX, trpcOptions });
+  });
+}

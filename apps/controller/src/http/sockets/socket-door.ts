@@ -1,0 +1,95 @@
+/**
+ * What a WebSocket may do before it is known who has opened it: send one small message with a token,
+ * soon. Anything else ends the connection.
+ */
+import { LeaseError } from '@leasehold/keys-core';
+import type { IncomingMessage } from 'node:http';
+import type { RawData, WebSocket } from 'ws';
+import { callerOfToken, type Caller, type ContextDeps } from '../request-context.ts';
+
+/** For the connection parameters to come. */
+const TOKEN_MS_MAX = 5_000;
+const TOKEN_MESSAGE_BYTES_MAX = 4 * 1_024;
+/**
+ * What the network may have brought by then besides: clients send calls right behind their token. One
+ * read of a socket brings 64 KiB.
+ */
+const EARLY_BYTES_MAX = 192 * 1_024;
+
+/** Who opened a connection, or why nobody is let in; with what was sent behind the token already. */
+export type Opened =
+  | { readonly outcome: 'known'; readonly caller: Caller; readonly early: readonly string[] }
+  | { readonly outcome: 'refused'; readonly error: unknown; readonly early: readonly string[] };
+
+/** Waits until it is known who has opened a WebSocket. */
+export function admit(
+  deps: ContextDeps,
+  socket: WebSocket,
+  request: IncomingMessage,
+): Promise<Opened> {
+  return new Promise((resolve) => {
+    const early: string[] = [];
+    let receivedBytes = 0;
+    let isTokenSent = false;
+    const end = (): void => {
+      clearTimeout(timer);
+      socket.off('message', receive).off('close', closed);
+      request.socket.off('data', count);
+    };
+    // What comes until the connection has ended is still kept, and bounded: the first call is answered.
+    const refuse = (error: unknown): void => {
+      clearTimeout(timer);
+      resolve({ outcome: 'refused', error, early });
+    };
+    const closed = (): void => {
+      refuse(new LeaseError('auth.required'));
+    };
+    // A message that has not ended yet is in nobody's hands: only the network knows how long it is.
+    const count = (chunk: Buffer): void => {
+      receivedBytes += chunk.length;
+      if (receivedBytes > EARLY_BYTES_MAX) socket.terminate();
+    };
+    const receive = (data: RawData): void => {
+      const text = textOf(data);
+      if (isTokenSent) {
+        early.push(text);
+        return;
+      }
+      isTokenSent = true;
+      // What comes behind it stays with the sender until the token has been looked up.
+      socket.pause();
+      const secret = tokenIn(text);
+      if (secret === undefined) {
+        refuse(new LeaseError('auth.required'));
+        return;
+      }
+      callerOfToken(deps, request, secret).then((caller) => {
+        end();
+        resolve({ outcome: 'known', caller, early });
+      }, refuse);
+    };
+    const timer = setTimeout(() => {
+      if (!isTokenSent) refuse(new LeaseError('auth.required', 'No token was sent.'));
+    }, TOKEN_MS_MAX);
+    timer.unref();
+    socket.on('message', receive).once('close', closed);
+    request.socket.on('data', count);
+  });
+}
+
+/** The token in the connection parameters; undefined for any other message. */
+function tokenIn(text: string): string | undefined {
+  if (text.length > TOKEN_MESSAGE_BYTES_MAX) return undefined;
+  try {
+    const message = JSON.parse(text) as { method?: unknown; data?: { token?: unknown } } | null;
+    const token = message?.method === 'connectionParams' ? message.data?.token : undefined;
+    return typeof token === 'string' ? token : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A message as text. `ws` gives whole messages as one buffer. */
+export function textOf(data: RawData): string {
+  return Buffer.isBuffer(data) ? data.toString('utf8') : '';
+}

@@ -1,0 +1,104 @@
+import { describeError, errorShape } from '@leasehold/api';
+import type { LeaseError } from '@leasehold/keys-core';
+import { EventEmitter } from 'node:events';
+import type { WebSocket } from 'ws';
+import type { PrincipalUse } from '../../fair-use/fair-use.ts';
+import type { ScheduledConnection, WireCall } from '../inbox.ts';
+import { STALL_MS_MAX } from './slow-readers.ts';
+
+const EMPTY = Buffer.alloc(0);
+const TRY_AGAIN_LATER = 1_013;
+const LOOK_EVERY_MS = 5_000;
+
+/**
+ * The socket that tRPC's adapter is given in place of the real one: it gets one call at a time, when
+ * the scheduler says, and what it answers is counted until the caller has read it.
+ */
+export class SocketFace extends EventEmitter implements ScheduledConnection {
+  readonly use: PrincipalUse;
+  readonly #socket: WebSocket;
+  #unread = new Set<() => void>();
+  /** How many answers have been taken since the last look. */
+  #takenCount = 0;
+
+  constructor(socket: WebSocket, use: PrincipalUse) {
+    super();
+    this.use = use;
+    this.#socket = socket;
+    const stall = setInterval(() => {
+      this.#endIfStalled();
+    }, LOOK_EVERY_MS);
+    stall.unref();
+    socket.once('close', () => {
+      clearInterval(stall);
+      for (const read of this.#unread) read();
+      this.#unread = new Set();
+      this.emit('close');
+    });
+    socket.on('error', (error) => this.emit('error', error));
+  }
+
+  get readyState(): number {
+    return this.#socket.readyState;
+  }
+
+  /** Unread answers of this connection, in bytes. */
+  get bufferedAmount(): number {
+    return this.#socket.bufferedAmount;
+  }
+
+  send(data: string): void {
+    const read = this.use.sent(data.length);
+    this.#unread.add(read);
+    this.#socket.send(data, () => {
+      this.#takenCount += 1;
+      if (this.#unread.delete(read)) read();
+    });
+  }
+
+  close(code?: number, reason?: string): void {
+    this.#socket.close(code, reason);
+  }
+
+  begin(call: WireCall): void {
+    decoding.call = call;
+    // As binary: what tRPC decodes is {@link callEncoder}'s, and text it would look at first.
+    this.emit('message', EMPTY, true);
+  }
+
+  refuse(call: WireCall | undefined, error: LeaseError): void {
+    if (call?.method === 'subscription.stop') return;
+    this.send(SocketFace.refusalOf(call?.id, error));
+  }
+
+  /** An error as tRPC sends it. */
+  static refusalOf(callId: unknown, error: unknown): string {
+    const id = typeof callId === 'number' || typeof callId === 'string' ? callId : null;
+    return JSON.stringify({ id, error: errorShape(describeError(error)) });
+  }
+
+  setPaused(isPaused: boolean): void {
+    if (isPaused) this.#socket.pause();
+    else this.#socket.resume();
+  }
+
+  #stalledMs = 0;
+
+  #endIfStalled(): void {
+    this.#stalledMs =
+      this.#unread.size > 0 && this.#takenCount === 0 ? this.#stalledMs + LOOK_EVERY_MS : 0;
+    this.#takenCount = 0;
+    if (this.#stalledMs < STALL_MS_MAX) return;
+    this.#socket.close(TRY_AGAIN_LATER, 'answers are not read');
+    this.#socket.terminate();
+  }
+}
+
+/** The call that is being handed over; it is taken before anything else can be. */
+const decoding: { call: WireCall | undefined } = { call: undefined };
+
+/** Hands tRPC calls that were read already. */
+export const callEncoder = {
+  encode: (data: unknown): string => JSON.stringify(data),
+  decode: (): unknown => decoding.call,
+};

@@ -1,0 +1,204 @@
+/** The API over WebSocket. See `socket-door.ts`, `call-scheduler.ts` and `socket-face.ts`. */
+import { appRouter, type ApiContext, type CallerConnection } from '@leasehold/api';
+import { LIMITS, LeaseError, type Clock } from '@leasehold/keys-core';
+import fastifyWebsocket from '@fastify/websocket';
+import { getWSConnectionHandler } from '@trpc/server/adapters/ws';
+import type { FastifyInstance } from 'fastify';
+import type { IncomingMessage } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { WebSocket } from 'ws';
+import type { StreamPacer } from '../../fair-use/stream-pacer.ts';
+import { createCallScheduler, type CallScheduler } from '../call-scheduler.ts';
+import type { ConnectionGuard } from './connection-guard.ts';
+import type { FailureLog } from '../failure-log.ts';
+import { followAccess, type FollowedConnections } from './followed-connections.ts';
+import {
+  addressOf,
+  callerOfToken,
+  bearerOf,
+  contextOf,
+  type ContextDeps,
+} from '../request-context.ts';
+import { admit, textOf, type Opened } from './socket-door.ts';
+import { callEncoder, SocketFace } from './socket-face.ts';
+import { endSocket, keepSocket } from './socket-keeper.ts';
+import { turnAway } from '../turn-away.ts';
+
+const SERVICE_RESTART = 1_012;
+const TOO_LARGE = 1_009;
+/** Queries are small: a viewer has no use for a larger message. */
+const VIEWER_MESSAGE_BYTES_MAX = 256 * 1_024;
+/** So much unread is normal; a subscription that could send more waits. */
+const UNREAD_BYTES_EASY = 256 * 1_024;
+const UNREAD_POLL_MS = 10;
+/** What tRPC waits for before the first call; who calls is known by then. */
+const CONNECTION_PARAMS = { method: 'connectionParams', data: {} };
+
+export interface SocketRoutesDeps extends ContextDeps, FollowedConnections {
+  readonly failures: FailureLog;
+  /** For how long a peer was silent. */
+  readonly clock: Clock;
+  readonly pacer: StreamPacer;
+  readonly guard: ConnectionGuard;
+  /** A monotonic reading in milliseconds that is cheap enough for each call. */
+  readonly nowMs: () => number;
+}
+
+type Connect = (face: SocketFace, request: IncomingMessage) => void;
+
+/** Takes WebSockets at `prefix`; {@link acceptSockets} comes first. */
+export function mountSockets(
+  server: FastifyInstance,
+  prefix: string,
+  deps: SocketRoutesDeps,
+): CallScheduler {
+  const scheduler = createCallScheduler(deps.nowMs);
+  const contexts = new WeakMap<object, (signal: AbortSignal) => ApiContext>();
+  const connect = getWSConnectionHandler({
+    wss: server.websocketServer,
+    router: appRouter,
+    experimental_encoder: callEncoder,
+    onError: ({ error, path }) => {
+      deps.failures.note(error, path);
+    },
+    createContext: ({ res, info }) => {
+      const context = contexts.get(res)?.(info.signal);
+      if (context === undefined) throw new LeaseError('auth.required');
+      return context;
+    },
+  }) as unknown as Connect;
+  server.route({
+    method: 'GET',
+    url: prefix,
+    // Before the upgrade: a WebSocket brings its token only once it is open.
+    preValidation: (request) => deps.rates.newSecret(addressOf(deps, request.raw)),
+    handler: () => {
+      throw new LeaseError('request.not_found');
+    },
+    wsHandler: (socket, { raw: request }) => {
+      // The close that follows says what happened.
+      socket.on('error', () => undefined);
+      void welcome(deps, socket, request).then((opened) => {
+        const on = { socket, request, scheduler, contexts, connect };
+        if (opened.outcome === 'known') serve(deps, on, opened);
+        else refuse(deps, socket, opened);
+      });
+    },
+  });
+  return scheduler;
+}
+
+/** A token may come in the header of the upgrade, or as the first message. */
+async function welcome(
+  deps: SocketRoutesDeps,
+  socket: WebSocket,
+  request: IncomingMessage,
+): Promise<Opened> {
+  const bearer = bearerOf(request);
+  if (bearer === undefined) return admit(deps, socket, request);
+  socket.pause();
+  try {
+    const caller = await callerOfToken(deps, request, bearer);
+    return { outcome: 'known', caller, early: [] };
+  } catch (error) {
+    return { outcome: 'refused', error, early: [] };
+  }
+}
+
+function refuse(
+  deps: SocketRoutesDeps,
+  socket: WebSocket,
+  refused: Extract<Opened, { outcome: 'refused' }>,
+): void {
+  const { error } = refused;
+  if (error instanceof Error) deps.failures.note(error, 'websocket', 'warn');
+  turnAway(socket, refused);
+}
+
+interface On {
+  readonly socket: WebSocket;
+  readonly request: IncomingMessage;
+  readonly scheduler: CallScheduler;
+  readonly contexts: WeakMap<object, (signal: AbortSignal) => ApiContext>;
+  readonly connect: Connect;
+}
+
+function serve(
+  deps: SocketRoutesDeps,
+  { socket, request, scheduler, contexts, connect }: On,
+  { caller, early }: Extract<Opened, { outcome: 'known' }>,
+): void {
+  const { access, use } = caller;
+  if (socket.readyState !== socket.OPEN) return;
+  let closeConnection: () => void;
+  try {
+    closeConnection = use.openConnection();
+  } catch (error) {
+    turnAway(socket, { error, early });
+    return;
+  }
+  deps.guard.known(request.socket);
+  const face = new SocketFace(socket, use);
+  const kept = keepSocket(socket, deps.clock);
+  const life = (signal: AbortSignal): CallerConnection => ({
+    ...kept,
+    signal,
+    whenRead: whenRead(deps.pacer, face),
+  });
+  contexts.set(face, (signal) => contextOf(deps, request, { ...caller, life: life(signal) }));
+  followAccess(deps, access, socket);
+  connect(face, request);
+  // The adapter takes the first message for the connection parameters, where there are to be some.
+  if (request.url?.includes('connectionParams=1') === true) {
+    face.begin(CONNECTION_PARAMS);
+  }
+  const { receive, close } = scheduler.add(face);
+  socket.once('close', () => {
+    close();
+    closeConnection();
+  });
+  const take = (text: string): void => {
+    if (text === 'PING') socket.send('PONG');
+    else if (access.role === 'viewer' && text.length > VIEWER_MESSAGE_BYTES_MAX) {
+      endSocket(socket, TOO_LARGE, 'the message is too large');
+    } else if (text !== 'PONG') receive(text);
+  };
+  for (const text of early) take(text);
+  socket.on('message', (data) => {
+    take(textOf(data));
+  });
+  socket.resume();
+}
+
+/** Resolves when a stream may send more: in its turn, and once most of what it sent was read. */
+function whenRead(pacer: StreamPacer, face: SocketFace): () => Promise<void> {
+  const turn = pacer.open(face.use.principal);
+  return async () => {
+    await turn();
+    while (
+      (face.bufferedAmount > UNREAD_BYTES_EASY || face.use.isBehind()) &&
+      face.readyState === 1
+    ) {
+      await pause(UNREAD_POLL_MS);
+    }
+  };
+}
+
+/** Lets WebSockets in; those who are connected are told when the server stops. */
+export async function acceptSockets(
+  server: FastifyInstance,
+  endStreams: () => void,
+): Promise<void> {
+  await server.register(fastifyWebsocket, {
+    options: { maxPayload: LIMITS.bodyBytesMax, perMessageDeflate: false },
+    preClose: (done) => {
+      for (const socket of server.websocketServer.clients) {
+        endSocket(socket, SERVICE_RESTART, 'restarting');
+      }
+      endStreams();
+      server.websocketServer.close(() => {
+        done();
+      });
+    },
+  });
+}

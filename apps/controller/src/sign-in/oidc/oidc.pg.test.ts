@@ -1,0 +1,204 @@
+import { describe, expect, test } from 'vitest';
+import {
+  createTestBrowser,
+  ORIGIN,
+  outcomeOf,
+  signedInAdmin,
+  type BrowserAnswer,
+  type TestBrowser,
+} from '../../testing/test-browser.ts';
+import { startTestController, type TestController } from '../../testing/test-controller.ts';
+import { startTestOidcProvider, type TestOidcProvider } from '../../testing/test-oidc-provider.ts';
+
+interface Stage {
+  readonly on: TestController;
+  readonly provider: TestOidcProvider;
+  readonly admin: TestBrowser;
+  invite(email: string): Promise<{ personId: string; path: string }>;
+}
+
+async function aStage(): Promise<Stage> {
+  const provider = await startTestOidcProvider({
+    consoleOrigin: ORIGIN,
+    people: {
+      bob: { email: 'Bob@Example.com', isVerified: true },
+      bobTheSecond: { email: 'bob@example.com', isVerified: true },
+      mallory: { email: 'bob@example.com', isVerified: false },
+      eve: { email: 'eve@example.com', isVerified: true },
+    },
+  });
+  const on = await startTestController({ signIn: { oidc: provider.config } });
+  const admin = await signedInAdmin(on);
+  return {
+    on,
+    provider,
+    admin,
+    async invite(email) {
+      const made = (await admin.mutate('people.invite', { email, role: 'operator' })) as {
+        path: string;
+        person: { personId: string };
+      };
+      return { personId: made.person.personId, path: made.path };
+    },
+  };
+}
+
+/** Goes to the provider as this browser does. */
+async function begin(browser: TestBrowser, callbackURL = '/keys?phase=held'): Promise<string> {
+  const answer = await browser.request('/api/auth/sign-in/oauth2', {
+    body: { providerId: 'oidc', callbackURL },
+  });
+  expect(answer.status).toBe(200);
+  return String(answer.body['url']);
+}
+
+/** The whole way: there as `login`, and back. */
+async function signIn(stage: Stage, browser: TestBrowser, login: string): Promise<BrowserAnswer> {
+  const back = await stage.provider.signIn(await begin(browser), login);
+  expect(back.origin).toBe(ORIGIN);
+  return browser.request(`${back.pathname}${back.search}`);
+}
+
+describe('sign-in with an identity provider', () => {
+  test('lets somebody in who is invited under their verified address, also the next time', async () => {
+    const stage = await aStage();
+    const { personId, path } = await stage.invite('bob@example.com');
+    const browser = createTestBrowser(stage.on);
+
+    const answer = await signIn(stage, browser, 'bob');
+
+    expect(answer).toMatchObject({ status: 302, location: '/keys?phase=held' });
+    expect(await browser.query('session.get')).toMatchObject({
+      role: 'operator',
+      person: { personId, email: 'bob@example.com', signInMethods: ['oidc'] },
+    });
+    const again = createTestBrowser(stage.on);
+    expect((await signIn(stage, again, 'bob')).location).toBe('/keys?phase=held');
+    expect(await stage.admin.query('people.list')).toMatchObject({
+      items: [{ personId, status: 'active', signInMethods: ['oidc'], sessionCount: 2 }, {}],
+    });
+    const late = await again.request('/api/auth/accept-invitation', {
+      body: { invitation: path.split('=')[1], password: 'a password of mine' },
+    });
+    expect(late.body['code']).toBe('INVALID_INVITATION');
+  });
+
+  test('keeps nothing that the provider gave', async () => {
+    const stage = await aStage();
+    await stage.invite('bob@example.com');
+
+    await signIn(stage, createTestBrowser(stage.on), 'bob');
+
+    expect(
+      await stage.on.controller.store.prisma.$queryRaw`
+        select a.access_token, a.refresh_token, a.id_token, a.password
+        from person_account a where a.provider_id = 'oidc'`,
+    ).toEqual([{ access_token: null, refresh_token: null, id_token: null, password: null }]);
+  });
+
+  test.each([
+    { who: 'who is not invited', login: 'eve', error: 'not_invited' },
+    { who: 'whose address is not verified', login: 'mallory', error: 'email_not_verified' },
+  ])('refuses somebody $who, on the sign-in page', async ({ login, error }) => {
+    const stage = await aStage();
+    await stage.invite('bob@example.com');
+    const browser = createTestBrowser(stage.on);
+
+    const answer = await signIn(stage, browser, login);
+
+    expect(answer).toMatchObject({ status: 302, location: `/sign-in?error=${error}` });
+    expect(await browser.query('session.get')).toBe('auth.required');
+    const people = (await stage.admin.query('people.list')) as { items: unknown[] };
+    expect(people.items).toHaveLength(2);
+  });
+
+  test('knows somebody by their account there, not by an address that was given to another', async () => {
+    const stage = await aStage();
+    const { personId } = await stage.invite('bob@example.com');
+    await signIn(stage, createTestBrowser(stage.on), 'bob');
+    const browser = createTestBrowser(stage.on);
+
+    const answer = await signIn(stage, browser, 'bobTheSecond');
+
+    expect(answer).toMatchObject({ status: 302, location: '/sign-in?error=account_linked' });
+    expect(await browser.query('session.get')).toBe('auth.required');
+    expect(await stage.admin.query('audit.list', { action: 'people.linkAccount' })).toMatchObject({
+      items: [
+        {
+          ...{ actor: 'bob@example.com', resource: `person:${personId}` },
+          detail: { provider: 'oidc', subject: expect.any(String) as string },
+        },
+      ],
+    });
+  });
+
+  test('refuses somebody who is disabled, though they came in before', async () => {
+    const stage = await aStage();
+    const { personId } = await stage.invite('bob@example.com');
+    await signIn(stage, createTestBrowser(stage.on), 'bob');
+    await stage.admin.mutate('people.disable', { personId });
+    const browser = createTestBrowser(stage.on);
+
+    const answer = await signIn(stage, browser, 'bob');
+
+    expect(answer.location).toBe('/sign-in?error=not_invited');
+    expect(await browser.query('session.get')).toBe('auth.required');
+  });
+
+  test('refuses an answer to a question that this browser has not asked', async () => {
+    const stage = await aStage();
+    await stage.invite('bob@example.com');
+    const asked = createTestBrowser(stage.on);
+    const back = await stage.provider.signIn(await begin(asked), 'bob');
+    const other = createTestBrowser(stage.on);
+
+    const stolen = await other.request(`${back.pathname}${back.search}`);
+    back.searchParams.set('state', 'made-up-state-of-nobody-at-all-00');
+    const madeUp = await asked.request(`${back.pathname}${back.search}`);
+
+    for (const answer of [stolen, madeUp]) {
+      expect(answer).toMatchObject({ status: 302, location: '/sign-in?error=state_mismatch' });
+    }
+    expect(await other.query('session.get')).toBe('auth.required');
+  });
+
+  test('sends nobody to another site afterwards', async () => {
+    const stage = await aStage();
+    const browser = createTestBrowser(stage.on);
+
+    for (const callbackURL of [
+      'https://evil.example.com/',
+      '//evil.example.com',
+      '/\\evil.example.com',
+      '/.//evil.example.com',
+      '/a/..//evil.example.com',
+    ]) {
+      const answer = await browser.request('/api/auth/sign-in/oauth2', {
+        body: { providerId: 'oidc', callbackURL },
+      });
+      expect(answer).toMatchObject({ status: 400, body: { code: 'request.invalid' } });
+    }
+  });
+
+  test('that cannot be reached keeps nobody with a password out', async () => {
+    const oidc = {
+      issuer: 'http://127.0.0.1:9',
+      clientId: 'a',
+      clientSecret: 'b',
+      name: 'Nobody there',
+    };
+    const on = await startTestController({ signIn: { oidc } });
+    const admin = await signedInAdmin(on);
+
+    const answer = await admin.request('/api/auth/sign-in/oauth2', {
+      body: { providerId: 'oidc', callbackURL: '/' },
+    });
+
+    expect(answer).toMatchObject({ status: 503, body: { code: 'OIDC_UNREACHABLE' } });
+    expect(outcomeOf(await admin.request('/trpc/session.get'))).toMatchObject({ role: 'admin' });
+    expect((await admin.request('/api/auth/sign-in-options')).body).toEqual({
+      password: true,
+      oidc: { name: 'Nobody there' },
+    });
+  });
+});

@@ -1,0 +1,89 @@
+import {
+  countSignInTry,
+  readSessionEpoch,
+  takeBackSignInTry,
+  type TriedAt,
+} from '@leasehold/keys-core/access';
+import type { FastifyRequest } from 'fastify';
+import { callAuth, type AuthAnswer } from '../auth-calls.ts';
+import { auditLockOut } from './lock-out-audit.ts';
+import { Refusal } from '../refusal.ts';
+import type { SignInParts } from '../sign-in-parts.ts';
+
+/** The same whatever was wrong, and whether or not there is such a person. */
+function wrongPassword(): Refusal {
+  return new Refusal(
+    401,
+    'INVALID_EMAIL_OR_PASSWORD',
+    'The e-mail address or the password is wrong.',
+  );
+}
+
+/**
+ * Runs `tryIt`, which looks at a password, unless the address is locked, for this source or
+ * everywhere; a failure counts towards its lock-outs, and a success takes its count back. A person who
+ * changes their password has a count of their own.
+ * @throws {Refusal} 429 `ACCOUNT_LOCKED`, or what `tryIt` throws.
+ */
+export async function withLockOut<Answer>(
+  parts: SignInParts,
+  at: {
+    readonly email: string;
+    readonly request: FastifyRequest;
+    readonly isChange?: boolean;
+  },
+  tryIt: () => Promise<Answer>,
+): Promise<Answer> {
+  const { prisma } = parts.store;
+  const { email, request } = at;
+  const source = parts.sourceOf(request.raw);
+  const triedAt: TriedAt = {
+    email,
+    from: at.isChange === true ? 'change-password' : { address: source },
+  };
+  return parts.atGate(async () => {
+    const counted = await countSignInTry(prisma, triedAt);
+    if (counted.outcome === 'locked') {
+      const { lockedUntil } = counted;
+      throw new Refusal(429, 'ACCOUNT_LOCKED', 'Too many failed sign-ins. Try again later.', {
+        lockedUntil,
+      });
+    }
+    try {
+      const answer = await tryIt();
+      await takeBackSignInTry(prisma, triedAt);
+      return answer;
+    } catch (error) {
+      if (error instanceof Refusal && counted.isLast) {
+        await auditLockOut(prisma, { email, source });
+      }
+      throw error;
+    }
+  });
+}
+
+/**
+ * Opens a session for a password that is right. When all sessions of the person are ended while it is
+ * looked at, such as with a new password, it is refused, or does not count.
+ * @throws {Refusal} 401 for any that is not.
+ */
+export async function openSession(
+  parts: SignInParts,
+  request: FastifyRequest,
+  credentials: { readonly email: string; readonly password: string },
+): Promise<AuthAnswer> {
+  const epoch = await readSessionEpoch(parts.store.prisma, credentials.email);
+  const answer = await callAuth(parts.signIn.auth, {
+    path: '/sign-in/email',
+    origin: parts.signIn.origins.main,
+    source: parts.sourceOf(request.raw),
+    userAgent: request.headers['user-agent'],
+    body: credentials,
+    epoch,
+  });
+  if (answer.status >= 500) {
+    throw new Error(`better-auth answered ${String(answer.status)} to a sign-in`);
+  }
+  if (answer.status !== 200) throw wrongPassword();
+  return answer;
+}

@@ -1,0 +1,267 @@
+import { endSessionsOf } from '@leasehold/keys-core/access';
+import { createTestDatabase, waitUntil } from '@leasehold/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  createTestBrowser,
+  joinedPerson,
+  PASSWORD,
+  signedInAdmin,
+  type TestBrowser,
+} from '../../testing/test-browser.ts';
+import { mutate } from '../../testing/wire.ts';
+import { acquireLease, refOf, wanted } from '../../testing/wire-leases.ts';
+import { startTestController, type TestController } from '../../testing/test-controller.ts';
+
+/** An event stream that is open; `ended` once the controller has ended it. */
+async function anOpenStream(browser: TestBrowser): Promise<{ readonly ended: () => boolean }> {
+  const stopping = new AbortController();
+  onTestFinished(() => {
+    stopping.abort();
+  });
+  const response = await browser.openStream(stopping.signal);
+  expect(response.status).toBe(200);
+  let isEnded = false;
+  const read = async (): Promise<void> => {
+    const reader = response.body?.getReader();
+    try {
+      while ((await reader?.read())?.done === false);
+    } catch {
+      // Cut off: that is an end too.
+    }
+    isEnded = true;
+  };
+  void read();
+  return { ended: () => isEnded };
+}
+
+/** Two controllers on one database and with one secret, as behind one console. */
+async function twoControllers(): Promise<[TestController, TestController]> {
+  const database = await createTestDatabase();
+  const options = {
+    databaseUrl: database.url,
+    signIn: { authSecret: 'of both controllers: 0123456789abcdef' },
+  };
+  const controllers = [await startTestController(options), await startTestController(options)];
+  onTestFinished(() => database.drop());
+  return controllers as [TestController, TestController];
+}
+
+/** The same browser, at another controller. */
+function moved(browser: TestBrowser, to: TestController): TestBrowser {
+  const other = createTestBrowser(to);
+  for (const [name, value] of browser.cookies) other.cookies.set(name, value);
+  return other;
+}
+
+describe('an open stream ends', () => {
+  test('when its person signs out, and the session is over at once', async () => {
+    const on = await startTestController();
+    const browser = await signedInAdmin(on);
+    const kept = moved(browser, on);
+    const stream = await anOpenStream(browser);
+
+    const answer = await browser.request('/api/auth/sign-out', { method: 'POST' });
+
+    expect(answer.status).toBe(200);
+    expect(browser.cookies.size).toBe(0);
+    expect(await kept.query('session.get')).toBe('auth.required');
+    await waitUntil(stream.ended);
+  });
+
+  test('when their role is another; the next call has the new one', async () => {
+    const on = await startTestController();
+    const admin = await signedInAdmin(on);
+    const person = await joinedPerson(on, admin, { email: 'bob@example.com', role: 'operator' });
+    const stream = await anOpenStream(person);
+    const untouched = await anOpenStream(admin);
+
+    await admin.mutate('people.setRole', { personId: person.personId, role: 'viewer' });
+
+    expect(await person.query('session.get')).toMatchObject({ role: 'viewer' });
+    expect(
+      await person.mutate('keys.revoke', {
+        namespace: ['a'],
+        name: 'k',
+        mode: 'graceful',
+        reason: 'x',
+      }),
+    ).toBe('auth.forbidden');
+    await waitUntil(stream.ended);
+    expect(untouched.ended()).toBe(false);
+  });
+
+  test('when they are disabled, and enabling them brings no session back', async () => {
+    const on = await startTestController();
+    const admin = await signedInAdmin(on);
+    const person = await joinedPerson(on, admin, { email: 'bob@example.com', role: 'viewer' });
+    const stream = await anOpenStream(person);
+
+    await admin.mutate('people.disable', { personId: person.personId });
+
+    expect(await person.query('session.get')).toBe('auth.required');
+    await waitUntil(stream.ended);
+    expect(await createTestBrowser(on).signIn('bob@example.com', PASSWORD)).toMatchObject({
+      status: 401,
+      body: { code: 'INVALID_EMAIL_OR_PASSWORD' },
+    });
+    await admin.mutate('people.enable', { personId: person.personId });
+    expect(await person.query('session.get')).toBe('auth.required');
+    expect(await person.signIn('bob@example.com', PASSWORD)).toMatchObject({ status: 200 });
+  });
+
+  test('when the session has run out', async () => {
+    const on = await startTestController();
+    const browser = await signedInAdmin(on);
+    const stream = await anOpenStream(browser);
+
+    await on.controller.store.prisma.$queryRaw`
+      update person_session set expires_at = clock_timestamp() - interval '1 second'
+      returning id::text`;
+
+    await waitUntil(stream.ended);
+    await waitUntil(async () => (await browser.query('session.get')) === 'auth.required');
+  });
+
+  test('on every controller, whichever was told', async () => {
+    const [first, second] = await twoControllers();
+    const admin = await signedInAdmin(first);
+    const person = await joinedPerson(first, admin, { email: 'bob@example.com', role: 'viewer' });
+    const there = moved(person, second);
+    expect(await there.query('session.get')).toMatchObject({ role: 'viewer' });
+    const stream = await anOpenStream(there);
+
+    await admin.mutate('people.signOutEverywhere', { personId: person.personId });
+
+    await waitUntil(stream.ended);
+    await waitUntil(async () => (await there.query('session.get')) === 'auth.required', {
+      timeoutMs: 1_000,
+    });
+  });
+});
+
+describe('a session', () => {
+  test('that nobody used for a week is over', async () => {
+    const on = await startTestController();
+    const idle = await signedInAdmin(on);
+    expect(await idle.query('session.get')).toMatchObject({ role: 'admin' });
+
+    await on.controller.store.prisma.$queryRaw`
+      update person_session set seen_at = clock_timestamp() - interval '7 days'
+      returning id::text`;
+
+    const answer = await waitUntil(async () => {
+      const session = await idle.query('session.get');
+      return typeof session === 'string' && session;
+    });
+    expect(answer).toBe('auth.required');
+  });
+
+  test('ends with all others of its person, and the audit records it', async () => {
+    const on = await startTestController();
+    const here = await signedInAdmin(on);
+    const there = createTestBrowser(on);
+    await there.signIn('ada@example.com', PASSWORD);
+
+    const answer = await here.request('/api/auth/revoke-sessions', { method: 'POST' });
+
+    expect(answer.status).toBe(200);
+    expect(await there.query('session.get')).toBe('auth.required');
+    await here.signIn('ada@example.com', PASSWORD);
+    expect(await here.query('audit.list', { action: 'people.signOutEverywhere' })).toMatchObject({
+      items: [{ actor: 'ada@example.com', source: '127.0.0.1', detail: { endedCount: 2 } }],
+    });
+  });
+});
+
+describe('a changed password', () => {
+  test('ends every other session, and the old one opens nothing any more', async () => {
+    const on = await startTestController();
+    const here = await signedInAdmin(on);
+    const there = createTestBrowser(on);
+    await there.signIn('ada@example.com', PASSWORD);
+    const change = (body: Record<string, string>): Promise<{ status: number }> =>
+      here.request('/api/auth/change-password', { body });
+
+    const wrong = await change({
+      currentPassword: 'not the password',
+      newPassword: 'a new password',
+    });
+    const short = await change({ currentPassword: PASSWORD, newPassword: 'short' });
+    const right = await change({ currentPassword: PASSWORD, newPassword: 'a new password' });
+
+    expect(wrong).toMatchObject({ status: 400, body: { code: 'INVALID_PASSWORD' } });
+    expect(short).toMatchObject({ status: 400, body: { code: 'request.invalid' } });
+    expect(right.status).toBe(200);
+    expect(await here.query('session.get')).toMatchObject({ actor: 'ada@example.com' });
+    expect(await there.query('session.get')).toBe('auth.required');
+    expect((await there.signIn('ada@example.com', PASSWORD)).status).toBe(401);
+    expect((await there.signIn('ada@example.com', 'a new password')).status).toBe(200);
+  });
+});
+
+test('a sign-in that has looked at the old password opens nothing once all sessions were ended', async () => {
+  const on = await startTestController();
+  const ada = await signedInAdmin(on);
+  const { prisma } = on.controller.store;
+  const thief = createTestBrowser(on);
+
+  // The password is right, and the sign-in waits to be let in.
+  const signIn = await prisma.$transaction(
+    async (tx) => {
+      await tx.$queryRaw`select p.id::text from person p for update`;
+      const asked = thief.signIn('ada@example.com', PASSWORD);
+      await waitUntil(async () => {
+        const rows = await prisma.$queryRaw<{ count: number }[]>`
+        select count(*)::int as count from pg_stat_activity
+        where wait_event_type = 'Lock' and query like '%last_sign_in_at%'
+          and datname = current_database()`;
+        return rows[0]?.count === 1;
+      });
+      expect(await endSessionsOf(tx, ada.personId)).toBe(1);
+      return { asked };
+    },
+    { timeout: 20_000 },
+  );
+
+  expect((await signIn.asked).body['code']).toBe('INVALID_EMAIL_OR_PASSWORD');
+  expect(await thief.query('session.get')).toBe('auth.required');
+  expect((await createTestBrowser(on).signIn('ada@example.com', PASSWORD)).status).toBe(200);
+});
+
+test.each(['session', 'token'] as const)(
+  'a call that waits for a lease ends with its %s, and is not granted what becomes free',
+  async (kind) => {
+    const on = await startTestController();
+    const admin = await signedInAdmin(on);
+    const eve = await joinedPerson(on, admin, { email: 'eve@example.com', role: 'client' });
+    const program = await on.token('client');
+    const holder = await on.token('client');
+    const held = await acquireLease(on, holder.secret, { key: 'k' });
+    const waiting = wanted({ key: 'k', holder: 'eve', waitMs: 30_000 });
+
+    const wait =
+      kind === 'session'
+        ? eve.mutate('leases.acquire', waiting)
+        : mutate(on, 'leases.acquire', { secret: program.secret, input: waiting });
+    const outcome = wait.then(
+      () => 'answered',
+      () => 'cut off',
+    );
+    const { prisma } = on.controller.store;
+    await waitUntil(async () => {
+      const rows = await prisma.$queryRaw<unknown[]>`select 1 as one from lease_waiter`;
+      return rows.length === 1;
+    });
+    if (kind === 'session') await admin.mutate('people.disable', { personId: eve.personId });
+    else await admin.mutate('tokens.revoke', { tokenId: program.tokenId });
+
+    expect(await outcome).toBe('cut off');
+    await mutate(on, 'leases.release', { secret: holder.secret, input: refOf(held) });
+    // The next one has been behind them in the line.
+    const next = await acquireLease(on, holder.secret, { key: 'k', waitMs: 20_000 });
+    const grants = await prisma.$queryRaw`
+      select e.lease_id::text as "leaseId" from lease_event e
+      where e.kind = 'granted' and e.namespace = 'test' order by e.id`;
+    expect(grants).toEqual([{ leaseId: held.leaseId }, { leaseId: next.leaseId }]);
+  },
+);

@@ -1,0 +1,345 @@
+/**
+ * One backend, from the spawn action to the answered report that it is over.
+ *
+ *   loading ──first renewal answered──▶ launching ──warden started it──▶ running ──gone──▶ over
+ *      │  refused, expired or stopped        │ the warden refused                            ▲
+ *      └─────────────────────────────────────┴───────────────────────────────────────────────┘
+ *
+ * Its key is renewed in every stage, `over` included, until the report `terminated` is answered: it
+ * is that answer which frees the key. No process runs before the first renewal was answered, and
+ * `over` is entered only when none was started or the warden has seen every process gone.
+ */
+import {
+  LeaseKeeper,
+  keyIdOf,
+  statusRank,
+  type BackendStatus,
+  type Deadlines,
+  type KeeperEffect,
+  type RefusalReason,
+  type TerminationReason,
+} from '@leasehold/keys-core';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { BackendSnapshot, ExtendRequest } from '../../warden/link/protocol.ts';
+import { notesOf, startRequestOf } from './launch-request.ts';
+import type { BackendNotes } from '../notes.ts';
+import { askAtMs, killAtMs } from '../warden-link/patience.ts';
+import { isAnswering } from './readiness.ts';
+import type { ReportLine } from './report-line.ts';
+import type { LaunchPlan, RunContext, RunIdentity, StopRequest } from './run-types.ts';
+import { StartFailed, WardenLost } from '../warden-link/warden-link.ts';
+
+type Stage = 'loading' | 'launching' | 'running' | 'over';
+
+/** See the protocol at the top of this file. */
+export class BackendRun {
+  readonly identity: RunIdentity;
+  readonly reports: ReportLine;
+  readonly #context: RunContext;
+  readonly #keeper: LeaseKeeper;
+  #stage: Stage = 'loading';
+  #plan: LaunchPlan | undefined;
+  #notes: BackendNotes | undefined;
+  #seenWhileLaunching: BackendSnapshot | undefined;
+  #stopRequest: StopRequest | undefined;
+  /** Ends when the launch has succeeded or failed. */
+  #launched: Promise<void> = Promise.resolve();
+  /** Ends when the warden has answered the newest request. */
+  #stopAnswered: Promise<unknown> = Promise.resolve();
+  #reportedStatus: BackendStatus = 'scheduled';
+  #isAbandoned = false;
+
+  private constructor(
+    identity: RunIdentity,
+    context: RunContext,
+    of: { reports: ReportLine; deadlines: Deadlines },
+  ) {
+    this.identity = identity;
+    this.reports = of.reports;
+    this.#context = context;
+    this.#keeper = new LeaseKeeper({
+      ladder: identity.ladder,
+      deadlines: of.deadlines,
+      // Nobody of this agent has asked yet: neither for a new grant nor for an adopted one.
+      isConfirmed: false,
+      nowMs: context.nowMs(),
+      random: context.random,
+    });
+  }
+
+  /** A backend that a controller has just asked for. */
+  static spawned(
+    identity: RunIdentity,
+    context: RunContext,
+    of: { reports: ReportLine; deadlines: Deadlines; plan: LaunchPlan },
+  ): BackendRun {
+    const run = new BackendRun(identity, context, of);
+    run.#plan = of.plan;
+    run.#report('loading');
+    return run;
+  }
+
+  /** A backend that the warden has from an earlier agent. */
+  static adopted(
+    identity: RunIdentity,
+    context: RunContext,
+    of: { reports: ReportLine; notes: BackendNotes; snapshot: BackendSnapshot },
+  ): BackendRun {
+    const { softAtMs, hardAtMs } = of.snapshot;
+    const { softAfterMs, renewAfterMs } = identity.ladder;
+    const deadlines = {
+      renewAtMs: softAtMs - (softAfterMs - renewAfterMs),
+      softTerminateAtMs: softAtMs,
+      hardTerminateAtMs: hardAtMs,
+    };
+    const run = new BackendRun(identity, context, { ...of, deadlines });
+    run.#notes = of.notes;
+    run.#stage = 'running';
+    context.ports.adopt(of.notes.port);
+    run.observe(of.snapshot);
+    if (of.snapshot.state !== 'running') return run;
+    if (of.notes.isReady) run.#report('ready', { address: run.#address(of.notes.port) });
+    else void run.#probe(of.notes);
+    return run;
+  }
+
+  get isOver(): boolean {
+    return this.#stage === 'over';
+  }
+
+  /** Whether it is still to be launched, which only this agent can bring to an end. */
+  get isStarting(): boolean {
+    return this.#stage === 'loading' || this.#stage === 'launching';
+  }
+
+  /** Whether its key must be renewed, given which backends the warden says are alive. */
+  isWorthRenewing(aliveIds: ReadonlySet<string>): boolean {
+    return this.#stage !== 'running' || aliveIds.has(this.identity.backendId);
+  }
+
+  /** When its warden is to be asked about it, and when to be killed when no answer came. */
+  get watch(): { readonly askAtMs: number; readonly killAtMs: number } | undefined {
+    if (this.#stage === 'loading' || this.#stage === 'over') return undefined;
+    const { hardTerminateAtMs } = this.#keeper.deadlines;
+    const { ladder } = this.identity;
+    return {
+      askAtMs: askAtMs(hardTerminateAtMs, ladder),
+      killAtMs: killAtMs(hardTerminateAtMs, ladder),
+    };
+  }
+
+  /** What the warden is to be told of its deadlines. */
+  extension(): ExtendRequest {
+    const { softTerminateAtMs: softAtMs, hardTerminateAtMs: hardAtMs } = this.#keeper.deadlines;
+    const { backendId, leaseId } = this.identity;
+    return { backendId, leaseId, softAtMs, hardAtMs };
+  }
+
+  /** Does what is due; returns the id of a renewal that is to be sent now. */
+  tick(nowMs: number): number | undefined {
+    const requestId = this.#carryOut(this.#keeper.tick(nowMs));
+    const notes = this.#notes;
+    if (notes === undefined || this.#stage !== 'running') return requestId;
+    if (notes.lifetimeEndsAtMs !== null && nowMs >= notes.lifetimeEndsAtMs) {
+      this.stop({ mode: 'soft', reason: 'lifetime', isKeyLost: false });
+    }
+    if (!notes.isReady && nowMs >= notes.startupEndsAtMs) {
+      this.stop({ mode: 'soft', reason: 'startup_timeout', isKeyLost: false });
+    }
+    return requestId;
+  }
+
+  /** Returns whether the deadlines moved, so that the warden must be told. */
+  renewed(requestId: number, deadlines: Deadlines): boolean {
+    const before = this.#keeper.deadlines;
+    this.#carryOut(this.#keeper.renewed(requestId, deadlines, this.#context.nowMs()));
+    const isHeld = !this.#keeper.isUnconfirmed && !this.#keeper.isStopping;
+    if (isHeld && this.#isIn('loading') && this.#plan !== undefined) {
+      this.#stage = 'launching';
+      this.#launched = this.#launch(this.#plan);
+    }
+    return this.#stage === 'running' && this.#keeper.deadlines !== before;
+  }
+
+  refused(requestId: number, reason: RefusalReason): void {
+    if (this.#stage !== 'over') {
+      this.#context.log.warn(
+        { backendId: this.identity.backendId, reason },
+        'the renewal of a key was refused',
+      );
+    }
+    this.#carryOut(this.#keeper.refused(requestId, reason, this.#context.nowMs()));
+  }
+
+  failed(requestId: number): void {
+    this.#keeper.failed(requestId, this.#context.nowMs());
+  }
+
+  /** Asks for an end. What was not started never will be. */
+  stop(request: StopRequest): void {
+    if (this.#stage === 'over') return;
+    if (this.#stage === 'loading') {
+      this.#end(request.reason, {});
+      return;
+    }
+    const isNew =
+      this.#stopRequest === undefined ||
+      (request.mode === 'hard' && this.#stopRequest.mode === 'soft') ||
+      (request.isKeyLost && !this.#stopRequest.isKeyLost);
+    if (!isNew) return;
+    this.#stopRequest = { ...request, reason: this.#stopRequest?.reason ?? request.reason };
+    if (this.#stage === 'running') this.#sendStop(request);
+  }
+
+  /**
+   * As `stop`. Resolves when the warden has received it, or nothing is left to stop: until then the
+   * request would be lost with this agent.
+   * @throws {WardenLost} when that cannot be known.
+   */
+  async stopAcknowledged(request: StopRequest): Promise<void> {
+    this.stop(request);
+    await this.#launched;
+    if (this.#stage === 'running') await this.#stopAnswered;
+    if (this.#isAbandoned) throw new WardenLost('the warden is gone');
+  }
+
+  /** What the warden says of it. */
+  observe(snapshot: BackendSnapshot): void {
+    if (this.#stage === 'launching') {
+      this.#seenWhileLaunching = snapshot;
+      return;
+    }
+    if (this.#stage !== 'running') return;
+    const reason = (snapshot.stopReason ?? 'exited') as TerminationReason;
+    if (snapshot.state === 'gone') {
+      const exit = snapshot.exitCode === null ? {} : { exitCode: snapshot.exitCode };
+      this.#end(reason, exit);
+      return;
+    }
+    if (snapshot.isKilled) this.#report('hard_terminating', { reason });
+    else if (snapshot.state === 'stopping') this.#report('terminating', { reason });
+  }
+
+  /** Its warden is gone, and its processes with it: nothing more is said or done. Its key runs out. */
+  abandon(): void {
+    this.#isAbandoned = true;
+    this.#stage = 'over';
+    this.reports.close();
+    if (this.#notes !== undefined) this.#context.ports.giveBack(this.#notes.port);
+  }
+
+  #carryOut(effects: readonly KeeperEffect[]): number | undefined {
+    let requestId: number | undefined;
+    for (const effect of effects) {
+      if (effect.kind === 'renew') requestId = effect.requestId;
+      else {
+        const mode = effect.kind === 'soft_terminate' ? 'soft' : 'hard';
+        this.stop({ mode, reason: effect.reason, isKeyLost: true });
+      }
+    }
+    return requestId;
+  }
+
+  #sendStop(request: StopRequest): void {
+    const { backendId } = this.identity;
+    const { mode, reason, isKeyLost } = request;
+    const warden = this.#context.warden();
+    this.#stopAnswered = warden.stop({ backendId, mode, reason, isKeyLost });
+    this.#stopAnswered.catch((error: unknown) => {
+      // The warden stops it at its deadlines whether or not it received this.
+      this.#context.log.warn(
+        { err: error, backendId },
+        'the warden could not be asked to stop a backend',
+      );
+    });
+  }
+
+  async #launch(plan: LaunchPlan): Promise<void> {
+    const { ports, nowMs } = this.#context;
+    const [port, keyId] = await Promise.all([
+      ports.take(this.identity.program.port),
+      keyIdOf(plan.key),
+    ]);
+    if (!this.#isIn('launching')) {
+      if (port !== undefined) ports.giveBack(port);
+      return;
+    }
+    if (port === undefined) {
+      this.#end('internal', { detail: 'no free port' });
+      return;
+    }
+    this.#notes = notesOf(this.identity, { plan, port, nowMs: nowMs() });
+    this.#report('starting');
+    try {
+      await this.#start({ plan, keyId, notes: this.#notes });
+    } catch (error) {
+      // Without its warden it is abandoned by its present owner.
+      if (error instanceof WardenLost || !this.#isIn('launching')) return;
+      if (!(error instanceof StartFailed)) throw error;
+      const reason = error.message === 'too_late' ? 'key_expired' : 'internal';
+      this.#end(reason, { detail: error.message });
+    }
+  }
+
+  async #start(of: { plan: LaunchPlan; keyId: string; notes: BackendNotes }): Promise<void> {
+    const { notes } = of;
+    const warden = this.#context.warden();
+    const { inheritedEnv } = this.#context;
+    const place = this.#context.placeOf(this.identity.program);
+    const request = { ...of, place, inheritedEnv, deadlines: this.extension() };
+    const snapshot = await warden.start(startRequestOf(this.identity, request));
+    if (!this.#isIn('launching')) return;
+    this.#stage = 'running';
+    this.#report('waiting');
+    // What was asked, answered or seen while it was being launched.
+    if (this.#stopRequest !== undefined) this.#sendStop(this.#stopRequest);
+    this.observe(this.#seenWhileLaunching ?? snapshot);
+    void this.#probe(notes);
+    await warden.extend([this.extension()]);
+  }
+
+  /** Until it answers, it is stopped, or its time to start is up, which the tick watches. */
+  async #probe(notes: BackendNotes): Promise<void> {
+    const { readiness } = this.identity.program;
+    while (this.#isWanted()) {
+      if (await isAnswering(readiness, this.#context.host, notes.port)) break;
+      await pause(readiness.intervalMs);
+    }
+    if (!this.#isWanted()) return;
+    this.#notes = { ...notes, isReady: true };
+    this.#report('ready', { address: this.#address(notes.port) });
+    await this.#context
+      .warden()
+      .note(this.identity.backendId, this.#notes)
+      .catch(() => undefined); // the next agent then probes again
+  }
+
+  /** Asked again after every wait: the stage may have changed meanwhile. */
+  #isIn(stage: Stage): boolean {
+    return this.#stage === stage;
+  }
+
+  #isWanted(): boolean {
+    return this.#isIn('running') && this.#stopRequest === undefined;
+  }
+
+  #address(port: number): string {
+    const { host } = this.#context;
+    return `${host.includes(':') ? `[${host}]` : host}:${String(port)}`;
+  }
+
+  #end(reason: TerminationReason, of: { exitCode?: number; detail?: string }): void {
+    this.#stage = 'over';
+    if (this.#notes !== undefined) this.#context.ports.giveBack(this.#notes.port);
+    void this.reports.send({ status: 'terminated', reason, ...of }).then(() => {
+      if (!this.#isAbandoned) this.#context.onFinished(this.identity.backendId);
+    });
+  }
+
+  /** States only move forward: what is behind the last report is not said. */
+  #report(status: BackendStatus, of: { reason?: TerminationReason; address?: string } = {}): void {
+    if (statusRank(status) <= statusRank(this.#reportedStatus)) return;
+    this.#reportedStatus = status;
+    void this.reports.send({ status, ...of });
+  }
+}

@@ -1,0 +1,48 @@
+import type { Ladder, TerminationReason } from '@leasehold/keys-core';
+import type { ProgramConfig } from '../../config.ts';
+import type { Log } from '../log.ts';
+import type { Ports } from './ports.ts';
+import type { ProgramPlace } from '../program-place.ts';
+import type { WardenLink } from '../warden-link/warden-link.ts';
+
+/** What the runs of backends need of the agent that has them. */
+export interface RunContext {
+  /** @throws {WardenLost} while none exists. */
+  readonly warden: () => WardenLink;
+  readonly nowMs: () => number;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly host: string;
+  readonly ports: Ports;
+  readonly inheritedEnv: Readonly<Record<string, string | undefined>>;
+  /** Where a program would run now. @throws {WardenLost} while none exists. */
+  readonly placeOf: (program: ProgramConfig) => ProgramPlace;
+  /** The last report of a backend is answered: nothing is left to do for it. */
+  readonly onFinished: (backendId: string) => void;
+}
+
+/** What a backend is, in every stage. */
+export interface RunIdentity {
+  readonly backendId: string;
+  readonly leaseId: string;
+  readonly fencingToken: string;
+  readonly programName: string;
+  readonly program: ProgramConfig;
+  readonly ladder: Ladder;
+}
+
+/** What only a backend that is yet to be started has. */
+export interface LaunchPlan {
+  /** The program is told the name, and an id in place of the namespace: see `keyIdOf`. */
+  readonly key: { readonly name: string; readonly namespace: string };
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly lifetimeLimitMs: number | null;
+}
+
+export interface StopRequest {
+  readonly mode: 'soft' | 'hard';
+  readonly reason: TerminationReason;
+  /** The key itself is the reason: what is left is the time from soft to hard. */
+  readonly isKeyLost: boolean;
+}

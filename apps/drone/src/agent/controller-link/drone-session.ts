@@ -1,0 +1,175 @@
+/**
+ * The agent's session with the controllers.
+ *
+ * A session has a number that grows with each connection; everything that the agent sends carries
+ * the newest number that it knows, and actions of an older session are dropped. An answer
+ * `superseded` may only mean that our own next session is on its way; so nothing is done about it
+ * unless no newer one arrives. Then somebody else has our id: the session is opened again once, and
+ * if that is superseded as well, the newest agent has won and this one ends.
+ */
+import type { DroneMessage, SpawnAction, TerminateAction } from '@leasehold/api';
+import type { TickingClock } from '@leasehold/service-kit/boot-clock';
+import { SessionSuperseded, type ControllerLink } from './controller-link.ts';
+import type { Log } from '../log.ts';
+import type { SessionInput } from './wire.ts';
+
+export interface SessionRef {
+  readonly droneId: string;
+  readonly clockId: string;
+  readonly session: number;
+}
+
+/** How long our own next session may take to arrive after the last one was called superseded. */
+const OWN_SESSION_MS_MAX = 3_000;
+/** Superseded twice within this time is being replaced. */
+const REPLACED_WITHIN_MS = 60_000;
+/** The pause before a session that the controller ended is opened again. */
+const REOPEN_MS = 500;
+
+export interface DroneSessionOptions {
+  readonly link: ControllerLink;
+  readonly clock: TickingClock;
+  readonly log: Log;
+  readonly backendCount: () => number;
+  readonly onAction: (action: SpawnAction | TerminateAction) => void;
+  /** Another agent uses this drone's id. */
+  readonly onReplaced: () => void;
+}
+
+/** See the protocol at the top of this file. */
+export class DroneSession {
+  readonly #options: DroneSessionOptions;
+  #input: SessionInput | undefined;
+  #current: SessionRef | undefined;
+  #unfollow: (() => void) | undefined;
+  #heartbeats: NodeJS.Timeout | undefined;
+  #reopening: NodeJS.Timeout | undefined;
+  #suspicion: NodeJS.Timeout | undefined;
+  #supersededAtMs = Number.NEGATIVE_INFINITY;
+  /** Of the last heartbeat; undefined when it got no answer. */
+  #roundTripMs: number | undefined;
+  #waiters: ((ref: SessionRef) => void)[] = [];
+
+  constructor(options: DroneSessionOptions) {
+    this.#options = options;
+  }
+
+  /** The newest session, while there is one. */
+  get current(): SessionRef | undefined {
+    return this.#current;
+  }
+
+  /** Opens a session, also in place of one for another clock. */
+  open(input: SessionInput): void {
+    this.close();
+    this.#input = input;
+    // What is still under way of a session that was closed here is nobody's any more.
+    const isFollowed = (): boolean => this.#input === input;
+    this.#unfollow = this.#options.link.follow(input, {
+      message: (message) => {
+        if (isFollowed()) this.#receive(message);
+      },
+      ended: (error) => {
+        if (!isFollowed()) return;
+        this.#options.log.warn({ err: error }, 'the controller ended the session');
+        this.#reopenSoon();
+      },
+    });
+  }
+
+  close(): void {
+    this.#input = undefined;
+    this.#unfollow?.();
+    this.#unfollow = undefined;
+    this.#current = undefined;
+    clearInterval(this.#heartbeats);
+    clearTimeout(this.#reopening);
+    clearTimeout(this.#suspicion);
+    this.#reopening = undefined;
+    this.#suspicion = undefined;
+  }
+
+  /** Resolves with a session: at once when there is one. */
+  ref(): Promise<SessionRef> {
+    if (this.#current !== undefined) return Promise.resolve(this.#current);
+    return new Promise((resolve) => this.#waiters.push(resolve));
+  }
+
+  /** Something that was sent with `ref` was answered `superseded`. */
+  superseded(ref: SessionRef): void {
+    if (this.#current !== ref || this.#suspicion !== undefined) return;
+    this.#suspicion = setTimeout(() => {
+      this.#suspicion = undefined;
+      if (this.#current === ref) this.#yieldOrReopen();
+    }, OWN_SESSION_MS_MAX);
+  }
+
+  #yieldOrReopen(): void {
+    const nowMs = this.#options.clock.nowMs();
+    if (nowMs - this.#supersededAtMs < REPLACED_WITHIN_MS) {
+      this.#options.onReplaced();
+      return;
+    }
+    this.#supersededAtMs = nowMs;
+    this.#options.log.warn({}, 'another session of this drone took over; opening a new one');
+    if (this.#input !== undefined) this.open({ ...this.#input });
+  }
+
+  #reopenSoon(): void {
+    const input = this.#input;
+    this.#current = undefined;
+    clearInterval(this.#heartbeats);
+    if (input === undefined || this.#reopening !== undefined) return;
+    this.#reopening = setTimeout(() => {
+      this.#reopening = undefined;
+      this.open({ ...input });
+    }, REOPEN_MS);
+  }
+
+  #receive(message: DroneMessage): void {
+    if (message.kind === 'session') {
+      this.#begin(message.session, message.heartbeatMs);
+      return;
+    }
+    if (message.session !== this.#current?.session) {
+      this.#options.log.warn(
+        { actionId: message.actionId },
+        'dropped an action of another session',
+      );
+      return;
+    }
+    this.#options.onAction(message);
+  }
+
+  #begin(session: number, heartbeatMs: number): void {
+    const input = this.#input;
+    if (input === undefined) return;
+    clearTimeout(this.#suspicion);
+    this.#suspicion = undefined;
+    const ref = { droneId: input.droneId, clockId: input.clockId, session };
+    this.#current = ref;
+    clearInterval(this.#heartbeats);
+    this.#heartbeats = setInterval(() => void this.#heartbeat(heartbeatMs), heartbeatMs);
+    void this.#heartbeat(heartbeatMs);
+    const waiters = this.#waiters;
+    this.#waiters = [];
+    for (const resolve of waiters) resolve(ref);
+    this.#options.log.info({ session, heartbeatMs }, 'session opened');
+  }
+
+  async #heartbeat(timeoutMs: number): Promise<void> {
+    const ref = this.#current;
+    if (ref === undefined) return;
+    const { clock, link, backendCount } = this.#options;
+    const localTimeMs = clock.nowMs();
+    const load = { backends: backendCount(), roundTripMs: this.#roundTripMs };
+    try {
+      await link.heartbeat({ ...ref, localTimeMs, load }, timeoutMs);
+      this.#roundTripMs = clock.nowMs() - localTimeMs;
+    } catch (error) {
+      this.#roundTripMs = undefined;
+      if (error instanceof SessionSuperseded) this.superseded(ref);
+      else this.#options.log.debug({ err: error }, 'a heartbeat got no answer');
+    }
+  }
+}

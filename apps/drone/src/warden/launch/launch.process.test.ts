@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { processesWith } from '../../testing/processes.ts';
+import { until } from '../../testing/wait.ts';
+import { startOf } from '../../testing/warden-fixture.ts';
+import { probeLaunchMeans, toolFinder, type LaunchMeans } from './isolation.ts';
+import { BackendProcess } from './launch.ts';
+import type { StartRequest } from '../link/protocol.ts';
+
+let stateDir: string;
+let workshop: string;
+beforeAll(() => {
+  stateDir = mkdtempSync(path.join(os.tmpdir(), 'lh-launch-'));
+  workshop = path.join(stateDir, 'view');
+  mkdirSync(workshop);
+});
+afterAll(() => {
+  rmSync(stateDir, { recursive: true, force: true, maxRetries: 10 });
+});
+
+const nowMs = (): number => os.uptime() * 1_000;
+const findTool = toolFinder('');
+
+function probed(find = findTool): Promise<LaunchMeans> {
+  return probeLaunchMeans({ find, stateDir, workshop, isRoot: process.getuid?.() === 0 });
+}
+
+function prepared(request: StartRequest, means: LaunchMeans): Promise<BackendProcess> {
+  const context = { means, stateDir, logFolder: stateDir, workshop, hidden: [stateDir], nowMs };
+  return BackendProcess.prepare(request, context);
+}
+
+function without(...names: string[]): (name: string) => string | undefined {
+  return (name) => (names.includes(name) ? undefined : findTool(name));
+}
+
+describe.each([
+  {
+    machine: 'without namespaces',
+    find: without('unshare'),
+    detail: /what leaves the process group/u,
+  },
+  {
+    machine: 'without namespaces and without setpriv',
+    find: without('unshare', 'setpriv', 'env'),
+    detail: /may outlive/u,
+  },
+])('a machine $machine', ({ find, detail }) => {
+  test('is told apart, and says what it has instead', async () => {
+    const means = await probed(find);
+
+    expect(means.facts).toMatchObject({ pidNamespace: false, privateProc: false });
+    expect(means.facts.detail).toMatch(detail);
+  });
+
+  test('stops a program by its stop signal and tells its exit code', async () => {
+    const means = await probed(find);
+    const marker = `leasehold-${randomUUID()}`;
+    const script = `trap 'exit 7' USR1; : ${marker}; touch ${stateDir}/${marker}; while :; do sleep 0.05; done`;
+    const backend = await prepared(startOf(script, { stopSignal: 'SIGUSR1' }), means);
+    backend.release();
+    await until(
+      'the program runs',
+      () => processesWith(`touch ${stateDir}`).length > 0 && processesWith('sleep 0.05').length > 0,
+    );
+
+    backend.signalStop();
+    await until('the backend is gone', () => backend.isGone());
+
+    expect(backend.exitCode).toBe(7);
+    expect(processesWith(marker)).toEqual([]);
+  });
+
+  test('kills the whole group of a program that has ended or is killed', async () => {
+    const means = await probed(find);
+    const marker = `leasehold-${randomUUID()}`;
+    const request = startOf(`bash -c 'exec -a ${marker} sleep 600' & exit 5`, {
+      command: '/bin/bash',
+    });
+    const ended = await prepared(request, means);
+    const killed = await prepared(
+      startOf(`exec -a ${marker} sleep 600`, { command: '/bin/bash' }),
+      means,
+    );
+    ended.release();
+    killed.release();
+    await until('the one ends by itself', () => ended.isGone());
+    expect(ended.exitCode).toBe(5);
+
+    killed.kill();
+    await until('the other is gone', () => killed.isGone());
+
+    expect(processesWith(marker)).toEqual([]);
+  });
+});
+
+test('a program that was never let go never runs', async () => {
+  const means = await probed();
+  const marker = `leasehold-${randomUUID()}`;
+  const backend = await prepared(startOf(`touch ${stateDir}/${marker}; sleep 600`), means);
+
+  backend.kill();
+  await until('it is gone', () => backend.isGone());
+
+  expect(processesWith(marker)).toEqual([]);
+});

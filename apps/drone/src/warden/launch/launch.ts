@@ -1,0 +1,230 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import path from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import { childNamespaceOf, groupCensus, namespaceCensus, type Census } from '../census.ts';
+import type { LaunchMeans } from './isolation.ts';
+import { OutputLog } from './output-log.ts';
+import { foldersOf, makeFolders, removeTemporary, type ProgramFolders } from './program-folders.ts';
+import type { ProgramPlaces, StartRequest } from '../link/protocol.ts';
+import { coversOf, mountTableOf } from '../view.ts';
+
+/** However far ahead soft is: a chain takes a few milliseconds on an idle machine. */
+const LAUNCH_MS_MAX = 60_000;
+
+/** What the launches of one warden have in common. All paths are real ones. */
+export interface LaunchContext {
+  readonly means: LaunchMeans;
+  readonly stateDir: string;
+  readonly logFolder: string;
+  /** An empty folder in the state folder, where the views of backends are built. */
+  readonly workshop: string;
+  /** What every backend's view is without, besides what its request names. */
+  readonly hidden: readonly string[];
+  readonly nowMs: () => number;
+}
+
+/**
+ * One backend's processes, seen from their parent. Signals go to the group of a child that has not
+ * been reaped, never to a number from a file: the kernel cannot have given it to a stranger.
+ */
+export class BackendProcess {
+  readonly pid: number;
+  readonly #child: ChildProcess;
+  readonly #means: LaunchMeans;
+  readonly #stopSignal: NodeJS.Signals;
+  readonly #cleanUp: () => void;
+  #census: Census;
+  #isReaped = false;
+  /** Whether all that init reports was read: its exit code may arrive after its end. */
+  #isReported = false;
+  #isReleased = false;
+  #isGone = false;
+  #exitCode: number | null = null;
+
+  private constructor(
+    child: ChildProcess,
+    of: { pid: number; means: LaunchMeans; stopSignal: string; cleanUp: () => void },
+  ) {
+    this.#child = child;
+    this.pid = of.pid;
+    this.#means = of.means;
+    this.#stopSignal = of.stopSignal as NodeJS.Signals;
+    this.#cleanUp = of.cleanUp;
+    this.#census = groupCensus(of.pid);
+    child.once('exit', () => {
+      this.#isReaped = true;
+      // Nobody asks any more what became of a program that never ran.
+      if (!this.#isReleased) this.#cleanUp();
+    });
+  }
+
+  /**
+   * Starts the chain up to the point where only `go` is missing. The program has not run when this
+   * returns; it never does unless {@link release} is called.
+   * @throws {Error} when the chain does not come up before the soft deadline of the request.
+   */
+  static async prepare(request: StartRequest, context: LaunchContext): Promise<BackendProcess> {
+    const { means, logFolder, stateDir, nowMs } = context;
+    const { user } = request;
+    const folders = foldersOf(stateDir, means, request);
+    makeFolders(folders, user);
+    const [file = means.shell, ...args] = launchWords(request, context, folders);
+    const table = means.mount === null ? undefined : tableFile(request, context, folders);
+    const child = spawn(file, args, {
+      cwd: '/',
+      env: { HOME: folders.data, TMPDIR: folders.temporary, ...request.env },
+      // A session of its own: what ends the warden's terminal or group does not reach it.
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe', table ?? 'ignore'],
+    });
+    if (table !== undefined) closeSync(table);
+    collectOutput(child, path.join(logFolder, request.backendId));
+    const pid = await spawnedPid(child);
+    const backend = new BackendProcess(child, {
+      ...{ pid, means, stopSignal: request.stopSignal },
+      cleanUp: () => {
+        removeTemporary(folders.temporary, user, means);
+      },
+    });
+    try {
+      await backend.#ready(Math.min(request.softAtMs - nowMs(), LAUNCH_MS_MAX));
+    } catch (cause) {
+      backend.kill();
+      throw cause;
+    }
+    return backend;
+  }
+
+  /** Lets the program run. */
+  release(): void {
+    this.#isReleased = true;
+    (this.#child.stdio[4] as Writable).end('go\n');
+  }
+
+  /** Asks the program to stop. */
+  signalStop(): void {
+    this.#signal(this.#means.groupStopSignal ?? this.#stopSignal);
+  }
+
+  /** Ends every process of the backend without asking. May be called again. */
+  kill(): void {
+    (this.#child.stdio[4] as Writable | null)?.destroy();
+    this.#signal('SIGKILL');
+  }
+
+  /** Whether every process of the backend has been seen to be gone. */
+  isGone(): boolean {
+    if (this.#isGone) return true;
+    if (!this.#isReaped || !this.#isReported || !this.#census.isEmpty()) return false;
+    this.#isGone = true;
+    this.#cleanUp();
+    return true;
+  }
+
+  /** As a shell reports it; null while it is not known, and when init was killed. */
+  get exitCode(): number | null {
+    return this.#exitCode;
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    if (this.#isReaped) return;
+    try {
+      process.kill(-this.pid, signal);
+    } catch (error) {
+      if (!isNoSuchProcess(error)) throw error;
+    }
+  }
+
+  async #ready(timeoutMs: number): Promise<void> {
+    const reports = this.#child.stdio[3] as Readable;
+    (this.#child.stdio[4] as Writable).on('error', () => {
+      // Init ended before it was let go; its exit reports it.
+    });
+    let timer: NodeJS.Timeout | undefined;
+    await new Promise<void>((resolve, reject) => {
+      timer = setTimeout(() => {
+        reject(new Error('the launch chain did not become ready'));
+      }, timeoutMs);
+      let report = '';
+      reports.setEncoding('utf8');
+      reports.on('data', (text: string) => {
+        report += text;
+        if (report.startsWith('ready\n')) resolve();
+        const exit = /exit (\d+)\n/u.exec(report);
+        if (exit !== null) this.#exitCode = Number(exit[1]);
+      });
+      reports.once('close', () => {
+        this.#isReported = true;
+      });
+      reports.once('end', () => {
+        this.#isReported = true;
+        const failed = /^failed ([\s\S]*)$/u.exec(report)?.[1]?.trim();
+        reject(new Error(failed ?? 'the launch chain ended before it was ready'));
+      });
+    }).finally(() => {
+      clearTimeout(timer);
+    });
+    if (!this.#means.facts.pidNamespace) return;
+    const namespace = childNamespaceOf(this.pid);
+    if (namespace === undefined || namespace === childNamespaceOf(process.pid)) {
+      throw new Error('the namespace of the backend cannot be determined');
+    }
+    this.#census = namespaceCensus(namespace);
+  }
+}
+
+/** The whole command line, from the chain to the program; see `init-script.ts` for what is between. */
+function launchWords(
+  request: StartRequest,
+  { means, hidden }: LaunchContext,
+  { data }: ProgramFolders,
+): string[] {
+  const { user, places, stopSignal, cwd } = request;
+  // Covers are the drone's own, so that only a program of the drone's user could write into them.
+  const fixed = user === null ? [...places.fixed, ...coversOf(viewOf(places, hidden))] : [];
+  return [
+    ...[...means.chain, means.shell, '-c', means.initScript, 'leasehold-init'],
+    ...[stopSignal.slice('SIG'.length), cwd ?? data, means.mount ?? ''],
+    ...(means.mount === null ? [] : fixed),
+    '--',
+    ...[...means.session, ...means.drop(user), request.command, ...request.args],
+  ];
+}
+
+/** An open file with the table of mounts, and without a name: it goes when nobody has it open. */
+function tableFile(
+  { backendId, places }: StartRequest,
+  { stateDir, workshop, hidden }: LaunchContext,
+  { data, temporary }: ProgramFolders,
+): number {
+  const name = path.join(stateDir, `mounts.${backendId}`);
+  const file = openSync(name, 'w+', 0o600);
+  rmSync(name);
+  const view = { ...viewOf(places, hidden), workshop, writes: [data, temporary] };
+  writeSync(file, mountTableOf(view));
+  return file;
+}
+
+function viewOf(places: ProgramPlaces, hidden: readonly string[]): ProgramPlaces {
+  return { ...places, hidden: [...hidden, ...places.hidden] };
+}
+
+function spawnedPid(child: ChildProcess): Promise<number> {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('spawn', () => {
+      if (child.pid === undefined) reject(new Error('spawned without a process id'));
+      else resolve(child.pid);
+    });
+  });
+}
+
+function collectOutput(child: ChildProcess, file: string): void {
+  child.stdout?.pipe(new OutputLog(`${file}.stdout.log`));
+  child.stderr?.pipe(new OutputLog(`${file}.stderr.log`));
+}
+
+function isNoSuchProcess(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ESRCH';
+}

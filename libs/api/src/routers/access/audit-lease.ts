@@ -1,0 +1,35 @@
+import type { AuditAction, Acted } from '@leasehold/keys-core';
+import { actorOf, type ApiServices } from '../../context.ts';
+
+/**
+ * Records an act on a grant, unless it changed nothing, and gives its answer as it travels. The event
+ * of the act, with actor and reason, was written with the change; this adds from where, and what the
+ * grant was of, as the change itself found it.
+ */
+export async function audited<Answer extends Acted>(
+  ctx: Parameters<typeof actorOf>[0] & { readonly services: ApiServices },
+  act: {
+    readonly action: AuditAction;
+    readonly input: {
+      leaseId: string;
+      reason?: string | undefined;
+      mode?: string;
+      abandon?: boolean;
+    };
+  },
+  answer: Answer,
+): Promise<Omit<Answer, 'resource'>> {
+  const { resource, ...rest } = answer;
+  const { leaseId, reason, ...detail } = act.input;
+  if (resource !== null) {
+    const { face, namespace, name } = resource;
+    await ctx.services.audit.write({
+      ...actorOf(ctx),
+      action: act.action,
+      resource: `lease:${leaseId}`,
+      reason,
+      detail: { ...detail, face, namespace, name },
+    });
+  }
+  return rest;
+}

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import type { CalledContext } from '../../forwarding/elsewhere.ts';
+import { acquireMany } from './acquire.ts';
+
+/** A call in dc1, where dc2 answers this to whatever it is asked. */
+function contextWith(answer: unknown): CalledContext {
+  const services = {
+    datacenter: 'dc1',
+    datacenters: { peers: ['dc2'], call: () => Promise.resolve(answer) },
+    reportFailure: () => undefined,
+  };
+  return {
+    procedure: 'leases.acquireMany',
+    isForwarded: false,
+    services,
+  } as unknown as CalledContext;
+}
+
+test('what another datacenter leaves unanswered may have been granted, and every item is answered', async () => {
+  const granted = { outcome: 'granted' };
+  const item = { namespace: [], key: 'a', ttlMs: 1_000, holder: 'h', datacenter: 'dc2' };
+  const items = [item, item, item];
+
+  const { results } = await acquireMany(contextWith({ results: [granted] }), {
+    items,
+    localTimeMs: 1,
+  });
+
+  const unknown = {
+    outcome: 'failed',
+    error: { code: 'request.outcome_unknown', details: { datacenter: 'dc2' } },
+  };
+  expect(results).toHaveLength(items.length);
+  expect(results).toMatchObject([granted, unknown, unknown]);
+});

@@ -1,0 +1,108 @@
+import { LeaseError } from '@leasehold/keys-core';
+import type { z } from 'zod';
+import { assertMayHold, callerOf } from '../../access/access.ts';
+import type { ApiServices } from '../../context.ts';
+import { acquireItemSchema, type acquireManyInputSchema } from '../../contract/leases.ts';
+import {
+  isElsewhere,
+  sendOn,
+  withoutDatacenter,
+  type CalledContext,
+} from '../../forwarding/elsewhere.ts';
+import { failedItem, oneByOne, type FailedItem } from './one-by-one.ts';
+
+type Acquired = Awaited<ReturnType<ApiServices['leases']['acquire']>>;
+
+/** Acquires a lease of this datacenter. @throws {LeaseError} `auth.forbidden`. */
+export async function acquire(
+  ctx: CalledContext,
+  input: Omit<z.output<typeof acquireItemSchema>, 'datacenter'> & {
+    readonly waitMs: number;
+    readonly localTimeMs: number;
+  },
+): Promise<Acquired> {
+  const { key, ...rest } = input;
+  assertMayHold(ctx.access, input.namespace);
+  await ctx.use?.mayHold(1);
+  const caller = callerOf(ctx.access);
+  const answer = await ctx.services.leases.acquire({ ...rest, name: key }, caller, ctx.life);
+  if (answer.outcome === 'granted') ctx.use?.noteHeld(1);
+  return answer;
+}
+
+/** Acquires many, each in the datacenter that it names: one call to each, all at the same time. */
+export async function acquireMany(
+  ctx: CalledContext,
+  { items, localTimeMs }: Omit<z.output<typeof acquireManyInputSchema>, 'witness'>,
+): Promise<{ results: (Acquired | FailedItem)[] }> {
+  await ctx.use?.countItems(items.length);
+  const places = new Map<string | undefined, number[]>();
+  for (const [index, item] of items.entries()) {
+    const place = placeOf(ctx, item);
+    const indexes = places.get(place);
+    if (indexes === undefined) places.set(place, [index]);
+    else indexes.push(index);
+  }
+  const results: (Acquired | FailedItem)[] = [];
+  await Promise.all(
+    [...places].map(async ([datacenter, indexes]) => {
+      const wanted = indexes.map((index) => items[index]);
+      const answers =
+        datacenter === undefined
+          ? await acquireHere(ctx, wanted, localTimeMs)
+          : await acquireThere(ctx, datacenter, { items: wanted, localTimeMs });
+      for (const [place, index] of indexes.entries()) {
+        const answer = answers[place];
+        if (answer !== undefined) results[index] = answer;
+      }
+    }),
+  );
+  return { results };
+}
+
+/** The other datacenter that an item names; an item is checked only when it is carried out. */
+function placeOf(ctx: CalledContext, item: unknown): string | undefined {
+  const isObject = typeof item === 'object' && item !== null && 'datacenter' in item;
+  const parsed = acquireItemSchema.shape.datacenter.safeParse(
+    isObject ? item.datacenter : undefined,
+  );
+  return parsed.success && isElsewhere(ctx, parsed.data) ? parsed.data : undefined;
+}
+
+function acquireHere(
+  ctx: CalledContext,
+  items: readonly unknown[],
+  localTimeMs: number,
+): Promise<(Acquired | FailedItem)[]> {
+  return oneByOne(
+    { services: ctx.services, path: ctx.procedure, items, schema: acquireItemSchema },
+    ({ datacenter: _here, ...item }) => acquire(ctx, { ...item, waitMs: 0, localTimeMs }),
+  );
+}
+
+/** When the other datacenter does not answer, each of its items is answered with that. */
+async function acquireThere(
+  ctx: CalledContext,
+  datacenter: string,
+  { items, localTimeMs }: { readonly items: readonly unknown[]; readonly localTimeMs: number },
+): Promise<(Acquired | FailedItem)[]> {
+  try {
+    const input = { localTimeMs, items: items.map(withoutDatacenter) };
+    const answer = (await sendOn(ctx, datacenter, { input })) as Awaited<
+      ReturnType<typeof acquireMany>
+    >;
+    const missing = failedItem(
+      ctx.services,
+      ctx.procedure,
+      new LeaseError(
+        'request.outcome_unknown',
+        `The datacenter "${datacenter}" did not answer every request; the outcome is unknown.`,
+        { details: { datacenter } },
+      ),
+    );
+    return items.map((_item, index) => answer.results[index] ?? missing);
+  } catch (error) {
+    const failed = failedItem(ctx.services, ctx.procedure, error);
+    return items.map(() => failed);
+  }
+}

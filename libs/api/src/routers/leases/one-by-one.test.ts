@@ -1,0 +1,65 @@
+import { describe, expect, test } from 'vitest';
+import { LeaseError } from '@leasehold/keys-core';
+import { z } from 'zod';
+import type { ApiServices } from '../../context.ts';
+import { describeError } from '../../error-map.ts';
+import { oneByOne } from './one-by-one.ts';
+
+/** Services of which a batch needs no more than where failures are reported to. */
+function reporting(): { services: ApiServices; reported: [unknown, string][] } {
+  const reported: [unknown, string][] = [];
+  const services = {
+    reportFailure: (error: unknown, path: string) => reported.push([error, path]),
+  } as unknown as ApiServices;
+  return { services, reported };
+}
+
+const schema = z.strictObject({ n: z.number() });
+
+describe('a batch whose items are carried out one by one', () => {
+  test('answers in order, also when later ones are done first', async () => {
+    const { services } = reporting();
+    const waiting: (() => void)[] = [];
+    const items = [{ n: 1 }, { n: 2 }, { n: 3 }];
+
+    const answers = oneByOne({ services, path: 'p', items, schema }, async ({ n }) => {
+      await new Promise<void>((resolve) => waiting.push(resolve));
+      return n;
+    });
+    await Promise.resolve();
+    for (const finish of waiting.reverse()) finish();
+
+    expect(await answers).toEqual([1, 2, 3]);
+  });
+
+  test('a refusal and a wrong item are told and not reported: they are the caller’s', async () => {
+    const { services, reported } = reporting();
+    const items = [{ n: 1 }, { n: 'x' }];
+
+    const answers = await oneByOne({ services, path: 'p', items, schema }, () =>
+      Promise.reject(new LeaseError('auth.forbidden', 'no', { details: { a: 1 } })),
+    );
+
+    expect(answers).toMatchObject([
+      { outcome: 'failed', error: { code: 'auth.forbidden', message: 'no', details: { a: 1 } } },
+      { outcome: 'failed', error: { code: 'request.invalid', retryable: false, incidentId: null } },
+    ]);
+    expect(reported).toEqual([]);
+  });
+
+  test('a failure of ours is reported with the incident that its caller is told', async () => {
+    const { services, reported } = reporting();
+    const failure = new Error('select secret');
+    const items = [{ n: 1 }];
+
+    const answers = await oneByOne({ services, path: 'leases.acquireMany', items, schema }, () =>
+      Promise.reject(failure),
+    );
+
+    expect(reported).toEqual([[failure, 'leases.acquireMany']]);
+    expect(answers).toMatchObject([
+      { error: { code: 'internal.error', incidentId: describeError(failure).incidentId } },
+    ]);
+    expect(JSON.stringify(answers)).not.toContain('secret');
+  });
+});

@@ -1,0 +1,51 @@
+import type { ErrorCode } from '@leasehold/keys-core';
+import type { z } from 'zod';
+import type { ApiServices } from '../../context.ts';
+import { describeError } from '../../error-map.ts';
+
+/** What an item of a batch is answered when it failed; its neighbours are answered by themselves. */
+export interface FailedItem {
+  readonly outcome: 'failed';
+  readonly error: {
+    readonly code: ErrorCode;
+    readonly message: string;
+    readonly retryable: boolean;
+    readonly incidentId: string | null;
+    readonly details: Readonly<Record<string, unknown>>;
+  };
+}
+
+/** The answer to an item that failed. A failure of ours is reported, for there is no other trace of it. */
+export function failedItem(services: ApiServices, path: string, thrown: unknown): FailedItem {
+  const { leaseholdCode, message, retryable, incidentId, details } = describeError(thrown);
+  if (incidentId !== null) services.reportFailure(thrown, path);
+  return {
+    outcome: 'failed',
+    error: { code: leaseholdCode, message, retryable, incidentId, details },
+  };
+}
+
+/**
+ * Carries out each item by itself, all at the same time, and answers in their order: one that is not
+ * valid or fails is answered so, and the others are not affected.
+ */
+export async function oneByOne<Input, Answer>(
+  batch: {
+    readonly services: ApiServices;
+    readonly path: string;
+    readonly items: readonly unknown[];
+    readonly schema: z.ZodType<Input>;
+  },
+  run: (input: Input) => Promise<Answer>,
+): Promise<(Answer | FailedItem)[]> {
+  const { services, path, items, schema } = batch;
+  return Promise.all(
+    items.map(async (item) => {
+      try {
+        return await run(schema.parse(item));
+      } catch (error) {
+        return failedItem(services, path, error);
+      }
+    }),
+  );
+}

@@ -1,0 +1,247 @@
+import { describe, expect, test } from 'vitest';
+import { OutcomeUnknownError, UnreachableError } from '../../transport/call-errors.ts';
+import { setUpLeases } from '../../testing/lease-setup.ts';
+import { settled } from '../../testing/manual-clock.ts';
+import { createLeaseDefinition } from '../lease-definition.ts';
+import { LeaseHeldError, LeaseSelfDeadlockError, LeaseWaitTimeoutError } from '../lease-errors.ts';
+
+const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => 'no failure',
+    (error: unknown) => error,
+  );
+
+describe('acquire', () => {
+  test('C30 the refused caller learns who holds it', async () => {
+    const { define } = setUpLeases();
+    await define({}, 'alice').acquire('k');
+
+    const error = await failureOf(define({}, 'bob').acquire('k'));
+
+    expect(error).toBeInstanceOf(LeaseHeldError);
+    expect(error).toMatchObject({ code: 'lease.held', by: 'alice', remainingMs: 30_000 });
+  });
+
+  test('a wait without success ends with an error of its own', async () => {
+    const { define } = setUpLeases();
+    await define({}, 'alice').acquire('k');
+
+    expect(await failureOf(define({}, 'bob').acquire('k', { waitMs: 10 }))).toBeInstanceOf(
+      LeaseWaitTimeoutError,
+    );
+  });
+
+  test('tryAcquire answers with a value', async () => {
+    const { define } = setUpLeases();
+    await using granted = await define({}, 'alice').tryAcquire('k');
+    await using refused = await define({}, 'bob').tryAcquire('k');
+
+    expect(granted.outcome).toBe('granted');
+    expect(refused).toMatchObject({ outcome: 'held', by: 'alice' });
+  });
+
+  test('F18 a lost reply neither leaks nor doubles a grant', async () => {
+    const { clock, wire, define } = setUpLeases();
+    wire.weather = 'lose_reply';
+    const acquired = define().acquire('k');
+    await clock.advance(200);
+    wire.weather = 'fine';
+    await clock.advance(1_000);
+
+    const lease = await acquired;
+
+    expect(wire.grantsCount).toBe(1);
+    expect(new Set(wire.acquires.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1);
+    expect(wire.acquires.length).toBeGreaterThan(1);
+    await lease.release();
+    expect(wire.holderOf('k')).toBeUndefined();
+  });
+
+  test("C48 the deadlines of a replayed answer are never later than the grant's", async () => {
+    const { clock, wire, define } = setUpLeases();
+    wire.weather = 'lose_reply';
+    const acquired = define({ ttlMs: 12_000 }).acquire('k');
+    await clock.advance(5_000);
+    wire.weather = 'fine';
+    await clock.advance(2_500);
+
+    const lease = await acquired;
+
+    expect(clock.nowMs() + lease.remainingMs()).toBeLessThan(wire.expiresAtMs('k'));
+  });
+
+  test('F18 who gives up although it was granted leaves nothing behind', async () => {
+    const { clock, wire, define } = setUpLeases();
+    wire.weather = 'lose_reply';
+    const giveUp = new AbortController();
+    const failure = failureOf(define().acquire('k', { signal: giveUp.signal }));
+    await settled();
+    wire.weather = 'silent';
+    giveUp.abort(new Error('enough'));
+
+    expect(await failure).toMatchObject({ message: 'enough' });
+    expect(wire.holderOf('k')).toBe('me');
+    wire.weather = 'fine';
+    await clock.advance(3_000);
+    expect(wire.holderOf('k')).toBeUndefined();
+  });
+
+  test('without an answer in time the outcome is unknown, and the attempt is given up', async () => {
+    const { clock, wire, define } = setUpLeases();
+    wire.weather = 'lose_reply';
+    const failure = failureOf(define().acquire('k'));
+    await clock.advance(13_000);
+
+    expect(await failure).toBeInstanceOf(OutcomeUnknownError);
+    wire.weather = 'fine';
+    await clock.advance(3_000);
+    expect(wire.holderOf('k')).toBeUndefined();
+  });
+
+  test('where there never was a connection nothing is unknown', async () => {
+    const { clock, wire, define, background } = setUpLeases();
+    wire.weather = 'silent';
+    wire.isReachable = false;
+    const failure = failureOf(define().acquire('k'));
+    await clock.advance(16_000);
+
+    expect(await failure).toBeInstanceOf(UnreachableError);
+    // The call still waits for a connection somewhere, so it is given up as soon as there is one.
+    wire.weather = 'fine';
+    await clock.advance(5_000);
+    await background.idle();
+    expect(wire.holderOf('k')).toBeUndefined();
+    expect(clock.waitingCount).toBe(0);
+  });
+
+  test('a lease that was waited for is renewed once before it is handed out', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const acquire = wire.acquire.bind(wire);
+    let answer = (): void => undefined;
+    wire.acquire = async (...args) => {
+      const granted = await acquire(...args);
+      await new Promise<void>((resolve) => (answer = resolve));
+      return granted;
+    };
+    const acquired = define({ ttlMs: 12_000 }).acquire('k', { waitMs: 5_000 });
+    await clock.advance(2_500);
+    answer();
+    await clock.advance(100);
+    const lease = await acquired;
+
+    expect(wire.heartbeats).toHaveLength(1);
+    expect(lease.isHeld).toBe(true);
+  });
+
+  test('C10 what cannot be a name is refused before anything is sent', async () => {
+    const { wire, define } = setUpLeases();
+
+    expect(await failureOf(define().acquire(''))).toMatchObject({ code: 'request.invalid' });
+    expect(await failureOf(define().acquire('\0'))).toMatchObject({ code: 'request.invalid' });
+    expect(wire.acquires).toEqual([]);
+  });
+});
+
+describe('work in the context of a lease', () => {
+  test('lease.self_deadlock at once when it would wait for what it holds', async () => {
+    const { define } = setUpLeases();
+    const definition = define({ waitMs: 5_000 });
+
+    const error = await definition.run('k', () => failureOf(definition.acquire('k')));
+
+    expect(error).toBeInstanceOf(LeaseSelfDeadlockError);
+    expect(error).toMatchObject({ code: 'lease.self_deadlock' });
+  });
+
+  test('a lease whose namespace ends where the other name begins is another one', async () => {
+    const { taker, wire } = setUpLeases();
+    const waits = { waitMs: 5_000 };
+    const outer = createLeaseDefinition(taker, 'me', { namespace: ['user', 'a/b'], ...waits });
+    const inner = createLeaseDefinition(taker, 'me', { namespace: ['user', 'a'], ...waits });
+
+    const lease = await outer.run('k', () => inner.acquire('b/k'));
+
+    expect(wire.acquires.map(({ key }) => key)).toEqual(['k', 'b/k']);
+    expect(lease.isHeld).toBe(true);
+  });
+
+  test('another key, and the same one without waiting, are asked for as ever', async () => {
+    const { define } = setUpLeases();
+    const definition = define({ waitMs: 5_000 });
+
+    await definition.run('k', async () => {
+      await using other = await definition.acquire('other');
+      expect(other.isHeld).toBe(true);
+      await using same = await definition.tryAcquire('k');
+      expect(same.outcome).toBe('held');
+    });
+  });
+
+  test('run releases with how the work went, and throws what it threw', async () => {
+    const { wire, define } = setUpLeases();
+    const released: unknown[] = [];
+    const release = wire.release.bind(wire);
+    wire.release = (request, signal) => {
+      released.push([request.result, request.detail]);
+      return release(request, signal);
+    };
+    const failed = define().run('k', () => Promise.reject(new Error('broken')));
+
+    await expect(failed).rejects.toThrow('broken');
+    expect(await define().run('k', (lease) => lease.key)).toBe('k');
+    expect(released).toEqual([
+      ['failed', 'broken'],
+      ['ok', undefined],
+    ]);
+  });
+
+  test('run does not pass off as done what was not guarded to its end', async () => {
+    const { clock, wire, define } = setUpLeases();
+    let finish = (): void => undefined;
+    const done = failureOf(
+      define({ ttlMs: 12_000 }).run('k', () => new Promise<void>((resolve) => (finish = resolve))),
+    );
+    await settled();
+    wire.weather = 'silent';
+    await clock.advance(12_000);
+    wire.weather = 'fine';
+    finish();
+    await clock.advance(100);
+
+    expect(await done).toMatchObject({ code: 'lease.lost', reason: 'unreachable' });
+  });
+
+  test('a nested lease is cancelled when the outer one is lost', async () => {
+    const { holdings, define } = setUpLeases();
+    const outer = await define().acquire('outer');
+    const inner = await outer.run(() => define().acquire('inner'));
+    holdings.revoked({ leaseId: outer.leaseId, kind: 'revoked', reason: null, stopsByMs: 0 });
+
+    expect(inner.signal.reason).toBe(outer.signal.reason);
+    expect(inner.isHeld).toBe(false);
+    expect(() => inner.assertHeld()).toThrow(outer.signal.reason as Error);
+    expect(await inner.release()).toBe('released');
+  });
+
+  test('a nested wait is given up when the outer lease is lost', async () => {
+    const { wire, holdings, define } = setUpLeases();
+    const outer = await define().acquire('outer');
+    wire.weather = 'silent';
+    const waiting = outer.run(() => failureOf(define().acquire('inner', { waitMs: 60_000 })));
+    await settled();
+
+    holdings.revoked({ leaseId: outer.leaseId, kind: 'revoked', reason: null, stopsByMs: 0 });
+
+    expect(await waiting).toBe(outer.signal.reason);
+  });
+
+  test('C45 a release of the outer lease leaves the nested one alone', async () => {
+    const { clock, define } = setUpLeases();
+    const outer = await define().acquire('outer');
+    const inner = await outer.run(() => define().acquire('inner'));
+    await outer.release();
+    await clock.advance(60_000);
+
+    expect(inner.isHeld).toBe(true);
+  });
+});

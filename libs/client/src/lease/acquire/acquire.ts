@@ -1,0 +1,177 @@
+/**
+ * How a grant is asked for: one attempt with one idempotency key, sent again with the same key when
+ * its answer was lost, so that it is granted once at most. A caller that gives up makes sure, in the
+ * background, that the attempt holds nothing.
+ *
+ * An attempt that waits in line confirms its grant: it renews it before its caller gets it. Until then
+ * the grant is a short one, so that one whose answer was lost costs those behind a second and no TTL.
+ */
+import { LIMITS, serviceLadder } from '@leasehold/keys-core';
+import type { AcquireAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
+import {
+  LeaseholdCallError,
+  OutcomeUnknownError,
+  UnreachableError,
+} from '../../transport/call-errors.ts';
+import { outsideOfWork } from '../../context/work-context.ts';
+import type { Machine } from '../../machine.ts';
+import type { Background } from '../background.ts';
+import {
+  callWithin,
+  isPassing,
+  mayPassInTime,
+  pauseBeforeRetry,
+  untilAnswered,
+} from '../wire/calls.ts';
+import type { AcquireRequest, LeaseWire } from '../wire/lease-wire.ts';
+
+/** How long one try may take beyond the time in line. */
+const TRY_MS = 5_000;
+const GIVE_UP_TRY_MS = 2_000;
+/** How long one try to confirm may take: a few are made in the short first term of the grant. */
+const CONFIRM_TRY_MS = 250;
+
+export interface AcquireDeps {
+  readonly machine: Machine;
+  readonly wire: LeaseWire;
+  readonly background: Background;
+  /** How long an answer is waited for beyond the time in line, tries included. Milliseconds. */
+  readonly answerMs: number;
+}
+
+export interface AcquireBounds {
+  readonly waitMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** An answer, and for how long the call that its deadlines are of was under way. */
+export interface Acquired {
+  readonly answer: AcquireAnswer;
+  readonly tookMs: number;
+}
+
+type Granted = Extract<AcquireAnswer, { outcome: 'granted' }>;
+
+/**
+ * @throws {UnreachableError} nothing was sent; {@link OutcomeUnknownError} no answer came in time, and
+ * the attempt is being given up; the reason of the signal, likewise; `lease.wait_cancelled` when its
+ * place in line is gone, or its grant was not confirmed in time; else what was answered.
+ */
+export async function acquireGrant(
+  deps: AcquireDeps,
+  request: AcquireRequest,
+  { waitMs, signal }: AcquireBounds,
+): Promise<Acquired> {
+  signal?.throwIfAborted();
+  const attempt = new Attempt(deps, request, waitMs);
+  try {
+    const acquired = await attempt.carryOut(signal);
+    const { answer } = acquired;
+    if (answer.outcome === 'held' || request.confirms !== true) return acquired;
+    return await attempt.confirm(answer, signal);
+  } catch (error) {
+    // An earlier try may have got there, when the last one did not.
+    if (signal?.aborted === true || mayPassInTime(error)) attempt.giveUp();
+    throw error instanceof OutcomeUnknownError && attempt.wasNeverSent()
+      ? new UnreachableError({ cause: error })
+      : error;
+  }
+}
+
+class Attempt {
+  readonly #deps: AcquireDeps;
+  readonly #request: AcquireRequest;
+  readonly #waitMs: number;
+  readonly #beganAtMs: number;
+  #mayHaveArrived = false;
+
+  constructor(deps: AcquireDeps, request: AcquireRequest, waitMs: number) {
+    this.#deps = deps;
+    this.#request = request;
+    this.#waitMs = waitMs;
+    this.#beganAtMs = deps.machine.clock.nowMs();
+  }
+
+  async carryOut(signal: AbortSignal | undefined): Promise<Acquired> {
+    const { machine, answerMs } = this.#deps;
+    const tryMs = Math.min(TRY_MS, answerMs);
+    for (let failureCount = 1; ; failureCount += 1) {
+      const sentAtMs = machine.clock.nowMs();
+      const lineMs = Math.max(0, this.#waitMs - (sentAtMs - this.#beganAtMs));
+      try {
+        const answer = await callWithin(machine, { ms: lineMs + tryMs, signal }, (trySignal) =>
+          outsideOfWork(() => this.#deps.wire.acquire(this.#request, lineMs, trySignal)),
+        );
+        return { answer, tookMs: machine.clock.nowMs() - sentAtMs };
+      } catch (error) {
+        this.#mayHaveArrived ||= !(error instanceof UnreachableError);
+        const tookMs = machine.clock.nowMs() - this.#beganAtMs;
+        if (signal?.aborted === true || !isPassing(error) || tookMs >= this.#waitMs + answerMs) {
+          throw error;
+        }
+      }
+      await pauseBeforeRetry(machine, failureCount, signal);
+    }
+  }
+
+  /** Renews a grant for the first time: with its deadlines for the whole TTL, or it is not handed out. */
+  async confirm(answer: Granted, signal: AbortSignal | undefined): Promise<Acquired> {
+    const { machine, background } = this.#deps;
+    const { leaseId, deadlines } = answer.lease;
+    const bounds = {
+      untilMs: deadlines.loseAtMs,
+      tryMs: CONFIRM_TRY_MS,
+      signal: signal ?? background.signal,
+    };
+    let sentAtMs = 0;
+    const result = await untilAnswered(machine, bounds, async (trySignal) => {
+      sentAtMs = machine.clock.nowMs();
+      return outsideOfWork(() => this.#renewOnce(answer.lease, trySignal));
+    }).catch((error: unknown) => {
+      if (!isPassing(error)) throw error;
+      // It may have got there: then the grant is a whole one, which nobody wants any more.
+      this.giveUp();
+      throw new LeaseholdCallError('lease.wait_cancelled', { cause: error });
+    });
+    if (result.outcome === 'refused') {
+      throw new LeaseholdCallError('lease.wait_cancelled', {
+        details: { leaseId, reason: result.reason },
+      });
+    }
+    const lease = { ...answer.lease, deadlines: result.deadlines };
+    return { answer: { ...answer, lease }, tookMs: machine.clock.nowMs() - sentAtMs };
+  }
+
+  async #renewOnce(
+    { leaseId, fencingToken }: Granted['lease'],
+    signal: AbortSignal,
+  ): Promise<LeaseRenewResult> {
+    const { wire } = this.#deps;
+    const ref = { leaseId, fencingToken };
+    const [result] = await wire.heartbeat([ref], signal, this.#request.datacenter);
+    // Its row is locked for a moment.
+    if (result === undefined) throw new OutcomeUnknownError();
+    return result;
+  }
+
+  wasNeverSent(): boolean {
+    return !this.#mayHaveArrived || !this.#deps.wire.wasReachableSince(this.#beganAtMs);
+  }
+
+  /**
+   * Until it is answered, or what the attempt may have been granted has surely run out. Also when there
+   * was no connection: the call waits for one, and is sent then, even if its caller has stopped waiting.
+   */
+  giveUp(): void {
+    const { machine, wire, background } = this.#deps;
+    const ttlMs = this.#request.ttlMs ?? serviceLadder(LIMITS.ttlMsMax).ttlMs;
+    const untilMs = machine.clock.nowMs() + this.#waitMs + ttlMs;
+    const { signal: isClosed } = background;
+    const bounds = { untilMs, tryMs: GIVE_UP_TRY_MS, signal: isClosed, mayPass: mayPassInTime };
+    background.add(
+      outsideOfWork(() =>
+        untilAnswered(machine, bounds, (signal) => wire.giveUp(this.#request, signal)),
+      ),
+    );
+  }
+}

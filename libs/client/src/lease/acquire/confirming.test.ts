@@ -1,0 +1,131 @@
+/** H-orphan-grant: a waiter confirms its grant before its caller gets it. */
+import { describe, expect, test } from 'vitest';
+import { setUpLeases } from '../../testing/lease-setup.ts';
+import { settled, type ManualClock } from '../../testing/manual-clock.ts';
+
+const TTL_MS = 30_000;
+
+/** Lets time pass in pieces: one ends early when the clock jumps in it. */
+async function advance(clock: ManualClock, pieces: number): Promise<void> {
+  for (let piece = 0; piece < pieces; piece += 1) await clock.advance(300);
+}
+
+/** Alice has the key, until somebody waits in line for it: then it is his turn. */
+async function setUpLine() {
+  const set = setUpLeases();
+  const { wire, define } = set;
+  await define({}, 'alice').acquire('k');
+  const acquire = wire.acquire.bind(wire);
+  const waits: { readonly confirms: boolean; readonly idempotencyKey: string }[] = [];
+  wire.acquire = (request, waitMs, signal) => {
+    if (waitMs > 0) {
+      wire.revoke('k');
+      const { confirms = false, idempotencyKey } = request;
+      waits.push({ confirms, idempotencyKey });
+    }
+    return acquire(request, waitMs, signal);
+  };
+  const bob = define({ ttlMs: TTL_MS }, 'bob');
+  return { ...set, waits, wait: () => bob.acquire('k', { waitMs: 20_000 }) };
+}
+
+describe('a lease that was waited for', () => {
+  test('is a short one until it was renewed, and is handed out with its whole TTL', async () => {
+    const { clock, wire, waits, wait } = await setUpLine();
+    wire.beforeHeartbeat = () => {
+      expect(wire.expiresAtMs('k') - clock.nowMs()).toBeLessThan(1_000);
+    };
+
+    const lease = await wait();
+
+    expect(waits).toMatchObject([{ confirms: true }]);
+    expect(wire.heartbeats).toHaveLength(1);
+    expect(wire.expiresAtMs('k')).toBe(clock.nowMs() + TTL_MS);
+    expect(lease.remainingMs()).toBe(TTL_MS - 5_000);
+  });
+
+  test('is confirmed again and again while no answer comes, as long as it lasts', async () => {
+    const { clock, wire, wait } = await setUpLine();
+    wire.beforeHeartbeat = (count) => {
+      wire.weather = count < 3 ? 'lose_request' : 'fine';
+    };
+    const acquired = wait();
+    await clock.advance(600);
+
+    const lease = await acquired;
+
+    expect(wire.heartbeats).toHaveLength(3);
+    expect(lease.isHeld).toBe(true);
+    expect(wire.grantsCount).toBe(2);
+  });
+
+  test('and that was confirmed too late is waited for again, in another place', async () => {
+    const { clock, wire, waits, wait } = await setUpLine();
+    wire.beforeHeartbeat = (count) => {
+      if (count === 1) clock.jump(1_000);
+    };
+    const acquired = wait();
+    await advance(clock, 3);
+
+    const lease = await acquired;
+
+    expect(new Set(waits.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(2);
+    expect(lease.isHeld).toBe(true);
+    expect(wire.holderOf('k')).toBe('bob');
+  });
+
+  test('whose confirmation has no answer is given up, so that it holds up nobody, and waited for again', async () => {
+    const { clock, wire, waits, wait } = await setUpLine();
+    wire.beforeHeartbeat = () => {
+      wire.weather = 'lose_reply';
+    };
+    const acquired = wait();
+    await clock.advance(400);
+    const leftMs = wire.expiresAtMs('k') - clock.nowMs();
+    await clock.advance(1_200);
+    wire.beforeHeartbeat = () => undefined;
+    wire.weather = 'fine';
+    await clock.advance(3_000);
+
+    const lease = await acquired;
+
+    expect(leftMs).toBeGreaterThan(20_000);
+    expect(new Set(waits.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(2);
+    expect(lease.isHeld).toBe(true);
+    // Alice's, and the one that was handed out.
+    expect(wire.grantsCount).toBe(2);
+  });
+
+  test('is asked for whole when a slow line has kept it from being confirmed three times', async () => {
+    const { clock, wire, waits, wait } = await setUpLine();
+    wire.beforeHeartbeat = () => {
+      clock.jump(1_000);
+    };
+    const acquired = wait();
+    await advance(clock, 10);
+
+    const lease = await acquired;
+
+    expect(waits.map(({ confirms }) => confirms)).toEqual([true, true, true, false]);
+    expect(lease.isHeld).toBe(true);
+  });
+
+  test('whose caller gives up while it is confirmed is given back', async () => {
+    const { clock, wire, define } = await setUpLine();
+    const giveUp = new AbortController();
+    const waiting = define({ ttlMs: TTL_MS }, 'bob').acquire('k', {
+      ...{ waitMs: 20_000, signal: giveUp.signal },
+    });
+    wire.beforeHeartbeat = () => {
+      wire.weather = 'lose_reply';
+      giveUp.abort(new Error('enough'));
+    };
+
+    await expect(waiting).rejects.toThrow('enough');
+    await settled();
+    wire.weather = 'fine';
+    await clock.advance(3_000);
+
+    expect(wire.holderOf('k')).toBeUndefined();
+  });
+});

@@ -1,0 +1,59 @@
+import { createCoalescer, type BatchFailure, type Coalescer } from '@leasehold/keys-core';
+import { callErrorOf, codedError, LeaseholdCallError } from '../../transport/call-errors.ts';
+import type { Machine } from '../../machine.ts';
+import { callWithin } from './calls.ts';
+
+/** So many acquires with the largest metadata and comment are less than the largest message. */
+const BATCH_SIZE_MAX = 200;
+const CALLS_IN_FLIGHT_MAX = 4;
+const QUEUE_MAX = 100_000;
+const CALL_MS = 5_000;
+
+/** An item of a batch that failed alone, as the wire has it. */
+export interface FailedItem {
+  readonly outcome: 'failed';
+  readonly error: Pick<
+    LeaseholdCallError,
+    'code' | 'message' | 'retryable' | 'details' | 'incidentId'
+  >;
+}
+
+/** Many calls of this process, few calls on the wire: see the coalescer. */
+export function createBatches<Item, Answer extends { readonly outcome: string }>(
+  machine: Machine,
+  send: (items: Item[], signal: AbortSignal) => Promise<readonly (Answer | FailedItem)[]>,
+): Coalescer<Item, Answer> {
+  return createCoalescer<Item, Answer>({
+    run: async (items) => {
+      const results = await callWithin(machine, { ms: CALL_MS }, (signal) =>
+        send([...items], signal),
+      );
+      return results.map((result) =>
+        isFailed(result) ? Promise.reject(failureOf(result)) : result,
+      );
+    },
+    keysOf: () => [],
+    failureOf: batchFailureOf,
+    batchSizeMax: BATCH_SIZE_MAX,
+    inFlightMax: CALLS_IN_FLIGHT_MAX,
+    queueMax: QUEUE_MAX,
+    isGathering: true,
+  });
+}
+
+function isFailed(result: { readonly outcome: string }): result is FailedItem {
+  return result.outcome === 'failed';
+}
+
+function failureOf({ error }: FailedItem): LeaseholdCallError {
+  return codedError(error.code, error);
+}
+
+/** What is wrong with one item must not fail the others; tries are made by the caller that waits. */
+function batchFailureOf(thrown: unknown): BatchFailure | undefined {
+  const error = callErrorOf(thrown);
+  const isOfAnItem =
+    error instanceof LeaseholdCallError &&
+    (error.code === 'request.invalid' || error.code === 'request.too_large');
+  return isOfAnItem ? 'data' : undefined;
+}

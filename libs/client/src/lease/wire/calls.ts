@@ -1,0 +1,101 @@
+/** How calls are bounded in time, and tried again. */
+import { backoffMs } from '@leasehold/keys-core';
+import {
+  callErrorOf,
+  DatacenterUnreachableError,
+  LeaseholdCallError,
+  OutcomeUnknownError,
+} from '../../transport/call-errors.ts';
+import { pause, type Machine } from '../../machine.ts';
+import { linkSignals, unlessAborted } from '../../signals.ts';
+
+const RETRY_FIRST_MS = 50;
+const RETRY_MS_MAX = 2_000;
+
+/** Errors that may pass within the time of one call. A hold-off, for example, lasts too long for that. */
+const PASSING = new Set([
+  'request.outcome_unknown',
+  'request.unreachable',
+  'request.deadline',
+  'request.rate_limited',
+  'store.unavailable',
+  'controller.stopping',
+  'grant.contended',
+]);
+
+/** Whether the same request, with its idempotency key, may be sent again at once. */
+export function isPassing(error: unknown): boolean {
+  return error instanceof LeaseholdCallError && PASSING.has(error.code);
+}
+
+/**
+ * Whether a call that must get there in the end, such as a release, is to be sent again. A datacenter
+ * that cannot be reached may stay so for long: a caller is told at once instead.
+ */
+export function mayPassInTime(error: unknown): boolean {
+  return isPassing(error) || error instanceof DatacenterUnreachableError;
+}
+
+/**
+ * Makes one call and gives it so many milliseconds of this machine's clock.
+ * @throws {OutcomeUnknownError} when they are over; the signal's reason when that aborts first.
+ */
+export async function callWithin<T>(
+  { clock }: Machine,
+  bounds: { readonly ms: number; readonly signal?: AbortSignal | undefined },
+  call: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const timeout = new AbortController();
+  const cancel = clock.at(clock.nowMs() + bounds.ms, () => {
+    timeout.abort(new OutcomeUnknownError());
+  });
+  const linked = linkSignals([bounds.signal, timeout.signal]);
+  try {
+    return await unlessAborted(call(linked.signal), linked.signal);
+  } catch (error) {
+    throw callErrorOf(error);
+  } finally {
+    cancel();
+    linked[Symbol.dispose]();
+  }
+}
+
+/** Waits before the next try after so many failures in a row. */
+export function pauseBeforeRetry(
+  machine: Machine,
+  failureCount: number,
+  signal?: AbortSignal,
+): Promise<void> {
+  const waitMs = backoffMs(failureCount, {
+    firstMs: RETRY_FIRST_MS,
+    maxMs: RETRY_MS_MAX,
+    random: () => machine.random(),
+  });
+  return pause(machine, waitMs, signal);
+}
+
+/**
+ * Repeats a call that is safe to repeat until it is answered; `mayPass` says after which failures, and
+ * is {@link isPassing} unless given.
+ * @throws what a try threw that will not pass, or the last failure when the time is over.
+ */
+export async function untilAnswered<T>(
+  machine: Machine,
+  bounds: {
+    readonly untilMs: number;
+    readonly tryMs: number;
+    readonly signal: AbortSignal;
+    readonly mayPass?: ((error: unknown) => boolean) | undefined;
+  },
+  call: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  for (let failureCount = 1; ; failureCount += 1) {
+    try {
+      return await callWithin(machine, { ms: bounds.tryMs, signal: bounds.signal }, call);
+    } catch (error) {
+      const mayPass = bounds.mayPass ?? isPassing;
+      if (!mayPass(error) || machine.clock.nowMs() >= bounds.untilMs) throw error;
+    }
+    await pauseBeforeRetry(machine, failureCount, bounds.signal);
+  }
+}

@@ -1,0 +1,32 @@
+import { describe, expect, test } from 'vitest';
+import type { Leasehold } from '../../leasehold.ts';
+import { setUpLeases } from '../../testing/lease-setup.ts';
+
+/** Never called: the compiler reads it. */
+export function refusedByTheCompiler(leasehold: Leasehold, segment: string): void {
+  leasehold.defineLease(['user', 'update']);
+  leasehold.defineLease([]);
+  leasehold.defineLease(['user', segment], { ttlMs: 1_000 });
+  leasehold.defineLease(['user', `of-${segment}`]);
+  // @ts-expect-error -- an empty segment
+  leasehold.defineLease(['user', '']);
+  // @ts-expect-error -- `["a.b"]` is not `["a", "b"]`
+  leasehold.defineLease(['a.b']);
+  // @ts-expect-error -- wherever it stands
+  leasehold.defineLease(['a.b', 'c', 'd']);
+  // @ts-expect-error -- a namespace is a list
+  leasehold.defineLease('user');
+}
+
+describe('a namespace that the compiler did not see', () => {
+  test.each([[['a.b']], [['']], [['user', '']], [Array.from({ length: 17 }, () => 'a')]])(
+    'C10 %j is refused when it runs',
+    (namespace) => {
+      const { define } = setUpLeases();
+
+      expect(() => define({ namespace } as object)).toThrow(
+        expect.objectContaining({ code: 'request.invalid' }),
+      );
+    },
+  );
+});

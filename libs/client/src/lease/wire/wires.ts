@@ -1,0 +1,119 @@
+/** The two faces on the wire: see {@link LeaseWire}. */
+import type { ReleaseOutcome } from '@leasehold/keys-core';
+import type { AcquireAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
+import { LeaseholdCallError } from '../../transport/call-errors.ts';
+import type { ControllerApi } from '../../transport/controller-client.ts';
+import type { Machine } from '../../machine.ts';
+import { createBatches } from './batches.ts';
+import type { AcquireRequest, LeaseWire, ReleaseRequest } from './lease-wire.ts';
+
+export interface WireDeps {
+  readonly api: ControllerApi;
+  readonly machine: Machine;
+  readonly wasReachableSince: (momentMs: number) => boolean;
+}
+
+/**
+ * Leases: those who do not wait travel together, as do releases. Who waits travels alone. What is sent
+ * on to another datacenter travels apart from the rest, so that one which is unreachable holds up no other.
+ */
+export function createLeaseWire({ api, machine, wasReachableSince }: WireDeps): LeaseWire {
+  const acquiresOf = byDatacenter(() =>
+    createBatches<AcquireRequest, AcquireAnswer>(machine, async (items, signal) => {
+      const localTimeMs = machine.clock.nowMs();
+      const { results } = await api.leases.acquireMany.mutate(
+        { localTimeMs, items: items.map(itemOf) },
+        { signal },
+      );
+      return results;
+    }),
+  );
+  const releasesOf = byDatacenter((datacenter) =>
+    createBatches<Omit<ReleaseRequest, 'datacenter'>, { outcome: ReleaseOutcome }>(
+      machine,
+      async (items, signal) => {
+        const { results } = await api.leases.releaseMany.mutate({ items, datacenter }, { signal });
+        return results;
+      },
+    ),
+  );
+  return {
+    face: 'lease',
+    wasReachableSince,
+    acquire(request, waitMs, signal) {
+      if (waitMs <= 0) return acquiresOf(request.datacenter).submit(request, signal);
+      const localTimeMs = machine.clock.nowMs();
+      const wholeMs = Math.ceil(waitMs);
+      return api.leases.acquire.mutate(
+        { ...itemOf(request), localTimeMs, waitMs: wholeMs, confirms: request.confirms },
+        { signal },
+      );
+    },
+    async giveUp({ idempotencyKey, datacenter }, signal) {
+      await api.leases.cancel.mutate({ idempotencyKey, datacenter }, { signal });
+    },
+    async heartbeat(renewals, signal, datacenter) {
+      const localTimeMs = machine.clock.nowMs();
+      const { results } = await api.leases.heartbeat.mutate(
+        { localTimeMs, renewals: [...renewals], datacenter },
+        { signal },
+      );
+      return answered(results);
+    },
+    async release({ datacenter, ...request }, signal) {
+      return (await releasesOf(datacenter).submit(request, signal)).outcome;
+    },
+  };
+}
+
+/** Environments: nobody waits for them, and few are taken at a time. */
+export function createEnvironmentWire({ api, machine, wasReachableSince }: WireDeps): LeaseWire {
+  return {
+    face: 'environment',
+    wasReachableSince,
+    acquire({ namespace, key, ttlMs, action = '', confirms: _, ...rest }, _waitMs, signal) {
+      const localTimeMs = machine.clock.nowMs();
+      return api.environments.tryAcquire.mutate(
+        { ...rest, action, localTimeMs, environment: [...namespace, key], durationMs: ttlMs },
+        { signal },
+      );
+    },
+    async giveUp({ idempotencyKey, datacenter }, signal) {
+      await api.environments.cancel.mutate({ idempotencyKey, datacenter }, { signal });
+    },
+    async heartbeat(renewals, signal, datacenter) {
+      const localTimeMs = machine.clock.nowMs();
+      const { results } = await api.environments.heartbeat.mutate(
+        { localTimeMs, renewals: [...renewals], datacenter },
+        { signal },
+      );
+      return answered(results);
+    },
+    release: async (request, signal) =>
+      (await api.environments.release.mutate(request, { signal })).outcome,
+  };
+}
+
+/** What is made once for each datacenter that is named; a service names a handful. */
+function byDatacenter<Batches>(
+  make: (datacenter: string | undefined) => Batches,
+): (datacenter: string | undefined) => Batches {
+  const made = new Map<string | undefined, Batches>();
+  return (datacenter) => {
+    const batches = made.get(datacenter) ?? make(datacenter);
+    made.set(datacenter, batches);
+    return batches;
+  };
+}
+
+function itemOf({ namespace, ttlMs, action: _action, confirms: _, ...rest }: AcquireRequest) {
+  if (ttlMs === undefined) throw new LeaseholdCallError('lease.ttl_out_of_range');
+  return { ...rest, ttlMs, namespace: [...namespace] };
+}
+
+/** What is not even well-formed has no answer here. */
+function answered(
+  results: readonly (LeaseRenewResult | { readonly outcome: 'failed' })[],
+): LeaseRenewResult[] {
+  return results.filter((result) => result.outcome !== 'failed');
+}

@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import {
+  createTestDatabase,
+  startControllerProcess,
+  startFaultProxy,
+  waitUntil,
+} from '@leasehold/testing';
+import { expect, onTestFinished, test } from 'vitest';
+import { createLeasehold, type Leasehold } from '../leasehold.ts';
+import type { Lease } from '../lease/lease.ts';
+
+const TTL_MS = 5_000;
+
+/** Two controllers of one database, the first one seen through a proxy. */
+async function twoControllers() {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-failover-'));
+  onTestFinished(() => rm(home, { recursive: true, force: true, maxRetries: 10 }));
+  const start = async () => {
+    const controller = await startControllerProcess({ databaseUrl: database.url, home });
+    onTestFinished(() => controller.kill());
+    return controller;
+  };
+  const first = await start();
+  const second = await start();
+  const proxy = await startFaultProxy({ host: '127.0.0.1', port: first.port });
+  onTestFinished(() => proxy.close());
+  const text = await readFile(path.join(home, 'credentials.json'), 'utf8');
+  const { client: token } = JSON.parse(text) as { client: string };
+  const url = `http://${proxy.host}:${String(proxy.port)},${second.url}`;
+  const holders = await Promise.all(
+    (['ws', 'http'] as const).map(async (transport) => {
+      const client = createLeasehold({ url, token, transport });
+      onTestFinished(() => client.close());
+      return { client, lease: await aLease(client) };
+    }),
+  );
+  return { first, second, proxy, url, token, holders };
+}
+
+const aLease = (client: Leasehold): Promise<Lease> =>
+  client.defineLease(['failover'], { ttlMs: TTL_MS }).acquire(randomUUID());
+
+/** Longer than the TTL has passed since a moment, so a lease that is held was renewed after it. */
+async function untilOutlived(lease: Lease, fromMs: number): Promise<void> {
+  await waitUntil(() => !lease.isHeld || performance.now() - fromMs > TTL_MS, {
+    timeoutMs: 3 * TTL_MS,
+  });
+}
+
+test('leases go on when one of two controllers is killed, and new ones are granted', async () => {
+  const { first, holders } = await twoControllers();
+  const killedAtMs = performance.now();
+  await first.kill();
+
+  for (const { client, lease } of holders) {
+    expect((await aLease(client)).isHeld).toBe(true);
+    await untilOutlived(lease, killedAtMs);
+    expect(lease.isHeld).toBe(true);
+    expect(await lease.release()).toBe('released');
+  }
+});
+
+test('leases go on when one of two controllers is cut off silently; the other is kept after that', async () => {
+  const { proxy, url, token, holders } = await twoControllers();
+  const droppedAtMs = performance.now();
+  proxy.drop();
+
+  // It begins at the one that is cut off.
+  const late = createLeasehold({ url, token, transport: 'http' });
+  onTestFinished(() => late.close());
+  expect((await aLease(late)).isHeld).toBe(true);
+  for (const { lease } of holders) {
+    await untilOutlived(lease, droppedAtMs);
+    expect(lease.isHeld).toBe(true);
+  }
+  // From now on nothing is sent to the first one, not even a question.
+  const lostBytesCount = proxy.lostBytesCount;
+  for (const { client, lease } of holders) {
+    expect((await aLease(client)).isHeld).toBe(true);
+    expect(await lease.release()).toBe('released');
+  }
+  expect(proxy.lostBytesCount).toBe(lostBytesCount);
+});

@@ -1,0 +1,138 @@
+/**
+ * Changes of people, each one statement that decides by itself whether it may be made.
+ *
+ * The last administrator who can sign in stays one. Each statement that could take one away first
+ * locks all of them, always in the order of their ids, and then looks at the others as they are
+ * after the wait: of two administrators who demote each other at once, the second finds itself the
+ * only one left and is refused.
+ */
+import { LeaseError } from '../../../kernel/errors/index.ts';
+import type { OrderedRole } from '../../../kernel/access/roles.ts';
+import type { Sql } from '../../../postgres/rows.ts';
+import { fragment } from '../../../postgres/sql.ts';
+
+/** What a person was before a change. */
+interface ChangedPerson {
+  readonly email: string;
+  readonly role: OrderedRole;
+}
+
+const ADMINS = fragment`
+  admins as materialized (
+    select a.id
+    from person a
+    where a.role = 'admin' and a.disabled_at is null and a.joined_at is not null
+    order by a.id
+    for update
+  )`;
+
+/** True unless `p` is the only administrator who can sign in. */
+const IS_NOT_THE_LAST = fragment`(
+    p.role <> 'admin' or p.disabled_at is not null or p.joined_at is null
+    or (select count(*) from admins a where a.id <> p.id) > 0
+  )`;
+
+/**
+ * Gives a person another role. `changed` is false when it is theirs already.
+ * Locks the person's row, and those of all administrators when one would be lost.
+ * @throws {LeaseError} `person.not_found`, `person.last_admin`.
+ */
+export async function changeRole(
+  sql: Sql<'general'>,
+  personId: string,
+  role: OrderedRole,
+): Promise<{ changed: false } | { changed: true; email: string }> {
+  const rows = await sql.$queryRaw<{ email: string }[]>`
+    with ${ADMINS}
+    update person p
+    set role = ${role}, updated_at = clock_timestamp()
+    where p.id = ${personId}::uuid and p.role <> ${role}
+      and (${role} = 'admin' or ${IS_NOT_THE_LAST})
+    returning p.email`;
+  const [changed] = rows;
+  if (changed !== undefined) return { changed: true, email: changed.email };
+  const person = await readForRefusal(sql, personId);
+  if (person.role !== role) throw new LeaseError('person.last_admin');
+  return { changed: false };
+}
+
+/**
+ * Bars a person from signing in, and ends a link of theirs: it must not open anything once they are
+ * enabled again. `changed` is false when they were barred before. Locks as {@link changeRole} does.
+ * @throws {LeaseError} `person.not_found`, `person.last_admin`.
+ */
+export async function disablePerson(
+  sql: Sql<'general'>,
+  personId: string,
+): Promise<{ changed: false } | { changed: true; email: string }> {
+  const rows = await sql.$queryRaw<{ email: string }[]>`
+    with ${ADMINS}
+    update person p
+    set disabled_at = clock_timestamp(),
+      invitation_hash = null,
+      invitation_expires_at = null,
+      updated_at = clock_timestamp()
+    where p.id = ${personId}::uuid and p.disabled_at is null and ${IS_NOT_THE_LAST}
+    returning p.email`;
+  const [changed] = rows;
+  if (changed !== undefined) return { changed: true, email: changed.email };
+  const person = await readForRefusal(sql, personId);
+  if (!person.isDisabled) throw new LeaseError('person.last_admin');
+  return { changed: false };
+}
+
+/**
+ * Lets a disabled person sign in again. Index: the primary key.
+ * @throws {LeaseError} `person.not_found`.
+ */
+export async function enablePerson(
+  sql: Sql<'general'>,
+  personId: string,
+): Promise<{ changed: boolean; email: string }> {
+  const rows = await sql.$queryRaw<{ email: string }[]>`
+    update person p
+    set disabled_at = null, updated_at = clock_timestamp()
+    where p.id = ${personId}::uuid and p.disabled_at is not null
+    returning p.email`;
+  const [changed] = rows;
+  if (changed !== undefined) return { changed: true, email: changed.email };
+  const { email } = await readForRefusal(sql, personId);
+  return { changed: false, email };
+}
+
+/** @throws {LeaseError} `person.not_found`. */
+export async function readForRefusal(
+  sql: Sql<'general'>,
+  personId: string,
+): Promise<ChangedPerson & { readonly isDisabled: boolean }> {
+  const rows = await sql.$queryRaw<(ChangedPerson & { isDisabled: boolean })[]>`
+    select p.email, p.role, p.disabled_at is not null as "isDisabled"
+    from person p
+    where p.id = ${personId}::uuid`;
+  const [person] = rows;
+  if (person === undefined) throw new LeaseError('person.not_found');
+  return person;
+}
+
+/**
+ * Whether a person may begin a session; writes down that they did. A person who joins with it needs no
+ * invitation any more. The link of a password reset stays: else a person who knows the old password could
+ * end it by signing in. Locks the person's row; zero rows: disabled, not there, or all their sessions
+ * were ended since `knownEpoch` was read.
+ */
+export async function recordSignIn(
+  sql: Sql<'general'>,
+  personId: string,
+  knownEpoch?: number,
+): Promise<{ email: string; role: OrderedRole; epoch: number } | undefined> {
+  const rows = await sql.$queryRaw<{ email: string; role: OrderedRole; epoch: number }[]>`
+    update person p
+    set last_sign_in_at = clock_timestamp(),
+      joined_at = coalesce(p.joined_at, clock_timestamp()),
+      invitation_hash = case when p.joined_at is not null then p.invitation_hash end,
+      invitation_expires_at = case when p.joined_at is not null then p.invitation_expires_at end
+    where p.id = ${personId}::uuid and p.disabled_at is null
+      and p.session_epoch = coalesce(${knownEpoch ?? null}::int, p.session_epoch)
+    returning p.email, p.role, p.session_epoch as epoch`;
+  return rows[0];
+}

@@ -1,0 +1,157 @@
+import type { OrderedRole } from '../../../kernel/access/roles.ts';
+import type { Sql } from '../../../postgres/rows.ts';
+import { SIGN_IN_METHODS, type SignInMethod } from '../sign-in/sign-in-methods.ts';
+
+/** A session that is not used for so long ends. */
+export const SESSION_IDLE_DAYS = 7;
+/** A session ends after so long, however much it is used. */
+export const SESSION_DAYS_MAX = 30;
+
+/** A session in force, and who acts in it, with the role of this moment. */
+export interface SessionAccess {
+  readonly sessionId: string;
+  readonly personId: string;
+  readonly email: string;
+  readonly name: string;
+  readonly role: OrderedRole;
+  readonly signInMethods: SignInMethod[];
+  /** When it ends unless it is used: the earlier of its two ends. */
+  readonly expiresAt: string;
+}
+
+/**
+ * The session with this token, if it is in force by the database's clock: neither idle for too long
+ * nor too old, nor of an earlier epoch, of a person who is not disabled. Indexes: `person_session_token_key`,
+ * `person_account_person_id_idx`. Zero rows: none is.
+ */
+export async function findPersonSession(
+  sql: Sql<'vital'>,
+  token: string,
+): Promise<SessionAccess | undefined> {
+  const rows = await sql.$queryRaw<(Omit<SessionAccess, 'expiresAt'> & { expiresAt: Date })[]>`
+    select s.id::text as "sessionId", p.id::text as "personId", p.email, p.name, p.role,
+      ${SIGN_IN_METHODS} as "signInMethods",
+      least(s.expires_at, s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day') as "expiresAt"
+    from person_session s
+    join person p on p.id = s.person_id
+    where s.token = ${token} and p.disabled_at is null and s.epoch = p.session_epoch
+      and clock_timestamp() < s.expires_at
+      and clock_timestamp() < s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day'`;
+  const [row] = rows;
+  return row === undefined ? undefined : { ...row, expiresAt: row.expiresAt.toISOString() };
+}
+
+/** Which of these sessions are still in force, each with the role of its person at this moment. */
+export async function personSessionsInForce(
+  sql: Sql<'vital'>,
+  sessionIds: readonly string[],
+): Promise<Map<string, OrderedRole>> {
+  const rows = await sql.$queryRaw<{ sessionId: string; role: OrderedRole }[]>`
+    select s.id::text as "sessionId", p.role
+    from person_session s
+    join person p on p.id = s.person_id
+    where s.id = any(${[...sessionIds]}::uuid[]) and p.disabled_at is null
+      and s.epoch = p.session_epoch and clock_timestamp() < s.expires_at
+      and clock_timestamp() < s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day'`;
+  return new Map(rows.map((row) => [row.sessionId, row.role]));
+}
+
+/**
+ * Writes down that sessions were used, in one statement for all. Rows that another controller is
+ * writing are skipped. One that has ended stays as it is.
+ */
+export async function markSessionsSeen(
+  sql: Sql<'vital'>,
+  sessionIds: readonly string[],
+): Promise<void> {
+  await sql.$queryRaw<{ id: string }[]>`
+    with seen as materialized (
+      select s.id
+      from person_session s
+      where s.id = any(${[...sessionIds]}::uuid[])
+        and clock_timestamp() < s.seen_at + ${SESSION_IDLE_DAYS}::int * interval '1 day'
+      order by s.id
+      for no key update skip locked
+    )
+    update person_session s
+    set seen_at = clock_timestamp()
+    from seen
+    where s.id = seen.id
+    returning s.id::text`;
+}
+
+/**
+ * Which sessions of somebody can begin now; undefined when there is no such person. Read it before the
+ * password is looked at: a session that begins with it does not count once all were ended meanwhile,
+ * whichever of the two is written first. Index: `person_email_key`.
+ */
+export async function readSessionEpoch(
+  sql: Sql<'general'>,
+  email: string,
+): Promise<number | undefined> {
+  const rows = await sql.$queryRaw<{ epoch: number }[]>`
+    select p.session_epoch as epoch
+    from person p
+    where p.email = ${email}`;
+  return rows[0]?.epoch;
+}
+
+/**
+ * Ends every session of a person, also one that is just beginning: those of the epoch before do not
+ * count. Locks the person's row, then the sessions'. Indexes: the primary key,
+ * `person_session_person_id_idx`. @returns how many.
+ */
+export async function endSessionsOf(sql: Sql<'general'>, personId: string): Promise<number> {
+  const rows = await sql.$queryRaw<{ id: string }[]>`
+    with person_now as (
+      update person p
+      set session_epoch = p.session_epoch + 1
+      where p.id = ${personId}::uuid
+      returning p.id
+    )
+    delete from person_session s
+    using person_now n
+    where s.person_id = n.id
+    returning s.id::text`;
+  return rows.length;
+}
+
+/**
+ * Ends every session of a person but one, as {@link endSessionsOf} does; the one that is kept goes on
+ * in the new epoch. @returns how many.
+ */
+export async function endOtherSessions(
+  sql: Sql<'general'>,
+  personId: string,
+  keptSessionId: string,
+): Promise<number> {
+  const rows = await sql.$queryRaw<{ id: string }[]>`
+    with person_now as (
+      update person p
+      set session_epoch = p.session_epoch + 1
+      where p.id = ${personId}::uuid
+      returning p.id, p.session_epoch
+    ),
+    kept as (
+      update person_session s
+      set epoch = n.session_epoch
+      from person_now n
+      where s.id = ${keptSessionId}::uuid and s.person_id = n.id
+        and s.epoch = n.session_epoch - 1
+      returning s.id
+    )
+    delete from person_session s
+    using person_now n
+    where s.person_id = n.id and s.id <> ${keptSessionId}::uuid
+    returning s.id::text`;
+  return rows.length;
+}
+
+/** Ends one session. Index: the primary key. @returns whether it was there. */
+export async function endSession(sql: Sql<'general'>, sessionId: string): Promise<boolean> {
+  const rows = await sql.$queryRaw<{ id: string }[]>`
+    delete from person_session s
+    where s.id = ${sessionId}::uuid
+    returning s.id::text`;
+  return rows.length > 0;
+}

@@ -1,0 +1,180 @@
+import { randomUUID } from 'node:crypto';
+import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Role } from '../../../kernel/access/roles.ts';
+import type { Store } from '../../../postgres/open-store.ts';
+import type { Sql } from '../../../postgres/rows.ts';
+import {
+  findToken,
+  hasAdminToken,
+  insertToken,
+  revokeToken,
+  type TokenBindings,
+} from '../api-tokens.ts';
+import { hashTokenSecret, isTokenSecret, newTokenSecret } from '../../token-secret.ts';
+
+/** What `credentials.json` holds: one secret for each role. */
+export interface Credentials {
+  readonly admin: string;
+  readonly operator: string;
+  readonly client: string;
+  readonly viewer: string;
+  /** The token of the first drone. */
+  readonly drone: string;
+}
+
+/** What the token of the first drone is bound to. */
+export type DroneBindings = Pick<TokenBindings, 'programs' | 'capacity' | 'addresses'>;
+
+const UNBOUND: DroneBindings = { programs: null, capacity: null, addresses: null };
+
+const CREDENTIAL_ROLES = [
+  'admin',
+  'operator',
+  'client',
+  'viewer',
+  'drone',
+] as const satisfies Role[];
+
+/** Begins the maker of tokens that were made for a file; where the file is comes after it. */
+const MAKER = 'bootstrap';
+
+/** Where the first credentials of a database are; null when nobody knows any more. */
+export interface FirstCredentials {
+  readonly outcome: 'written' | 'kept';
+  readonly place: string | null;
+}
+
+/**
+ * Writes the first credentials of a database into a file, unless there is an administrator's token
+ * already. Of several at once one writes them, and the others learn where: `place` names the file for
+ * people, with its machine. The file is whole before its tokens are in force, so a crash between the
+ * two is repaired by the next start.
+ */
+export async function writeFirstCredentials(
+  store: Pick<Store, 'prisma'>,
+  file: { readonly path: string; readonly place: string },
+): Promise<FirstCredentials> {
+  if (await hasAdminToken(store.prisma)) {
+    return { outcome: 'kept', place: await placeOf(store.prisma) };
+  }
+  return store.prisma.$transaction(async (tx) => {
+    // The second one waits here, and then sees the tokens of the first.
+    await tx.$executeRaw`lock table api_token in share row exclusive mode`;
+    if (await hasAdminToken(tx)) return { outcome: 'kept', place: await placeOf(tx) };
+    await bootstrapCredentials({ prisma: tx }, file.path, { droneIds: [], place: file.place });
+    return { outcome: 'written', place: file.place };
+  });
+}
+
+/** No row: the tokens of the file were revoked, or are of a version that did not note the place. */
+async function placeOf(sql: Sql<'general'>): Promise<string | null> {
+  const rows = await sql.$queryRaw<{ place: string }[]>`
+    select substr(t.created_by, length(${MAKER}) + 2) as place
+    from api_token t
+    where t.role = 'admin' and t.revoked_at is null and t.created_by like ${`${MAKER} %`}
+    order by t.created_at
+    limit 1`;
+  return rows[0]?.place ?? null;
+}
+
+/**
+ * Makes sure that every secret in the file is a token in force of its role, and answers them.
+ * Secrets that are good already stay; others, and the file itself, are created again. The file is
+ * readable by its owner alone, and it is replaced as a whole, so that nobody reads half of it.
+ * What else the file holds is kept.
+ */
+export async function bootstrapCredentials(
+  store: { readonly prisma: Sql<'general'> },
+  path: string,
+  options: {
+    readonly droneIds: readonly string[];
+    readonly place?: string | undefined;
+    readonly bindings?: DroneBindings | undefined;
+  },
+): Promise<Credentials> {
+  const known = await readCredentials(path);
+  const secrets: Partial<Record<Role, string>> = {};
+  for (const role of CREDENTIAL_ROLES) {
+    const droneId = role === 'drone' ? (options.droneIds[0] ?? null) : null;
+    const createdBy = options.place === undefined ? MAKER : `${MAKER} ${options.place}`;
+    const bindings = role === 'drone' ? (options.bindings ?? UNBOUND) : UNBOUND;
+    secrets[role] = await ensureToken(store.prisma, {
+      ...{ role, droneId, createdBy, bindings },
+      secret: known[role],
+    });
+  }
+  const credentials = secrets as Credentials;
+  await writePrivately(path, { ...known, ...credentials });
+  return credentials;
+}
+
+/**
+ * The secret given, if it is a token in force of this role and drone with these bindings; else a new
+ * one. A token of this role and drone that is bound otherwise is revoked: it may do more.
+ */
+async function ensureToken(
+  sql: Sql<'general'>,
+  wanted: {
+    readonly role: Role;
+    readonly droneId: string | null;
+    readonly createdBy: string;
+    readonly secret: unknown;
+    readonly bindings: DroneBindings;
+  },
+): Promise<string> {
+  if (typeof wanted.secret === 'string' && isTokenSecret(wanted.secret)) {
+    const found = await findToken(sql, hashTokenSecret(wanted.secret));
+    if (found?.role === wanted.role && found.droneId === wanted.droneId) {
+      if (isBoundAs(found, wanted.bindings)) return wanted.secret;
+      await revokeToken(sql, found.tokenId);
+    }
+  }
+  const secret = newTokenSecret();
+  await insertToken(sql, {
+    tokenId: randomUUID(),
+    secret,
+    name:
+      wanted.droneId === null ? `bootstrap ${wanted.role}` : `bootstrap drone ${wanted.droneId}`,
+    role: wanted.role,
+    namespaces: null,
+    droneId: wanted.droneId,
+    createdBy: wanted.createdBy,
+    expiresAt: null,
+    ...wanted.bindings,
+  });
+  return secret;
+}
+
+function isBoundAs(found: DroneBindings, wanted: DroneBindings): boolean {
+  const partsOf = ({ programs, capacity, addresses }: DroneBindings): string =>
+    JSON.stringify([programs, capacity, addresses]);
+  return partsOf(found) === partsOf(wanted);
+}
+
+async function readCredentials(path: string): Promise<Record<string, unknown>> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
+    throw error;
+  }
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : {};
+  } catch {
+    // A file that was cut off is worth nothing; its tokens can be revoked by name.
+    return {};
+  }
+}
+
+async function writePrivately(path: string, content: unknown): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  const draft = `${path}.${randomUUID()}`;
+  await writeFile(draft, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
+  await chmod(draft, 0o600);
+  await rename(draft, path);
+}

@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest';
+import { openKernel } from '../../../testing/kernel-fixture.ts';
+import type { Sql } from '../../../postgres/rows.ts';
+import { ensureFirstAdmin, makeAdmin } from './first-admin.ts';
+import { verifyPassword } from '../../password.ts';
+import { countSignInTry, SIGN_IN_FAILURES_MAX } from './sign-in-failures.ts';
+
+async function hashOf(sql: Sql<'general'>, email: string): Promise<string> {
+  const rows = await sql.$queryRaw<{ password: string }[]>`
+    select a.password
+    from person_account a join person p on p.id = a.person_id
+    where p.email = ${email} and a.provider_id = 'credential'`;
+  return rows[0]?.password ?? '';
+}
+
+describe('ensureFirstAdmin', () => {
+  test('makes one administrator whose password opens the account, and no second one', async () => {
+    const { store } = await openKernel();
+
+    const first = await ensureFirstAdmin(store, { email: 'Admin@Leasehold.local' });
+    const second = await ensureFirstAdmin(store, { email: 'other@leasehold.local' });
+
+    expect(first?.email).toBe('admin@leasehold.local');
+    expect(second).toBeUndefined();
+    const hash = await hashOf(store.prisma, 'admin@leasehold.local');
+    expect(await verifyPassword(hash, first?.password ?? '')).toBe(true);
+    expect(await verifyPassword(hash, 'something else')).toBe(false);
+  });
+
+  test('makes one of several at once', async () => {
+    const { store } = await openKernel();
+
+    const made = await Promise.all(
+      Array.from({ length: 4 }, () => ensureFirstAdmin(store, { email: 'admin@leasehold.local' })),
+    );
+
+    expect(made.filter((one) => one !== undefined)).toHaveLength(1);
+  });
+});
+
+test('the password is kept before the first administrator is there, or nobody is made', async () => {
+  const { store } = await openKernel();
+  const first = { email: 'admin@leasehold.local' };
+  const kept: unknown[] = [];
+
+  await expect(
+    ensureFirstAdmin(store, first, () => {
+      throw new Error('the disk is full');
+    }),
+  ).rejects.toThrow('the disk is full');
+  const made = await ensureFirstAdmin(store, first, (signIn) => kept.push(signIn));
+  await ensureFirstAdmin(store, first, (signIn) => kept.push(signIn));
+
+  expect(made).toBeDefined();
+  expect(kept).toEqual([made]);
+});
+
+describe('makeAdmin', () => {
+  test('lets a locked-out, disabled and demoted person in again', async () => {
+    const { store } = await openKernel();
+    const email = 'ada@example.com';
+    const triedAt = { email, from: { address: '192.0.2.1' } };
+    const first = await makeAdmin(store, { email, password: 'the first password' });
+    await store.prisma.$queryRaw`
+      update person set disabled_at = clock_timestamp(), role = 'viewer'
+      where email = ${email} returning id::text`;
+    for (let i = 0; i < SIGN_IN_FAILURES_MAX; i += 1) await countSignInTry(store.prisma, triedAt);
+    expect(await countSignInTry(store.prisma, triedAt)).toMatchObject({ outcome: 'locked' });
+
+    const again = await makeAdmin(store, {
+      email: 'ADA@example.com',
+      password: 'another password',
+    });
+
+    expect([first.isNew, again]).toEqual([true, { personId: first.personId, isNew: false }]);
+    expect(await verifyPassword(await hashOf(store.prisma, email), 'another password')).toBe(true);
+    expect(await countSignInTry(store.prisma, triedAt)).toMatchObject({ outcome: 'allowed' });
+    const people = await store.prisma.$queryRaw`
+      select p.role, p.disabled_at as "disabledAt" from person p where p.email = ${email}`;
+    expect(people).toEqual([{ role: 'admin', disabledAt: null }]);
+  });
+});

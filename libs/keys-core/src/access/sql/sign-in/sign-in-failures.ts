@@ -1,0 +1,182 @@
+/**
+ * Guesses at passwords are bounded twice. Where many of them come from, an address is locked soon:
+ * for that source alone, so that nobody keeps somebody else out who signs in from elsewhere. Only
+ * tries from many sources lock it everywhere.
+ */
+import { createHash } from 'node:crypto';
+import { isIPv6 } from 'node:net';
+import type { Sql } from '../../../postgres/rows.ts';
+import { fragment, type Fragment } from '../../../postgres/sql.ts';
+
+/** Failures after which an address is locked for where they came from, within an hour. */
+export const SIGN_IN_FAILURES_MAX = 10;
+/** Failures after which an address is locked everywhere, within a lock-out's time: of ten sources. */
+const SIGN_IN_FAILURES_EVERYWHERE_MAX = 100;
+const LOCK_OUT_MINUTES = 15;
+/** Failures are forgotten after so long. */
+export const FAILURES_KEPT_MINUTES = 60;
+
+/** As which tries are counted that somebody makes who is signed in: strangers have no part in it. */
+const CHANGE_PASSWORD = 'change-password';
+const EVERYWHERE = '';
+
+/** Whose password is tried, and from where. */
+export interface TriedAt {
+  readonly email: string;
+  /** The caller's address; or a change of the password by the person who is signed in. */
+  readonly from: { readonly address: string | null } | 'change-password';
+}
+
+/**
+ * Whether a password may be tried; when not, until when. `isLast`: unless the try succeeds, the
+ * address is locked now.
+ */
+export type SignInTry =
+  | { readonly outcome: 'allowed'; readonly isLast: boolean }
+  | { readonly outcome: 'locked'; readonly lockedUntil: string };
+
+/** What is kept of an address that was typed. */
+function hashEmail(email: string): string {
+  return createHash('sha256').update(email.toLowerCase()).digest('hex');
+}
+
+/** The owner of one IPv6 address has the /64 that it is in: that counts as one source. */
+export function sourceOfTries(from: TriedAt['from']): string {
+  if (from === CHANGE_PASSWORD) return CHANGE_PASSWORD;
+  const { address } = from;
+  if (address === null) return 'unknown';
+  if (!isIPv6(address)) return address;
+  const [head = '', tail] = address.split('::');
+  const groups = head === '' ? [] : head.split(':');
+  const rest = tail === undefined || tail === '' ? [] : tail.split(':');
+  const zeros = Array<string>(Math.max(0, 8 - groups.length - rest.length)).fill('0');
+  const network = [...groups, ...(tail === undefined ? [] : zeros), ...rest].slice(0, 4);
+  return `${network.map((group) => Number.parseInt(group, 16).toString(16)).join(':')}::/64`;
+}
+
+/**
+ * Counts a try as a failure before the password is looked at: however many come at once, to however
+ * many controllers, no more passwords are tried than the bounds say; a success takes its own count
+ * back with {@link takeBackSignInTry}. It says nothing about whether there is such a person.
+ *
+ * One statement: it locks the row of the source, then that of all sources, by the primary key; where
+ * one is locked out, that row is left as it is. Each lock-out is decided on its row as it is after the
+ * wait for it, by the clock at that moment. Zero rows: the address is locked.
+ */
+export async function countSignInTry(sql: Sql<'general'>, at: TriedAt): Promise<SignInTry> {
+  const emailHash = hashEmail(at.email);
+  const source = sourceOfTries(at.from);
+  const isEverywhere = at.from !== CHANGE_PASSWORD;
+  const rows = await sql.$queryRaw<{ isLast: boolean }[]>`
+    with here as (
+      insert into sign_in_failure as f (email_hash, source, failure_count, failed_at, counted_since)
+      select ${emailHash}, ${source}, 1, clock_timestamp(), clock_timestamp()
+      where not ${isEverywhere}::boolean or not exists (
+        select from sign_in_failure e
+        where e.email_hash = ${emailHash} and e.source = ${EVERYWHERE}
+          and e.locked_until > clock_timestamp()
+      )
+      ${countedUpTo(SIGN_IN_FAILURES_MAX, FAILURES_KEPT_MINUTES)}
+    ),
+    everywhere as (
+      insert into sign_in_failure as f (email_hash, source, failure_count, failed_at, counted_since)
+      select ${emailHash}, ${EVERYWHERE}, 1, clock_timestamp(), clock_timestamp()
+      from here
+      where ${isEverywhere}::boolean
+      ${countedUpTo(SIGN_IN_FAILURES_EVERYWHERE_MAX, LOCK_OUT_MINUTES)}
+    )
+    select h.is_last or coalesce(e.is_last, false) as "isLast"
+    from here h
+    left join everywhere e on true
+    where not ${isEverywhere}::boolean or e.is_last is not null`;
+  const [row] = rows;
+  if (row !== undefined) return { outcome: 'allowed', isLast: row.isLast };
+  const lockedUntil = await readLockOut(
+    sql,
+    emailHash,
+    isEverywhere ? [source, EVERYWHERE] : [source],
+  );
+  // It ended between the two statements: this one try is not counted.
+  return lockedUntil === null
+    ? { outcome: 'allowed', isLast: false }
+    : { outcome: 'locked', lockedUntil };
+}
+
+/** Counts one more in a row that is there, unless it is locked out: locks it out at `countMax`. */
+function countedUpTo(countMax: number, withinMinutes: number): Fragment {
+  return fragment`
+    on conflict (email_hash, source) do update
+    set (failure_count, counted_since, locked_until, failed_at) = (
+      select n.failure_count, n.counted_since,
+        case when n.failure_count >= ${countMax}::int
+          then clock_timestamp() + ${LOCK_OUT_MINUTES}::int * interval '1 minute' end,
+        clock_timestamp()
+      from (
+        select case when k.goes_on then f.failure_count + 1 else 1 end as failure_count,
+          case when k.goes_on then f.counted_since else clock_timestamp() end as counted_since
+        from (
+          select f.locked_until is null and f.counted_since
+            > clock_timestamp() - ${withinMinutes}::int * interval '1 minute' as goes_on
+        ) k
+      ) n
+    )
+    where f.locked_until is null or f.locked_until <= clock_timestamp()
+    returning f.failure_count >= ${countMax}::int as is_last`;
+}
+
+/** Until when an address is locked; null when it is not. Index: the primary key. */
+async function readLockOut(
+  sql: Sql<'general'>,
+  emailHash: string,
+  sources: readonly string[],
+): Promise<string | null> {
+  const rows = await sql.$queryRaw<{ lockedUntil: Date }[]>`
+    select f.locked_until as "lockedUntil"
+    from sign_in_failure f
+    where f.email_hash = ${emailHash} and f.source = any(${[...sources]}::text[])
+      and f.locked_until > clock_timestamp()
+    order by f.locked_until desc
+    limit 1`;
+  return rows[0]?.lockedUntil.toISOString() ?? null;
+}
+
+/**
+ * After a success: where it came from the count starts over; of all sources together only this one
+ * try is taken back, so that somebody's own sign-ins give nobody more guesses. Locks as
+ * {@link countSignInTry} does, in the same order.
+ */
+export async function takeBackSignInTry(sql: Sql<'general'>, at: TriedAt): Promise<void> {
+  const emailHash = hashEmail(at.email);
+  await sql.$queryRaw<{ source: string }[]>`
+    with here as (
+      delete from sign_in_failure f
+      where f.email_hash = ${emailHash} and f.source = ${sourceOfTries(at.from)}
+      returning f.source
+    )
+    update sign_in_failure f
+    set failure_count = greatest(f.failure_count - 1, 0), locked_until = null
+    where f.email_hash = ${emailHash} and f.source = ${EVERYWHERE}
+      and ${at.from !== CHANGE_PASSWORD}::boolean and (select count(*) from here) >= 0
+    returning f.source`;
+}
+
+/**
+ * Begins every count of an address again, and ends its lock-outs. Locks the rows of sources before
+ * that of all, as the counting statement does. Index: the primary key.
+ * @returns whether there was anything to forget.
+ */
+export async function forgetSignInFailures(sql: Sql<'general'>, email: string): Promise<boolean> {
+  const rows = await sql.$queryRaw<{ failureCount: number }[]>`
+    with known as materialized (
+      select f.source
+      from sign_in_failure f
+      where f.email_hash = ${hashEmail(email)}
+      order by f.source desc
+      for update
+    )
+    delete from sign_in_failure f
+    using known k
+    where f.email_hash = ${hashEmail(email)} and f.source = k.source
+    returning f.failure_count as "failureCount"`;
+  return rows.some(({ failureCount }) => failureCount > 0);
+}

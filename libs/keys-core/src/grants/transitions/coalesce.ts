@@ -1,0 +1,22 @@
+/** The coalescer of the kernel, for statements: what they throw is judged as the database's. */
+import {
+  createCoalescer as createKernelCoalescer,
+  type BatchFailure,
+  type Coalescer,
+  type CoalescerOptions as KernelOptions,
+} from '../../kernel/coalesce.ts';
+import { databaseFailureOf } from '../../postgres/errors/database-errors.ts';
+
+export type CoalescerOptions<Item, Answer> = Omit<KernelOptions<Item, Answer>, 'failureOf'>;
+
+/** @see {@link Coalescer} */
+export function createCoalescer<Item, Answer>(
+  options: CoalescerOptions<Item, Answer>,
+): Coalescer<Item, Answer> {
+  return createKernelCoalescer({ ...options, failureOf: batchFailureOf });
+}
+
+function batchFailureOf(error: unknown): BatchFailure | undefined {
+  const failure = databaseFailureOf(error);
+  return failure === 'contention' || failure === 'data' ? failure : undefined;
+}

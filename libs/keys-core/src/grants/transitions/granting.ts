@@ -1,0 +1,224 @@
+/** What becomes of requests for a grant: granted, refused with the reason, or tried again alone. */
+import { LeaseError } from '../../kernel/errors/index.ts';
+import type { LeaseRow } from '../../kernel/lease/lease.ts';
+import type { GrantOutcome, GrantRequest } from '../../kernel/lease/outcomes.ts';
+import { RequestsInProgress } from '../../kernel/requests-in-progress.ts';
+import { resourceKey } from '../../kernel/resource/resource.ts';
+import { createCoalescer } from './coalesce.ts';
+import { databaseFailureOf, sqlStateOf } from '../../postgres/errors/database-errors.ts';
+import type { KernelStore } from '../../postgres/kernel-store.ts';
+import { readLeases, type Sql } from '../../postgres/rows.ts';
+import { assertNoHoldOff, guardNow, readClock } from '../sql/guard.ts';
+import { limitLockWait } from '../sql/lock-wait.ts';
+import {
+  grantedOutcome,
+  isOverstayed,
+  lookAtRefusals,
+  observed,
+  refusedOutcome,
+  watchClock,
+} from './grant-outcomes.ts';
+import { grant, type Granted } from '../sql/grant.ts';
+import type { Refusal } from '../sql/parts/refusals.ts';
+import { firstLadder } from '../sql/parts/wanted-rows.ts';
+import { pause, timed } from '../../postgres/statements/timed.ts';
+
+/** How often a grant looks again when its row was locked, or was free by the time it was read. */
+const GRANT_TRIES_MAX = 3;
+const SLOW_LANE_LOCK_TIMEOUT_MS = 100;
+const LOCK_NOT_AVAILABLE = '55P03';
+const READS_PER_STATEMENT_MAX = 200;
+const READ_QUEUE_MAX = 50_000;
+
+/** Grants a batch in one statement; who was refused is told why, from one more read. */
+export async function grantBatch(
+  store: KernelStore,
+  requests: readonly GrantRequest[],
+  askAlone: AskAlone,
+): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
+  await prepareGrants(store, requests);
+  const sentAtMs = store.clock.nowMs();
+  let granted: Granted['grants'];
+  try {
+    const { grants, seen } = await timed(store, 'grant', () =>
+      grant(store.transitions, requests, { guard: guardNow(store), onLocked: 'skip' }),
+    );
+    store.witness.saw(seen);
+    granted = grants;
+  } catch (error) {
+    const [only, ...others] = requests;
+    // Its row is being made in a transaction that goes on: the slow lane has the patience.
+    if (only !== undefined && others.length === 0 && sqlStateOf(error) === LOCK_NOT_AVAILABLE) {
+      return [askAlone(only)];
+    }
+    if (databaseFailureOf(error) !== 'lost') throw error;
+    return findLostGrants(store, requests, error);
+  }
+  watchClock(store, granted.values(), sentAtMs);
+  const refused = requests.filter((request) => !granted.has(request.leaseId));
+  const refusals = await readRefusalsOf(store, refused);
+  return requests.map((request) => {
+    const own = granted.get(request.leaseId);
+    if (own !== undefined) return grantedOutcome(store, request, own);
+    const refusal = refusals.get(request.leaseId);
+    if (refusal instanceof Error) return Promise.reject(refusal);
+    const outcome = refusedOutcome(store, refusal);
+    return outcome === undefined ? askAlone(request) : observed(store, request, outcome);
+  });
+}
+
+/** Why each was refused. What goes wrong here is theirs alone: their neighbours have been granted. */
+async function readRefusalsOf(
+  store: KernelStore,
+  refused: readonly GrantRequest[],
+): Promise<Map<string, Refusal | Error | undefined>> {
+  if (refused.length === 0) return new Map();
+  try {
+    await assertNoHoldOff(store, store.transitions);
+    const found = await lookAtRefusals(store, store.transitions, refused);
+    return new Map(refused.map((request, index) => [request.leaseId, found[index]]));
+  } catch (error) {
+    const failure = error instanceof Error ? error : new Error(String(error));
+    return new Map(refused.map((request) => [request.leaseId, failure]));
+  }
+}
+
+/** Asks for one grant, in a transaction that waits a little for its row. */
+export type AskAlone = (request: GrantRequest) => Promise<GrantOutcome>;
+
+/**
+ * The slow lane: a resource that seemed free and was not granted is asked for alone, on connections
+ * of its own. Of a crowd one asks, and the others share what it met: the lane has few connections.
+ */
+export function createSlowLane(store: KernelStore): AskAlone {
+  const asked = new RequestsInProgress<GrantOutcome>();
+  return async (request) => {
+    const key = resourceKey(request);
+    if (asked.has(key)) {
+      const met = await asked.newest(key);
+      if (met?.outcome === 'held') return observed(store, request, met);
+      const [refusal] = await lookAtRefusals(store, store.transitions, [request]);
+      const refused = refusedOutcome(store, refusal);
+      if (refused !== undefined) return observed(store, request, refused);
+    }
+    return asked.run(key, () => grantAlone(store, request));
+  };
+}
+
+/**
+ * Why a request would be refused now, or undefined when it may be granted. Many reads share a
+ * statement, and stand in nobody's way.
+ */
+export function createRefusalReader(
+  store: KernelStore,
+): (request: GrantRequest, signal?: AbortSignal) => Promise<GrantOutcome | undefined> {
+  const reads = createCoalescer<GrantRequest, Refusal>({
+    run: (requests) => lookAtRefusals(store, store.transitions, requests),
+    keysOf: () => [],
+    batchSizeMax: READS_PER_STATEMENT_MAX,
+    inFlightMax: 1,
+    queueMax: READ_QUEUE_MAX,
+    isGathering: true,
+  });
+  return async (request, signal) => {
+    const outcome = refusedOutcome(store, await reads.submit(request, signal));
+    return outcome === undefined ? undefined : observed(store, request, outcome);
+  };
+}
+
+/**
+ * One try in a transaction of the caller's, which has called {@link prepareGrants} and waits for a
+ * locked row as long as the transaction lets it. @returns undefined when the row was locked or has changed meanwhile: try again.
+ * @throws {LeaseError} `grant.hold_off`.
+ */
+export async function grantWithin(
+  store: KernelStore,
+  tx: Sql<'guests'>,
+  request: GrantRequest,
+): Promise<GrantOutcome | undefined> {
+  await readClock(store, tx);
+  const sentAtMs = store.clock.nowMs();
+  const { grants } = await grant(tx, [request], { guard: guardNow(store), onLocked: 'wait' });
+  const own = grants.get(request.leaseId);
+  if (own !== undefined) {
+    watchClock(store, [own], sentAtMs);
+    return grantedOutcome(store, request, own);
+  }
+  await assertNoHoldOff(store, tx);
+  const [refusal] = await lookAtRefusals(store, tx, [request]);
+  const outcome = refusedOutcome(store, refusal);
+  return outcome === undefined ? undefined : observed(store, request, outcome);
+}
+
+/** Before anything is granted: looks at the database, and notes a TTL that is longer than ever. */
+export async function prepareGrants(
+  store: KernelStore,
+  requests: readonly { readonly ladder: { readonly ttlMs: number } }[],
+): Promise<void> {
+  await store.witness.ready();
+  const longestMs = Math.max(...requests.map((request) => request.ladder.ttlMs));
+  if (longestMs > store.longestTtl.ms) await store.longestTtl.note(longestMs);
+}
+
+async function grantAlone(store: KernelStore, request: GrantRequest): Promise<GrantOutcome> {
+  let by: LeaseRow | undefined;
+  for (let tries = 0; tries < GRANT_TRIES_MAX; tries += 1) {
+    const outcome = await grantWaiting(store, request);
+    if (outcome !== undefined) return outcome;
+    const [refusal] = await lookAtRefusals(store, store.transitions, [request]);
+    const refused = refusedOutcome(store, refusal);
+    if (refused !== undefined) return observed(store, request, refused);
+    by = refusal?.row;
+  }
+  // Its last holder has let it run out, and keeps the row locked: a fenced transaction.
+  if (by !== undefined && isOverstayed(by)) {
+    return observed(store, request, { outcome: 'held', by, waiterCount: 0, doubtMs: 0 });
+  }
+  throw new LeaseError('grant.contended');
+}
+
+async function grantWaiting(
+  store: KernelStore,
+  request: GrantRequest,
+): Promise<GrantOutcome | undefined> {
+  try {
+    const { grants, seen } = await store.slowLane.$transaction(async (tx) => {
+      await limitLockWait(tx, SLOW_LANE_LOCK_TIMEOUT_MS);
+      await readClock(store, tx);
+      return grant(tx, [request], { guard: guardNow(store), onLocked: 'wait' });
+    });
+    store.witness.saw(seen);
+    const own = grants.get(request.leaseId);
+    return own === undefined ? undefined : grantedOutcome(store, request, own);
+  } catch (error) {
+    if (databaseFailureOf(error) === 'contention') return undefined;
+    throw error;
+  }
+}
+
+/**
+ * The connection broke while the statement ran. It may still be waiting for a lock and grant later,
+ * so this waits until the server has surely cancelled it, and looks what became of each grant.
+ */
+async function findLostGrants(
+  store: KernelStore,
+  requests: readonly GrantRequest[],
+  cause: unknown,
+): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
+  await pause(store, store.statementTimeoutMs + 500);
+  const unknown = (): LeaseError => new LeaseError('request.outcome_unknown', undefined, { cause });
+  const rows = await readLeases(store.prisma, requests).catch(() => {
+    throw unknown();
+  });
+  return requests.map((request, index) => {
+    const row = rows[index];
+    if (row?.leaseId !== request.leaseId) return Promise.reject(unknown());
+    return grantedOutcome(store, request, {
+      ...row,
+      ladder: firstLadder(request),
+      remainingMs: row.expiresAt - row.asOf,
+      freeMs: null,
+      previous: null,
+    });
+  });
+}

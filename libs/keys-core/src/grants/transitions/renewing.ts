@@ -1,0 +1,92 @@
+import type { RefusalReason, RenewOutcome } from '../../kernel/lease/outcomes.ts';
+import type { Face } from '../../kernel/resource/resource.ts';
+import { databaseFailureOf } from '../../postgres/errors/database-errors.ts';
+import type { KernelStore } from '../../postgres/kernel-store.ts';
+import { readEndedGrants } from '../sql/parts/ended-grants.ts';
+import { renew, type RenewRequest } from '../sql/renew.ts';
+import { pause, timed } from '../../postgres/statements/timed.ts';
+
+/** A renewal that met a locked row looks again this often, this long apart. */
+const SKIPPED_RENEWAL_TRIES = 3;
+const SKIPPED_RENEWAL_PAUSE_MS = 20;
+
+/** Undefined: the row was locked at every try. */
+export type RenewAnswer = RenewOutcome | undefined;
+
+/** Renews a batch; one whose row was locked at every try has no answer. */
+export async function renewBatch(
+  store: KernelStore,
+  face: Face,
+  requests: readonly RenewRequest[],
+): Promise<(RenewAnswer | Promise<RenewAnswer>)[]> {
+  const answers = await renewOnce(store, face, requests);
+  const skipped = requests.filter((request) => !answers.has(request.leaseId));
+  const later = skipped.length === 0 ? undefined : renewSkipped(store, face, skipped);
+  return requests.map(
+    ({ leaseId }) => answers.get(leaseId) ?? later?.then((found) => found.get(leaseId)),
+  );
+}
+
+/** What one statement can say; a request without an answer met a row that was locked. */
+async function renewOnce(
+  store: KernelStore,
+  face: Face,
+  requests: readonly RenewRequest[],
+): Promise<Map<string, RenewOutcome>> {
+  const renewed = await timed(store, 'renew', () => renew(store.renewals, face, requests));
+  const { outcomes: answers, place } = renewed;
+  if (place !== undefined) store.witness.saw({ place });
+  const missing = requests.filter((request) => !answers.has(request.leaseId));
+  if (missing.length === 0) return answers;
+  const ends = await readEndedGrants(store.renewals, face, missing);
+  for (const { leaseId } of missing) {
+    const end = ends.get(leaseId);
+    if (end !== 'current') answers.set(leaseId, refusal(leaseId, end ?? 'not_found'));
+  }
+  return answers;
+}
+
+/**
+ * Renewals whose rows were locked are tried again a moment later, together, and never waited for: a
+ * row that somebody keeps must not delay the answer to the others of its call. What is locked then
+ * as well stays without an answer, which its holder takes as a try that failed.
+ */
+async function renewSkipped(
+  store: KernelStore,
+  face: Face,
+  skipped: readonly RenewRequest[],
+): Promise<Map<string, RenewOutcome>> {
+  const answers = new Map<string, RenewOutcome>();
+  for (let tries = 0; tries < SKIPPED_RENEWAL_TRIES; tries += 1) {
+    await pause(store, SKIPPED_RENEWAL_PAUSE_MS);
+    const left = skipped.filter(({ leaseId }) => !answers.has(leaseId));
+    if (left.length === 0) break;
+    try {
+      for (const [leaseId, answer] of await renewOnce(store, face, left)) {
+        answers.set(leaseId, answer);
+      }
+    } catch (error) {
+      // Their neighbours have been renewed, and must be told.
+      if (databaseFailureOf(error) === 'other') throw error;
+    }
+  }
+  return answers;
+}
+
+/** Counts by outcome: a call of a thousand renewals is told in a few words. */
+export function observeRenewals(
+  store: KernelStore,
+  face: Face,
+  outcomes: readonly RenewAnswer[],
+): void {
+  const counts = new Map<string, number>();
+  for (const outcome of outcomes) {
+    const said = outcome?.outcome === 'refused' ? outcome.reason : (outcome?.outcome ?? 'locked');
+    counts.set(said, (counts.get(said) ?? 0) + 1);
+  }
+  for (const [said, count] of counts) store.observer.renewal(face, said, count);
+}
+
+function refusal(leaseId: string, reason: RefusalReason): RenewOutcome {
+  return { leaseId, outcome: 'refused', reason };
+}

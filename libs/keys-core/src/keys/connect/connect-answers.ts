@@ -1,0 +1,141 @@
+import { statusRank, type BackendStatus } from '../../kernel/fleet/backend-state.ts';
+import { LeaseError, ERROR_CODES, type ErrorCode } from '../../kernel/errors/index.ts';
+import { LIMITS } from '../../kernel/limits.ts';
+import type { RecordedRequest } from '../../kernel/lease/recorded-request.ts';
+import { readBackendAnswer } from '../sql/backend-answer.ts';
+import type { Store } from '../../postgres/open-store.ts';
+import {
+  type KeyedRequest,
+  idempotentRequest,
+  readRequest,
+  recordAnswers,
+} from '../../grants/index.ts';
+import type { Caller } from '../../kernel/face-types.ts';
+import type { ConnectResult, NamedConnect } from '../key-types.ts';
+import { AnsweredMeanwhile } from './start-backend.ts';
+
+/** What is recorded of a connect: its result, or the error that it ended in. */
+type RecordedConnect =
+  | { readonly backendId: string; readonly spawned: boolean }
+  | {
+      readonly error: {
+        readonly code: string;
+        readonly message: string;
+        readonly details: Record<string, unknown>;
+      };
+    };
+
+/**
+ * One idempotency key, one attempt, one answer, refusals included: a late duplicate of a request
+ * that was refused must not start a backend that nobody waits for. Retryable refusals are not
+ * recorded, because asking again is what they ask for.
+ * @throws {LeaseError} `request.idempotency_reused`.
+ */
+export async function connectOnceFor(
+  store: Store,
+  request: KeyedRequest | undefined,
+  attempt: () => Promise<ConnectResult>,
+): Promise<ConnectResult> {
+  if (request === undefined) return attempt();
+  const before = await answeredBefore(store, request);
+  if (before !== undefined) return before;
+  try {
+    const result = await attempt();
+    const { backendId, spawned } = result;
+    if (spawned) return result;
+    return (await answeredFirst(store, request, { backendId, spawned })) ?? result;
+  } catch (error) {
+    if (error instanceof AnsweredMeanwhile) {
+      const first = await answeredBefore(store, request);
+      if (first !== undefined) return first;
+    }
+    if (error instanceof LeaseError && !error.retryable) {
+      const { code, message, details } = error;
+      const refusal = { error: { code, message, details: { ...details } } };
+      const first = await answeredFirst(store, request, refusal);
+      if (first !== undefined) return first;
+    }
+    throw error;
+  }
+}
+
+/** A connect as its idempotency key's record has it, or undefined when it has no key. */
+export function keyedConnect(
+  { key, spawn, idempotencyKey }: NamedConnect,
+  { principal }: Caller,
+): KeyedRequest | undefined {
+  if (idempotencyKey === undefined) return undefined;
+  const resource = { face: 'key', namespace: key.namespace, name: key.name } as const;
+  const { program, args, env, lifetimeLimitSeconds = null, datacenter = null } = spawn ?? {};
+  const asked = {
+    tag: key.tag,
+    spawn: spawn === undefined ? null : { program, args, env, lifetimeLimitSeconds, datacenter },
+  };
+  return { principal, idempotencyKey, ...idempotentRequest(resource, asked) };
+}
+
+/**
+ * What this request was answered here before, or undefined.
+ * @throws {LeaseError} the refusal that it was answered; `request.idempotency_reused`.
+ */
+export async function answeredBefore(
+  store: Store,
+  request: KeyedRequest,
+): Promise<ConnectResult | undefined> {
+  const record = await readRequest(store.prisma, request);
+  return record === undefined ? undefined : replay(store, record);
+}
+
+/** Records an answer; of two equal requests at once the first answer counts for both, and is returned. */
+async function answeredFirst(
+  store: Store,
+  request: KeyedRequest,
+  answer: RecordedConnect,
+): Promise<ConnectResult | undefined> {
+  const [isFirst] = await recordAnswers(store.prisma, [{ request, answer }]);
+  return isFirst === true ? undefined : answeredBefore(store, request);
+}
+
+async function replay(store: Store, record: RecordedRequest): Promise<ConnectResult> {
+  const answer = record.answer as RecordedConnect;
+  if ('error' in answer) {
+    const code: ErrorCode =
+      answer.error.code in ERROR_CODES ? (answer.error.code as ErrorCode) : 'internal.error';
+    throw new LeaseError(code, answer.error.message, { details: answer.error.details });
+  }
+  return resultOf(store, answer.backendId, answer.spawned);
+}
+
+async function resultOf(store: Store, backendId: string, spawned: boolean): Promise<ConnectResult> {
+  const row = await readBackendAnswer(store.prisma, backendId);
+  if (row === undefined) throw new LeaseError('backend.not_found');
+  const { name, namespace, tag, status, ...rest } = row;
+  return { ...rest, key: { name, namespace, tag }, status: status as BackendStatus, spawned };
+}
+
+/** How long a connect waits for readiness without looking when no hint comes. */
+const LOOK_INTERVAL_MS = 1_000;
+
+/**
+ * Waits until the backend is ready, or is over, or {@link LIMITS.waitMsMax} have passed; answers
+ * with what it is then.
+ */
+export async function waitUntilReady(
+  store: Store,
+  result: ConnectResult,
+  signal: AbortSignal,
+): Promise<ConnectResult> {
+  const untilMs = store.clock.nowMs() + LIMITS.waitMsMax;
+  let latest = result;
+  while (statusRank(latest.status) < statusRank('ready') && store.clock.nowMs() < untilMs) {
+    signal.throwIfAborted();
+    const hint = store.hints.next(
+      `backend:${result.backendId}`,
+      Math.min(untilMs, store.clock.nowMs() + LOOK_INTERVAL_MS),
+      signal,
+    );
+    latest = await resultOf(store, result.backendId, result.spawned);
+    if (statusRank(latest.status) < statusRank('ready')) await hint;
+  }
+  return latest;
+}

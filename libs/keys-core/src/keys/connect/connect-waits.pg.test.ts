@@ -1,0 +1,257 @@
+import { describe, expect, test } from 'vitest';
+import { createTestDatabase, waitUntil } from '@leasehold/testing';
+import { recordHeartbeat } from '../../fleet/sql/drone-sessions.ts';
+import { setLost } from '../../fleet/sql/drones.ts';
+import { aDrone } from '../../testing/fleet-fixture.ts';
+import { age } from '../../testing/kernel-fixture.ts';
+import {
+  CLIENT,
+  OPERATOR,
+  ageHeartbeat,
+  connect,
+  keyNamed,
+  openKeys,
+  reportOf,
+  rowCounts,
+  statesOf,
+  type Keys,
+} from '../../testing/keys-fixture.ts';
+import { makeClockShiftable } from '../../testing/shifted-clock.ts';
+
+const LONG_WAIT_MS = 20_000;
+
+async function waitersOf(on: Keys): Promise<string[]> {
+  const page = await on.keys.waiters({ ...keyNamed('demo'), limit: 10 }, CLIENT);
+  return page.items.map(({ waiter }) => waiter);
+}
+
+/** Resolves when somebody waits in line for the key. */
+function someoneWaits(on: Keys): Promise<unknown> {
+  return waitUntil(async () => (await waitersOf(on)).length > 0);
+}
+
+describe('connect to a key whose backend is being stopped', () => {
+  test('C31 waits for it, and is granted the key when it is gone, with a greater token', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const old = await connect(on);
+    await on.keys.report(reportOf(drone, old.backendId, 'terminating', { reason: 'external' }));
+
+    const waiting = connect(on, { waitMs: LONG_WAIT_MS });
+    await someoneWaits(on);
+    await on.keys.report(reportOf(drone, old.backendId, 'terminated', { reason: 'external' }));
+    const next = await waiting;
+
+    expect(next).toMatchObject({ spawned: true });
+    expect(next.backendId).not.toBe(old.backendId);
+    expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(old.fencingToken));
+    expect(on.observed).toEqual(['granted free', 'granted free', 'waited granted']);
+  });
+
+  test('C31 of many who wait, through two controllers, one spawns and all get its backend', async () => {
+    const on = await openKeys();
+    const other = await openKeys({ databaseUrl: on.databaseUrl });
+    const drone = await aDrone(on.store.prisma);
+    const old = await connect(on);
+    await on.keys.report(reportOf(drone, old.backendId, 'terminating'));
+
+    const waiting = Array.from({ length: 16 }, (_, index) =>
+      connect(index % 2 === 0 ? on : other, { waitMs: LONG_WAIT_MS }),
+    );
+    await waitUntil(async () => (await rowCounts(on))['waiters'] === 16);
+    await on.keys.report(reportOf(drone, old.backendId, 'terminated'));
+    const answers = await Promise.all(waiting);
+
+    expect(answers.filter(({ spawned }) => spawned)).toHaveLength(1);
+    expect(new Set(answers.map(({ backendId }) => backendId)).size).toBe(1);
+  });
+
+  test('C31 is told key.terminating and the time left when it may not wait, or not long enough', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const { backendId, leaseId } = await connect(on);
+    await on.keys.report(reportOf(drone, backendId, 'hard_terminating'));
+    await age(on, leaseId, 20_000);
+
+    for (const waitMs of [0, 50]) {
+      const error = await connect(on, { waitMs }).catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ code: 'key.terminating', details: { holder: drone.droneId } });
+      const { remainingMs } = (error as { details: { remainingMs: number } }).details;
+      expect(remainingMs).toBeGreaterThan(30_000);
+      expect(remainingMs).toBeLessThanOrEqual(40_000);
+    }
+    expect(await rowCounts(on)).toMatchObject({ waiters: 0, backends: 1 });
+    expect(on.observed).toContain('waited gave_up');
+    expect(on.observed).not.toContain('waited granted');
+  });
+
+  test('is granted the key at its expiry when its end is never reported', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const old = await connect(on);
+    await on.keys.report(reportOf(drone, old.backendId, 'terminating'));
+
+    const waiting = connect(on, { waitMs: LONG_WAIT_MS });
+    await someoneWaits(on);
+    await age(on, old.leaseId, 60_000);
+
+    expect(await waiting).toMatchObject({ spawned: true });
+    expect((await statesOf(on, old.backendId)).now).toBe('terminated drone_lost');
+  });
+
+  test('waits as long for a key whose renewal is blocked, and gets the backend once it is allowed', async () => {
+    const on = await openKeys();
+    await aDrone(on.store.prisma);
+    const { backendId, leaseId } = await connect(on);
+    await on.keys.blockRenewal({ leaseId }, OPERATOR);
+    await expect(connect(on)).rejects.toMatchObject({ code: 'key.terminating' });
+
+    const waiting = connect(on, { waitMs: LONG_WAIT_MS });
+    await someoneWaits(on);
+    await on.keys.allowRenewal({ leaseId }, OPERATOR);
+
+    expect(await waiting).toMatchObject({ backendId, spawned: false });
+  });
+});
+
+describe('connect to a key on a drone that sends no heartbeats', () => {
+  test('is told key.holder_unreachable and the time left when it may not wait', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    await aDrone(on.store.prisma, { capacity: 0 });
+    await connect(on);
+    await ageHeartbeat(on, drone.droneId, 21_500);
+
+    const error = await connect(on).catch((thrown: unknown) => thrown);
+
+    expect(error).toMatchObject({
+      code: 'key.holder_unreachable',
+      details: { holder: drone.droneId },
+    });
+    const { remainingMs } = (error as { details: { remainingMs: number } }).details;
+    expect(remainingMs).toBeGreaterThan(50_000);
+    expect(remainingMs).toBeLessThanOrEqual(60_000);
+  });
+
+  test('is told so of a drone that an operator called lost: nobody’s word but the drone’s frees a key', async () => {
+    const on = await openKeys();
+    const { droneId } = await aDrone(on.store.prisma);
+    await connect(on);
+    await aDrone(on.store.prisma);
+    await setLost(on.store.prisma, droneId);
+
+    await expect(connect(on)).rejects.toMatchObject({ code: 'key.holder_unreachable' });
+
+    expect(await rowCounts(on)).toMatchObject({ backends: 1, events: 1 });
+  });
+
+  test('gets the same backend when the drone sends heartbeats again', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const { backendId } = await connect(on);
+    await ageHeartbeat(on, drone.droneId, 60_000);
+
+    const waiting = connect(on, { waitMs: LONG_WAIT_MS });
+    await someoneWaits(on);
+    await recordHeartbeat(on.store.prisma, { ...drone, localTimeMs: 70_000, load: {} });
+
+    expect(await waiting).toMatchObject({ backendId, spawned: false });
+  });
+
+  test('gets a backend on another drone once the key has run out', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const old = await connect(on);
+    await ageHeartbeat(on, drone.droneId, 60_000);
+    const other = await aDrone(on.store.prisma);
+
+    const waiting = connect(on, { waitMs: LONG_WAIT_MS });
+    await someoneWaits(on);
+    await age(on, old.leaseId, 60_000);
+
+    expect(await waiting).toMatchObject({ spawned: true, droneId: other.droneId });
+    expect((await statesOf(on, old.backendId)).now).toBe('terminated drone_lost');
+  });
+});
+
+describe('waiters', () => {
+  test('are shown while they wait, first come first, and gone after they gave up', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const { backendId } = await connect(on);
+    await on.keys.report(reportOf(drone, backendId, 'terminating'));
+    const giveUp = new AbortController();
+    const wait = (actor: string): Promise<unknown> =>
+      connect(
+        on,
+        { waitMs: LONG_WAIT_MS },
+        { caller: { ...CLIENT, actor }, signal: giveUp.signal },
+      ).catch((error: unknown) => error);
+
+    const first = wait('first');
+    await someoneWaits(on);
+    const second = wait('second');
+    await waitUntil(async () => (await waitersOf(on)).length === 2);
+    const seen = await waitersOf(on);
+    const view = await on.keys.get(keyNamed('demo'), CLIENT);
+    giveUp.abort();
+    await Promise.all([first, second]);
+
+    expect(seen).toEqual(['first', 'second']);
+    expect(view).toMatchObject({ waiters: 2 });
+    expect(await waitersOf(on)).toEqual([]);
+    expect(await rowCounts(on)).toMatchObject({ waiters: 0, backends: 1 });
+  });
+});
+
+describe('F7b connect after the database’s clock stepped forward', () => {
+  test('H-first-statement takes no key over by it: says why and for how long, at once or when its wait is over', async () => {
+    const { url } = await createTestDatabase();
+    const shift = await makeClockShiftable(url);
+    const on = await openKeys({ databaseUrl: url });
+    let choiceCount = 0;
+    const asking = await openKeys({
+      databaseUrl: url,
+      clockWatch: undefined,
+      afterChoice: () => {
+        choiceCount += 1;
+        return Promise.resolve();
+      },
+    });
+    const drone = await aDrone(on.store.prisma);
+    await connect(asking);
+    await shift(90_000);
+    await recordHeartbeat(on.store.prisma, { ...drone, localTimeMs: 2_000, load: {} });
+    choiceCount = 0;
+    const refusal = {
+      code: 'grant.hold_off',
+      details: {
+        reason: 'clock',
+        holder: drone.droneId,
+        remainingMs: expect.closeTo(60_000, -4) as number,
+      },
+    };
+
+    await expect(connect(asking)).rejects.toMatchObject(refusal);
+    await expect(connect(asking, { waitMs: 300 })).rejects.toMatchObject(refusal);
+
+    expect(choiceCount).toBe(0);
+    expect(await rowCounts(on)).toMatchObject({ backends: 1 });
+  });
+});
+
+describe('connect to a key whose drone has another warden', () => {
+  test('C47 its backend ended with the warden that it was given to: nobody is sent there', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const old = await connect(on);
+    await on.keys.report(reportOf(drone, old.backendId, 'ready', { address: 'h:1' }));
+    await aDrone(on.store.prisma, { droneId: drone.droneId });
+
+    const refused = connect(on, { waitMs: 0 });
+
+    await expect(refused).rejects.toMatchObject({ code: 'key.holder_unreachable' });
+    await age(on, old.leaseId, 60_000);
+    expect(await connect(on)).toMatchObject({ spawned: true, droneId: drone.droneId });
+  });
+});

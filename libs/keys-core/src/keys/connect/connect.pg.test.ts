@@ -1,0 +1,255 @@
+import { describe, expect, test } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
+import { aDrone } from '../../testing/fleet-fixture.ts';
+import { age, eventsOf } from '../../testing/kernel-fixture.ts';
+import {
+  CLIENT,
+  NO_ROWS,
+  actionsOf,
+  connect,
+  keyNamed,
+  openKeys,
+  reportOf,
+  rowCounts,
+  statesOf,
+} from '../../testing/keys-fixture.ts';
+import { readOutboxes } from '../../fleet/sql/outbox.ts';
+import { setDraining } from '../../fleet/sql/drones.ts';
+
+describe('connect', () => {
+  test('C1 a free key is granted to a drone, with its backend and its spawn in one transaction', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+
+    const made = await connect(on);
+
+    expect(made).toMatchObject({
+      key: { name: 'demo', namespace: '', tag: '' },
+      spawned: true,
+      status: 'scheduled',
+      address: null,
+      droneId: drone.droneId,
+      datacenter: 'local',
+    });
+    expect(await eventsOf(on, 'demo')).toEqual([`granted ${made.fencingToken}`]);
+    const [outbox] = await readOutboxes(on.store.prisma, [drone.droneId]);
+    expect(outbox?.actions).toMatchObject([
+      {
+        kind: 'spawn',
+        backendId: made.backendId,
+        payload: {
+          program: 'room',
+          leaseId: made.leaseId,
+          fencingToken: made.fencingToken,
+          clockId: drone.clockId,
+        },
+      },
+    ]);
+    expect((await statesOf(on, made.backendId)).states).toEqual(['scheduled']);
+  });
+
+  test('C2 a held key answers with the same backend, and starts nothing', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const made = await connect(on);
+    await on.keys.report(reportOf(drone, made.backendId, 'ready', { address: '127.0.0.1:5000' }));
+
+    const again = await connect(on);
+    const withoutSpawn = await connect(on, { spawn: undefined });
+
+    const expected = { ...made, spawned: false, status: 'ready', address: '127.0.0.1:5000' };
+    expect([again, withoutSpawn]).toEqual([expected, expected]);
+    expect(await rowCounts(on)).toMatchObject({ leases: 1, backends: 1, actions: 1, events: 1 });
+  });
+
+  test('C3 C4 another key, and the same name in another namespace, have backends of their own', async () => {
+    const on = await openKeys();
+    await aDrone(on.store.prisma);
+
+    const made = await Promise.all([
+      connect(on),
+      connect(on, { key: keyNamed('other') }),
+      connect(on, { key: { name: 'demo', namespace: 'a', tag: '' } }),
+      connect(on, { key: { name: 'demo', namespace: 'a.b', tag: '' } }),
+    ]);
+
+    expect(new Set(made.map(({ backendId }) => backendId)).size).toBe(4);
+  });
+
+  test('C5 a tag mismatch is an error and leaves the holder untouched', async () => {
+    const on = await openKeys();
+    await aDrone(on.store.prisma);
+    const blue = await connect(on, { key: { name: 'demo', namespace: '', tag: 'blue' } });
+    const before = await on.keys.get({ name: 'demo', namespace: '' }, CLIENT);
+
+    await expect(
+      connect(on, { key: { name: 'demo', namespace: '', tag: 'red' } }),
+    ).rejects.toMatchObject({
+      code: 'key.tag_mismatch',
+      details: { holder: blue.droneId },
+    });
+    await expect(connect(on)).rejects.toMatchObject({ code: 'key.tag_mismatch' });
+
+    const after = await on.keys.get({ name: 'demo', namespace: '' }, CLIENT);
+    expect({ ...after, asOf: '', remainingMs: 0 }).toEqual({ ...before, asOf: '', remainingMs: 0 });
+    expect(await rowCounts(on)).toMatchObject({ backends: 1, actions: 1, events: 1 });
+  });
+
+  test('C46 two programs told apart by tag: neither is given to the other’s caller', async () => {
+    const on = await openKeys();
+    const offers = (name: string): Promise<unknown> =>
+      aDrone(on.store.prisma, { programs: [{ name, allowArgs: false, allowEnv: [] }] });
+    await Promise.all([offers('chat'), offers('game')]);
+    const ask = (program: string): ReturnType<typeof connect> =>
+      connect(on, {
+        key: { name: 'demo', namespace: '', tag: program },
+        spawn: { program, args: [], env: {} },
+      });
+
+    const chat = await ask('chat');
+    const game = ask('game');
+
+    await expect(game).rejects.toMatchObject({ code: 'key.tag_mismatch' });
+    expect((await ask('chat')).backendId).toBe(chat.backendId);
+  });
+
+  test('a key that ran out under one tag is granted under another', async () => {
+    const on = await openKeys();
+    await aDrone(on.store.prisma);
+    const blue = await connect(on, { key: { name: 'demo', namespace: '', tag: 'blue' } });
+    await age(on, blue.leaseId, 60_000);
+
+    const red = await connect(on, { key: { name: 'demo', namespace: '', tag: 'red' } });
+
+    expect(red).toMatchObject({ spawned: true, key: { tag: 'red' } });
+    expect(BigInt(red.fencingToken)).toBeGreaterThan(BigInt(blue.fencingToken));
+  });
+
+  test('C7 a key that nobody holds is an error of its own without spawn, and stays unheld', async () => {
+    const on = await openKeys();
+    await aDrone(on.store.prisma);
+
+    await expect(connect(on, { spawn: undefined })).rejects.toMatchObject({ code: 'key.unheld' });
+
+    expect(await rowCounts(on)).toEqual(NO_ROWS);
+  });
+
+  test('C11 no drone for the program is an error of its own, and nothing is left behind', async () => {
+    const on = await openKeys();
+    await aDrone(on.store.prisma);
+    const spawn = { program: 'nobody-offers-it', args: [], env: {} };
+
+    await expect(connect(on, { spawn, waitMs: 10_000 })).rejects.toMatchObject({
+      code: 'spawn.no_drone',
+    });
+    await expect(connect(on, { spawn, key: keyNamed('other') })).rejects.toMatchObject({
+      code: 'spawn.no_drone',
+    });
+
+    expect(await rowCounts(on)).toEqual(NO_ROWS);
+  });
+
+  test('arguments and environment that the program does not allow are refused, and nothing is left behind', async () => {
+    const on = await openKeys();
+    await aDrone(on.store.prisma);
+
+    await expect(
+      connect(on, { spawn: { program: 'room', args: ['--fast'], env: {} } }),
+    ).rejects.toMatchObject({
+      code: 'spawn.not_allowed',
+    });
+
+    expect(await rowCounts(on)).toEqual(NO_ROWS);
+  });
+
+  test('C36 counts what was granted and denied, by free, expired and active', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+
+    const first = await connect(on);
+    await connect(on);
+    await connect(on, { key: { name: 'demo', namespace: '', tag: 'red' } }).catch(() => undefined);
+    await connect(on, { key: keyNamed('other'), spawn: undefined }).catch(() => undefined);
+    await age(on, first.leaseId, 60_000);
+    const second = await connect(on);
+    await on.keys.report(reportOf(drone, second.backendId, 'terminated', { reason: 'exited' }));
+    await connect(on);
+
+    expect(on.observed).toEqual([
+      'granted free',
+      'denied active',
+      'denied active',
+      'denied free',
+      'granted expired',
+      'granted free',
+    ]);
+  });
+});
+
+describe('a drone that is drained between choice and commit', () => {
+  test('gets no backend: another one is chosen', async () => {
+    const drained = { droneId: '' };
+    const on = await openKeys({
+      afterChoice: async ({ store }) => {
+        if (drained.droneId === '') return;
+        await setDraining(store.prisma, drained.droneId, true);
+        drained.droneId = '';
+        await aDrone(store.prisma, { droneId: 'spare' });
+      },
+    });
+    drained.droneId = (await aDrone(on.store.prisma)).droneId;
+
+    const made = await connect(on);
+
+    expect(made.droneId).toBe('spare');
+    expect(await rowCounts(on)).toMatchObject({ leases: 1, backends: 1, actions: 1 });
+  });
+
+  test('leaves nothing behind when there is no other one', async () => {
+    const only = { droneId: '' };
+    const on = await openKeys({
+      afterChoice: async ({ store }) => {
+        await setDraining(store.prisma, only.droneId, true);
+      },
+    });
+    only.droneId = (await aDrone(on.store.prisma)).droneId;
+
+    await expect(connect(on)).rejects.toMatchObject({ code: 'spawn.no_drone' });
+
+    expect(await rowCounts(on)).toEqual(NO_ROWS);
+  });
+});
+
+describe('waitFor ready', () => {
+  test('answers when the backend is ready, with its address', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+    const { backendId } = await connect(on);
+    const answers: string[] = [];
+
+    const ready = connect(on, { waitFor: 'ready' }).then((result) => {
+      answers.push('connected');
+      return result;
+    });
+    await on.keys.report(reportOf(drone, backendId, 'starting'));
+    answers.push('starting');
+    await on.keys.report(reportOf(drone, backendId, 'ready', { address: 'h:1' }));
+
+    expect(await ready).toMatchObject({ backendId, status: 'ready', address: 'h:1' });
+    expect(answers).toEqual(['starting', 'connected']);
+  });
+
+  test('answers with the end of a backend that never became ready', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.prisma);
+
+    const ready = connect(on, { waitFor: 'ready' });
+    const backendId = await waitUntil(
+      async () => (await on.keys.get(keyNamed('demo'), CLIENT))?.backendId,
+    );
+    await on.keys.report(reportOf(drone, backendId, 'terminated', { reason: 'startup_timeout' }));
+
+    expect(await ready).toMatchObject({ status: 'terminated' });
+    expect(await actionsOf(on, backendId)).toMatchObject([{ kind: 'spawn', state: 'acked' }]);
+  });
+});

@@ -1,0 +1,125 @@
+import { describe, expect, test } from 'vitest';
+import { BACKEND_STATUSES } from '../../kernel/fleet/backend-state.ts';
+import { decideConnect, type KeyState } from './decide-connect.ts';
+
+const ASKED = { tag: 'blue', hasSpawn: true };
+
+function state(
+  change: {
+    lease?: object;
+    backend?: object | null;
+    isDroneReachable?: boolean;
+    isStopAsked?: boolean;
+    doubtMs?: number;
+  } = {},
+): KeyState {
+  return {
+    lease: {
+      leaseId: 'l',
+      fencingToken: '1',
+      holder: 'd1',
+      tag: 'blue',
+      grantedAt: 0,
+      renewedAt: 0,
+      ttlMs: 60_000,
+      expiresAt: 60_000,
+      releasedAt: null,
+      endReason: null,
+      renewable: true,
+      stopsBy: null,
+      asOf: 10_000,
+      ...change.lease,
+    },
+    backend:
+      change.backend === null
+        ? null
+        : { id: 'b1', status: 'ready', address: 'h:1', droneId: 'd1', ...change.backend },
+    isDroneReachable: change.isDroneReachable ?? true,
+    isStopAsked: change.isStopAsked ?? false,
+    homeReservation: null,
+    doubtMs: change.doubtMs ?? 0,
+  };
+}
+
+describe('decideConnect', () => {
+  test('a held key with a living backend on a reachable drone is returned, even without spawn', () => {
+    expect(decideConnect(state(), ASKED)).toEqual({ do: 'return' });
+    expect(decideConnect(state(), { ...ASKED, hasSpawn: false })).toEqual({ do: 'return' });
+  });
+
+  test('H-first-statement a key whose expiry is not believed is waited for, and not spawned', () => {
+    const doubted = state({ lease: { asOf: 60_000 }, doubtMs: 40_000 });
+
+    expect(decideConnect(doubted, ASKED)).toEqual({
+      do: 'wait',
+      code: 'grant.hold_off',
+      remainingMs: 40_000,
+    });
+    expect(decideConnect({ ...doubted, doubtMs: 0 }, ASKED)).toEqual({ do: 'spawn' });
+  });
+
+  test('C5 another tag is an error before anything else is looked at', () => {
+    const terminating = state({ backend: { status: 'terminating' }, isDroneReachable: false });
+
+    expect(decideConnect(terminating, { ...ASKED, tag: 'red' })).toEqual({
+      do: 'refuse',
+      code: 'key.tag_mismatch',
+    });
+  });
+
+  test.each(BACKEND_STATUSES.slice(5))('C31 a backend that is %s is waited for', (status) => {
+    expect(decideConnect(state({ backend: { status } }), ASKED)).toEqual({
+      do: 'wait',
+      code: 'key.terminating',
+      remainingMs: 50_000,
+    });
+  });
+
+  test('C31 a backend whose end was asked for is waited for before its drone knows of it', () => {
+    expect(decideConnect(state({ isStopAsked: true }), ASKED)).toMatchObject({
+      do: 'wait',
+      code: 'key.terminating',
+    });
+  });
+
+  test('a key whose renewal is blocked is waited for', () => {
+    expect(decideConnect(state({ lease: { renewable: false } }), ASKED)).toMatchObject({
+      do: 'wait',
+      code: 'key.terminating',
+    });
+  });
+
+  test('a key ended by force is waited for until its backend must be gone', () => {
+    const forced = state({ lease: { endReason: 'revoked', stopsBy: 25_000 } });
+
+    expect(decideConnect(forced, ASKED)).toEqual({
+      do: 'wait',
+      code: 'key.terminating',
+      remainingMs: 15_000,
+    });
+  });
+
+  test('a key on a drone that sends no heartbeats is waited for', () => {
+    expect(decideConnect(state({ isDroneReachable: false }), ASKED)).toEqual({
+      do: 'wait',
+      code: 'key.holder_unreachable',
+      remainingMs: 50_000,
+    });
+  });
+
+  test.each([
+    ['never held', undefined],
+    ['released', state({ lease: { releasedAt: 1, endReason: 'released' } })],
+    [
+      'expired, though its backend is said to be terminating',
+      state({ lease: { asOf: 60_000 }, backend: { status: 'terminating' } }),
+    ],
+    ['expired under another tag', state({ lease: { asOf: 60_000, tag: 'red' } })],
+  ])('C7 C19 a key that is %s is spawned, or unheld without spawn', (_, key) => {
+    expect(decideConnect(key, ASKED)).toEqual({ do: 'spawn' });
+    expect(decideConnect(key, { ...ASKED, hasSpawn: false })).toEqual({
+      do: 'refuse',
+      code: 'key.unheld',
+    });
+  });
+});

@@ -1,0 +1,67 @@
+import type { KeyLease } from '../sql/key-state.ts';
+import { phaseOf } from '../../kernel/lease/lease.ts';
+import { isStopping, type BackendStatus } from '../../kernel/fleet/backend-state.ts';
+
+/** What a key and its backend are, as one read saw them. */
+export interface KeyState {
+  readonly lease: KeyLease;
+  readonly backend: {
+    readonly id: string;
+    readonly status: BackendStatus;
+    readonly address: string | null;
+    readonly droneId: string;
+  } | null;
+  /** Whether the drone sent a heartbeat within three intervals. */
+  readonly isDroneReachable: boolean;
+  /** Whether the backend's end was asked for: nobody is sent to it, though its drone may not know. */
+  readonly isStopAsked: boolean;
+  /** The reservation that the key was granted under; null when under none. */
+  readonly homeReservation: string | null;
+  /** For how long the key's expiry will not be believed yet, in milliseconds; mostly 0. */
+  readonly doubtMs: number;
+}
+
+export type ConnectDecision =
+  | { readonly do: 'return' }
+  | { readonly do: 'spawn' }
+  | { readonly do: 'refuse'; readonly code: 'key.tag_mismatch' | 'key.unheld' }
+  | {
+      readonly do: 'wait';
+      /** The error if the wait is over before the key is. */
+      readonly code: 'key.terminating' | 'key.holder_unreachable' | 'grant.hold_off';
+      readonly remainingMs: number;
+    };
+
+/**
+ * The table of design 6.1, tried from the top: tag, terminating or renewal blocked, unreachable,
+ * reachable; then what to do with a key that nobody holds: its expiry may have been told by a clock that
+ * was not watched, and then its last holder may still act. Pure: the state is one read's, with the
+ * database's moment in it, and is read again after every wait and every grant that was lost.
+ */
+export function decideConnect(
+  state: KeyState | undefined,
+  asked: { readonly tag: string; readonly hasSpawn: boolean },
+): ConnectDecision {
+  if (state === undefined || isFree(state.lease)) {
+    if (!asked.hasSpawn) return { do: 'refuse', code: 'key.unheld' };
+    const remainingMs = state?.doubtMs ?? 0;
+    return remainingMs > 0 ? { do: 'wait', code: 'grant.hold_off', remainingMs } : { do: 'spawn' };
+  }
+  const { lease } = state;
+  if (lease.tag !== asked.tag) return { do: 'refuse', code: 'key.tag_mismatch' };
+  const remainingMs = Math.max(0, (lease.stopsBy ?? lease.expiresAt) - lease.asOf);
+  if (isEnding(state)) return { do: 'wait', code: 'key.terminating', remainingMs };
+  if (!state.isDroneReachable) return { do: 'wait', code: 'key.holder_unreachable', remainingMs };
+  return { do: 'return' };
+}
+
+function isFree(lease: KeyLease): boolean {
+  const phase = phaseOf(lease, lease.asOf);
+  return phase === 'free' || phase === 'expired';
+}
+
+/** Whether the backend is on its way out, or its key may not be renewed and will run out. */
+function isEnding({ lease, backend, isStopAsked }: KeyState): boolean {
+  if (backend === null || isStopAsked || isStopping(backend.status)) return true;
+  return phaseOf(lease, lease.asOf) === 'expiring';
+}

@@ -1,0 +1,97 @@
+/** The answers of an acquire, as callers get them. */
+import { LeaseError } from '../../kernel/errors/index.ts';
+import type { Ladder } from '../../kernel/lease/ladder.ts';
+import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
+import type { RecordedRequest } from '../../kernel/lease/recorded-request.ts';
+import type { Resource } from '../../kernel/resource/resource.ts';
+import { isoOf } from '../../postgres/rows.ts';
+import { leaseDeadlines } from './deadlines.ts';
+import type { AcquireAnswer, AcquireInput, CallerLife, HeldAnswer } from '../lease-types.ts';
+import type { Refused } from './line.ts';
+
+/**
+ * What has passed between the caller's message and its grant, at least: since it joined the line by
+ * the database's clock, and by this controller's own, should the other have been stepped meanwhile.
+ */
+export function sinceSentMs(
+  { startedAtMs, nowMs }: Call,
+  grant: { readonly asOf: number },
+  joinedAsOf: number | undefined,
+): number {
+  if (joinedAsOf === undefined) return 0;
+  return Math.max(0, Math.min(grant.asOf - joinedAsOf, nowMs() - startedAtMs));
+}
+
+/** An acquire under way. */
+export interface Call {
+  readonly input: AcquireInput & { readonly localTimeMs: number };
+  readonly request: GrantRequest;
+  readonly life: CallerLife;
+  readonly startedAtMs: number;
+  readonly nowMs: () => number;
+}
+
+export function grantedAnswer(
+  { input, startedAtMs, nowMs }: Call,
+  grant: Resource & {
+    readonly leaseId: string;
+    readonly fencingToken: string;
+    readonly ladder: Ladder;
+    readonly remainingMs: number;
+  },
+  /** What the database saw pass between the caller's message and the grant, at least. */
+  sinceMs: number,
+): AcquireAnswer {
+  return {
+    outcome: 'granted',
+    lease: {
+      leaseId: grant.leaseId,
+      fencingToken: grant.fencingToken,
+      namespace: grant.namespace === '' ? [] : grant.namespace.split('.'),
+      key: grant.name,
+      deadlines: leaseDeadlines(grant.ladder, input.localTimeMs + sinceMs, grant.remainingMs),
+    },
+    waitedMs: Math.round(nowMs() - startedAtMs),
+  };
+}
+
+/** A refusal as callers get it. */
+export function heldAnswer(
+  face: 'lease' | 'environment',
+  refused: Refused | undefined,
+  waitedMs: number,
+): HeldAnswer {
+  const common = { outcome: 'held', waitedMs: Math.round(waitedMs) } as const;
+  if (refused === undefined || refused.outcome === 'queued') {
+    return {
+      ...common,
+      by: refused?.head.waiter ?? 'unknown',
+      since: isoOf(refused?.head.createdAt ?? 0),
+      remainingMs: 0,
+      comment: null,
+      action: null,
+      waiters: refused?.waiterCount ?? 0,
+    };
+  }
+  const { by, doubtMs } = refused;
+  return {
+    ...common,
+    by: by.holder,
+    since: isoOf(by.grantedAt),
+    remainingMs: Math.max(0, Math.round(by.expiresAt - by.asOf), Math.ceil(doubtMs)),
+    comment: by.comment,
+    action: face === 'environment' ? by.tag : null,
+    waiters: refused.waiterCount,
+    ...(doubtMs > 0 ? { isExpiryUnconfirmed: true } : {}),
+  };
+}
+
+/**
+ * The refusal that a request was answered before.
+ * @throws {LeaseError} `lease.wait_cancelled` when it was given up.
+ */
+export function refusalAgain(record: RecordedRequest): HeldAnswer {
+  const recorded = record.answer as Partial<HeldAnswer> | null;
+  if (recorded?.outcome !== 'held') throw new LeaseError('lease.wait_cancelled');
+  return recorded as HeldAnswer;
+}

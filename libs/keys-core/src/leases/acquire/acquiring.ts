@@ -1,0 +1,230 @@
+/**
+ * One acquire of a service: granted at once, or after a wait in line, or refused; and the same
+ * answer again to the same idempotency key.
+ */
+import { invariant, LeaseError } from '../../kernel/errors/index.ts';
+import { serviceLadder } from '../../kernel/lease/ladder.ts';
+import type { GrantOutcome, GrantRequest } from '../../kernel/lease/outcomes.ts';
+import type { Coalescer } from '../../kernel/coalesce.ts';
+import {
+  type KeyedRequest,
+  type LeaseStore,
+  type RequestAnswer,
+  cancelRequest,
+  createCoalescer,
+  idempotentRequest,
+  keyText,
+  observeHandover,
+  readPastRequest,
+  recordAnswers,
+} from '../../grants/index.ts';
+import type { Store } from '../../postgres/open-store.ts';
+import type { Caller } from '../../kernel/face-types.ts';
+import {
+  grantedAnswer,
+  heldAnswer,
+  refusalAgain,
+  sinceSentMs,
+  type Call,
+} from './acquire-answers.ts';
+import { assertTtl } from './deadlines.ts';
+import type { AcquireAnswer, CallerLife } from '../lease-types.ts';
+import type { Refused, WaitOutcome } from './line.ts';
+import type { WaitingRoom } from './waiting.ts';
+
+export interface AcquiringDeps {
+  readonly store: Store;
+  readonly leases: LeaseStore;
+  readonly room: WaitingRoom;
+  readonly face: 'lease' | 'environment';
+  /** How long what is asked for lasts when its caller does not say; undefined: the caller must. */
+  readonly ttlMsDefault?: number | undefined;
+}
+
+type Input = Call['input'];
+
+const REFUSALS_PER_STATEMENT_MAX = 500;
+const STATEMENTS_IN_FLIGHT_MAX = 2;
+const QUEUE_MAX = 50_000;
+
+export class Acquiring {
+  readonly #deps: AcquiringDeps;
+  readonly #refusals: Coalescer<RequestAnswer, boolean>;
+
+  constructor(deps: AcquiringDeps) {
+    this.#deps = deps;
+    this.#refusals = createCoalescer({
+      run: (refusals) => recordAnswers(deps.store.transitions, refusals),
+      keysOf: ({ request }) => [keyText(request)],
+      batchSizeMax: REFUSALS_PER_STATEMENT_MAX,
+      inFlightMax: STATEMENTS_IN_FLIGHT_MAX,
+      queueMax: QUEUE_MAX,
+    });
+  }
+
+  async acquire(input: Input, caller: Caller, life: CallerLife): Promise<AcquireAnswer> {
+    const startedAtMs = this.#deps.store.clock.nowMs();
+    const request = this.#requestOf(input, caller);
+    const call: Call = {
+      ...{ input, request, life, startedAtMs },
+      nowMs: () => this.#deps.store.clock.nowMs(),
+    };
+    if (input.waitMs > 0 && this.#isBusy(request)) return this.#wait(call);
+    const outcome = await this.#ask(call);
+    if (outcome === 'contended') return this.#wait(call);
+    switch (outcome.outcome) {
+      case 'granted':
+        return grantedAnswer(call, outcome.grant, 0);
+      case 'recorded':
+        invariant(isKeyed(request), 'only a key is recorded');
+        return this.#answerAgain(call, request, undefined);
+      case 'held':
+      case 'queued':
+        return input.waitMs > 0 ? this.#wait(call) : this.#refuse(call, outcome);
+    }
+  }
+
+  #requestOf(input: Input, caller: Caller): GrantRequest {
+    const ttlMs = input.ttlMs ?? this.#deps.ttlMsDefault;
+    assertTtl(ttlMs);
+    const request = {
+      face: this.#deps.face,
+      namespace: input.namespace,
+      name: input.name,
+      leaseId: this.#deps.store.ids.uuid(),
+      holder: input.holder,
+      principal: caller.principal,
+      tag: input.action ?? '',
+      comment: input.comment ?? null,
+      metadata: input.metadata ?? null,
+      ladder: serviceLadder(ttlMs),
+      confirms: input.confirms,
+      actor: caller.actor,
+    };
+    const { idempotencyKey } = input;
+    return idempotencyKey === undefined ? request : keyed(request, input, idempotencyKey);
+  }
+
+  /** Whether a try out of line would fail, and only hold up the others. */
+  #isBusy(request: GrantRequest): boolean {
+    return this.#deps.room.isAwaited(request) || this.#deps.leases.isAsked(request);
+  }
+
+  /** Contended: another transaction has locked it. A caller that may wait waits in line. */
+  async #ask({ input, request, life }: Call): Promise<GrantOutcome | 'contended'> {
+    try {
+      return await this.#deps.leases.grant(request, life.signal);
+    } catch (error) {
+      const isContended = error instanceof LeaseError && error.code === 'grant.contended';
+      if (isContended && input.waitMs > 0) return 'contended';
+      throw error;
+    }
+  }
+
+  async #wait(call: Call, isReplay = false): Promise<AcquireAnswer> {
+    const { store, room, leases, face } = this.#deps;
+    const { input, life, startedAtMs } = call;
+    // Who sends no key has one all the same: its place in line is found by it.
+    const request = isKeyed(call.request)
+      ? call.request
+      : keyed(call.request, input, store.ids.uuid());
+    const elapsedMs = (): number => store.clock.nowMs() - startedAtMs;
+    let outcome: WaitOutcome;
+    try {
+      outcome = await room.wait({
+        request,
+        isReplay,
+        giveUpAtMs: startedAtMs + input.waitMs,
+        life,
+        attempt: async (turn) => {
+          const granted = await leases.grant(turn);
+          if (granted.outcome === 'granted') await this.#assertHeard(life, request);
+          return granted;
+        },
+        answerOf: (refused) => heldAnswer(face, refused, elapsedMs()),
+      });
+    } catch (error) {
+      store.observer.waited(face, elapsedMs(), 'gave_up');
+      throw life.signal.aborted ? new LeaseError('lease.wait_cancelled') : error;
+    }
+    if (outcome.outcome === 'gave_up') {
+      store.observer.waited(face, elapsedMs(), 'gave_up');
+      return outcome.answer;
+    }
+    if (outcome.outcome === 'recorded') return this.#answerAgain(call, request, outcome.joinedAsOf);
+    store.observer.waited(face, elapsedMs(), 'granted');
+    observeHandover(store, outcome.grant, elapsedMs());
+    return grantedAnswer(call, outcome.grant, sinceSentMs(call, outcome.grant, outcome.joinedAsOf));
+  }
+
+  /**
+   * Gives a grant back whose caller fell silent just before its turn, or was gone when it had come, so
+   * that it costs those behind no TTL. A caller that comes back is told that its wait is over, and asks
+   * again with another key; one that has already come back and been told of the grant keeps it.
+   * @throws {LeaseError} `lease.wait_cancelled`.
+   */
+  async #assertHeard(life: CallerLife, request: KeyedRequest & GrantRequest): Promise<void> {
+    if (life.isAlive() && !life.signal.aborted) return;
+    const { principal, idempotencyKey, actor } = request;
+    await cancelRequest(this.#deps.store, this.#deps.face, {
+      ...{ principal, idempotencyKey, actor },
+      result: 'failed',
+      detail: 'its caller did not answer when its turn came',
+      onlyUnrepeated: true,
+    });
+    throw new LeaseError('lease.wait_cancelled');
+  }
+
+  /** Refuses, and records it: a late duplicate must not be granted what its caller was refused. */
+  async #refuse(call: Call, refused: Refused): Promise<AcquireAnswer> {
+    const { store, face } = this.#deps;
+    const { request, startedAtMs } = call;
+    const answer = heldAnswer(face, refused, store.clock.nowMs() - startedAtMs);
+    if (!isKeyed(request)) return answer;
+    const isFirst = await this.#refusals.submit({ request, answer });
+    return isFirst ? answer : this.#answerAgain(call, request, undefined);
+  }
+
+  /**
+   * What a request whose key has been used was answered; or the wait in line that it stands for.
+   * @throws {LeaseError} `lease.wait_cancelled`, `request.idempotency_reused`.
+   */
+  async #answerAgain(
+    call: Call,
+    request: KeyedRequest & GrantRequest,
+    joinedAsOf: number | undefined,
+  ): Promise<AcquireAnswer> {
+    const past = await readPastRequest(this.#deps.store.transitions, request);
+    if (past === undefined) throw new LeaseError('grant.contended');
+    const { record, grant } = past;
+    if (record.answer !== null || record.leaseId === null) return refusalAgain(record);
+    if (grant !== undefined) {
+      return grantedAnswer(call, grant, sinceSentMs(call, grant, joinedAsOf));
+    }
+    // It waits in line, or did so when its controller died: the caller takes that place.
+    if (call.input.waitMs > 0 && joinedAsOf === undefined) {
+      return this.#wait({ ...call, request: { ...request, leaseId: record.leaseId } }, true);
+    }
+    throw new LeaseError('grant.contended');
+  }
+}
+
+function isKeyed(request: GrantRequest): request is GrantRequest & KeyedRequest {
+  return request.idempotencyKey !== undefined && request.fingerprint !== undefined;
+}
+
+/** The request under an idempotency key, as the key's record has it. */
+function keyed(
+  request: GrantRequest,
+  input: Input,
+  idempotencyKey: string,
+): GrantRequest & KeyedRequest {
+  const { fingerprint } = idempotentRequest(request, {
+    ttlMs: input.ttlMs ?? null,
+    holder: input.holder,
+    action: input.action ?? null,
+    comment: input.comment ?? null,
+    metadata: input.metadata ?? null,
+  });
+  return { ...request, idempotencyKey, fingerprint };
+}

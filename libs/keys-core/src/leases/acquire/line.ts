@@ -1,0 +1,197 @@
+/**
+ * Those who wait at this controller for one lease, in the order of their tickets. Only the first of
+ * them looks whether it is its turn: who is behind it here is behind it everywhere.
+ */
+import { LeaseError } from '../../kernel/errors/index.ts';
+import type { Grant, GrantOutcome, GrantRequest } from '../../kernel/lease/outcomes.ts';
+import type { Ticket } from '../../grants/index.ts';
+import type { CallerLife, HeldAnswer } from '../lease-types.ts';
+
+/** A look without a reason: for hints that were lost, and waiters at other controllers that died. */
+const LOOK_EVERY_MS = 400;
+/** The look after a release that was committed while the line was being joined, and sent no hint. */
+const SECOND_LOOK_MS = 25;
+/** A look that failed is tried again this much later. */
+const FAILED_LOOK_MS = 100;
+/** How soon to look again at a lease whose holder is over, and in a transaction. */
+const FENCED_LOOK_MS = 100;
+/** The holder's expiry is met a little late rather than a little early. */
+const AFTER_EXPIRY_MS = 5;
+
+/** What a wait in line ends in. */
+export type WaitOutcome =
+  /** `joinedAsOf`: when the line was joined, by the database's clock; what passed since was waited. */
+  | { readonly outcome: 'granted'; readonly grant: Grant; readonly joinedAsOf: number }
+  /** Its place is gone: what became of it is in the record of its idempotency key. */
+  | { readonly outcome: 'recorded'; readonly joinedAsOf: number | undefined }
+  /** Its time was over; the record shows it. */
+  | {
+      readonly outcome: 'gave_up';
+      readonly answer: HeldAnswer;
+      readonly refused: Refused | undefined;
+    };
+
+/** Why somebody has to wait. */
+export type Refused = Extract<GrantOutcome, { outcome: 'held' | 'queued' }>;
+
+/** Somebody in line. */
+export interface Waiter {
+  readonly request: GrantRequest & { readonly idempotencyKey: string };
+  readonly ticket: Ticket;
+  readonly life: CallerLife;
+  readonly giveUpAtMs: number;
+  /** Asks for the grant, from its place in line. */
+  readonly attempt: (request: GrantRequest) => Promise<GrantOutcome>;
+  /** What is recorded as the answer when it gives up. */
+  readonly answerOf: (refused: Refused | undefined) => HeldAnswer;
+  readonly resolve: (outcome: WaitOutcome) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class Line {
+  readonly #nowMs: () => number;
+  /** By the number of their tickets. */
+  readonly #waiters: Waiter[] = [];
+  #isLooking = false;
+  #isLookWanted = false;
+  #nextLookAtMs: number;
+  /** Who is being asked for now: its turn is not given up before it is known what became of it. */
+  #attempting: Waiter | undefined;
+  /** Why the first was refused last. */
+  lastRefusal: Refused | undefined;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+    this.#nextLookAtMs = nowMs();
+  }
+
+  get waiters(): readonly Waiter[] {
+    return this.#waiters;
+  }
+
+  add(waiter: Waiter): void {
+    const place = this.#placeAfter(waiter.ticket.number);
+    this.#waiters.splice(place, 0, waiter);
+    if (place > 0) return;
+    this.look();
+    this.#lookBy(this.#nowMs() + SECOND_LOOK_MS);
+  }
+
+  isAttempting(waiter: Waiter): boolean {
+    return this.#attempting === waiter;
+  }
+
+  remove(waiter: Waiter): void {
+    const { number } = waiter.ticket;
+    // A replay of a request has its ticket, and stands beside it.
+    for (let place = this.#placeAfter(number) - 1; place >= 0; place -= 1) {
+      const other = this.#waiters[place];
+      if (other === waiter) this.#waiters.splice(place, 1);
+      if (other === waiter || other?.ticket.number !== number) return;
+    }
+  }
+
+  /** The ticket is there no more: granted to a replay of its request, given up, or lapsed long ago. */
+  lostTicket(waiter: Waiter): void {
+    this.remove(waiter);
+    waiter.resolve({ outcome: 'recorded', joinedAsOf: waiter.ticket.asOf });
+  }
+
+  /** Looks if it is time to. */
+  tick(nowMs: number): void {
+    if (nowMs >= this.#nextLookAtMs) this.look();
+  }
+
+  /** Asks whether it is the turn of the first here. Looks that are asked for meanwhile become one. */
+  look(): void {
+    if (this.#isLooking) this.#isLookWanted = true;
+    else void this.#lookOnce();
+  }
+
+  async #lookOnce(): Promise<void> {
+    this.#isLooking = true;
+    for (;;) {
+      this.#isLookWanted = false;
+      this.#nextLookAtMs = this.#nowMs() + LOOK_EVERY_MS;
+      // A caller that does not answer must not be granted anything; its ticket lapses, and the next is first.
+      const nowMs = this.#nowMs();
+      const first = this.#waiters.find((one) => one.life.isAlive() && nowMs < one.giveUpAtMs);
+      this.#attempting = first;
+      if (first !== undefined) await this.#turn(first);
+      this.#attempting = undefined;
+      if (!this.#hasMoreToLook()) break;
+    }
+    this.#isLooking = false;
+  }
+
+  #hasMoreToLook(): boolean {
+    return this.#isLookWanted && this.#waiters.length > 0;
+  }
+
+  async #turn(first: Waiter): Promise<void> {
+    try {
+      const outcome = await first.attempt({ ...first.request, isQueued: true });
+      switch (outcome.outcome) {
+        case 'granted':
+          this.remove(first);
+          first.resolve({ ...outcome, joinedAsOf: first.ticket.asOf });
+          break;
+        case 'recorded':
+          this.remove(first);
+          first.resolve({ outcome: 'recorded', joinedAsOf: first.ticket.asOf });
+          break;
+        case 'held':
+          this.#meetHolder(first, outcome);
+          break;
+        case 'queued':
+          this.lastRefusal = outcome;
+          // If the one before is dead, its ticket holds nobody up for longer than this.
+          this.#lookBy(this.#nowMs() + Math.max(0, outcome.head.lapsesInMs) + AFTER_EXPIRY_MS);
+          break;
+      }
+    } catch (error) {
+      if (isPassing(error)) {
+        this.#lookBy(this.#nowMs() + FAILED_LOOK_MS);
+        return;
+      }
+      this.remove(first);
+      first.reject(error);
+    }
+  }
+
+  #meetHolder(first: Waiter, held: Extract<GrantOutcome, { outcome: 'held' }>): void {
+    const { by } = held;
+    if (by.leaseId === first.request.leaseId && by.holder === first.request.holder) {
+      // A replay of this request was granted what its ticket stood for.
+      this.remove(first);
+      first.resolve({ outcome: 'recorded', joinedAsOf: first.ticket.asOf });
+      return;
+    }
+    this.lastRefusal = held;
+    const leftMs = Math.max(by.expiresAt - by.asOf, held.doubtMs);
+    // One that is over and held all the same is kept by fenced work: there is nothing to be hasty for.
+    this.#lookBy(this.#nowMs() + (leftMs > 0 ? leftMs + AFTER_EXPIRY_MS : FENCED_LOOK_MS));
+  }
+
+  /** How many have this number or a smaller one. Lines are long: by halving. */
+  #placeAfter(number: number): number {
+    let low = 0;
+    let high = this.#waiters.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const other = this.#waiters[middle];
+      if (other !== undefined && other.ticket.number <= number) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #lookBy(atMs: number): void {
+    this.#nextLookAtMs = Math.min(this.#nextLookAtMs, atMs);
+  }
+}
+
+/** Whether a look that failed may succeed later in the same wait. */
+function isPassing(error: unknown): boolean {
+  return !(error instanceof LeaseError) || (error.retryable && error.code !== 'grant.hold_off');
+}

@@ -1,0 +1,367 @@
+import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import { describe, expect, test, vi } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
+import { SILENT_OBSERVER, type StoreObserver } from '../../postgres/observer.ts';
+import { openSession, someoneWaits } from '../../testing/coordinator-fixture.ts';
+import { age, eventsOf } from '../../testing/kernel-fixture.ts';
+import {
+  acquire,
+  acquired,
+  aCaller,
+  codeOf,
+  inLine,
+  lineOf,
+  openLeases,
+  released,
+  SERVICE,
+} from '../../testing/lease-fixture.ts';
+
+describe('waiting in line', () => {
+  test('I9 those who wait at two controllers are granted in the order of their tickets', async () => {
+    const one = await openLeases();
+    const two = await openLeases({ databaseUrl: one.databaseUrl });
+    let held = await acquired(one);
+    const waiters = [];
+    for (let place = 0; place < 8; place += 1) {
+      waiters.push(await inLine(place % 2 === 0 ? one : two, `waiter-${String(place)}`));
+    }
+
+    const order: string[] = [];
+    for (const { answer } of waiters) {
+      await released(one, held);
+      const next = await answer;
+      order.push(next.outcome);
+      if (next.outcome === 'granted') held = next.lease;
+    }
+
+    expect(order).toEqual(new Array(8).fill('granted'));
+    expect(await lineOf(one)).toEqual([]);
+  });
+
+  test('nobody passes a live waiter: a newcomer is told of the head of the line', async () => {
+    const one = await openLeases();
+    const held = await acquired(one);
+    const silent = aCaller();
+    await inLine(one, 'first', {}, silent);
+    // The first in line is not looked for while it is silent, so that the lease stays free for a moment.
+    silent.fallSilent();
+    await one.store.prisma
+      .$executeRaw`update lease_waiter set valid_until = clock_timestamp() + interval '1 minute'`;
+    await released(one, held);
+
+    const newcomer = await acquire(one, { holder: 'newcomer' });
+
+    expect(newcomer).toMatchObject({ outcome: 'held', by: 'first', remainingMs: 0, waiters: 1 });
+  });
+
+  test('a waiter whose caller fell silent is passed over, and delays nobody for longer', async () => {
+    const one = await openLeases();
+    const held = await acquired(one);
+    const dead = aCaller();
+    const first = await inLine(one, 'dead', {}, dead);
+    const wasAnswered = vi.fn();
+    first.answer.then(wasAnswered, () => undefined);
+    const second = await inLine(one, 'living');
+    dead.fallSilent();
+    await released(one, held);
+
+    const answer = await second.answer;
+
+    expect(answer.outcome).toBe('granted');
+    // It waits on, or was told that its wait is over, if its turn had come in that very moment.
+    expect(wasAnswered).not.toHaveBeenCalled();
+  });
+
+  test('a grant whose caller falls silent at its turn is given back at once', async () => {
+    const { observer, grantedCount } = countingGrants();
+    const one = await openLeases({ observer });
+    const held = await acquired(one);
+    // The second thing that is granted is what it waits for.
+    const life = { signal: new AbortController().signal, isAlive: () => grantedCount() < 2 };
+    const first = await inLine(one, 'silent', {}, life);
+    const second = await inLine(one, 'next');
+
+    await released(one, held);
+
+    await expect(codeOf(first.answer)).resolves.toBe('lease.wait_cancelled');
+    await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
+  });
+
+  test('F18 while a grant is given back, prolonging the places in line does not answer it as granted', async () => {
+    const { observer, grantedCount } = countingGrants();
+    const one = await openLeases({ observer });
+    const session = await openSession(one);
+    await stall(session, `update on lease for each row when (old.holder = 'silent')`);
+    const held = await acquired(one);
+    let silentCount = 0;
+    // Silent for the one look after its grant: the next looks find it, and prolong its place.
+    const life = {
+      signal: new AbortController().signal,
+      isAlive: () => grantedCount() < 2 || (silentCount += 1) > 1,
+    };
+    const first = await inLine(one, 'silent', {}, life);
+    const second = await inLine(one, 'next');
+    const wasAnswered = vi.fn();
+    first.answer.then(wasAnswered, wasAnswered);
+    await released(one, held);
+    await someoneWaits(one);
+
+    // They are prolonged one time after the other: after the second time the first one is over.
+    for (let times = 0; times < 2; times += 1) {
+      const before = await validUntil(session, 'next');
+      await waitUntil(async () => (await validUntil(session, 'next')) > before);
+    }
+    expect(wasAnswered).not.toHaveBeenCalled();
+    await unstall(session);
+
+    await expect(codeOf(first.answer)).resolves.toBe('lease.wait_cancelled');
+    await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
+  });
+
+  test('F18 a grant whose caller has sent its request again, and was told of it, is not given back', async () => {
+    const { observer, grantedCount } = countingGrants();
+    const one = await openLeases({ observer });
+    const two = await openLeases({ databaseUrl: one.databaseUrl });
+    const session = await openSession(one);
+    const isCancel = `when (new.answer ->> 'outcome' = 'cancelled')`;
+    await stall(session, `insert on lease_request for each row ${isCancel}`);
+    const held = await acquired(one);
+    const life = { signal: new AbortController().signal, isAlive: () => grantedCount() < 2 };
+    const idempotencyKey = randomUUID();
+    const first = await inLine(one, 'silent', { idempotencyKey }, life);
+    await released(one, held);
+    await someoneWaits(one);
+
+    const again = await acquired(two, { holder: 'silent', idempotencyKey });
+    await unstall(session);
+
+    await expect(codeOf(first.answer)).resolves.toBe('lease.wait_cancelled');
+    await expect(
+      two.service.heartbeat({ localTimeMs: 0, renewals: [again] }, SERVICE),
+    ).resolves.toMatchObject([{ outcome: 'renewed' }]);
+  });
+
+  test('F18 a grant whose caller is gone when its turn has come is given back at once', async () => {
+    const gone = aCaller();
+    let isItsTurn = false;
+    const one = await openLeases({
+      observer: {
+        ...SILENT_OBSERVER,
+        grant: (_face, outcome) => {
+          if (isItsTurn && outcome === 'granted') gone.vanish();
+        },
+      },
+    });
+    const held = await acquired(one);
+    const idempotencyKey = randomUUID();
+    const first = await inLine(one, 'gone', { idempotencyKey }, gone);
+    const second = await inLine(one, 'next');
+    isItsTurn = true;
+
+    await released(one, held);
+
+    await expect(codeOf(first.answer)).resolves.toBe('lease.wait_cancelled');
+    await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
+    await expect(codeOf(acquire(one, { holder: 'gone', idempotencyKey }))).resolves.toBe(
+      'lease.wait_cancelled',
+    );
+    const kinds = (await eventsOf(one, '42')).map((line) => line.split(' ')[0]);
+    expect(kinds).toEqual(['granted', 'released', 'granted', 'failed', 'granted']);
+  });
+
+  test('a controller that dies holds up nobody who waits at another one', async () => {
+    const one = await openLeases();
+    const two = await openLeases({ databaseUrl: one.databaseUrl });
+    const held = await acquired(one);
+    const gone = aCaller();
+    const first = await inLine(two, 'at-the-dead', {}, gone);
+    const second = await inLine(one, 'at-the-living');
+    gone.vanish();
+    await expect(codeOf(first.answer)).resolves.toBe('lease.wait_cancelled');
+    await released(one, held);
+
+    await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
+  });
+
+  test('I10 a lease that expires in its holder’s hands goes to the first in line', async () => {
+    const one = await openLeases();
+    const held = await acquired(one, { ttlMs: 1_000 });
+    const { answer } = await inLine(one, 'next');
+    await age(one, held.leaseId, 1_000);
+
+    await expect(answer).resolves.toMatchObject({ outcome: 'granted' });
+    const kinds = (await eventsOf(one, '42')).map((line) => line.split(' ')[0]);
+    expect(kinds).toEqual(['granted', 'expired', 'taken_over']);
+  });
+
+  test('F14 without notifications a waiter at another controller is granted all the same', async () => {
+    const one = await openLeases();
+    const two = await openLeases({ databaseUrl: one.databaseUrl });
+    two.store.hints.close();
+    const held = await acquired(one);
+    const { answer } = await inLine(two, 'deaf');
+    await released(one, held);
+
+    await expect(answer).resolves.toMatchObject({ outcome: 'granted' });
+  });
+
+  test('who waited long enough is told who holds it, and is never granted', async () => {
+    const one = await openLeases();
+    const held = await acquired(one, { comment: 'importing' });
+    const idempotencyKey = randomUUID();
+
+    const answer = await acquire(one, { waitMs: 200, holder: 'bob', idempotencyKey });
+    await released(one, held);
+    const again = await acquire(one, { waitMs: 200, holder: 'bob', idempotencyKey });
+
+    expect(answer).toMatchObject({ outcome: 'held', by: 'alice', comment: 'importing' });
+    expect(answer.waitedMs).toBeGreaterThanOrEqual(200);
+    expect(again).toEqual(answer);
+    expect(await lineOf(one)).toEqual([]);
+  });
+});
+
+describe('the same request again', () => {
+  test('I7 answers a grant again, with what is left of it', async () => {
+    const one = await openLeases();
+    const idempotencyKey = randomUUID();
+    const lease = await acquired(one, { idempotencyKey });
+    await age(one, lease.leaseId, 20_000);
+
+    const again = await acquired(one, { idempotencyKey, localTimeMs: 1_000_000 });
+
+    expect(again.leaseId).toBe(lease.leaseId);
+    expect(again.fencingToken).toBe(lease.fencingToken);
+    const shorterMs = lease.deadlines.loseAtMs - again.deadlines.loseAtMs;
+    expect(shorterMs).toBeGreaterThanOrEqual(20_000);
+    expect(shorterMs).toBeLessThan(40_000);
+  });
+
+  test('I7 grants nothing to a late duplicate of a request whose lease was released', async () => {
+    const one = await openLeases();
+    const idempotencyKey = randomUUID();
+    const lease = await acquired(one, { idempotencyKey });
+    await released(one, lease);
+
+    const late = await acquired(one, { idempotencyKey, localTimeMs: 5_000 });
+
+    expect(late.leaseId).toBe(lease.leaseId);
+    expect(late.deadlines.loseAtMs).toBeLessThanOrEqual(5_000);
+    expect(await eventsOf(one, '42')).toHaveLength(2);
+  });
+
+  test('I7 refuses a late duplicate of a refused request, though the lease is free by then', async () => {
+    const one = await openLeases();
+    const idempotencyKey = randomUUID();
+    const held = await acquired(one);
+    const refused = await acquire(one, { holder: 'bob', idempotencyKey });
+    await released(one, held);
+
+    const late = await acquire(one, { holder: 'bob', idempotencyKey });
+
+    expect(late).toEqual(refused);
+    expect(late.outcome).toBe('held');
+  });
+
+  test('a replay of a waiting request joins its ticket, at another controller too', async () => {
+    const one = await openLeases();
+    const two = await openLeases({ databaseUrl: one.databaseUrl });
+    const held = await acquired(one);
+    const idempotencyKey = randomUUID();
+    const caller = aCaller();
+    const first = await inLine(one, 'bob', { idempotencyKey }, caller);
+    await inLine(one, 'carol');
+    caller.vanish();
+    await first.answer.catch(() => undefined);
+
+    const replay = acquire(two, { holder: 'bob', idempotencyKey, waitMs: 60_000 });
+    await waitUntil(
+      async () => (await lineOf(two))[0] === 'bob' && (await lineOf(two)).length === 2,
+    );
+    await released(one, held);
+
+    await expect(replay).resolves.toMatchObject({ outcome: 'granted' });
+    expect(await lineOf(two)).toEqual(['carol']);
+  });
+
+  test('one key for two resources is an error', async () => {
+    const one = await openLeases();
+    const idempotencyKey = randomUUID();
+    await acquired(one, { idempotencyKey });
+
+    await expect(codeOf(acquire(one, { idempotencyKey, name: 'other' }))).resolves.toBe(
+      'request.idempotency_reused',
+    );
+  });
+
+  test('I7 many at once with one key are one attempt', async () => {
+    const one = await openLeases();
+    const two = await openLeases({ databaseUrl: one.databaseUrl });
+    const idempotencyKey = randomUUID();
+
+    const answers = await Promise.all(
+      Array.from({ length: 16 }, (_, place) =>
+        acquired(place % 2 === 0 ? one : two, { idempotencyKey }),
+      ),
+    );
+
+    expect(new Set(answers.map((lease) => lease.leaseId)).size).toBe(1);
+    expect(await eventsOf(one, '42')).toHaveLength(1);
+  });
+});
+
+describe('deadlines', () => {
+  test('C48 of a lease that was waited for are counted from its grant, and never pass its expiry', async () => {
+    const one = await openLeases();
+    const held = await acquired(one);
+    const localTimeMs = 1_000_000;
+    const sentAtMs = one.store.clock.nowMs();
+    const { answer } = await inLine(one, 'bob', { ttlMs: 10_000, localTimeMs });
+    await waitUntil(() => one.store.clock.nowMs() - sentAtMs > 600);
+    await released(one, held);
+
+    const granted = await answer;
+
+    const answeredAfterMs = one.store.clock.nowMs() - sentAtMs;
+    if (granted.outcome !== 'granted') throw new Error(granted.outcome);
+    const { loseAtMs } = granted.lease.deadlines;
+    // Not from its sending, or nothing much would be left; not from its arrival, or it would be late.
+    expect(loseAtMs).toBeGreaterThan(localTimeMs + 10_000 - 1_667);
+    expect(loseAtMs).toBeLessThanOrEqual(localTimeMs + answeredAfterMs + 10_000 - 1_667);
+  });
+});
+
+/** Until when a place in line counts, in epoch milliseconds of the database. */
+async function validUntil(session: pg.Client, waiter: string): Promise<number> {
+  const { rows } = await session.query<{ until: number }>(
+    `select extract(epoch from valid_until)::float8 * 1000 as until from lease_waiter where waiter = $1`,
+    [waiter],
+  );
+  return rows[0]?.until ?? 0;
+}
+
+/** Counts what is granted. */
+function countingGrants(): { observer: StoreObserver; grantedCount: () => number } {
+  let count = 0;
+  const observer: StoreObserver = {
+    ...SILENT_OBSERVER,
+    grant: (_face, outcome) => {
+      if (outcome === 'granted') count += 1;
+    },
+  };
+  return { observer, grantedCount: () => count };
+}
+
+/** Lets the rows that a trigger would see wait before they are written. */
+async function stall(session: pg.Client, rows: string): Promise<void> {
+  await session.query(`
+    create function stall() returns trigger language plpgsql as
+      $$ begin perform pg_advisory_xact_lock(1); return new; end $$;
+    create trigger stall before ${rows} execute function stall()`);
+  await session.query('select pg_advisory_lock(1)');
+}
+
+async function unstall(session: pg.Client): Promise<void> {
+  await session.query('select pg_advisory_unlock(1)');
+}

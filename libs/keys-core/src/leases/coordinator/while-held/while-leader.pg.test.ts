@@ -1,0 +1,120 @@
+import { createLogger } from '@leasehold/service-kit';
+import { startUrlProxy, waitUntil } from '@leasehold/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { revoke } from '../../../grants/sql/revoke.ts';
+import { pause } from '../../../postgres/statements/timed.ts';
+import { MACHINE_CLOCK, openKernel, type Kernel } from '../../../testing/kernel-fixture.ts';
+import { createWhileLeader } from './while-leader.ts';
+
+const TTL_MS = 4_000;
+
+/** A controller that does `job` whenever it can, until the test ends; and when it did. */
+function aController(kernel: Kernel, holder: string) {
+  const whileLeader = createWhileLeader({
+    ...{ store: kernel.store, holder, ttlMs: TTL_MS },
+    log: createLogger({ name: 'test', level: 'silent' }),
+  });
+  const stopping = new AbortController();
+  const terms: { fromMs: number; toMs: number | undefined }[] = [];
+  const work = (signal: AbortSignal): Promise<void> =>
+    new Promise((resolve) => {
+      const term = { fromMs: MACHINE_CLOCK.nowMs(), toMs: undefined as number | undefined };
+      terms.push(term);
+      const end = (): void => {
+        term.toMs = MACHINE_CLOCK.nowMs();
+        resolve();
+      };
+      if (signal.aborted) end();
+      else signal.addEventListener('abort', end);
+    });
+  const round = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      await whileLeader('job', work, stopping.signal).catch(() => pause(kernel.store, 50));
+    }
+  };
+  const ended = round();
+  const stop = async (): Promise<void> => {
+    stopping.abort();
+    await ended;
+  };
+  onTestFinished(stop);
+  return { terms, stop };
+}
+
+/** Until the lease has been renewed: all others that asked for it have been refused by then. */
+async function renewed({ store }: Kernel): Promise<void> {
+  await waitUntil(async () => {
+    const [row] = await store.prisma.$queryRaw<{ isRenewed: boolean }[]>`
+      select renewed_at > granted_at as "isRenewed" from lease`;
+    return row?.isRenewed;
+  });
+}
+
+/** Two controllers, of which the first has the lease, and its line to the database. */
+async function twoControllers() {
+  const kernel = await openKernel();
+  const { proxy, url } = await startUrlProxy(kernel.databaseUrl);
+  onTestFinished(() => proxy.close());
+  const one = aController(await openKernel({ databaseUrl: url }), 'one');
+  await waitUntil(() => one.terms.length === 1);
+  const two = aController(kernel, 'two');
+  await renewed(kernel);
+  return { kernel, proxy, one, two };
+}
+
+function kindsOf({ store }: Kernel): Promise<unknown[]> {
+  return store.prisma.$queryRaw`select kind, actor, namespace, name from lease_event order by id`;
+}
+
+describe('work that one controller does', () => {
+  test('of eight that begin at once one does it, under a lease that no event tells of but its grant', async () => {
+    const kernel = await openKernel();
+    const other = await openKernel({ databaseUrl: kernel.databaseUrl });
+    const all = Array.from({ length: 8 }, (_, at) =>
+      aController(at % 2 === 0 ? kernel : other, `holder ${String(at)}`),
+    );
+
+    await renewed(kernel);
+
+    expect(all.flatMap(({ terms }) => terms)).toMatchObject([{ toMs: undefined }]);
+    expect(await kindsOf(kernel)).toEqual([
+      { kind: 'granted', actor: 'leasehold', namespace: 'leasehold', name: 'job' },
+    ]);
+  });
+
+  test('one that stops is followed at once', async () => {
+    const { one, two } = await twoControllers();
+
+    await one.stop();
+    const [term] = await waitUntil(() => (two.terms.length > 0 ? two.terms : undefined));
+
+    expect((term?.fromMs ?? 0) - (one.terms[0]?.toMs ?? 0)).toBeLessThan(TTL_MS / 2);
+  });
+
+  test('one that is cut off from the database stops before another begins', async () => {
+    const { proxy, one, two } = await twoControllers();
+
+    proxy.refuse();
+    const [term] = await waitUntil(() => (two.terms.length > 0 ? two.terms : undefined));
+
+    expect(one.terms[0]?.toMs).toBeLessThan(term?.fromMs ?? 0);
+  });
+
+  test.each(['graceful', 'force'] as const)(
+    'a lease that an operator revokes (%s) goes to another controller',
+    async (mode) => {
+      const { kernel, one, two } = await twoControllers();
+      const [held] = await kernel.store.prisma.$queryRaw<{ leaseId: string }[]>`
+        select lease_id as "leaseId" from lease`;
+
+      await revoke(kernel.store.prisma, 'lease', [
+        { ...{ leaseId: held?.leaseId ?? '', mode, abandon: false }, ...BY_OPERATOR },
+      ]);
+      await waitUntil(() => two.terms.length > 0);
+
+      expect(one.terms).toHaveLength(1);
+    },
+  );
+});
+
+const BY_OPERATOR = { actor: 'op', reason: 'move it', namespaces: null };

@@ -1,0 +1,71 @@
+/**
+ * What a statement does about expiry, and what a grant requires of the database besides. The one
+ * place that states it in SQL: every statement which acts on expiry has it from here. The alias of
+ * `lease` must be `l`.
+ */
+import type { ClockBelief } from './clock-watch.ts';
+import { fragment, type Fragment } from '../sql.ts';
+import type { WitnessMark } from '../witness/witness-stamp.ts';
+
+/** Handed to every statement that grants. */
+export interface GrantGuard {
+  readonly belief: ClockBelief;
+  readonly mark: WitnessMark;
+}
+
+/**
+ * Whether the database's word that a grant has expired is believed: its clock has not jumped before
+ * this very statement, and was watched since the grant was renewed last, or for as long as its TTL,
+ * or up to its expiry. For rows that are over.
+ */
+export function expiryBelieved({ until, watchedSince, settledUntil }: ClockBelief): Fragment {
+  return fragment`(
+    clock_timestamp() <= to_timestamp(${until / 1000}::float8)
+    and (
+      l.renewed_at >= to_timestamp(${watchedSince / 1000}::float8)
+      or clock_timestamp() >= to_timestamp(${watchedSince / 1000}::float8) + l.ttl_ms * interval '1 millisecond'
+      or greatest(l.expires_at, l.stops_by) <= to_timestamp(${settledUntil / 1000}::float8)
+    )
+  )`;
+}
+
+/** Whether a row that is over was ended by somebody's word, and not by time alone. */
+const IS_ENDED_BY_WORD = fragment`(l.end_reason in ('released', 'revoked', 'removed') and l.stops_by is null)`;
+
+/** Whether nothing of a row's grant is to be feared any more: for rows that are over. */
+export function isSurelyOver(belief: ClockBelief): Fragment {
+  return fragment`(${IS_ENDED_BY_WORD} or ${expiryBelieved(belief)})`;
+}
+
+/** Whether a resource that has this row may be granted. */
+export function isTakable(belief: ClockBelief): Fragment {
+  return fragment`(
+    lease_takable(l.released_at, l.end_reason, l.expires_at, l.stops_by) and ${isSurelyOver(belief)}
+  )`;
+}
+
+/**
+ * Where the write-ahead log has come, as a place of a witness. When this statement has been committed, the
+ * log up to there is on the disk.
+ */
+export const LOG_PLACE = fragment`
+  floor(extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint::text as run,
+  pg_current_wal_insert_lsn()::text as position`;
+
+/** Whether the database has gone back behind what this process has seen in it. Once per statement. */
+export function isBehind({ witnessId, beat, at, run, position }: WitnessMark): Fragment {
+  return fragment`(select database_is_behind(
+    ${witnessId}::uuid, ${beat}::bigint, to_timestamp(${at / 1000}::float8), ${run}::bigint, ${position}::pg_lsn
+  ))`;
+}
+
+/** Whether the database grants nothing at all: it was restored or failed over, or has gone back. */
+export function isHeldOff(mark: WitnessMark): Fragment {
+  return fragment`(
+    exists (
+      select from database_epoch e
+      where database_holds_off(e.hold_off_until, e.system_identifier, e.timeline)
+    )
+    or ${isBehind(mark)}
+  )`;
+}

@@ -1,0 +1,126 @@
+import { LeaseError } from '../../kernel/errors/index.ts';
+import {
+  datacenterOf,
+  reservationIdOf,
+  type ReservationKey,
+} from '../../kernel/resource/reservation.ts';
+import type { Store } from '../../postgres/open-store.ts';
+import type { LocalHome } from './local-home.ts';
+import { peerOf, type Peers } from '../peers.ts';
+import type {
+  ChainLink,
+  FreshKey,
+  Home,
+  ReservationDetail,
+  Reserved,
+} from '../reservation-types.ts';
+import type { Resolver } from './resolver.ts';
+import type { ReservationStatus } from '../sql/activate.ts';
+
+interface HomesDeps {
+  readonly store: Pick<Store, 'datacenter' | 'ids'>;
+  readonly resolver: Resolver;
+  readonly local: LocalHome;
+  readonly peers: Peers;
+}
+
+/** Finds the homes of keys. */
+export class Homes {
+  readonly #deps: HomesDeps;
+
+  constructor(deps: HomesDeps) {
+    this.#deps = deps;
+  }
+
+  /** What a reservation is, by the word of its own datacenter; one of this one is not activated. */
+  async statusAt(reservationId: string, key: ReservationKey): Promise<ReservationStatus> {
+    const datacenter = datacenterOf(reservationId);
+    return datacenter === this.#deps.store.datacenter
+      ? this.#deps.local.look(reservationId, key)
+      : peerOf(this.#deps.peers, datacenter).reservationStatus(reservationId, key);
+  }
+
+  /** @throws {LeaseError} `reservation.unknown_datacenter`. */
+  assertKnown(datacenter: string): void {
+    const { store, peers } = this.#deps;
+    if (datacenter === store.datacenter || peers.get(datacenter) !== undefined) return;
+    throw new LeaseError(
+      'reservation.unknown_datacenter',
+      `There is no datacenter "${datacenter}".`,
+      { details: { datacenter, known: [store.datacenter, ...peers.names] } },
+    );
+  }
+
+  /** @throws {LeaseError} `reservation.conflict` for a reservation of another datacenter. */
+  assertHere(reservationId: string): void {
+    const { datacenter } = this.#deps.store;
+    if (datacenterOf(reservationId) === datacenter) return;
+    throw new LeaseError(
+      'reservation.conflict',
+      `This is the datacenter "${datacenter}", and the reservation is one of another.`,
+      { details: { datacenter, reservationId } },
+    );
+  }
+
+  /** Who comes to start something reserves the key; who comes for what runs only finds it. */
+  async homeFor(key: ReservationKey, use: FreshKey | 'find' = {}): Promise<Home | undefined> {
+    return use === 'find' ? this.#deps.resolver.resolve(key) : this.reserve(key, use);
+  }
+
+  async reserve(key: ReservationKey, fresh: FreshKey): Promise<Reserved> {
+    const { store, peers } = this.#deps;
+    const { datacenter = store.datacenter, use } = fresh;
+    this.assertKnown(datacenter);
+    const known = this.#deps.resolver.peek(key);
+    if (known !== undefined) return { outcome: 'existing', ...known };
+    // A fresh key is not given to a datacenter that is known to be away: it would be stuck there.
+    peers.get(datacenter)?.assertReachable();
+    let takeBack: (() => void) | undefined;
+    try {
+      takeBack = use?.startReserving();
+    } catch (refusal) {
+      const existing = await this.#deps.resolver.resolve(key);
+      if (existing === undefined) throw refusal;
+      return { outcome: 'existing', ...existing };
+    }
+    let isMade = false;
+    try {
+      const id = reservationIdOf(datacenter, store.ids.uuid());
+      const { outcome, home } = await this.#deps.resolver.reserve(key, id);
+      isMade = outcome === 'reserved';
+      return { outcome, ...home };
+    } finally {
+      if (!isMade) takeBack?.();
+    }
+  }
+
+  /** The home, followed as far as the datacenters themselves know. */
+  async fresh(key: ReservationKey): Promise<Home | undefined> {
+    for (;;) {
+      const home = await this.#deps.resolver.resolve(key);
+      if (home === undefined) return undefined;
+      const status = await this.statusAt(home.reservationId, key);
+      if (status.standing !== 'moved') return home;
+      this.#deps.resolver.learn(status.pointer);
+    }
+  }
+
+  async detail(key: ReservationKey): Promise<ReservationDetail | null> {
+    const known = await this.#deps.resolver.resolve(key);
+    if (known === undefined) return null;
+    // When a datacenter on the way is unreachable, the chain is shown as far as it is known.
+    const home = (await this.fresh(key).catch(() => this.#deps.resolver.peek(key))) ?? known;
+    const links = await Promise.all(
+      home.chain.map(async (reservationId, index): Promise<ChainLink> => {
+        const datacenter = datacenterOf(reservationId);
+        const status = await this.statusAt(reservationId, key).catch(() => undefined);
+        const left = status?.standing === 'moved' ? (status.left ?? null) : null;
+        // What has a successor was left, whether or not its datacenter can confirm it now.
+        const isLast = index === home.chain.length - 1;
+        const state = isLast ? (status?.standing ?? 'unreachable') : 'moved';
+        return { reservationId, datacenter, state, left };
+      }),
+    );
+    return { ...home, key, links };
+  }
+}

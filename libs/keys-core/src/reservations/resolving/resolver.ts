@@ -1,0 +1,186 @@
+/**
+ * Where keys live, answered from memory: what was resolved once is never asked for again, because a
+ * reservation never changes and a pointer never does (Epoxy's `kv_get_optimistic`, with its defects
+ * left out: a "nothing" is never kept, and is believed only after a linearizable read).
+ *
+ * A chain is the key's first reservation and the pointers from there on, as far as they are known. A
+ * move that nobody here knows of does no harm: the datacenter that was left answers with the
+ * pointer, and {@link Resolver.learn} keeps it.
+ */
+import { LRUCache } from 'lru-cache';
+import { LeaseError } from '../../kernel/errors/index.ts';
+import { LIMITS } from '../../kernel/limits.ts';
+import { RequestsInProgress } from '../../kernel/requests-in-progress.ts';
+import {
+  datacenterOf,
+  reservationKeyText,
+  type ReservationKey,
+  type ReservationPointer,
+} from '../../kernel/resource/reservation.ts';
+import type { ReservationStore } from '../store/reservation-store.ts';
+import type { Home } from '../reservation-types.ts';
+
+export interface ResolverOptions {
+  readonly store: ReservationStore;
+  /** How many homes, and how many pointers, are kept in memory; the least used go first. */
+  readonly cachedMax?: number | undefined;
+  /** Told of every answer: where it came from. */
+  readonly onResolved?: ((from: 'cache' | 'store' | 'nowhere') => void) | undefined;
+}
+
+/** One step of a chain: what memory needs of a pointer. */
+export type Step = Pick<ReservationPointer, 'fromId' | 'toId'>;
+
+export interface Resolver {
+  /** What memory has, at once. */
+  peek(key: ReservationKey): Home | undefined;
+  /** @throws {LeaseError} `reservation.store_unreachable`, `reservation.chain_too_long`. */
+  resolve(key: ReservationKey): Promise<Home | undefined>;
+  /** Resolves the key, or reserves it under this id. @throws {LeaseError} as `resolve`. */
+  reserve(key: ReservationKey, reservationId: string): Promise<ReservedHome>;
+  /** Keeps a step, and follows it from now on. */
+  learn(step: Step): void;
+  /** Forgets what led to a home that is wrong: the next question goes to the store. */
+  forget(home: Home, key: ReservationKey): void;
+}
+
+export interface ReservedHome {
+  /** `existing`: somebody else's reservation, whatever the caller came with. */
+  readonly outcome: 'reserved' | 'existing';
+  readonly home: Home;
+}
+
+/** About 50 MB: see docs/scaling.md. */
+const CACHED_MAX = 200_000;
+
+export function createResolver(options: ResolverOptions): Resolver {
+  return new CachingResolver(options);
+}
+
+class CachingResolver implements Resolver {
+  readonly #store: ReservationStore;
+  readonly #told: (from: 'cache' | 'store' | 'nowhere') => void;
+  readonly #homes: LRUCache<string, Home>;
+  /** Where reservations that were left lead to. */
+  readonly #steps: LRUCache<string, string>;
+  /** Lookups under way, by key: callers meanwhile get their answer. */
+  readonly #lookups = new RequestsInProgress<Home | undefined>();
+
+  constructor({ store, cachedMax, onResolved }: ResolverOptions) {
+    const max = cachedMax ?? CACHED_MAX;
+    this.#store = store;
+    this.#told = onResolved ?? ((): void => undefined);
+    this.#homes = new LRUCache({ max });
+    this.#steps = new LRUCache({ max });
+  }
+
+  peek(key: ReservationKey): Home | undefined {
+    return this.#kept(reservationKeyText(key));
+  }
+
+  async resolve(key: ReservationKey): Promise<Home | undefined> {
+    const text = reservationKeyText(key);
+    const cached = this.#kept(text);
+    if (cached !== undefined) {
+      this.#told('cache');
+      return cached;
+    }
+    const home = await this.#lookups.share(text, async () => {
+      const firstId = (await this.#store.readNearby(key)) ?? (await this.#store.read(key));
+      return firstId === undefined ? undefined : this.#keep(text, firstId);
+    });
+    this.#told(home === undefined ? 'nowhere' : 'store');
+    return home;
+  }
+
+  async reserve(key: ReservationKey, reservationId: string): Promise<ReservedHome> {
+    const text = reservationKeyText(key);
+    const put = { isOwn: false };
+    for (;;) {
+      const cached = this.#kept(text);
+      if (cached !== undefined) return { outcome: 'existing', home: cached };
+      const home = await this.#lookups.share(text, () =>
+        this.#put({ key, text, reservationId }, put),
+      );
+      // Undefined when it joined a plain lookup, which found nothing: now it is its turn.
+      if (home !== undefined) return { outcome: put.isOwn ? 'reserved' : 'existing', home };
+    }
+  }
+
+  learn({ fromId, toId }: Step): void {
+    this.#steps.set(fromId, toId);
+  }
+
+  forget(home: Home, key: ReservationKey): void {
+    this.#homes.delete(reservationKeyText(key));
+    for (const reservationId of home.chain) this.#steps.delete(reservationId);
+  }
+
+  #kept(text: string): Home | undefined {
+    const home = this.#homes.get(text);
+    if (home === undefined || !this.#steps.has(home.reservationId)) return home;
+    const longer = longerBy(home, (fromId) => this.#steps.get(fromId));
+    this.#homes.set(text, longer);
+    return longer;
+  }
+
+  async #put(
+    { key, text, reservationId }: { key: ReservationKey; text: string; reservationId: string },
+    put: { isOwn: boolean },
+  ): Promise<Home> {
+    const nearby = await this.#store.readNearby(key);
+    if (nearby !== undefined) return this.#keep(text, nearby);
+    const answer = await this.#store.put(key, reservationId);
+    put.isOwn = answer.outcome === 'reserved';
+    return this.#keep(text, answer.reservationId);
+  }
+
+  /**
+   * Where a reservation leads, as far as is known nearby. A store that is unreachable knows of nothing: the home
+   * is asked next, and answers with the pointer if it was left. So what is written down in the
+   * datacenter itself is found while the store is cut off.
+   */
+  async #pointedTo(fromId: string): Promise<string | undefined> {
+    try {
+      return (await this.#store.readPointerNearby(fromId))?.toId;
+    } catch (error) {
+      const isAway = error instanceof LeaseError && error.code === 'reservation.store_unreachable';
+      if (isAway) return undefined;
+      throw error;
+    }
+  }
+
+  /** Follows the pointers that are known nearby, and keeps the chain. */
+  async #keep(text: string, firstId: string): Promise<Home> {
+    let home: Home = {
+      reservationId: firstId,
+      datacenter: datacenterOf(firstId),
+      chain: [firstId],
+    };
+    for (;;) {
+      const fromId = home.reservationId;
+      const toId = this.#steps.get(fromId) ?? (await this.#pointedTo(fromId));
+      if (toId === undefined) break;
+      this.#steps.set(fromId, toId);
+      home = longerBy(home, (id) => (id === fromId ? toId : undefined));
+    }
+    this.#homes.set(text, home);
+    return home;
+  }
+}
+
+/** The chain, prolonged by every step that is known. @throws {LeaseError} `reservation.chain_too_long`. */
+function longerBy(home: Home, stepFrom: (fromId: string) => string | undefined): Home {
+  const chain = [...home.chain];
+  let reservationId = home.reservationId;
+  let toId = stepFrom(reservationId);
+  while (toId !== undefined) {
+    chain.push(toId);
+    if (chain.length > LIMITS.reservationChainMax + 1) {
+      throw new LeaseError('reservation.chain_too_long');
+    }
+    reservationId = toId;
+    toId = stepFrom(reservationId);
+  }
+  return { reservationId, datacenter: datacenterOf(reservationId), chain };
+}

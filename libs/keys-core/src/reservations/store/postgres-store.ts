@@ -1,0 +1,29 @@
+import { reservationKeyText } from '../../kernel/resource/reservation.ts';
+import type { Store } from '../../postgres/open-store.ts';
+import { putPointer, readHome, readPointer, reserveHere } from '../sql/home-rows.ts';
+import type { ReservationStore } from './reservation-store.ts';
+
+/**
+ * The reservation store of a datacenter that is alone: its own database. When that cannot be reached,
+ * nothing else can either: its errors are the database's, as everywhere. Once the datacenter has been
+ * joined to others, whose store is etcd, it takes no reservation: `reservation.store_unreachable`.
+ */
+export function createPostgresReservationStore(store: Pick<Store, 'prisma'>): ReservationStore {
+  const { prisma } = store;
+  return {
+    kind: 'postgres',
+    async put(key, reservationId) {
+      const held = await reserveHere(prisma, reservationKeyText(key), reservationId);
+      return {
+        outcome: held === reservationId ? 'reserved' : 'existing',
+        reservationId: held,
+      };
+    },
+    readNearby: (key) => readHome(prisma, reservationKeyText(key)),
+    read: (key) => readHome(prisma, reservationKeyText(key)),
+    putPointer: (pointer) => putPointer(prisma, pointer),
+    readPointerNearby: (fromId) => readPointer(prisma, fromId),
+    readPointer: (fromId) => readPointer(prisma, fromId),
+    close: () => Promise.resolve(),
+  };
+}

@@ -1,0 +1,84 @@
+import pino, { type DestinationStream, type Logger } from 'pino';
+import { prettyFactory } from 'pino-pretty';
+import { boundedError } from './bounded-error.ts';
+import { createRepeatHook } from './repeated-lines.ts';
+import { hideSecrets } from '../secrets.ts';
+
+export type { Logger } from 'pino';
+
+/** What may be asked for, from everything to nothing. */
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** How a process logs. */
+export interface LoggerOptions {
+  /** Which process this is: `controller`, `agent`, `warden`. */
+  readonly name: string;
+  readonly level: LogLevel | (string & {});
+  /** Lines for people instead of JSON. */
+  readonly pretty?: boolean | undefined;
+  /** Where it goes: the standard output unless said. */
+  readonly destination?: DestinationStream | undefined;
+}
+
+/** Lines that are kept for later where they cannot be written now, such as on a full disk. */
+const UNWRITTEN_BYTES_MAX = 1_024 * 1_024;
+
+const WARN = pino.levels.values['warn'] ?? 40;
+
+const SECRET_FIELDS = ['token', 'secret', 'password', 'authorization', 'cookie'];
+
+/**
+ * The log of a process: one JSON object per line, with the time in UTC. Fields that are named like a
+ * secret are left out, and what looks like one is hidden wherever it stands, in messages and causes
+ * of errors too. Written at once: what was logged before a crash is there after it. What cannot be
+ * written stops nothing: it is written later, or lost. Warnings and errors that repeat are written once
+ * with a count, see `repeated-lines.ts`; errors are cut to a bounded size.
+ */
+export function createLogger({
+  name,
+  level,
+  pretty: forPeople,
+  destination,
+}: LoggerOptions): Logger {
+  const out = destination ?? standardOutput();
+  const writeOnce = createRepeatHook();
+  return pino(
+    {
+      name,
+      level,
+      base: { pid: process.pid },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: {
+        paths: SECRET_FIELDS.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]),
+        censor: '***',
+      },
+      serializers: { err: boundedError },
+      hooks: {
+        streamWrite: hideSecrets,
+        logMethod(args, method, methodLevel) {
+          if (methodLevel < WARN) method.apply(this, args);
+          else writeOnce(args, method.bind(this));
+        },
+      },
+    },
+    forPeople === true ? forReading(out) : out,
+  );
+}
+
+function standardOutput(): DestinationStream {
+  const out = pino.destination({ dest: 1, sync: true, maxLength: UNWRITTEN_BYTES_MAX });
+  // Without a listener an error of the stream would end the process.
+  out.on('error', () => undefined);
+  return out;
+}
+
+function forReading(out: DestinationStream): DestinationStream {
+  const lineOf = prettyFactory({ ignore: 'pid,name', translateTime: 'UTC:HH:MM:ss.l' });
+  return {
+    write: (line) => {
+      out.write(lineOf(line));
+    },
+  };
+}

@@ -1,0 +1,96 @@
+/**
+ * A Chromium for the tests that need a browser. Best the one without windows, which takes a third less
+ * of the processor; on a Debian as root that is installed. Else any that the machine has, and else
+ * Playwright's own.
+ */
+import { spawnSync } from 'node:child_process';
+import { constants } from 'node:fs';
+import { access } from 'node:fs/promises';
+import path from 'node:path';
+import { root, run, runInstalled } from '../workspace.mjs';
+
+const HEADLESS = 'chromium-headless-shell';
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
+/** A browser that hangs when asked for its version is not used. */
+const VERSION_TIMEOUT_MS = 20_000;
+
+const HELP = `No Chromium was found, and none could be installed. Install one, such as Debian's package
+"chromium", or say where it is with CHROMIUM_PATH.`;
+
+/**
+ * The path of a Chromium that runs; installs one where none exists.
+ * @returns undefined when none exists in spite of that; what to do about it has then been said.
+ */
+export async function ensureChromium() {
+  const named = process.env.CHROMIUM_PATH;
+  if (named) {
+    if (isBrowser(named)) return named;
+    console.error(`CHROMIUM_PATH is ${named}, which does not run as a browser.`);
+    return undefined;
+  }
+  const ways = [
+    () => findInPath([HEADLESS]),
+    () => installPackage(HEADLESS),
+    () => findInPath(NAMES),
+    findDownloaded,
+    () => installPackage('chromium'),
+    download,
+  ];
+  for (const find of ways) {
+    const found = await find();
+    if (found !== undefined) return found;
+  }
+  console.error(HELP);
+  return undefined;
+}
+
+async function findInPath(names) {
+  const folders = (process.env.PATH ?? '').split(path.delimiter).filter(Boolean);
+  for (const name of names) {
+    for (const folder of folders) {
+      const file = path.join(folder, name);
+      if ((await isExecutable(file)) && isBrowser(file)) return file;
+    }
+  }
+  return undefined;
+}
+
+async function findDownloaded() {
+  const { chromium } = await import('@playwright/test');
+  const file = chromium.executablePath();
+  return (await isExecutable(file)) && isBrowser(file) ? file : undefined;
+}
+
+async function installPackage(name) {
+  const isDebian = await isExecutable('/usr/bin/apt-get');
+  if (process.getuid?.() !== 0 || !isDebian) return undefined;
+  console.log(`Installing ${name}, for the tests in a browser (apt-get) …`);
+  const env = { DEBIAN_FRONTEND: 'noninteractive' };
+  // An old list of packages may do as well: whether there is a browser then is what counts.
+  await run('/usr/bin/apt-get', ['update', '-qq'], { env, quiet: true });
+  const install = ['install', '-y', '-qq', '--no-install-recommends', name];
+  await run('/usr/bin/apt-get', install, { env, quiet: true });
+  return findInPath([name]);
+}
+
+async function download() {
+  console.log('Downloading Chromium, for the tests in a browser (playwright install) …');
+  await runInstalled('.bin/playwright', ['install', 'chromium']);
+  return findDownloaded();
+}
+
+function isBrowser(file) {
+  const { status } = spawnSync(file, ['--version'], {
+    cwd: root,
+    stdio: 'ignore',
+    timeout: VERSION_TIMEOUT_MS,
+  });
+  return status === 0;
+}
+
+async function isExecutable(file) {
+  return access(file, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+}

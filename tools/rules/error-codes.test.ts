@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { COMMAND_ERROR_CODES, ERROR_CODES } from '@leasehold/keys-core';
+import { beforeAll, expect, test } from 'vitest';
+
+const root = path.join(import.meta.dirname, '..', '..');
+
+/** Where a code stands when an error is made: as an argument, or as a field of its parts. */
+const MADE = [
+  /\b(?:LeaseError|LeaseholdCallError|codedError|refusal|tokenError)\(\s*'([^']+)'/gu,
+  /\bcode: '([a-z]+\.[a-z_]+)'/gu,
+  /\bsuper\(\s*'([a-z]+\.[a-z_]+)'/gu,
+];
+
+const registry = new Set([...Object.keys(ERROR_CODES), ...Object.keys(COMMAND_ERROR_CODES)]);
+const sources = new Map<string, string>();
+
+beforeAll(async () => {
+  for (const folder of ['libs', 'apps']) {
+    const files = await readdir(path.join(root, folder), { recursive: true });
+    for (const file of files) {
+      const isSource = /\/src\/.*\.tsx?$/u.test(file) && !/\.test\.tsx?$/u.test(file);
+      if (!isSource || /node_modules|\/generated\/|\/dist\//u.test(file)) continue;
+      sources.set(`${folder}/${file}`, readFileSync(path.join(root, folder, file), 'utf8'));
+    }
+  }
+});
+
+test('every code that an error is made with is in the registry, and so in docs/errors.md', () => {
+  const made = [...sources].flatMap(([file, text]) =>
+    MADE.flatMap((pattern) => [...text.matchAll(pattern)].map(([, code = '']) => ({ file, code }))),
+  );
+
+  expect(made.length).toBeGreaterThan(100);
+  expect(made.filter(({ code }) => !registry.has(code))).toEqual([]);
+});
+
+test('every code of the registry is used somewhere', () => {
+  const text = [...sources]
+    .filter(([file]) => !file.includes('/kernel/errors/'))
+    .map(([, source]) => source)
+    .join('\n');
+
+  const isBuilt = (code: string): boolean => text.includes(`.${code.split('.')[1] ?? ''}\``);
+  expect([...registry].filter((code) => !text.includes(code) && !isBuilt(code))).toEqual([]);
+});

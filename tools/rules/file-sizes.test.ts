@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { codeFiles, ROOT } from './source-files.ts';
+
+/** Lines that no file has more of, tests included. */
+const LINES_MAX = 400;
+/** Lines that a file of the product has more of only with a reason. */
+const PRODUCT_LINES_MAX = 300;
+const EXCEPTIONS_MAX = 3;
+/** Files beside each other in a folder. */
+const FOLDER_FILES_MAX = 15;
+
+/** Each is one state machine: its states and what moves it between them are read together. */
+const EXCEPTIONS = new Map([
+  ['apps/drone/src/agent/backend/backend-run.ts', 'one backend, from its spawn to its last report'],
+  ['libs/client/src/lease/held-lease.ts', 'one lease, from its grant to its loss or release'],
+]);
+
+/** What ships: no test, nothing that tests share, and no tool. */
+const isProduct = (file: string): boolean =>
+  /^(?:libs|apps)\//u.test(file) &&
+  !/\.test\.tsx?$|-for-test\.ts$|\/testing\/|^libs\/testing\//u.test(file);
+
+function longerThan(linesMax: number): string[] {
+  const isLonger = (file: string): boolean =>
+    readFileSync(path.join(ROOT, file), 'utf8').split('\n').length - 1 > linesMax;
+  return codeFiles().filter(isLonger).sort();
+}
+
+test(`no file has more than ${String(LINES_MAX)} lines`, () => {
+  expect(longerThan(LINES_MAX)).toEqual([]);
+});
+
+test(`a file of the product with more than ${String(PRODUCT_LINES_MAX)} lines is one of a few, with its reason`, () => {
+  expect(longerThan(PRODUCT_LINES_MAX).filter(isProduct)).toEqual([...EXCEPTIONS.keys()]);
+  expect(EXCEPTIONS.size).toBeLessThanOrEqual(EXCEPTIONS_MAX);
+});
+
+test(`no folder has more than ${String(FOLDER_FILES_MAX)} files`, () => {
+  const counts = new Map<string, number>();
+  for (const folder of codeFiles().map((file) => path.dirname(file))) {
+    counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  }
+
+  expect([...counts].filter(([, count]) => count > FOLDER_FILES_MAX)).toEqual([]);
+});
