@@ -7,13 +7,8 @@ export {
 } from './session-authority.ts';
 export { isAdminSignIn } from './sql/sign-in/admin-sign-in.ts';
 export {
-  countTokensMadeBy,
-  findToken,
   insertToken,
-  listTokens,
   type NewToken,
-  readToken,
-  revokeToken,
   type TokenAccess,
   type TokenBindings,
   tokensInForce,
@@ -38,25 +33,11 @@ export {
   FIRST_ADMIN_EMAIL,
   makeAdmin,
 } from './sql/sign-in/first-admin.ts';
-export {
-  type Accepted,
-  acceptInvitation,
-  INVITATION_DAYS,
-  invitePerson,
-  isInvitationOpen,
-  newInvitationSecret,
-  openPasswordReset,
-} from './sql/people/invitations.ts';
+export { type Accepted, acceptInvitation, isInvitationOpen } from './sql/people/invitations.ts';
 export { hasOidcAccount } from './sql/sign-in/oidc-accounts.ts';
-export {
-  changeRole,
-  disablePerson,
-  enablePerson,
-  readForRefusal,
-  recordSignIn,
-} from './sql/people/people-changes.ts';
+export { readForRefusal, recordSignIn } from './sql/people/people-changes.ts';
 export { removeOldPeopleRows } from './sql/people/people-retention.ts';
-export { findPersonId, listPeople, type PersonRow, readPerson } from './sql/people/people.ts';
+export { findPersonId, type PersonRow } from './sql/people/people.ts';
 export { readPasswordHash, replacePassword, setPassword } from './sql/people/person-passwords.ts';
 export {
   endOtherSessions,
@@ -76,7 +57,7 @@ export {
   type TriedAt,
 } from './sql/sign-in/sign-in-failures.ts';
 export { createTokenAuthority, type TokenAuthority, TOKENS_TOPIC } from './token-authority.ts';
-export { hashTokenSecret, isTokenSecret, newTokenSecret } from './token-secret.ts';
+export { newTokenSecret } from './token-secret.ts';
 export { createHoldOffService, viewOf } from './hold-off-service.ts';
 export { createPeopleService } from './people-service.ts';
 export type { Invitation, PeopleService, PersonView } from './people-types.ts';

@@ -16,7 +16,7 @@ export interface BulkFaces {
 }
 
 /** Of a grant that has ended, by any cause, or that was never there. */
-export const GONE = 'gone';
+const GONE = 'gone';
 
 /** What an act comes to: done, with or without a change, or why not. */
 type Act = Pick<ItemOutcome, 'code' | 'changed'>;
@@ -25,7 +25,7 @@ type Act = Pick<ItemOutcome, 'code' | 'changed'>;
  * The item could not be carried out, and nothing is wrong with it: the database is not there. It stays
  * open, and is tried again.
  */
-export class StoreGone extends Error {
+class StoreGone extends Error {
   override readonly name = 'StoreGone';
 }
 

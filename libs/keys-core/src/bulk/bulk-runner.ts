@@ -16,6 +16,7 @@ import {
   type OpenItem,
 } from './sql/bulk-runs.ts';
 import { bulkLeaseName, type BulkOrder } from './sql/bulk-requests.ts';
+import { LeaseError } from '../kernel/errors/index.ts';
 import type { WhileLeader } from '../leases/index.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { Logger } from '@leasehold/service-kit';
@@ -111,7 +112,11 @@ class Runner implements BulkRunner {
     try {
       await whileLeader(bulkLeaseName(bulkId), (on) => this.#pages(order, on), stop.signal);
     } catch (error) {
-      log.warn({ err: error, bulkId }, 'a bulk action was interrupted; it continues from there');
+      // During a hold-off nobody gets the lease, and it is tried again.
+      const isHeldOff = error instanceof LeaseError && error.code === 'grant.hold_off';
+      if (!isHeldOff) {
+        log.warn({ err: error, bulkId }, 'a bulk action was interrupted; it continues from there');
+      }
     } finally {
       closeHint();
       this.#runs.delete(bulkId);

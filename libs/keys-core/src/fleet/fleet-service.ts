@@ -1,4 +1,4 @@
-import type { Actor } from '../kernel/access/actor.ts';
+import { SYSTEM_ACTOR, type Actor } from '../kernel/access/actor.ts';
 import type { DroneAct, FleetService } from './fleet-types.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
@@ -111,7 +111,7 @@ async function markLost(
     await writeAudit(tx, auditOf('drones.markLost', act, actor));
   });
   const caller: Caller = {
-    principal: 'leasehold',
+    principal: SYSTEM_ACTOR,
     actor: actor.actor,
     role: actor.role,
     namespaces: null,

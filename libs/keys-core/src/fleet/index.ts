@@ -7,13 +7,11 @@ export type {
   OfferedProgram,
   OutboxAction,
 } from './fleet-views.ts';
-export { heartbeatAgeMsMax } from './heartbeat-staleness.ts';
 export {
   type BackendListInput,
   getBackend,
   listBackends,
   type NamespaceLimits,
-  readBackendStates,
 } from './sql/backends.ts';
 export { chooseDrone, type DroneChoice, type DroneChoiceInput } from './sql/choose-drone.ts';
 export {
@@ -26,7 +24,6 @@ export {
   countDrones,
   type DroneListInput,
   getDrone,
-  heldLeaseIds,
   listDrones,
   setDraining,
   setLost,

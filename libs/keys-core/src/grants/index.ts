@@ -39,7 +39,8 @@ export { observeHeld, releaseAlone, wakeWaiters } from './transitions/releasing.
 export { type AcquiredOrRenewed, acquireOrRenew } from './sql/acquire-or-renew.ts';
 export { boundTransaction, closeBefore } from './sql/assert-held.ts';
 export { grant } from './sql/grant.ts';
-export { assertNoHoldOff, assertReadBack, guardNow, isAtHome, readClock } from './sql/guard.ts';
+export { assertReadBack, isAtHome } from './sql/at-home.ts';
+export { assertNoHoldOff, guardNow, readClock } from './sql/guard.ts';
 export { removeOldLeaseRows } from './sql/retention/lease-retention.ts';
 export { readEndedGrants } from './sql/parts/ended-grants.ts';
 export { noteKeyLadder, readKeyLadders } from './sql/parts/key-ladders.ts';

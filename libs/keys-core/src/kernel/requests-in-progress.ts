@@ -22,13 +22,12 @@ export class RequestsInProgress<Answer> {
 
   /** Runs a request, which is in progress until it settles. Others of the key do not hold it up. */
   async run(key: string, request: () => Promise<Answer>): Promise<Answer> {
+    const mine = request();
     const entry = this.#entries.get(key) ?? { count: 0, newest: undefined };
     this.#entries.set(key, entry);
     entry.count += 1;
-    let mine: Promise<Answer> | undefined;
+    entry.newest = mine;
     try {
-      mine = request();
-      entry.newest = mine;
       return await mine;
     } finally {
       entry.count -= 1;

@@ -10,11 +10,7 @@ export type {
 export { createLeaseCoordinator, type LeaseCoordinatorDeps } from './coordinator/coordinator.ts';
 export { errorText, type ReapCallback, type StaleReap } from './coordinator/reap-stale.ts';
 export type { LeaseId, LeaseUseCase, Scope } from './coordinator/use-case.ts';
-export {
-  createWhileLeader,
-  type WhileLeader,
-  type WhileLeaderDeps,
-} from './coordinator/while-held/while-leader.ts';
+export { createWhileLeader, type WhileLeader } from './coordinator/while-held/while-leader.ts';
 export { assertTtl } from './acquire/deadlines.ts';
 export { createLeaseOperations, type LeaseOperationsDeps } from './lease-operations.ts';
 export { createLeaseService, type LeaseServiceDeps } from './lease-service.ts';

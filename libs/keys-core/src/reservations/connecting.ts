@@ -75,14 +75,16 @@ export function createConnecting(
      * Goes to the key's home, and from there to where it is told that the key has moved. Chains have no
      * loops and are bounded, so this ends.
      */
-    async connect(input, caller, signal, fresh) {
+    async connect(input, caller, signal, fresh = {}) {
       const named = withName(store, input, caller);
       const key = reservationKeyOf(named.key);
       assertReservationKey(key);
       let isLookedUpAgain = false;
       for (let steps = 0; steps <= LIMITS.reservationChainMax; steps += 1) {
         signal.throwIfAborted();
-        const home = await homes.homeFor(key, input.spawn === undefined ? 'find' : fresh);
+        // Who comes to start something reserves the key; who comes for what runs only finds it.
+        const home =
+          input.spawn === undefined ? await resolver.resolve(key) : await homes.reserve(key, fresh);
         const isHere = home?.datacenter === store.datacenter;
         if (!isHere) {
           // Its idempotency key may have been used here: by itself before the key moved, or by another.

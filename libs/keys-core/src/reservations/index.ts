@@ -24,20 +24,12 @@ export type {
 } from './reservation-types.ts';
 export { createResolver, type Resolver, type ResolverOptions } from './resolving/resolver.ts';
 export type { Departure, ReservationStatus } from './sql/activate.ts';
-export { putHomes } from './sql/home-rows.ts';
 export {
-  firstReservationsAfter,
-  markPublishing,
   type Membership,
-  newestPointers,
-  newestReservations,
   noteMembership,
-  pointersAfter,
   PUBLISHING,
   readMembership,
   registerHere,
-  sealDeparted,
-  unreservedKeysAfter,
 } from './sql/membership.ts';
 export { type Duties, createDuties, isSynced } from './duties.ts';
 export { assertOwn, invalid } from './invalid.ts';

@@ -5,6 +5,7 @@
  * done there: here, or by one call to the other datacenter, which never sends it on. Who is told that a
  * key has moved learns the pointer and follows it.
  */
+import { SYSTEM_ACTOR } from '../kernel/access/actor.ts';
 import { assertReservationKey } from '../kernel/resource/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { Caller } from '../kernel/face-types.ts';
@@ -51,7 +52,7 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
     reservationStatus: async (reservationId, key) => {
       homes.assertHere(reservationId);
       assertReservationKey(key);
-      return local.reservationStatus(reservationId, key, ACTOR);
+      return local.reservationStatus(reservationId, key, SYSTEM_ACTOR);
     },
     move: async (input, caller) => {
       assertReservationKey(input.key);
@@ -70,6 +71,3 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
     list: (input, caller: Caller) => reservationPage(store, input, caller),
   };
 }
-
-/** Who activates a reservation that another datacenter asks about. */
-const ACTOR = 'leasehold';

@@ -42,7 +42,7 @@ export interface BulkState extends Pick<
 }
 
 /** Failures that are told one by one; all of them are counted. */
-export const BULK_FAILURES_SHOWN_MAX = 1_000;
+const BULK_FAILURES_SHOWN_MAX = 1_000;
 /** For how long a bulk action may be new before it counts as interrupted when no controller has it. */
 const BEGINNING_MS_MAX = 5_000;
 /** Bulk actions that are not over, at all controllers. */

@@ -5,6 +5,7 @@ import { C, type Sql } from '../../postgres/rows.ts';
 import { fragment, NO_FRAGMENT } from '../../postgres/sql.ts';
 import { laterToken, type LogPlace, type Seen } from '../../postgres/witness/witness-stamp.ts';
 import { isTakable, LOG_PLACE, type GrantGuard } from '../../postgres/clock/expiry.ts';
+import { IS_ACTIVE_HOME, NOT_READ_BACK } from './at-home.ts';
 import { GRANT_FACTS } from './parts/grant-facts.ts';
 import { upsertGrants } from './parts/upsert-grants.ts';
 import { firstLadder, wantedRows } from './parts/wanted-rows.ts';
@@ -14,26 +15,6 @@ export interface GrantOptions {
   /** What to do about a row that another transaction has locked. */
   readonly onLocked: 'skip' | 'wait';
 }
-
-/**
- * A row while this database has become another one, by a restore or a failover, and has not yet learned
- * from the reservation store which keys had left it: it may take itself for the home of one.
- */
-export const NOT_READ_BACK = fragment`
-  select from reservation_membership m
-  cross join database_epoch e
-  where m.store_id is not null and m.synced_epoch is distinct from e.epoch`;
-
-/**
- * Whether the reservation that a request `w` names is the active home of its key here. One that is absent
- * was not activated yet; whether it has been left since, the lease row says.
- */
-export const IS_ACTIVE_HOME = fragment`
-  exists (
-    select from reservation r
-    where r.reservation_id = w.home_reservation and r.state = 'active'
-      and r.namespace = w.namespace and r.name = w.name
-  )`;
 
 interface GrantedRow {
   face: Face;

@@ -1,10 +1,8 @@
 /** What a statement that grants, or acts on expiry, is handed: how far the database is to be trusted. */
 import { LeaseError } from '../../kernel/errors/index.ts';
-import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
-import { C, onlyRow, type Sql } from '../../postgres/rows.ts';
+import { onlyRow, type Sql } from '../../postgres/rows.ts';
 import { isHeldOff, type GrantGuard } from '../../postgres/clock/expiry.ts';
-import { IS_ACTIVE_HOME, NOT_READ_BACK } from './grant.ts';
 
 type Watching = Pick<KernelStore, 'clock' | 'clockWatch'>;
 
@@ -25,42 +23,6 @@ export async function readClock(
   const rows = await tx.$queryRaw<{ asOf: number }[]>`
     select extract(epoch from clock_timestamp())::float8 * 1000 as "asOf"`;
   store.clockWatch.observe(onlyRow(rows).asOf, sentAtMs, store.clock.nowMs());
-}
-
-/**
- * @throws {LeaseError} `reservation.store_unreachable` while a restored database has not yet learned which
- * keys had left it: the reservation store has not answered.
- */
-export async function assertReadBack(sql: Sql<'transitions'>): Promise<void> {
-  const [row] = await sql.$queryRaw<{ one: number }[]>`
-    select 1 as one where exists (${NOT_READ_BACK})`;
-  if (row !== undefined) {
-    throw new LeaseError(
-      'reservation.store_unreachable',
-      'The database was restored or failed over, and it is not yet known from the reservation store which keys had left it.',
-    );
-  }
-}
-
-/**
- * Whether a key may be granted under the reservation that the request names: it is the key's active home
- * here, and the key's row, if there is one, names no other. Index: the primary keys.
- */
-export async function isAtHome(
-  sql: Sql<'transitions'>,
-  { namespace, name, homeReservation }: GrantRequest,
-): Promise<boolean> {
-  const rows = await sql.$queryRaw<{ one: number }[]>`
-    select 1 as one
-    from (
-      select ${namespace} ${C} as namespace, ${name} ${C} as name, ${homeReservation} ${C} as home_reservation
-    ) w
-    where ${IS_ACTIVE_HOME} and not exists (
-      select from lease l
-      where l.face = 'key' and l.namespace = w.namespace and l.name = w.name
-        and l.home_reservation <> w.home_reservation
-    )`;
-  return rows.length > 0;
 }
 
 /** @throws {LeaseError} `grant.hold_off` while a restored database grants nothing. */

@@ -39,6 +39,7 @@ const LOOK_AGAIN_FIRST_MS = 10;
  * because on a slow machine the winner is as slow as the loser.
  */
 const LOST_SPAWNS_MIN = 8;
+
 /** What all connects of a controller share. */
 interface Shared extends ConnectDeps {
   readonly readState: (key: NamedConnect['key']) => Promise<KeyState | undefined>;

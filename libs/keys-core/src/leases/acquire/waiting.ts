@@ -224,7 +224,7 @@ class Room implements WaitingRoom {
         // On the connections of renewals: a place in line is kept alive like a lease.
         for (const ticketId of await prolongTickets(this.#store.renewals, part)) {
           const lost = live.get(ticketId);
-          // Its own attempt has just taken the ticket, and may yet give the grant back.
+          // Its own attempt may just have taken the ticket, and may yet give the grant back.
           if (lost === undefined || lost.line.isAttempting(lost.waiter)) continue;
           lost.line.lostTicket(lost.waiter);
         }

@@ -62,11 +62,6 @@ export class Homes {
     );
   }
 
-  /** Who comes to start something reserves the key; who comes for what runs only finds it. */
-  async homeFor(key: ReservationKey, use: FreshKey | 'find' = {}): Promise<Home | undefined> {
-    return use === 'find' ? this.#deps.resolver.resolve(key) : this.reserve(key, use);
-  }
-
   async reserve(key: ReservationKey, fresh: FreshKey): Promise<Reserved> {
     const { store, peers } = this.#deps;
     const { datacenter = store.datacenter, use } = fresh;

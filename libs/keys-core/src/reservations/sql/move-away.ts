@@ -1,3 +1,4 @@
+import { SYSTEM_ACTOR } from '../../kernel/access/actor.ts';
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { Grant, GrantRequest } from '../../kernel/lease/outcomes.ts';
 import {
@@ -39,8 +40,6 @@ export type MoveOutcome =
   /** It is not active here, so that there is nothing to leave. */
   | { readonly outcome: 'pending' };
 
-/** Leasehold itself, for the instant in which a key is nobody else's. */
-const MOVER = 'leasehold';
 /** The grant of a move lives within its transaction alone: the shortest ladder that the table takes. */
 const MOVE_LADDER = { renewAfterMs: 1, softAfterMs: 2, hardAfterMs: 3, ttlMs: 4 } as const;
 const TRANSACTION = { maxWait: 5_000, timeout: 5_000 };
@@ -93,8 +92,8 @@ async function take(
     face: 'key',
     ...named,
     leaseId: store.ids.uuid(),
-    holder: MOVER,
-    principal: MOVER,
+    holder: SYSTEM_ACTOR,
+    principal: SYSTEM_ACTOR,
     tag: '',
     comment: null,
     metadata: null,

@@ -1,12 +1,11 @@
 /**
  * Counts events into the buckets of the time in which they happened, each event exactly once.
  *
- * One row says up to which event the buckets count. A controller locks it, adds the next events and
- * moves the row, in one statement; another one that is at it passes. So grants
- * of services that use the database without a controller are counted like all others. Only events
- * that are final are counted (see `event-finality.ts`): one with a smaller number cannot appear
- * later and be left out. While an old transaction holds events back, the numbers are late, and right
- * once it has ended.
+ * One row says up to which event the buckets count. A controller locks it, adds the next events and moves
+ * the row, in one statement; others skip it meanwhile. So grants of services that use the database without
+ * a controller are counted like all others. Only events that are final are counted (see
+ * `event-finality.ts`): one with a smaller number cannot appear later and be left out. While an old
+ * transaction holds events back, the numbers are late, and right once it has ended.
  */
 import { RESERVED_NAMESPACE } from '../../kernel/resource/resource.ts';
 import { EPOCH, FinalMark, readEventMark } from '../../events/index.ts';
@@ -74,9 +73,9 @@ export function createEventRollup(store: { readonly prisma: Sql<'general'> }): E
  * **Locks** the cursor, or passes when somebody has it; then rows of buckets in the order (bucket,
  * face), as every statement that adds does. **Atomic because** it is one statement: what it adds and
  * where it leaves the cursor are one. A cursor that was moved since the snapshot is judged by its
- * newest version. **Index**: the primary key of events, a range. Events that are older than the
- * buckets, and those of Leasehold's own leases, are passed over. Undefined: another controller is doing it, or there is nothing to count, or the
- * database has become another one.
+ * newest version. **Index**: the primary key of events, a range. Events that are older than the buckets,
+ * and those of Leasehold's own leases, are passed over. Undefined: another controller is doing it, or there
+ * is nothing to count, or the database has become another one.
  */
 async function countEvents(
   sql: Sql<'general'>,

@@ -33,10 +33,10 @@ const NOTHING: ResourceCounts = {
 };
 
 /**
- * Counts every face, except Leasehold's own leases. Reads all leases once, because no index tells phases: one would cost every grant
- * and every release. On a busy machine 65 ms at 100,000 rows, 0.4 to 0.7 s at 1,000,000: callers that ask
- * often is to keep the answer for a while. Phases are those of `phaseOf`, judged at one moment for all
- * rows. Locks nothing.
+ * Counts every face, except Leasehold's own leases. Reads all leases once, because no index tells phases:
+ * one would cost every grant and every release. On a busy machine 65 ms at 100,000 rows, 0.4 to 0.7 s at
+ * 1,000,000: callers that ask often should keep the answer for a while. Phases are those of `phaseOf`,
+ * judged at one moment for all rows. Locks nothing.
  */
 export async function countResources(sql: Sql<'guests'>): Promise<Record<Face, ResourceCounts>> {
   const rows = await sql.$queryRaw<(ResourceCounts & { face: Face })[]>`

@@ -91,6 +91,33 @@ describe('work that one controller does', () => {
     expect((term?.fromMs ?? 0) - (one.terms[0]?.toMs ?? 0)).toBeLessThan(TTL_MS / 2);
   });
 
+  test('one that stops while another one looks is followed at once', async () => {
+    const kernel = await openKernel();
+    const one = aController(kernel, 'one');
+    await waitUntil(() => one.terms.length === 1);
+    const other = await openKernel({ databaseUrl: kernel.databaseUrl });
+    const { store } = other;
+    // The answer that the first one has the lease is on its way when it stops, and says so.
+    const late = new Proxy(store.transitions, {
+      get: (transitions, name) => {
+        if (name !== '$queryRaw') return Reflect.get(transitions, name) as unknown;
+        return async (...statement: Parameters<typeof transitions.$queryRaw>) => {
+          const rows: unknown = await transitions.$queryRaw(...statement);
+          if (tellsOf(rows, 'one')) {
+            const hint = store.hints.next('leader:job', store.clock.nowMs() + 60_000);
+            await one.stop();
+            await hint;
+          }
+          return rows;
+        };
+      },
+    });
+    const two = aController({ ...other, store: { ...store, transitions: late } }, 'two');
+    const [term] = await waitUntil(() => (two.terms.length > 0 ? two.terms : undefined));
+
+    expect((term?.fromMs ?? 0) - (one.terms[0]?.toMs ?? 0)).toBeLessThan(TTL_MS / 2);
+  });
+
   test('one that is cut off from the database stops before another begins', async () => {
     const { proxy, one, two } = await twoControllers();
 
@@ -116,5 +143,9 @@ describe('work that one controller does', () => {
     },
   );
 });
+
+function tellsOf(rows: unknown, holder: string): boolean {
+  return Array.isArray(rows) && rows.some((row: { holder?: string }) => row.holder === holder);
+}
 
 const BY_OPERATOR = { actor: 'op', reason: 'move it', namespaces: null };

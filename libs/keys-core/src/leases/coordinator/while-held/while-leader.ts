@@ -12,7 +12,8 @@ import type { LeaseUseCase } from '../use-case.ts';
 /**
  * Does work in one controller at a time, under a lease of this name in Leasehold's own namespace. The
  * lease is renewed meanwhile, and released when the work ends. `signal` aborts with `stopping`, and
- * when the lease is lost, which is a sixth of its duration before another controller can have it.
+ * when the lease is lost: a sixth of its duration before it expires, and after a revocation by force at
+ * the next renewal, when another controller may have it already.
  *
  * Where another controller has it, this waits until that one is done or its lease expires, and returns:
  * the caller tries again. After a revocation it returns late, so that another controller comes first.
@@ -49,9 +50,14 @@ export function createWhileLeader({ store, holder, ttlMs, log }: WhileLeaderDeps
       scope: () => ({ namespace: [RESERVED_NAMESPACE], key: name }),
       durationMs: () => ttlMs,
     };
-    const answer = await coordinator.acquire(lease, 0);
+    // Heard from before the look on: what is released after it is not missed.
+    const seen = { isOver: false };
+    const closeHint = hints.on(topic, () => {
+      seen.isOver = true;
+    });
+    const answer = await coordinator.acquire(lease, 0).finally(closeHint);
     if (answer.outcome === 'held') {
-      await hints.next(topic, clock.nowMs() + answer.remainingMs, stopping);
+      if (!seen.isOver) await hints.next(topic, clock.nowMs() + answer.remainingMs, stopping);
       return;
     }
     let working = Promise.resolve();
