@@ -1,4 +1,4 @@
-import { startFaultProxy, waitUntil } from '@leasehold/testing';
+import { startUrlProxy, waitUntil } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { runForLeader } from './leader.ts';
 import { joinService, runOurSql, startService, type Service } from './testing/service.ts';
@@ -91,13 +91,10 @@ describe('controllers', () => {
 
   test('I4 a leader that cannot reach the database has stopped leading before another begins', async () => {
     const database = await startService('runners/runner-liveness.sql');
-    const direct = new URL(database.databaseUrl);
-    const proxy = await startFaultProxy({ host: direct.hostname, port: Number(direct.port) });
+    const { proxy, url } = await startUrlProxy(database.databaseUrl);
     onTestFinished(() => proxy.close());
-    const behindProxy = new URL(direct);
-    behindProxy.host = `${proxy.host}:${String(proxy.port)}`;
     const ttlMs = 3_000;
-    const cutOff = startController({ databaseUrl: behindProxy.href }, 'cut off', { ttlMs });
+    const cutOff = startController({ databaseUrl: url }, 'cut off', { ttlMs });
     await theLeader([cutOff]);
     let wasStillLeading: boolean | undefined;
     const next = startController(database, 'next', {

@@ -14,9 +14,9 @@ const RUN_MS_MAX = 30_000;
 const run = promisify(execFile);
 
 /** Inside of the repository, so that imports are found; of this run alone. */
-export const MODULES = path.join(REPOSITORY, '.test-results', `docs-blocks-${String(process.pid)}`);
+const MODULES = path.join(REPOSITORY, '.test-results', `docs-blocks-${String(process.pid)}`);
 
-export function moduleOf(block: Block): string {
+function moduleOf(block: Block): string {
   return path.join(MODULES, `${placeOf(block).replaceAll(/[^\w]+/gu, '-')}.ts`);
 }
 

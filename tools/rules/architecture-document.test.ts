@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { ROOT } from './source-files.ts';
 
-const root = path.join(import.meta.dirname, '..', '..');
-const core = path.join(root, 'libs', 'keys-core', 'src');
+const core = path.join(ROOT, 'libs', 'keys-core', 'src');
 /** The folders of keys-core that are not slices. */
 const NO_SLICES = ['kernel', 'holder', 'postgres', 'testing'];
 
@@ -13,13 +13,13 @@ const PATH = /`(?<path>[\w.-]+\/[\w./()[\]-]*)\*?`/gu;
 const SLICE_ROW = /^\| `(?<slice>\w+)` +\|[^|]+\| +(?<imports>[^|]*)\|$/gmu;
 
 function textOf(document: string): string {
-  return readFileSync(path.join(root, document), 'utf8');
+  return readFileSync(path.join(ROOT, document), 'utf8');
 }
 
 /** The paths in a document that exist neither from the root nor in keys-core. */
 function missingPaths(text: string): string[] {
   return pathsIn(text).filter(
-    (named) => ![root, core].some((folder) => existsSync(path.join(folder, named))),
+    (named) => ![ROOT, core].some((folder) => existsSync(path.join(folder, named))),
   );
 }
 

@@ -3,8 +3,8 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { ESLint } from 'eslint';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { ROOT } from './source-files.ts';
 
-const root = path.join(import.meta.dirname, '..', '..');
 const TIMEOUT_MS = 60_000;
 const IMPORTS = '@typescript-eslint/no-restricted-imports';
 const BOUNDARIES = '@nx/enforce-module-boundaries';
@@ -23,11 +23,11 @@ let eslint: ESLint;
 beforeAll(async () => {
   // Without a project graph the rule of the boundaries is silently not applied.
   await promisify(execFile)(process.execPath, ['node_modules/.bin/nx', 'show', 'projects'], {
-    cwd: root,
+    cwd: ROOT,
     env: { ...process.env, NX_DAEMON: 'false', NX_TUI: 'false' },
   });
   eslint = new ESLint({
-    cwd: root,
+    cwd: ROOT,
     // Nothing that is judged here asks for types, and to know them takes most of the time.
     overrideConfig: { languageOptions: { parserOptions: { projectService: false } } },
     ruleFilter: ({ ruleId }) => JUDGED.has(ruleId),
@@ -36,7 +36,7 @@ beforeAll(async () => {
 
 /** The rules that `text` breaks when it stands in the file, which exists. */
 async function brokenRules(file: string, text: string): Promise<string[]> {
-  const [result] = await eslint.lintText(text, { filePath: path.join(root, file) });
+  const [result] = await eslint.lintText(text, { filePath: path.join(ROOT, file) });
   return [...new Set(result?.messages.map(({ ruleId }) => ruleId ?? UNREADABLE))];
 }
 

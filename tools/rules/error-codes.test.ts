@@ -1,10 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { COMMAND_ERROR_CODES, ERROR_CODES } from '@leasehold/keys-core';
 import { beforeAll, expect, test } from 'vitest';
-
-const root = path.join(import.meta.dirname, '..', '..');
+import { codeFiles, ROOT } from './source-files.ts';
 
 /** Where a code stands when an error is made: as an argument, or as a field of its parts. */
 const MADE = [
@@ -16,14 +14,10 @@ const MADE = [
 const registry = new Set([...Object.keys(ERROR_CODES), ...Object.keys(COMMAND_ERROR_CODES)]);
 const sources = new Map<string, string>();
 
-beforeAll(async () => {
-  for (const folder of ['libs', 'apps']) {
-    const files = await readdir(path.join(root, folder), { recursive: true });
-    for (const file of files) {
-      const isSource = /\/src\/.*\.tsx?$/u.test(file) && !/\.test\.tsx?$/u.test(file);
-      if (!isSource || /node_modules|\/generated\/|\/dist\//u.test(file)) continue;
-      sources.set(`${folder}/${file}`, readFileSync(path.join(root, folder, file), 'utf8'));
-    }
+beforeAll(() => {
+  for (const file of codeFiles()) {
+    if (!/^(?:libs|apps)\/.*\/src\//u.test(file) || /\.test\.tsx?$/u.test(file)) continue;
+    sources.set(file, readFileSync(path.join(ROOT, file), 'utf8'));
   }
 });
 

@@ -1,16 +1,16 @@
-import { readFile, readdir } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { codeFiles, ROOT } from './source-files.ts';
 
-const root = path.join(import.meta.dirname, '..', '..');
 /** `"title of a test" in \`file\`` or the file alone. */
 const CITED = /(?:"(?<title>[^"\n]+)" in )?`(?<file>[\w.-]+\.test\.ts)`/gu;
 
 test('every test that docs/security.md names exists', async () => {
-  const [text, files] = await Promise.all([
-    readFile(path.join(root, 'docs', 'security.md'), 'utf8'),
-    testFiles(),
-  ]);
+  const text = await readFile(path.join(ROOT, 'docs', 'security.md'), 'utf8');
+  const files = new Map(
+    codeFiles(['.test.ts']).map((file) => [path.basename(file), path.join(ROOT, file)]),
+  );
   const cited = [...text.matchAll(CITED)].map(({ groups }) => ({
     file: groups?.['file'] ?? '',
     title: groups?.['title'] ?? '',
@@ -26,15 +26,3 @@ test('every test that docs/security.md names exists', async () => {
   expect(cited.length).toBeGreaterThan(20);
   expect(missing).toEqual([]);
 });
-
-/** Paths of all tests, by the names of their files. */
-async function testFiles(): Promise<Map<string, string>> {
-  const found = new Map<string, string>();
-  for (const folder of ['libs', 'apps', 'tools', 'examples']) {
-    for (const file of await readdir(path.join(root, folder), { recursive: true })) {
-      if (!file.endsWith('.test.ts') || /node_modules|\/dist\//u.test(file)) continue;
-      found.set(path.basename(file), path.join(root, folder, file));
-    }
-  }
-  return found;
-}

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
+import { ROOT } from './source-files.ts';
 
-const root = path.join(import.meta.dirname, '..', '..');
-const document = readFileSync(path.join(root, 'docs', 'walkthroughs.md'), 'utf8');
+const document = readFileSync(path.join(ROOT, 'docs', 'walkthroughs.md'), 'utf8');
 
 const TITLES = ['Follow a connect', 'Follow a renewal', 'Follow a waiting acquire'];
 const STEPS_MIN = 8;
@@ -88,7 +88,7 @@ function declares(file: string, name: string): boolean {
 
 /** All names that a file declares, also as `Outer.inner`; none when there is no such file. */
 function namesIn(file: string): ReadonlySet<string> {
-  const text = ts.sys.readFile(path.join(root, file)) ?? '';
+  const text = ts.sys.readFile(path.join(ROOT, file)) ?? '';
   if (file.endsWith('.sql')) {
     return new Set([...text.matchAll(/^CREATE FUNCTION (\w+)\(/gmu)].map(([, name = '']) => name));
   }

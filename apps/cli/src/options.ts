@@ -19,9 +19,12 @@ export function withNamespace(command: Command): Command {
   return command.option('--namespace <namespace>', 'segments joined by "."', '');
 }
 
-/** Adds what names a key besides its name, and where it is: `--namespace`, `--datacenter`. */
+/** Adds what names a key besides its name, and where it is: its home unless given. */
 export function withKey(command: Command): Command {
-  return withDatacenter(withNamespace(command));
+  return withNamespace(command).option(
+    '--datacenter <name>',
+    "the datacenter; by default the controller's own, or the key's home if the key is not there",
+  );
 }
 
 /** Adds `--reason`. */

@@ -69,7 +69,7 @@ const ANSWER_TIMEOUT_MS = 1_000;
 const SAID_CHARS_MAX = 4_000;
 
 /** The path of `etcd`. @throws when this machine has none, with what to install. */
-export function etcdFile(): string {
+function etcdFile(): string {
   const folders = [...(process.env['PATH'] ?? '').split(path.delimiter), '/usr/sbin'];
   const file = folders
     .filter((folder) => folder !== '')

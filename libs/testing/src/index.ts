@@ -1,5 +1,5 @@
 /** What tests share: a real PostgreSQL, a database for each file, processes, faults. */
-export { etcdFile, startEtcd, type EtcdOptions, type EtcdTls, type TestEtcd } from './etcd.ts';
+export { startEtcd, type EtcdOptions, type EtcdTls, type TestEtcd } from './etcd.ts';
 export { startFaultProxy, startUrlProxy, type Direction, type FaultProxy } from './fault-proxy.ts';
 export { freePort } from './free-port.ts';
 export {

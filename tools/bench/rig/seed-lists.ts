@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { settle } from './seed.ts';
 
-export const DRONE_COUNT = 100;
-export const NAMESPACE_COUNT = 500;
+const DRONE_COUNT = 100;
+const NAMESPACE_COUNT = 500;
 /** In steps, so that no statement holds the whole of a large table in memory. */
 const CHUNK_ROWS = 100_000;
 const WAITER_COUNT = 2_000;

@@ -62,7 +62,11 @@ async function settingsFindings(store: Store, schema: string): Promise<Finding[]
   findings.push(
     problems.length === 0
       ? well('schema', `"${schema}", with every privilege that a controller needs`)
-      : wrong('schema', problems.join('; '), 'Until then a controller refuses to start.'),
+      : wrong(
+          'schema',
+          problems.join('; '),
+          'Correct this. Until then a controller refuses to start.',
+        ),
   );
   if (settings.standbyCount > 0 && settings.synchronousStandbyNames === '') {
     findings.push(

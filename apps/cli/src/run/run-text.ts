@@ -74,7 +74,7 @@ export function heldFailure(
     remainingMs > 0
       ? `${scopeText(scope)} is held by ${printable(by)}${what} since ${since}, for another ${durationText(remainingMs)} unless it is renewed.`
       : `${scopeText(scope)} is about to be granted to ${printable(by)}${what}, who has waited since ${since}.`;
-  const line = waiters > 0 ? ` ${String(waiters)} wait in line.` : '';
+  const line = waiters > 0 ? ` Waiting in line: ${String(waiters)}.` : '';
   const waited = waitMs > 0 ? ` Waited for ${durationText(waitedMs)}.` : '';
   return new CliFailure(`${message}${waited}${line}`, {
     code: error.code,

@@ -112,7 +112,7 @@ function consoleProgram(progress: Progress): string | null {
 async function clearAway(home: string, progress: Progress): Promise<void> {
   const endedCount = await endLeftovers(home);
   if (endedCount > 0) {
-    progress.warn(`ended ${String(endedCount)} processes that an earlier run had left behind`);
+    progress.warn(`ended processes that an earlier run had left behind: ${String(endedCount)}`);
   }
 }
 

@@ -85,7 +85,7 @@ export class LeaseWaitTimeoutError extends HeldError {
   }
 }
 
-/** This work holds the lease that it would wait for, or waits for it in its own context. */
+/** This work, or work that it runs within, holds the lease that it would wait for. */
 export class LeaseSelfDeadlockError extends LeaseholdCallError {
   override readonly name = 'LeaseSelfDeadlockError';
   readonly scope: LeaseScope;

@@ -18,11 +18,14 @@ interface AuditExportOptions extends AuditFilters {
 export function addAuditExport(cli: Cli, parent: Command): void {
   withAuditFilters(
     cli
-      .leaf(parent, 'export', 'Write the whole audit to a file')
+      .leaf(parent, 'export', 'Export the audit as JSON or CSV')
       .addOption(
         new Option('--format <format>', 'of the file').choices(['json', 'csv']).default('json'),
       )
-      .option('--output <file>', 'the file to write; it appears when it is complete'),
+      .option(
+        '--output <file>',
+        'the file to write, by default standard output; it appears when it is complete',
+      ),
   ).action(async ({ format, output, ...options }: AuditExportOptions) => {
     const { actor, action, resource, from, to } = options;
     const body = await download(cli, { format, actor, action, resource, from, to });

@@ -1,7 +1,13 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import type { EventView } from '../../views.ts';
-import { moreText, withKey, withPage, type PageOptions } from '../../options.ts';
+import {
+  moreText,
+  withDatacenter,
+  withNamespace,
+  withPage,
+  type PageOptions,
+} from '../../options.ts';
 import { printable } from '../../output/printable.ts';
 import { tableText, type Column } from '../../output/table.ts';
 
@@ -16,7 +22,11 @@ const COLUMNS: readonly Column<EventView>[] = [
 
 /** `leasehold keys history`. */
 export function addKeysHistory(cli: Cli, parent: Command): void {
-  withPage(withKey(cli.leaf(parent, 'history <name>', 'Show what happened to a key'))).action(
+  withPage(
+    withDatacenter(
+      withNamespace(cli.leaf(parent, 'history <name>', 'Show what happened to a key')),
+    ),
+  ).action(
     async (name: string, options: PageOptions & { namespace: string; datacenter?: string }) => {
       const { namespace, datacenter, limit, cursor } = options;
       const page = await cli

@@ -1,7 +1,13 @@
 import type { WaiterView } from '@leasehold/keys-core';
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import { moreText, withKey, withPage, type PageOptions } from '../../options.ts';
+import {
+  moreText,
+  withDatacenter,
+  withNamespace,
+  withPage,
+  type PageOptions,
+} from '../../options.ts';
 import { durationText } from '../../output/duration.ts';
 import { printable } from '../../output/printable.ts';
 import { tableText, type Column } from '../../output/table.ts';
@@ -15,7 +21,11 @@ const COLUMNS: readonly Column<WaiterView>[] = [
 /** `leasehold keys waiters`. */
 export function addKeysWaiters(cli: Cli, parent: Command): void {
   withPage(
-    withKey(cli.leaf(parent, 'waiters <name>', 'List who waits for a key, first in line first')),
+    withDatacenter(
+      withNamespace(
+        cli.leaf(parent, 'waiters <name>', 'List who waits for a key, first in line first'),
+      ),
+    ),
   ).action(
     async (name: string, options: PageOptions & { namespace: string; datacenter?: string }) => {
       const { namespace, datacenter, limit, cursor } = options;

@@ -17,8 +17,8 @@ const HELP = `
 Only a free key moves: revoke a held one first. Its history stays in the old datacenter. Its next
 backend starts in the new one, with a larger fencing token.
 
-After an interrupted move nobody holds the key, and never two. Run the same command again, or connect
-to the key: both complete the move.`;
+After an interrupted move nobody holds the key until the move is completed. Run the same command again,
+or connect to the key: both complete it.`;
 
 /** `leasehold reservations move`. */
 export function addReservationsMove(cli: Cli, parent: Command): void {

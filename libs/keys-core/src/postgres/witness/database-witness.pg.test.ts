@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { startFaultProxy, waitUntil } from '@leasehold/testing';
+import { startUrlProxy, waitUntil } from '@leasehold/testing';
 import { aRequest, granted, openKernel, type Kernel } from '../../testing/kernel-fixture.ts';
 import { passingTime } from '../../testing/passing-time.ts';
 import { beginEpoch, checkEpoch } from './epoch.ts';
@@ -190,12 +190,9 @@ describe('H-restore nothing is held off', () => {
 
   test('when the answer to a beat was lost, whether it got there or not', async () => {
     const { databaseUrl } = await open();
-    const { hostname: host, port } = new URL(databaseUrl);
-    const line = await startFaultProxy({ host, port: Number(port) });
+    const { proxy: line, url } = await startUrlProxy(databaseUrl);
     onTestFinished(() => line.close());
-    const url = new URL(databaseUrl);
-    url.host = `${line.host}:${String(line.port)}`;
-    const kernel = await open({ databaseUrl: url.href });
+    const kernel = await open({ databaseUrl: url });
     await granted(kernel);
     const { beat } = kernel.store.witness.mark;
 

@@ -97,7 +97,7 @@ describe('work that one controller does', () => {
     await waitUntil(() => one.terms.length === 1);
     const other = await openKernel({ databaseUrl: kernel.databaseUrl });
     const { store } = other;
-    // The answer that the first one has the lease is on its way when it stops, and says so.
+    // The answer that the first one has the lease is on its way when it stops.
     const late = new Proxy(store.transitions, {
       get: (transitions, name) => {
         if (name !== '$queryRaw') return Reflect.get(transitions, name) as unknown;

@@ -50,7 +50,7 @@ export function createWhileLeader({ store, holder, ttlMs, log }: WhileLeaderDeps
       scope: () => ({ namespace: [RESERVED_NAMESPACE], key: name }),
       durationMs: () => ttlMs,
     };
-    // Heard from before the look on: what is released after it is not missed.
+    // Listens from before the look on, so that no hint in between is missed.
     const seen = { isOver: false };
     const closeHint = hints.on(topic, () => {
       seen.isOver = true;
