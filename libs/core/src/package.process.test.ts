@@ -140,7 +140,7 @@ async function generateClient(project: string): Promise<void> {
   const env = {
     ...process.env,
     // Naming any program keeps Prisma from downloading an engine that generating does not need.
-    PRISMA_SCHEMA_ENGINE_BINARY: path.join(root, 'tools', 'no-schema-engine.sh'),
+    PRISMA_SCHEMA_ENGINE_BINARY: path.join(root, 'tools', 'install', 'no-schema-engine.sh'),
     CHECKPOINT_DISABLE: '1',
   };
   const prisma = path.join(installed, 'prisma', 'build', 'index.js');

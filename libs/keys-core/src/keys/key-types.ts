@@ -20,7 +20,7 @@ export interface ConnectInput {
   readonly waitMs: number;
   readonly waitFor: 'granted' | 'ready';
   readonly idempotencyKey?: string | undefined;
-  /** The reservation that the key lives under, here; see `reservations/local-home.ts`. */
+  /** The reservation that the key lives under, here; see `reservations/resolving/local-home.ts`. */
   readonly homeReservation?: string | undefined;
 }
 
