@@ -1,3 +1,4 @@
+import type { Inputs } from '~/lib/api/api.ts';
 import { parseSearch } from '~/lib/search/search.ts';
 import { GRANT_SORTS, grantListInput, type AskedState } from '~/resources/list/grant-search.ts';
 
@@ -5,7 +6,7 @@ import { GRANT_SORTS, grantListInput, type AskedState } from '~/resources/list/g
 export const KEY_FIELDS = ['holder', 'phase', 'tag', 'drone', 'namespace', 'lease'] as const;
 
 /** What is asked of `keys.list` for what the address says. A namespace is with its children. */
-export function keyListInput(state: AskedState) {
+export function keyListInput(state: AskedState): NonNullable<Inputs['keys']['list']> {
   const { tag, drone, namespace } = state.search.fields;
   return {
     ...grantListInput(state),
