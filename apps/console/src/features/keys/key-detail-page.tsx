@@ -3,7 +3,7 @@
 import dynamic from 'next/dynamic';
 import { Link } from '~/ui/link.tsx';
 import { parseAsString, useQueryStates } from 'nuqs';
-import { DetailPage, WayBack } from '~/ui/page/detail-page.tsx';
+import { DetailPage } from '~/ui/page/detail-page.tsx';
 import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
@@ -15,8 +15,8 @@ import { count, fullName } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes, type ResourceRef } from '~/lib/routes.ts';
-import { fieldText } from '~/lib/search/search-text.ts';
 import { EventsPanel, JsonView } from '~/resources/detail/lazy-panels.tsx';
+import { WayBack } from '~/resources/detail/way-back.tsx';
 import { BackendPanel } from './backend-panel.tsx';
 import type { KeyItem } from './key-columns.tsx';
 import { KeyFacts } from './key-facts.tsx';
@@ -52,14 +52,7 @@ function KeyDetail({ resource }: { readonly resource: ResourceRef }) {
   return (
     <DetailPage
       title={<bdi>{name === '' ? 'Key' : name}</bdi>}
-      eyebrow={
-        <WayBack
-          label="Keys"
-          href={routes.keys()}
-          namespace={namespace}
-          namespaceHref={routes.keys({ q: fieldText('namespace', namespace) })}
-        />
-      }
+      eyebrow={<WayBack label="Keys" list={routes.keys} namespace={namespace} isSearched />}
       what="the key"
       read={read}
       missing={<NoKey resource={resource} />}

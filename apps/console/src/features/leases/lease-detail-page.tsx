@@ -4,7 +4,7 @@ import dynamic from 'next/dynamic';
 import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
 import { count } from '~/lib/format.ts';
-import { routes, type ResourceRef } from '~/lib/routes.ts';
+import type { ResourceRef } from '~/lib/routes.ts';
 import { EventsPanel, JsonView } from '~/resources/detail/lazy-panels.tsx';
 import { WaitersPanel } from '~/resources/detail/waiters-panel.tsx';
 import { DetailFrame } from './detail-frame.tsx';
@@ -24,7 +24,6 @@ export function LeaseDetailPage({ resource }: { readonly resource: ResourceRef }
       key={`${resource.datacenter ?? ''} ${resource.namespace}/${resource.name}`}
       face="lease"
       resource={resource}
-      list={{ label: 'Leases', href: routes.leases() }}
       facts={(lease) => (
         <Panel title="Holder">
           <LeaseFacts lease={lease} />

@@ -2,7 +2,7 @@
 
 import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
-import { routes, type ResourceRef } from '~/lib/routes.ts';
+import type { ResourceRef } from '~/lib/routes.ts';
 import { EventsPanel, JsonView } from '~/resources/detail/lazy-panels.tsx';
 import { DetailFrame } from '../detail-frame.tsx';
 import { isTaken } from '../lease-columns.tsx';
@@ -18,7 +18,6 @@ export function EnvironmentDetailPage({ resource }: { readonly resource: Resourc
       key={`${resource.datacenter ?? ''} ${resource.namespace}/${resource.name}`}
       face="environment"
       resource={resource}
-      list={{ label: 'Environments', href: routes.environments() }}
       facts={(environment) => (
         <Panel title={isTaken(environment) ? 'In use' : 'Last use'}>
           <EnvironmentFacts environment={environment} />
