@@ -1,4 +1,5 @@
 import type { Inputs } from '~/lib/api/api.ts';
+import { firstOf } from '~/lib/page-params.ts';
 import { parseSearch } from '~/lib/search/search.ts';
 import { GRANT_SORTS, grantListInput, type AskedState } from '~/resources/list/grant-search.ts';
 
@@ -20,7 +21,7 @@ export function keyListInput(state: AskedState): NonNullable<Inputs['keys']['lis
 export function keyListStateOf(
   params: Readonly<Record<string, string | string[] | undefined>>,
 ): AskedState {
-  const text = (name: string): string | undefined => [params[name]].flat()[0];
+  const text = (name: string): string | undefined => firstOf(params[name]);
   return {
     search: parseSearch(text('q') ?? '', KEY_FIELDS),
     sort: GRANT_SORTS.find((known) => known === text('sort')) ?? 'name',
