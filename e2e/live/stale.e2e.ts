@@ -1,5 +1,6 @@
 import type { Locator, Page } from '@playwright/test';
 import { holdLease, timesOn, untilLive } from '../fixtures/grants.ts';
+import type { Stack } from '../fixtures/stack.ts';
 import { expect, test } from '../fixtures/test.ts';
 
 /** Ahead of the browser's clocks; the database's goes on as it does. */
@@ -10,18 +11,15 @@ test.describe('nothing is shown as newer than it is', () => {
     pageAs,
     stack,
   }) => {
-    const lease = await holdLease(stack, { key: 'come-back-to', holder: 'somebody' });
     const page = await pageAs('viewer');
-    await page.clock.install();
-    await page.goto(lease.path);
-    await untilLive(page);
+    const { name } = await openHeld(page, stack, 'come-back-to');
     await goTo(page, 'Drones');
 
     stack.proxy.refuse();
     try {
       await page.clock.fastForward(LATER);
       await page.goBack();
-      await expect(page.getByRole('heading', { level: 1, name: lease.name })).toBeVisible();
+      await expect(page.getByRole('heading', { level: 1, name })).toBeVisible();
       await expect(stale(page)).toContainText(/This is how it was 4\d s ago/);
     } finally {
       stack.proxy.heal();
@@ -32,11 +30,8 @@ test.describe('nothing is shown as newer than it is', () => {
     pageAs,
     stack,
   }) => {
-    const lease = await holdLease(stack, { key: 'thought-about', holder: 'somebody' });
     const page = await pageAs('operator');
-    await page.clock.install();
-    await page.goto(lease.path);
-    await untilLive(page);
+    await openHeld(page, stack, 'thought-about');
     await page.getByRole('button', { name: 'Revoke', exact: true }).click();
     await expect(page.getByRole('dialog')).toBeVisible();
     const times = await timesOn(page);
@@ -123,6 +118,15 @@ test.describe('nothing is shown as newer than it is', () => {
 
 function stale(page: Page): Locator {
   return page.getByRole('alert').filter({ hasText: /^Stale/ });
+}
+
+/** Opens a lease that somebody holds, with clocks that can be set. */
+async function openHeld(page: Page, stack: Stack, key: string) {
+  const lease = await holdLease(stack, { key, holder: 'somebody' });
+  await page.clock.install();
+  await page.goto(lease.path);
+  await untilLive(page);
+  return lease;
 }
 
 /** Follows a link, as people do: what the page knows is kept. */

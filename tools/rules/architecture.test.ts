@@ -116,7 +116,7 @@ describe('the boundaries', () => {
     ],
     [
       'what resources share imports no feature',
-      'apps/console/src/resources/list/map-items.ts',
+      'apps/console/src/resources/list/grant-search.ts',
       "import { KeysPage } from '../../features/keys/keys-page.tsx';\nvoid KeysPage;",
       IMPORTS,
     ],

@@ -3,7 +3,7 @@
 import type { SessionView } from '@leasehold/api/contract';
 import type { ReactNode } from 'react';
 import { AccountMenu } from '~/features/access/account/account-menu.tsx';
-import { RevokeBanners } from '~/resources/actions/revoke-banners.tsx';
+import { RevokeBanners } from '~/resources/actions/revoke/revoke-banners.tsx';
 import { MoveBanners } from '~/features/reservations/move/move-banners.tsx';
 import { LiveProvider } from '~/lib/live/live-provider.tsx';
 import { SessionProvider } from '~/lib/session/session.tsx';

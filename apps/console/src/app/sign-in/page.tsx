@@ -5,6 +5,7 @@ import { safePath } from '~/features/access/sign-in/safe-path.ts';
 import { SignInPage } from '~/features/access/sign-in/sign-in-page.tsx';
 import { providerErrorText } from '~/features/access/sign-in/sign-in-texts.ts';
 import { SignedInElsewhere } from '~/features/access/session/signed-in-elsewhere.tsx';
+import { firstOf } from '~/lib/page-params.ts';
 
 export const metadata: Metadata = { title: 'Sign in' };
 
@@ -32,7 +33,8 @@ export default async function Page({ searchParams }: { searchParams: Promise<Par
   );
 }
 
+/** What is empty is not said. */
 function one(value: string | string[] | undefined): string | undefined {
-  const first = Array.isArray(value) ? value[0] : value;
+  const first = firstOf(value);
   return first === '' ? undefined : first;
 }

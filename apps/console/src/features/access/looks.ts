@@ -5,17 +5,10 @@ import {
   IconLock,
   IconMail,
   IconClockPause,
-  type Icon,
 } from '@tabler/icons-react';
-import type { Tone } from '~/ui/text/badge.tsx';
+import type { Look } from '~/ui/text/badge.tsx';
 import type { PersonState } from './people/person-state.ts';
 import type { TokenState } from './tokens/token-state.ts';
-
-interface Look {
-  readonly label: string;
-  readonly tone: Tone;
-  readonly icon: Icon;
-}
 
 export const TOKEN_LOOKS: Record<TokenState, Look> = {
   active: { label: 'Active', tone: 'good', icon: IconCircleCheck },

@@ -5,7 +5,7 @@ import { Under } from '~/ui/text/under.tsx';
 import { BACKEND_LOOKS, PhaseBadge } from '~/resources/looks.tsx';
 import { LookBadge } from '~/ui/text/badge.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';
-import { Remaining } from '~/ui/text/remaining.tsx';
+import { Remaining } from '~/resources/remaining.tsx';
 import { isInForce } from '~/resources/grant-view.ts';
 import type { Outputs } from '~/lib/api/api.ts';
 import { fullName } from '~/lib/format.ts';

@@ -1,10 +1,10 @@
 'use client';
 
-import { Tabs } from '@mantine/core';
 import dynamic from 'next/dynamic';
 import { Link } from '~/ui/link.tsx';
 import { parseAsString, useQueryStates } from 'nuqs';
-import { DetailPage, WayBack } from '~/ui/page/detail-page.tsx';
+import { DetailPage } from '~/ui/page/detail-page.tsx';
+import { DetailTabs } from '~/ui/page/detail-tabs.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
@@ -15,18 +15,14 @@ import { count, fullName } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes, type ResourceRef } from '~/lib/routes.ts';
-import { fieldText } from '~/lib/search/search-text.ts';
-import { useTab } from '~/resources/detail/use-tab.ts';
+import { EventsPanel, JsonView } from '~/resources/detail/lazy-panels.tsx';
+import { WayBack } from '~/resources/detail/way-back.tsx';
 import { BackendPanel } from './backend-panel.tsx';
 import type { KeyItem } from './key-columns.tsx';
 import { KeyFacts } from './key-facts.tsx';
 import classes from './keys.module.css';
 
 // What no first visit shows is loaded with its tab.
-const JsonView = dynamic(() => import('~/ui/page/json-view.tsx').then((module) => module.JsonView));
-const EventsPanel = dynamic(() =>
-  import('~/resources/timeline/events-panel.tsx').then((module) => module.EventsPanel),
-);
 const WaitersPanel = dynamic(() =>
   import('~/resources/detail/waiters-panel.tsx').then((module) => module.WaitersPanel),
 );
@@ -56,14 +52,7 @@ function KeyDetail({ resource }: { readonly resource: ResourceRef }) {
   return (
     <DetailPage
       title={<bdi>{name === '' ? 'Key' : name}</bdi>}
-      eyebrow={
-        <WayBack
-          label="Keys"
-          href={routes.keys()}
-          namespace={namespace}
-          namespaceHref={routes.keys({ q: fieldText('namespace', namespace) })}
-        />
-      }
+      eyebrow={<WayBack label="Keys" list={routes.keys} namespace={namespace} isSearched />}
       what="the key"
       read={read}
       missing={<NoKey resource={resource} />}
@@ -105,31 +94,25 @@ function NoKey({ resource }: { readonly resource: ResourceRef }) {
   );
 }
 
-const TABS = ['history', 'waiters', 'events', 'raw'] as const;
-
 function KeyTabs({ item }: { readonly item: KeyItem }) {
-  const [tab, setTab] = useTab(TABS);
   const about = { resource: item, asOf: item.asOf };
   return (
-    <Tabs value={tab} keepMounted={false} onChange={setTab}>
-      <Tabs.List mb="sm" aria-label="About this key">
-        <Tabs.Tab value="history">Grants</Tabs.Tab>
-        <Tabs.Tab value="waiters">{`Waiters (${count(item.waiters)})`}</Tabs.Tab>
-        <Tabs.Tab value="events">Events</Tabs.Tab>
-        <Tabs.Tab value="raw">Raw</Tabs.Tab>
-      </Tabs.List>
-      <Tabs.Panel value="history">
-        <GrantTimeline face="key" {...about} />
-      </Tabs.Panel>
-      <Tabs.Panel value="waiters">
-        <WaitersPanel face="key" {...about} />
-      </Tabs.Panel>
-      <Tabs.Panel value="events">
-        <EventsPanel face="key" {...about} />
-      </Tabs.Panel>
-      <Tabs.Panel value="raw">
-        <JsonView value={item} label="The key as the API answers it" />
-      </Tabs.Panel>
-    </Tabs>
+    <DetailTabs
+      label="About this key"
+      tabs={[
+        { value: 'history', label: 'Grants', panel: <GrantTimeline face="key" {...about} /> },
+        {
+          value: 'waiters',
+          label: `Waiters (${count(item.waiters)})`,
+          panel: <WaitersPanel face="key" {...about} />,
+        },
+        { value: 'events', label: 'Events', panel: <EventsPanel face="key" {...about} /> },
+        {
+          value: 'raw',
+          label: 'Raw',
+          panel: <JsonView value={item} label="The key as the API answers it" />,
+        },
+      ]}
+    />
   );
 }

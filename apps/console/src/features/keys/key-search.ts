@@ -1,3 +1,5 @@
+import type { Inputs } from '~/lib/api/api.ts';
+import { firstOf } from '~/lib/page-params.ts';
 import { parseSearch } from '~/lib/search/search.ts';
 import { GRANT_SORTS, grantListInput, type AskedState } from '~/resources/list/grant-search.ts';
 
@@ -5,7 +7,7 @@ import { GRANT_SORTS, grantListInput, type AskedState } from '~/resources/list/g
 export const KEY_FIELDS = ['holder', 'phase', 'tag', 'drone', 'namespace', 'lease'] as const;
 
 /** What is asked of `keys.list` for what the address says. A namespace is with its children. */
-export function keyListInput(state: AskedState) {
+export function keyListInput(state: AskedState): NonNullable<Inputs['keys']['list']> {
   const { tag, drone, namespace } = state.search.fields;
   return {
     ...grantListInput(state),
@@ -19,7 +21,7 @@ export function keyListInput(state: AskedState) {
 export function keyListStateOf(
   params: Readonly<Record<string, string | string[] | undefined>>,
 ): AskedState {
-  const text = (name: string): string | undefined => [params[name]].flat()[0];
+  const text = (name: string): string | undefined => firstOf(params[name]);
   return {
     search: parseSearch(text('q') ?? '', KEY_FIELDS),
     sort: GRANT_SORTS.find((known) => known === text('sort')) ?? 'name',

@@ -15,16 +15,14 @@ import classes from './keys.module.css';
 
 /** Every key: who holds it, for how long, with which token. */
 export function KeysPage() {
-  const list = useGrantListState(KEY_FIELDS);
-  const input = { ...keyListInput(list.state), ...list.filter.input };
-  const read = useLiveQuery('keys', 'list', input, { enabled: list.problems.length === 0 });
+  const list = useGrantListState(KEY_FIELDS, keyListInput);
+  const read = useLiveQuery('keys', 'list', list.input, list.options);
   return (
     <>
-      <PageHeader title="Keys" actions={<ExportMenu list="keys" input={input} />} />
+      <PageHeader title="Keys" actions={<ExportMenu list="keys" input={list.input} />} />
       <GrantList
         face="key"
         list={list}
-        input={input}
         read={read}
         columns={KEY_COLUMNS}
         placeholder="Name, or holder: phase: tag: drone: namespace:"

@@ -3,12 +3,13 @@
 import type { ReactNode } from 'react';
 import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import type { ResourceRef } from '~/lib/routes.ts';
+import { routes, type ResourceRef } from '~/lib/routes.ts';
 import { GrantActions } from '~/resources/actions/grant-actions.tsx';
+import { WayBack } from '~/resources/detail/way-back.tsx';
 import { GROUP_OF } from '~/resources/grant-view.ts';
 import { DeadlineLadder } from '~/resources/ladder/deadline-ladder.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
-import { DetailPage, WayBack } from '~/ui/page/detail-page.tsx';
+import { DetailPage } from '~/ui/page/detail-page.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
 import type { LeaseItem } from './lease-item.ts';
@@ -16,11 +17,15 @@ import type { LeaseItem } from './lease-item.ts';
 /** Renewals make no events. */
 const EVERY_MS = 2_000;
 
+/** The lists that they belong to. */
+const LISTS = {
+  lease: { label: 'Leases', list: routes.leases },
+  environment: { label: 'Environments', list: routes.environments },
+} as const;
+
 interface DetailFrameProps {
   readonly face: 'lease' | 'environment';
   readonly resource: ResourceRef;
-  /** The list that it belongs to. */
-  readonly list: { readonly label: string; readonly href: string };
   /** What the page says beside the ladder: who, why, since when. */
   readonly facts: (lease: LeaseItem) => ReactNode;
   /** The tabs below. */
@@ -28,14 +33,14 @@ interface DetailFrameProps {
 }
 
 /** A lease or an environment: its state, what can be done about it, its facts and its deadlines. */
-export function DetailFrame({ face, resource, list, facts, children }: DetailFrameProps) {
+export function DetailFrame({ face, resource, facts, children }: DetailFrameProps) {
   const { namespace, name, datacenter } = resource;
   const input = { namespace, name, ...at(datacenter) };
   const read = useLiveQuery(GROUP_OF[face], 'get', input, { everyMs: EVERY_MS });
   return (
     <DetailPage
       title={<bdi>{name}</bdi>}
-      eyebrow={<WayBack {...list} namespace={namespace} />}
+      eyebrow={<WayBack {...LISTS[face]} namespace={namespace} />}
       what={`the ${face}`}
       read={read}
       missing={

@@ -4,7 +4,7 @@ import { Link } from '~/ui/link.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';
-import { Remaining } from '~/ui/text/remaining.tsx';
+import { Remaining } from '~/resources/remaining.tsx';
 import { count, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import classes from './leases.module.css';

@@ -12,21 +12,19 @@ import classes from './leases.module.css';
 
 /** Every lease: who holds it, why, for how long, who waits. */
 export function LeaseList() {
-  const list = useGrantListState(LEASE_FIELDS);
-  const input = { ...leaseListInput(list.state), ...list.filter.input };
-  const read = useLiveQuery('leases', 'list', input, { enabled: list.problems.length === 0 });
+  const list = useGrantListState(LEASE_FIELDS, leaseListInput);
+  const read = useLiveQuery('leases', 'list', list.input, list.options);
   return (
     <div className={classes['list']}>
       <GrantList
         face="lease"
         list={list}
-        input={input}
         read={read}
         columns={LEASE_COLUMNS}
         placeholder="Name, or holder: phase: namespace:"
         tools={
           <span className={classes['end']}>
-            <ExportMenu list="leases" input={input} />
+            <ExportMenu list="leases" input={list.input} />
           </span>
         }
       >

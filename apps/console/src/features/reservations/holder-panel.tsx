@@ -10,7 +10,7 @@ import { StaleScope } from '~/ui/states/stale-scope.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';
-import { Remaining } from '~/ui/text/remaining.tsx';
+import { Remaining } from '~/resources/remaining.tsx';
 import type { Outputs } from '~/lib/api/api.ts';
 import type { ApiError } from '~/lib/api/api-error.ts';
 import { routes } from '~/lib/routes.ts';

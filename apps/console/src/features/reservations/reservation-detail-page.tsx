@@ -4,7 +4,7 @@ import { keyNameOf } from '@leasehold/keys-core';
 import { parseAsString, useQueryState } from 'nuqs';
 import { Link } from '~/ui/link.tsx';
 import { PageHeader } from '~/ui/page/page-header.tsx';
-import { DetailPage, WayBack } from '~/ui/page/detail-page.tsx';
+import { DetailPage } from '~/ui/page/detail-page.tsx';
 import { Panel } from '~/ui/page/panel.tsx';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
@@ -13,7 +13,6 @@ import { counted } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
-import { fieldText } from '~/lib/search/search-text.ts';
 import { useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
 import { ChainDrawing } from './chain/chain-drawing.tsx';
 import { ChainList } from './chain/chain-list.tsx';
@@ -21,6 +20,7 @@ import { HolderPanel } from './holder-panel.tsx';
 import { KeyText } from './key-text.tsx';
 import { MoveButton } from './move/move-button.tsx';
 import type { ReservationDetail } from './reservation-item.ts';
+import { WayBack } from '~/resources/detail/way-back.tsx';
 import { keyLabel, keyOfAddress } from '~/resources/reservation-key.ts';
 import { RESERVATION_LOOKS } from './reservation-looks.ts';
 import classes from './reservations.module.css';
@@ -62,12 +62,7 @@ function Detail({ of }: { readonly of: readonly string[] }) {
     <DetailPage
       title={<KeyText of={of} />}
       eyebrow={
-        <WayBack
-          label="Reservations"
-          href={routes.reservations()}
-          namespace={namespace}
-          namespaceHref={routes.reservations({ q: fieldText('namespace', namespace) })}
-        />
+        <WayBack label="Reservations" list={routes.reservations} namespace={namespace} isSearched />
       }
       what="the reservation"
       read={read}

@@ -1,18 +1,19 @@
-import type { ReservationLink } from './reservation-item.ts';
 import {
   IconCircleArrowRight,
   IconCircleCheck,
   IconHourglass,
   IconPlugConnectedX,
 } from '@tabler/icons-react';
+import type { Look } from '~/ui/text/badge.tsx';
+import type { ReservationLink } from './reservation-item.ts';
 
 /** One look for each state of a reservation, everywhere: never colour alone. */
-export const RESERVATION_LOOKS = {
+export const RESERVATION_LOOKS: Record<ReservationLink['state'], Look> = {
   active: { label: 'Active', tone: 'good', icon: IconCircleCheck },
   moved: { label: 'Moved on', tone: 'calm', icon: IconCircleArrowRight },
   pending: { label: 'Pending', tone: 'info', icon: IconHourglass },
   unreachable: { label: 'Unreachable', tone: 'bad', icon: IconPlugConnectedX },
-} as const satisfies Record<ReservationLink['state'], unknown>;
+};
 
 /** What a state means, for somebody who sees it for the first time. */
 export const STATE_TEXTS: Record<ReservationLink['state'], string> = {

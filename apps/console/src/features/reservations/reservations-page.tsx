@@ -14,7 +14,7 @@ import { SearchBox } from '~/ui/search-box.tsx';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { mapItems } from '~/resources/list/map-items.ts';
+import { mapItems } from '~/ui/table/map-items.ts';
 import { NothingFound } from '~/resources/list/nothing-found.tsx';
 import { absolute } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';

@@ -12,7 +12,7 @@ const BlockDialog = lazyDialog('isOpen', () =>
 );
 
 const RevokeDialog = lazyDialog('isOpen', () =>
-  import('./revoke-dialog.tsx').then((module) => module.RevokeDialog),
+  import('./revoke/revoke-dialog.tsx').then((module) => module.RevokeDialog),
 );
 
 /** What can be done about a grant; disabled with the reason where it cannot. */

@@ -9,7 +9,7 @@ import { counted, fullName } from '~/lib/format.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
 import { bulkSteps, bulkTitle, type BulkAction } from './bulk-texts.ts';
 import type { GrantFace, GrantView } from '../grant-view.ts';
-import type { RevokeMode } from '../actions/revoke-consequences.ts';
+import type { RevokeMode } from '../actions/revoke/revoke-consequences.ts';
 import { rememberBulk } from './use-bulk.ts';
 import classes from './bulk.module.css';
 

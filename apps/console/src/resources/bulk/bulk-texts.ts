@@ -2,7 +2,7 @@
 import type { Outputs } from '~/lib/api/api.ts';
 import { counted } from '~/lib/format.ts';
 import { FACE_WORDS, type GrantFace } from '../grant-view.ts';
-import type { RevokeMode } from '../actions/revoke-consequences.ts';
+import type { RevokeMode } from '../actions/revoke/revoke-consequences.ts';
 
 export type BulkAction = Outputs['bulk']['get']['action'];
 

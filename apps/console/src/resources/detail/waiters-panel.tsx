@@ -12,7 +12,7 @@ import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import { GROUP_OF } from '../grant-view.ts';
-import { mapItems } from '../list/map-items.ts';
+import { mapItems } from '~/ui/table/map-items.ts';
 import { useDetailList } from './use-detail-list.ts';
 
 /** Waiters come and go without events. */

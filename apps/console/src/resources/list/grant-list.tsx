@@ -4,8 +4,10 @@ import type { UseQueryResult } from '@tanstack/react-query';
 import type { ColumnDef } from '@tanstack/react-table';
 import type { ReactNode } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
-import type { DatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
-import { useDatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.ts';
+import {
+  useDatacenterFilter,
+  type DatacenterFilter,
+} from '~/lib/datacenters/use-datacenter-filter.ts';
 import { fullName } from '~/lib/format.ts';
 import { useListState, type ListState } from '~/lib/search/use-list-state.ts';
 import { FilterRow } from '~/ui/page/filter-row.tsx';
@@ -16,31 +18,44 @@ import { useSelection } from '~/ui/table/use-selection.ts';
 import { BulkBar, BulkPanel } from '../bulk/lazy-bulk.tsx';
 import { FACE_WORDS, type GrantFace, type GrantView } from '../grant-view.ts';
 import { DatacenterMenu } from './datacenter-menu.tsx';
-import { GRANT_SORTS, grantSearchProblems, type GrantSort } from './grant-search.ts';
+import {
+  GRANT_SORTS,
+  grantSearchProblems,
+  type AskedState,
+  type GrantSort,
+} from './grant-search.ts';
 import { NothingFound } from './nothing-found.tsx';
 import { PhaseFilter } from './phase-filter.tsx';
 import { withDatacenter } from './with-datacenter.tsx';
 
 /** What a list of grants shows, as the address says it. */
-export interface GrantListState {
+export interface GrantListState<Input extends object = object> {
   readonly state: ListState<GrantSort>;
   readonly filter: DatacenterFilter;
   /** What the search asks for that no grant can have: nothing is asked while there is any. */
   readonly problems: readonly string[];
+  /** What the list's procedure is asked. */
+  readonly input: Input;
+  /** How it is asked. */
+  readonly options: { readonly enabled: boolean };
 }
 
-/** `fields`: those of the search language that the list knows. */
-export function useGrantListState(fields: readonly string[]): GrantListState {
+/** `fields`: those of the search language that the list knows. `inputOf`: what it asks for them. */
+export function useGrantListState<Input extends object>(
+  fields: readonly string[],
+  inputOf: (state: AskedState) => Input,
+): GrantListState<Input & DatacenterFilter['input']> {
   const state = useListState({ fields, sorts: GRANT_SORTS });
   const filter = useDatacenterFilter();
-  return { state, filter, problems: grantSearchProblems(state.search) };
+  const problems = grantSearchProblems(state.search);
+  const input = { ...inputOf(state), ...filter.input };
+  return { state, filter, problems, input, options: { enabled: problems.length === 0 } };
 }
 
 /** A list of keys, leases or environments: its filters, its rows, and what can be done with many of them. */
 export function GrantList<Item extends GrantView & { readonly datacenter: string }>({
   face,
-  list: { state, filter, problems },
-  input,
+  list: { state, filter, problems, input },
   read,
   columns,
   placeholder,
@@ -51,8 +66,6 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
 }: {
   readonly face: GrantFace;
   readonly list: GrantListState;
-  /** What the list's procedure is asked. */
-  readonly input: object;
   readonly read: UseQueryResult<ListPage<Item>, ApiError>;
   readonly columns: readonly ColumnDef<Item>[];
   /** What the search box shows while it is empty. */

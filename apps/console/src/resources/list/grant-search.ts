@@ -10,7 +10,8 @@ export type GrantSort = (typeof GRANT_SORTS)[number];
 export type AskedState = Pick<ListState<GrantSort>, 'search' | 'sort' | 'direction' | 'after'>;
 
 const PAGE_ROWS = 100;
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu;
+/** The whole id of a grant. */
+export const LEASE_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu;
 
 /** What all three lists know. Without a phase, what ended longer than `recentMs` ago is left out. */
 export function grantListInput(state: AskedState, recentMs: number = RECENT_GRANTS_MS) {
@@ -35,6 +36,6 @@ export function grantSearchProblems(search: Search): readonly string[] {
   return [
     ...search.problems,
     ...phaseProblems(search),
-    ...(lease === undefined || UUID.test(lease) ? [] : ['lease: is a whole lease id']),
+    ...(lease === undefined || LEASE_ID.test(lease) ? [] : ['lease: is a whole lease id']),
   ];
 }

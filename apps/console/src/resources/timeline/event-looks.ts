@@ -9,15 +9,11 @@ import {
   IconHandStop,
   IconPlayerPlay,
   IconTrash,
-  type Icon,
 } from '@tabler/icons-react';
-import type { Tone } from '~/ui/text/badge.tsx';
+import type { Look } from '~/ui/text/badge.tsx';
 
 /** One look for each kind of event, everywhere. */
-export const EVENT_LOOKS: Record<
-  EventKind,
-  { readonly label: string; readonly tone: Tone; readonly icon: Icon }
-> = {
+export const EVENT_LOOKS: Record<EventKind, Look> = {
   granted: { label: 'Granted', tone: 'good', icon: IconCircleCheck },
   taken_over: { label: 'Taken over', tone: 'info', icon: IconArrowsExchange },
   released: { label: 'Released', tone: 'calm', icon: IconArrowBackUp },

@@ -12,7 +12,7 @@ import type { ResourceRef } from '~/lib/routes.ts';
 import type { EventItem } from './event-item.ts';
 import { GROUP_OF, type GrantFace } from '../grant-view.ts';
 import { useDetailList } from '../detail/use-detail-list.ts';
-import { mapItems } from '../list/map-items.ts';
+import { mapItems } from '~/ui/table/map-items.ts';
 
 /** Everything that happened to a resource, newest first. */
 export function EventsPanel({

@@ -13,7 +13,7 @@ import type { ResourceRef } from '~/lib/routes.ts';
 import { GROUP_OF, type GrantFace } from '../grant-view.ts';
 import { barOf, grantsOfEvents, storyOf, type PastGrant } from './grants-of-events.ts';
 import { useDetailList } from '../detail/use-detail-list.ts';
-import { mapItems } from '../list/map-items.ts';
+import { mapItems } from '~/ui/table/map-items.ts';
 import classes from './grant-timeline.module.css';
 
 /** A row of the timeline: the grant, and where it lies on the axis of its page. */

@@ -4,7 +4,6 @@ import { Stack } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import type { ApiError } from '~/lib/api/api-error.ts';
-import { Link } from '../link.tsx';
 import { DataAge } from '../states/data-age.tsx';
 import { ErrorState } from '../states/error-state.tsx';
 import { StaleScope } from '../states/stale-scope.tsx';
@@ -47,11 +46,13 @@ export function DetailPage<Item>({
     return (
       <>
         <PageHeader {...header} />
-        {isMissing ? missing : null}
-        {isMissing || error === null ? null : (
+        {isMissing ? (
+          missing
+        ) : error === null ? (
+          <DetailSkeleton />
+        ) : (
           <ErrorState error={error} what={what} onRetry={() => void read.refetch()} />
         )}
-        {isMissing || error !== null ? null : <DetailSkeleton />}
       </>
     );
   }
@@ -70,33 +71,6 @@ export function DetailPage<Item>({
       <Stack gap="sm">
         <StaleScope read={read}>{children(item)}</StaleScope>
       </Stack>
-    </>
-  );
-}
-
-/** The way back to a list, and the namespace that something is in. */
-export function WayBack({
-  label,
-  href,
-  namespace,
-  namespaceHref,
-}: {
-  readonly label: string;
-  readonly href: string;
-  readonly namespace: string;
-  /** Where there is a list of what is in the namespace. */
-  readonly namespaceHref?: string;
-}) {
-  const name = <bdi>{namespace}</bdi>;
-  return (
-    <>
-      <Link href={href}>{label}</Link>
-      {namespace === '' ? null : (
-        <>
-          {' / '}
-          {namespaceHref === undefined ? name : <Link href={namespaceHref}>{name}</Link>}
-        </>
-      )}
     </>
   );
 }

@@ -3,6 +3,7 @@ import { keyListInput, keyListStateOf } from '~/features/keys/key-search.ts';
 import { KeysPage } from '~/features/keys/keys-page.tsx';
 import { listedDatacenters } from '~/lib/datacenters/listed-datacenters.ts';
 import { Prefetched } from '~/lib/api/prefetch.tsx';
+import { firstOf } from '~/lib/page-params.ts';
 import { isSeveralDatacenters } from '~/lib/datacenters/server-datacenters.ts';
 
 export const metadata: Metadata = { title: 'Keys' };
@@ -15,7 +16,7 @@ export default async function Page({
   const params = await searchParams;
   const input = {
     ...keyListInput(keyListStateOf(params)),
-    ...listedDatacenters([params['datacenter']].flat()[0] ?? null, await isSeveralDatacenters()),
+    ...listedDatacenters(firstOf(params['datacenter']) ?? null, await isSeveralDatacenters()),
   };
   return (
     <Prefetched first={{ group: 'keys', procedure: 'list', input }}>

@@ -1,11 +1,10 @@
 import { EVENT_KINDS, FACES, type EventKind, type Face } from '@leasehold/keys-core';
 import type { Inputs } from '~/lib/api/api.ts';
 import type { Search } from '~/lib/search/search.ts';
+import { LEASE_ID } from '~/resources/list/grant-search.ts';
 
 /** What the search of events knows beside the whole name of a resource. */
 export const EVENT_FIELDS = ['namespace', 'lease'] as const;
-
-const LEASE_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu;
 
 /** What the address says of events. */
 interface EventsWanted {

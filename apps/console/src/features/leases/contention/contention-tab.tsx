@@ -3,6 +3,7 @@
 import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';
+import { FilterRow } from '~/ui/page/filter-row.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
 import { ErrorState } from '~/ui/states/error-state.tsx';
@@ -33,7 +34,7 @@ export function ContentionTab() {
   const namespace = (fields['namespace'] ?? name ?? prefix ?? '').replace(/\.+$/u, '');
   return (
     <>
-      <div className={classes['bar']}>
+      <FilterRow>
         <SearchBox
           label="Search by namespace"
           placeholder="Namespace, children included"
@@ -42,7 +43,7 @@ export function ContentionTab() {
           onChange={state.setQ}
         />
         <DatacenterMenu filter={filter} />
-      </div>
+      </FilterRow>
       <Lines namespace={namespace} state={state} filter={filter} />
     </>
   );

@@ -3,7 +3,7 @@ import type { ColumnDef } from '@tanstack/react-table';
 import { Under } from '~/ui/text/under.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';
-import { Remaining } from '~/ui/text/remaining.tsx';
+import { Remaining } from '~/resources/remaining.tsx';
 import { routes } from '~/lib/routes.ts';
 import { CommentCell, HolderCell, NameCell, isTaken } from '../lease-columns.tsx';
 import { endedAt } from './last-use.ts';

@@ -1,3 +1,4 @@
+import type { Inputs } from '~/lib/api/api.ts';
 import type { AskedState } from '~/resources/list/grant-search.ts';
 import { RECENT_ENVIRONMENTS_MS } from '~/resources/list/phase-search.ts';
 import { leaseListInput } from '../lease-search.ts';
@@ -6,7 +7,9 @@ import { leaseListInput } from '../lease-search.ts';
 export const ENVIRONMENT_FIELDS = ['holder', 'phase', 'action', 'namespace', 'lease'] as const;
 
 /** What is asked of `environments.list` for what the address says. */
-export function environmentListInput(state: AskedState) {
+export function environmentListInput(
+  state: AskedState,
+): NonNullable<Inputs['environments']['list']> {
   const { action } = state.search.fields;
   const input = leaseListInput(state, RECENT_ENVIRONMENTS_MS);
   return { ...input, ...(action === undefined ? {} : { action }) };

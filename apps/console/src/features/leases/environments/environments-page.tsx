@@ -13,17 +13,18 @@ import { ENVIRONMENT_FIELDS, environmentListInput } from './environment-search.t
 
 /** Every environment: free or held, by whom, for which action, since when. */
 export function EnvironmentsPage() {
-  const list = useGrantListState(ENVIRONMENT_FIELDS);
-  const input = { ...environmentListInput(list.state), ...list.filter.input };
-  const read = useLiveQuery('environments', 'list', input, { enabled: list.problems.length === 0 });
+  const list = useGrantListState(ENVIRONMENT_FIELDS, environmentListInput);
+  const read = useLiveQuery('environments', 'list', list.input, list.options);
   return (
     <>
-      <PageHeader title="Environments" actions={<ExportMenu list="environments" input={input} />} />
+      <PageHeader
+        title="Environments"
+        actions={<ExportMenu list="environments" input={list.input} />}
+      />
       <div className={classes['list']}>
         <GrantList
           face="environment"
           list={list}
-          input={input}
           read={read}
           columns={ENVIRONMENT_COLUMNS}
           placeholder="Name, or holder: phase: action: namespace:"

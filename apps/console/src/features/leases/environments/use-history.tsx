@@ -10,7 +10,7 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import { storyOf } from '~/resources/timeline/grants-of-events.ts';
 import { useDetailList } from '~/resources/detail/use-detail-list.ts';
-import { mapItems } from '~/resources/list/map-items.ts';
+import { mapItems } from '~/ui/table/map-items.ts';
 import { Waited } from '../waited.tsx';
 import classes from '../leases.module.css';
 import { usesOfEvents, type PastUse } from './uses-of-events.ts';

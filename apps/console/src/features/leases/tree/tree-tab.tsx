@@ -3,6 +3,7 @@
 import { Anchor, Button, Code } from '@mantine/core';
 import { parseAsString, useQueryStates } from 'nuqs';
 import { DatacenterMenu } from '~/resources/list/datacenter-menu.tsx';
+import { FilterRow } from '~/ui/page/filter-row.tsx';
 import { SearchBox } from '~/ui/search-box.tsx';
 import { DataAge } from '~/ui/states/data-age.tsx';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
@@ -34,7 +35,7 @@ export function TreeTab() {
   });
   return (
     <>
-      <div className={classes['bar']}>
+      <FilterRow>
         <SearchBox
           label="Find a namespace"
           placeholder="A part of its name"
@@ -52,7 +53,7 @@ export function TreeTab() {
             Show all namespaces
           </Button>
         )}
-      </div>
+      </FilterRow>
       {read.data === undefined && read.isError ? (
         <ErrorState error={read.error} what="the namespaces" onRetry={() => void read.refetch()} />
       ) : (

@@ -2,7 +2,6 @@
 
 import { Button, CloseButton } from '@mantine/core';
 import { keyNameOf } from '@leasehold/keys-core';
-import { IconCircleCheck, IconCircleDashed } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useEffectEvent, useRef } from 'react';
 import { ActFailure } from '~/ui/dialogs/act-failure.tsx';
@@ -17,7 +16,8 @@ import { followedMoves } from './followed-moves.ts';
 import { moveProgress, type FollowedMove, type MoveProgress } from './move-progress.ts';
 import { reservationFailure } from '../reservation-failure.ts';
 import { keyLabel } from '~/resources/reservation-key.ts';
-import classes from '~/resources/actions/revoke-banner.module.css';
+import { Stages } from '~/resources/actions/stages.tsx';
+import classes from '~/resources/actions/banner.module.css';
 
 const LOOK_EVERY_MS = 1_000;
 
@@ -60,7 +60,7 @@ function MoveBanner({ move }: { readonly move: FollowedMove }) {
           {VERBS[progress.next]} from {move.fromDatacenter} to {move.toDatacenter}. {progress.text}
         </span>
         <WorstCase move={move} progress={progress} />
-        <Stages progress={progress} />
+        <Stages stages={progress.stages} />
         <ActFailure error={reservationFailure(carryOut.error)} />
         {carryOut.isWanted ? (
           <Button size="compact-xs" loading={carryOut.isPending} onClick={carryOut.run}>
@@ -154,22 +154,5 @@ function WorstCase({
     <span className={classes['elapsed']}>
       free in {duration(Date.parse(stopsBy) - nowMs)} at the latest
     </span>
-  );
-}
-
-function Stages({ progress: { stages } }: { readonly progress: MoveProgress }) {
-  return (
-    <ol className={classes['stages']}>
-      {stages.map(({ label, isDone }) => (
-        <li key={label} data-done={isDone || undefined}>
-          {isDone ? (
-            <IconCircleCheck size={14} aria-label="done" />
-          ) : (
-            <IconCircleDashed size={14} aria-label="not yet" />
-          )}
-          {label}
-        </li>
-      ))}
-    </ol>
   );
 }

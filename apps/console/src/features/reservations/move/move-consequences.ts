@@ -1,7 +1,7 @@
 /** What a move will do, in words, and by when it is over at the latest. Pure. */
 import { duration } from '~/lib/format.ts';
 import { isInForce, type GrantView } from '~/resources/grant-view.ts';
-import { consequencesOf } from '~/resources/actions/revoke-consequences.ts';
+import { consequencesOf } from '~/resources/actions/revoke/revoke-consequences.ts';
 
 interface MoveConsequences {
   readonly holder: string;

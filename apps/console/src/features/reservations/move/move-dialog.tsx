@@ -1,6 +1,6 @@
 'use client';
 
-import { Select, Stack, Text } from '@mantine/core';
+import { Select, Stack } from '@mantine/core';
 import { useState } from 'react';
 import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
 import type { Outputs } from '~/lib/api/api.ts';
@@ -9,13 +9,13 @@ import { at } from '~/lib/datacenters/here.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
 import { useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
+import { ConsequenceList } from '~/resources/actions/consequence-list.tsx';
 import { isInForce } from '~/resources/grant-view.ts';
 import { followedMoves } from './followed-moves.ts';
 import { moveConsequences } from './move-consequences.ts';
 import { reservationFailure } from '../reservation-failure.ts';
 import type { ReservationDetail } from '../reservation-item.ts';
 import { keyLabel } from '~/resources/reservation-key.ts';
-import classes from '~/resources/actions/dialogs.module.css';
 
 type Grant = Outputs['keys']['get'];
 
@@ -70,7 +70,7 @@ export function MoveDialog(props: MoveDialogProps) {
           value={toDatacenter}
           onChange={setToDatacenter}
         />
-        <ConsequenceList about={about} toDatacenter={toDatacenter} />
+        <MoveConsequences about={about} toDatacenter={toDatacenter} />
       </Stack>
     </ActDialog>
   );
@@ -164,8 +164,8 @@ function TargetSelect({
   );
 }
 
-/** Who holds it, what happens in order, and the worst case. */
-function ConsequenceList({
+/** Told again when another datacenter is chosen, and as time passes. */
+function MoveConsequences({
   about: { reservation, grant },
   toDatacenter,
 }: {
@@ -173,21 +173,6 @@ function ConsequenceList({
   readonly toDatacenter: string | null;
 }) {
   const nowMs = useDatabaseNow() ?? databaseClock.nowMs() ?? 0;
-  const { holder, steps, worstCase } = moveConsequences(
-    { from: reservation.datacenter, to: toDatacenter, grant },
-    nowMs,
-  );
-  return (
-    <div className={classes['consequences']}>
-      <Text size="sm" fw={500}>
-        {holder}
-      </Text>
-      <ol>
-        {steps.map((step) => (
-          <li key={step}>{step}</li>
-        ))}
-      </ol>
-      <p className={classes['worst']}>{worstCase}</p>
-    </div>
-  );
+  const move = { from: reservation.datacenter, to: toDatacenter, grant };
+  return <ConsequenceList isInOrder consequences={moveConsequences(move, nowMs)} />;
 }

@@ -1,6 +1,6 @@
 /** How far a move has come, from what is seen of the key and of its chain. Pure. */
 import type { Phase } from '@leasehold/keys-core';
-import type { Stage } from '~/resources/actions/revoke-progress.ts';
+import type { Stage } from '~/resources/actions/revoke/revoke-progress.ts';
 
 /** A move as it was asked for. A reservation is left once, so that its id names the move. */
 export interface FollowedMove {

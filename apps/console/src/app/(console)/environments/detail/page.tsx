@@ -1,6 +1,6 @@
 import type { Metadata } from 'next';
 import { EnvironmentDetailPage } from '~/features/leases/environments/environment-detail-page.tsx';
-import { resourceOf, type ResourceParams } from '~/resources/detail/resource-params.ts';
+import { resourceOf, type ResourceParams } from '~/lib/page-params.ts';
 
 export async function generateMetadata({ searchParams }: ResourceParams): Promise<Metadata> {
   return { title: resourceOf(await searchParams).name };

@@ -1,5 +1,6 @@
 import type { Metadata } from 'next';
 import { ReservationDetailPage } from '~/features/reservations/reservation-detail-page.tsx';
+import { firstOf } from '~/lib/page-params.ts';
 import { keyLabel, keyOfAddress } from '~/resources/reservation-key.ts';
 
 interface Params {
@@ -8,7 +9,7 @@ interface Params {
 
 export async function generateMetadata({ searchParams }: Params): Promise<Metadata> {
   const { key } = await searchParams;
-  const addressed = keyOfAddress([key].flat()[0] ?? '');
+  const addressed = keyOfAddress(firstOf(key) ?? '');
   return { title: 'key' in addressed ? keyLabel(addressed.key) : 'Reservation' };
 }
 

@@ -7,7 +7,7 @@ import { Under } from '~/ui/text/under.tsx';
 import { Mono } from '~/ui/text/mono.tsx';
 import { PhaseBadge } from '~/resources/looks.tsx';
 import { RelativeTime } from '~/ui/text/relative-time.tsx';
-import { Remaining } from '~/ui/text/remaining.tsx';
+import { Remaining } from '~/resources/remaining.tsx';
 import { routes } from '~/lib/routes.ts';
 
 /** Keys where their drone is known already. */

@@ -1,4 +1,4 @@
-import { createFollowed } from './followed.ts';
+import { createFollowed } from '../followed.ts';
 import type { FollowedRevoke } from './revoke-progress.ts';
 
 export const followedRevokes = createFollowed<FollowedRevoke>(

@@ -1,6 +1,12 @@
-import type { ResourceRef } from '~/lib/routes.ts';
+/** What the address of a page says, as Next gives it. */
+import type { ResourceRef } from './routes.ts';
 
-type Param = string | string[] | undefined;
+type Param = string | readonly string[] | undefined;
+
+/** What a parameter says: the first, where an address has it more than once. */
+export function firstOf(param: Param): string | undefined {
+  return typeof param === 'string' ? param : param?.[0];
+}
 
 /** What a detail page's address says. */
 export interface ResourceParams {
@@ -14,9 +20,9 @@ export interface ResourceParams {
 /** The resource that an address names; one without a namespace is in the root. */
 export function resourceOf(params: Awaited<ResourceParams['searchParams']>): ResourceRef {
   return {
-    namespace: first(params.namespace),
-    name: first(params.name),
-    datacenter: first(params.datacenter),
+    namespace: firstOf(params.namespace) ?? '',
+    name: firstOf(params.name) ?? '',
+    datacenter: firstOf(params.datacenter) ?? '',
   };
 }
 
@@ -30,9 +36,5 @@ export function idOf(params: Awaited<IdParams['searchParams']>): {
   readonly id: string;
   readonly datacenter: string;
 } {
-  return { id: first(params.id), datacenter: first(params.datacenter) };
-}
-
-function first(param: Param): string {
-  return (Array.isArray(param) ? param[0] : param) ?? '';
+  return { id: firstOf(params.id) ?? '', datacenter: firstOf(params.datacenter) ?? '' };
 }

@@ -1,7 +1,7 @@
 /** How far a revoke has come, from what is seen of the grant and of its backend. Pure. */
 import { isStopping, type BackendStatus } from '@leasehold/keys-core';
 import { duration } from '~/lib/format.ts';
-import type { GrantFace, GrantView } from '../grant-view.ts';
+import type { GrantFace, GrantView } from '../../grant-view.ts';
 import type { RevokeMode } from './revoke-consequences.ts';
 
 /** A revoke as it was made and answered. Instants are the database's. */

@@ -1,6 +1,6 @@
 'use client';
 
-import { Checkbox, SegmentedControl, Stack, Text } from '@mantine/core';
+import { Checkbox, SegmentedControl, Stack } from '@mantine/core';
 import { useState } from 'react';
 import { ActDialog } from '~/ui/dialogs/act-dialog.tsx';
 import { Notice } from '~/ui/states/notice.tsx';
@@ -10,10 +10,10 @@ import { fullName } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
+import { ConsequenceList } from '../consequence-list.tsx';
 import { followedRevokes } from './followed-revokes.ts';
-import { GROUP_OF, type GrantFace, type GrantView } from '../grant-view.ts';
+import { GROUP_OF, type GrantFace, type GrantView } from '../../grant-view.ts';
 import { consequencesOf, type RevokeMode, type RevokePlan } from './revoke-consequences.ts';
-import classes from './dialogs.module.css';
 
 const MODES: readonly { readonly value: RevokeMode; readonly label: string }[] = [
   { value: 'graceful', label: 'Graceful: let it stop' },
@@ -78,7 +78,7 @@ export function RevokeDialog(props: GrantDialogProps) {
             setMode(value === 'force' ? 'force' : 'graceful');
           }}
         />
-        <ConsequenceList plan={plan} />
+        <RevokeConsequences plan={plan} />
         {isForced && face === 'key' ? (
           <Checkbox
             size="xs"
@@ -99,23 +99,10 @@ export function RevokeDialog(props: GrantDialogProps) {
   );
 }
 
-/** Who is concerned, what happens, and the worst case; told again when the mode changes. */
-function ConsequenceList({ plan }: { readonly plan: RevokePlan }) {
+/** Told again when the mode changes, and as time passes. */
+function RevokeConsequences({ plan }: { readonly plan: RevokePlan }) {
   const nowMs = useDatabaseNow() ?? Date.parse(plan.grant.asOf);
-  const { holder, steps, worstCase } = consequencesOf(plan, nowMs);
-  return (
-    <div className={classes['consequences']}>
-      <Text size="sm" fw={500}>
-        {holder}
-      </Text>
-      <ul>
-        {steps.map((step) => (
-          <li key={step}>{step}</li>
-        ))}
-      </ul>
-      <p className={classes['worst']}>{worstCase}</p>
-    </div>
-  );
+  return <ConsequenceList consequences={consequencesOf(plan, nowMs)} />;
 }
 
 type RevokeAnswer = Outputs['keys']['revoke'];

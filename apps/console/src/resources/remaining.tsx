@@ -1,24 +1,21 @@
 'use client';
 
-import type { Phase } from '@leasehold/keys-core';
 import { duration } from '~/lib/format.ts';
 import { useStaleSince } from '~/lib/live/stale-since.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
+import type { GrantView } from './grant-view.ts';
 import classes from './remaining.module.css';
-
-interface RemainingProps {
-  readonly phase: Phase;
-  readonly grantedAt: string;
-  readonly renewedAt: string;
-  readonly expiresAt: string;
-  readonly asOf: string;
-}
 
 /**
  * How long a grant lasts unless it is renewed: a bar of its whole length and a text. Counted in the
  * database's time; once over it reads so, and never goes below zero. Stale, it stands still and is pale.
  */
-export function Remaining({ phase, renewedAt, expiresAt, asOf }: RemainingProps) {
+export function Remaining({
+  phase,
+  renewedAt,
+  expiresAt,
+  asOf,
+}: Pick<GrantView, 'phase' | 'renewedAt' | 'expiresAt' | 'asOf'>) {
   const nowMs = useDatabaseNow() ?? Date.parse(asOf);
   const isStale = useStaleSince() !== null;
   if (phase === 'free') return <span className={classes['none']}>–</span>;

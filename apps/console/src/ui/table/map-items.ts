@@ -1,6 +1,6 @@
 import type { UseQueryResult } from '@tanstack/react-query';
-import type { UnreachableDatacenter } from '~/ui/states/unreachable-notice.tsx';
-import type { ListPage } from '~/ui/table/table-types.ts';
+import type { UnreachableDatacenter } from '../states/unreachable-notice.tsx';
+import type { ListPage } from './table-types.ts';
 import type { ApiError } from '~/lib/api/api-error.ts';
 
 /** The same read with other rows: what a table shows that was made of what was read. */

@@ -1,6 +1,6 @@
 import { serviceLadder } from '@leasehold/keys-core';
 import { describe, expect, it } from 'vitest';
-import { heldKeyForTest } from '../grant-for-test.ts';
+import { heldKeyForTest } from '../../grant-for-test.ts';
 import { consequencesOf, stoppedWithinMs } from './revoke-consequences.ts';
 
 const NOW_MS = Date.parse('2026-11-21T14:00:20.000Z');

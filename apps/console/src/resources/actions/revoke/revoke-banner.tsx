@@ -1,23 +1,23 @@
 'use client';
 
 import { CloseButton } from '@mantine/core';
-import { IconCircleCheck, IconCircleDashed } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '~/ui/link.tsx';
 import { query } from '~/lib/api/api.ts';
-import { clockTime, fullName } from '~/lib/format.ts';
+import { fullName } from '~/lib/format.ts';
 import { at } from '~/lib/datacenters/here.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { routeOf } from '~/lib/routes.ts';
 import { followedRevokes } from './followed-revokes.ts';
-import { GROUP_OF } from '../grant-view.ts';
+import { GROUP_OF } from '../../grant-view.ts';
 import {
   elapsedText,
   revokeProgress,
   type FollowedRevoke,
   type RevokeProgress,
 } from './revoke-progress.ts';
-import classes from './revoke-banner.module.css';
+import { Stages } from '../stages.tsx';
+import classes from '../banner.module.css';
 
 const LOOK_EVERY_MS = 1_000;
 
@@ -61,7 +61,7 @@ function RevokeBanner({ revoke }: { readonly revoke: FollowedRevoke }) {
           {revoke.mode === 'force' ? 'revoked by force' : 'revoked'}. {progress.text}
         </span>
         <span className={classes['elapsed']}>{elapsedText(progress)}</span>
-        <Stages progress={progress} />
+        <Stages stages={progress.stages} />
       </div>
       {progress.isOver ? <Dismiss revoke={revoke} /> : null}
     </div>
@@ -84,24 +84,6 @@ function useProgress(revoke: FollowedRevoke, nowMs: number): RevokeProgress {
     refetchInterval,
   });
   return revokeProgress(revoke, { grant: grant.data, backend: backend.data ?? undefined }, nowMs);
-}
-
-function Stages({ progress: { stages } }: { readonly progress: RevokeProgress }) {
-  return (
-    <ol className={classes['stages']}>
-      {stages.map(({ label, isDone, at }) => (
-        <li key={label} data-done={isDone || undefined}>
-          {isDone ? (
-            <IconCircleCheck size={14} aria-label="done" />
-          ) : (
-            <IconCircleDashed size={14} aria-label="not yet" />
-          )}
-          {label}
-          {isDone && at !== null ? <span className="mono">{clockTime(at)}</span> : null}
-        </li>
-      ))}
-    </ol>
-  );
 }
 
 function ResourceLink({ revoke }: { readonly revoke: FollowedRevoke }) {

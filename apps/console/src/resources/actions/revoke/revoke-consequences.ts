@@ -1,6 +1,6 @@
 /** What a revoke will do, in words, and by when it is over at the latest. Pure. */
 import { duration } from '~/lib/format.ts';
-import type { GrantFace, GrantView } from '../grant-view.ts';
+import type { GrantFace, GrantView } from '../../grant-view.ts';
 
 export type RevokeMode = 'graceful' | 'force';
 

@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest';
+import { parseSearch } from '~/lib/search/search.ts';
+import { RECENT_ENVIRONMENTS_MS } from '~/resources/list/phase-search.ts';
+import { ENVIRONMENT_FIELDS, environmentListInput } from './environment-search.ts';
+
+test('environments are asked for by what is done with them, and of a longer time than leases', () => {
+  const search = parseSearch('staging- action:deploy namespace:shop', ENVIRONMENT_FIELDS);
+  const input = environmentListInput({ search, sort: 'name', direction: 'asc', after: null });
+
+  expect(input).toMatchObject({
+    prefix: 'staging-',
+    action: 'deploy',
+    namespace: 'shop',
+    endedWithinMs: RECENT_ENVIRONMENTS_MS,
+  });
+});
