@@ -5,13 +5,16 @@
  * It reports over file descriptor 3, is let go over file descriptor 4, and reads the table of mounts
  * from file descriptor 5:
  *
- *   init ─"ready"─▶ warden ─"go"─▶ init starts the program … program ends: init ─"exit N"─▶ warden
+ *   init ─"ready"─▶ warden ─"go"─▶ init starts the program ─"running"─▶ warden
+ *   … the program ends: init ─"exit N"─▶ warden
  *
  * - Before `ready` it makes the program's view of the files and enters the program's folder. What goes
  *   wrong is reported as `failed` and a reason, and the program never starts.
  * - The parent-death signals are armed before `ready`. If the warden dies earlier, init reads the
  *   end of file instead of `go`, and the program never starts.
  * - Between `ready` and `go` the warden notes the namespace and checks once more that there is time.
+ * - The program's process says `running` when it no longer has init's handlers: a signal that comes
+ *   earlier would be lost. The warden keeps a stop back until then.
  * - Shells start a background job with SIGINT and SIGQUIT ignored; `env --default-signal` repairs
  *   that, where it exists, so that a program may be stopped with either.
  * - A signal that comes before the program runs ends init (nothing has started), and one that comes
@@ -70,7 +73,7 @@ ${ENTER}
 echo ready >&3
 read -r go <&4 || exit 125
 [ "$stopped" = 0 ] || exit 143
-"$@" 2>&6 3>&- 4>&- 5>&- 6>&- &
+( echo running >&3; exec "$@" 2>&6 3>&- 4>&- 5>&- 6>&- ) &
 child=$!
 [ "$stopped" = 0 ] || kill -s "$signal" "$child"
 while :; do
@@ -97,7 +100,7 @@ ${ENTER}
 echo ready >&3
 read -r go <&4 || exit 125
 [ "$stopped" = 0 ] || exit 143
-"$@" 2>&6 3>&- 4>&- 5>&- 6>&- &
+( echo running >&3; exec "$@" 2>&6 3>&- 4>&- 5>&- 6>&- ) &
 child=$!
 [ "$stopped" = 0 ] || kill -s "$signal" "$child"
 while :; do

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -62,10 +62,7 @@ describe.each([
     const script = `trap 'exit 7' USR1; : ${marker}; touch ${stateDir}/${marker}; while :; do sleep 0.05; done`;
     const backend = await prepared(startOf(script, { stopSignal: 'SIGUSR1' }), means);
     backend.release();
-    await until(
-      'the program runs',
-      () => processesWith(`touch ${stateDir}`).length > 0 && processesWith('sleep 0.05').length > 0,
-    );
+    await until('the program runs', () => existsSync(path.join(stateDir, marker)));
 
     backend.signalStop();
     await until('the backend is gone', () => backend.isGone());
@@ -95,6 +92,24 @@ describe.each([
 
     expect(processesWith(marker)).toEqual([]);
   });
+});
+
+test.each([
+  { with: 'what this machine has', find: findTool },
+  { with: 'no namespaces', find: without('unshare') },
+])('a program that has only just been let go is stopped, with $with', async ({ find }) => {
+  const means = await probed(find);
+  const backends = await Promise.all(
+    Array.from({ length: 20 }, () => prepared(startOf('while :; do sleep 0.05; done'), means)),
+  );
+
+  for (const backend of backends) {
+    backend.release();
+    backend.signalStop();
+  }
+  await until('all are gone', () => backends.every((backend) => backend.isGone()));
+
+  expect(new Set(backends.map(({ exitCode }) => exitCode))).toEqual(new Set([143]));
 });
 
 test('a program that was never let go never runs', async () => {

@@ -39,6 +39,9 @@ export class BackendProcess {
   /** Whether all that init reports was read: its exit code may arrive after its end. */
   #isReported = false;
   #isReleased = false;
+  /** Whether a signal reaches the program: one that comes between `go` and this may be lost. */
+  #isRunning = false;
+  #isStopAsked = false;
   #isGone = false;
   #exitCode: number | null = null;
 
@@ -102,8 +105,10 @@ export class BackendProcess {
     (this.#child.stdio[4] as Writable).end('go\n');
   }
 
-  /** Asks the program to stop. */
+  /** Asks the program to stop, as soon as it runs. */
   signalStop(): void {
+    this.#isStopAsked = true;
+    if (this.#isReleased && !this.#isRunning) return;
     this.#signal(this.#means.groupStopSignal ?? this.#stopSignal);
   }
 
@@ -125,6 +130,12 @@ export class BackendProcess {
   /** As a shell reports it; null while it is not known, and when init was killed. */
   get exitCode(): number | null {
     return this.#exitCode;
+  }
+
+  #runs(): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    if (this.#isStopAsked) this.signalStop();
   }
 
   #signal(signal: NodeJS.Signals): void {
@@ -151,6 +162,7 @@ export class BackendProcess {
       reports.on('data', (text: string) => {
         report += text;
         if (report.startsWith('ready\n')) resolve();
+        if (report.includes('\nrunning\n')) this.#runs();
         const exit = /exit (\d+)\n/u.exec(report);
         if (exit !== null) this.#exitCode = Number(exit[1]);
       });
