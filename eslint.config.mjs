@@ -105,6 +105,10 @@ const TAGGED_SQL = {
     'TaggedTemplateExpression[tag.property.name=/^\\$(query|execute)Raw$/], TaggedTemplateExpression[tag.name="fragment"]',
   message: 'Statements stand in the sql/ folder of their slice, or in postgres/.',
 };
+const EXPORTED_SERVICE = {
+  selector: 'ExportNamedDeclaration > ClassDeclaration PrivateIdentifier.key[name="deps"]',
+  message: 'Export a function that makes the service, and its interface; the class stays here.',
+};
 const TESTING = {
   regex: '^@leasehold/(testing|keys-core/testing)',
   message: 'Only tests import what tests share.',
@@ -329,7 +333,7 @@ export default tseslint.config(
     rules: {
       'no-restricted-syntax': [
         'error',
-        ...[PROCESS_ENV, UNSAFE_SQL, DEFAULT_EXPORT, NEW_DATE, TAGGED_SQL],
+        ...[PROCESS_ENV, UNSAFE_SQL, DEFAULT_EXPORT, NEW_DATE, TAGGED_SQL, EXPORTED_SERVICE],
       ],
     },
   },

@@ -231,6 +231,12 @@ describe('the boundaries', () => {
       'declare const fragment: (text: TemplateStringsArray) => void;\nfragment`select`;',
       'no-restricted-syntax',
     ],
+    [
+      'a service is made by a function',
+      'libs/keys-core/src/leases/acquire/acquiring.ts',
+      'export class Service {\n  readonly #deps = {};\n}',
+      'no-restricted-syntax',
+    ],
     ['nothing prints but the log', 'apps/drone/src/main.ts', "console.log('hello');", 'no-console'],
     ['exports have names', 'libs/api/src/index.ts', 'export default 1;', 'no-restricted-syntax'],
   ])(

@@ -1,7 +1,7 @@
 import type { RenewOutcome } from '../kernel/lease/outcomes.ts';
 import { type LeaseStore, cancelRequest } from '../grants/index.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { Acquiring } from './acquire/acquiring.ts';
+import { createAcquire } from './acquire/acquiring.ts';
 import { leaseDeadlines } from './acquire/deadlines.ts';
 import type { LeaseRenewResult, LeaseService } from './lease-types.ts';
 import { createWaitingRoom } from './acquire/waiting.ts';
@@ -17,9 +17,8 @@ export interface LeaseServiceDeps {
 /** What services do with leases, or with environments, over the kernel. */
 export function createLeaseService(deps: LeaseServiceDeps): LeaseService {
   const { store, leases, face } = deps;
-  const acquiring = new Acquiring({ ...deps, room: createWaitingRoom(store) });
   return {
-    acquire: (input, caller, life) => acquiring.acquire(input, caller, life),
+    acquire: createAcquire({ ...deps, room: createWaitingRoom(store) }),
 
     async heartbeat({ localTimeMs, renewals }, caller) {
       const outcomes = await leases.renewAll(

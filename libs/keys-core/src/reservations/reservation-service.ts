@@ -11,9 +11,9 @@ import type { Store } from '../postgres/open-store.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type { KeyService } from '../keys/index.ts';
 import { createConnecting } from './connecting.ts';
-import { Homes } from './resolving/homes.ts';
+import { createHomes } from './resolving/homes.ts';
 import { createLocalHome } from './resolving/local-home.ts';
-import { Mover } from './moving/mover.ts';
+import { createMover } from './moving/mover.ts';
 import type { Peers } from './peers.ts';
 import { reservationPage } from './reservation-reads.ts';
 import type { ReservationStore } from './store/reservation-store.ts';
@@ -36,8 +36,8 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
     store: reservations,
     statusThere: (id, key) => homes.statusAt(id, key),
   });
-  const homes = new Homes({ store, resolver, local, peers });
-  const mover = new Mover({ store, reservations, resolver, local, peers });
+  const homes = createHomes({ store, resolver, local, peers });
+  const mover = createMover({ store, reservations, resolver, local, peers });
   return {
     ...createConnecting({ store, keys: deps.keys, resolver, local, peers, homes }),
     reserve: async ({ key, datacenter }, use) => {

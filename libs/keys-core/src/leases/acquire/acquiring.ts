@@ -28,11 +28,11 @@ import {
   type Call,
 } from './acquire-answers.ts';
 import { assertTtl } from './deadlines.ts';
-import type { AcquireAnswer, CallerLife } from '../lease-types.ts';
+import type { AcquireAnswer, CallerLife, LeaseService } from '../lease-types.ts';
 import type { Refused, WaitOutcome } from './line.ts';
 import type { WaitingRoom } from './waiting.ts';
 
-export interface AcquiringDeps {
+interface AcquiringDeps {
   readonly store: Store;
   readonly leases: LeaseStore;
   readonly room: WaitingRoom;
@@ -47,7 +47,12 @@ const REFUSALS_PER_STATEMENT_MAX = 500;
 const STATEMENTS_IN_FLIGHT_MAX = 2;
 const QUEUE_MAX = 50_000;
 
-export class Acquiring {
+export function createAcquire(deps: AcquiringDeps): LeaseService['acquire'] {
+  const acquiring = new Acquiring(deps);
+  return (input, caller, life) => acquiring.acquire(input, caller, life);
+}
+
+class Acquiring {
   readonly #deps: AcquiringDeps;
   readonly #refusals: Coalescer<RequestAnswer, boolean>;
 

@@ -25,7 +25,7 @@ export type Acquired =
     }
   | HeldAnswer;
 
-export interface AcquireCallDeps<Tx> {
+interface AcquireCallDeps<Tx> {
   readonly store: CoordinatorStore<Tx>;
   readonly leases: LeaseStore;
   readonly room: WaitingRoom;
@@ -33,7 +33,22 @@ export interface AcquireCallDeps<Tx> {
   readonly giveBack: (ref: GrantRef) => Promise<unknown>;
 }
 
-export class AcquireCall<Tx> {
+interface AcquireRequest<Tx> {
+  readonly lease: AnyUseCase<Tx>;
+  readonly request: GrantRequest;
+  readonly signal: AbortSignal;
+}
+
+/** @throws {LeaseError} `lease.wait_cancelled`, `grant.contended`; what the hook throws. */
+export function acquireOnce<Tx>(
+  deps: AcquireCallDeps<Tx>,
+  request: AcquireRequest<Tx>,
+  waitMs: number,
+): Promise<Acquired> {
+  return new AcquireCall(deps, request).acquire(waitMs);
+}
+
+class AcquireCall<Tx> {
   readonly #deps: AcquireCallDeps<Tx>;
   readonly #lease: AnyUseCase<Tx>;
   readonly #request: GrantRequest;
@@ -44,14 +59,7 @@ export class AcquireCall<Tx> {
   /** What the hook has thrown, in a box: it may have thrown nothing that can be recognized. */
   #hookFailure: { readonly error: unknown } | undefined;
 
-  constructor(
-    deps: AcquireCallDeps<Tx>,
-    call: {
-      readonly lease: AnyUseCase<Tx>;
-      readonly request: GrantRequest;
-      readonly signal: AbortSignal;
-    },
-  ) {
+  constructor(deps: AcquireCallDeps<Tx>, call: AcquireRequest<Tx>) {
     this.#deps = deps;
     this.#lease = call.lease;
     this.#request = call.request;
@@ -59,7 +67,6 @@ export class AcquireCall<Tx> {
     this.#startedAtMs = deps.store.clock.nowMs();
   }
 
-  /** @throws {LeaseError} `lease.wait_cancelled`, `grant.contended`; what the hook throws. */
   async acquire(waitMs: number): Promise<Acquired> {
     assertWanted(this.#signal);
     const outcome = await this.#ask(this.#request);

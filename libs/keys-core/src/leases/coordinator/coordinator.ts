@@ -13,7 +13,7 @@ import type { LeaseDeadlines } from '../lease-types.ts';
 import { createWaitingRoom, type WaitingRoom } from '../acquire/waiting.ts';
 import { acquireOrRenewOnce } from './acquire-or-renew-once.ts';
 import {
-  AcquireCall,
+  acquireOnce,
   assertWait,
   refOf,
   usedKey,
@@ -94,11 +94,11 @@ class Coordinator<Tx> {
       this.#held.set(lease, ref);
       return this.releaseFailed(lease, 'the wait was given up');
     };
-    const call = new AcquireCall(
+    const acquired = await acquireOnce(
       { store, leases, room: this.#room, giveBack },
       { lease, request, signal },
+      waitMs,
     );
-    const acquired = await call.acquire(waitMs);
     if (acquired.outcome === 'held') return acquired;
     const { grant, localTimeMs, waitedMs } = acquired;
     return { outcome: 'granted', waitedMs, ...this.#settle(lease, grant, localTimeMs) };

@@ -26,10 +26,10 @@ import { keyTopic } from '../../kernel/resource/key-topic.ts';
 import type { LocalHome } from '../resolving/local-home.ts';
 import { peerOf, type Peers } from '../peers.ts';
 import type { ReservationStore } from '../store/reservation-store.ts';
-import type { Home, MoveInput, Moved } from '../reservation-types.ts';
+import type { Home, MoveInput, Moved, ReservationService } from '../reservation-types.ts';
 import type { Resolver } from '../resolving/resolver.ts';
 
-export interface MoverDeps {
+interface MoverDeps {
   readonly store: Store;
   readonly reservations: ReservationStore;
   readonly resolver: Resolver;
@@ -37,14 +37,19 @@ export interface MoverDeps {
   readonly peers: Peers;
 }
 
-export class Mover {
+type Moving = Pick<ReservationService, 'move' | 'moveHere'>;
+
+export function createMover(deps: MoverDeps): Moving {
+  return new Mover(deps);
+}
+
+class Mover implements Moving {
   readonly #deps: MoverDeps;
 
   constructor(deps: MoverDeps) {
     this.#deps = deps;
   }
 
-  /** Moves a key, wherever it lives: its own datacenter does it. */
   async move(input: MoveInput, caller: Caller): Promise<Moved> {
     const { store, resolver, peers } = this.#deps;
     const { home, isJustThere } = await this.#findHome(input, caller);
@@ -60,7 +65,6 @@ export class Mover {
     return moved;
   }
 
-  /** Moves a key that lives here. @throws {LeaseError} `reservation.moved_meanwhile` if it does not. */
   async moveHere(input: MoveInput, caller: Caller): Promise<Moved> {
     const { home } = await this.#findHome(input, caller);
     assertMovable(home, input);

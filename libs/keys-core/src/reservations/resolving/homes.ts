@@ -25,14 +25,30 @@ interface HomesDeps {
 }
 
 /** Finds the homes of keys. */
-export class Homes {
+export interface Homes {
+  /** What a reservation is, by the word of its own datacenter; one of this one is not activated. */
+  statusAt(reservationId: string, key: ReservationKey): Promise<ReservationStatus>;
+  /** @throws {LeaseError} `reservation.unknown_datacenter`. */
+  assertKnown(datacenter: string): void;
+  /** @throws {LeaseError} `reservation.conflict` for a reservation of another datacenter. */
+  assertHere(reservationId: string): void;
+  reserve(key: ReservationKey, wanted: FreshKey): Promise<Reserved>;
+  /** The home, followed as far as the datacenters themselves know. */
+  fresh(key: ReservationKey): Promise<Home | undefined>;
+  detail(key: ReservationKey): Promise<ReservationDetail | null>;
+}
+
+export function createHomes(deps: HomesDeps): Homes {
+  return new KnownHomes(deps);
+}
+
+class KnownHomes implements Homes {
   readonly #deps: HomesDeps;
 
   constructor(deps: HomesDeps) {
     this.#deps = deps;
   }
 
-  /** What a reservation is, by the word of its own datacenter; one of this one is not activated. */
   async statusAt(reservationId: string, key: ReservationKey): Promise<ReservationStatus> {
     const datacenter = datacenterOf(reservationId);
     return datacenter === this.#deps.store.datacenter
@@ -40,7 +56,6 @@ export class Homes {
       : peerOf(this.#deps.peers, datacenter).reservationStatus(reservationId, key);
   }
 
-  /** @throws {LeaseError} `reservation.unknown_datacenter`. */
   assertKnown(datacenter: string): void {
     const { store, peers } = this.#deps;
     if (datacenter === store.datacenter || peers.get(datacenter) !== undefined) return;
@@ -51,7 +66,6 @@ export class Homes {
     );
   }
 
-  /** @throws {LeaseError} `reservation.conflict` for a reservation of another datacenter. */
   assertHere(reservationId: string): void {
     const { datacenter } = this.#deps.store;
     if (datacenterOf(reservationId) === datacenter) return;
@@ -62,9 +76,9 @@ export class Homes {
     );
   }
 
-  async reserve(key: ReservationKey, fresh: FreshKey): Promise<Reserved> {
+  async reserve(key: ReservationKey, wanted: FreshKey): Promise<Reserved> {
     const { store, peers } = this.#deps;
-    const { datacenter = store.datacenter, use } = fresh;
+    const { datacenter = store.datacenter, use } = wanted;
     this.assertKnown(datacenter);
     const known = this.#deps.resolver.peek(key);
     if (known !== undefined) return { outcome: 'existing', ...known };
@@ -89,7 +103,6 @@ export class Homes {
     }
   }
 
-  /** The home, followed as far as the datacenters themselves know. */
   async fresh(key: ReservationKey): Promise<Home | undefined> {
     for (;;) {
       const home = await this.#deps.resolver.resolve(key);
