@@ -97,8 +97,19 @@ test.describe('several datacenters', () => {
 
     const banner = page.getByRole('region', { name: 'Moves that you made' });
     await banner.waitFor();
-    // The tab is what makes the move: loaded again, it goes on with it.
-    await page.reload();
+    // The controllers make the move, and need no page for it.
+    await page.goto('about:blank');
+    await expect
+      .poll(async () => {
+        const key = [NAMESPACE, 'travels'];
+        const detail = await world.datacenters
+          .dc(HOME)
+          .api('operator')
+          .reservations.get.query({ key });
+        return detail?.links.map(({ datacenter, state }) => `${datacenter} ${state}`);
+      })
+      .toEqual([`${HOME} moved`, 'dc3 active']);
+    await openReservation(page, 'travels');
     await expect(banner).toContainText('It lives in dc3.');
     const links = chainOf(page).getByRole('listitem');
     await expect(links).toHaveCount(2);
@@ -112,6 +123,30 @@ test.describe('several datacenters', () => {
     await expect(page.getByRole('region', { name: 'Holder' })).toContainText('drone-dc3');
     const found: string[] = [];
     await checkSchemes(page, 'a chain of two datacenters', found);
+    expect(found).toEqual([]);
+  });
+
+  test('a move that waits is shown on the page of its key, and is cancelled there', async ({
+    operatorPage: page,
+    world,
+  }) => {
+    const { leaseId } = await connect(world, HOME, 'waits');
+    const { reservations } = world.datacenters.dc(HOME).api('operator');
+    const key = [NAMESPACE, 'waits'];
+    const home = await reservations.resolve.query({ key });
+    if (home.outcome !== 'found') throw new Error('a key that is held has no home');
+    const { reservationId } = home;
+    const move = { key, reservationId, toDatacenter: 'dc2', reason: 'nearer', waitsFor: leaseId };
+    await reservations.requestMove.mutate(move);
+
+    await openReservation(page, 'waits');
+    await expect(page.getByText(/asked for it to be moved to dc2\. It moves when/)).toBeVisible();
+    const found: string[] = [];
+    await checkSchemes(page, 'a move that waits', found);
+    await page.getByRole('button', { name: 'Cancel the move' }).click();
+
+    await expect(page.getByText(/The move was cancelled\./)).toBeVisible();
+    await expect(chainOf(page).getByRole('listitem')).toHaveCount(1);
     expect(found).toEqual([]);
   });
 

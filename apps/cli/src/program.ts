@@ -45,6 +45,7 @@ import { addLeasesShow } from './commands/leases/show.ts';
 import { addLeasesTree } from './commands/leases/tree.ts';
 import { addLeasesWaiters } from './commands/leases/waiters.ts';
 import { addMigrate } from './commands/migrate.ts';
+import { addReservationsCancelMove } from './commands/reservations/cancel-move.ts';
 import { addReservationsLs } from './commands/reservations/ls.ts';
 import { addReservationsMove } from './commands/reservations/move.ts';
 import { addReservationsReserve } from './commands/reservations/reserve.ts';
@@ -116,6 +117,7 @@ const GROUPS: readonly (readonly [
       addReservationsReserve,
       addReservationsResolve,
       addReservationsMove,
+      addReservationsCancelMove,
       addReservationsLs,
       addReservationsShow,
     ],

@@ -12,6 +12,9 @@ export type LeaseWaiterView = ItemOf<ControllerApi['leases']['waiters']['query']
 export type DroneView = ItemOf<ControllerApi['drones']['list']['query']>;
 export type BackendView = ItemOf<ControllerApi['backends']['list']['query']>;
 export type ReservationView = ItemOf<ControllerApi['reservations']['list']['query']>;
+export type PendingMove = NonNullable<
+  Awaited<ReturnType<ControllerApi['reservations']['pendingMove']['query']>>
+>;
 export type DatacenterView = ItemOf<ControllerApi['datacenters']['list']['query']>;
 export type AuditView = ItemOf<ControllerApi['audit']['list']['query']>;
 export type TokenView = ItemOf<ControllerApi['tokens']['list']['query']>;

@@ -133,13 +133,14 @@ async function makeServer(
   });
 }
 
-function jobsOf(serving: Serving, { bulk, tokens, whileLeader }: Parts): Job[] {
+function jobsOf(serving: Serving, { services, bulk, tokens, whileLeader }: Parts): Job[] {
   const { signIn, datacenters, config } = serving;
   const { retentionDays } = config;
   return [
     ...backgroundJobs({
       ...serving,
       bulk: bulk.runner,
+      reservations: services.reservations,
       tokens,
       whileLeader,
       sessions: signIn.authority,

@@ -41,7 +41,7 @@ async function balanceIn(bank: pg.Client): Promise<number> {
 
 describe('a fenced row in another database', () => {
   test('I3 a write with a smaller token is refused, and changes nothing', async () => {
-    const service = await startService('runner-liveness.sql');
+    const service = await startService('runners/runner-liveness.sql');
     const bank = await openBank();
     const paused = new FencedAccount(bank, 'alice', await nextToken(service));
     const before = await paused.open();
@@ -58,7 +58,7 @@ describe('a fenced row in another database', () => {
   });
 
   test('I3 no update is lost among holders that are replaced at every point of their work', async () => {
-    const service = await startService('runner-liveness.sql');
+    const service = await startService('runners/runner-liveness.sql');
     const bank = await openBank();
     let writtenCount = 0;
     const holders: { account: FencedAccount; read?: bigint }[] = [];

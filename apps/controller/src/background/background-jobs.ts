@@ -3,6 +3,7 @@ import { createFreeRowRemover, removeOldLeaseRows } from '@leasehold/keys-core/g
 import { createReaper } from '@leasehold/keys-core/keys';
 import { dropOldDeclarations, type WhileLeader } from '@leasehold/keys-core/leases';
 import { removeOldBulks, type BulkRunner } from '@leasehold/keys-core/bulk';
+import type { ReservationService } from '@leasehold/keys-core/reservations';
 import { removeOldFleetRows } from '@leasehold/keys-core/fleet';
 import {
   removeOldPeopleRows,
@@ -20,6 +21,7 @@ const LAST_USES_EVERY_MS = 15_000;
 const STATISTICS_EVERY_MS = 2_000;
 const BULK_EVERY_MS = 2_000;
 const RETENTION_EVERY_MS = 60_000;
+const MOVES_EVERY_MS = 1_000;
 
 /**
  * The jobs of a controller. What it keeps in its own memory it writes by itself; the reaper must not need
@@ -32,6 +34,7 @@ export function backgroundJobs(deps: {
   readonly log: Logger;
   readonly stats: StatsCounter;
   readonly bulk: BulkRunner;
+  readonly reservations: Pick<ReservationService, 'carryOutMoves'>;
   readonly whileLeader: WhileLeader;
   readonly retentionDays: number;
 }): Job[] {
@@ -42,6 +45,10 @@ export function backgroundJobs(deps: {
   const shared: Job[] = [
     { name: 'free rows', everyMs: FREE_ROWS_EVERY_MS, run: (signal) => freeRows.runOnce(signal) },
     { name: 'event counts', everyMs: STATISTICS_EVERY_MS, run: (signal) => rollup.runOnce(signal) },
+    {
+      ...{ name: 'moves', everyMs: MOVES_EVERY_MS },
+      run: (signal) => deps.reservations.carryOutMoves(signal),
+    },
     { name: 'retention', everyMs: RETENTION_EVERY_MS, run: (signal) => removeOld(deps, signal) },
   ];
   return [

@@ -1,9 +1,10 @@
 import { z } from 'zod';
-import { reservationKeyProblem } from '@leasehold/keys-core';
+import { isReservationId, reservationKeyProblem } from '@leasehold/keys-core';
 import {
   anyDatacenterSchema,
   cursorSchema,
   datacenterSchema,
+  leaseIdSchema,
   limitSchema,
   namespaceSchema,
   reasonSchema,
@@ -36,6 +37,20 @@ export const moveInputSchema = z.strictObject({
   key: reservationKeySchema,
   toDatacenter: datacenterSchema,
   reason: reasonSchema,
+});
+
+/** Which reservation of a key; its datacenter is asked. */
+export const reservationRefSchema = z.strictObject({
+  key: reservationKeySchema,
+  reservationId: z.string().refine(isReservationId, 'must be the id of a reservation'),
+  datacenter: datacenterSchema.optional(),
+});
+
+export const requestMoveInputSchema = reservationRefSchema.extend({
+  toDatacenter: datacenterSchema,
+  reason: reasonSchema,
+  /** The grant that has to end first; null for a key that is free. */
+  waitsFor: leaseIdSchema.nullable(),
 });
 
 export const reservationListInputSchema = z.strictObject({

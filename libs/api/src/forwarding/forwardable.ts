@@ -1,6 +1,6 @@
 /**
  * What one datacenter may ask another to carry out for its callers: everything that takes a
- * `datacenter`, and nothing else. Connects and moves have procedures of their own.
+ * `datacenter`, and nothing else. Connects and moves that are made at once have procedures of their own.
  */
 
 /** What changes nothing, and is answered at once. */
@@ -12,6 +12,7 @@ const READS: ReadonlySet<string> = new Set([
   'events.list',
   'holdOff.get',
   'reservations.list',
+  'reservations.pendingMove',
 ]);
 
 const ACTS: ReadonlySet<string> = new Set([
@@ -26,6 +27,8 @@ const ACTS: ReadonlySet<string> = new Set([
   ...['drain', 'undrain', 'markLost'].map((name) => `drones.${name}`),
   'backends.terminate',
   'holdOff.end',
+  'reservations.requestMove',
+  'reservations.cancelMove',
 ]);
 
 export function isForwardable(procedure: string): boolean {

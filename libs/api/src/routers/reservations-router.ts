@@ -3,12 +3,15 @@ import {
   moveInputSchema,
   reservationGetInputSchema,
   reservationListInputSchema,
+  reservationRefSchema,
+  requestMoveInputSchema,
   reserveInputSchema,
   resolveInputSchema,
 } from '../contract/reservations.ts';
+import { at } from '../forwarding/elsewhere.ts';
 import { listAt } from '../forwarding/lists.ts';
 import { asOf } from './as-of.ts';
-import { moveEntry } from './access/audit-move.ts';
+import { cancelEntry, moveEntry } from './access/audit-move.ts';
 import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
 
 /** Which datacenter a key lives in, on the wire. */
@@ -38,6 +41,31 @@ export const reservationsRouter = router({
     await ctx.services.audit.write(moveEntry(ctx, input, moved.reservationId));
     return moved;
   }),
+
+  requestMove: operatorProcedure.input(requestMoveInputSchema).mutation(({ ctx, input }) =>
+    at(ctx, input, async (move) => {
+      assertMayReserve(ctx.access, move.key);
+      await ctx.services.reservations.requestMove(move, callerOf(ctx.access));
+      await ctx.services.audit.write(moveEntry(ctx, move, move.reservationId));
+      return ctx.services.reservations.pendingMove(move);
+    }),
+  ),
+
+  cancelMove: operatorProcedure.input(reservationRefSchema).mutation(({ ctx, input }) =>
+    at(ctx, input, async (move) => {
+      assertMayReserve(ctx.access, move.key);
+      const isCancelled = await ctx.services.reservations.cancelMove(move);
+      if (isCancelled) await ctx.services.audit.write(cancelEntry(ctx, move));
+      return { outcome: isCancelled ? ('cancelled' as const) : ('not_found' as const) };
+    }),
+  ),
+
+  pendingMove: viewerProcedure.input(reservationRefSchema).query(({ ctx, input }) =>
+    at(ctx, input, async (move) => {
+      if (!mayReadReservation(ctx.access, move.key)) return null;
+      return ctx.services.reservations.pendingMove(move);
+    }),
+  ),
 
   list: viewerProcedure
     .input(reservationListInputSchema)

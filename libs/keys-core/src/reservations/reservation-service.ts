@@ -14,6 +14,7 @@ import { createConnecting } from './connecting.ts';
 import { createHomes } from './resolving/homes.ts';
 import { createLocalHome } from './resolving/local-home.ts';
 import { createMover } from './moving/mover.ts';
+import { createPendingMoves } from './moving/pending-moves.ts';
 import type { Peers } from './peers.ts';
 import { reservationPage } from './reservation-reads.ts';
 import type { ReservationStore } from './store/reservation-store.ts';
@@ -38,7 +39,15 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
   });
   const homes = createHomes({ store, resolver, local, peers });
   const mover = createMover({ store, reservations, resolver, local, peers });
+  const pending = createPendingMoves({ store, local, mover });
   return {
+    ...pending,
+    requestMove: async (input, caller) => {
+      assertReservationKey(input.key);
+      homes.assertHere(input.reservationId);
+      homes.assertKnown(input.toDatacenter);
+      await pending.requestMove(input, caller);
+    },
     ...createConnecting({ store, keys: deps.keys, resolver, local, peers, homes }),
     reserve: async ({ key, datacenter }, use) => {
       assertReservationKey(key);

@@ -25,6 +25,32 @@ export interface MoveInput {
   readonly reason: string;
 }
 
+/** A move that the controllers of the key's home are to carry out. */
+export interface RequestMoveInput extends MoveInput {
+  /** The home of the key, as the caller saw it: a reservation of this datacenter. */
+  readonly reservationId: string;
+  /** The grant that has to end first; null for a key that is free. Any other grant ends the move. */
+  readonly waitsFor: string | null;
+}
+
+/** A move that was asked for. Instants are ISO-8601 UTC strings. */
+export interface PendingMove {
+  readonly key: ReservationKey;
+  readonly reservationId: string;
+  readonly toDatacenter: string;
+  readonly askedBy: string;
+  readonly askedAt: string;
+  readonly reason: string;
+  /** Who holds the key, and until when without a renewal; null when it is free. */
+  readonly heldBy: {
+    readonly leaseId: string;
+    readonly holder: string;
+    readonly until: string;
+  } | null;
+  /** The error code with which it has ended, or `cancelled`; null while it goes on. */
+  readonly failure: string | null;
+}
+
 /** A key in its new home. */
 export type Moved = Home;
 
@@ -116,6 +142,19 @@ export interface ReservationService {
    * `reservation.chain_too_long`, `reservation.datacenter_unreachable`, `grant.hold_off`.
    */
   move(input: MoveInput, caller: Caller): Promise<Moved>;
+  /**
+   * Asks for a move that the controllers here carry out, when the grant that it waits for has ended. It
+   * takes the place of an earlier request for the key. A move that was cut short is completed by them too.
+   * @throws {LeaseError} `reservation.unknown_datacenter`, `reservation.same_datacenter`,
+   * `reservation.moved_meanwhile`, `reservation.conflict`.
+   */
+  requestMove(input: RequestMoveInput, caller: Caller): Promise<void>;
+  /** The request for a key that lives here; null without one, and when the key has arrived. */
+  pendingMove(input: { reservationId: string; key: ReservationKey }): Promise<PendingMove | null>;
+  /** Ends a request. @returns false without one, and when it had ended. */
+  cancelMove(input: { reservationId: string; key: ReservationKey }): Promise<boolean>;
+  /** One round of the job that carries requests out. */
+  carryOutMoves(signal: AbortSignal): Promise<void>;
   /** The whole chain of a key, each link as its datacenter tells of it; null when not reserved. */
   get(input: { key: ReservationKey }): Promise<ReservationDetail | null>;
   /** The reservations of this datacenter, in the order of their keys. */

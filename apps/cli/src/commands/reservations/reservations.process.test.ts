@@ -71,6 +71,17 @@ describe('leasehold reservations', () => {
   });
 });
 
+test('a move that waits is refused by its own codes, and without one nothing is cancelled', async () => {
+  await cli.run('reservations', 'reserve', 'waits');
+  const move = ['reservations', 'move', 'waits', '--reason', 'nearer', '--when-free'];
+
+  expect((await refused(...move, '--to', 'dc9')).code).toBe('reservation.unknown_datacenter');
+  expect((await refused(...move, '--to', 'local')).code).toBe('reservation.same_datacenter');
+  expect((await cli.run('reservations', 'cancel-move', 'waits')).stdout).toBe(
+    'No move of waits waits.\n',
+  );
+});
+
 describe('--datacenter', () => {
   test('of a datacenter that nobody knows is refused, for lists, single things and acts', async () => {
     const unknown = { exitCode: 1, code: 'reservation.unknown_datacenter' };

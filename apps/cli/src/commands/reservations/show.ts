@@ -1,6 +1,7 @@
 import type { ReservationDetail } from '@leasehold/client';
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
+import type { PendingMove } from '../../views.ts';
 import { printable } from '../../output/printable.ts';
 import { detailsText, tableText } from '../../output/table.ts';
 import {
@@ -23,14 +24,23 @@ export function addReservationsShow(cli: Cli, parent: Command): void {
     const key = reservationKeyOf(name, options);
     const detail = await cli.client().reservations.get.query({ key });
     if (detail === null) throw notReserved(key);
-    cli.show(detail, () => detailText(detail));
+    const { reservationId, datacenter } = detail;
+    const move =
+      detail.links.at(-1)?.state === 'active'
+        ? await cli.client().reservations.pendingMove.query({ key, reservationId, datacenter })
+        : null;
+    cli.show({ ...detail, move }, () => detailText(detail, move));
   });
 }
 
-function detailText({ key, datacenter, links }: ReservationDetail): string {
+function detailText(
+  { key, datacenter, links }: ReservationDetail,
+  move: PendingMove | null,
+): string {
   const head = detailsText([
     ['key', reservationKeyText(key)],
     ['datacenter', datacenter],
+    ...(move === null ? [] : [['move', moveText(move)] as const]),
   ]);
   const chain = tableText(links, [
     { head: 'datacenter', text: (link) => link.datacenter },
@@ -38,4 +48,10 @@ function detailText({ key, datacenter, links }: ReservationDetail): string {
     { head: 'reservation', text: (link) => printable(link.reservationId) },
   ]);
   return `${head}\n\n${chain}`;
+}
+
+function moveText({ toDatacenter, askedBy, heldBy, failure }: PendingMove): string {
+  const asked = `to ${toDatacenter}, asked for by ${printable(askedBy)}`;
+  if (failure !== null) return `${asked}; ended: ${failure}`;
+  return heldBy === null ? `${asked}; now` : `${asked}; waits for ${printable(heldBy.holder)}`;
 }

@@ -19,6 +19,7 @@ import { ChainList } from './chain/chain-list.tsx';
 import { HolderPanel } from './holder-panel.tsx';
 import { KeyText } from './key-text.tsx';
 import { MoveButton } from './move/move-button.tsx';
+import { PendingMove } from './move/pending-move.tsx';
 import type { ReservationDetail } from './reservation-item.ts';
 import { WayBack } from '~/resources/detail/way-back.tsx';
 import { keyLabel, keyOfAddress } from '~/resources/reservation-key.ts';
@@ -73,6 +74,7 @@ function Detail({ of }: { readonly of: readonly string[] }) {
       {(reservation) => (
         <>
           <HomeNotice reservation={reservation} />
+          <PendingMove reservation={reservation} />
           <div className={classes['pair']}>
             <Panel title="Chain" meta={<MovedTimes links={reservation.links} />}>
               <ChainDrawing links={reservation.links} datacenters={items.map(({ name }) => name)} />
@@ -136,7 +138,7 @@ function HomeNotice({
       <Notice tone="info">
         {links.length === 1
           ? `It is decided that the key lives in ${datacenter}; its first connect makes it active there.`
-          : `The key has left ${links.at(-2)?.datacenter ?? ''} and is not active in ${datacenter} yet. The next connect finishes the move, or the same move once more.`}
+          : `The key has left ${links.at(-2)?.datacenter ?? ''} and is not active in ${datacenter} yet. The next connect finishes the move, or the same move once more; one that was asked for here, the controllers finish.`}
       </Notice>
     );
   }

@@ -8,15 +8,32 @@ export function moveEntry(
   input: { readonly key: ReservationKey; readonly toDatacenter: string; readonly reason: string },
   reservationId: string,
 ): AuditEntry {
-  const named = keyNameOf(input.key);
   return {
     ...actorOf(by),
     action: 'reservations.move',
-    resource:
-      named === undefined
-        ? `reservation:${JSON.stringify(input.key)}`
-        : `key:${namespaceText(named.namespace)}/${named.name}`,
+    resource: resourceOf(input.key),
     reason: input.reason,
     detail: { toDatacenter: input.toDatacenter, reservationId },
   };
+}
+
+/** What the audit keeps of a move that was cancelled. */
+export function cancelEntry(
+  by: Parameters<typeof actorOf>[0],
+  { key, reservationId }: { readonly key: ReservationKey; readonly reservationId: string },
+): AuditEntry {
+  return {
+    ...actorOf(by),
+    action: 'reservations.cancelMove',
+    resource: resourceOf(key),
+    reason: null,
+    detail: { reservationId },
+  };
+}
+
+function resourceOf(key: ReservationKey): string {
+  const named = keyNameOf(key);
+  return named === undefined
+    ? `reservation:${JSON.stringify(key)}`
+    : `key:${namespaceText(named.namespace)}/${named.name}`;
 }

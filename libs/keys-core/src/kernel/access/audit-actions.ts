@@ -11,6 +11,7 @@ export const AUDIT_ACTIONS = [
   'bulk.abort',
   'backends.terminate',
   'reservations.move',
+  'reservations.cancelMove',
   'holdOff.end',
   'drones.drain',
   'drones.undrain',

@@ -8,7 +8,8 @@
  * 4. have the new datacenter activate the reservation, which it does when it has read the pointer.
  *
  * A caller that asks for the key after 2 is sent to the new datacenter, which takes steps 3 and 4 itself:
- * a move that was cut short is finished by the next connect, or by the same move, asked for again.
+ * a move that was cut short is finished by the next connect, or by the same move, asked for again. One
+ * that was requested of the controllers is finished by them (`pending-moves.ts`).
  */
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { LIMITS } from '../../kernel/limits.ts';
@@ -168,12 +169,12 @@ function assertMovable(home: Home, { toDatacenter }: MoveInput): void {
   }
 }
 
-function movedMeanwhile(toId: string): LeaseError {
+export function movedMeanwhile(toId: string): LeaseError {
   return new LeaseError('reservation.moved_meanwhile', undefined, {
     details: { datacenter: datacenterOf(toId), reservationId: toId },
   });
 }
 
-function conflict(reservationId: string): LeaseError {
+export function conflict(reservationId: string): LeaseError {
   return new LeaseError('reservation.conflict', undefined, { details: { reservationId } });
 }

@@ -44,7 +44,7 @@ export function moveConsequences(
     return {
       holder: `It was ended by force and is held back: ${grant.holder} may still act.`,
       steps: ['Nothing happens before its backend is known to be gone.', ...sealing],
-      worstCase: `It moves within ${duration(heldMs)} at the latest. ${KEEP_OPEN}`,
+      worstCase: `It moves within ${duration(heldMs)} at the latest.`,
     };
   }
   const revoke = consequencesOf(
@@ -54,8 +54,6 @@ export function moveConsequences(
   return {
     holder: `${revoke.holder} A held key does not move: it is revoked first, gracefully.`,
     steps: [...revoke.steps, ...sealing],
-    worstCase: `${revoke.worstCase} Then it moves. ${KEEP_OPEN}`,
+    worstCase: `${revoke.worstCase} Then it moves.`,
   };
 }
-
-const KEEP_OPEN = 'The move is made from this tab: leave it open until it is done.';

@@ -28,8 +28,8 @@ export interface MoveDialogProps {
 }
 
 /**
- * Moves a key to another datacenter. A held key does not move: its grant is revoked first, and the move
- * is made by its banner (`move-banner.tsx`) when the key is free.
+ * Asks for a key to be moved to another datacenter. A held key does not move: its grant is revoked, and
+ * the controllers move the key when it is free. A banner follows that (`move-banner.tsx`).
  */
 export function MoveDialog(props: MoveDialogProps) {
   const { isOpen, onClose } = props;
@@ -76,54 +76,41 @@ export function MoveDialog(props: MoveDialogProps) {
   );
 }
 
-/** The revoke where the key is held, else the move; both are followed by a banner. */
+/**
+ * The request, and the revoke where the key is held. The request comes first: where it is refused, nobody
+ * is stopped for nothing.
+ */
 function useMove({ reservation, grant }: MoveDialogProps, onDone: () => void) {
+  const request = useApiMutation('reservations', 'requestMove');
   const revoke = useApiMutation('keys', 'revoke');
-  const move = useApiMutation('reservations', 'move');
-  const { key, reservationId: fromId, datacenter: fromDatacenter } = reservation;
-  const followed = (toDatacenter: string, reason: string) => ({
-    key,
-    fromId,
-    fromDatacenter,
-    toDatacenter,
-    reason,
-  });
+  const { key, reservationId, datacenter: fromDatacenter } = reservation;
+  const held = grant === undefined || grant === null || isFree(grant) ? null : grant;
   return {
-    isPending: revoke.isPending || move.isPending,
-    error: revoke.error ?? move.error,
+    isPending: request.isPending || revoke.isPending,
+    error: request.error ?? revoke.error,
     reset() {
+      request.reset();
       revoke.reset();
-      move.reset();
     },
     run(toDatacenter: string, reason: string): void {
-      const about = followed(toDatacenter, reason);
-      if (grant === undefined || grant === null || isFree(grant)) {
-        followedMoves.follow({ ...about, waitsFor: null });
-        move.mutate(
-          { key: [...key], toDatacenter, reason },
-          { onSuccess: onDone, onError: () => followedMoves.unfollow(fromId) },
-        );
-        return;
-      }
-      const { leaseId, holder, datacenter } = grant;
-      if (!isInForce(grant)) {
-        const stopsBy = grant.stopsBy ?? grant.expiresAt;
-        followedMoves.follow({
-          ...about,
-          waitsFor: { leaseId, holder, isRevoked: false, stopsBy },
-        });
+      const follow = (): void => {
+        followedMoves.follow({ key, fromId: reservationId, fromDatacenter, toDatacenter });
         onDone();
-        return;
-      }
-      revoke.mutate(
-        { leaseId, mode: 'graceful', reason, ...at(datacenter) },
+      };
+      const what = { key: [...key], reservationId, toDatacenter, reason };
+      request.mutate(
+        { ...what, waitsFor: held?.leaseId ?? null, ...at(fromDatacenter) },
         {
-          onSuccess: ({ stopsBy }) => {
-            followedMoves.follow({
-              ...about,
-              waitsFor: { leaseId, holder, isRevoked: true, stopsBy },
-            });
-            onDone();
+          onSuccess: () => {
+            if (held === null || !isInForce(held)) {
+              follow();
+              return;
+            }
+            const { leaseId, datacenter } = held;
+            revoke.mutate(
+              { leaseId, mode: 'graceful', reason, ...at(datacenter) },
+              { onSuccess: follow },
+            );
           },
         },
       );

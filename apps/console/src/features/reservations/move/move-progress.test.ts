@@ -6,60 +6,59 @@ const MOVE: FollowedMove = {
   fromId: 'dc1.a',
   fromDatacenter: 'dc1',
   toDatacenter: 'dc2',
-  reason: 'Closer to its players',
-  waitsFor: { leaseId: 'l1', holder: 'drone-1', isRevoked: true, stopsBy: null },
 };
-const FREE: FollowedMove = { ...MOVE, waitsFor: null };
 
 const home = { reservationId: 'dc1.a', datacenter: 'dc1', state: 'active' } as const;
 const left = { ...home, state: 'moved' } as const;
 const arrived = { reservationId: 'dc2.b', datacenter: 'dc2', state: 'active' } as const;
-const held = { leaseId: 'l1', phase: 'held', holder: 'drone-1' } as const;
+const free = { toDatacenter: 'dc2', heldBy: null, failure: null };
+const held = { ...free, heldBy: { holder: 'drone-1' } };
 
-const nextOf = (move: FollowedMove, observed: ObservedMove) => moveProgress(move, observed).next;
-const doneOf = (move: FollowedMove, observed: ObservedMove): string[] =>
-  moveProgress(move, observed).stages.flatMap(({ label, isDone }) => (isDone ? [label] : []));
+const nextOf = (observed: ObservedMove) => moveProgress(MOVE, observed).next;
+const doneOf = (observed: ObservedMove): string[] =>
+  moveProgress(MOVE, observed).stages.flatMap(({ label, isDone }) => (isDone ? [label] : []));
 
-describe('a move of a held key', () => {
-  test('waits for the very grant that was revoked, then can be made', () => {
-    expect(nextOf(MOVE, {})).toBe('wait');
-    expect(nextOf(MOVE, { links: [home] })).toBe('wait');
-    expect(nextOf(MOVE, { links: [home], grant: held })).toBe('wait');
-    expect(nextOf(MOVE, { links: [home], grant: { ...held, phase: 'expiring' } })).toBe('wait');
-    expect(nextOf(MOVE, { links: [home], grant: { ...held, phase: 'free' } })).toBe('move');
-    expect(nextOf(MOVE, { links: [home], grant: null })).toBe('move');
+describe('a move', () => {
+  test('waits while somebody holds the key, then is made', () => {
+    expect(nextOf({})).toBe('look');
+    expect(nextOf({ links: [home] })).toBe('look');
+    expect(nextOf({ links: [home], request: held })).toBe('wait');
+    expect(nextOf({ links: [home], request: free })).toBe('move');
   });
 
-  test('reports it when somebody else was granted the key first, and does not move it', () => {
-    const grant = { leaseId: 'l2', phase: 'held', holder: 'drone-2' } as const;
-    expect(moveProgress(MOVE, { links: [home], grant })).toMatchObject({
-      next: 'taken',
-      text: expect.stringContaining('drone-2 was granted it') as string,
+  test('whose request has just ended is looked at again, until the chain shows it', () => {
+    expect(nextOf({ links: [home], request: null })).toBe('look');
+  });
+
+  test.each([
+    ['reservation.key_held', 'Somebody was granted it'],
+    ['cancelled', 'was cancelled'],
+    ['reservation.chain_too_long', 'reservation.chain_too_long'],
+  ])('that has ended with %s says why', (failure, text) => {
+    expect(moveProgress(MOVE, { links: [home], request: { ...free, failure } })).toMatchObject({
+      next: 'failed',
+      text: expect.stringContaining(text) as string,
     });
   });
 });
 
-test('the stages follow the chain, so that a reload shows the same', () => {
-  expect(doneOf(MOVE, { links: [home], grant: held })).toEqual(['Revoke asked']);
-  expect(doneOf(MOVE, { links: [home], grant: null })).toEqual(['Revoke asked', 'Backend stopped']);
+test('the stages follow request and chain, so that a reload shows the same', () => {
+  expect(doneOf({ links: [home], request: held })).toEqual(['Asked for']);
+  expect(doneOf({ links: [home], request: free })).toEqual(['Asked for', 'Nobody holds it']);
   const sealed = [left, { ...arrived, state: 'pending' as const }];
-  expect(doneOf(MOVE, { links: sealed, grant: null })).toEqual([
-    'Revoke asked',
-    'Backend stopped',
-    'Sealed and left dc1',
-  ]);
-  expect(doneOf(FREE, { links: [left, arrived] })).toEqual([
+  expect(doneOf({ links: sealed })).toEqual([
     'Asked for',
+    'Nobody holds it',
     'Sealed and left dc1',
-    'Active in dc2',
   ]);
+  expect(doneOf({ links: [left, arrived] })).toHaveLength(4);
 });
 
-test('a move that was cut short asks to be finished, and one that is over is over', () => {
-  const unheard = { ...arrived, state: 'unreachable' } as const;
-  expect(nextOf(FREE, { links: [left, unheard] })).toBe('finish');
-  expect(nextOf(FREE, { links: [left, arrived] })).toBe('done');
+test('a move that has left is arriving until its target answers; one that is over is over', () => {
+  expect(nextOf({ links: [left, { ...arrived, state: 'unreachable' }] })).toBe('arrive');
+  expect(nextOf({ links: [left, arrived] })).toBe('done');
   const onward = { reservationId: 'dc3.c', datacenter: 'dc3', state: 'active' } as const;
-  expect(nextOf(FREE, { links: [left, { ...arrived, state: 'moved' }, onward] })).toBe('done');
-  expect(nextOf(FREE, { links: [left, onward] })).toBe('elsewhere');
+  expect(nextOf({ links: [left, { ...arrived, state: 'moved' }, onward] })).toBe('done');
+  expect(nextOf({ links: [left, onward] })).toBe('elsewhere');
+  expect(nextOf({ links: [home], request: { ...free, toDatacenter: 'dc3' } })).toBe('elsewhere');
 });

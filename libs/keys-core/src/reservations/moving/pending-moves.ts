@@ -1,0 +1,133 @@
+/**
+ * Moves that wait for the key's holder to go, and all that a console asks for: they are recorded at the
+ * key’s home, and the controllers there carry them out. The caller need not stay.
+ */
+import type { Caller } from '../../kernel/face-types.ts';
+import { ERROR_CODES, LeaseError } from '../../kernel/errors/index.ts';
+import { parseReservationKey, type ReservationKey } from '../../kernel/resource/reservation.ts';
+import type { Store } from '../../postgres/open-store.ts';
+import { isoOf } from '../../postgres/rows.ts';
+import type { PendingMove, ReservationService } from '../reservation-types.ts';
+import type { LocalHome } from '../resolving/local-home.ts';
+import {
+  askForMove,
+  endPendingMove,
+  failPendingMove,
+  readPendingMove,
+  readPendingMoves,
+  type PendingMoveRow,
+} from '../sql/pending-moves.ts';
+import { conflict, movedMeanwhile } from './mover.ts';
+
+interface PendingMovesDeps {
+  readonly store: Store;
+  readonly local: LocalHome;
+  readonly mover: Pick<ReservationService, 'moveHere'>;
+}
+
+type PendingMoves = Pick<
+  ReservationService,
+  'requestMove' | 'cancelMove' | 'pendingMove' | 'carryOutMoves'
+>;
+
+/** More than these wait for the next round. */
+const MOVES_PER_ROUND_MAX = 1_000;
+/** Each asks another datacenter, which may be slow. */
+const LANES = 8;
+/** What `failure` says of a move that somebody has cancelled; all others are error codes. */
+const CANCELLED = 'cancelled';
+
+export function createPendingMoves(deps: PendingMovesDeps): PendingMoves {
+  const { store, local } = deps;
+
+  async function pendingMove(input: { reservationId: string; key: ReservationKey }) {
+    const row = await readPendingMove(store.reads, input.reservationId, input.key);
+    return row === null ? null : viewOf(row);
+  }
+
+  return {
+    pendingMove,
+
+    async requestMove(input, caller) {
+      const { reservationId, key, toDatacenter, reason, waitsFor } = input;
+      if (toDatacenter === store.datacenter) {
+        throw new LeaseError('reservation.same_datacenter', undefined, {
+          details: { datacenter: toDatacenter },
+        });
+      }
+      const status = await local.reservationStatus(reservationId, key, caller.actor);
+      if (status.standing === 'moved') throw movedMeanwhile(status.pointer.toId);
+      const move = { reservationId, key, toDatacenter, reason, waitsFor, askedBy: caller.actor };
+      if (!(await askForMove(store.prisma, move))) {
+        local.forget(reservationId);
+        throw conflict(reservationId);
+      }
+    },
+
+    async cancelMove({ reservationId, key }) {
+      const move = await readPendingMove(store.prisma, reservationId, key);
+      return move !== null && (await failPendingMove(store.prisma, move, CANCELLED));
+    },
+
+    async carryOutMoves(signal) {
+      const moves = await readPendingMoves(store.prisma, MOVES_PER_ROUND_MAX);
+      const failures: unknown[] = [];
+      const lane = async (): Promise<void> => {
+        for (let move = moves.shift(); move !== undefined; move = moves.shift()) {
+          if (signal.aborted) return;
+          await carryOut(deps, move).catch((error: unknown) => failures.push(error));
+        }
+      };
+      await Promise.all(Array.from({ length: LANES }, lane));
+      if (failures.length > 0) throw failures[0];
+    },
+  };
+}
+
+/** One try. A refusal that passes by itself leaves the request for the next round. */
+async function carryOut({ store, mover }: PendingMovesDeps, move: PendingMoveRow): Promise<void> {
+  if (move.leaseId !== null) {
+    if (move.leaseId !== move.waitsFor) {
+      await failPendingMove(store.prisma, move, 'reservation.key_held');
+    }
+    return;
+  }
+  const { toDatacenter, reason, askedBy } = move;
+  const key = parseReservationKey(move.key);
+  try {
+    await mover.moveHere({ key, toDatacenter, reason }, callerNamed(askedBy));
+  } catch (error) {
+    if (!(error instanceof LeaseError)) throw error;
+    if (error.code !== 'reservation.same_datacenter') {
+      if (passes(error)) return;
+      await failPendingMove(store.prisma, move, error.code);
+      return;
+    }
+    // It had left before: asking has made it arrive.
+  }
+  await endPendingMove(store.prisma, move);
+}
+
+/** Somebody who was granted the key in between is found by the next round. */
+function passes({ code }: LeaseError): boolean {
+  return code !== 'reservation.moved_meanwhile' && ERROR_CODES[code].retryable;
+}
+
+/** What the one who asked may do was checked when they asked. */
+function callerNamed(actor: string): Caller {
+  return { principal: actor, actor, role: 'operator', namespaces: null };
+}
+
+function viewOf(row: PendingMoveRow): PendingMove {
+  const { reservationId, toDatacenter, askedBy, askedAt, reason, failure } = row;
+  const { leaseId, holder, heldUntil } = row;
+  return {
+    ...{ reservationId, toDatacenter, askedBy, reason, failure },
+    key: parseReservationKey(row.key),
+    askedAt: isoOf(askedAt),
+    heldBy:
+      leaseId === null || heldUntil === null
+        ? null
+        : { leaseId, holder: holder ?? '', until: isoOf(heldUntil) },
+  };
+}
