@@ -70,6 +70,10 @@ test.describe('live', () => {
     await stack.startController();
     await expect(page.getByRole('status').filter({ hasText: /^Live/ })).toBeVisible();
     await expect(page.getByRole('alert').filter({ hasText: /^Stale/ })).toHaveCount(0);
+    // The drone comes back in its own time.
+    await expect
+      .poll(async () => (await stack.api('viewer').drones.list.query({})).items[0]?.isConnected)
+      .toBe(true);
     const room = await connectRoom(stack, `after-the-restart-${String(Date.now())}`);
     await expect(tableOf(page, 'keys').row(room.name)).toBeVisible();
   });
