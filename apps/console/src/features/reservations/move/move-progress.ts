@@ -81,7 +81,7 @@ function textOf(
     case 'look':
       return 'Looking where it stands.';
     case 'wait':
-      return `${request?.heldBy?.holder ?? 'Somebody'} holds it; it moves when it is free.`;
+      return 'Somebody holds it; it moves when it is free.';
     case 'move':
       return `Nobody holds it: it leaves ${fromDatacenter} now.`;
     case 'arrive':
