@@ -4,9 +4,10 @@ import { createServer } from 'node:net';
 
 /**
  * Below the ports that the kernel gives to connections and to who listens on any port: one of those may be
- * taken again before it is used. Above what services usually have.
+ * taken again before it is used. Not of those that drones give to backends, here and by default: one that
+ * does not listen yet would be taken for ready.
  */
-const PORTS = { from: 10_000, below: 24_000 } as const;
+const PORTS = { from: 18_000, below: 21_000 } as const;
 const TRIES_MAX = 100;
 
 /** A port of 127.0.0.1 that nobody listens on at this moment, and that is given to nobody by itself. */

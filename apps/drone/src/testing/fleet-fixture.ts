@@ -32,6 +32,10 @@ const ROOT = path.resolve(import.meta.dirname, '../../../..');
 const CONTROLLER = path.join(ROOT, 'apps/controller/dist/main.mjs');
 const DRONE = path.join(ROOT, 'apps/drone/dist/main.mjs');
 export const DRONE_ID = 'drone-1';
+const PORTS_PER_WORKER = 1_000;
+const PORT_FIRST = 22_000 + (Number(process.env['VITEST_POOL_ID'] ?? '0') % 8) * PORTS_PER_WORKER;
+/** Of this worker alone: a program that does not listen must not be taken for one of another fleet that does. */
+const PORTS = { from: PORT_FIRST, to: PORT_FIRST + PORTS_PER_WORKER - 1 };
 /** The folder that backends write to. */
 export const OPEN = 'open';
 
@@ -182,6 +186,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
           droneId: DRONE_ID,
           stateDir,
           capacity: options.capacity ?? 100,
+          ports: PORTS,
           programs: options.programs ?? { witness: witnessProgram(folder) },
         }),
       );
