@@ -68,3 +68,30 @@ async function isInstalled() {
 export function generate() {
   return run(process.execPath, [path.join(root, 'tools', 'prisma-generate.mjs')]);
 }
+
+/**
+ * Installs and builds what is missing, quietly; what fails is shown, and ends this process.
+ * @param command names it in what is said.
+ */
+export async function prepare(command, projects = []) {
+  const build = ['run-many', '-t', 'build', '--outputStyle=static'];
+  const args = projects.length === 0 ? build : [...build, '-p', ...projects];
+  const steps = [
+    { name: 'install', work: () => install('install') },
+    { name: 'generate', work: generate },
+    {
+      name: 'build',
+      work: () => {
+        console.error('Building …');
+        return runNx(args, { quiet: true });
+      },
+    },
+  ];
+  for (const { name, work } of steps) {
+    const code = await work();
+    if (code === 0) continue;
+    console.error(`${command}: the step "${name}" failed.`);
+    if (name === 'build') await runNx(args);
+    process.exit(code);
+  }
+}
