@@ -9,26 +9,9 @@
  * belongs to another request, healthy callers slower than the limit, or memory that does not come back.
  */
 import { spawn } from 'node:child_process';
-import { generate, install, root, runNx } from './workspace.mjs';
+import { prepare, root } from './workspace.mjs';
 
-const STEPS = [
-  { name: 'install', work: () => install('install') },
-  { name: 'generate', work: generate },
-  {
-    name: 'build',
-    work: () => {
-      console.error('Building …');
-      return runNx(['run-many', '-t', 'build', '-p', 'controller', 'drone'], { quiet: true });
-    },
-  },
-];
-
-for (const { name, work } of STEPS) {
-  const code = await work();
-  if (code === 0) continue;
-  console.error(`npm run attack: the step "${name}" failed.`);
-  process.exit(code);
-}
+await prepare('npm run attack', ['controller', 'drone']);
 
 const child = spawn(
   process.execPath,

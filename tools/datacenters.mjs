@@ -9,27 +9,9 @@
  */
 import { spawn } from 'node:child_process';
 import { ensureEtcd } from './install/etcd.mjs';
-import { generate, install, root, runNx } from './workspace.mjs';
+import { prepare, root } from './workspace.mjs';
 
-const STEPS = [
-  { name: 'install', work: () => install('install') },
-  { name: 'generate', work: generate },
-  {
-    name: 'build',
-    work: () => {
-      console.log('Building …');
-      return runNx(['run-many', '-t', 'build', '--outputStyle=static'], { quiet: true });
-    },
-  },
-];
-
-for (const { name, work } of STEPS) {
-  const code = await work();
-  if (code === 0) continue;
-  console.error(`npm run datacenters: the step "${name}" failed.`);
-  if (name === 'build') await runNx(['run-many', '-t', 'build', '--outputStyle=static']);
-  process.exit(code);
-}
+await prepare('npm run datacenters');
 
 await ensureEtcd();
 // It runs from its sources, as the tests of it do; what it starts are the programs as they ship.

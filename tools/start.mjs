@@ -4,30 +4,12 @@
  */
 import { spawn } from 'node:child_process';
 import path from 'node:path';
-import { generate, install, root, runNx } from './workspace.mjs';
+import { prepare, root } from './workspace.mjs';
 
 /** One Ctrl-C arrives more than once: from the terminal, and from npm, which passes it on. */
 const SAME_SIGNAL_MS = 1_000;
 
-const STEPS = [
-  { name: 'install', work: () => install('install') },
-  { name: 'generate', work: generate },
-  {
-    name: 'build',
-    work: () => {
-      console.log('Building …');
-      return runNx(['run-many', '-t', 'build', '--outputStyle=static'], { quiet: true });
-    },
-  },
-];
-
-for (const { name, work } of STEPS) {
-  const code = await work();
-  if (code === 0) continue;
-  console.error(`npm start: the step "${name}" failed.`);
-  if (name === 'build') await runNx(['run-many', '-t', 'build', '--outputStyle=static']);
-  process.exit(code);
-}
+await prepare('npm start');
 
 // A group of its own: it learns of a Ctrl-C from us, once. Should we be killed, the channel tells it.
 const up = spawn(

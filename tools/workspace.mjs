@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 export const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** nx without its background process and its full-screen view: these are for people at work. */
-const NX_ENVIRONMENT = { NX_DAEMON: 'false', NX_TUI: 'false', NX_NO_CLOUD: 'true' };
+export const NX_ENVIRONMENT = { NX_DAEMON: 'false', NX_TUI: 'false', NX_NO_CLOUD: 'true' };
 
 /**
  * Runs a command to its end, its output shown: as it comes, or, for what runs beside something else,
@@ -67,4 +67,31 @@ async function isInstalled() {
 /** Makes the database client from its schema. @returns the exit code. */
 export function generate() {
   return run(process.execPath, [path.join(root, 'tools', 'prisma-generate.mjs')]);
+}
+
+/**
+ * Installs and builds what is missing, quietly; what fails is shown, and ends this process.
+ * @param command names it in what is said.
+ */
+export async function prepare(command, projects = []) {
+  const build = ['run-many', '-t', 'build', '--outputStyle=static'];
+  const args = projects.length === 0 ? build : [...build, '-p', ...projects];
+  const steps = [
+    { name: 'install', work: () => install('install') },
+    { name: 'generate', work: generate },
+    {
+      name: 'build',
+      work: () => {
+        console.error('Building …');
+        return runNx(args, { quiet: true });
+      },
+    },
+  ];
+  for (const { name, work } of steps) {
+    const code = await work();
+    if (code === 0) continue;
+    console.error(`${command}: the step "${name}" failed.`);
+    if (name === 'build') await runNx(args);
+    process.exit(code);
+  }
 }

@@ -2,6 +2,7 @@
 import { toleratedClockRatio, LeaseError } from '@leasehold/keys-core';
 import { checkReachable, type Store } from '@leasehold/keys-core/postgres';
 import { createStatsCounter } from '@leasehold/keys-core/stats';
+import { listenProblem } from '@leasehold/service-kit';
 import { runInBackground, type Job } from './background/background.ts';
 import { backgroundJobs } from './background/background-jobs.ts';
 import { addEventGauges } from './events/event-gauges.ts';
@@ -162,21 +163,8 @@ function addAllGauges({ store, metrics, config }: Serving, parts: Parts): void {
 }
 
 function listenError(error: unknown, config: { host: string; port: number }): unknown {
-  const { code } = error as NodeJS.ErrnoException;
-  const where = `${config.host}:${String(config.port)}`;
-  if (code === 'EADDRINUSE') {
-    return new LeaseError(
-      'config.invalid',
-      `${where} is in use: set LEASEHOLD_PORT to another port.`,
-      { cause: error },
-    );
-  }
-  if (code === 'EACCES' || code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return new LeaseError(
-      'config.invalid',
-      `${where} cannot be listened on: check LEASEHOLD_HOST and LEASEHOLD_PORT.`,
-      { cause: error },
-    );
-  }
-  return error;
+  const problem = listenProblem(error, config, 'LEASEHOLD_PORT');
+  return problem === undefined
+    ? error
+    : new LeaseError('config.invalid', problem, { cause: error });
 }

@@ -24,15 +24,7 @@ const STOP_MS_MAX = 10_000;
 async function main(): Promise<void> {
   const config = readConfig(processEnvironment());
   const log = createLogger({ name: 'controller', level: config.logLevel });
-  const shutdown = createShutdown({
-    timeLimitMs: STOP_MS_MAX,
-    onBegin: (reason) => {
-      log.info({ reason }, 'stopping');
-    },
-    onProblem: (step, error) => {
-      log.error({ step, err: error }, 'stopping');
-    },
-  });
+  const shutdown = createShutdown({ timeLimitMs: STOP_MS_MAX, log });
   shutdown.listen();
   startMemoryRelief();
   try {

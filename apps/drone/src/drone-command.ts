@@ -41,15 +41,7 @@ export async function runDroneCommand({
   const log = createLogger({ name: 'agent', level: config.logLevel });
   const ids = systemIds();
   const random = (): number => ids.random();
-  const shutdown = createShutdown({
-    timeLimitMs: longestGraceMs(config) + STOP_ALLOWANCE_MS,
-    onBegin: (reason) => {
-      log.info({ reason }, 'stopping');
-    },
-    onProblem: (step, error) => {
-      log.error({ err: error, step }, 'shutdown failed');
-    },
-  });
+  const shutdown = createShutdown({ timeLimitMs: longestGraceMs(config) + STOP_ALLOWANCE_MS, log });
   shutdown.listen();
   const link = new TrpcControllerLink({
     urls: config.controllerUrls,

@@ -11,6 +11,7 @@ export {
   type DatabasePlace,
 } from './database-url.ts';
 export { parseEnvironment, type Environment, type ParsedEnvironment } from './environment.ts';
+export { listenProblem } from './listen-problem.ts';
 export {
   createLogger,
   LOG_LEVELS,

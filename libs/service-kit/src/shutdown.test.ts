@@ -15,24 +15,27 @@ describe('shutdown', () => {
   });
 
   test('releases the rest when one step fails, and says which one did', async () => {
-    const onProblem = vi.fn();
+    const error = vi.fn();
     const released = vi.fn();
-    const shutdown = createShutdown({ timeLimitMs: 1_000, onProblem });
+    const shutdown = createShutdown({ timeLimitMs: 1_000, log: { info: () => undefined, error } });
     shutdown.add('database', released);
     shutdown.add('server', () => Promise.reject(new Error('stuck')));
 
     expect(await shutdown.run('test')).toBe(false);
     expect(released).toHaveBeenCalledTimes(1);
-    expect(onProblem).toHaveBeenCalledWith('server', expect.objectContaining({ message: 'stuck' }));
+    expect(error).toHaveBeenCalledWith(
+      { step: 'server', err: expect.objectContaining({ message: 'stuck' }) as unknown },
+      expect.any(String),
+    );
   });
 
   test('gives up when its time is over', async () => {
-    const onProblem = vi.fn();
-    const shutdown = createShutdown({ timeLimitMs: 20, onProblem });
+    const error = vi.fn();
+    const shutdown = createShutdown({ timeLimitMs: 20, log: { info: () => undefined, error } });
     shutdown.add('stuck', () => new Promise(() => undefined));
 
     expect(await shutdown.run('test')).toBe(false);
-    expect(onProblem).toHaveBeenCalledTimes(1);
+    expect(error).toHaveBeenCalledTimes(1);
   });
 
   test('tells those who still work that it has begun', async () => {

@@ -1,11 +1,11 @@
+import type { Logger } from './log/logger.ts';
+
 /** How a process ends. */
 export interface ShutdownOptions {
   /** After this the process ends, whether everything was released or not. */
   readonly timeLimitMs: number;
-  /** Told of each step that failed or was not done in time. */
-  readonly onProblem?: ((step: string, error: unknown) => void) | undefined;
-  /** Told once, at the beginning. */
-  readonly onBegin?: ((reason: string) => void) | undefined;
+  /** Is told of the beginning, and of each step that failed or was not done in time. */
+  readonly log?: Pick<Logger, 'info' | 'error'> | undefined;
 }
 
 /** What is to be released when the process ends, and the end itself. */
@@ -47,7 +47,7 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
         await step.release();
       } catch (error) {
         allReleased = false;
-        options.onProblem?.(step.name, error);
+        options.log?.error({ step: step.name, err: error }, 'shutdown failed');
       }
     }
     return allReleased;
@@ -57,7 +57,7 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<boolean>((resolve) => {
       timer = setTimeout(() => {
-        options.onProblem?.('shutdown', new Error(`not done in ${String(options.timeLimitMs)} ms`));
+        options.log?.error({ timeLimitMs: options.timeLimitMs }, 'shutdown is not done in time');
         resolve(false);
       }, options.timeLimitMs);
     });
@@ -70,7 +70,7 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
 
   const run = (reason: string): Promise<boolean> => {
     if (running) return running;
-    options.onBegin?.(reason);
+    options.log?.info({ reason }, 'stopping');
     abort.abort(new Error(`shutdown: ${reason}`));
     begunAt = performance.now();
     running = inTime(release());

@@ -7,7 +7,7 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { LeaseError } from '@leasehold/keys-core';
-import type { Logger } from '@leasehold/service-kit';
+import { listenProblem, type Logger } from '@leasehold/service-kit';
 import type { ConsoleConfig } from './config.ts';
 import { cutOff } from './pass-through/cut-off.ts';
 import { createNoteSource } from './pass-through/forwarded-for.ts';
@@ -137,21 +137,8 @@ function answerHealth(response: ServerResponse): void {
 }
 
 function listenError(error: unknown, config: { host: string; port: number }): unknown {
-  const { code } = error as NodeJS.ErrnoException;
-  const where = `${config.host}:${String(config.port)}`;
-  if (code === 'EADDRINUSE') {
-    return new LeaseError(
-      'config.invalid',
-      `${where} is in use: set LEASEHOLD_CONSOLE_PORT to another port.`,
-      { cause: error },
-    );
-  }
-  if (code === 'EACCES' || code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return new LeaseError(
-      'config.invalid',
-      `${where} cannot be listened on: check LEASEHOLD_HOST and LEASEHOLD_CONSOLE_PORT.`,
-      { cause: error },
-    );
-  }
-  return error;
+  const problem = listenProblem(error, config, 'LEASEHOLD_CONSOLE_PORT');
+  return problem === undefined
+    ? error
+    : new LeaseError('config.invalid', problem, { cause: error });
 }

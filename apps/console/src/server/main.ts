@@ -18,15 +18,7 @@ const FOLDER = fileURLToPath(new URL('..', import.meta.url));
 async function main(): Promise<void> {
   const config = readConfig(processEnvironment());
   const log = createLogger({ name: 'console', level: config.logLevel });
-  const shutdown = createShutdown({
-    timeLimitMs: STOP_MS_MAX,
-    onBegin: (reason) => {
-      log.info({ reason }, 'stopping');
-    },
-    onProblem: (step, error) => {
-      log.error({ step, err: error }, 'stopping');
-    },
-  });
+  const shutdown = createShutdown({ timeLimitMs: STOP_MS_MAX, log });
   shutdown.listen();
   try {
     setProductionMode();

@@ -74,6 +74,8 @@ test('a viewer that is limited to a namespace learns nothing of another one from
   expect(leaked).toEqual([]);
   expect(seen).toEqual(
     expect.arrayContaining([
+      ...['keys.get', 'keys.history', 'leases.get', 'leases.waiters', 'leases.history'],
+      ...['environments.get', 'environments.history', 'backends.get', 'reservations.get'],
       ...['keys.list', 'leases.list', 'leases.tree', 'leases.contention', 'leases.declared'],
       ...['environments.list', 'backends.list', 'drones.list', 'events.list', 'reservations.list'],
     ]),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import {
   LIMITS,
+  PHASES,
   LeaseError,
   isFencingToken,
   joinNamespace,
@@ -137,3 +138,19 @@ export const grantRefSchema = z.strictObject({
   leaseId: leaseIdSchema,
   fencingToken: fencingTokenSchema,
 });
+
+/** What keys, leases and environments alike are listed by. */
+export const resourceListFields = {
+  name: nameSchema.optional(),
+  /** Those whose name begins with this. */
+  prefix: nameSchema.optional(),
+  phase: z.enum(PHASES).optional(),
+  endedWithinMs: endedWithinMsSchema.optional(),
+  holder: holderSchema.optional(),
+  /** The one whose newest grant this is. */
+  leaseId: leaseIdSchema.optional(),
+  datacenter: anyDatacenterSchema,
+  direction: z.enum(['asc', 'desc']).optional(),
+  cursor: cursorSchema.optional(),
+  limit: limitSchema,
+};

@@ -1,14 +1,11 @@
 import { z } from 'zod';
-import { LIMITS, PHASES, utf8Bytes } from '@leasehold/keys-core';
+import { LIMITS, utf8Bytes } from '@leasehold/keys-core';
 import type { KeyListInput } from '@leasehold/keys-core/keys';
 import {
-  anyDatacenterSchema,
   cursorSchema,
   datacenterSchema,
-  endedWithinMsSchema,
   envNameSchema,
   grantRefSchema,
-  holderSchema,
   idSchema,
   idempotencyKeySchema,
   leaseIdSchema,
@@ -18,6 +15,7 @@ import {
   namespaceSchema,
   placedFields,
   reasonSchema,
+  resourceListFields,
   tagSchema,
   textSchema,
   toldFields,
@@ -93,21 +91,10 @@ export const keyListInputSchema = z
     namespace: namespaceSchema.optional(),
     /** Whether children of `namespace` are listed too. */
     includeChildren: z.boolean().default(false),
-    name: nameSchema.optional(),
-    /** Keys whose name begins with this. */
-    prefix: nameSchema.optional(),
-    phase: z.enum(PHASES).optional(),
-    endedWithinMs: endedWithinMsSchema.optional(),
-    holder: holderSchema.optional(),
     droneId: idSchema.optional(),
     tag: tagSchema.optional(),
-    /** The key whose newest grant this is. */
-    leaseId: leaseIdSchema.optional(),
-    datacenter: anyDatacenterSchema,
     sort: z.enum(KEY_SORTS).optional(),
-    direction: z.enum(['asc', 'desc']).optional(),
-    cursor: cursorSchema.optional(),
-    limit: limitSchema,
+    ...resourceListFields,
   })
   .prefault({});
 

@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { LIMITS, PHASES, jsonProblem } from '@leasehold/keys-core';
+import { LIMITS, jsonProblem } from '@leasehold/keys-core';
 import type { LeaseListInput } from '@leasehold/keys-core/leases';
 import {
-  cursorSchema,
   anyDatacenterSchema,
-  endedWithinMsSchema,
+  cursorSchema,
   grantRefSchema,
   holderSchema,
   idempotencyKeySchema,
@@ -15,6 +14,7 @@ import {
   namespaceSchema,
   placedFields,
   reasonSchema,
+  resourceListFields,
   segmentsSchema,
   textSchema,
   toldFields,
@@ -159,19 +159,8 @@ export const leaseListFields = {
   namespace: anyNamespaceSchema.optional(),
   /** Whether children of `namespace` are listed too. */
   includeChildren: z.boolean().default(true),
-  name: nameSchema.optional(),
-  /** Leases whose key begins with this. */
-  prefix: nameSchema.optional(),
-  phase: z.enum(PHASES).optional(),
-  endedWithinMs: endedWithinMsSchema.optional(),
-  holder: holderSchema.optional(),
-  /** The lease whose newest grant this is. */
-  leaseId: leaseIdSchema.optional(),
-  datacenter: anyDatacenterSchema,
   sort: z.enum(LEASE_SORTS).optional(),
-  direction: z.enum(['asc', 'desc']).optional(),
-  cursor: cursorSchema.optional(),
-  limit: limitSchema,
+  ...resourceListFields,
 };
 
 export const leaseListInputSchema = z.strictObject(leaseListFields).prefault({});

@@ -21,9 +21,9 @@ import {
   viewerProcedure,
 } from '../trpc.ts';
 import { audited } from './access/audit-lease.ts';
-import { EMPTY_PAGE, renewing } from './leases/lease-calls.ts';
+import { renewing } from './leases/lease-calls.ts';
 
-/** The keys face on the wire. Decisions are the key service's; access is judged here. */
+/** The keys face on the wire. Decisions are the key service's, and what a caller may read. */
 export const keysRouter = router({
   connect: clientProcedure.input(connectInputSchema).mutation(async ({ ctx, input }) => {
     const { services, access, signal } = ctx;
@@ -43,6 +43,7 @@ export const keysRouter = router({
 
   get: viewerProcedure.input(keyNameSchema).query(({ ctx, input }) =>
     at(ctx, input, async (name) => {
+      // Before the key is looked for elsewhere.
       if (!mayRead(ctx.access, name.namespace)) return null;
       const here = await ctx.services.keys.get(name, callerOf(ctx.access));
       return here ?? (input.datacenter === undefined ? atHome(ctx, name) : null);
@@ -85,19 +86,17 @@ export const keysRouter = router({
     }),
   ),
 
-  waiters: viewerProcedure.input(keyPageInputSchema).query(({ ctx, input }) =>
-    at(ctx, input, async (page) => {
-      if (!mayRead(ctx.access, page.namespace)) return EMPTY_PAGE;
-      return ctx.services.keys.waiters(page, callerOf(ctx.access));
-    }),
-  ),
+  waiters: viewerProcedure
+    .input(keyPageInputSchema)
+    .query(({ ctx, input }) =>
+      at(ctx, input, (page) => ctx.services.keys.waiters(page, callerOf(ctx.access))),
+    ),
 
-  history: viewerProcedure.input(keyPageInputSchema).query(({ ctx, input }) =>
-    at(ctx, input, async (page) => {
-      if (!mayRead(ctx.access, page.namespace)) return EMPTY_PAGE;
-      return ctx.services.keys.history(page, callerOf(ctx.access));
-    }),
-  ),
+  history: viewerProcedure
+    .input(keyPageInputSchema)
+    .query(({ ctx, input }) =>
+      at(ctx, input, (page) => ctx.services.keys.history(page, callerOf(ctx.access))),
+    ),
 });
 
 /**

@@ -1,5 +1,4 @@
-import pg from 'pg';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { KEY_LADDERS, serviceLadder } from '../kernel/lease/ladder.ts';
 import {
@@ -9,30 +8,8 @@ import {
   openKernel,
   releaseOf,
   renewalOf,
-  type Kernel,
 } from '../testing/kernel-fixture.ts';
-
-/** A session of a stranger, for locks that tests hold open. */
-async function openSession(kernel: Kernel): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: kernel.databaseUrl });
-  await client.connect();
-  onTestFinished(() => client.end());
-  return client;
-}
-
-/**
- * Resolves when some session waits for a lock in this database. It looks from a session of its own:
- * within a transaction the statistics stand still.
- */
-async function someoneWaits(kernel: Kernel): Promise<void> {
-  const session = await openSession(kernel);
-  await waitUntil(async () => {
-    const { rows } = await session.query(
-      `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-    );
-    return rows.length > 0;
-  });
-}
+import { openSession, someoneWaits } from '../testing/coordinator-fixture.ts';
 
 describe('locks', () => {
   test('C51 beside an open fenced transaction a refused acquire and a renewal take no lock and do not wait', async () => {
@@ -109,6 +86,25 @@ describe('locks', () => {
     });
   });
 
+  test('F16 whoever is first of a release and a renewal at once, nothing is renewed after the release', async () => {
+    const kernel = await openKernel();
+    const other = await openKernel({ databaseUrl: kernel.databaseUrl });
+
+    const rounds = Array.from({ length: 40 }, async (_, round) => {
+      const grant = await granted(kernel, { name: `r${String(round)}` });
+      const renewing = kernel.leases.renew('lease', renewalOf(grant));
+      const [release] = await Promise.all([
+        other.leases.release('lease', releaseOf(grant)),
+        // One that meets the release's lock has no answer.
+        renewing.catch(() => undefined),
+      ]);
+      const { outcome } = await kernel.leases.renew('lease', renewalOf(grant));
+      return [release, outcome];
+    });
+
+    expect(await Promise.all(rounds)).toEqual(rounds.map(() => ['released', 'refused']));
+  });
+
   test('C53 acquires and renewals of the same rows in opposite orders never reach a caller as a deadlock', async () => {
     const kernel = await openKernel();
     const other = await openKernel({ databaseUrl: kernel.databaseUrl });
@@ -130,7 +126,7 @@ describe('locks', () => {
     expect(await Promise.all(rounds)).toEqual(rounds.map(() => 300));
   });
 
-  test('one row that somebody locks neither stops nor delays the other renewals of its call', async () => {
+  test('F11 one row that somebody locks neither stops nor delays the other renewals of its call', async () => {
     const kernel = await openKernel();
     const grants = await Promise.all(
       Array.from({ length: 1_000 }, (_, index) =>

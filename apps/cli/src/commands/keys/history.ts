@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
-import type { EventView } from '../../views.ts';
 import {
   moreText,
   withDatacenter,
@@ -8,17 +7,7 @@ import {
   withPage,
   type PageOptions,
 } from '../../options.ts';
-import { printable } from '../../output/printable.ts';
-import { tableText, type Column } from '../../output/table.ts';
-
-const COLUMNS: readonly Column<EventView>[] = [
-  { head: 'at', text: (event) => event.at },
-  { head: 'event', text: (event) => event.kind },
-  { head: 'token', text: (event) => event.fencingToken },
-  { head: 'actor', text: (event) => printable(event.actor) },
-  { head: 'reason', text: (event) => (event.reason === null ? '' : printable(event.reason)) },
-  { head: 'lease id', text: (event) => event.leaseId },
-];
+import { eventTable } from '../../output/lease-text.ts';
 
 /** `leasehold keys history`. */
 export function addKeysHistory(cli: Cli, parent: Command): void {
@@ -35,7 +24,7 @@ export function addKeysHistory(cli: Cli, parent: Command): void {
       cli.show(page, () =>
         page.items.length === 0
           ? 'Nothing has happened to this key, as far back as events are kept.'
-          : `${tableText(page.items, COLUMNS)}${moreText(page.nextCursor)}`,
+          : `${eventTable(page.items)}${moreText(page.nextCursor)}`,
       );
     },
   );

@@ -1,4 +1,3 @@
-import type { WaiterView } from '@leasehold/keys-core';
 import type { Command } from 'commander';
 import type { Cli } from '../../cli.ts';
 import {
@@ -8,15 +7,7 @@ import {
   withPage,
   type PageOptions,
 } from '../../options.ts';
-import { durationText } from '../../output/duration.ts';
-import { printable } from '../../output/printable.ts';
-import { tableText, type Column } from '../../output/table.ts';
-
-const COLUMNS: readonly Column<WaiterView>[] = [
-  { head: 'waiter', text: (waiter) => printable(waiter.waiter) },
-  { head: 'waits for', text: (waiter) => durationText(waiter.waitedMs), align: 'right' },
-  { head: 'since', text: (waiter) => waiter.since },
-];
+import { waiterTable } from '../../output/lease-text.ts';
 
 /** `leasehold keys waiters`. */
 export function addKeysWaiters(cli: Cli, parent: Command): void {
@@ -35,7 +26,7 @@ export function addKeysWaiters(cli: Cli, parent: Command): void {
       cli.show(page, () =>
         page.items.length === 0
           ? 'Nobody waits.'
-          : `${tableText(page.items, COLUMNS)}${moreText(page.nextCursor)}`,
+          : `${waiterTable(page.items)}${moreText(page.nextCursor)}`,
       );
     },
   );

@@ -57,6 +57,21 @@ unset OLDPWD
 umask 077
 `;
 
+const RUN = `
+echo ready >&3
+read -r go <&4 || exit 125
+[ "$stopped" = 0 ] || exit 143
+( echo running >&3; exec "$@" 2>&6 3>&- 4>&- 5>&- 6>&- ) &
+child=$!
+[ "$stopped" = 0 ] || kill -s "$signal" "$child"
+while :; do
+  interrupted=0
+  wait "$child"; code=$?
+  [ "$interrupted" = 1 ] || break
+done
+echo "exit $code" >&3
+`;
+
 /**
  * As PID 1 of its own namespace. A PID 1 without a handler ignores every signal, so the program is
  * not PID 1: init is, and turns SIGTERM into the stop signal of the program's own session. When
@@ -70,18 +85,7 @@ trap 'stopped=1; interrupted=1; [ -z "$child" ] || kill -s "$signal" -- "-$child
 trap 'interrupted=1' INT
 ${VIEW}
 ${ENTER}
-echo ready >&3
-read -r go <&4 || exit 125
-[ "$stopped" = 0 ] || exit 143
-( echo running >&3; exec "$@" 2>&6 3>&- 4>&- 5>&- 6>&- ) &
-child=$!
-[ "$stopped" = 0 ] || kill -s "$signal" "$child"
-while :; do
-  interrupted=0
-  wait "$child"; code=$?
-  [ "$interrupted" = 1 ] || break
-done
-echo "exit $code" >&3
+${RUN}
 exit "$code"
 `;
 
@@ -97,17 +101,6 @@ trap 'stopped=1; interrupted=1' "$signal"
 while [ "$1" != -- ]; do shift; done
 shift
 ${ENTER}
-echo ready >&3
-read -r go <&4 || exit 125
-[ "$stopped" = 0 ] || exit 143
-( echo running >&3; exec "$@" 2>&6 3>&- 4>&- 5>&- 6>&- ) &
-child=$!
-[ "$stopped" = 0 ] || kill -s "$signal" "$child"
-while :; do
-  interrupted=0
-  wait "$child"; code=$?
-  [ "$interrupted" = 1 ] || break
-done
-echo "exit $code" >&3
+${RUN}
 kill -s KILL 0
 `;

@@ -1,4 +1,4 @@
-import { assertMayHold, callerOf, mayRead } from '../../access/access.ts';
+import { assertMayHold, callerOf } from '../../access/access.ts';
 import {
   environmentListInputSchema,
   environmentNameSchema,
@@ -15,7 +15,7 @@ import { at } from '../../forwarding/elsewhere.ts';
 import { listAt } from '../../forwarding/lists.ts';
 import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../../trpc.ts';
 import { audited } from '../access/audit-lease.ts';
-import { acquiring, EMPTY_PAGE, renewing, renewMany } from './lease-calls.ts';
+import { acquiring, renewing, renewMany } from './lease-calls.ts';
 
 /** The environments face on the wire: keel's leases, which nobody waits for. */
 export const environmentsRouter = router({
@@ -66,19 +66,17 @@ export const environmentsRouter = router({
       listAt(ctx, input, (wanted) => ctx.services.environments.list(wanted, callerOf(ctx.access))),
     ),
 
-  get: viewerProcedure.input(environmentNameSchema).query(({ ctx, input }) =>
-    at(ctx, input, async (name) => {
-      if (!mayRead(ctx.access, name.namespace)) return null;
-      return ctx.services.environments.get(name, callerOf(ctx.access));
-    }),
-  ),
+  get: viewerProcedure
+    .input(environmentNameSchema)
+    .query(({ ctx, input }) =>
+      at(ctx, input, (name) => ctx.services.environments.get(name, callerOf(ctx.access))),
+    ),
 
-  history: viewerProcedure.input(environmentPageInputSchema).query(({ ctx, input }) =>
-    at(ctx, input, async (page) => {
-      if (!mayRead(ctx.access, page.namespace)) return EMPTY_PAGE;
-      return ctx.services.environments.history(page, callerOf(ctx.access));
-    }),
-  ),
+  history: viewerProcedure
+    .input(environmentPageInputSchema)
+    .query(({ ctx, input }) =>
+      at(ctx, input, (page) => ctx.services.environments.history(page, callerOf(ctx.access))),
+    ),
 
   revoke: operatorProcedure.input(leaseRevokeInputSchema).mutation(({ ctx, input }) =>
     at(ctx, input, async (act) => {

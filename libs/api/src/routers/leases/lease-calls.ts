@@ -7,8 +7,6 @@ import { grantRefSchema } from '../../contract/common.ts';
 import type { CalledContext } from '../../forwarding/elsewhere.ts';
 import { failedItem, type FailedItem } from './one-by-one.ts';
 
-export const EMPTY_PAGE = { items: [], nextCursor: null };
-
 /** What a holder is told of the database; see `WitnessService`. */
 export interface Told {
   readonly witness: string | undefined;

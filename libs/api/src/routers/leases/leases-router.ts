@@ -1,6 +1,6 @@
 import type { ReleaseOutcome } from '@leasehold/keys-core';
 import type { z } from 'zod';
-import { assertMayHold, callerOf, mayRead } from '../../access/access.ts';
+import { assertMayHold, callerOf } from '../../access/access.ts';
 import {
   acquireInputSchema,
   acquireManyInputSchema,
@@ -26,7 +26,7 @@ import { treeAt } from '../../forwarding/trees.ts';
 import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../../trpc.ts';
 import { acquire, acquireMany } from './acquire.ts';
 import { audited } from '../access/audit-lease.ts';
-import { acquiring, EMPTY_PAGE, renewing, renewMany } from './lease-calls.ts';
+import { acquiring, renewing, renewMany } from './lease-calls.ts';
 import { oneByOne } from './one-by-one.ts';
 
 /** What holders call: acquire, renew, release, give up, and receive notices of revocations. */
@@ -111,12 +111,11 @@ const looking = {
       listAt(ctx, input, (wanted) => ctx.services.leases.list(wanted, callerOf(ctx.access))),
     ),
 
-  get: viewerProcedure.input(leaseNameSchema).query(({ ctx, input }) =>
-    at(ctx, input, async (name) => {
-      if (!mayRead(ctx.access, name.namespace)) return null;
-      return ctx.services.leases.get(name, callerOf(ctx.access));
-    }),
-  ),
+  get: viewerProcedure
+    .input(leaseNameSchema)
+    .query(({ ctx, input }) =>
+      at(ctx, input, (name) => ctx.services.leases.get(name, callerOf(ctx.access))),
+    ),
 
   tree: viewerProcedure
     .input(leaseTreeInputSchema)
@@ -124,12 +123,11 @@ const looking = {
       treeAt(ctx, input, (wanted) => ctx.services.leases.tree(wanted, callerOf(ctx.access))),
     ),
 
-  waiters: viewerProcedure.input(leasePageInputSchema).query(({ ctx, input }) =>
-    at(ctx, input, async (page) => {
-      if (!mayRead(ctx.access, page.namespace)) return EMPTY_PAGE;
-      return ctx.services.leases.waiters(page, callerOf(ctx.access));
-    }),
-  ),
+  waiters: viewerProcedure
+    .input(leasePageInputSchema)
+    .query(({ ctx, input }) =>
+      at(ctx, input, (page) => ctx.services.leases.waiters(page, callerOf(ctx.access))),
+    ),
 
   contention: viewerProcedure
     .input(leaseContentionInputSchema)
@@ -137,12 +135,11 @@ const looking = {
       listAt(ctx, input, (wanted) => ctx.services.leases.contention(wanted, callerOf(ctx.access))),
     ),
 
-  history: viewerProcedure.input(leasePageInputSchema).query(({ ctx, input }) =>
-    at(ctx, input, async (page) => {
-      if (!mayRead(ctx.access, page.namespace)) return EMPTY_PAGE;
-      return ctx.services.leases.history(page, callerOf(ctx.access));
-    }),
-  ),
+  history: viewerProcedure
+    .input(leasePageInputSchema)
+    .query(({ ctx, input }) =>
+      at(ctx, input, (page) => ctx.services.leases.history(page, callerOf(ctx.access))),
+    ),
 };
 
 /** What operators do. */
@@ -178,5 +175,5 @@ async function release(
   return outcome;
 }
 
-/** The leases face on the wire. Decisions are the lease service's; access is judged here. */
+/** The leases face on the wire. Decisions are the lease service's, and what a caller may read. */
 export const leasesRouter = router({ ...holding, ...looking, ...operating });
