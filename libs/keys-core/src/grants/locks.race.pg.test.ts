@@ -86,7 +86,7 @@ describe('locks', () => {
     });
   });
 
-  test('F16 whoever is first of a release and a renewal at once, nothing is renewed after the release', async () => {
+  test('F16 of a release and a renewal at once either may be first, and nothing is renewed after the release', async () => {
     const kernel = await openKernel();
     const other = await openKernel({ databaseUrl: kernel.databaseUrl });
 
