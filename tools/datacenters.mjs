@@ -14,7 +14,7 @@ import { prepare, root } from './workspace.mjs';
 await prepare('npm run datacenters');
 
 await ensureEtcd();
-// It runs from its sources, as the tests of it do; what it starts are the programs as they ship.
+// It runs from its sources, as its tests do; it starts the programs as they ship.
 const child = spawn(
   process.execPath,
   [
@@ -23,7 +23,7 @@ const child = spawn(
   ],
   { cwd: root, stdio: 'inherit' },
 );
-// Ctrl-C reaches the whole group; the child cleans up, and this one waits for it.
+// Ctrl-C reaches the whole group; the child cleans up, and this process waits for it.
 process.on('SIGINT', () => undefined);
 for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill('SIGTERM'));
 child.once('exit', (code) => process.exit(code ?? 1));

@@ -1,6 +1,6 @@
 /**
  * Writes docs/errors.md from the registry of error codes: `node tools/docs-errors.mjs`. With
- * `--check` writes nothing and fails when the file is not what the registry says.
+ * `--check` writes nothing and fails when the file does not match the registry.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';

@@ -4,7 +4,7 @@
  *
  * From Next's own manifests: what every page begins with, and what the page and its layouts name.
  * The polyfills are not counted: browsers that know modules do not load them. What a page loads
- * later, when it is asked for, is not either.
+ * later, on demand, is not counted either.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';

@@ -1,6 +1,6 @@
 /**
  * `npm start`: everything, from a fresh clone. Installs what is missing, builds, and hands over to
- * `leasehold up`, to which the arguments and the signals go and whose exit code is ours.
+ * `leasehold up`, which gets the arguments and the signals and whose exit code is ours.
  */
 import { spawn } from 'node:child_process';
 import path from 'node:path';
@@ -11,7 +11,7 @@ const SAME_SIGNAL_MS = 1_000;
 
 await prepare('npm start');
 
-// A group of its own: it learns of a Ctrl-C from us, once. Should we be killed, the channel tells it.
+// A group of its own: it learns of a Ctrl-C from us, once. If we are killed, the channel shows it.
 const up = spawn(
   process.execPath,
   [path.join(root, 'apps/cli/bin/leasehold.mjs'), 'up', ...process.argv.slice(2)],

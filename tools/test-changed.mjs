@@ -1,7 +1,7 @@
 /**
  * `npm run test:changed`: for daily work. Lints, checks, builds and tests the projects that a change
  * concerns: those with changed files, and those that depend on them (nx affected). Changed is what
- * `main` has not, committed or not; another base is an argument: `npm run test:changed -- HEAD~1`.
+ * is not in `main`, committed or not; another base is an argument: `npm run test:changed -- HEAD~1`.
  * Tests in a browser are left to `npm run e2e`, and everything to `npm test`.
  */
 import { execFile } from 'node:child_process';

@@ -1,6 +1,6 @@
 /**
- * Builds the console for production: the pages, by Next, and the server around them. Ends by saying
- * how much each page loads; one that loads too much fails the build.
+ * Builds the console for production: the pages, by Next, and the server around them. Ends with a
+ * report of how much each page loads; a page that loads too much fails the build.
  */
 import { spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';

@@ -17,7 +17,7 @@ const config: NextConfig = {
   },
 };
 
-/** In development Next itself passes calls on to the controller; else `src/server` does. */
+/** In development Next itself passes calls on to the controller; otherwise `src/server` does. */
 function development(): NextConfig {
   const [controllerUrl = ''] = (process.env['LEASEHOLD_URL'] ?? 'http://127.0.0.1:4600').split(',');
   const passed = ['/trpc/:path*', '/api/auth/:path*', '/export/:path*'];

@@ -5,8 +5,8 @@ import { PAGES } from '../pages.ts';
 import type { Seeded } from '../seed/seed-realistic.ts';
 
 test.describe('accessible', () => {
-  // One file, one worker: the pages before there is anything come first.
-  test('every list without anything, in light and dark', async ({ pageAs }) => {
+  // One file runs in one worker: the pages without data come first.
+  test('every list without data, in light and dark', async ({ pageAs }) => {
     test.setTimeout(300_000);
     const page = await pageAs('admin', { reducedMotion: 'reduce' });
     const found: string[] = [];
@@ -19,7 +19,7 @@ test.describe('accessible', () => {
     expect(found).toEqual([]);
   });
 
-  test('every page in a working day, in light and dark', async ({ pageAs, seeded }) => {
+  test('every page with realistic data, in light and dark', async ({ pageAs, seeded }) => {
     test.setTimeout(300_000);
     const page = await pageAs('admin', { reducedMotion: 'reduce' });
     const found: string[] = [];

@@ -41,7 +41,7 @@ test.describe('sign-in with an identity provider', () => {
     await provider.close();
   });
 
-  test('leads to the page that was asked for, and later signs in again in a window beside a dialog', async ({
+  test('leads to the requested page; signing in again beside an open dialog keeps what was typed', async ({
     browser,
   }) => {
     const { namespace, name } = { namespace: 'rooms', name: 'kept' };
@@ -62,7 +62,7 @@ test.describe('sign-in with an identity provider', () => {
     await page.getByRole('button', { name: 'Block renewal', exact: true }).click();
     const reason = page.getByRole('dialog').getByLabel(/^Reason/);
     await reason.fill('Half of a sentence that must not be lost');
-    // Of the console alone: at the provider they are signed in still.
+    // The cookies of the console alone: at the provider the person is still signed in.
     await context.clearCookies({ domain: 'localhost' });
     await page.getByRole('dialog').getByRole('button', { name: 'Block renewal' }).click();
     const ended = page.getByRole('dialog', { name: 'Your session has ended' });
@@ -76,7 +76,7 @@ test.describe('sign-in with an identity provider', () => {
     await context.close();
   });
 
-  test('somebody whom nobody invited is not let in, and is told so', async ({ browser }) => {
+  test('a person who was not invited is not let in, and is told why', async ({ browser }) => {
     const context = await browser.newContext({ baseURL: stack.url });
     const page = await context.newPage();
     await page.goto('/sign-in');
@@ -89,7 +89,7 @@ test.describe('sign-in with an identity provider', () => {
   });
 });
 
-/** What a person does at the provider: who they are, and that the console may know. */
+/** What a person does at the provider: signs in, and lets the console know who they are. */
 async function identify(page: Page, login: string): Promise<void> {
   await page.locator('input[name="login"]').fill(login);
   await page.locator('input[name="password"]').fill('any');

@@ -3,7 +3,7 @@ import { makePerson } from '../fixtures/people.ts';
 import { untilLive } from '../fixtures/grants.ts';
 
 test.describe('sign-in', () => {
-  test('leads on to the page that was asked for, and out again', async ({ page, stack }) => {
+  test('leads to the requested page, and signing out ends access', async ({ page, stack }) => {
     const { viewer } = stack.people;
     await page.goto('/keys?q=standup');
     await expect(page).toHaveURL(/\/sign-in\?next=/);
@@ -21,7 +21,7 @@ test.describe('sign-in', () => {
     await expect(page).toHaveURL(/\/sign-in/);
   });
 
-  test('a wrong password says nothing of whether the e-mail exists', async ({ page, stack }) => {
+  test('a wrong password does not reveal whether the e-mail exists', async ({ page, stack }) => {
     const said: string[] = [];
     for (const email of [stack.people.viewer.email, 'nobody@example.com']) {
       await page.goto('/sign-in');
@@ -36,7 +36,7 @@ test.describe('sign-in', () => {
     await expect(page.getByLabel(/^Password/)).toHaveValue('');
   });
 
-  test('too many wrong passwords lock the account, and the page says for how long', async ({
+  test('too many wrong passwords lock the account, and the page shows for how long', async ({
     page,
     stack,
   }) => {

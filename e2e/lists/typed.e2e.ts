@@ -56,7 +56,7 @@ test.describe('what is typed, and by whom', () => {
     await expect(dialog.getByRole('alert')).toHaveCount(0);
   });
 
-  test('a revoke is followed though its dialog was closed before the answer', async ({
+  test('a revoke is followed even when its dialog was closed before the answer', async ({
     pageAs,
     stack,
   }) => {
@@ -81,7 +81,7 @@ test.describe('what is typed, and by whom', () => {
     }
   });
 
-  test('what one person follows is not shown to the next one in the same tab', async ({
+  test('an action that one person follows is not shown to the next person in the same tab', async ({
     pageAs,
     stack,
   }) => {

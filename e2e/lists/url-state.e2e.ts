@@ -2,7 +2,7 @@ import type { Page } from '@playwright/test';
 import { untilLive } from '../fixtures/grants.ts';
 import { expect, test } from '../fixtures/test.ts';
 
-/** What somebody does on a page, one step after the other, each of which the address must keep. */
+/** What a person does on a page, step by step. The address must keep each step. */
 interface Journey {
   readonly page: string;
   readonly path: string;
@@ -27,7 +27,7 @@ const tab =
   async (page: Page): Promise<void> => {
     const wanted = page.getByRole('tab', { name, exact: true });
     await wanted.click();
-    // The address is there before the tab is.
+    // The address changes before the tab does.
     await expect(wanted).toHaveAttribute('aria-selected', 'true');
   };
 /** In a filter's menu: `menuitemcheckbox` where several may be chosen. */
@@ -120,8 +120,8 @@ test.describe('the address keeps what a page shows', () => {
 });
 
 /**
- * One step through the history, however soon after the one before. Next loads a page again when steps
- * outrun its server twice; a step that this swallows is done again, as a person would.
+ * One step through the history, however soon after the previous one. Next loads a page again when
+ * steps outrun its server twice; a step that is lost by this is repeated, as a person would do.
  */
 async function travel(page: Page, go: () => Promise<unknown>): Promise<void> {
   const before = page.url();
@@ -134,12 +134,12 @@ async function travel(page: Page, go: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Undefined while the page is being left: steps across a reload load it again. */
+/** Undefined while the browser leaves the page: a step across a reload loads it again. */
 function stateIfThere(page: Page): Promise<unknown> {
   return stateOf(page).catch(() => undefined);
 }
 
-/** What a person would say that the page shows. */
+/** What the page shows, as a person sees it. */
 async function stateOf(page: Page): Promise<unknown> {
   return page.evaluate(() => ({
     query: window.location.search,

@@ -2,8 +2,8 @@ import type { Page } from '@playwright/test';
 import { openRoom, untilLive } from '../fixtures/grants.ts';
 import { expect, test } from '../fixtures/test.ts';
 
-/** What is loaded when somebody wants it works the first time as it does every time. */
-test.describe('loaded when wanted', () => {
+/** Parts that are loaded only when they are needed work the first time as they do every time. */
+test.describe('loaded on demand', () => {
   test('a tip shows on hover and on focus, and Escape and leaving close it', async ({
     pageAs,
     seeded: _seeded,
@@ -79,14 +79,14 @@ test.describe('loaded when wanted', () => {
     await expect(page).toHaveURL(/face=lease/);
   });
 
-  test('the bulk action in the address has its panel', async ({ pageAs }) => {
+  test('a bulk action in the address is shown in its panel', async ({ pageAs }) => {
     const page = await pageAs('operator');
     await page.goto('/keys?bulk=01890000-0000-7000-8000-000000000000');
 
     await expect(page.getByRole('region', { name: 'Bulk action' })).toBeVisible();
   });
 
-  test('another page of a list begins at its head', async ({ pageAs, seeded: _seeded }) => {
+  test('another page of a list begins at its top', async ({ pageAs, seeded: _seeded }) => {
     const page = await pageAs('viewer', { viewport: { width: 1440, height: 400 } });
     await page.goto('/events');
     await untilLive(page);

@@ -2,7 +2,7 @@ import { actWithReason, openRoom, tableOf, untilLive } from '../fixtures/grants.
 import type { Stack } from '../fixtures/stack.ts';
 import { expect, test } from '../fixtures/test.ts';
 
-/** Takes a table away for as long as `work` takes: the controller fails, and it is a real failure. */
+/** Renames a table while `work` runs, so that the controller really fails. */
 async function withoutTable(
   { sql }: Pick<Stack, 'sql'>,
   table: string,
@@ -16,8 +16,8 @@ async function withoutTable(
   }
 }
 
-test.describe('what goes wrong is said', () => {
-  test('a controller that fails: the incident to look for, and a retry that works', async ({
+test.describe('failures are shown', () => {
+  test('a controller that fails: the page shows the incident id, and a retry works', async ({
     pageAs,
     stack,
   }) => {
@@ -59,7 +59,7 @@ test.describe('what goes wrong is said', () => {
     await expect(table.locator('table[aria-busy="true"]')).toHaveCount(0);
   });
 
-  test('a revoke of a grant that has ended meanwhile reports that', async ({ pageAs, stack }) => {
+  test('a revoke of a grant that has already ended reports that', async ({ pageAs, stack }) => {
     const room = await openRoom(stack, 'ended-meanwhile');
     const page = await pageAs('operator');
     await page.goto(room.path);
@@ -78,7 +78,7 @@ test.describe('what goes wrong is said', () => {
     await expect(page.getByText(/had ended|has ended|already over|already ended/i)).toBeVisible();
   });
 
-  test('no controller at all: the page reports it, and goes on when there is one', async ({
+  test('no controller at all: the page reports it, and goes on when a controller is back', async ({
     pageAs,
     stack,
   }) => {

@@ -6,7 +6,7 @@ import { PAGES } from '../pages.ts';
 
 /** What the specification promises between an event and its row. */
 const SEEN_WITHIN_MS = 1_000;
-/** How many pages are open at once: as many as two cores bear. */
+/** How many pages are open at once: as many as two cores can carry. */
 const TABS = 5;
 
 test.describe('live', () => {
@@ -17,7 +17,7 @@ test.describe('live', () => {
     const page = await pageAs('viewer');
     await page.goto('/keys?q=namespace:e2e.rooms&sort=grantedAt&dir=desc');
     await untilLive(page);
-    // Once before, so that what is measured is not the start of a process.
+    // One room before, so that the measurement does not include a first start.
     await openRoom(stack, 'warm-up');
     const name = `seen-at-once-${String(Date.now())}`;
 
@@ -34,7 +34,7 @@ test.describe('live', () => {
     console.log(`a grant was seen ${String(seenMs)} ms after its answer`);
   });
 
-  test('rows stay put under a hand, and what changed is shown when asked for', async ({
+  test('rows do not move under the pointer, and changes are shown on request', async ({
     pageAs,
     stack,
   }) => {
@@ -70,7 +70,7 @@ test.describe('live', () => {
     await stack.startController();
     await expect(page.getByRole('status').filter({ hasText: /^Live/ })).toBeVisible();
     await expect(page.getByRole('alert').filter({ hasText: /^Stale/ })).toHaveCount(0);
-    // The drone comes back in its own time.
+    // The drone reconnects after a delay of its own.
     await expect
       .poll(async () => (await stack.api('viewer').drones.list.query({})).items[0]?.isConnected)
       .toBe(true);
@@ -78,7 +78,7 @@ test.describe('live', () => {
     await expect(tableOf(page, 'keys').row(room.name)).toBeVisible();
   });
 
-  test('no page shows as live what is not: each marks that, its times stand still, and it recovers', async ({
+  test('each page without live data is marked as stale, its times stand still, and it recovers', async ({
     pageAs,
     seeded,
     stack,
@@ -86,7 +86,7 @@ test.describe('live', () => {
     test.setTimeout(300_000);
     for (let first = 0; first < PAGES.length; first += TABS) {
       const shown = PAGES.slice(first, first + TABS);
-      // A context each: the tabs of one share six connections.
+      // Each page has a context of its own: the tabs of one context share six connections.
       const pages = await Promise.all(shown.map(() => pageAs('admin')));
       await Promise.all(shown.map((one, index) => openPage(pages[index] as Page, one, seeded)));
 
@@ -110,7 +110,7 @@ test.describe('live', () => {
     }
   });
 
-  test('a lost stream of events is said, and lists are read on a timer meanwhile', async ({
+  test('a lost stream of events is shown, and lists are polled on a timer meanwhile', async ({
     pageAs,
     stack,
   }) => {
@@ -127,7 +127,7 @@ test.describe('live', () => {
     await expect(page.getByRole('status').filter({ hasText: /^Live/ })).toBeVisible();
   });
 
-  test('paused by hand, nothing changes until it goes on', async ({ pageAs, stack }) => {
+  test('a paused page does not change until it is resumed', async ({ pageAs, stack }) => {
     const page = await pageAs('viewer');
     await page.goto('/keys?q=namespace:e2e.rooms&sort=grantedAt&dir=desc');
     await untilLive(page);

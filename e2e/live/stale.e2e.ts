@@ -3,11 +3,11 @@ import { holdLease, timesOn, untilLive } from '../fixtures/grants.ts';
 import type { Stack } from '../fixtures/stack.ts';
 import { expect, test } from '../fixtures/test.ts';
 
-/** Ahead of the browser's clocks; the database's goes on as it does. */
+/** How far the browser's clock is moved ahead; the database clock is not moved. */
 const LATER = '00:40';
 
 test.describe('nothing is shown as newer than it is', () => {
-  test('a page that is come back to without a controller is as old as it is', async ({
+  test('a page that is opened again without a controller shows its true age', async ({
     pageAs,
     stack,
   }) => {
@@ -26,7 +26,7 @@ test.describe('nothing is shown as newer than it is', () => {
     }
   });
 
-  test('behind a dialog that is thought about for long times stand still, and cancelled it raises no alarm', async ({
+  test('times stand still behind a dialog that is open for long, and cancelling it raises no alarm', async ({
     pageAs,
     stack,
   }) => {
@@ -37,7 +37,7 @@ test.describe('nothing is shown as newer than it is', () => {
     const times = await timesOn(page);
     await page.clock.fastForward(LATER);
     await expect(page.getByText(/^as of 4\d s ago/).first()).toBeVisible();
-    // It is renewed meanwhile, and nothing is read: nothing may seem to run out.
+    // The lease is renewed meanwhile, but not read: it must not seem to run out.
     expect(await timesOn(page)).toEqual(times);
 
     await page.evaluate(() => {
@@ -52,7 +52,7 @@ test.describe('nothing is shown as newer than it is', () => {
     await expect(page.locator('html')).not.toHaveAttribute('data-alarm');
   });
 
-  test('paused by hand, a page that is opened later counts from its own time', async ({
+  test('while live changes are paused, a page that is opened later counts from its own time', async ({
     pageAs,
     stack,
   }) => {
@@ -71,7 +71,7 @@ test.describe('nothing is shown as newer than it is', () => {
     await expect(row).toContainText(/(9 min \d+ s|10 min) left/);
   });
 
-  test('a first read that fails stays a failure, and nothing is stale where nothing was read', async ({
+  test('a page whose first read fails keeps showing the failure, and is not marked as stale', async ({
     pageAs,
     stack,
   }) => {
@@ -95,7 +95,7 @@ test.describe('nothing is shown as newer than it is', () => {
     await expect(page.getByRole('region', { name: 'keys', exact: true })).toBeVisible();
   });
 
-  test('what cannot be read again says which incident, and not another one with each try', async ({
+  test('a page that cannot be read again shows one incident id, not another one with each retry', async ({
     pageAs,
     stack,
   }) => {
@@ -129,7 +129,7 @@ async function openHeld(page: Page, stack: Stack, key: string) {
   return lease;
 }
 
-/** Follows a link, as people do: what the page knows is kept. */
+/** Follows a link, as people do: the console keeps the data that it has read. */
 async function goTo(page: Page, name: string): Promise<void> {
   await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
   await expect(page.getByRole('heading', { level: 1, name })).toBeVisible();

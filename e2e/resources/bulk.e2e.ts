@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { holdLease, tableOf, untilLive } from '../fixtures/grants.ts';
 import { expect, test } from '../fixtures/test.ts';
 
-test.describe('many at once', () => {
-  test('what was chosen is shown, counted and followed to its end, and what failed is named', async ({
+test.describe('bulk actions', () => {
+  test('show and count what was selected, are followed to their end, and name what failed', async ({
     pageAs,
     stack,
   }) => {
@@ -20,7 +20,7 @@ test.describe('many at once', () => {
     const selection = page.getByRole('region', { name: 'Selection' });
     await expect(selection).toContainText('3 leases selected');
 
-    // One ends while it is selected: the selection is what was seen, and the act reports that one as ended.
+    // One ends while it is selected: the selection stays as it was, and the action reports it as ended.
     const [first] = leases;
     if (first === undefined) throw new Error('nothing is held');
     const { leaseId, fencingToken } = first;

@@ -29,7 +29,7 @@ const chainOf = (page: Page) =>
   page.getByRole('list', { name: 'Reservations of this key, oldest first' });
 
 test.describe('several datacenters', () => {
-  test('lists show what is in all of them, and a key elsewhere is acted on where it is', async ({
+  test('lists show the keys of all of them, and an action on a key is carried out where it lives', async ({
     operatorPage: page,
     world,
   }) => {
@@ -82,7 +82,7 @@ test.describe('several datacenters', () => {
     await expect(page.getByRole('region', { name: 'Holder' })).toContainText('drone-dc2');
   });
 
-  test('a held key is moved: revoked, stopped, left, active there; its chain says why', async ({
+  test('a held key is moved: revoked, stopped, left, active there; its chain shows the reason', async ({
     operatorPage: page,
     world,
   }) => {
@@ -97,7 +97,7 @@ test.describe('several datacenters', () => {
 
     const banner = page.getByRole('region', { name: 'Moves that you made' });
     await banner.waitFor();
-    // The controllers make the move, and need no page for it.
+    // The controllers carry out the move, and need no open page for it.
     await page.goto('about:blank');
     await expect
       .poll(async () => {
@@ -150,7 +150,7 @@ test.describe('several datacenters', () => {
     expect(found).toEqual([]);
   });
 
-  test('a datacenter that is cut off is said, the rest goes on, and it comes back', async ({
+  test('a datacenter that is cut off is reported, the rest goes on, and it comes back', async ({
     operatorPage: page,
     world,
   }) => {

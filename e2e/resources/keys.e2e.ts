@@ -97,7 +97,7 @@ test.describe('keys', () => {
     await expect(page.getByText(next.fencingToken).first()).toBeVisible();
   });
 
-  test('what was done is in the audit, with its reason', async ({ pageAs, stack }) => {
+  test('an action is in the audit, with its reason', async ({ pageAs, stack }) => {
     const room = await openRoom(stack, 'audited');
     const page = await pageAs('operator');
     await openPage(page, room);

@@ -3,7 +3,7 @@ import { holdLease, tableOf, untilLive } from '../fixtures/grants.ts';
 import { expect, test } from '../fixtures/test.ts';
 
 test.describe('leases and environments', () => {
-  test('a line is walked: each release brings the next one to the front', async ({
+  test('each release moves the next waiting caller to the front of the line', async ({
     pageAs,
     stack,
   }) => {
@@ -32,7 +32,7 @@ test.describe('leases and environments', () => {
     await expect(rows).toHaveCount(0);
   });
 
-  test('the contention of all leases says who waits for whom, in order', async ({
+  test('the contention of all leases shows who waits for whom, in order', async ({
     pageAs,
     seeded,
   }) => {
@@ -47,7 +47,7 @@ test.describe('leases and environments', () => {
     );
   });
 
-  test('who holds an environment, and why', async ({ pageAs, seeded }) => {
+  test('an environment shows who holds it, and why', async ({ pageAs, seeded }) => {
     const page = await pageAs('viewer');
     await page.goto('/environments?q=namespace:shop');
     await untilLive(page);
@@ -60,7 +60,7 @@ test.describe('leases and environments', () => {
   });
 });
 
-/** Waits in line as a service does; `granted` is the lease that comes of it. */
+/** Waits in line as a service does; `granted` is the lease that it gets. */
 function joinLine(
   { api }: Pick<Parameters<typeof holdLease>[0], 'api'>,
   of: { readonly key: string; readonly holder: string; readonly place: number },

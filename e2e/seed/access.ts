@@ -91,7 +91,7 @@ interface Act {
   readonly action: string;
   readonly by: typeof OMAR;
   readonly reason: string | null;
-  /** What it was done to, unless that is a grant. */
+  /** What the action was done to, unless that is a grant. */
   readonly resource?: string;
   readonly on?: { readonly face: string; readonly namespace: string; readonly name: string };
   readonly detail?: Row;

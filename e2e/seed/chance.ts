@@ -1,4 +1,4 @@
-/** Chance that falls the same way in every run, so that a picture taken again differs where we changed it. */
+/** Chance that is the same in every run, so that a new picture differs only where we changed it. */
 export interface Chance {
   /** A whole number from `from` to `to`, both included. */
   int(from: number, to: number): number;
@@ -12,7 +12,7 @@ export interface Chance {
 
 const ALPHABET = '23456789abcdefghjkmnpqrstuvwxyz';
 
-/** The generator called mulberry32: small, and good enough to look at. */
+/** The generator called mulberry32: small, and good enough for pictures. */
 export function createChance(seed: number): Chance {
   let state = seed >>> 0;
   const next = (): number => {

@@ -17,7 +17,7 @@ export interface Grant {
   readonly grantedAgoMs: number;
 }
 
-/** How a grant went, in the words of events. */
+/** How a grant ended, in the words of events. */
 interface Ending {
   readonly kind: 'released' | 'failed' | 'expired' | 'revoked';
   readonly agoMs: number;
@@ -92,7 +92,7 @@ export function grantColumns(world: World, subject: Subject, grant: Grant): Row 
   };
 }
 
-/** The line for a resource, who has waited longest first. */
+/** The line for a resource, the longest wait first. */
 export function queueUp(
   world: World,
   subject: Subject,
@@ -105,7 +105,7 @@ export function queueUp(
       waiter,
       principal,
       created_at: world.ago(agoMs),
-      // Nobody prolongs these, so they count for as long as anybody looks.
+      // Nobody prolongs these tickets, so they are valid for a whole day.
       valid_until: world.ago(-DAY_MS),
     });
   }

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** Whose renewals and heartbeats are to be sent. */
+/** The grants to renew, and the drones to send heartbeats for. */
 interface Kept {
   readonly renewedLeaseIds: readonly string[];
   /** Not renewed by anybody; they stay some seconds away from their end. */
@@ -30,7 +30,7 @@ export function keepAlive(sql: pg.Pool, kept: Kept): () => void {
   const timer = setInterval(() => {
     if (isBusy) return;
     isBusy = true;
-    // A database that a test has taken away, or that has gone with the test, is nobody's failure here.
+    // A database that a test has stopped, or that ended with the test, is no failure here.
     void beat()
       .catch(() => undefined)
       .finally(() => {

@@ -1,7 +1,7 @@
 import type { Subject } from './grants.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, type Row, type World } from './world.ts';
 
-/** Where a key has been: datacenters in order, each with how long ago it came there, and why it left. */
+/** A datacenter where a key has been: how long ago the key came there, and why it left. */
 interface Stay {
   readonly datacenter: string;
   readonly cameAgoMs: number;
@@ -9,7 +9,7 @@ interface Stay {
   readonly leftBecause?: string;
 }
 
-/** The seeded datacenter stands for itself; the others are names that nobody answers for. */
+/** Stands for the seeded datacenter; the others are only names, without a controller. */
 const HERE = 'here';
 
 interface Journey {

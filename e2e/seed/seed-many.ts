@@ -4,12 +4,12 @@ const CHUNK_ROWS = 25_000;
 
 /**
  * Many keys that live for a day, each with its backend, spread over namespaces, two drones and the
- * times of a week, in a random order, with statistics as a table has them that is in use.
+ * times of a week, in a random order, with the statistics of a table that is in use.
  */
 export async function seedMany(
   sql: pg.Pool,
   keysCount: number,
-  /** So many are there already. */
+  /** How many there are already. */
   thereCount = 0,
 ): Promise<void> {
   for (let first = thereCount; first < keysCount; first += CHUNK_ROWS) {

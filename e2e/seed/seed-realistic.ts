@@ -27,11 +27,11 @@ const SEED = 20_261_121;
 /**
  * A company's working day: keys in every phase on five machines, services with leases that others
  * wait for, environments with who uses them and why, what operators did, and an hour of figures.
- * The same every time. What it says is held stays held: rows are renewed as their holders would.
+ * The same every time. What it shows as held stays held: rows are renewed as their holders would do.
  */
 export async function seedRealistic(stack: Pick<Stack, 'sql' | 'datacenter'>): Promise<Seeded> {
   const { sql, datacenter } = stack;
-  // People were made a moment ago; that is not what operators did last.
+  // The people were created a moment ago; that must not be the operators' latest action.
   await sql.query(`update audit set at = at - interval '40 days'`);
   const world = await beginWorld(sql, SEED);
   const drones = addDrones(world, datacenter);

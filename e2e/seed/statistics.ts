@@ -3,7 +3,7 @@ import { insertRows, MINUTE_MS, type Row, type World } from './world.ts';
 
 const BUCKET_MS = 10_000;
 const HOURS = 3;
-/** As in the store's histogram: how long something took, at most. */
+/** The upper bounds of durations, as in the store's histogram. */
 const BOUNDS_MS = [
   1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1_000, 1_500, 2_000,
   3_000, 5_000, 7_000, 10_000, 15_000, 20_000, 30_000, 50_000, 70_000, 100_000, 120_000,
@@ -58,7 +58,7 @@ export async function addStatistics(sql: pg.Pool, world: World): Promise<void> {
   for (let agoMs = HOURS * 60 * MINUTE_MS; agoMs > 0; agoMs -= BUCKET_MS) {
     for (const face of FACES) rows.push(bucket(world, face, { atMs: nowMs - agoMs, agoMs }));
   }
-  // Events of the past are in these figures: they are not to be counted once more.
+  // These figures include the past events, which must not be counted again.
   await sql.query('update stats_cursor set through_id = (select max(id) from lease_event)');
   await sql.query('delete from stats_bucket');
   await insertRows(sql, 'stats_bucket', rows);
@@ -71,7 +71,7 @@ function bucket(
 ): Row {
   const { chance } = world;
   const mood = moodOf(of.face, agoMs);
-  // A working day swells and ebbs slowly, and no ten seconds are like the next.
+  // The load of a working day rises and falls slowly, and differs every ten seconds.
   const tide =
     1 + 0.28 * Math.sin(agoMs / (31 * MINUTE_MS)) + 0.1 * Math.sin(agoMs / (4 * MINUTE_MS));
   const about = (mean: number): number =>

@@ -17,7 +17,7 @@ export const KEY_LADDER = {
   ttl_ms: 60_000,
 } as const;
 
-/** What is going to be written, gathered before anything is. */
+/** The rows to write, collected before anything is written. */
 export interface World {
   readonly chance: Chance;
   /** The database's clock when the seed began, as epoch milliseconds. */
@@ -51,7 +51,7 @@ export async function beginWorld(sql: pg.Pool, seed: number): Promise<World> {
   };
 }
 
-/** Writes a world, each table in one statement. What has a number is numbered in the order of time. */
+/** Writes a world, each table in one statement. Numbered rows are numbered in order of time. */
 export async function writeWorld(sql: pg.Pool, world: World): Promise<void> {
   await insertRows(sql, 'drone', world.drones);
   await insertRows(sql, 'lease', world.leases);

@@ -62,7 +62,7 @@ describe('room store', () => {
     expect(larger.outcome).toBe('written');
   });
 
-  test('no update is lost among many writers that race', async () => {
+  test('no update is lost when many writers race', async () => {
     const stores = Array.from({ length: 20 }, () => openRoomStore(directory));
 
     await Promise.all(stores.map((store) => store.update('k', '1', (value) => value + 1)));

@@ -16,7 +16,7 @@ import { join } from 'node:path';
  *
  *     update room set value = $2, token = $3 where key_id = $1 and token <= $3
  *
- * Old versions are kept: a file that were deleted could be created a second time by a writer that
+ * Old versions are kept: a file that was deleted could be created a second time by a writer that
  * slept for long, and its write would be lost although it was accepted.
  *
  * @typedef {{ value: number, fencingToken: string, version: number }} StoredRecord

@@ -92,7 +92,7 @@ describe('a module', () => {
     );
   });
 
-  test('the lease is declared, so that people see what there is', async () => {
+  test('the lease is declared, so that people see that it exists', async () => {
     const leasehold = connect('declares');
     const module = createUserModule(leasehold, table);
     await aUser('u2');

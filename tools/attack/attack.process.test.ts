@@ -3,7 +3,7 @@ import { ATTACKS } from './attacks.ts';
 import { carryOut } from './carry-out.ts';
 import { openStage, type Stage } from './stage.ts';
 
-/** Long enough for each attack to do its worst; how slow others become is judged by `npm run attack`. */
+/** Long enough for each attack to do its worst; `npm run attack` judges how slow others become. */
 const ATTACK_MS = 2_000;
 
 let stage: Stage;

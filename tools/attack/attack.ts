@@ -6,7 +6,7 @@ export interface Yield {
   readonly tried: number;
   /** How often each refusal came, by code. */
   readonly refused: Readonly<Record<string, number>>;
-  /** What it got and must not get. */
+  /** What it got but must not get. */
   readonly got: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** Carries an attack out beside healthy callers, and judges what came of it. */
+/** Carries an attack out beside healthy callers, and judges the results. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Attack, Yield } from './attack.ts';
 import type { Latencies } from './healthy.ts';
@@ -7,7 +7,7 @@ import type { Stage } from './stage.ts';
 /** What healthy callers may take at the 99th percentile: this, or a multiple of what they take idle. */
 const P99_MS_MAX = 250;
 const P99_TIMES_IDLE_MAX = 5;
-/** What may stay in the controller's memory afterwards. */
+/** How much more memory the controller may use afterwards. */
 const LEFT_MB_MAX = 100;
 /** How long memory may take to come back. */
 const SETTLE_MS_MAX = 20_000;
@@ -22,7 +22,7 @@ export interface Result {
   /** Resident memory of the controller, in MB. */
   readonly memory: { readonly before: number; readonly peak: number; readonly after: number };
   readonly logBytes: number;
-  /** What was promised and did not hold; empty when all did. */
+  /** The promises that were broken; empty when all were kept. */
   readonly broken: readonly string[];
 }
 

@@ -15,7 +15,7 @@ export interface Latencies {
 export interface Healthy extends AsyncDisposable {
   /** Acquires and releases for this long. */
   measure(forMs: number): Promise<Latencies>;
-  /** What was lost since this was asked last, in words. */
+  /** What was lost since the previous call, in words. */
   losses(): Promise<string[]>;
 }
 

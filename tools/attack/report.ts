@@ -4,7 +4,7 @@ import type { Latencies } from './healthy.ts';
 const COUNT = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 const HEAD = ['attack', 'tried', 'refused', 'p50', 'p99', 'worst', 'memory', 'log', 'verdict'];
 
-/** One line for each attack, the idle callers first; what was broken below. */
+/** One line for each attack, the idle callers first; broken promises are below. */
 export function tableOf(idle: Latencies, results: readonly Result[]): string {
   const lines = [
     HEAD,

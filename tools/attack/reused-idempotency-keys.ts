@@ -4,7 +4,7 @@ import type { Attack } from './attack.ts';
 
 const REUSED = 'request.idempotency_reused';
 
-/** Each of these asks for something else with a key that was used. */
+/** Requests that all use the same idempotency key, and each ask for something else. */
 function requests(api: ControllerApi, idempotencyKey: string): (() => Promise<unknown>)[] {
   const connect = (name: string) => () =>
     api.keys.connect.mutate({ key: { name }, spawn: { program: 'server' }, idempotencyKey });
@@ -29,7 +29,7 @@ function requests(api: ControllerApi, idempotencyKey: string): (() => Promise<un
   return [connect('healthy'), connect('another'), acquire('one'), acquire('two'), use];
 }
 
-/** One idempotency key for different requests, on every face: none gets the answer of another one. */
+/** One idempotency key for different requests, on every face: no request gets the answer of another one. */
 export const reusedIdempotencyKeys: Attack = {
   name: 'reused-idempotency-keys',
   what: 'one idempotency key for different requests',

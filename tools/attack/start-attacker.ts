@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Yield } from './attack.ts';
 
 const ATTACKER = path.join(import.meta.dirname, 'attacker.mjs');
-/** What it may take longer than its time: to connect, and to count what came. */
+/** How much longer than its time it may take: to connect, and to count the results. */
 const LATE_MS_MAX = 30_000;
 
 export interface AttackerOptions {

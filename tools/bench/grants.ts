@@ -10,7 +10,7 @@ import { PRINCIPAL } from './rig/seed.ts';
 const CALLER_COUNT = 64;
 const GOAL_RATIO = 5;
 
-/** A grant of a key; a name that nobody has asked for yet unless one is given. */
+/** A request for a key, with a fresh name unless one is given. */
 export function aGrantRequest(name: string = randomUUID()): GrantRequest {
   return {
     face: 'key',

@@ -4,11 +4,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from '
 import { freshBundles } from '../faults/stage/fresh-bundles.ts';
 import { refusalOf } from './errors.ts';
 
-/** How soon a majority decides, however it was cut. */
+/** How soon a majority decides, whichever datacenter was cut off. */
 const DECIDED_MS_MAX = 2_000;
 /** The longest that a caller waits for the answer that the holder is unknown. */
 const TOLD_MS_MAX = 6_000;
-/** From memory: no line is asked. */
+/** From memory: nothing is sent over a line. */
 const AT_ONCE_MS_MAX = 300;
 
 let world: Datacenters;
@@ -92,7 +92,7 @@ describe('while a datacenter is cut off and nobody is told', () => {
     expect(await decidedIn(left)).toBeLessThan(DECIDED_MS_MAX);
   });
 
-  test('F9, F19: the others find a leader when it was theirs, and reserve fresh keys', async () => {
+  test('F9, F19: when it had the leader, the others elect another one, and reserve fresh keys', async () => {
     const { leader, others } = await ranks();
     world.cut(leader);
     await waitUntil(async () => ![undefined, leader].includes(await world.leader()));
@@ -101,7 +101,7 @@ describe('while a datacenter is cut off and nobody is told', () => {
     expect(Math.max(first ?? Infinity, second ?? Infinity)).toBeLessThan(DECIDED_MS_MAX);
   });
 
-  test('F9, C41: there, keys resolve that were resolved before; fresh ones are refused in time', async () => {
+  test('F9, C41: it resolves keys that it resolved before, and refuses fresh ones in time', async () => {
     const [home = '', alone = ''] = world.names;
     const name = freshName();
     await connect(home, name);
@@ -123,7 +123,7 @@ describe('while a datacenter is cut off and nobody is told', () => {
     const renewed = await renewedAt(alone, name);
     world.cut(alone);
 
-    // Twice: with the first one alone it could have been granted before the cut.
+    // Twice: the first renewal alone could have been granted before the cut.
     await waitUntil(async () => (await renewedAt(alone, name)) > renewed, { timeoutMs: 15_000 });
     const again = await renewedAt(alone, name);
     await waitUntil(async () => (await renewedAt(alone, name)) > again, { timeoutMs: 15_000 });
@@ -142,7 +142,7 @@ describe('while a datacenter is cut off and nobody is told', () => {
       [home, atAlone, alone],
       [alone, atHome, home],
     ] as const) {
-      // Whether the first one arrived, nobody knows; from then on it is known to be away.
+      // Nobody knows whether the first call arrived; after it, the other side is known to be unreachable.
       const first = await refusalOf(connect(at, name));
       expect(first.details).toMatchObject({ datacenter: lives });
       expect(first.tookMs).toBeLessThan(TOLD_MS_MAX);
@@ -167,7 +167,7 @@ describe('while a datacenter is cut off and nobody is told', () => {
     await world.dc(alone).restartController();
 
     expect(await resolve(alone, far)).toMatchObject({ outcome: 'found', datacenter: home });
-    // Its drone has to find it again first; by then the key may have run out.
+    // Its drone has to find it again first; by then the key may have expired.
     const after = await waitUntil(() => connect(alone, near));
     expect(after.datacenter).toBe(alone);
     expect(await refusalOf(reserve(alone, freshName()))).toMatchObject({

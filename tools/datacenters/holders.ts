@@ -1,6 +1,6 @@
 import type { Datacenters } from '@leasehold/testing/datacenters';
 
-/** A holding of a key, by the word of the database that granted it. Times are of its clock. */
+/** A holding of a key, as the database that granted it records it. Times are of its clock. */
 interface Holding {
   readonly datacenter: string;
   readonly leaseId: string;
@@ -35,7 +35,7 @@ async function holdingsOf(world: Datacenters, name: string): Promise<Holding[]> 
   return found.flat().sort((a, b) => (a.token < b.token ? -1 : 1));
 }
 
-/** What the databases' words say against one holder at a time; empty when it is so. */
+/** Where the databases' records contradict one holder at a time; empty when they do not. */
 export async function faultsOfHolders(world: Datacenters, name: string): Promise<string[]> {
   const holdings = await holdingsOf(world, name);
   const faults: string[] = [];

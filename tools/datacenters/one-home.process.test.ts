@@ -33,7 +33,7 @@ function connectFrom(at: string, name: string): Promise<Answer> {
   return world.dc(at).api('client').keys.connect.mutate(asked);
 }
 
-/** Everybody asks for one fresh key at once, in all datacenters, and hopes to have it at home. */
+/** Callers in all datacenters ask for one fresh key at once; each could become its home. */
 async function round(name: string, first: number): Promise<Answer[]> {
   const answers = await Promise.all(
     Array.from({ length: CALLERS_COUNT }, (_, caller) =>
@@ -41,7 +41,7 @@ async function round(name: string, first: number): Promise<Answer[]> {
     ),
   );
   const [{ backendId, datacenter } = { backendId: '', datacenter: '' }] = answers;
-  // Hundreds of living backends would measure the machine.
+  // With hundreds of living backends, the test would measure the machine.
   await world
     .dc(datacenter)
     .api('operator')
@@ -49,7 +49,7 @@ async function round(name: string, first: number): Promise<Answer[]> {
   return answers;
 }
 
-/** How many homes the keys of all rounds have, by the databases' words. */
+/** How many homes the keys of all rounds have, as the databases record them. */
 async function homesOf(names: readonly string[]): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   for (const datacenter of world.names) {
@@ -66,7 +66,7 @@ async function homesOf(names: readonly string[]): Promise<Map<string, number>> {
 
 describe('one key, wanted in three datacenters at once', () => {
   test(
-    'C39, I14: has one home and one backend, and every caller is given that one',
+    'C39, I14: has one home and one backend, which every caller gets',
     async () => {
       const names = Array.from({ length: ROUNDS_COUNT }, (_, index) => `fresh-${String(index)}`);
       const unlike: string[] = [];
@@ -89,7 +89,7 @@ describe('one key, wanted in three datacenters at once', () => {
     ROUNDS_TIMEOUT_MS,
   );
 
-  test('C39: it lives in the datacenter that asked for it first, whichever that is', async () => {
+  test('C39: lives in the datacenter that asked for it first, whichever that is', async () => {
     for (const first of world.names) {
       const name = `first-at-${first}`;
       expect(await connectFrom(first, name)).toMatchObject({ datacenter: first, spawned: true });
@@ -103,7 +103,7 @@ describe('one key, wanted in three datacenters at once', () => {
 const MOVED_KEYS_COUNT = 4;
 const CALLERS_OF_MOVED_COUNT = 6;
 const MOVING_MS = 12_000;
-/** What a mover may be told while clients are at it. */
+/** The errors that a mover may get while clients connect. */
 const EXPECTED = new Set([
   'reservation.key_held',
   'reservation.same_datacenter',
@@ -149,15 +149,15 @@ async function end({ backendId, datacenter }: Answer, name: string): Promise<voi
 }
 
 /**
- * Moves a free key, and asks for it everywhere: meanwhile, or just afterwards, when those who do not know
- * of the move still takes it to be where it was. @returns what the mover was told.
+ * Moves a free key, and asks for it everywhere: meanwhile, or just afterwards, when those that do not know
+ * of the move still expect it where it was. @returns the outcome of the move.
  */
 async function moveRound(name: string, faults: string[]): Promise<string> {
   const moving = moveSomewhere(name);
   if (Math.random() < 1 / 2) await moving;
   const answers = await Promise.all(
     Array.from({ length: CALLERS_OF_MOVED_COUNT }, (_, caller) =>
-      // Refused because time ran out, as on a busy machine, they ask again.
+      // A caller whose time ran out, as on a busy machine, asks again.
       waitUntil(() => connectFrom(world.names[caller % world.names.length] ?? '', name)),
     ),
   );
@@ -182,7 +182,7 @@ describe('keys that are moved about while clients connect', () => {
     const judged = await Promise.all(names.map((name) => faultsOfHolders(world, name)));
     expect([...faults, ...judged.flat()]).toEqual([]);
     expect(told.filter((outcome) => outcome !== 'moved' && !EXPECTED.has(outcome))).toEqual([]);
-    // It was put to the test: every key had backends in more than one place.
+    // The test was a real one: every key had backends in more than one place.
     const places = await Promise.all(names.map((name) => backendPlacesOf(world, name)));
     expect(Math.min(...places.map(({ length }) => length))).toBeGreaterThan(1);
     expect(told.filter((outcome) => outcome === 'moved').length).toBeGreaterThan(MOVED_KEYS_COUNT);

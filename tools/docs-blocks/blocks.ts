@@ -1,6 +1,6 @@
 /** The code blocks of Markdown pages, with what their hidden marks say about them. */
 
-/** How a block wants to be run; at most one mark, in a comment right above the block. */
+/** How a block is to be run; at most one mark, in a comment right above the block. */
 export type Mark =
   /** `<!-- file: PATH -->`: it is this file, or a piece of it, which has tests of its own. */
   | { readonly kind: 'file'; readonly value: string }
@@ -12,7 +12,7 @@ export interface Block {
   readonly page: string;
   /** The line of its fence, from 1. */
   readonly line: number;
-  /** What stands behind the fence; empty for none. */
+  /** What follows the fence; empty when nothing does. */
   readonly language: string;
   readonly mark: Mark | undefined;
   readonly lines: readonly string[];
@@ -21,7 +21,7 @@ export interface Block {
 const FENCE = /^(?<indent> *)(?<fence>`{3,}|~{3,})(?<language>\S*)[^`]*$/u;
 const MARK = /^ *<!-- (?<kind>file|setup): (?<value>\S+) -->$/u;
 
-/** All fenced blocks of a page, in order. @throws on a fence that nobody closes. */
+/** All fenced blocks of a page, in order. @throws on a fence that is not closed. */
 export function blocksOf(page: string, text: string): Block[] {
   const blocks: Block[] = [];
   const lines = text.split('\n');

@@ -1,4 +1,4 @@
-/** The list of commands in the README: that each of them is there. */
+/** The list of commands in the README, to check that each of them exists. */
 
 /** The commands that a line names: `keys ls|show NAME` are `keys ls` and `keys show`. */
 export function commandsIn(line: string): string[] {

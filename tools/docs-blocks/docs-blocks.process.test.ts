@@ -10,7 +10,7 @@
  *   digit in them. The next command gets what this one really printed.
  * - `json` below a `sh` block: what that printed, with the same fields.
  * - `sql` with `<!-- setup: held-lease -->`: run with a lease that is held, and with one that is not.
- * - without a language: a list of commands, each of which is there.
+ * - without a language: a list of commands, each of which exists.
  */
 import { existsSync, readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -114,7 +114,7 @@ test('every block is run, or listed with a reason', () => {
   expect(toRun.filter((block) => !known.includes(block)).map(placeOf)).toEqual([]);
 });
 
-test('every block that is listed is there', () => {
+test('every block that is listed exists', () => {
   const found = NOT_RUN.filter(({ page, firstLine }) =>
     blocks.some((block) => block.page === page && block.lines[0] === firstLine),
   );
@@ -132,7 +132,7 @@ describe('TypeScript runs to its end', () => {
   });
 });
 
-describe('what is quoted from a file is there, word for word, and has a test', () => {
+describe('what is quoted from a file is in it, word for word, and has a test', () => {
   test.each(named(quotes))('%s', async (_place, block) => {
     const file = path.join(REPOSITORY, block.mark?.value ?? '');
     const text = await readFile(file, 'utf8');
@@ -174,7 +174,7 @@ describe('SQL commits under a lease, and is refused without one', () => {
   });
 });
 
-describe('every command that is listed is there', () => {
+describe('every command that is listed exists', () => {
   test.each(named(lists))('%s', async (_place, block) => {
     const shell = openShell(stage.folder, { NODE: process.execPath, REPOSITORY });
     const helps = new Map<string, string>();
@@ -221,7 +221,7 @@ async function expectConsole(block: Block, shell: Shell): Promise<void> {
     for (const [word, meaning] of meanings) adapted = adapted.replaceAll(word, meaning);
     const { stdout } = await expectDone(block, shell, adapted);
     const match = matchOutput(shown.join('\n'), stdout);
-    // The page's text is what a reader of the failure needs to see beside what was printed.
+    // A failure then shows the page's text beside what was printed.
     if (match === undefined) expect(stdout).toBe(shown.join('\n'));
     for (const [word, meaning] of match ?? []) meanings.set(word, meaning);
   }

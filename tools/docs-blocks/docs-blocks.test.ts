@@ -66,7 +66,7 @@ describe('what a command prints', () => {
   });
 });
 
-test('a list of commands names each of them', () => {
+test('a list of commands is split into its commands', () => {
   expect(commandsIn('leasehold keys ls|block-renewal NAME        who holds what')).toEqual([
     'keys ls',
     'keys block-renewal',

@@ -2,12 +2,12 @@
 
 /** Words with a digit in them: ids, ports, tokens, durations. They differ from run to run. */
 const VOLATILE = /[\w.:-]*\d[\w.:-]*/u;
-/** A shorter one may stand for something else when it is met again. */
+/** A shorter word may stand for something else when it occurs again. */
 const REMEMBERED_LENGTH_MIN = 8;
 
 /**
- * Whether an output is as the page has it, except for the words that have a digit in them, `…`, and the
- * width of spaces. @returns what the page's words stand for, or undefined when it is not alike.
+ * Whether an output is as the page shows it, except for the words that have a digit in them, `…`, and the
+ * width of spaces. @returns what the page's words stand for, or undefined when it is not as shown.
  */
 export function matchOutput(shown: string, actual: string): Map<string, string> | undefined {
   const words = shown

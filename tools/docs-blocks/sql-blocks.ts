@@ -11,7 +11,7 @@ export interface SqlRuns {
   readonly afterRelease: string;
 }
 
-/** Runs a block under a lease that it is told, and again when that lease was given back. */
+/** Runs a block under a lease whose values it gets, and again after that lease was released. */
 export async function runUnderLease(block: Block, stage: Stage): Promise<SqlRuns> {
   // As a service connects: it searches its own tables.
   const database = new pg.Client({

@@ -15,12 +15,12 @@ export interface Stage {
   readonly databaseUrl: string;
   /** Of an API token of the role `client`. */
   readonly token: string;
-  /** Puts what runs here in the place of what the pages say runs. */
+  /** Replaces the address in the pages with the one that runs here. */
   adapt(text: string): string;
   close(): Promise<void>;
 }
 
-/** Where `npm start` listens, as the pages have it. */
+/** Where `npm start` listens, as the pages show it. */
 const SHOWN_ADDRESS = /\b(?:127\.0\.0\.1|localhost):4600\b/gu;
 
 /** Starts `leasehold up`, as `npm start` does. The caller that starts it closes it. */

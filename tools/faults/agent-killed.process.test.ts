@@ -18,7 +18,7 @@ const HARD_REMAINING_MS = 1_000;
 const STOP_MS_MAX = 500;
 
 describe.concurrent('an agent that is killed', () => {
-  test('F4b leaves its backends to the warden, which stops them at soft and at hard; then another drone has their keys', async () => {
+  test('F4b leaves its backends to the warden, which stops them at soft and at hard; then another drone gets their keys', async () => {
     const programs = { 'kill-gentle': 'gentle', 'kill-stubborn': 'stubborn' } as const;
     const first = await stage.startDrone({ droneId: 'kill-1', programs });
     const gentle = await stage.connect('kill-gentle', 'kill-gentle');
@@ -64,7 +64,7 @@ describe.concurrent('an agent that is killed', () => {
     expectSound(stage, before);
   });
 
-  test('F4b and an agent that leaves just before a renewal is due hands all its time to the next one', async () => {
+  test('F4b an agent that leaves just before a renewal is due renews first, for the next agent', async () => {
     const drone = await stage.startDrone({ droneId: 'leave-1', programs: { leave: 'stubborn' } });
     const before = await stage.connect('leave', 'leave');
     const { pids } = await stage.untilHeard(before);

@@ -30,7 +30,7 @@ describe.concurrent('an agent that is stopped and continued', () => {
     expect(next.answer.droneId).toBe('pause-2');
     const after = await stage.connect('after', 'after');
     expect(after).toMatchObject({ droneId: 'pause-1', spawned: true });
-    // What the continued agent has to say changes nothing for the newer holder.
+    // What the continued agent reports changes nothing for the newer holder.
     await stage.untilRenewed(next.answer);
     await expectUnharmed(stage, { before: next.answer, program: 'pause', pids });
     const { backendId } = former;

@@ -12,7 +12,7 @@ let folder: string;
 let stage: Stage;
 beforeAll(async () => {
   folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-clocks-'));
-  // The controller's wall clock is an hour late and steps back; nothing may rest on it.
+  // The controller's wall clock is an hour late and steps back; nothing may depend on it.
   const fault = { wallAheadMs: -HOUR_MS, wallStepsBackEveryMs: 700 };
   stage = await Stage.open({ entry: await skewedEntry(folder, 'controller', fault) });
 });

@@ -16,7 +16,7 @@ afterAll(async ({}, file) => {
 });
 
 describe('a controller that is killed', () => {
-  test('F3 C35 and started again has lost no key that it ever answered with, and the backends went on', async () => {
+  test('F3 C35 and started again has lost no key that it had confirmed, and the backends went on', async () => {
     const stage = patientStage;
     await stage.startDrone({ droneId: 'restart-1', programs: { restart: 'stubborn' } });
     const before = await stage.connect('restart', 'restart');
@@ -25,7 +25,7 @@ describe('a controller that is killed', () => {
     const [controller] = stage.controllers;
     if (controller === undefined) throw new Error('no controller');
 
-    // Asked while it dies: some are answered, some are not.
+    // Requests while it dies: some are answered, some are not.
     const answered: Answer[] = [];
     const asking = Array.from({ length: 8 }, async (_, index) => {
       const name = `burst-${String(index)}`;

@@ -53,7 +53,7 @@ async function putCopyBack(): Promise<void> {
   await start();
 }
 
-/** The first word about grants after the restore; what fails before is not about them. */
+/** The first answer about grants after the restore; earlier failures are not about them. */
 async function firstWord(name: string, program: string): Promise<string | undefined> {
   return waitUntil(
     async () => {
@@ -79,7 +79,7 @@ describe('H-restore a copy of the data folder that is put back while a backend l
   beforeEach(async () => {
     program = programs[round] ?? 'one';
     round += 1;
-    // Of a database that knows the drone, and nothing of the key.
+    // A copy of a database that knows the drone, but not the key.
     await postgres.stop();
     await rm(copyDir(), { recursive: true, force: true });
     await copy(dataDir(), copyDir());
@@ -88,7 +88,7 @@ describe('H-restore a copy of the data folder that is put back while a backend l
     await stage.untilHeard(former);
   });
 
-  test('under a controller that runs: nothing is granted until the backend is over, and there are never two', async () => {
+  test('under a controller that runs: nothing is granted until the backend has ended, and there are never two', async () => {
     await putCopyBack();
 
     expect(await firstWord(program, program)).toBe('grant.hold_off');
@@ -99,7 +99,7 @@ describe('H-restore a copy of the data folder that is put back while a backend l
     expectSound(stage, former, next.answer);
   });
 
-  test('under a controller that has lost its memory: the drone tells it, and there are never two', async () => {
+  test('under a controller that has lost its memory: the drone reports the restore, and there are never two', async () => {
     const [controller] = stage.controllers;
     if (controller === undefined) throw new Error('no controller');
     await stage.untilRenewed(former);

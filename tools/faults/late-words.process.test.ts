@@ -18,7 +18,7 @@ afterAll(({}, file) => stage.close(file));
 
 const REVOKE_MS_MAX = 1_000;
 
-/** Makes the controller believe that a spawn was never acknowledged, and waits until it was again. */
+/** Makes the controller believe that a spawn was never acknowledged, and waits until it is again. */
 async function sendSpawnAgain({ backendId }: Answer): Promise<void> {
   await db.query(
     `update backend_action set acked_at = null where backend_id = $1 and kind = 'spawn'`,
@@ -36,7 +36,7 @@ async function sendSpawnAgain({ backendId }: Answer): Promise<void> {
   );
 }
 
-describe.concurrent('words that come late', () => {
+describe.concurrent('messages that come late', () => {
   test('C49 a duplicate of a spawn changes nothing for a living backend, whether early or past its ladder', async () => {
     await stage.startDrone({ droneId: 'twice-1', programs: { twice: 'gentle' } });
     const before = await stage.connect('twice', 'twice');
@@ -59,7 +59,7 @@ describe.concurrent('words that come late', () => {
 
     await stage.api.backends.terminate.mutate({ backendId: before.backendId, mode: 'soft' });
     await stage.untilSilent(before);
-    // What the next agent knows of it lies on the disk.
+    // What the next agent knows of it is on the disk.
     await drone.agent.kill();
     await drone.startAgent();
     await sendSpawnAgain(before);
@@ -81,7 +81,7 @@ describe.concurrent('words that come late', () => {
     {
       key: 'unasked',
       how: 'and is not told',
-      // What a forced revoke writes, without its word to the drone: nothing but the renewal can tell.
+      // What a forced revoke writes, without its command to the drone: only the renewal can show it.
       revoke: ({ leaseId }: Answer) =>
         db.query(
           `update lease set end_reason = 'revoked', renewable = false, fencing_token = fencing_token + 1, stops_by = expires_at where lease_id = $1`,
@@ -141,7 +141,7 @@ describe.concurrent('words that come late', () => {
     expectSound(stage, former, next.answer);
   });
 
-  test('I15 a force revoke of a holder that is cut off gives the key away at stopsBy, when its warden has stopped it', async () => {
+  test('I15 a force revoke of a cut-off holder frees the key at stopsBy, when its warden has stopped the backend', async () => {
     const drone = await stage.startDrone({ droneId: 'cutoff-1', programs: { cutoff: 'stubborn' } });
     const former = await stage.connect('cutoff', 'cutoff');
     await stage.startDrone({ droneId: 'cutoff-2', programs: { cutoff: 'stubborn' } });

@@ -60,7 +60,7 @@ describe.concurrent('a network between agent and controller that drops packets s
     await stage.untilRenewed(before);
 
     network.drop();
-    // Long enough to be noticed, and for tries to connect that nobody answers.
+    // Long enough that the agent notices it, and tries to connect without an answer.
     await stage.untilRemaining(before, 3_300);
     network.heal();
     await stage.untilRenewed(before, 2);

@@ -27,7 +27,7 @@ async function twoDrones(key: string): Promise<{ first: StageDrone; former: Answ
   return { first, former };
 }
 
-/** Somebody else has the key: the former was gone in time, by its own account and the database's. */
+/** Another holder gets the key: the former was gone in time, by its own records and the database's. */
 async function expectNextInTime(key: string, former: Answer, atMs: number): Promise<void> {
   const next = await stage.successorOf(former, key);
   await stage.untilHeard(next.answer);

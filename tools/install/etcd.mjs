@@ -1,4 +1,4 @@
-/** An etcd for the tests of several datacenters: the machine's; else, on a Debian as root, the distribution's. */
+/** An etcd for the tests of several datacenters: the machine's, or else, on a Debian as root, the distribution's. */
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import path from 'node:path';
@@ -7,7 +7,7 @@ import { run } from '../workspace.mjs';
 const HELP = `No etcd was found, and none could be installed. Tests that need one will fail: install one, such
 as Debian's package "etcd-server", so that it is in PATH.`;
 
-/** Makes sure that there is an etcd; says what to do about it when none exists in spite of that. */
+/** Makes sure that there is an etcd; prints what to do about it when that fails. */
 export async function ensureEtcd() {
   if ((await findEtcd()) !== undefined) return;
   await installPackage();
@@ -28,7 +28,7 @@ async function installPackage() {
   console.log('Installing etcd, for the tests of several datacenters (apt-get) …');
   // The package would start a service of its own; the tests' etcds are theirs alone.
   const env = { DEBIAN_FRONTEND: 'noninteractive', SYSTEMD_OFFLINE: '1', RUNLEVEL: '1' };
-  // An old list of packages may do as well: whether there is an etcd then is what counts.
+  // An old list of packages may do as well: only whether there is an etcd then counts.
   await run('/usr/bin/apt-get', ['update', '-qq'], { env, quiet: true });
   const install = ['install', '-y', '-qq', '--no-install-recommends', 'etcd-server'];
   await run('/usr/bin/apt-get', install, { env, quiet: true });

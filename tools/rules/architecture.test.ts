@@ -28,13 +28,13 @@ beforeAll(async () => {
   });
   eslint = new ESLint({
     cwd: ROOT,
-    // Nothing that is judged here asks for types, and to know them takes most of the time.
+    // No rule that is judged here needs types, and finding them takes most of the time.
     overrideConfig: { languageOptions: { parserOptions: { projectService: false } } },
     ruleFilter: ({ ruleId }) => JUDGED.has(ruleId),
   });
 }, TIMEOUT_MS);
 
-/** The rules that `text` breaks when it stands in the file, which exists. */
+/** The rules that `text` breaks as the content of this file, which exists. */
 async function brokenRules(file: string, text: string): Promise<string[]> {
   const [result] = await eslint.lintText(text, { filePath: path.join(ROOT, file) });
   return [...new Set(result?.messages.map(({ ruleId }) => ruleId ?? UNREADABLE))];

@@ -33,7 +33,7 @@ function importGraph(): Graph {
   return new Map(files.map((file) => [file, importsOf(file)]));
 }
 
-/** Takes files away that import none of the others, until none exists. */
+/** Removes files that import no other remaining file, until no such file exists. */
 function withoutLeaves(graph: Graph): Graph {
   const left = new Map(graph);
   for (;;) {
@@ -56,7 +56,7 @@ function onCycles(graph: Graph): string[] {
   return [...withoutLeaves(reversed(withoutLeaves(graph))).keys()].sort();
 }
 
-test('a cycle is found, and what leads to it or away from it is not one', () => {
+test('a cycle is found, without the files that lead to it or away from it', () => {
   const graph = new Map([
     ['a', ['b']],
     ['b', ['c', 'd']],
@@ -67,7 +67,7 @@ test('a cycle is found, and what leads to it or away from it is not one', () => 
   expect(onCycles(graph)).toEqual(['b', 'c']);
 });
 
-test('no file imports itself over others', { timeout: TIMEOUT_MS }, () => {
+test('no file imports itself through others', { timeout: TIMEOUT_MS }, () => {
   const graph = importGraph();
   const importCount = [...graph.values()].flat().length;
 

@@ -125,7 +125,7 @@ function nameOf(node: ts.Node): string | undefined {
     : undefined;
 }
 
-test('every step of docs/walkthroughs.md names a function that is there, in the process where it runs', () => {
+test('every step of docs/walkthroughs.md names a function that exists, and the process where it runs', () => {
   expect(problemsOf(document)).toEqual([]);
 });
 

@@ -24,7 +24,7 @@ export async function runBrowserTests(args = []) {
 async function counted() {
   const text = await readFile(results, 'utf8').catch(() => undefined);
   if (text === undefined) return { passed: 0, failed: 0 };
-  // Retries are off, so what is flaky has failed; what is skipped is neither.
+  // Retries are off, so a flaky test has failed; a skipped one is not counted.
   const { expected, unexpected, flaky } = JSON.parse(text).stats;
   return { passed: expected, failed: unexpected + flaky };
 }

@@ -12,7 +12,7 @@ export default [
     files: ['**/*.ts'],
     ignores: own.map((folder) => `${folder}/**`),
     languageOptions: {
-      // A file that is in no project is an error here, and not passed over.
+      // A file that is in no project is an error here, and is not skipped.
       parserOptions: { projectService: false, project: [WHOLE], tsconfigRootDir: root },
     },
   },

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { root } from '../workspace.mjs';
 
 const SLOWEST_COUNT = 10;
-/** Of a failure's message; the whole of it stands where the test ran. */
+/** Lines of a failure's message; all of it is in the output of its run. */
 const MESSAGE_LINES_MAX = 6;
 
 /** @returns the counts, each failure, and how long each file took; a report that is missing has failed. */

@@ -16,7 +16,7 @@ export const FOLDERS = ['libs', 'apps', 'examples', 'tools', 'e2e'];
 /** The configuration of the whole, below the folder of the repository. */
 export const WHOLE = path.join('.test-results', 'tsconfig.whole.json');
 
-/** Writes the whole down. @returns the folders of the projects that are no part of it. */
+/** Writes this configuration. @returns the folders of the projects that are no part of it. */
 export async function writeWhole() {
   const projects = (await Promise.all(FOLDERS.map(projectsIn))).flat();
   const [own, common] = [true, false].map((isOwn) =>

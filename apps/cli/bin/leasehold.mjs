@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { existsSync } from 'node:fs';
 
-// A launcher that is committed, so that `npx leasehold` is there as soon as npm has installed; the
+// A launcher that is committed, so that `npx leasehold` works as soon as npm has installed; the
 // program itself is built.
 const program = new URL('../dist/main.mjs', import.meta.url);
 if (existsSync(program)) {

@@ -77,7 +77,7 @@ async function aJob(onTerm: string, ...options: string[]): Promise<Job> {
   const started = cli.start(
     ...['leases', 'run', `run/${key}`, ...options, '--', 'sh', '-c', script, file],
   );
-  // Its guard ends the job, should the test not have done so.
+  // If the test has not ended the job, its guard does.
   onTestFinished(() => void started.child.kill('SIGKILL'));
   const notes = (): Promise<string> => readFile(file, 'utf8').catch(() => '');
   const found = await waitUntil(
@@ -132,7 +132,7 @@ describe('a command under a lease', () => {
     expect((await eventsOf(key)).map(({ kind }) => kind)).toEqual(['granted', 'released']);
   });
 
-  test('that a signal has ended gives 128 and its number', async () => {
+  test('that is ended by a signal ends with 128 plus the number of the signal', async () => {
     expect((await run(`run/${aKey()}`, '--', 'sh', '-c', 'kill -TERM $$')).exitCode).toBe(143);
   });
 
@@ -145,7 +145,7 @@ describe('a command under a lease', () => {
     expect((await eventsOf(key)).map(({ kind }) => kind)).toEqual(['granted', 'released']);
   });
 
-  test('is told of SIGINT, SIGTERM and SIGHUP, as are its children', async () => {
+  test('receives SIGINT, SIGTERM and SIGHUP, as do its children', async () => {
     for (const [signal, exitCode] of [
       ['SIGINT', 130],
       ['SIGTERM', 143],
@@ -161,7 +161,7 @@ describe('a command under a lease', () => {
     }
   });
 
-  test('leaves nothing of its session behind when it ends, not what made a group of its own', async () => {
+  test('leaves no process of its session behind when it ends, not even one in a group of its own', async () => {
     const file = join(folder, aKey());
     const script = 'set -m; sleep 300 >/dev/null 2>&1 & echo $! >"$0"';
 
@@ -173,7 +173,7 @@ describe('a command under a lease', () => {
 });
 
 describe('a command without a lease', () => {
-  test('is not run while somebody else holds it, and a caller is told who', async () => {
+  test('is not run while somebody else holds the lease, and the error names the holder', async () => {
     const key = aKey();
     await heldLease(cli.api, ['run'], key);
 
@@ -286,7 +286,7 @@ describe('a command whose lease ends', () => {
     expect(ended.stderr).toMatch(/and the command was ended by SIGKILL\./u);
   });
 
-  test('has the time of --grace to stop in', async () => {
+  test('has the time of --grace to stop', async () => {
     const job = await aJob(SAVE_AND_EXIT, '--ttl', '2000', '--grace', '400');
 
     cli.proxy.drop();
@@ -335,7 +335,7 @@ describe('a command whose command line', () => {
     expect(await viewOf(job.key)).toMatchObject({ phase: 'held' });
   });
 
-  test('is killed is asked to end at once, not when its time is over', async () => {
+  test('is killed is asked to end at once, not only at its deadline', async () => {
     const job = await aJob(SAVE_AND_EXIT);
 
     job.started.child.kill('SIGKILL');
@@ -345,7 +345,7 @@ describe('a command whose command line', () => {
     expect((await viewOf(job.key))?.remainingMs).toBeGreaterThan(10_000);
   });
 
-  test('is stopped is killed in time, and the command line reports it when it goes on', async () => {
+  test('is stopped is killed in time, and the command line reports it when it continues', async () => {
     const job = await aJob(LOG_TERM, '--ttl', '2000');
 
     job.started.child.kill('SIGSTOP');
@@ -358,13 +358,13 @@ describe('a command whose command line', () => {
     expect(ended.exitCode).toBe(125);
   });
 
-  test('is stopped by Ctrl-Z is stopped with it, and goes on with it', async () => {
+  test('is stopped by Ctrl-Z is stopped with it, and continues with it', async () => {
     const job = await aJob(LOG_TERM, '--ttl', '60000');
     const stateOf = (pid: number): string | undefined =>
       /\) (\S) /u.exec(readFileSync(`/proc/${String(pid)}/stat`, 'utf8'))?.[1];
 
     job.started.child.kill('SIGTSTP');
-    // A shell that starts a program stands still with it, and is not said to be stopped: D.
+    // A shell that is just starting a program waits for it in state D instead of T.
     await waitUntil(() => job.pids.every((pid) => /[TD]/u.test(stateOf(pid) ?? '')));
     job.started.child.kill('SIGCONT');
     await waitUntil(() => job.pids.every((pid) => /[SR]/u.test(stateOf(pid) ?? '')));

@@ -1,4 +1,4 @@
-/** The answers of the API that commands show, named once. They are whatever the router gives. */
+/** The answers of the API that commands show, named once. Their types come from the router. */
 import type { ControllerApi } from '@leasehold/client';
 
 type ItemOf<Query extends (...args: never[]) => Promise<{ items: readonly unknown[] }>> = Awaited<

@@ -6,7 +6,7 @@ import { openTestController, startTestController } from './testing/test-controll
 import { startTestDrone } from './testing/test-drone.ts';
 
 describe('metrics', () => {
-  test('C36 grants and refusals are counted by what the key was before: free, active, expired', async () => {
+  test('C36 grants and refusals are counted by the state of the key before: free, active, expired', async () => {
     const on = await startTestController();
     const drone = await startTestDrone(on);
     const client = await on.client('client');
@@ -16,7 +16,7 @@ describe('metrics', () => {
     await client.keys.connect
       .mutate({ key: { name: 'a', tag: 'other' }, spawn })
       .catch(() => 'tag');
-    // The grant runs out in the database, so that the next one takes an expired key over.
+    // The grant runs out in the database, so that the next grant takes over an expired key.
     await on.controller.store.prisma.$queryRaw`
       update lease set expires_at = clock_timestamp() where name = 'a' returning name`;
     await drone.heartbeat();
@@ -54,7 +54,7 @@ describe('metrics', () => {
 
 describe('stopping', () => {
   test.each(['http', 'ws'] as const)(
-    'a call over %s that waits for a key does not hold up the end of its controller',
+    'a call over %s that waits for a key does not delay the stop of its controller',
     async (transport) => {
       const on = await startTestController();
       const drone = await startTestDrone(on);
@@ -79,7 +79,7 @@ describe('stopping', () => {
   );
 
   test.each(['http', 'ws'] as const)(
-    'a call over %s that waits in line for a lease does not hold up the end of its controller',
+    'a call over %s that waits in line for a lease does not delay the stop of its controller',
     async (transport) => {
       const on = await startTestController();
       const wanted = { namespace: [], key: 'a', ttlMs: 60_000, holder: 'h', localTimeMs: 1 };
@@ -108,7 +108,7 @@ describe('stopping', () => {
 });
 
 describe('starting', () => {
-  test('that fails when the reservation store is open leaves no connection to it', async () => {
+  test('that fails after the reservation store was opened leaves no connection to it', async () => {
     const etcd = await startEtcd();
     onTestFinished(() => etcd.stop());
     const { hostname, port } = new URL(etcd.endpoints[0] ?? '');

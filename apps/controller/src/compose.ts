@@ -21,7 +21,7 @@ import { createSignIn, type ControllerSignIn } from './sign-in/sign-in.ts';
 
 export type { ControllerDeps };
 
-/** A controller that answers. */
+/** A running controller. */
 export interface Controller {
   readonly url: string;
   readonly store: Store;
@@ -29,9 +29,9 @@ export interface Controller {
   close(): Promise<void>;
 }
 
-/** What calls under way over WebSocket are left before their connections are closed. */
+/** How long calls under way over WebSocket have before their connections are closed. */
 const FINISH_MS = 250;
-/** What calls under way over HTTP are left, such as one that waits for a key. */
+/** How long calls under way over HTTP have, such as one that waits for a key. */
 const HTTP_FINISH_MS_MAX = 2_000;
 
 /** Starts a controller on a database whose migrations have been applied. */

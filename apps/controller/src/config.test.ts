@@ -37,7 +37,7 @@ describe('configuration', () => {
     expect(readConfig({ LEASEHOLD_PORT: '', DATABASE_URL: '' })).toEqual(readConfig({}));
   });
 
-  test('the preset fast brings its ladder and its heartbeat, and single rungs can be changed', () => {
+  test('the preset fast sets its ladder and its heartbeat, and single rungs can be changed', () => {
     const config = readConfig({ LEASEHOLD_PRESET: 'fast', LEASEHOLD_KEY_EXPIRE_MS: '7000' });
 
     expect(config.ladder).toEqual({
@@ -97,7 +97,7 @@ describe('configuration', () => {
     expect(trusted('10.0.0.0/8, ::1')).toEqual(['10.0.0.0/8', '::1']);
   });
 
-  test('a ladder that keeps no promise is refused with each of its problems', () => {
+  test('a ladder that cannot keep its promises is refused with each of its problems', () => {
     const problems = problemsOf({
       LEASEHOLD_KEY_RENEW_MS: '1000',
       LEASEHOLD_KEY_SOFT_MS: '1000',

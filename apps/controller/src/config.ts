@@ -44,7 +44,7 @@ export interface ControllerConfig {
   readonly datacenter: string;
   readonly ladder: Ladder;
   readonly heartbeatMs: number;
-  /** For how long an environment is leased when its holder does not say. */
+  /** How long an environment is leased if its holder names no duration. */
   readonly environmentLeaseMs: number;
   readonly retentionDays: number;
   readonly logLevel: LogLevel;

@@ -85,7 +85,7 @@ test('a controller warns when its ladder differs from that of a running one, and
 });
 
 describe('controller process', () => {
-  test('on an empty database writes the first credentials, for its owner alone, and answers', async () => {
+  test('on an empty database writes the first credentials, for its owner alone, and serves calls', async () => {
     const home = await aFolder();
     const controller = await aController(await aDatabase(), home);
 
@@ -97,7 +97,7 @@ describe('controller process', () => {
     expect(controller.log()).not.toMatch(/lh_[A-Za-z0-9_-]{10}/u);
   });
 
-  test('C35 a restart keeps tokens, credentials and what they may', async () => {
+  test('C35 a restart keeps tokens, credentials and their permissions', async () => {
     const home = await aFolder();
     const databaseUrl = await aDatabase();
     const before = await aController(databaseUrl, home);
@@ -110,7 +110,7 @@ describe('controller process', () => {
     expect((await (await adminOf(after, home)).keys.list.query({})).items).toEqual([]);
   });
 
-  test('two that start at once on an empty database both come up, and one home has the first tokens', async () => {
+  test('two that start at once on an empty database both get ready, and one home has the first tokens', async () => {
     const databaseUrl = await aDatabase();
     const homes = [await aFolder(), await aFolder()];
 
@@ -119,7 +119,7 @@ describe('controller process', () => {
     expect(await Promise.all(controllers.map((one) => statusOf(one, '/readyz')))).toEqual([
       200, 200,
     ]);
-    // One home has the first tokens, whole and alone; the other controller says which.
+    // Exactly one home has the first tokens, all of them; the other controller names it.
     const files = await Promise.all(homes.map((home) => readdir(home)));
     const [winner] = homes.filter((_home, index) => files[index]?.includes('credentials.json'));
     expect(files.flat().filter((name) => name.startsWith('credentials'))).toHaveLength(1);
@@ -133,7 +133,7 @@ describe('controller process', () => {
   });
 
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    '%s ends it cleanly, also beside open connections',
+    '%s ends it cleanly, even with open connections',
     async (signal) => {
       const home = await aFolder();
       const controller = await aController(await aDatabase(), home);
@@ -151,7 +151,7 @@ describe('controller process', () => {
     },
   );
 
-  test('a port that is in use is told plainly, with what to do', async () => {
+  test('reports plainly that its port is in use, with what to do', async () => {
     const server = net.createServer();
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -169,7 +169,7 @@ describe('controller process', () => {
     expect(printed).not.toContain('    at ');
   });
 
-  test('wrong values are all told at once, and nothing is started', async () => {
+  test('reports all wrong values at once, and starts nothing', async () => {
     const home = path.join(await aFolder(), 'home');
 
     const { code, printed } = await runToEnd({
@@ -184,7 +184,7 @@ describe('controller process', () => {
     await expect(stat(home)).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
-  test('a database that nobody answers at is told plainly', async () => {
+  test('reports plainly that the database does not answer', async () => {
     const { code, printed } = await runToEnd({
       DATABASE_URL: 'postgresql://someone:hunter2@127.0.0.1:1/nothing',
       LEASEHOLD_HOME: await aFolder(),
@@ -195,7 +195,7 @@ describe('controller process', () => {
     expect(printed).not.toContain('hunter2');
   });
 
-  test('is not ready while the database is gone, answers so, and is ready again after', async () => {
+  test('is not ready while the database is gone, reports that, and is ready again afterwards', async () => {
     const folder = await aFolder();
     const dataDir = path.join(folder, 'postgres');
     let postgres = await startEmbeddedPostgres({ dataDir, fsync: false });
@@ -218,7 +218,7 @@ describe('controller process', () => {
     expect((await admin.keys.list.query({})).items).toEqual([]);
   });
 
-  test('its own PostgreSQL is started again when it dies, and it is ready again after', async () => {
+  test('starts its own PostgreSQL again when it dies, and is ready again afterwards', async () => {
     const home = await aFolder();
     const controller = await aController('', home);
     const pidFile = path.join(home, 'postgres', 'data', 'postmaster.pid');

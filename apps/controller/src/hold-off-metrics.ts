@@ -2,11 +2,11 @@ import { readHoldOff, type HoldOffCause, type Store } from '@leasehold/keys-core
 import type { Registry } from '@leasehold/service-kit';
 import { Counter, Gauge } from 'prom-client';
 
-/** What is counted of restores, and of the time in which nothing new is granted after one. */
+/** The metrics of restores, and of the time after one in which nothing new is granted. */
 export interface HoldOffMetrics {
   /** This controller has found the database restored or failed over. */
   heldOff(cause: HoldOffCause): void;
-  /** Shows for how long new grants are held off still. */
+  /** Shows how much longer new grants are held off. */
   follow(store: Store): void;
 }
 

@@ -18,7 +18,7 @@ import { processEnvironment, readConfig } from './config.ts';
 import { prepareDatabase } from './database/database.ts';
 import { startMemoryRelief } from './memory/memory-relief.ts';
 
-/** How long everything may take to end, before the process ends without. */
+/** How long everything may take to end before the process ends without waiting for it. */
 const STOP_MS_MAX = 10_000;
 
 async function main(): Promise<void> {
@@ -47,7 +47,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** Does something again until no full disk is in its way, and says that it waits. */
+/** Repeats something until no full disk prevents it, and logs that it waits. */
 function spaceWait(
   { time, stop }: Supervision,
   log: Logger,
@@ -69,7 +69,7 @@ async function aborted(signal: AbortSignal): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  // Configuration problems are told plainly: the reader started it by hand or from a unit.
+  // Configuration problems are reported plainly: the reader started it by hand or from a unit.
   const text =
     error instanceof LeaseError ? error.message : String((error as Error).stack ?? error);
   process.stderr.write(`${text}\n`);

@@ -52,7 +52,7 @@ export interface Parts {
   close(): Promise<void>;
 }
 
-/** How long a job rests, at most, when the controller that does it has died. */
+/** The longest time for which a job rests when the controller that does it has died. */
 const JOB_LEASE_MS_MAX = 15_000;
 
 export function createParts(serving: Serving): Parts {

@@ -8,7 +8,7 @@ import {
 } from './program-users.ts';
 import type { UserIds } from './warden/link/protocol.ts';
 
-/** What of the configuration says whom programs run as. */
+/** The part of the configuration that says which users programs run as. */
 interface UserConfig {
   readonly users?: UserRange | undefined;
   readonly programs: Readonly<Record<string, { readonly user?: string | number | undefined }>>;

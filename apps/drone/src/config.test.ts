@@ -47,7 +47,7 @@ function problemsOf(
 }
 
 describe('the configuration of a drone', () => {
-  test('has a value for everything that is not said', () => {
+  test('has a default for everything that is not set', () => {
     const config = loadDroneConfig(
       written({ droneId: 'd1', programs: { room: { command: 'node' } } }),
       environment,
@@ -72,7 +72,7 @@ describe('the configuration of a drone', () => {
     });
   });
 
-  test('gives each program a user of its own: the one that is named, or one by its name that stays', () => {
+  test('gives each program a user of its own: the one that is named, or one derived from its name', () => {
     const file = written({
       droneId: 'd1',
       programs: {
@@ -106,7 +106,7 @@ describe('the configuration of a drone', () => {
     expect(problemsOf(file, environment, users).join('\n')).toMatch(expected);
   });
 
-  test('never takes the user of an account, or one user for two programs, without being told to', () => {
+  test('gives no program the user of an account, and no two programs one user, unless told to', () => {
     const range = { from: 33, to: 33 };
     const file = written({
       droneId: 'd1',
@@ -129,7 +129,7 @@ describe('the configuration of a drone', () => {
     expect(programs['room']?.cwd).toBeNull();
   });
 
-  test('tells every problem of the file and the environment at once', () => {
+  test('reports every problem of the file and the environment at once', () => {
     const file = written({
       droneId: 'Not An Id',
       capacity: -1,
@@ -155,7 +155,7 @@ describe('the configuration of a drone', () => {
     expect(named.filter((name) => !problems.some((problem) => problem.includes(name)))).toEqual([]);
   });
 
-  test('several controllers are named by the environment or the file, which goes first', () => {
+  test('takes several controllers from the file, or else from the environment', () => {
     const several = { ...environment, LEASEHOLD_URL: 'http://a/, https://b' };
     const controllersOf = (content: object): readonly string[] =>
       loadDroneConfig(written({ droneId: 'd1', programs: {}, ...content }), several).controllerUrls;
@@ -176,7 +176,7 @@ describe('the configuration of a drone', () => {
   test.each([
     ['a file that is not there', '/no/such/file.json', /cannot be read/u],
     ['no address of a controller', undefined, /LEASEHOLD_URL/u],
-  ])('%s is said', (_name, file, expected) => {
+  ])('%s is reported', (_name, file, expected) => {
     const problems = problemsOf(file ?? written({ droneId: 'd1', programs: {} }), {
       ...environment,
       LEASEHOLD_URL: '',
@@ -185,7 +185,7 @@ describe('the configuration of a drone', () => {
     expect(problems.join('\n')).toMatch(expected);
   });
 
-  test('a file that is not JSON is said, and the token is in no message', () => {
+  test('a file that is not JSON is reported, and the token is in no message', () => {
     const problems = problemsOf(written('{ "droneId": '));
 
     expect(problems.join('\n')).toMatch(/is not JSON/u);

@@ -1,7 +1,7 @@
 /**
- * Whom programs run as: a user that the configuration names, or else one of a range, by the hash of
- * the program's name. So a program keeps its user over restarts, two programs have two, and nobody
- * has to make them first.
+ * The users that programs run as: the one that the configuration names, or else one of a range, by
+ * the hash of the program's name. So a program keeps its user over restarts, two programs have
+ * different ones, and nobody has to create them first.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -14,11 +14,11 @@ export interface UserRange {
 }
 
 /**
- * What no distribution, container runtime or directory service gives out by itself: above the ranges
+ * Numbers that no distribution, container runtime or directory service gives out by itself: above the ranges
  * of subordinate users and of SSSD, below the largest number that a signed integer holds.
  */
 const USUAL_RANGE: UserRange = { from: 2_100_000_000, to: 2_100_999_999 };
-/** Where a user namespace has only the usual 65,536: what systemd gives to dynamic users. */
+/** For a user namespace with only the usual 65,536: what systemd gives to dynamic users. */
 const SMALL_RANGE: UserRange = { from: 61_184, to: 65_519 };
 
 export interface UserSources {

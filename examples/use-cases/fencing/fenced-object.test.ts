@@ -59,7 +59,7 @@ describe('a fenced object in an object store', () => {
     await expect(openObject(url, '9007199254740992')).rejects.toBeInstanceOf(Fenced);
   });
 
-  test('of two that show their tokens at once, whichever order they come in, the larger one can write', async () => {
+  test('when two holders show their tokens at once, in any order, the one with the larger token can write', async () => {
     const url = await startObjectStore('0');
 
     const [small, large] = await Promise.allSettled([openObject(url, '1'), openObject(url, '2')]);

@@ -1,4 +1,4 @@
-/** A coordinator that begins a call and is never done with it: `call-worker.ts DATABASE_URL`. */
+/** A coordinator that begins a call and never ends it: `call-worker.ts DATABASE_URL`. */
 import { createLeaseholdCore, pgDatabase } from '@leasehold/core';
 import pg from 'pg';
 import { AsyncCalls } from '../async-calls.ts';

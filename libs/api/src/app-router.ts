@@ -36,7 +36,7 @@ const routers = {
 
 const callerOfRouters = createCallerFactory(router(routers));
 
-/** Calls one of those in `forwardable.ts`: its path has two parts, and it is there. */
+/** Calls a procedure of `forwardable.ts`: its path has two parts, and it exists. */
 const callProcedure: CallProcedure = async (ctx, path, input) => {
   const [group = '', name = ''] = path.split('.');
   const caller = callerOfRouters(ctx) as unknown as Readonly<
@@ -45,6 +45,6 @@ const callProcedure: CallProcedure = async (ctx, path, input) => {
   return caller[group]?.[name]?.(input);
 };
 
-/** Everything that travels. Its type is what clients are made of. */
+/** All procedures of the API. Clients are typed by it. */
 export const appRouter = router({ ...routers, peer: createPeerRouter(callProcedure) });
 export type AppRouter = typeof appRouter;

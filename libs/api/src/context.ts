@@ -31,7 +31,7 @@ export interface EventService {
   list(input: EventListInput, limits: NamespaceLimits): Promise<Page<EventView>>;
   /**
    * Every event after `afterId` that passes the filter, in order, each once, until the signal aborts;
-   * without `afterId`, those that begin once this has answered.
+   * without `afterId`, those that come after this has answered.
    * @throws {LeaseError} `events.compacted`, `events.other_epoch`, `request.invalid`.
    */
   watch(
@@ -49,7 +49,7 @@ export type LeaseFace = LeaseService & LeaseOperations;
 
 /** What the procedures call; made once per controller. */
 export interface ApiServices {
-  /** Where keys live, and connects wherever that is. */
+  /** Which datacenter a key lives in, and connects to keys in any of them. */
   readonly reservations: ReservationService;
   readonly keys: Omit<KeyService, 'connect' | 'connectAgain'>;
   readonly leases: LeaseFace;
@@ -64,57 +64,57 @@ export interface ApiServices {
   readonly witness: WitnessService;
   readonly holdOff: HoldOffService;
   readonly datacenter: string;
-  /** The other datacenters, and what is carried out there. */
+  /** The other datacenters, and calls that are carried out there. */
   readonly datacenters: DatacenterService;
   /** The database's time, ISO-8601. */
   now(): Promise<string>;
-  /** Logs a failure of ours that a caller is told of inside an answer. */
+  /** Logs an internal failure that is reported to a caller inside an answer. */
   reportFailure(error: unknown, path: string): void;
 }
 
-/** The connection of a caller, and what is known of the one behind it. */
+/** The connection of a caller, and what is known about the caller behind it. */
 export interface CallerConnection extends CallerLife {
   /**
-   * Looks closely whether the caller is there, for as long as it waits on this connection.
+   * Checks often whether the caller is still there, while it waits on this connection.
    * @returns a function that ends it.
    */
   watch(): () => void;
   /**
    * Resolves once the caller has read most of what it was sent, or is gone: a subscription that has
-   * much to send waits for it. Absent where the transport itself asks for more.
+   * much to send waits for it. Absent where the transport itself requests more.
    */
   whenRead?(): Promise<void>;
 }
 
 /**
- * What a caller may use, and uses now: see `kernel/access/fair-use.ts`. Each method throws
- * `request.rate_limited` for what time cures, and `quota.exceeded` for what it does not.
+ * The limits of a caller and its present use: see `kernel/access/fair-use.ts`. Each method throws
+ * `request.rate_limited` if waiting helps, and `quota.exceeded` if it does not.
  */
 export interface CallerUse extends ReservationUse {
   readonly limits: FairUseLimits;
   /** Counts the items of a call that carries many. Renewals and releases are urgent. */
   countItems(count: number, kind?: 'ordinary' | 'urgent'): Promise<void>;
   /**
-   * Runs a read in its turn: few at once, of one caller and in all. Fewer still in the background: the
-   * pages of exports and of streams that are behind.
+   * Runs a read in its turn: few run at once, per caller and in total, and fewer still in the
+   * background: the pages of exports and of streams that are behind.
    */
   read<T>(run: () => Promise<T>, kind?: 'asked' | 'background'): Promise<T>;
   /** Counts a stream. @returns a function that counts it as over; calling it again does nothing. */
   openStream(): () => void;
   /** Counts a call that may wait for a lease or a key. @returns as {@link openStream}. */
   startWaiting(): () => void;
-  /** Checks that so many leases more may be held; resolves later only near the limit. */
+  /** Checks that so many more leases may be held; resolves later only near the limit. */
   mayHold(count: number): Promise<void> | undefined;
-  /** Notes leases that were granted (positive) or released (negative). */
+  /** Records how many leases were granted (positive) or released (negative). */
   noteHeld(change: number): void;
 }
 
 /** What one request, or one WebSocket connection, comes with. */
 export interface ApiContext {
-  /** Undefined without a token or a session in force: every procedure then answers `auth.required`. */
+  /** Undefined without a valid token or session: every procedure then answers `auth.required`. */
   readonly access: Access | undefined;
   readonly services: ApiServices;
-  /** What the caller may use; undefined without access, and for what Leasehold calls itself. */
+  /** What the caller may use; undefined without access, and for calls by Leasehold itself. */
   readonly use: CallerUse | undefined;
   /** Aborts when the caller's connection is gone. */
   readonly signal: AbortSignal;
@@ -122,7 +122,7 @@ export interface ApiContext {
   readonly life: CallerConnection;
   /** The caller's address. */
   readonly source: string | null;
-  /** Whether another datacenter sent this on: it is not sent on a second time. */
+  /** Whether another datacenter forwarded this: it is not forwarded a second time. */
   readonly isForwarded: boolean;
 }
 

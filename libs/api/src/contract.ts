@@ -1,6 +1,6 @@
 /**
- * What travels: every input as a strict schema (an unknown field is an error), and the types of the
- * answers. Browser-safe: it loads neither the routers nor a database.
+ * The contract: every input as a strict schema (an unknown field is an error), and the answers'
+ * types. Browser-safe: it loads neither the routers nor a database.
  */
 export { auditListInputSchema } from './contract/access/audit.ts';
 export {

@@ -33,7 +33,7 @@ describe('error map', () => {
     expect(trpcCodeOfStatus(answer.httpStatus)).toBeDefined();
   });
 
-  test('an expected error tells its own message and details', () => {
+  test('an expected error shows its own message and details', () => {
     const error = new LeaseError('key.terminating', 'wait a little', {
       details: { remainingMs: 5 },
     });
@@ -45,7 +45,7 @@ describe('error map', () => {
     });
   });
 
-  test('an internal error tells an incident id and neither message nor details', () => {
+  test('an internal error shows an incident id, and neither its message nor its details', () => {
     const error = new LeaseError('config.invalid', 'password=hunter2', {
       details: { secret: 'lh_x' },
     });
@@ -56,7 +56,7 @@ describe('error map', () => {
     expect(answer.incidentId).toMatch(/^[0-9a-f-]{36}$/u);
   });
 
-  test('what is unknown is internal, whatever was thrown', () => {
+  test('anything unknown that is thrown becomes an internal error', () => {
     for (const thrown of [new Error('select secret'), 'a string', undefined, null, 7]) {
       const answer = describeError(thrown);
       expect(answer).toMatchObject({ leaseholdCode: 'internal.error', httpStatus: 500 });
@@ -64,7 +64,7 @@ describe('error map', () => {
     }
   });
 
-  test('the log and the answer name the same incident, also after the error was wrapped', () => {
+  test('the log and the answer name the same incident, even after the error was wrapped', () => {
     const error = new Error('boom');
 
     const wrapped = toTrpcError(error);
@@ -99,7 +99,7 @@ describe('error map', () => {
       'a disk behind an error of the store',
       new LeaseError('store.unavailable', undefined, { cause: databaseError('53100') }),
     ],
-  ])('a full disk is named, and can be waited for: %s', (_whose, error) => {
+  ])('a full disk is named, and the error is retryable: %s', (_whose, error) => {
     expect(describeError(error)).toMatchObject({
       leaseholdCode: 'store.unavailable',
       retryable: true,
@@ -120,7 +120,7 @@ describe('error map', () => {
     ['CLIENT_CLOSED_REQUEST', 'request.deadline'],
     ['TIMEOUT', 'internal.error'],
     ['INTERNAL_SERVER_ERROR', 'internal.error'],
-  ] as const)('what tRPC itself refuses as %s is %s', (trpcCode, code) => {
+  ] as const)('a request that tRPC itself refuses with %s has the code %s', (trpcCode, code) => {
     const error = new TRPCError({ code: trpcCode, message: 'an internal remark' });
 
     expect(describeError(error)).toMatchObject({
@@ -129,13 +129,13 @@ describe('error map', () => {
     });
   });
 
-  test('a caller that went away is answered that time ran out', () => {
+  test('a call whose caller has gone away ends with request.deadline', () => {
     const aborted = new DOMException('gone', 'AbortError');
 
     expect(describeError(aborted).leaseholdCode).toBe('request.deadline');
   });
 
-  test('a lease error inside a tRPC error is the lease error', () => {
+  test('a lease error inside a tRPC error keeps its own code', () => {
     const error = new TRPCError({
       code: 'INTERNAL_SERVER_ERROR',
       cause: new LeaseError('key.unheld'),
@@ -145,7 +145,7 @@ describe('error map', () => {
     expect(toTrpcError(error)).toMatchObject({ code: 'CONFLICT' });
   });
 
-  test('an error that tRPC has named stays as it is', () => {
+  test('an error that tRPC has named is returned unchanged', () => {
     const refused = new TRPCError({ code: 'BAD_REQUEST' });
     const internal = new TRPCError({ code: 'INTERNAL_SERVER_ERROR' });
 
@@ -154,7 +154,7 @@ describe('error map', () => {
     expect(toTrpcError('text')).toMatchObject({ code: 'INTERNAL_SERVER_ERROR' });
   });
 
-  test('wrong fields are named by their path, with what is allowed', () => {
+  test('wrong fields are named by their path, with the values that are allowed', () => {
     const schema = z.strictObject({
       key: z.strictObject({ name: z.string() }),
       list: z.array(z.strictObject({ id: z.number() })),
@@ -177,11 +177,11 @@ describe('error map', () => {
     expect(answer.message).toContain('more: is not a known field');
   });
 
-  test('a request that is no object at all is called input', () => {
+  test('a request that is not an object is named "input" in the message', () => {
     expect(describeError(zodErrorOf(z.strictObject({}), 'text')).message).toMatch(/^input: /u);
   });
 
-  test('a field name of the caller cannot flood or garble the message', () => {
+  test('a field name that the caller chose cannot flood or garble the message', () => {
     const fields = Object.fromEntries(
       Array.from({ length: 50 }, (_, index) => [
         `\u001b[31m${String(index)}${'x'.repeat(10_000)}`,

@@ -1,7 +1,7 @@
 /**
  * The one file that knows `TRPCError`: how anything that was thrown becomes an answer. Every error
- * on the wire has a code of the registry; what is not ours to explain becomes `internal.error` with
- * an incident id, and its message stays in the log.
+ * on the wire has a code of the registry; an error that is not meant for callers becomes
+ * `internal.error` with an incident id, and its message stays in the log.
  */
 import { randomUUID } from 'node:crypto';
 import { TRPCError } from '@trpc/server';
@@ -11,7 +11,7 @@ import { databaseFailureOf, isDiskFull, type DatabaseFailure } from '@leasehold/
 import { ZodError } from 'zod';
 import { requestProblems } from './request-problems.ts';
 
-/** What a caller is told of an error. */
+/** What a caller learns about an error. */
 export interface ErrorAnswer {
   readonly leaseholdCode: ErrorCode;
   readonly message: string;
@@ -24,7 +24,7 @@ export interface ErrorAnswer {
 
 type TrpcCode = TRPCError['code'];
 
-/** The tRPC code of each status in the registry. Statuses without one of their own take the nearest. */
+/** The tRPC code of each status in the registry. A status without its own code has the nearest one. */
 const TRPC_CODE_OF_STATUS: Record<(typeof ERROR_CODES)[ErrorCode]['http'], TrpcCode> = {
   400: 'BAD_REQUEST',
   401: 'UNAUTHORIZED',
@@ -39,7 +39,7 @@ const TRPC_CODE_OF_STATUS: Record<(typeof ERROR_CODES)[ErrorCode]['http'], TrpcC
   503: 'SERVICE_UNAVAILABLE',
 };
 
-/** What tRPC itself refuses, before a procedure runs. Its messages name no internals. */
+/** For requests that tRPC itself refuses before a procedure runs. The messages name no internals. */
 const CODE_OF_TRPC: Partial<Record<TrpcCode, ErrorCode>> = {
   NOT_FOUND: 'request.not_found',
   METHOD_NOT_SUPPORTED: 'request.not_found',
@@ -52,7 +52,7 @@ const CODE_OF_TRPC: Partial<Record<TrpcCode, ErrorCode>> = {
   CLIENT_CLOSED_REQUEST: 'request.deadline',
 };
 
-/** `data` is a defect of ours: what a caller sends was checked before. */
+/** `data` is a defect of Leasehold: what a caller sends was checked before. */
 const CODE_OF_DATABASE_FAILURE: Record<DatabaseFailure, ErrorCode> = {
   contention: 'grant.contended',
   timeout: 'request.deadline',
@@ -73,7 +73,7 @@ function incidentIdOf(error: Error): string {
   return incidentId;
 }
 
-/** What a caller is told of anything that was thrown. */
+/** What a caller learns about anything that was thrown. */
 export function describeError(thrown: unknown): ErrorAnswer {
   const error = thrown instanceof Error ? thrown : new Error(String(thrown));
   const root = error instanceof TRPCError && error.cause !== undefined ? error.cause : error;
@@ -145,7 +145,7 @@ export function trpcCodeOfStatus(httpStatus: number): TrpcCode {
   return TRPC_CODE_OF_STATUS[httpStatus as keyof typeof TRPC_CODE_OF_STATUS];
 }
 
-/** An error on the wire as tRPC sends it: clients take it for none without the number. */
+/** An error on the wire as tRPC sends it: without the number, clients do not recognise it. */
 export function errorShape(error: ErrorAnswer): {
   message: string;
   code: number;

@@ -96,7 +96,7 @@ const CONTRACT: Record<string, Role> = {
   'stats.overview': 'viewer',
 };
 
-/** What concerns every namespace, so that a token which is limited to some may not ask for it. */
+/** Procedures that concern every namespace, so that a token that is limited to some may not call them. */
 const UNLIMITED_ONLY = [
   'drones.list',
   'drones.get',
@@ -138,7 +138,7 @@ function accessOf(role: Role, change: Partial<Access> = {}): Access {
   };
 }
 
-/** Services that are out of reach: a call that gets to one was let in. */
+/** Services that are out of reach: a call that reaches one was let in. */
 const OUT_OF_REACH = new Proxy(
   {},
   {
@@ -189,7 +189,7 @@ async function codeOf(
 const isLetIn = (code: string | undefined): boolean => code?.startsWith('auth.') !== true;
 
 describe('role matrix', () => {
-  test('every procedure declares the role that the contract names, and none is missing', () => {
+  test('every procedure declares the role in the contract, and no procedure is missing', () => {
     expect(
       Object.fromEntries(DECLARED.map(([path, procedure]) => [path, procedure._def.meta?.role])),
     ).toEqual(CONTRACT);
@@ -197,7 +197,7 @@ describe('role matrix', () => {
 
   const cells = DECLARED.flatMap(([path]) => ROLES.map((role) => [path, role] as const));
 
-  test.each(cells)('%s for a token of role %s', async (path, role) => {
+  test.each(cells)('%s accepts a token of role %s only if it suffices', async (path, role) => {
     const needed = CONTRACT[path];
 
     const code = await codeOf(path, accessOf(role), { droneId: 'd1' });
@@ -206,7 +206,7 @@ describe('role matrix', () => {
     if (!isLetIn(code)) expect(code).toBe('auth.forbidden');
   });
 
-  test.each(DECLARED.map(([path]) => path))('%s without a token asks for one', async (path) => {
+  test.each(DECLARED.map(([path]) => path))('%s without a token is refused', async (path) => {
     expect(await codeOf(path, undefined, {})).toBe('auth.required');
   });
 
@@ -223,7 +223,7 @@ describe('role matrix', () => {
   test.each(
     Object.keys(CONTRACT).filter((path) => !['drone', 'peer'].includes(CONTRACT[path] ?? '')),
   )(
-    '%s lets a token that is limited to namespaces in only where it may see what it gets',
+    '%s refuses a token that is limited to namespaces exactly if it concerns all of them',
     async (path) => {
       const code = await codeOf(path, accessOf('admin', { namespaces: ['a'] }), {});
 
@@ -231,7 +231,7 @@ describe('role matrix', () => {
     },
   );
 
-  test('each role of the ladder may do what the ones before it may, and drone is apart', () => {
+  test('each ordered role may do what the lower ones may, and drone is separate', () => {
     for (const [index, role] of ORDERED_ROLES.entries()) {
       expect(ORDERED_ROLES.filter((needed) => roleAllows(role, needed))).toEqual(
         ORDERED_ROLES.slice(0, index + 1),
@@ -275,7 +275,7 @@ describe('namespaces', () => {
     ['reservations.get', { key: reservation.key }],
     ['reservations.pendingMove', reservation],
   ])(
-    '%s of a namespace that the caller may not read is answered as if nothing were there',
+    '%s in a namespace that the caller may not read is answered as if nothing existed there',
     async (path, input) => {
       expect(
         await codeOf(path, accessOf('viewer', { namespaces: ['team'] }), input),
@@ -293,7 +293,7 @@ describe('namespaces', () => {
     ['leases.declare', { declarations: [{ namespace: ['other'], ttlMs: 1_000 }] }],
     ['environments.tryAcquire', { ...environment, environment: ['other', 'prod'] }],
     ['environments.tryAcquire', { ...environment, environment: 'prod' }],
-  ])('a limited token may not ask for another namespace: %s', async (path, input) => {
+  ])('a limited token may not use another namespace: %s', async (path, input) => {
     expect(await codeOf(path, limited, input)).toBe('auth.forbidden');
     expect(await codeOf(path, accessOf('client'), input)).toBe('store.unavailable');
   });
@@ -301,7 +301,7 @@ describe('namespaces', () => {
   test.each([
     ['leases.acquire', { ...item, namespace: ['team', 'a'], localTimeMs: 1 }],
     ['environments.tryAcquire', { ...environment, environment: ['team', 'prod'] }],
-  ])('a limited token may ask for its own: %s', async (path, input) => {
+  ])('a limited token may use its own namespace: %s', async (path, input) => {
     expect(await codeOf(path, limited, input)).toBe('store.unavailable');
   });
 
@@ -309,14 +309,14 @@ describe('namespaces', () => {
     ['leases.acquire', { ...item, namespace: ['leasehold', 'jobs'], localTimeMs: 1 }],
     ['leases.declare', { declarations: [{ namespace: ['leasehold'], ttlMs: 1_000 }] }],
     ['environments.tryAcquire', { ...environment, environment: ['leasehold', 'prod'] }],
-  ])('nobody may ask for the reserved namespace: %s', async (path, input) => {
+  ])('nobody may use the reserved namespace: %s', async (path, input) => {
     expect(await codeOf(path, accessOf('admin'), input)).toBe('auth.forbidden');
   });
 
   test.each([
     ['leases.acquire', { ...item, localTimeMs: 1, datacenter: 'mars' }],
     ['environments.tryAcquire', { ...environment, environment: 'prod', datacenter: 'mars' }],
-  ])('%s in a datacenter that is not here is a clear error', async (path, input) => {
+  ])('%s in an unknown datacenter is a clear error', async (path, input) => {
     const known = { datacenter: 'local', datacenters: ALONE };
 
     expect(await codeOf(path, accessOf('client'), input, known)).toBe(

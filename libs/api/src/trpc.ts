@@ -14,7 +14,7 @@ const t = initTRPC
   .meta<ProcedureMeta>()
   .create({
     isDev: false,
-    // A stream over HTTP without news says now and then that it lives, and notices who is gone.
+    // A stream over HTTP without news sends pings, and notices when its caller is gone.
     sse: {
       ping: { enabled: true, intervalMs: 3_000 },
       client: { reconnectAfterInactivityMs: 10_000 },
@@ -28,9 +28,9 @@ const t = initTRPC
 export const { router, createCallerFactory } = t;
 
 /**
- * The one way to declare a procedure: with the role that it needs. What it throws becomes an error
+ * The only way to declare a procedure: with the role that it needs. What it throws becomes an error
  * of the registry; a query waits for its turn, and a subscription counts while it is open. One
- * middleware for all: each costs every call some microseconds.
+ * middleware does it all, because each one costs every call some microseconds.
  */
 function procedureFor(role: Role) {
   return t.procedure.meta({ role }).use(async ({ ctx, path, type, signal, getRawInput, next }) => {
@@ -48,7 +48,7 @@ function procedureFor(role: Role) {
   });
 }
 
-/** Begins nothing for a caller that left while its call waited for its turn. */
+/** Does not begin a call whose caller left while it waited for its turn. */
 function unlessGone<T>(signal: AbortSignal | undefined, run: () => T): () => T {
   return () => {
     signal?.throwIfAborted();
@@ -103,15 +103,15 @@ export const clientProcedure = procedureFor('client');
 export const operatorProcedure = procedureFor('operator');
 
 /**
- * What is counted over all namespaces, or names programs of all, is not for a token that is limited to
- * some.
+ * For what is counted over all namespaces, or names programs of all: not for a token that is
+ * limited to some.
  */
 export const unlimitedViewerProcedure = viewerProcedure.use(({ ctx, next }) => {
   assertUnlimited(ctx.access);
   return next();
 });
 
-/** Tokens are beyond every namespace, so one who is limited to some namespaces is not an administrator of tokens. */
+/** Tokens are beyond every namespace, so an administrator who is limited to some may not manage them. */
 export const adminProcedure = procedureFor('admin').use(({ ctx, next }) => {
   assertUnlimited(ctx.access);
   return next();

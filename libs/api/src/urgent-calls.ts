@@ -1,6 +1,6 @@
 /**
- * What keeps backends and leases alive or gives them back, and what drones say. It is served before
- * everything else, and its rate is counted apart.
+ * Calls that keep backends and leases alive or release them, and all calls of drones. They are
+ * served before everything else, and their rate is counted separately.
  */
 const URGENT_CALLS: ReadonlySet<string> = new Set([
   'keys.renew',
@@ -17,7 +17,7 @@ const URGENT_CALLS: ReadonlySet<string> = new Set([
   'backends.report',
 ]);
 
-/** Whether a call of this procedure goes before others. */
+/** Whether calls of this procedure are served before others. */
 export function isUrgentCall(path: string): boolean {
   return URGENT_CALLS.has(path);
 }

@@ -12,7 +12,7 @@ const VIEWER: Access = {
   droneId: null,
 };
 
-test('a read whose caller left while it waited for its turn is not begun', async () => {
+test('a read does not begin if its caller left while it waited for its turn', async () => {
   const begun: string[] = [];
   const caller = new AbortController();
   const leavesWhileItWaits: CallerUse['read'] = async (run) => {

@@ -51,7 +51,7 @@ function aClient(url: string, token: string): Leasehold {
   return client;
 }
 
-test('C32 a backend is connected to and followed to its end, each state once, over a broken connection', async () => {
+test('C32 a backend is followed from connect to its end, each state once, over a broken connection', async () => {
   const { admin, proxy, client } = await aFleet();
   const connected = await client.keys.connect({
     key: { name: 'room' },
@@ -77,7 +77,7 @@ test('C32 a backend is connected to and followed to its end, each state once, ov
   expect(new Set(seen).size).toBe(seen.length);
 });
 
-test('a watch that is left ends its subscription, and one that is cancelled says why', async () => {
+test('a watch ends when its loop is left, and throws the reason when it is cancelled', async () => {
   const { client } = await aFleet();
   const { backendId } = await client.keys.connect({ spawn: { program: 'idle' } });
   const giveUp = new AbortController();

@@ -11,7 +11,7 @@ const on = useController();
 const { aClient, aProxy } = on;
 
 describe.each(['ws', 'http'] as const)('leases over %s', (transport) => {
-  test('C1 C26 C30 are granted, refuse others with who holds them, and are free when released', async () => {
+  test('C1 C26 C30 are granted, show the holder to refused callers, and are free when released', async () => {
     const key = randomUUID();
     const alice = aClient({ transport, holder: 'alice' }).defineLease(['user', 'update']);
     const bob = aClient({ transport, holder: 'bob' }).defineLease(['user', 'update']);
@@ -72,7 +72,7 @@ describe.each(['ws', 'http'] as const)('leases over %s', (transport) => {
     });
   });
 
-  test('a thousand at once travel together, each with its own answer', async () => {
+  test('are acquired a thousand at once, each with its own answer', async () => {
     const definition = aClient({ transport }).defineLease(['many']);
     const prefix = randomUUID();
 
@@ -123,7 +123,7 @@ describe('revocation', () => {
 });
 
 describe('a network that fails', () => {
-  test('I4 every one of 50 cut-off clients has aborted its signal by its own deadline', async () => {
+  test('I4 makes each of 50 cut-off clients abort its signal by its own deadline', async () => {
     const clock = createBootClock();
     const proxy = await aProxy();
     const cutOff = await Promise.all(
@@ -141,12 +141,12 @@ describe('a network that fails', () => {
 
     expect(ends.filter(({ lateMs }) => lateMs > 0)).toEqual([]);
     expect(ends.every(({ reason }) => reason instanceof LeaseLost)).toBe(true);
-    // What was cut off for a while finds out what became of its lease, and never hangs.
+    // A release by a client that is cut off never hangs.
     const reports = await Promise.all(cutOff.map(({ lease }) => lease.release()));
     expect(new Set(reports)).toEqual(new Set(['unknown']));
   });
 
-  test('C29 a dropped connection releases nothing; the holder goes on over the next one', async () => {
+  test('C29 releases nothing when it drops a connection: the holder renews over the next one', async () => {
     const proxy = await aProxy();
     const key = randomUUID();
     const lease = await aClient({ url: urlOf(proxy) })
@@ -166,7 +166,7 @@ describe('a network that fails', () => {
   });
 
   test.each(['ws', 'http'] as const)(
-    'over %s who waits in line stands there again after a broken connection',
+    'over %s leaves a waiting caller with a place in line after a broken connection',
     async (transport) => {
       const proxy = await aProxy();
       const key = randomUUID();
@@ -189,7 +189,7 @@ describe('a network that fails', () => {
   );
 
   test.each(['ws', 'http'] as const)(
-    'F18 over %s a reply that is lost neither leaks nor doubles a grant',
+    'F18 over %s neither leaks nor doubles a grant when it loses a reply',
     async (transport) => {
       const proxy = await aProxy();
       const key = randomUUID();
@@ -215,7 +215,7 @@ describe('a network that fails', () => {
     },
   );
 
-  test('F18 who gives up on a lost reply leaves no grant behind', async () => {
+  test('F18 leaves no grant behind when a caller gives up on a lost reply', async () => {
     const proxy = await aProxy();
     const key = randomUUID();
     const definition = aClient({ url: urlOf(proxy) }).defineLease(['given', 'up']);
@@ -233,7 +233,7 @@ describe('a network that fails', () => {
     expect(await failure).toMatchObject({ message: 'enough' });
   });
 
-  test('C28 a release after loss says what became of the lease', async () => {
+  test('C28 lets a release after a loss report how the lease ended', async () => {
     const proxy = await aProxy();
     const key = randomUUID();
     const lease = await aClient({ url: urlOf(proxy) })
@@ -250,7 +250,7 @@ describe('a network that fails', () => {
 });
 
 describe('nobody at the address', () => {
-  test.each(['ws', 'http'] as const)('over %s is an error of its own', async (transport) => {
+  test.each(['ws', 'http'] as const)('over %s has its own error', async (transport) => {
     const proxy = await aProxy();
     await proxy.close();
     const client = aClient({ url: urlOf(proxy), transport, answerMs: 300 });
@@ -262,7 +262,7 @@ describe('nobody at the address', () => {
 });
 
 describe('environments', () => {
-  test('C30 one holder at a time, who says what for, and nothing is renewed unless asked', async () => {
+  test('C30 have one holder at a time, and show its name, action and comment to refused callers', async () => {
     const environment = ['team', randomUUID()];
     const client = aClient({ holder: 'host-1' });
     await using granted = await client.environments.tryAcquire(environment, {
@@ -282,7 +282,7 @@ describe('environments', () => {
     });
   });
 
-  test('F18 who gives up on a lost reply leaves no grant behind', async () => {
+  test('F18 leave no grant behind when a caller gives up on a lost reply', async () => {
     const proxy = await aProxy();
     const environment = randomUUID();
     const client = aClient({ url: urlOf(proxy) });
@@ -305,7 +305,7 @@ describe('environments', () => {
     expect(other.outcome).toBe('granted');
   });
 
-  test('one with renew outlives its duration', async () => {
+  test('outlive their duration with renew', async () => {
     const environment = randomUUID();
     const client = aClient();
     const attempt = await client.environments.tryAcquire(environment, {
@@ -325,7 +325,7 @@ describe('environments', () => {
     await attempt.lease.release();
   });
 
-  test('withEnvironmentLease records, or says who is there or what was against it', async () => {
+  test('let withEnvironmentLease record, or fail with the holder or the veto', async () => {
     const environment = randomUUID();
     const client = aClient();
     const use = (veto: () => string | null): Promise<string> =>
@@ -345,8 +345,8 @@ describe('environments', () => {
   });
 });
 
-describe('what else a service calls', () => {
-  test('its declarations are seen by people', async () => {
+describe('other calls of a service', () => {
+  test('declarations are listed for people', async () => {
     const name = `d${randomUUID()}`;
     aClient().defineLease([name], { ttlMs: 5_000, description: 'of a test' });
 
@@ -358,7 +358,7 @@ describe('what else a service calls', () => {
     expect(declared).toMatchObject({ ttlMs: 5_000, description: 'of a test' });
   });
 
-  test('keys.connect has errors with their codes', async () => {
+  test('keys.connect fails with the codes of the registry', async () => {
     expect(await failureOf(aClient().keys.connect({ key: { name: randomUUID() } }))).toMatchObject({
       name: 'LeaseholdCallError',
       code: 'key.unheld',
@@ -370,7 +370,7 @@ describe('what else a service calls', () => {
     ).toMatchObject({ code: 'spawn.no_drone' });
   });
 
-  test('backends.watch of what there is not is an error with its code', async () => {
+  test('backends.watch of an unknown backend fails with its code', async () => {
     const states = aClient().backends.watch(randomUUID());
 
     const failure = await failureOf(states[Symbol.asyncIterator]().next());

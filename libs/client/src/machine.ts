@@ -1,4 +1,4 @@
-/** What the library takes from the machine it runs on; passed in, so that tests own time and chance. */
+/** What the library takes from its machine; passed in, so that tests control time and randomness. */
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 
 export interface Machine {

@@ -12,7 +12,7 @@ const packageRoot = path.join(import.meta.dirname, '..');
 const dist = path.join(packageRoot, 'dist');
 const installed = path.join(packageRoot, '..', '..', 'node_modules');
 
-/** What a service would write, as it stands in the README. */
+/** What a service would write, as in the README. */
 const PROGRAM = `
 import { createLeasehold, LeaseHeldError, type Lease } from '@leasehold/client';
 
@@ -59,8 +59,8 @@ const TSCONFIG = {
 };
 
 /**
- * An empty project with the packed client in it. What the client says that it depends on, and nothing
- * else of this repository, is linked from what is installed here, so that no registry is needed.
+ * An empty project with the packed client in it. The declared dependencies of the client, and nothing
+ * else of this repository, are linked from the modules installed here, so that no registry is needed.
  */
 async function aProject(): Promise<string> {
   if (!existsSync(dist)) throw new Error(`${dist} is missing: run \`npm run build\` first`);
@@ -96,7 +96,7 @@ async function aProject(): Promise<string> {
   return project;
 }
 
-/** The programs of the README, as they stand there. */
+/** The programs of the README, unchanged. */
 async function readmeBlocks(): Promise<string[]> {
   const text = await readFile(path.join(packageRoot, 'README.md'), 'utf8');
   return [...text.matchAll(/^```ts\n(.*?)^```$/gmsu)].map(([, code]) => code ?? '');
@@ -148,7 +148,7 @@ test('the packed client and its README work in an empty project: installed, type
   }
 });
 
-test('nothing of this repository is left in the published types and code', async () => {
+test('the published types and code import nothing of this repository', async () => {
   for (const file of ['index.d.ts', 'index.js', 'package.json']) {
     const text = await readFile(path.join(dist, file), 'utf8');
     const imported = [...text.matchAll(/(?:from|import)\s*\(?['"]([^'".][^'"]*)['"]/gu)].map(

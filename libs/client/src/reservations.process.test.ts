@@ -58,7 +58,7 @@ test('C37 a key is reserved once, and everybody learns where it lives', async ()
   expect(await operator.reservations.get(key)).toMatchObject({ links: [{ state: 'pending' }] });
 });
 
-test('a reserve whose answer was lost is asked for again, and reserves once', async () => {
+test('a reserve whose answer was lost is sent again, and reserves once', async () => {
   const key = ['', randomUUID()];
   const asked = operator.reservations.reserve(key);
   proxy.cut();
@@ -68,7 +68,7 @@ test('a reserve whose answer was lost is asked for again, and reserves once', as
   expect(await operator.reservations.resolve(key)).toMatchObject({ reservationId });
 });
 
-test('a move to a datacenter that nobody knows says which are known', async () => {
+test('a move to an unknown datacenter fails with the names of the known ones', async () => {
   const key = ['', randomUUID()];
   await operator.reservations.reserve(key);
 
@@ -81,7 +81,7 @@ test('a move to a datacenter that nobody knows says which are known', async () =
   });
 });
 
-test('a caller that gives up is told its own reason', async () => {
+test('a call that is aborted fails with the reason of the signal', async () => {
   const giveUp = AbortSignal.abort(new Error('enough'));
 
   await expect(operator.reservations.list({}, { signal: giveUp })).rejects.toThrow('enough');
@@ -98,7 +98,7 @@ test('a lease that names the datacenter of the controller is renewed and release
   expect(await lease.release()).toBe('released');
 });
 
-test('an environment and a lease of a datacenter that nobody knows are refused at once', async () => {
+test('an environment and a lease in an unknown datacenter are refused at once', async () => {
   const asked = [
     operator.defineLease(['placed']).acquire('k', { datacenter: 'dc9' }),
     operator.environments.tryAcquire('prod', { action: 'deploy', datacenter: 'dc9' }),

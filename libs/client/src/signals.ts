@@ -1,10 +1,10 @@
 /**
- * Signals that follow others. `AbortSignal.any` would do, but what hangs on a long-lived signal has to
- * be taken off again: a service that takes a lease for each request must not grow with them.
+ * Signals that follow others. `AbortSignal.any` would do, but listeners on a long-lived signal must
+ * be removed again: a service that acquires a lease for each request must not leak memory.
  */
 import { setMaxListeners } from 'node:events';
 
-/** The controller of a signal that any number of calls may listen to: no sign of a leak. */
+/** The controller of a signal that any number of calls may listen to without a leak warning. */
 export function sharedController(): AbortController {
   const controller = new AbortController();
   setMaxListeners(0, controller.signal);
@@ -28,7 +28,7 @@ export function linkSignals(signals: readonly (AbortSignal | undefined)[]): Link
       controller.abort(signal.reason);
       break;
     }
-    // A signal may be given to any number of acquires; each takes its listener off again.
+    // A signal may be given to any number of acquires; each removes its listener again.
     setMaxListeners(0, signal);
     const follow = (): void => {
       unlink();
@@ -50,7 +50,7 @@ export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Prom
       reject(signal.reason as Error);
     };
     if (signal.aborted) {
-      // Somebody has to have listened to what nobody waits for any more.
+      // Nobody waits for it any more: its rejection must not go unhandled.
       promise.catch(() => undefined);
       giveUp();
       return;

@@ -14,7 +14,7 @@ import { createLeasehold } from './leasehold.ts';
 const dist = path.join(import.meta.dirname, '..', 'dist', 'index.js');
 const TTL_MS = 1_500;
 
-/** Works under one lease without rest: each act says the token that it was done under. */
+/** Works under one lease without a pause, and prints the fencing token of each act. */
 const HOLDER = `
 import { createLeasehold } from ${JSON.stringify(dist)};
 const leasehold = createLeasehold({ url: process.env.URL, token: process.env.TOKEN, holder: 'stalled' });

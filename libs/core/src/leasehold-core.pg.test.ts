@@ -24,12 +24,12 @@ async function acquired<Tx>(service: Service<Tx>, holder: string, key = 'thing')
 }
 
 describe.each(CLIENTS)('with $name', ({ open }) => {
-  test('fenced work writes the tables that the service searches, whatever they are called', async () => {
+  test('fenced work writes the tables of the service, even if they are named like those of Leasehold', async () => {
     const service = await aService(open);
     const { ref } = await acquired(service, 'alice');
 
     const result = await service.core.fencedTransaction(ref, async (tx) => {
-      // The service has a table of the name of one of ours.
+      // The service has a table with the name of one of Leasehold's.
       await service.write(tx, 'fenced');
       return 'done';
     });
@@ -38,7 +38,7 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
     expect(await service.written()).toEqual(['fenced']);
   });
 
-  test('H-assert fenced work under a lease that is over is not begun', async () => {
+  test('H-assert fenced work does not begin under a lease that has ended', async () => {
     const service = await aService(open);
     const { ref, coordinator, lease } = await acquired(service, 'alice');
     await coordinator.releaseOk(lease, 'done');
@@ -49,7 +49,7 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
     expect(await service.written()).toEqual([]);
   });
 
-  test('a revoke that comes first rolls fenced work back', async () => {
+  test('a revoke before the commit rolls fenced work back', async () => {
     const service = await aService(open);
     const { ref } = await acquired(service, 'alice');
 
@@ -133,7 +133,7 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
     expect(await service.written()).toEqual(['granted', 'renewed', 'released: well']);
   });
 
-  test('a hook that throws rolls the grant back with what it wrote, and its error comes out', async () => {
+  test('a hook that throws rolls back the grant and its own writes, and its error is thrown', async () => {
     const service = await aService(open);
     const coordinator = service.core.coordinator({ holder: 'alice' });
     const lease = aLease<Parameters<typeof service.write>[0]>('thing', {
@@ -149,7 +149,7 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
     expect(await coordinator.acquire(aLease('thing'), 0)).toMatchObject({ outcome: 'granted' });
   });
 
-  test('who waits in line is granted after the release, and a leader renews by its name', async () => {
+  test('a waiting caller is granted after the release, and a leader renews by its holder name', async () => {
     const service = await aService(open);
     const other = await service.another();
     const { coordinator, lease } = await acquired(service, 'alice');

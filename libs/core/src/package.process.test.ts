@@ -108,8 +108,8 @@ const TSCONFIG = {
 };
 
 /**
- * An empty project with the packed library in it, and what a service brings itself linked from what is
- * installed here, so that no registry is needed.
+ * An empty project with the packed library in it. The packages that a service brings itself are
+ * linked from those installed here, so that no registry is needed.
  */
 async function aProject(): Promise<string> {
   if (!existsSync(dist)) throw new Error(`${dist} is missing: run \`npm run build\` first`);
@@ -150,7 +150,7 @@ async function generateClient(project: string): Promise<void> {
   });
 }
 
-/** The programs of the README, as they stand there. */
+/** The programs of the README, unchanged. */
 async function readmeBlocks(): Promise<string[]> {
   const text = await readFile(path.join(packageRoot, 'README.md'), 'utf8');
   return [...text.matchAll(/^```ts\n(.*?)^```$/gmsu)].map(([, code]) => code ?? '');

@@ -19,7 +19,7 @@ const REFUSED = { code: '42501' };
 interface Database {
   /** Runs a statement as the superuser. */
   administrate(text: string): Promise<pg.QueryResult>;
-  /** A pool of a role, by the name that it has on the page. */
+  /** A pool of a role, by its name on the page. */
   poolOf(role: string): pg.Pool;
 }
 
@@ -85,7 +85,7 @@ beforeEach(async () => {
 });
 
 describe('a service that may only fence its writes', () => {
-  test('fences them, and learns and changes nothing else', async () => {
+  test('fences them, and can neither read nor change anything else', async () => {
     const billing = database.poolOf('billing');
     const core = createLeaseholdCore({ database: pgDatabase(billing) });
     const lease = await granted(coreOf(database, 'orders'));
@@ -114,7 +114,7 @@ describe('a service that may only fence its writes', () => {
     await expect(granted(core)).rejects.toMatchObject(REFUSED);
   });
 
-  test('is not misled by tables of its own with our names', async () => {
+  test('is not misled by tables of its own that are named like those of Leasehold', async () => {
     const core = coreOf(database, 'billing');
     const ref = { leaseId: randomUUID(), fencingToken: '1' };
 
@@ -186,7 +186,7 @@ describe('a service with a coordinator', () => {
 });
 
 describe('a controller', () => {
-  test('may change every row and no table, and no migration', async () => {
+  test('may change every row, but no table and no record of a migration', async () => {
     const pool = database.poolOf('leasehold_controller');
 
     await pool.query(`insert into leasehold.audit (actor, role, action, resource)
@@ -203,7 +203,7 @@ describe('a controller', () => {
     }
   });
 
-  test('has what a later version adds, without another grant', async () => {
+  test('may use what a later version adds, without another grant', async () => {
     await database.poolOf('leasehold_owner').query(
       `create table leasehold.later (id bigserial, text text);
          create function leasehold.later() returns int language sql return 1;

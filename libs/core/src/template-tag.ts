@@ -1,2 +1,2 @@
-/** What takes the place of Prisma's client in the published package: its template tag, and no more. */
+/** Replaces Prisma's client in the published package: only its template tag is needed. */
 export { default as sqltag, empty, join } from 'sql-template-tag';

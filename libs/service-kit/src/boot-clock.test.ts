@@ -26,7 +26,7 @@ describe('the boot clock', () => {
     expect(fn).toHaveBeenCalledTimes(1);
   });
 
-  test('finds a moment that passed while the machine slept at its first tick', () => {
+  test('calls at its first tick for a moment that passed while the machine slept', () => {
     const clock = createBootClock(() => readingMs);
     const fn = vi.fn();
     clock.at(1_000_000, fn);
@@ -45,7 +45,7 @@ describe('the boot clock', () => {
     expect(clock.nowMs()).toBe(1_000);
   });
 
-  test('has one timer however many wait, and none when nobody does', () => {
+  test('has one timer for any number of callbacks, and none without them', () => {
     const clock = createBootClock(() => readingMs);
 
     const cancels = [clock.at(2_000, vi.fn()), clock.at(3_000, vi.fn()), clock.onTick(vi.fn())];
@@ -55,7 +55,7 @@ describe('the boot clock', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('does not call what was cancelled in the same tick', () => {
+  test('does not call a callback that was cancelled in the same tick', () => {
     const clock = createBootClock(() => readingMs);
     const second = vi.fn();
     clock.at(1_000, () => {

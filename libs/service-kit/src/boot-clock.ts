@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import os from 'node:os';
 
 /**
- * The longest time between two looks at the clock. Timers of the runtime stand still while the
- * machine sleeps; a tick that reads a clock which does not is late by one tick only.
+ * The longest time between two readings of the clock. Timers of the runtime stop while the machine
+ * sleeps. A tick that reads a clock that does not stop is late by at most one tick.
  */
 export const TICK_MS = 50;
 
@@ -18,8 +18,8 @@ export interface TickingClock {
 }
 
 /**
- * Names the present boot of this machine: readings of its clock from another boot mean nothing.
- * Undefined where nothing tells.
+ * Identifies the present boot of this machine: clock readings from another boot mean nothing.
+ * Undefined if the system does not report it.
  */
 export function readBootId(): string | undefined {
   try {
@@ -35,9 +35,9 @@ function readBootMs(): number {
 }
 
 /**
- * The clock of this machine. All who wait share one timer, and none exists while nobody waits.
- * Something that throws when its moment has come keeps nobody else from theirs; it is thrown on as an
- * uncaught exception. `readMs` is the reading; a test passes one that is fast, slow or far ahead.
+ * The clock of this machine. All callbacks share one timer, which exists only while there are any.
+ * A callback that throws does not stop the others; its error becomes an uncaught exception.
+ * `readMs` is the reading; a test passes one that is fast, slow or far ahead.
  */
 export function createBootClock(readMs: () => number = readBootMs): TickingClock {
   const listeners = new Set<(nowMs: number) => void>();

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { connectionOf, databasePlaceOf, schemaProblem } from './database-url.ts';
 
 describe('the schema of a database', () => {
-  test('is leasehold where nobody names one', () => {
+  test('is leasehold by default', () => {
     const place = databasePlaceOf({ DATABASE_URL: 'postgresql://db/app' });
 
     expect(place).toEqual({
@@ -12,7 +12,7 @@ describe('the schema of a database', () => {
     });
   });
 
-  test('is named by LEASEHOLD_SCHEMA, by the address, or by both alike', () => {
+  test('is named by LEASEHOLD_SCHEMA, by the address, or the same by both', () => {
     const inUrl = 'postgresql://db/app?schema=locks';
 
     expect(databasePlaceOf({ LEASEHOLD_SCHEMA: 'locks' })).toMatchObject({
@@ -37,7 +37,7 @@ describe('the schema of a database', () => {
   });
 
   test.each(['', 'Locks', '1locks', 'lo-cks', 'a,b', 'a"b', 'pg_temp', 'information_schema'])(
-    'is not called %j',
+    'must not be called %j',
     (name) => {
       const url = `postgresql://db/app?schema=${encodeURIComponent(name)}`;
 
@@ -58,7 +58,7 @@ describe('the schema of a database', () => {
 });
 
 describe('a connection', () => {
-  test('searches the schema alone, and keeps what else the address says', () => {
+  test('searches only the schema, and keeps the rest of the address', () => {
     const url =
       'postgresql://me:p%40ss@db:5433/app?sslmode=require&schema=locks&options=-c%20jit%3Don';
 

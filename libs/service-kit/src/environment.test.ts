@@ -7,7 +7,7 @@ const schema = z.object({
   MODE: z.enum(['fast', 'slow'], 'must be fast or slow').default('slow'),
 });
 
-test('finds every problem at once, each by its variable, and repeats no value', () => {
+test('reports every problem at once, each by its variable, and repeats no value', () => {
   const parsed = parseEnvironment(schema, { PORT: 'hunter2', MODE: 'hunter2' });
 
   expect(parsed).toEqual({
@@ -16,7 +16,7 @@ test('finds every problem at once, each by its variable, and repeats no value', 
   });
 });
 
-test('takes a variable that is set to nothing for one that is not set', () => {
+test('treats a variable that is set to nothing as not set', () => {
   expect(parseEnvironment(schema, { PORT: '', MODE: undefined })).toEqual({
     outcome: 'valid',
     values: { PORT: 80, MODE: 'slow' },

@@ -3,15 +3,15 @@ import type { z } from 'zod';
 /** The variables of a process. Only each app's `config.ts` reads the real ones. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The values that were asked for, or everything that is wrong with them. */
+/** The values, or all problems with them. */
 export type ParsedEnvironment<T> =
   | { readonly outcome: 'valid'; readonly values: T }
   | { readonly outcome: 'invalid'; readonly problems: readonly string[] };
 
 /**
  * Reads an environment by one schema and finds every problem at once, each beginning with the name of
- * its variable. A variable that is set to nothing counts as not set, as shells and unit files leave
- * them. Values are never repeated: some are secrets.
+ * its variable. A variable that is set to nothing counts as not set: shells and unit files leave
+ * such variables. Values are never repeated: some are secrets.
  */
 export function parseEnvironment<T>(
   schema: z.ZodType<T>,

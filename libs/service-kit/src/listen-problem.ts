@@ -1,6 +1,6 @@
 /**
- * Why an address cannot be listened on, and which variable to set; undefined for what is not about the
- * address. @param portVariable names the port's environment variable.
+ * Why an address cannot be listened on, and which variable to set; undefined for an error that is
+ * not about the address. @param portVariable names the port's environment variable.
  */
 export function listenProblem(
   error: unknown,

@@ -14,7 +14,7 @@ describe('shutdown', () => {
     expect([first, second]).toEqual([true, true]);
   });
 
-  test('releases the rest when one step fails, and says which one did', async () => {
+  test('releases the rest when one step fails, and logs which one did', async () => {
     const error = vi.fn();
     const released = vi.fn();
     const shutdown = createShutdown({ timeLimitMs: 1_000, log: { info: () => undefined, error } });
@@ -38,7 +38,7 @@ describe('shutdown', () => {
     expect(error).toHaveBeenCalledTimes(1);
   });
 
-  test('tells those who still work that it has begun', async () => {
+  test('signals to work in progress that it has begun', async () => {
     const shutdown = createShutdown({ timeLimitMs: 1_000 });
     expect(shutdown.begun).toBe(false);
 

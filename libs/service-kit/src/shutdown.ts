@@ -4,7 +4,7 @@ import type { Logger } from './log/logger.ts';
 export interface ShutdownOptions {
   /** After this the process ends, whether everything was released or not. */
   readonly timeLimitMs: number;
-  /** Is told of the beginning, and of each step that failed or was not done in time. */
+  /** Logs the beginning, each step that failed, and an end that was not in time. */
   readonly log?: Pick<Logger, 'info' | 'error'> | undefined;
 }
 
@@ -17,8 +17,8 @@ export interface Shutdown {
   /** Releases `step` at the end; what was added last is released first. */
   add(step: string, release: () => void | Promise<void>): void;
   /**
-   * Releases everything, once; a second call gives the same promise. One step that fails keeps no
-   * other from being released. @returns whether all of it was done in time.
+   * Releases everything, once; a second call gives the same promise. A step that fails does not
+   * stop the others. @returns whether all of it was done in time.
    */
   run(reason: string): Promise<boolean>;
   /**

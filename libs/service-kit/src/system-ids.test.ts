@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { systemIds } from './system-ids.ts';
 
-test('gives ids of the alphabet and length that were asked for', () => {
+test('gives ids of the right alphabet and the requested length', () => {
   const ids = systemIds();
 
   const many = Array.from({ length: 200 }, () => ids.alphanumeric(14));

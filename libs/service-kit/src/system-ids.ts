@@ -10,7 +10,7 @@ export interface SystemIds {
 }
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789';
-/** The largest multiple of 36 in a byte: what lies above would make some characters likelier. */
+/** The largest multiple of 36 in a byte: bytes above it would make some characters likelier. */
 const BYTE_LIMIT = 252;
 const RANDOM_BITS = 48;
 

@@ -8,7 +8,7 @@ import path from 'node:path';
 import { freePort } from './free-port.ts';
 import { waitUntil } from './wait-until.ts';
 
-/** Files of certificates, as PEM. Clients, not members among themselves, are asked to use TLS. */
+/** Files of certificates, as PEM. Clients must use TLS; members do not use it among themselves. */
 export interface EtcdTls {
   readonly caFile: string;
   readonly certFile: string;
@@ -16,13 +16,13 @@ export interface EtcdTls {
 }
 
 export interface EtcdOptions {
-  /** How many members; one unless said. */
+  /** How many members; by default one. */
   readonly membersCount?: number | undefined;
   /**
-   * Where the other members are told to find a member: a proxy's URL, say, instead of its own.
-   * Asked once for each, in order, before any of them is started. Every request between members
-   * carries the header `X-PeerURLs`, the URL of who sent it as answered here, so that a proxy in
-   * front of a member can tell the others apart.
+   * The URL by which the other members reach a member, such as a proxy's instead of its own. Called
+   * once for each, in order, before any of them is started. Every request between members carries
+   * the header `X-PeerURLs`, the URL of its sender as returned here, so that a proxy in front of a
+   * member can tell the others apart.
    */
   readonly peerUrlOf?:
     | ((index: number, listen: { readonly host: string; readonly port: number }) => Promise<string>)
@@ -39,17 +39,17 @@ export interface TestEtcd {
   kill(index: number): Promise<void>;
   /** Starts a killed member on its own data, and waits until it answers. */
   restart(index: number): Promise<void>;
-  /** `SIGSTOP`, or `SIGCONT`: a member that is there and says nothing. */
+  /** Sends `SIGSTOP` or `SIGCONT`, for a member that is there but silent. */
   signal(index: number, signal: NodeJS.Signals): void;
   /** Whether a member answers and knows a leader. */
   isHealthy(index: number): Promise<boolean>;
-  /** The member that leads, by its own word; undefined while nobody does. */
+  /** The member that reports that it leads; undefined while none does. */
   leader(): Promise<number | undefined>;
   /** Waits until every member that runs knows a leader. */
   waitUntilHealthy(): Promise<void>;
   /**
    * Takes a backup, for which all members are stopped and started again. @returns a function that puts
-   * it back in the same way: what was written since is lost, and nothing else tells of it.
+   * it back in the same way: what was written since is lost, and nothing else shows that.
    */
   backUp(): Promise<() => Promise<void>>;
   /** Ends all members and removes their data. */
@@ -198,7 +198,7 @@ async function copyFolder(from: string, to: string): Promise<void> {
   await cp(from, to, { recursive: true });
 }
 
-/** What a member says of itself, over plain HTTP whatever its clients must use. */
+/** What a member reports about itself, over plain HTTP even if its clients must use TLS. */
 async function ask(member: Member, about: '/health' | '/metrics'): Promise<string | undefined> {
   if (member.child === undefined) return undefined;
   const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);

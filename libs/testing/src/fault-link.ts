@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 
-/** Which way bytes go: `up` from who connected to the target, `down` back. */
+/** Which way bytes go: `up` from the side that connected to the target, `down` back. */
 export type Direction = 'up' | 'down';
 
 /** What is wrong at this moment, for all connections that share it. */
@@ -12,7 +12,7 @@ export class Faults {
   lostBytesCount = 0;
 }
 
-/** What goes one way, in order: `end` is the news that there will be no more. */
+/** A piece that goes one way, in order: `end` means that no more will come. */
 interface Parcel {
   readonly dueAtMs: number;
   readonly content: Buffer | 'end';
@@ -60,7 +60,7 @@ class Way {
 
 /** A connection through a proxy: two sockets, and what is wrong between them. */
 export class FaultLink {
-  /** Changed when it turns out who is at the near end. */
+  /** Changed when the place at the near end is recognised. */
   faults: Faults;
   readonly #near: Socket;
   readonly #far: Socket;
@@ -92,19 +92,19 @@ export class FaultLink {
       });
       from.on('close', () => {
         options.onClosed();
-        // The news of an end is a packet as well.
+        // An end is sent as a packet as well.
         if (!this.faults.dropped.has(direction)) way.send('end', this.faults.delayMs[direction]);
       });
     }
     if (this.faults.isHolding) this.hold();
   }
 
-  /** Whether what comes next would be garbage, because of what was lost before it. */
+  /** Whether further bytes would be garbage, because some before them were lost. */
   get isBroken(): boolean {
     return this.#hasHole || this.#near.destroyed || this.#far.destroyed;
   }
 
-  /** Not read, so not passed on: what was held comes in order, and none of it is lost. */
+  /** Stops reading answers: they are passed on later, in order and without loss. */
   hold(): void {
     this.#far.pause();
   }

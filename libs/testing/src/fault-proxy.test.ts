@@ -9,7 +9,7 @@ let echo: Server;
 let proxy: FaultProxy;
 let client: Socket;
 let heard: string;
-/** What the echo has been sent. */
+/** What the echo server has received. */
 let asked: string;
 
 beforeEach(async () => {
@@ -47,7 +47,7 @@ describe('the fault proxy', () => {
   });
 
   test.each([['up'], ['down']] as const)(
-    'loses what goes %s, and tells nobody',
+    'loses the bytes that go %s, and notifies neither side',
     async (direction) => {
       proxy.drop(direction);
       client.write('lost');
@@ -79,7 +79,7 @@ describe('the fault proxy', () => {
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(195);
   });
 
-  test('holds answers back, on new connections too, and then gives them in order', async () => {
+  test('holds answers back, on new connections too, until it heals', async () => {
     proxy.hold();
     client.write('first ');
     const late = await open();
@@ -93,7 +93,7 @@ describe('the fault proxy', () => {
     late.destroy();
   });
 
-  test('delays each way by itself', async () => {
+  test('delays each direction separately', async () => {
     proxy.delay(600, 0);
     const startedAt = performance.now();
     client.write('late');
@@ -114,7 +114,7 @@ describe('the fault proxy', () => {
     expect(await waitUntil(() => heard === words.join(''))).toBe(true);
   });
 
-  test('passes on what was sent before the end, when it is delayed', async () => {
+  test('passes on bytes that were sent before the end, even when it delays them', async () => {
     proxy.delay(100, 0);
     client.end('last words');
 
@@ -145,7 +145,7 @@ describe('the fault proxy', () => {
   });
 });
 
-describe('a fault proxy that is told where connections come from', () => {
+describe('a fault proxy that recognises where connections come from', () => {
   let door: FaultProxy;
 
   beforeEach(async () => {
@@ -171,7 +171,7 @@ describe('a fault proxy that is told where connections come from', () => {
     return () => answer;
   }
 
-  test('fails for one place and serves the other, also when it learns late who it is', async () => {
+  test('fails for one place and serves the other, even when it recognises them late', async () => {
     door.from('here').drop();
     const here = await speakFrom('here');
     const there = await speakFrom('there');

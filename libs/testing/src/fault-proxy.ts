@@ -6,15 +6,15 @@ export type { Direction } from './fault-link.ts';
 
 /**
  * How a network between two places fails. Sockets stay open under every fault but `cut` and `refuse`:
- * neither side is told anything, as with packets that are dropped.
+ * neither side is notified, as with packets that are dropped.
  */
 export interface FaultyLine {
   /**
-   * Loses everything that is sent that way, both ways unless said, until {@link FaultyLine.heal}.
-   * Connections made meanwhile are accepted and get no answer, which is the worst a network does.
+   * Loses everything that is sent in these directions, by default both, until {@link FaultyLine.heal}.
+   * Connections made meanwhile are accepted and get no answer, which is the worst case of a network.
    */
   drop(...directions: Direction[]): void;
-  /** Holds every byte back for so long before it is passed on; both ways alike unless said. */
+  /** Delays every byte by so many milliseconds; by default the same in both directions. */
   delay(upMs: number, downMs?: number): void;
   /** Holds answers back, also those of connections made from now on, until {@link FaultyLine.heal}. */
   hold(): void;
@@ -23,8 +23,8 @@ export interface FaultyLine {
   /** Resets every connection, those made from now on too, until {@link FaultyLine.heal}. */
   refuse(): void;
   /**
-   * Ends dropping, delaying, holding and refusing. Connections that lost bytes are reset: what comes
-   * after a hole in a stream would be garbage, which no TCP hands out.
+   * Ends dropping, delaying, holding and refusing. Connections that lost bytes are reset: bytes
+   * after a gap in a stream would be garbage, which TCP never delivers.
    */
   heal(): void;
 }
@@ -39,19 +39,19 @@ export interface FaultProxy extends FaultyLine {
   readonly lostBytesCount: number;
   /** Where connections made from now on go to. */
   setTarget(target: { readonly host: string; readonly port: number }): void;
-  /** The connections from one place; those from no place that is known are the proxy's own. */
+  /** The connections from one place; those from an unknown place are the proxy's own. */
   from(place: string): FaultyLine;
   close(): Promise<void>;
 }
 
 export interface FaultProxyOptions {
-  /** Any free one unless said. */
+  /** By default any free one. */
   readonly port?: number | undefined;
   /** Which place a connection comes from, by what it sends; asked until it is known. */
   readonly placeOf?: ((piece: Buffer) => string | undefined) | undefined;
 }
 
-/** Starts a proxy before the server of a URL. @returns it, and the URL that leads through it. */
+/** Starts a proxy before the server of a URL. @returns the proxy, and the URL through it. */
 export async function startUrlProxy(target: string): Promise<{ proxy: FaultProxy; url: string }> {
   const url = new URL(target);
   const proxy = await startFaultProxy({ host: url.hostname, port: Number(url.port) });
@@ -65,7 +65,7 @@ export async function startFaultProxy(
   options: FaultProxyOptions = {},
 ): Promise<FaultProxy> {
   const links = new Set<FaultLink>();
-  /** Of links too of which one end is gone and the other was not told. */
+  /** Also those of links of which one end is gone and the other was not notified. */
   const sockets = new Set<Socket>();
   const nowhere = new Faults();
   const places = new Map<string, Faults>();

@@ -17,7 +17,7 @@ export interface ControllerProcessOptions {
   readonly databaseUrl: string;
   /** A folder of the test's own. */
   readonly home: string;
-  /** Any free one unless said. */
+  /** By default any free one. */
   readonly port?: number | undefined;
   /** Run in place of the app's own file, which it imports. */
   readonly entry?: string | undefined;
@@ -74,7 +74,7 @@ export interface DroneProcess extends TestProcess {
   wardenPid(): Promise<number | undefined>;
 }
 
-/** Starts a drone's agent, which starts its warden or takes over the one that lives. */
+/** Starts a drone's agent, which starts its warden or takes over a running one. */
 export async function startDroneProcess(options: DroneProcessOptions): Promise<DroneProcess> {
   const { droneId, home, programs, controllerUrls, ports } = options;
   const stateDir = path.join(home, droneId);

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
 
-/** Somebody whom the provider knows, by the name that they sign in there with. */
+/** A person whom the provider knows; the name that they sign in with is the key of `people`. */
 export interface OidcPerson {
   readonly email: string;
   readonly isVerified: boolean;

@@ -1,5 +1,5 @@
 /**
- * What a whole Leasehold is put together of, for runners other than Vitest: this entry does not load
+ * The parts of a whole Leasehold, for runners other than Vitest: this entry does not load
  * Vitest, whose `expect` is not to be mixed with another one in a process.
  */
 export { consoleOrigin, startConsoleProcess, type ConsoleProcess } from './console-process.ts';

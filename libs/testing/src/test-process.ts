@@ -15,7 +15,7 @@ export interface ProcessSpec {
 /** A process of Leasehold that a test started. */
 export interface TestProcess {
   readonly pid: number;
-  /** What it said when it was ready. */
+  /** Its message when it was ready. */
   readonly ready: Readonly<Record<string, unknown>>;
   /** Everything that it has printed. */
   log(): string;
@@ -32,7 +32,7 @@ const READY_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 15_000;
 
 /**
- * Starts a process in a session of its own and returns when it has said that it is ready. It ends
+ * Starts a process in a session of its own and returns when it has reported that it is ready. It ends
  * with the process that runs the tests, whose channel it listens to. The caller that starts it stops it.
  */
 export async function startProcess(spec: ProcessSpec): Promise<TestProcess> {

@@ -5,7 +5,7 @@ const PATIENCE_MS = 30_000;
 
 /** How long to wait, and how often to look. */
 export interface WaitOptions {
-  /** A test whose promise is a time passes that time. */
+  /** A test that promises a time passes that time. */
   readonly timeoutMs?: number | undefined;
   readonly pollMs?: number | undefined;
   /** What is waited for, for the message of the failure. */
@@ -13,7 +13,7 @@ export interface WaitOptions {
 }
 
 /**
- * Asks `look` until it answers something other than `undefined`, `null` or `false`, and gives that.
+ * Calls `look` until it returns something other than `undefined`, `null` or `false`, and returns that.
  * An error of `look` counts as "not yet"; the last one is the cause of the failure.
  */
 export async function waitUntil<T>(

@@ -1,7 +1,7 @@
 /**
  * A program: connects to a key of its own datacenter and to one of another, by real controllers with
  * `ROUND_TRIP_MS` between them, and prints the median of each as JSON. It runs from its sources, because
- * it starts the apps as they ship and finds them from where it lies.
+ * it starts the apps as they ship and finds them relative to its own place.
  *
  *   tools/bench/reservations/remote-connects.ts TRIES
  */

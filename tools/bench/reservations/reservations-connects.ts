@@ -7,7 +7,7 @@ import type { Rig } from '../rig/rig.ts';
 const PROGRAM = 'tools/bench/reservations/remote-connects.ts';
 const PROGRAM_MS_MAX = 180_000;
 
-/** How many round trips more a connect takes whose key lives in another datacenter. */
+/** How many more round trips a connect takes when its key lives in another datacenter. */
 export async function measureRemoteConnects(rig: Rig): Promise<Figure[]> {
   const { stdout } = await promisify(execFile)(
     process.execPath,

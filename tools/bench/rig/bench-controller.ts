@@ -11,7 +11,7 @@ import { fastify } from 'fastify';
 import { startController } from '../../../apps/controller/src/compose.ts';
 import { SIGN_IN_DEFAULTS } from '../../../apps/controller/src/sign-in/sign-in-config.ts';
 
-/** Renewals come often, so that their memory is in the picture, and expiry is far on a busy machine. */
+/** Renewals come often, so that their memory is measured, and expiry is far on a busy machine. */
 const LADDER = { renewAfterMs: 5_000, softAfterMs: 25_000, hardAfterMs: 30_000, ttlMs: 40_000 };
 const HEARTBEAT_MS = 1_000;
 
@@ -19,7 +19,7 @@ const t = initTRPC.create();
 const emptyRouter = t.router({ empty: t.procedure.mutation(() => null) });
 export type EmptyRouter = typeof emptyRouter;
 
-/** What the process says when it answers. */
+/** What the process reports when it is ready. */
 export interface BenchServers {
   readonly controllerUrl: string;
   readonly emptyUrl: string;

@@ -6,12 +6,12 @@ import { fileURLToPath } from 'node:url';
 /** A process that a measurement needs beside its own. */
 export interface Child<Ready> {
   readonly process: ChildProcess;
-  /** What it said when it was ready. */
+  /** What it reported when it was ready. */
   readonly ready: Ready;
   stop(): Promise<void>;
 }
 
-/** Where a program of this bundle is: bundles lie side by side. */
+/** Where a program of this bundle is: all bundles are in one folder. */
 export function bundled(name: string): string {
   return path.join(path.dirname(fileURLToPath(import.meta.url)), `${name}.mjs`);
 }

@@ -1,4 +1,4 @@
-/** What a measurement says, and how all of it is shown. */
+/** The results of measurements, and how they are shown. */
 
 export interface Figure {
   readonly what: string;

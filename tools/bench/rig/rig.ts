@@ -1,4 +1,4 @@
-/** What every measurement stands on: one PostgreSQL that keeps what it promises, databases in it. */
+/** The base of every measurement: one PostgreSQL that loses no commit, and databases in it. */
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
@@ -38,7 +38,7 @@ export interface Rig {
   onClose(step: () => Promise<unknown>): void;
   /** Ends what a measurement has started, so that it does not run beside the next one. */
   clear(): Promise<void>;
-  /** Clears, and takes PostgreSQL and all files down. */
+  /** Clears, stops PostgreSQL and removes all files. */
   close(): Promise<void>;
 }
 

@@ -4,7 +4,7 @@ import { durationMsOf, median } from './rounds.ts';
 /** Between any two datacenters. */
 export const ROUND_TRIP_MS = 40;
 
-/** The median of some tries, one after the other, after one that opens connections. */
+/** The median of several tries, one after the other, after one that opens connections. */
 export async function medianOf(triesCount: number, work: () => Promise<unknown>): Promise<number> {
   await work();
   const tries: number[] = [];

@@ -1,4 +1,4 @@
-/** How two sides are compared: in turns, so that what the machine does meanwhile strikes both. */
+/** How two sides are compared: in turns, so that other work of the machine affects both. */
 
 export interface Side {
   readonly name: string;
@@ -9,7 +9,7 @@ export interface Side {
 export interface Comparison {
   readonly ours: number;
   readonly theirs: number;
-  /** The median of the ratios of neighbouring rounds: what drifts, drifts out. */
+  /** The median of the ratios of neighbouring rounds: a drift cancels out. */
   readonly ratio: number;
 }
 
@@ -20,7 +20,7 @@ export async function compare(ours: Side, theirs: Side, roundCount: number): Pro
 }
 
 /**
- * Runs all sides in turns, each round with another one first, after one round of each that does not
+ * Runs all sides in turns, each round with a different one first, after one round of each that does not
  * count. @returns the rates of each side, by its place.
  */
 export async function takeTurns(sides: readonly Side[], roundCount: number): Promise<number[][]> {

@@ -8,7 +8,7 @@ const CHUNK_ROWS = 100_000;
 const WAITER_COUNT = 2_000;
 
 /**
- * Fills a database as one looks that has been used: keys with their backends on a hundred drones, as
+ * Fills a database so that it looks used: keys with their backends on a hundred drones, as
  * many leases in five hundred namespaces, and callers that wait. Nine of ten are held, of the rest some
  * expired, some were released and some are not renewed any more. Rows are in no order of names.
  */

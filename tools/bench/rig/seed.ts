@@ -5,7 +5,7 @@ export interface GrantToRenew {
   readonly fencingToken: string;
 }
 
-/** The names of seeded resources are this and their number. */
+/** The names of seeded resources are this prefix and a number. */
 export const SEEDED = 'seeded-';
 export const PRINCIPAL = 'bench';
 
@@ -13,7 +13,7 @@ const CHUNK_ROWS = 100_000;
 
 /**
  * Fills the table of leases with `rowCount` grants of the key face that live for a day, in a random
- * order of names and with statistics, as a table is that has been used and vacuumed.
+ * order of names and with statistics, as in a table that has been used and vacuumed.
  */
 export async function seedLeases(pool: pg.Pool, rowCount: number): Promise<void> {
   for (let first = 0; first < rowCount; first += CHUNK_ROWS) {

@@ -4,17 +4,17 @@ import { startControllers } from '../controllers.ts';
 import { HOLD_TTL_MS, type Held, type LockService } from './lock-service.ts';
 import type { Rig } from '../rig/rig.ts';
 
-/** Ours offers more than what all have. */
+/** Leasehold offers more than what all services have in common. */
 export interface LeaseholdService extends LockService {
-  /** Takes what is free. @returns undefined for what is held. */
+  /** Takes a lease that is free. @returns undefined when it is held. */
   takeIfFree(key: string): Promise<Held | undefined>;
   wait(key: string, signal?: AbortSignal): Promise<Held>;
 }
 
-/** The longest that anybody may wait in line. */
+/** The longest that a caller may wait in line. */
 const WAIT_MS = 120_000;
 
-/** Ours on a controller of its own. */
+/** Leasehold on a controller of its own. */
 export async function startLeasehold(rig: Rig, databaseName: string): Promise<LeaseholdService> {
   const { urls, token } = await startControllers(rig, await rig.database(databaseName), 1);
   const [url] = urls;
@@ -22,7 +22,7 @@ export async function startLeasehold(rig: Rig, databaseName: string): Promise<Le
   return connectLeasehold(rig, url, token);
 }
 
-/** Ours on a controller that runs, through one client, as a service has it. */
+/** Leasehold on a running controller, through one client, as a service uses it. */
 export function connectLeasehold(rig: Rig, url: string, token: string): LeaseholdService {
   const leasehold = createLeasehold({ url, token, clientName: 'bench' });
   rig.onClose(() => leasehold.close());

@@ -1,4 +1,4 @@
-/** Leases and locks of whatever make, as one caller after another uses them. */
+/** Leases and locks of any service, as one caller after another uses them. */
 
 /** What a caller holds. */
 export interface Held {
@@ -9,9 +9,9 @@ export interface LockService {
   readonly name: string;
   /** Takes what nobody holds, in the quickest way that the service's client offers. */
   take(key: string): Promise<Held>;
-  /** Waits for what others hold, in the way that the service's client means it to be waited for. */
+  /** Waits for what others hold, in the way that the service's client intends. */
   wait(key: string): Promise<Held>;
 }
 
-/** As long as no measurement takes: what is held is never lost here. */
+/** Longer than any measurement takes: no lease is ever lost here. */
 export const HOLD_TTL_MS = 30_000;

@@ -19,7 +19,7 @@ export async function startRedlock(rig: Rig): Promise<LockService | undefined> {
   const folder = await mkdtemp(path.join(rig.folder, 'redis-'));
   const port = await freePort();
   const redis = new Redis({ host: '127.0.0.1', port, retryStrategy: () => RETRY_MS });
-  // Until the server listens; a call that fails reports that itself.
+  // Errors until the server listens; a call that fails reports that itself.
   redis.on('error', () => undefined);
   rig.onClose(() => {
     redis.disconnect();

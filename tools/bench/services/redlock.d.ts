@@ -1,4 +1,4 @@
-/** What is used here of `redlock`, whose package does not say where its types are. */
+/** The part of `redlock` that is used here; its package does not say where its types are. */
 declare module 'redlock' {
   import type { Redis } from 'ioredis';
 

@@ -58,7 +58,7 @@ async function expiredKey(name: string): Promise<bigint> {
       expires_at = expires_at - ${AGE_MS} * interval '1 millisecond',
       stops_by = stops_by - ${AGE_MS} * interval '1 millisecond'
     where name = ${name}`;
-  // It ran out on clocks that somebody watched.
+  // It expired while the database clocks were watched.
   for (const { store } of Object.values(all)) {
     await store.prisma.$executeRaw`update database_epoch set settled_until = clock_timestamp()`;
   }
@@ -101,7 +101,7 @@ async function moveAgain(all: Controllers['all'], name: string): Promise<string[
   try {
     await all.dc3.service.move(input, OPERATOR);
   } catch (error) {
-    // It was finished before: that a key is there already is no fault.
+    // It was finished before: then it is no fault that the key is already there.
     const isThere = error instanceof LeaseError && error.code === 'reservation.same_datacenter';
     if (!isThere) return [`the move again: ${String(error)}`];
   }
@@ -144,7 +144,7 @@ async function faultsAfter(
   return faults;
 }
 
-/** A process is started for each step, and killed there. */
+/** A process is started for each step, and killed at it. */
 const ALL_STEPS_MS_MAX = 180_000;
 
 test(

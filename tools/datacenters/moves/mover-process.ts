@@ -6,7 +6,7 @@ import type { Peer, Peers, ReservationStore } from '@leasehold/keys-core/reserva
 import { openDatacenter, type DatacenterPlace } from './one-datacenter.ts';
 import { peersThroughParent } from './peer-channel.ts';
 
-/** What the process is told. */
+/** The task of the process. */
 export interface MoverTask {
   readonly place: DatacenterPlace;
   readonly others: readonly string[];
@@ -15,7 +15,7 @@ export interface MoverTask {
   readonly killAt: { readonly call: number; readonly when: 'before' | 'after' } | null;
 }
 
-/** What it says when it was not killed: the calls that it made, in their order. */
+/** What it reports when it was not killed: the calls that it made, in order. */
 export interface MoverSaid {
   readonly type: 'moved';
   readonly calls: readonly string[];
@@ -32,7 +32,7 @@ async function outside<T>(what: string, ask: () => Promise<T>): Promise<T> {
   return answer;
 }
 
-/** Nothing of this process runs after it. */
+/** No code of this process runs after this. */
 function die(): Promise<never> {
   process.kill(process.pid, 'SIGKILL');
   return new Promise(() => undefined);

@@ -27,7 +27,7 @@ export interface OneDatacenter {
   close(): Promise<void>;
 }
 
-/** `around` stands between the service and what it asks outside: the reservation store. */
+/** `around` wraps what the service calls outside: the reservation store. */
 export function openDatacenter(
   { name, databaseUrl, etcd }: DatacenterPlace,
   peers: Peers,

@@ -7,9 +7,9 @@ import type { TakerSettings } from './stage/taker.ts';
 import { allWords } from './stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
 
-/** Far longer than a test takes: nothing here becomes free by running out. */
+/** Far longer than a test takes: nothing here becomes free by expiry. */
 const LONG_TTL_MS = 60_000;
-/** From the moment at which another controller is there until all is in order. */
+/** From the moment at which another controller takes over until all is in order. */
 const RECOVERY_MS_MAX = 10_000;
 
 let lease: LeaseStage;
@@ -28,7 +28,7 @@ async function failOver(fronts: readonly Front[], from: number, to: number): Pro
 }
 
 describe.concurrent('a controller that is killed', () => {
-  test('F3 F18 I7 between commit and reply, under load: each attempt was granted once at most, and none has leaked', async () => {
+  test('F3 F18 I7 between commit and reply, under load: each attempt is granted at most once, no grant leaks', async () => {
     const namespace = 'load';
     const fronts = await Promise.all(Array.from({ length: 4 }, () => lease.front(0)));
     const takers = await Promise.all(
@@ -42,7 +42,7 @@ describe.concurrent('a controller that is killed', () => {
       what: 'load',
     });
 
-    // Two of the four get no answer to what is committed for them; then nobody gets one.
+    // Two of the four get no reply to what is committed for them; then no client gets one.
     for (const front of fronts.slice(0, 2)) front.drop('down');
     const cutAtMs = machineMs();
     const givenUp = () => allWords(takers, 'not_held').filter((word) => word.atMs > cutAtMs);
@@ -86,11 +86,11 @@ describe.concurrent('a controller that is killed', () => {
     expect(facts.filter(({ kind }) => kind === 'expired' || kind === 'taken_over')).toEqual([]);
     expect(unknownHolds(facts, held), 'leases that were handed out and not granted').toEqual([]);
     expect(notGivenBack(takers), 'releases that did not end the lease').toEqual([]);
-    // By any caller, at once.
+    // Any caller can acquire the keys at once.
     expect(await firstRefusal(namespace, facts)).toBeUndefined();
   });
 
-  test('F3 I1 C35 in the middle of a line of sixty connections at three controllers: all are granted once, nobody while another holds', async () => {
+  test('F3 I1 C35 in the middle of a line of sixty at three controllers: each is granted once, never two at a time', async () => {
     const namespace = 'line';
     const fronts = await Promise.all([1, 2, 3].map((index) => lease.front(index)));
     const waiters = await Promise.all(
@@ -130,7 +130,7 @@ describe.concurrent('a controller that is killed', () => {
 });
 
 describe('a connection that is made only after the callers have given up', () => {
-  test('F18 I7 brings nobody a grant that nobody waits for', async () => {
+  test('F18 I7 makes no grant that no caller waits for any more', async () => {
     const namespace = 'late';
     const front = await lease.front(3);
     front.drop();

@@ -7,9 +7,9 @@ import { machineMs } from '../stage/machine-time.ts';
 
 const TTL_MS = 2_000;
 const KEYS = Array.from({ length: 8 }, (_, index) => String(index));
-/** Beyond the TTL: what a regrant may take (I10). */
+/** How long beyond the TTL the next grant may take (I10). */
 const REGRANT_MS_MAX = 1_000;
-/** How much earlier than it was a grant may seem, because reading its expiry takes time. */
+/** How much too early a grant may seem, because reading its expiry takes time. */
 const READING_MS_MAX = 20;
 
 let lease: LeaseStage;
@@ -42,7 +42,7 @@ async function untilInLine(namespace: string, count: number): Promise<void> {
   );
 }
 
-/** When each key was granted next, against its kill and its expiry. */
+/** Judges when each key was granted next, against the kill and its expiry. */
 async function judge(
   namespace: string,
   of: { readonly former: TestProcess; readonly next: TestProcess; readonly killedAtMs: number },

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(({}, file) => lease.close(file));
 
-/** What became of the experiment. */
+/** The outcome of the experiment. */
 interface Outcome {
   /** The list as it is at the end. */
   readonly entries: string[];
@@ -30,7 +30,7 @@ interface Outcome {
   readonly acknowledged: string[];
   /** Updates that were acknowledged and are not there. */
   readonly lost: string[];
-  /** The updates in whose midst a client was paused. */
+  /** The updates during which a client was paused. */
   readonly paused: string[];
   /** Those of them that were acknowledged all the same, and those that were refused. */
   readonly passed: string[];
@@ -107,7 +107,7 @@ async function pauseOne(clients: readonly TestProcess[]): Promise<string> {
 /**
  * Stops a client that said when its window began. It counts only if it was stopped while the window
  * was open by the machine's clock: later it may have sent its commit, which is then rightly accepted
- * and only told of on waking. That it has said nothing since proves nothing.
+ * and only reported on waking. Its silence since then proves nothing.
  */
 function isStoppedIn(client: TestProcess, { atMs }: Word): boolean {
   client.signal('SIGSTOP');
@@ -116,7 +116,7 @@ function isStoppedIn(client: TestProcess, { atMs }: Word): boolean {
   return false;
 }
 
-/** Tokens of the list, as they were written. */
+/** Tokens of the list, in the order in which they were written. */
 function tokensOf({ entries }: Outcome): bigint[] {
   return entries.map((entry) => BigInt(entry.split(':')[0] ?? ''));
 }
@@ -156,7 +156,7 @@ describe.concurrent(
     }
 
     test(
-      'F1 without fencing, though each looked right before its write whether it holds the lease, some updates are lost: the guard matters',
+      'F1 without fencing some updates are lost, although each client checks its lease right before its write',
       async () => {
         const outcome = await experiment('unfenced');
 

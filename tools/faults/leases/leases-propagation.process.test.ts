@@ -8,12 +8,12 @@ import { machineMs } from '../stage/machine-time.ts';
 const SERVICES = ['a', 'b', 'c'] as const;
 type Service = (typeof SERVICES)[number];
 
-/** Long enough that nothing which stops within seconds has stopped because it ran out. */
+/** Long enough that work which stops within seconds has not stopped because of the expiry. */
 const LONG_TTL_MS = 30_000;
 const SHORT_TTL_MS = 2_400;
 /** Of the TTL; the holder stops that much earlier. */
 const GRACE_SHARE = 6;
-/** How long a silence must be to be one: many pieces of work. */
+/** How long a silence must last to count as one: many pieces of work. */
 const SILENCE_MS_MIN = 500;
 const STOP_MS_MAX = 1_000;
 
@@ -92,7 +92,7 @@ describe.concurrent(
       }
     });
 
-    test('I4 when nothing of what A and its controller send each other arrives: by A’s own deadline', async () => {
+    test('I4 when no message between A and its controller arrives: by A’s own deadline', async () => {
       const { a, front, leaseId, lastWorkMs, untilSilent } = await threeAtWork('cut', SHORT_TTL_MS);
       // It goes on for longer than its first grant, B and C with it.
       const renewedMs = machineMs() + SHORT_TTL_MS;
@@ -129,7 +129,7 @@ describe.concurrent(
       }
     });
 
-    test('F1 when A stands still, its connections open: B and C stop by their own clocks', async () => {
+    test('F1 when A stands still with its connections open: B and C stop by their own clocks', async () => {
       const { a, leaseId, lastWorkMs, untilSilent } = await threeAtWork('stopped', SHORT_TTL_MS);
 
       a.signal('SIGSTOP');

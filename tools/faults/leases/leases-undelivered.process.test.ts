@@ -4,11 +4,11 @@ import { waitUntil } from '@leasehold/testing';
 import { LeaseStage } from './stage/lease-stage.ts';
 
 const ROUNDS = 3;
-/** A round counts only when the controller died between the two. */
+/** A round counts only when the controller died between grant and answer. */
 const TRIES_MAX = 2 * ROUNDS;
 /** What a grant that no caller got must not cost those behind it. */
 const TTL_MS = 60_000;
-/** Its short term, and the look of the next waiter, on a machine that other tests keep busy. */
+/** Its short term, and the check of the next waiter, on a machine that other tests keep busy. */
 const GAP_MS_MAX = 2_000;
 const NAMESPACE = 'undelivered';
 
@@ -66,7 +66,7 @@ async function killUnheard(controllerIndex: number, key: string): Promise<number
   const waiting = next.acquire(key);
   await untilInLine(key, 2);
 
-  // Its answers go nowhere from here on.
+  // Its answers are lost from here on.
   front.drop('down');
   await holding.release();
   await waitUntil(async () => (await grantsOf(key)).length > 1, { pollMs: 5 });
@@ -83,7 +83,7 @@ async function killUnheard(controllerIndex: number, key: string): Promise<number
 }
 
 describe('a controller that is killed between a grant and its answer', () => {
-  test('H-orphan-grant costs those behind about a second, and no TTL', async () => {
+  test('H-orphan-grant delays the callers behind by about a second, not by a TTL', async () => {
     const gapsMs: number[] = [];
     for (let tries = 1; gapsMs.length < ROUNDS && tries <= TRIES_MAX; tries += 1) {
       await lease.stage.startController();

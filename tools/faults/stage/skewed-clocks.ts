@@ -13,7 +13,7 @@ export interface ClockFault {
   readonly bootRate?: number | undefined;
   readonly bootAheadMs?: number | undefined;
   readonly wallAheadMs?: number | undefined;
-  /** The wall clock falls back to where it began, again and again, after so long. */
+  /** The wall clock falls back to where it began, again and again, at this interval. */
   readonly wallStepsBackEveryMs?: number | undefined;
 }
 

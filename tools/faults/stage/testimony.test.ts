@@ -25,7 +25,7 @@ describe('the judge of what backends wrote', () => {
     expect(overlapsOf(lives)).toEqual(['b has token 9 after 9']);
   });
 
-  test('does not take another key for this one', () => {
+  test('does not mix up two keys', () => {
     const lives = livesOf([line('a', '1', 10), { ...line('b', '1', 10), key: 'other' }], 'k');
 
     expect(lives).toHaveLength(1);

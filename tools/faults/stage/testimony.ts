@@ -6,7 +6,7 @@ export interface TestimonyLine {
   readonly key: string;
   readonly token: string;
   readonly backend: string;
-  /** Its PID namespace, and its number there. */
+  /** Its PID namespace, and its PID there. */
   readonly pid: string;
   readonly atMs: number;
 }
@@ -33,7 +33,7 @@ export function readTestimony(file: string): TestimonyLine[] {
     .map((line) => JSON.parse(line) as TestimonyLine);
 }
 
-/** The lives that were spent on a key, in the order in which they began. */
+/** The lives of the backends of a key, in the order in which they began. */
 export function livesOf(lines: readonly TestimonyLine[], key: string): Life[] {
   const byBackend = new Map<string, TestimonyLine[]>();
   for (const line of lines) {
@@ -60,7 +60,7 @@ function lifeOf(lines: readonly TestimonyLine[]): Life {
   };
 }
 
-/** What is wrong with the lives that were spent on one key; empty when they followed each other. */
+/** What is wrong with the lives of one key's backends; empty when they followed each other. */
 export function overlapsOf(lives: readonly Life[]): string[] {
   return lives.slice(1).flatMap((life, index) => {
     const former = lives[index] as Life;

@@ -20,7 +20,7 @@ const identity = {
   key: LEASEHOLD_KEY,
   token: LEASEHOLD_FENCING_TOKEN,
   backend: LEASEHOLD_BACKEND_ID,
-  // It sees only the number that it has in its namespace.
+  // It sees only the PID that it has in its namespace.
   pid: `${readlinkSync('/proc/self/ns/pid')} ${readlinkSync('/proc/self')}`,
 };
 const testimony = openSync(file, 'a');

@@ -5,7 +5,7 @@ import { withDatacenter } from '../options.ts';
 import { SCOPE_HELP, scopeText, type Scope } from './scope.ts';
 import type { LeaseView } from '../views.ts';
 
-/** What leases and environments are called on the command line, and where they are asked for. */
+/** How leases and environments are named on the command line, and where they are queried. */
 export interface LeaseFace {
   readonly noun: 'lease' | 'environment';
   /** The group of its commands. */
@@ -28,14 +28,14 @@ export const ENVIRONMENTS: LeaseFace = {
   get: (client, scope) => client.environments.get.query(scope),
 };
 
-/** What an act on one lease or environment takes. */
+/** The options of an act on one lease or environment. */
 export interface LeaseActOptions {
   readonly namespace?: string;
   readonly datacenter?: string;
   readonly reason?: string;
 }
 
-/** Adds what every command has that names one lease or environment. */
+/** Adds the options of every command that names one lease or environment. */
 export function withScope(command: Command): Command {
   return withDatacenter(command)
     .option('--namespace <namespace>', 'its namespace; the whole argument is then its key')
@@ -44,7 +44,7 @@ export function withScope(command: Command): Command {
 
 /**
  * The lease or environment of this scope.
- * @throws {CliFailure} `lease.not_found`, `environment.not_found`: never held, or not to be seen.
+ * @throws {CliFailure} `lease.not_found`, `environment.not_found`: never held, or not visible to the caller.
  */
 export async function findLease(
   face: LeaseFace,

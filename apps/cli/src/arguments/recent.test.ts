@@ -10,7 +10,7 @@ describe('recentFilter', () => {
   });
 
   test.each([{ all: true }, { phase: 'free' }, { name: 'demo' }])(
-    'leaves out nothing that is asked for: %j',
+    'leaves nothing out when all, a phase or a name is requested: %j',
     (options) => {
       expect(recentFilter(options, RECENT_GRANTS)).toEqual({});
     },

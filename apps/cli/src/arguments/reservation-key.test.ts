@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { reservationKeyOf, reservationKeyText } from './reservation-key.ts';
 
-describe('what a reservation is of', () => {
-  test('is a key by its name and namespace, or any list', () => {
+describe('the key of a reservation', () => {
+  test('is given as a name and a namespace, or as any list', () => {
     expect(reservationKeyOf('room', { namespace: '' })).toEqual(['', 'room']);
     expect(reservationKeyOf('a/b', { namespace: 'games' })).toEqual(['games', 'a/b']);
     expect(reservationKeyOf(undefined, { namespace: '', jsonKey: '["a","b","c"]' })).toEqual([
@@ -27,7 +27,7 @@ describe('what a reservation is of', () => {
     );
   });
 
-  test('is shown as a key where it is one, and never as another', () => {
+  test('is shown as a name if it has one, and never like another key', () => {
     expect(reservationKeyText(['games', 'room'])).toBe('games/room');
     expect(reservationKeyText(['', 'a/b'])).toBe('/a/b');
     expect(reservationKeyText(['a', 'b', 'c'])).toBe('["a","b","c"]');

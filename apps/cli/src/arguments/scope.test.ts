@@ -15,12 +15,12 @@ describe('parseScope', () => {
     expect(parseScope(text)).toEqual(scope);
   });
 
-  test('with a namespace of its own, every text is a key', () => {
+  test('with a separate namespace, the whole text is the key', () => {
     expect(parseScope('a/b', 'x/y')).toEqual({ namespace: 'x/y', name: 'a/b' });
   });
 
   test.each(['', 'a/', 'a..b/c', '.a/c', 'a\nb', `${'n'.repeat(513)}/a`, 'k'.repeat(256)])(
-    'what can be no scope is wrong usage: %j',
+    'a text that cannot be a scope is wrong usage: %j',
     (text) => {
       expect(() => parseScope(text)).toThrow(
         expect.objectContaining({ code: 'cli.usage', exitCode: EXIT_CODES.usage }) as Error,
@@ -31,13 +31,13 @@ describe('parseScope', () => {
 
 describe('scopeText', () => {
   test.each(['user.update/42', 'prod', '/etc/passwd', 'a/b/c', 'a%2Fb/c'])(
-    '%s is shown as it can be typed again',
+    '%s is shown the way it is typed',
     (text) => {
       expect(scopeText(parseScope(text))).toBe(text);
     },
   );
 
-  test('shows what would move the cursor as an escape', () => {
+  test('shows characters that would move the cursor as escapes', () => {
     expect(scopeText({ namespace: 'a', name: 'b\u{202e}c' })).toBe('a/b\\u{202e}c');
   });
 });

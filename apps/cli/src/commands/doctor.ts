@@ -4,7 +4,7 @@ import { EXIT_CODES } from '../failures/exit-codes.ts';
 import type { Finding } from '../doctor/finding.ts';
 import type { Style } from '../output/style.ts';
 
-/** `leasehold doctor`: looks at everything, and says what to do about what is wrong. */
+/** `leasehold doctor`: checks everything, and says how to correct what is wrong. */
 export function addDoctor(cli: Cli, parent: Command): void {
   cli
     .leaf(

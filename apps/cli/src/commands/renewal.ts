@@ -1,9 +1,9 @@
-/** Blocking and allowing renewal, which is one act and its undoing. */
+/** Blocking and allowing renewal: an act and its reverse. */
 
 /** One of the two, on any face. */
 export type RenewalAct = 'blockRenewal' | 'allowRenewal';
 
-/** What came of it. */
+/** The result, for people. */
 export function renewalText(act: RenewalAct, name: string, changed: boolean): string {
   if (!changed) {
     const state = act === 'blockRenewal' ? 'blocked' : 'allowed';

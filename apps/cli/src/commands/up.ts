@@ -40,7 +40,7 @@ export function addUp(cli: Cli, parent: Command): void {
         ? createSilentProgress(cli.context)
         : createProgress(cli.context, cli.style);
       progress.say(cli.style.strong('Leasehold'));
-      // Loaded only here: it brings the database's client along.
+      // Loaded only here, because it loads the database client too.
       const { runUp } = await import('../up/run-up.ts');
       await runUp({
         cli,

@@ -4,7 +4,7 @@ import { skipped, well, wrong, type Finding } from './finding.ts';
 
 const ANSWER_TIMEOUT_MS = 5_000;
 
-/** The console that browsers are sent to, and whether it gets through to its controller. */
+/** The console that browsers are sent to, and whether it reaches its controller. */
 export async function examineConsole(config: CliConfig): Promise<Finding> {
   const running = config.urls === null ? readRunFile(config.home)?.consoleUrl : null;
   const url = config.consoleOrigin ?? running ?? null;

@@ -11,7 +11,7 @@ import { unsure, well, wrong, type Finding } from './finding.ts';
 const READY_TIMEOUT_MS = 5_000;
 const DRONES_MAX = 500;
 
-/** Each controller, the token that they are asked with, and the drones that report to them. */
+/** Each controller, the token that is used with them, and the drones that report to them. */
 export async function examineController({ urls, token }: Access): Promise<Finding[]> {
   const controllers = await Promise.all(urls.map(readinessFinding));
   if (controllers.every(({ state }) => state === 'wrong')) return controllers;

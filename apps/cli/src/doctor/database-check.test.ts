@@ -2,7 +2,7 @@ import { KEY_LADDERS } from '@leasehold/keys-core';
 import { expect, test } from 'vitest';
 import { ladderFindings } from './database-check.ts';
 
-test('says that controllers give keys different ladders, and nothing when they agree', () => {
+test('reports controllers that give keys different ladders, and nothing when they agree', () => {
   const { standard, fast } = KEY_LADDERS;
 
   expect(ladderFindings([fast, standard])).toMatchObject([

@@ -17,7 +17,7 @@ async function serverThatSays(status: number, body: string): Promise<string> {
 
 const NOBODY = 'http://127.0.0.1:1';
 
-test('each member of etcd and each peer is asked, and what is wrong has advice', async () => {
+test('each member of etcd and each peer is checked, and every problem has advice', async () => {
   const healthy = await serverThatSays(200, '{"health":"true","reason":""}');
   const leaderless = await serverThatSays(503, '{"health":"false","reason":"RAFT NO LEADER"}');
   const peer = await serverThatSays(200, 'ok');
@@ -41,7 +41,7 @@ test('each member of etcd and each peer is asked, and what is wrong has advice',
   for (const { state, advice } of findings) if (state === 'wrong') expect(advice).toBeTruthy();
 });
 
-test('what answers and is no etcd is not taken for one', async () => {
+test('a server that answers but is not etcd is reported as wrong', async () => {
   const web = await serverThatSays(200, '<html></html>');
 
   const [finding] = await examineDatacenters(parseConfig({ LEASEHOLD_ETCD: web }));
@@ -49,7 +49,7 @@ test('what answers and is no etcd is not taken for one', async () => {
   expect(finding?.state).toBe('wrong');
 });
 
-test('certificates that cannot be read are said before anything is asked', async () => {
+test('certificates that cannot be read are reported before any request is sent', async () => {
   const [finding] = await examineDatacenters(
     parseConfig({ LEASEHOLD_ETCD: 'https://127.0.0.1:1', LEASEHOLD_ETCD_CA_FILE: '/no/such/ca' }),
   );

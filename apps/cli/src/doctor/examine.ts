@@ -11,7 +11,7 @@ import { examineDatacenters } from './datacenter-check.ts';
 import { skipped, well, wrong, type Finding } from './finding.ts';
 import { examineHome } from './home-check.ts';
 
-/** Looks at everything that can be looked at from here. Never throws: a failure is a finding. */
+/** Checks everything that can be checked from here. Never throws: a failure is a finding. */
 export async function examine(
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<Finding[]> {
@@ -44,7 +44,7 @@ async function databaseFindings(config: CliConfig): Promise<Finding[]> {
     return [
       wrong(
         'database',
-        // The database's own words come last.
+        // The last line is the database's own message.
         `${redactedUrl(databaseUrl)}: ${message.trim().split('\n').at(-1) ?? message}`,
         'Check that it runs, that DATABASE_URL is right, and that this machine can reach it.',
       ),

@@ -3,7 +3,7 @@ export interface Finding {
   readonly subject: string;
   readonly state: 'well' | 'unsure' | 'wrong' | 'skipped';
   readonly text: string;
-  /** What to do; there whenever something is wrong. */
+  /** What to do; always present when something is wrong. */
   readonly advice?: string | undefined;
 }
 

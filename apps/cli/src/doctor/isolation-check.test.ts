@@ -12,11 +12,11 @@ const full = {
 } as const;
 
 describe('the doctor on the isolation of a drone', () => {
-  test('has nothing to say of a machine that provides everything', () => {
+  test('reports nothing about a machine that provides everything', () => {
     expect(isolationFindings({ ...drone, isolation: full })).toEqual([]);
   });
 
-  test('calls it wrong when programs can read the token of the drone', () => {
+  test('reports it as wrong when programs can read the token of the drone', () => {
     const isolation = {
       ...full,
       user: 'shared',
@@ -35,11 +35,11 @@ describe('the doctor on the isolation of a drone', () => {
     ['users of their own are missing', { ...full, user: 'shared', detail: 'missing: y' } as const],
     ['no_new_privs is missing', { ...full, noNewPrivs: false, detail: 'missing: y' }],
     ['the drone does not say', null],
-  ])('mentions it when %s', (_what, isolation) => {
+  ])('reports it as unsure when %s', (_what, isolation) => {
     expect(isolationFindings({ ...drone, isolation })).toMatchObject([{ state: 'unsure' }]);
   });
 
-  test('says nothing of a drone that is marked as lost', () => {
+  test('reports nothing about a drone that is marked as lost', () => {
     expect(isolationFindings({ ...drone, status: 'lost', isolation: null })).toEqual([]);
   });
 });

@@ -2,7 +2,7 @@ import { printable } from '../output/printable.ts';
 import type { DroneView } from '../views.ts';
 import { unsure, wrong, type Finding } from './finding.ts';
 
-/** What a machine does not provide to keep programs from the drone. Of lost drones nothing is said. */
+/** What a machine does not provide to keep programs from the drone. Lost drones are left out. */
 export function isolationFindings({
   droneId,
   status,

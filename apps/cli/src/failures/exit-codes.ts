@@ -13,8 +13,8 @@ export const EXIT_CODES = {
 export type ExitCode = (typeof EXIT_CODES)[keyof typeof EXIT_CODES];
 
 /**
- * What `leasehold leases run` ends with besides: otherwise its exit code is that of the command. They
- * are those of `timeout`, `env` and shells for the same things.
+ * More exit codes of `leasehold leases run`: otherwise its exit code is that of the command.
+ * `timeout`, `env` and shells use the same codes for the same things.
  */
 export const RUN_EXIT_CODES = {
   /** The command was stopped, or cannot be trusted to have stopped in time, because of its lease. */
@@ -23,5 +23,5 @@ export const RUN_EXIT_CODES = {
   notFound: 127,
 } as const;
 
-/** A process that a signal has ended, as shells number it: 128 and the number of the signal. */
+/** The exit code of a process that a signal has ended is this plus the signal's number, as in shells. */
 export const SIGNAL_EXIT_CODE = 128;

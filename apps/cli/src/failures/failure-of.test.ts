@@ -20,7 +20,7 @@ describe('failureOf', () => {
     expect(failureOf(new LeaseError(code))).toMatchObject({ code, exitCode });
   });
 
-  test('a refused connection is unreachable, and the address is named', () => {
+  test('a refused connection is reported as unreachable, with its address', () => {
     const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
 
     const failure = failureOf(new Error('fetch failed', { cause }), 'http://10.0.0.1:4600');
@@ -29,7 +29,7 @@ describe('failureOf', () => {
     expect(failure.message).toContain('http://10.0.0.1:4600');
   });
 
-  test('what nobody expected keeps its own words', () => {
+  test('an unexpected error keeps its own message', () => {
     expect(failureOf(new Error('boom'))).toMatchObject({
       message: 'boom',
       code: 'cli.unexpected',

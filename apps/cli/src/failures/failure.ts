@@ -7,7 +7,7 @@ export type FailureCode = ErrorCode | CommandErrorCode;
 /**
  * What a command ends with when it could not do what was asked: a sentence that says what is wrong,
  * and a hint that says what to do about it. `code` is what programs read; `exitCode` is one of
- * {@link EXIT_CODES}, or what `leases run` ends with besides.
+ * {@link EXIT_CODES}, or one of the other exit codes of `leases run`.
  */
 export class CliFailure extends Error {
   readonly code: FailureCode;

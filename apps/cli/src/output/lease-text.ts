@@ -4,7 +4,7 @@ import { agoText, durationText } from './duration.ts';
 import { printable, printableOr } from './printable.ts';
 import { detailsText, placed, tableText, type Column } from './table.ts';
 
-/** What is left of a grant; nothing for what nobody holds. */
+/** What is left of a grant; a dash for a lease that nobody holds. */
 function remainingText(lease: LeaseView): string {
   return isHeld(lease) ? durationText(lease.remainingMs) : '-';
 }
@@ -21,7 +21,7 @@ const FIRST_COLUMNS = {
 const COLUMNS: readonly Column<LeaseView>[] = [
   { head: 'phase', text: (lease) => lease.phase },
   { head: 'remaining', text: remainingText, align: 'right' },
-  // Of what is free, the last holder is of no use to somebody who looks for the present one.
+  // The last holder of a free lease is of no use to somebody who looks for the present one.
   { head: 'holder', text: (lease) => (lease.phase === 'free' ? '-' : printableOr(lease.holder)) },
   {
     head: 'action',
@@ -49,7 +49,7 @@ export function leaseTable(
   return tableText(leases, placed([FIRST_COLUMNS[noun], ...COLUMNS], datacenter));
 }
 
-/** Everything about one lease or environment. What no longer holds is said to be over. */
+/** Everything about one lease or environment. A grant that has ended is shown as ended. */
 export function leaseDetails(noun: 'lease' | 'environment', lease: LeaseView): string {
   return detailsText([
     [noun, scopeText(lease)],

@@ -6,7 +6,7 @@ describe('printable', () => {
     expect(printable('rooms/é-漢字-🙂 1')).toBe('rooms/é-漢字-🙂 1');
   });
 
-  test('writes what steers a terminal as an escape', () => {
+  test('writes characters that control a terminal as escapes', () => {
     expect(printable('\u001b[2Jx\n')).toBe('\\u{1b}[2Jx\\u{a}');
   });
 
@@ -27,7 +27,7 @@ describe('printable', () => {
     expect(printable(name)).toBe(shown);
   });
 
-  test('tells a missing value from an empty name', () => {
+  test('shows a missing value differently from an empty name', () => {
     expect([printableOr(null), printable('')]).toEqual(['-', '""']);
   });
 });

@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, maxRetries: 10 }));
 
 describe('findCommand', () => {
-  test('looks a name up in the folders of PATH, the first that may be run', () => {
+  test('finds a name in the folders of PATH: the first file that may be run', () => {
     expect(findCommand('tool', `/nowhere:${folder}`)).toEqual({
       outcome: 'found',
       path: join(folder, 'tool'),
@@ -29,7 +29,7 @@ describe('findCommand', () => {
     expect(findCommand('./tool', folder)).toEqual({ outcome: 'not_found' });
   });
 
-  test('tells what may not be executed from what is not there', () => {
+  test('distinguishes a file that may not be executed from one that does not exist', () => {
     expect(findCommand('text', folder)).toEqual({ outcome: 'not_executable' });
     expect(findCommand('folder', folder)).toEqual({ outcome: 'not_found' });
     expect(findCommand('', folder)).toEqual({ outcome: 'not_found' });

@@ -1,5 +1,5 @@
 /**
- * Who watches over a command that runs under a lease.
+ * How a command that runs under a lease is guarded.
  *
  *   leasehold leases run ──IPC──▶ guard ──parent of──▶ the command, leader of a session
  *
@@ -9,14 +9,14 @@
  * - SIGTERM to the session at `softAtMs`, SIGKILL at `hardAtMs`. Every renewal moves both.
  * - The channel closes when the command line is killed: SIGTERM at once, SIGKILL at `hardAtMs`.
  * - A command line that is stopped, or hangs, moves no deadline: they pass.
- * - After the machine slept the guard's first look at the clock comes before anything else it does.
+ * - After the machine has slept, the guard reads the clock before it does anything else.
  * - When the guard itself is killed, the kernel kills the command (where `setpriv` is installed), and
  *   the command line kills the rest of the session.
  *
- * Stopping is final: no later deadline is taken once SIGTERM was sent. What is left of the session when
+ * Stopping is final: no later deadline is accepted once SIGTERM was sent. What is left of the session when
  * the command has ended is killed, so that nothing of it runs on when the lease is given back.
  *
- * Both processes read one clock, the machine's time since boot: its readings may be sent.
+ * Both processes read one clock, the machine's time since boot: so readings may be sent.
  */
 export interface GuardDeadlines {
   /** When the command is asked to end, by the boot clock. */

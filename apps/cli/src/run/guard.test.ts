@@ -2,14 +2,14 @@ import { describe, expect, test } from 'vitest';
 import type { CommandEnd, GuardReport } from './guard-protocol.ts';
 import { Guard } from './guard.ts';
 
-/** A guard whose clock and whose command the test owns. */
+/** A guard whose clock and command the test controls. */
 function guarded(): {
   readonly guard: Guard;
   readonly reports: GuardReport[];
   readonly signals: string[];
-  /** Looks at the clock at this moment. */
+  /** Sets the clock, and lets the guard read it. */
   readonly at: (ms: number) => void;
-  /** The clock goes on and nobody looks. */
+  /** Sets the clock, and the guard does not read it. */
   readonly asleepUntil: (ms: number) => void;
   readonly start: (softAtMs?: number, hardAtMs?: number) => Promise<void>;
   readonly ends: (how: CommandEnd) => Promise<void>;
@@ -82,7 +82,7 @@ describe('Guard', () => {
     expect(signals).toEqual([]);
   });
 
-  test('earlier deadlines, and any after SIGTERM, move nothing', async () => {
+  test('earlier deadlines, and any after SIGTERM, are ignored', async () => {
     const { guard, start, at, signals } = guarded();
     await start();
 
@@ -97,7 +97,7 @@ describe('Guard', () => {
     expect(signals.at(-1)).toBe('SIGKILL');
   });
 
-  test('after a sleep past the deadline the kill comes first, whatever it is told', async () => {
+  test('after a sleep past the deadline the kill comes first, whatever the next order is', async () => {
     const { guard, start, asleepUntil, signals } = guarded();
     await start();
 
@@ -108,7 +108,7 @@ describe('Guard', () => {
     expect(signals[0]).toBe('SIGKILL');
   });
 
-  test('an orphan is asked to end at once, and killed at the deadline that it had', async () => {
+  test('an orphaned command is asked to end at once, and killed at its last deadline', async () => {
     const { guard, start, at, signals, reports } = guarded();
     await start();
 
@@ -151,7 +151,7 @@ describe('Guard', () => {
     expect(signals).toEqual(['SIGINT']);
   });
 
-  test('tells how the command ended, and then guards nothing', async () => {
+  test('reports how the command ended, and then guards nothing', async () => {
     const { guard, start, ends, at, signals, reports } = guarded();
     await start();
 

@@ -58,7 +58,7 @@ export class Guard {
     }
   }
 
-  /** Stops the command whose deadlines have passed. */
+  /** Stops the command if a deadline has passed. */
   tick(): void {
     const nowMs = this.#options.nowMs();
     if (nowMs >= this.#deadlines.hardAtMs) this.#stop('hard', 'deadline');
@@ -85,7 +85,7 @@ export class Guard {
       const session = await launch(order.command, order.environment);
       this.#session = session;
       report({ type: 'started', pid: session.pid });
-      // What came while it was being started has found nobody.
+      // Signals and stops that came during the start have not reached it.
       if (this.#stopping !== undefined) session.signal('SIGKILL');
       for (const signal of this.#early.splice(0)) session.signal(signal);
       this.tick();
@@ -116,7 +116,7 @@ export class Guard {
       return;
     }
     this.#session?.signal('SIGTERM');
-    // One that was stopped, with Ctrl-Z, gets the signal only when it goes on.
+    // A command that Ctrl-Z has stopped gets the signal only when it continues.
     this.#session?.signal('SIGCONT');
   }
 }

@@ -6,7 +6,7 @@ import { findCommand } from './find-command.ts';
 import type { CommandEnd } from './guard-protocol.ts';
 import type { CommandSession } from './guard.ts';
 
-/** What the kernel is asked to do with the command when the guard dies: nothing, where it cannot. */
+/** The prefix with which the kernel kills the command when the guard dies; empty if it cannot. */
 export type DeathSignal = readonly string[];
 
 const PROBE_TIMEOUT_MS = 5_000;
@@ -45,7 +45,7 @@ export async function launchCommand(
   };
 }
 
-/** How long is waited for the rest of a killed session to vanish: the kernel ends them at once. */
+/** How long to wait until the rest of a killed session is gone: the kernel ends it at once. */
 const REST_MS_MAX = 1_000;
 const REST_POLL_MS = 10;
 

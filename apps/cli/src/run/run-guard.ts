@@ -3,12 +3,12 @@ import { Guard } from './guard.ts';
 import type { GuardOrder, GuardReport } from './guard-protocol.ts';
 import { findDeathSignal, launchCommand } from './launch-command.ts';
 
-/** Signals that somebody sends to the guard itself: they are meant for what it guards. */
+/** Signals that somebody sends to the guard itself: they are meant for its command. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Is the guard of the process that started this one over a channel, until there is nothing left to
- * guard and nobody to guard it for; see `guard-protocol.ts`.
+ * Guards a command for the parent process, which gives its orders over a channel, until the command
+ * has ended or the parent is gone without one; see `guard-protocol.ts`.
  */
 export async function runGuard(
   environment: Readonly<Record<string, string | undefined>>,

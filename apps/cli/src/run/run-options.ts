@@ -17,7 +17,7 @@ export interface RunCommandOptions {
 }
 
 const TTL_MS = 30_000;
-/** As much as a short lease can spare, and no more than most programs need to say goodbye. */
+/** As much as a short lease can spare, and no more than most programs need to end. */
 const GRACE_SHARE = 6;
 const GRACE_MS_MAX = 5_000;
 
@@ -61,7 +61,7 @@ export function checkedGraceMs({ ttl, wait, grace, heldExit }: RunCommandOptions
   assertWithin('--ttl', ttl, [LIMITS.ttlMsMin, LIMITS.ttlMsMax]);
   assertWithin('--wait', wait, [0, LIMITS.waitMsMax]);
   assertWithin('--held-exit', heldExit, [0, EXIT_CODE_MAX]);
-  // Half of the time in which it is renewed is left for that.
+  // At least half of the time in which the lease is renewed is left for renewals.
   const { renewAfterMs, hardAfterMs } = serviceLadder(ttl);
   const graceMs = grace ?? Math.min(Math.floor(ttl / GRACE_SHARE), GRACE_MS_MAX);
   assertWithin('--grace', graceMs, [0, Math.floor((hardAfterMs - renewAfterMs) / 2)]);

@@ -7,11 +7,11 @@ export interface RunSignals {
   readonly interrupted: AbortSignal;
   /** That signal. */
   readonly interruptedBy: NodeJS.Signals | undefined;
-  /** From now on they are the command's. */
+  /** From now on, signals go to the command. */
   passTo(guard: GuardLink): void;
 }
 
-/** Takes the signals of this process from now on. */
+/** Handles the signals of this process from now on. */
 export function runSignals(
   context: CliContext,
   stopSelf: () => void = () => process.kill(process.pid, 'SIGSTOP'),
@@ -22,8 +22,8 @@ export function runSignals(
 
   context.onSignal((signal) => {
     if (signal === 'SIGTSTP') {
-      // The command first: it is not to go on while nobody renews. Without a terminal of its own it
-      // would not heed SIGTSTP.
+      // The command first: it must not go on while nobody renews. It has no terminal of its own, so
+      // it would ignore SIGTSTP.
       void Promise.resolve(guard?.signal('SIGSTOP')).then(stopSelf);
     } else if (guard !== undefined) {
       void guard.signal(signal);

@@ -22,7 +22,7 @@ export interface RunOptions {
   readonly graceMs: number;
   /** The boot clock, which the guard reads too. */
   readonly clock: TickingClock;
-  /** Told once, as a stop begins, with the time that the command has left. */
+  /** Called once, as a stop begins, with the time that the command has left. */
   readonly onStopping: (stop: Stop, leftMs: number) => void;
 }
 
@@ -48,14 +48,14 @@ const MARGIN_MS = 2 * TICK_MS;
 export async function runUnderLease(options: RunOptions): Promise<RunEnd> {
   const { command, environment, lease, clock, guard, graceMs } = options;
   const deadlinesNow = (): GuardDeadlines => {
-    // Read before what is left is: the sum is never too late.
+    // Read before the remaining time, so that the sum is never too late.
     const nowMs = clock.nowMs();
     const loseAtMs = nowMs + lease.remainingMs();
     return { softAtMs: loseAtMs - graceMs, hardAtMs: loseAtMs - MARGIN_MS };
   };
   let sent = deadlinesNow();
   const stops: Stop[] = [];
-  // What the guard does counts, not what it was asked: the command may have ended before.
+  // What the guard does counts, not what it was asked to do: the command may have ended before.
   const done: ('soft' | 'hard')[] = [];
   const begin = (stop: Stop): void => {
     if (stops.push(stop) === 1) options.onStopping(stop, sent.hardAtMs - clock.nowMs());
@@ -72,7 +72,7 @@ export async function runUnderLease(options: RunOptions): Promise<RunEnd> {
       sent = next;
       guard.extend(sent);
     }
-    // A guard that is late by that much does not work: it is done without it.
+    // A guard that is this late does not work: the command is killed without it.
     if (nowMs >= sent.hardAtMs + MARGIN_MS) {
       done.push('hard');
       begin({ why: 'deadline' });

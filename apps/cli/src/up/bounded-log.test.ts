@@ -15,7 +15,7 @@ afterEach(async () => {
 });
 
 describe('openBoundedLog', () => {
-  test('sets a full log aside and keeps two of them', async () => {
+  test('sets a full log aside, and keeps two files', async () => {
     const path = join(directory, 'a.log');
     const log = openBoundedLog(path, 10);
 
@@ -26,7 +26,7 @@ describe('openBoundedLog', () => {
     expect(await readFile(`${path}.1`, 'utf8')).toBe('second\n');
   });
 
-  test('goes on at the end of what an earlier run wrote', async () => {
+  test('appends to the log of an earlier run', async () => {
     const path = join(directory, 'a.log');
     for (const text of ['one\n', 'two\n']) {
       const log = openBoundedLog(path);

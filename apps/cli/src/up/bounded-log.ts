@@ -12,7 +12,7 @@ export interface BoundedLog {
 /**
  * Opens `path` for appending. When it grows beyond its bound it becomes `<path>.1`, replacing the
  * one before. A log that cannot be written, on a full disk for example, loses lines and stops
- * nothing: what it is a log of is more important.
+ * nothing: the process that it belongs to is more important.
  */
 export function openBoundedLog(path: string, bytesMax: number = LOG_BYTES_MAX): BoundedLog {
   let file = openSync(path, 'a', 0o600);

@@ -10,7 +10,7 @@ const DATABASE_NAME = 'leasehold';
 /** The database of `leasehold up`. */
 export interface Database {
   readonly url: string;
-  /** null: it is somebody else's. */
+  /** null: it was not started here. */
   readonly pid: number | null;
   /** Fulfilled when it runs, as far as is known here, or the signal aborts. */
   untilUp(signal: AbortSignal): Promise<void>;

@@ -8,7 +8,7 @@ export const DEMO_DRONE_ID = 'drone-1';
 const CAPACITY = 100;
 const PROGRAM = 'room';
 
-/** What its token is bound to: what its configuration says, and backends on this machine. */
+/** What its token is bound to: its program and capacity, and backends on this machine. */
 export const DEMO_DRONE_BINDINGS: DroneBindings = {
   programs: [PROGRAM],
   capacity: CAPACITY,
@@ -44,7 +44,7 @@ export function writeDemoDrone(home: string, roomServerPath: string): DemoDrone 
   return { configPath, stateDir };
 }
 
-/** The warden's process, by its own record in the drone's state; null when none exists. */
+/** The warden's process id, by its own record in the drone's state; null when none exists. */
 export function wardenPidOf(drone: DemoDrone): number | null {
   try {
     const record = JSON.parse(readFileSync(join(drone.stateDir, 'warden.json'), 'utf8')) as {

@@ -89,7 +89,7 @@ afterAll(async () => {
   await disk.remove();
 });
 
-test('on a full disk requests are answered store.unavailable, which says why, and none fails otherwise', async () => {
+test('on a full disk requests fail only with store.unavailable, which reports the reason', async () => {
   expect(await acquire('before')).toBe('granted');
   await disk.fill();
 
@@ -123,7 +123,7 @@ test('a controller that starts on a full disk waits for space, and logs that', a
   expect(said).toBe('"msg":"a disk is full: waiting for space"');
 });
 
-test('PostgreSQL that ends on a full disk is started again until there is space, and everything goes on', async () => {
+test('PostgreSQL that ends on a full disk is restarted until there is space, and acknowledged grants are kept', async () => {
   const before = readRun(home);
   for (const pid of [before.pids.postgres, before.pids.controller]) {
     process.kill(pid ?? 0, 'SIGKILL');

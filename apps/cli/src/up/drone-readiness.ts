@@ -5,7 +5,7 @@ import { refusal } from '../failures/failure.ts';
 const READY_TIMEOUT_MS = 30_000;
 const POLL_MS = 100;
 
-/** Waits until the controller would give a backend to this drone: asked as anybody would ask. */
+/** Waits until the controller lists this drone as ready, or as draining. */
 export async function untilDroneReady(
   access: { readonly url: string; readonly token: string },
   droneId: string,

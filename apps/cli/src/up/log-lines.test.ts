@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { alarmOf, lineReader } from './log-lines.ts';
 
 describe('lineReader', () => {
-  test('puts lines together from chunks, also where a character is cut in two', () => {
+  test('joins chunks into lines, even where a character is split between two', () => {
     const lines: string[] = [];
     const read = lineReader((line) => lines.push(line));
     const bytes = Buffer.from('naïve\nsecond\nrest');
@@ -15,11 +15,11 @@ describe('lineReader', () => {
 });
 
 describe('alarmOf', () => {
-  test('is silent about what is no warning', () => {
+  test('ignores a line that is not a warning', () => {
     expect(alarmOf('{"level":"info","msg":"listens"}', 'stdout')).toBeUndefined();
   });
 
-  test('tells a warning together with its cause', () => {
+  test('reports a warning together with its cause', () => {
     const line = '{"level":"warn","msg":"tries again","err":{"message":"connection refused"}}';
 
     expect(alarmOf(line, 'stdout')).toEqual({
@@ -28,11 +28,11 @@ describe('alarmOf', () => {
     });
   });
 
-  test('tells what a crashing process writes to its standard error', () => {
+  test('reports what a crashing process writes to its standard error', () => {
     expect(alarmOf('Error: boom', 'stderr')).toEqual({ level: 'error', message: 'Error: boom' });
   });
 
-  test('is silent about plain text on the standard output', () => {
+  test('ignores plain text on the standard output', () => {
     expect(alarmOf('hello', 'stdout')).toBeUndefined();
   });
 });

@@ -39,7 +39,7 @@ async function answer<Value>(...args: string[]): Promise<Value> {
   return JSON.parse(ended.stdout) as Value;
 }
 
-/** What `leasehold …` is refused with. */
+/** The exit code and the error code with which `leasehold …` is refused. */
 async function refused(...args: string[]): Promise<{ exitCode: number | null; code: string }> {
   const { exitCode, stdout, stderr } = await runCommand([...args, '--json'], env);
   expect(stdout).toBe('');
@@ -75,7 +75,7 @@ describe('leasehold up', () => {
     }
   });
 
-  test('the console loads, and opens to what leasehold up says at its end', async () => {
+  test('the console loads, and accepts the sign-in that leasehold up prints', async () => {
     const { stdout } = up.said();
     const [, url = '', email = '', password = ''] =
       /console is at (\S+): sign in as (\S+)\nwith the password (\S+)/u.exec(stdout) ?? [];
@@ -155,7 +155,7 @@ describe('leasehold up', () => {
     expect(exitCode).toBe(0);
   });
 
-  test('a second one on the same home is refused, and names the first', async () => {
+  test('a second one on the same home is refused with an error that names the first', async () => {
     const second = await runCommand(['up', '--port', '0'], env);
 
     expect(second.exitCode).toBe(1);
@@ -200,7 +200,7 @@ describe('leasehold up', () => {
 });
 
 describe('exit codes and errors', () => {
-  test('what Leasehold refuses ends with 1 and says its code', async () => {
+  test('a refusal by Leasehold ends with 1 and reports its code', async () => {
     expect(await refused('connect', 'nobody')).toEqual({ exitCode: 1, code: 'key.unheld' });
     expect(await refused('connect', 'k', '--program', 'unknown')).toEqual({
       exitCode: 1,
@@ -216,7 +216,7 @@ describe('exit codes and errors', () => {
     });
   });
 
-  test('what is not valid ends with 2', async () => {
+  test('invalid input ends with 2', async () => {
     expect(await refused('connect', 'k\u0007', '--program', 'room')).toEqual({
       exitCode: 2,
       code: 'request.invalid',
@@ -261,7 +261,7 @@ describe('exit codes and errors', () => {
 });
 
 describe('the end of leasehold up', () => {
-  test('Ctrl-C stops every process and takes run.json away', async () => {
+  test('Ctrl-C stops every process and removes run.json', async () => {
     await answer('connect', 'left', '--program', 'room');
     up.child.kill('SIGINT');
     const { exitCode, stderr } = await up.ended;
@@ -271,7 +271,7 @@ describe('the end of leasehold up', () => {
     expect((await runCommand(['keys', 'ls'], env)).exitCode).toBe(3);
   });
 
-  test('after kill -9 the others end by themselves, and the next one goes on with the same data', async () => {
+  test('after kill -9 the others end by themselves, and the next run continues with the same data', async () => {
     const before = readFileSync(join(home, 'credentials.json'), 'utf8');
     const killed = await startUp(home, ['--no-console']);
     expect(killed.run).toMatchObject({ consoleUrl: null, pids: { console: null } });
@@ -293,7 +293,7 @@ describe('the end of leasehold up', () => {
     expect(BigInt(kept.fencingToken)).toBeGreaterThan(BigInt(token));
   });
 
-  test('killed, and not started again, leaves no process', async () => {
+  test('after kill -9 without a new start no process is left', async () => {
     await answer('connect', 'left', '--program', 'room');
     up.child.kill('SIGKILL');
     await up.ended;
@@ -308,7 +308,7 @@ describe('the end of leasehold up', () => {
 });
 
 describe('what keeps leasehold up from starting', () => {
-  test('a port in use is named, together with the way out, and nothing is started', async () => {
+  test('a port in use is named, with how to choose another one, and nothing is started', async () => {
     const other = createServer();
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
     const port = String((other.address() as AddressInfo).port);
@@ -324,7 +324,7 @@ describe('what keeps leasehold up from starting', () => {
   });
 
   test.each(['/proc/nowhere', '/dev/null'])(
-    'a home that cannot be, %s, is named',
+    'a home that cannot be made, %s, is named',
     async (place) => {
       const ended = await runCommand(['up', '--port', '0'], { LEASEHOLD_HOME: place });
 

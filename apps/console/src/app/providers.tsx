@@ -10,13 +10,13 @@ import { createQueryClient } from '~/lib/api/query-client.ts';
 import { signedOut } from '~/lib/session/signed-out.ts';
 import { cssVariablesResolver, theme } from '~/lib/theme.ts';
 
-// What was done is said after it was done: nothing of a page waits for it.
+// Notifications appear only after an act: no page waits for their code.
 const Notifications = dynamic(
   () => import('@mantine/notifications').then((module) => module.Notifications),
   { ssr: false },
 );
 
-/** What every page stands in, the sign-in page too. */
+/** What surrounds every page, the sign-in page too. */
 export function Providers({ children }: { children: ReactNode }) {
   const [queryClient] = useState(() => createQueryClient(api, signedOut.raise));
   return (

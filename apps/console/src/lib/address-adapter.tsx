@@ -14,7 +14,7 @@ const listeners = new Set<() => void>();
 const updateUrl: unstable_AdapterInterface['updateUrl'] = (search, { history, scroll }) => {
   const url = new URL(window.location.href);
   url.search = renderQueryString(search);
-  // Without a state of its own an entry gets Next's, and Next reads the address.
+  // A history entry without a state gets Next's state, and Next then reads the address.
   if (history === 'push') window.history.pushState(null, '', url);
   else window.history.replaceState(null, '', url);
   if (scroll) window.scrollTo(0, 0);
@@ -22,10 +22,10 @@ const updateUrl: unstable_AdapterInterface['updateUrl'] = (search, { history, sc
 };
 
 /**
- * What the address says, for nuqs. Next's own account of it comes too late, or never: after a reload
- * it asks the server for each page that Back or Forward leads to, and when the next step comes before
- * that answer it goes back to the step before, while the address stays where it is. So within a page
- * the address itself is read; Next is believed while it leads from one page to another.
+ * The parameters of the address, for nuqs. Next reports them too late, or never: after a reload it
+ * asks the server for each page that Back or Forward leads to, and if the next step comes before that
+ * answer, it returns to the step before, while the address stays where it is. So within a page the
+ * address itself is read; Next counts while it leads from one page to another.
  */
 function useAddress(): unstable_AdapterInterface {
   const known = useSearchParams();

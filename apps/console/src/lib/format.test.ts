@@ -17,12 +17,12 @@ describe('duration', () => {
   });
 });
 
-test('what has just been is not "0 ms ago"', () => {
+test('what happened a moment ago reads "just now", not "0 ms ago"', () => {
   expect(ago(300)).toBe('just now');
   expect(ago(2_000)).toBe('2 s ago');
 });
 
-test('one is one, and more are many', () => {
+test('one thing is counted in the singular, several in the plural', () => {
   expect(counted(1, 'key')).toBe('1 key');
   expect(counted(12_345, 'key')).toBe('12,345 keys');
   expect(counted(2, 'expiry', 'expiries')).toBe('2 expiries');

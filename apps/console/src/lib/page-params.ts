@@ -1,14 +1,14 @@
-/** What the address of a page says, as Next gives it. */
+/** The parameters of a page's address, as Next gives them. */
 import type { ResourceRef } from './routes.ts';
 
 type Param = string | readonly string[] | undefined;
 
-/** What a parameter says: the first, where an address has it more than once. */
+/** The value of a parameter: the first, if an address has several. */
 export function firstOf(param: Param): string | undefined {
   return typeof param === 'string' ? param : param?.[0];
 }
 
-/** What a detail page's address says. */
+/** The parameters of a detail page's address. */
 export interface ResourceParams {
   readonly searchParams: Promise<{
     readonly namespace?: Param;
@@ -26,12 +26,12 @@ export function resourceOf(params: Awaited<ResourceParams['searchParams']>): Res
   };
 }
 
-/** What the address of the page of a drone or a backend says. */
+/** The parameters of the address of a drone's or a backend's page. */
 export interface IdParams {
   readonly searchParams: Promise<{ readonly id?: Param; readonly datacenter?: Param }>;
 }
 
-/** The id that an address names, and where. */
+/** The id in an address, and its datacenter. */
 export function idOf(params: Awaited<IdParams['searchParams']>): {
   readonly id: string;
   readonly datacenter: string;

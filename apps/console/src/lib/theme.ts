@@ -1,8 +1,8 @@
 import { createTheme, type CSSVariablesResolver, type MantineColorsTuple } from '@mantine/core';
 
 /**
- * The console's own look: paper and ink with one petrol accent; colours beyond that are meanings.
- * Every pair of text and ground below keeps 4.5:1 in both schemes.
+ * The console's own look: paper and ink with one petrol accent; other colours have a meaning. Every
+ * pair of text and background below keeps a contrast of 4.5:1 in both schemes.
  */
 const petrol: MantineColorsTuple = [
   '#e6f4f3',
@@ -31,7 +31,7 @@ const ink: MantineColorsTuple = [
 
 export const theme = createTheme({
   primaryColor: 'petrol',
-  // White on either keeps 4.5:1.
+  // White text on either shade keeps a contrast of 4.5:1.
   primaryShade: { light: 7, dark: 6 },
   colors: { petrol, dark: ink },
   autoContrast: true,
@@ -47,7 +47,7 @@ export const theme = createTheme({
   components: {
     Button: { defaultProps: { size: 'xs' } },
     ActionIcon: { defaultProps: { variant: 'subtle', color: 'gray' } },
-    // Clear of the ring around what has the focus.
+    // Room for the ring around a focused input.
     InputWrapper: { styles: { label: { marginBottom: 4 } } },
     TextInput: { defaultProps: { size: 'xs' } },
     Textarea: { defaultProps: { size: 'xs' } },
@@ -55,7 +55,7 @@ export const theme = createTheme({
     Select: { defaultProps: { size: 'xs', allowDeselect: false } },
     SegmentedControl: { defaultProps: { size: 'xs' } },
     Tooltip: { defaultProps: { openDelay: 250, withArrow: true, multiline: true, maw: 320 } },
-    // Its place for the first focus is nothing that a menu may hold.
+    // Its placeholder for the first focus is an element that a menu must not contain.
     Menu: { defaultProps: { withInitialFocusPlaceholder: false } },
     Modal: {
       defaultProps: {
@@ -68,12 +68,12 @@ export const theme = createTheme({
       defaultProps: { closeButtonProps: { 'aria-label': 'Close' } },
       styles: { description: { color: 'var(--mantine-color-dimmed)' } },
     },
-    // A page has one banner, and it is not a dialog's.
+    // A page has one banner, which is not the header of a dialog.
     ModalHeader: { defaultProps: { role: 'presentation' } },
   },
 });
 
-/** Meanings as variables: `--tone-<tone>` for text and marks, `-soft` for grounds. */
+/** Meanings as variables: `--tone-<tone>` for text and marks, `-soft` for backgrounds. */
 export const cssVariablesResolver: CSSVariablesResolver = () => ({
   variables: {},
   light: {

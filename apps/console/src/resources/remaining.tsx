@@ -8,7 +8,7 @@ import classes from './remaining.module.css';
 
 /**
  * How long a grant lasts unless it is renewed: a bar of its whole length and a text. Counted in the
- * database's time; once over it reads so, and never goes below zero. Stale, it stands still and is pale.
+ * database's time; once over it reads so, and never goes below zero. If stale, it stands still and is pale.
  */
 export function Remaining({
   phase,

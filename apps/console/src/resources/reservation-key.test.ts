@@ -12,19 +12,19 @@ describe('a reserved key in an address', () => {
     [['a', 'b']],
     [['', 'root']],
     [['"]&key=["x', '#%2F?', 'عربي', '😀']],
-  ])('comes back as it was: %j', (key) => {
+  ])('comes back unchanged: %j', (key) => {
     expect(addressed(key)).toEqual({ key });
   });
 
   test.each(['', 'rooms', '{"a":1}', '["a",1]', '[]', '[""]'])(
-    'says what is wrong with what names none: %s',
+    'says what is wrong with an address that names no key: %s',
     (text) => {
       expect(keyOfAddress(text)).toMatchObject({ problem: expect.stringMatching(/key/) as string });
     },
   );
 });
 
-test('a key is called by its name, and any other list by what it is', () => {
+test('a key is shown by its name, and any other list as JSON', () => {
   expect(keyLabel(['rooms.eu', 'standup'])).toBe('rooms.eu/standup');
   expect(keyLabel(['', 'root'])).toBe('root');
   expect(keyLabel(['a/b'])).toBe('["a/b"]');

@@ -2,7 +2,7 @@ import type { LeaseError } from '@leasehold/keys-core';
 import { expect, test } from 'vitest';
 import { readConfig } from './config.ts';
 
-test('without variables it is the console of a machine of one’s own', () => {
+test('without variables the configuration is for a local controller', () => {
   expect(readConfig({})).toEqual({
     host: '127.0.0.1',
     port: 4_601,
@@ -13,7 +13,7 @@ test('without variables it is the console of a machine of one’s own', () => {
   });
 });
 
-test('the origin follows the port, unless it is said', () => {
+test('the origin follows the port unless it is set', () => {
   expect(readConfig({ LEASEHOLD_CONSOLE_PORT: '8080' }).origin).toBe('http://localhost:8080');
   expect(
     readConfig({

@@ -9,14 +9,14 @@ import { controllerUrlsOf, controllerUrlsProblem } from '@leasehold/service-kit/
 import { z } from 'zod';
 import { isTrustedProxy } from './pass-through/forwarded-for.ts';
 
-/** What a console is started with; see the table of environment variables in the README. */
+/** The configuration of a console; see the table of environment variables in the README. */
 export interface ConsoleConfig {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
-  /** Where the controllers are, or what stands before several of them. */
+  /** The addresses of the controllers, or of a proxy in front of several. */
   readonly controllerUrls: readonly string[];
-  /** What a browser calls this console by: cookies and sign-ins are of this origin. */
+  /** The origin that browsers open this console at: cookies and sign-ins belong to it. */
   readonly origin: string;
   /** Addresses and networks whose `x-forwarded-for` is believed. */
   readonly trustedProxies: readonly string[];
@@ -28,7 +28,7 @@ export function processEnvironment(): Environment {
   return process.env;
 }
 
-/** Next, React and what they load look at these when they are loaded, so this comes before. */
+/** Next, React and what they load read these when they are loaded, so this comes before. */
 export function setProductionMode(): void {
   Object.assign(process.env, { NODE_ENV: 'production', NEXT_TELEMETRY_DISABLED: '1' });
 }

@@ -1,6 +1,6 @@
 /**
- * The console's process: a small server around the pages, which passes what is the controller's on
- * to it, until a signal ends it or the process that started it is gone.
+ * The console's process: a small server around the pages, which passes requests for the controller on
+ * to it. It ends on a signal, or when the process that started it is gone.
  */
 import { fileURLToPath } from 'node:url';
 import { LeaseError } from '@leasehold/keys-core';
@@ -9,7 +9,7 @@ import { processEnvironment, readConfig, setProductionMode } from './config.ts';
 import { startConsoleServer } from './console-server.ts';
 import { preparePages } from './pages.ts';
 
-/** How long everything may take to end, before the process ends without. */
+/** How long a clean end may take before the process exits without it. */
 const STOP_MS_MAX = 10_000;
 
 /** The folder of the console, from its built file `dist/main.mjs`. */
@@ -43,7 +43,7 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  // Configuration problems are told plainly: the reader started it by hand or from a unit.
+  // Configuration problems are printed as plain text: the reader started it by hand or from a unit.
   const text =
     error instanceof LeaseError ? error.message : String((error as Error).stack ?? error);
   process.stderr.write(`${text}\n`);

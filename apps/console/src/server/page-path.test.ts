@@ -17,7 +17,7 @@ describe('notePath', () => {
     expect(noted('/drones?_rsc=1')).toBe('/drones');
   });
 
-  test('does not believe what the browser says of it', () => {
+  test('replaces a path that the browser claims', () => {
     expect(noted('/keys', { 'x-leasehold-path': '//evil.example' })).toBe('/keys');
   });
 

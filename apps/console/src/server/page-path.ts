@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Where a page learns which one it is: a visitor who has to sign in first comes back to it. */
+/** The header that gives a page its path: a visitor who has to sign in first comes back to it. */
 const HEADER = 'x-leasehold-path';
 
-/** Tells the page its own path and query, in place of whatever the browser said of them. */
+/** Tells the page its own path and query, in place of what the browser claims. */
 export function notePath(request: IncomingMessage): void {
   const [path = '/', query = ''] = (request.url ?? '/').split(/\?(.*)/su, 2);
   const params = new URLSearchParams(query);

@@ -20,7 +20,7 @@ export async function preparePages(folder: string): Promise<Pages> {
       `${folder} has no built pages: run \`npm run build\`. (What is missing is .next/BUILD_ID.)`,
     );
   }
-  // Loaded only here: it looks at its environment as it is loaded, and takes half a second.
+  // Loaded only here: Next reads the environment when it is loaded, which takes half a second.
   const { default: next } = await import('next');
   const app = next({ dev: false, dir: folder, quiet: true });
   await app.prepare();

@@ -13,7 +13,7 @@ const isSound = (state?: string): boolean =>
     headers: { 'next-router-state-tree': state },
   } as unknown as IncomingMessage);
 
-test('what a browser says of its router is sound, and so is nothing at all', () => {
+test('a router state that a browser sends is sound, and so is a missing one', () => {
   expect(isSound(SENT_BY_A_BROWSER)).toBe(true);
   expect(isSound()).toBe(true);
 });
@@ -27,7 +27,7 @@ test.each([
   encodeURIComponent('["",{"a":1}]'),
   '['.repeat(100),
 ])(
-  'a page that is asked for with a router state that cannot be read is a 400, and is not rendered: %j',
+  'a request for a page with an unreadable router state gets a 400 and is not rendered: %j',
   async (state) => {
     let renderedCount = 0;
     const server = await startConsoleServer({

@@ -4,8 +4,8 @@ import { parseAndValidateFlightRouterState } from 'next/dist/server/app-render/p
 const HEADER = 'next-router-state-tree';
 
 /**
- * Whether what a page's router says of itself can be read. Next makes a 500 of one that cannot, and
- * logs an error of ours for a request that was wrong: so it is asked before it renders anything.
+ * Whether the router state that a page sends can be read. Next would answer an unreadable one with a
+ * 500, and log our error for a request that was wrong: so it is checked before Next renders anything.
  */
 export function isRouterStateSound({ headers }: IncomingMessage): boolean {
   try {

@@ -5,7 +5,7 @@ import { Tip } from './tip.tsx';
 import { useId, type ReactNode } from 'react';
 
 interface GuardedButtonProps extends ButtonProps {
-  /** Why it may not be used now; shown to everyone, screen readers too. Undefined: it may. */
+  /** Why the button is disabled, also for screen readers. Undefined: it is enabled. */
   readonly whyNot: string | undefined;
   readonly onClick: () => void;
   readonly children: ReactNode;

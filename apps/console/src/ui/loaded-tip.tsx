@@ -3,7 +3,7 @@
 import { Tooltip } from '@mantine/core';
 import type { ReactNode } from 'react';
 
-/** What draws a {@link Tip}: loaded by it alone, when one is wanted. */
+/** The visible part of a {@link Tip}, which loads it when a tip is needed. */
 export function LoadedTip({
   id,
   target,

@@ -6,10 +6,10 @@ import { useEffect, useRef, useState } from 'react';
 import { useShortcut } from './shortcuts/use-shortcut.ts';
 import classes from './search-box.module.css';
 
-/** So long after the last key a search is carried out; Enter does it at once. */
+/** How long after the last key a search is run; Enter runs it at once. */
 const TYPING_MS = 350;
 
-/** The search of a list. `/` gets here from anywhere on the page. */
+/** The search of a list. `/` moves the focus here from anywhere on the page. */
 export function SearchBox({
   value,
   onChange,
@@ -26,9 +26,9 @@ export function SearchBox({
   const input = useRef<HTMLInputElement>(null);
   const [text, setText] = useState(value);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  /** What was searched for last, until the address has it. */
+  /** The last search that was sent, until the address has it. */
   const sent = useRef<string>(undefined);
-  // Back and Forward change the address from outside. What comes from here is typed on meanwhile.
+  // Back and Forward change the address from outside. A change from here must not undo further typing.
   useEffect(() => {
     if (value !== sent.current) setText(value);
     sent.current = undefined;
@@ -71,7 +71,7 @@ export function SearchBox({
         }
         value={text}
         error={problems.length === 0 ? undefined : problems.join('; ')}
-        // A search that is carried out after a link was followed would lead back here.
+        // A search that is run after a link was followed would lead back to this page.
         onBlur={() => {
           commit(text.trim());
         }}

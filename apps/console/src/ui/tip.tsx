@@ -19,15 +19,15 @@ const LoadedTip = dynamic(() => import('./loaded-tip.tsx').then((module) => modu
   ssr: false,
 });
 
-/** So long a pointer rests before it is meant. */
+/** How long a pointer must rest before the tip opens. */
 const OPEN_DELAY_MS = 250;
 
 type TipChild = ReactElement<HTMLAttributes<HTMLElement>>;
 
 /**
- * Says more about its one child, which must be an element or pass handlers on to one: where the
- * pointer rests on it, and at once where the keyboard gets to it. Escape closes it. What draws the
- * tip is loaded when one is first wanted; the child is never mounted again for it.
+ * Says more about its one child, which must be an element or pass handlers on to one: when the
+ * pointer rests on the child, and at once when the keyboard focuses it. Escape closes it. Its code is
+ * loaded when a tip is first needed; the child is never mounted again for it.
  */
 export function Tip({
   label,
@@ -36,7 +36,7 @@ export function Tip({
 }: {
   readonly label: ReactNode;
   readonly children: TipChild;
-  /** The child's own description says the same. */
+  /** Whether the child's own description says the same. */
   readonly isDescribed?: boolean;
 }) {
   const id = useId();

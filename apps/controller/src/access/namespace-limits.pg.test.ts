@@ -6,14 +6,14 @@ import { startTestController, type TestController } from '../testing/test-contro
 import { startTestDrone } from '../testing/test-drone.ts';
 import { mutate, query } from '../testing/wire.ts';
 
-/** What only another team may see: it is in every name that the test makes. */
+/** A word that only another team may see; it is in every name that the test makes. */
 const HIDDEN = 'hidden';
 
 const ENVIRONMENT = { environment: [HIDDEN, 'hidden-env'] };
 const LEASE = { namespace: [HIDDEN], key: 'hidden-lease' };
 const KEY = { name: 'hidden-key', namespace: HIDDEN };
 
-/** How a viewer would ask for it. */
+/** The input of each query that would show it. */
 function inputsOf(backendId: string): Record<string, unknown> {
   return {
     'keys.get': KEY,
@@ -51,7 +51,7 @@ async function fillHidden(on: TestController): Promise<string> {
   return connected.backendId;
 }
 
-test('a viewer that is limited to a namespace learns nothing of another one from any query', async () => {
+test('a token that is limited to a namespace learns nothing of another namespace from any query', async () => {
   const on = await startTestController();
   const inputs = inputsOf(await fillHidden(on));
   const everything = await on.token('admin');

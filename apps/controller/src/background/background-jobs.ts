@@ -24,8 +24,8 @@ const RETENTION_EVERY_MS = 60_000;
 const MOVES_EVERY_MS = 1_000;
 
 /**
- * The jobs of a controller. What it keeps in its own memory it writes by itself; the reaper must not need
- * a lease, because leases need the reaper. One controller at a time does the others.
+ * The jobs of a controller. Each one writes what it keeps in memory, and reaps without a lease, because
+ * leases need the reaper. Each bulk action has its own lease. One controller at a time does the rest.
  */
 export function backgroundJobs(deps: {
   readonly store: Store;

@@ -9,7 +9,7 @@ import { query } from '../testing/wire.ts';
 
 const LEASE_MS = 3_000;
 
-/** Does a job as a controller does, and says in which order each round began. */
+/** Does a job as a controller does, and records the order in which rounds began. */
 function aController(databaseUrl: string, holder: string, began: string[]): () => Promise<void> {
   const log = createLogger({ name: 'test', level: 'silent' });
   const [clock, ids] = [createBootClock(), systemIds()];
@@ -26,7 +26,7 @@ function aController(databaseUrl: string, holder: string, began: string[]): () =
   return stop;
 }
 
-test('of two controllers one does a job, round after round; when it is cut off the other goes on', async () => {
+test('only one of two controllers does a job, round after round; when it is cut off the other takes over', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const { proxy, url } = await startUrlProxy(database.url);
@@ -49,7 +49,7 @@ test('of two controllers one does a job, round after round; when it is cut off t
   expect(began.lastIndexOf('one')).toBeLessThan(began.indexOf('two'));
 });
 
-/** Who has the leases of the jobs that are done every few seconds. */
+/** The holders of the leases of the jobs that are done every few seconds. */
 async function holders(on: TestController): Promise<Record<string, string>> {
   const { secret } = await on.token('viewer');
   const input = { namespace: ['leasehold'] };

@@ -16,12 +16,12 @@ export interface Background {
   readonly log: Logger;
 }
 
-/** Each round comes up to this share later or sooner, so that controllers do not act in step. */
+/** Each round comes up to this share earlier or later, so that controllers do not act in step. */
 const JITTER_SHARE = 0.2;
 
 /**
  * Runs each job again and again, each after its last round has ended. A round that fails is logged
- * and the next one comes as if it had not. @returns a function that ends all, waiting for rounds
+ * and the next one runs all the same. @returns a function that ends all, waiting for rounds
  * under way.
  */
 export function runInBackground(jobs: readonly Job[], on: Background): () => Promise<void> {
@@ -38,7 +38,7 @@ export function runInBackground(jobs: readonly Job[], on: Background): () => Pro
 }
 
 /**
- * A job that one controller does at a time: that one has a lease, named like the job, for round after
+ * A job that only one controller does at a time: it holds a lease, named like the job, for round after
  * round. In a hold-off nobody gets a lease, and every controller does it, which costs more and changes
  * nothing else.
  */

@@ -30,7 +30,7 @@ describe('a bulk action', () => {
     });
     await bulkProgressWhen(heir, bulkId, ({ done }) => done > 0);
 
-    // It is cut off from the database in the middle of a page, and releases nothing.
+    // The controller is cut off from the database in the middle of a page, and releases nothing.
     proxy.refuse();
     const seen = await bulkProgressWhen(heir, bulkId);
 
@@ -39,7 +39,7 @@ describe('a bulk action', () => {
     expect(await countAudit(heir, 'leases.revoke')).toEqual({ entries: 400, resources: 400 });
   });
 
-  test('whose controller stops in order goes on at another one at once', async () => {
+  test('whose controller stops in good order continues at another one at once', async () => {
     const on = await startTestController();
     const heir = await startTestController({ databaseUrl: on.databaseUrl });
     const { secret } = await on.token('client');
@@ -55,7 +55,7 @@ describe('a bulk action', () => {
     expect(await countEvents(heir, 'revoked')).toEqual({ events: 400, grants: 400 });
   });
 
-  test('that nobody carries out is shown as interrupted, until somebody does', async () => {
+  test('that no controller carries out is shown as interrupted, until one does', async () => {
     const on = await startTestController();
     const { prisma } = on.controller.store;
     const { tokenId } = await on.token('operator');
@@ -77,7 +77,7 @@ describe('a bulk action', () => {
     expect(last.failed).toMatchObject([{ code: 'gone' }]);
   });
 
-  test('whose controller died between an act and its record takes the act for its own, once', async () => {
+  test('whose controller died between an act and its record counts the act as its own, once', async () => {
     const on = await startTestController();
     const { secret } = await on.token('client');
     const operator = await on.token('operator');
@@ -105,7 +105,7 @@ describe('a bulk action', () => {
       });
     await revoke(own, 'fire');
     await revoke(foreign, 'something else');
-    // The first is even held by somebody else by now.
+    // The first lease has even been granted again by now.
     await acquireLease(on, secret, { key: 'k0' });
 
     await prisma.$queryRaw`update bulk set state = 'running' returning id`;

@@ -51,7 +51,7 @@ describe('a bulk action', () => {
     expect(left.map(({ id }) => id).sort()).toEqual([next.leaseId, rest[0]?.leaseId].sort());
   });
 
-  test('is in the audit as it was started, and each act as if it had been done alone', async () => {
+  test('is in the audit with its start, and with each act as if it had been done alone', async () => {
     const on = await startTestController();
     const { secret } = await on.token('client');
     const operator = await on.token('operator');
@@ -78,7 +78,7 @@ describe('a bulk action', () => {
     ]);
   });
 
-  test('blocks and allows renewal; what is so already is done, and changes nothing', async () => {
+  test('blocks and allows renewal; for a grant that is so already it counts as done and changes nothing', async () => {
     const on = await startTestController();
     const { secret } = await on.token('client');
     const operator = await on.token('operator');
@@ -107,7 +107,7 @@ describe('a bulk action', () => {
     expect(await countAudit(on, 'leases.allowRenewal')).toEqual({ entries: 3, resources: 3 });
   });
 
-  test('acts on keys and environments by their own faces; an environment is revoked or nothing', async () => {
+  test('acts on keys and environments by their own faces; an environment can only be revoked', async () => {
     const on = await startTestController();
     const { secret } = await on.token('client');
     const operator = await on.token('operator');
@@ -116,7 +116,7 @@ describe('a bulk action', () => {
       secret,
       input: { key: { name: 'k' }, spawn: { program: 'room' } },
     })) as WireLease;
-    // Until a spawn is acknowledged, what follows for its backend is not sent.
+    // Until a spawn is acknowledged, further commands for its backend are not sent.
     const spawn = await waitUntil(() => drone.messages.find(({ kind }) => kind === 'spawn'));
     await drone.ack('actionId' in spawn ? spawn.actionId : '');
     const { lease: environment } = (await mutate(on, 'environments.tryAcquire', {
@@ -137,7 +137,7 @@ describe('a bulk action', () => {
     expect(await countAudit(on, 'environments.revoke')).toEqual({ entries: 1, resources: 1 });
   });
 
-  test('that is aborted in the middle does nothing more, and says what was done', async () => {
+  test('that is aborted in the middle does nothing more, and reports what was done', async () => {
     const on = await startTestController();
     const { secret } = await on.token('client');
     const operator = await on.token('operator');
@@ -199,7 +199,7 @@ describe('a bulk action', () => {
     ['WebSocket', progressOverWebSocket],
     ['server-sent events', progressOverSse],
   ] as const)(
-    'is watched over %s: from now to its end, never backwards, and then the stream ends',
+    'can be watched over %s from now to its end, never backwards, and then the stream ends',
     async (_transport, watch) => {
       const on = await startTestController();
       const { secret } = await on.token('client');
@@ -216,7 +216,7 @@ describe('a bulk action', () => {
     },
   );
 
-  test('is refused to who may not, on nothing, and on what is named twice', async () => {
+  test('is refused to a caller that may not act, for no items, and for items named twice', async () => {
     const on = await startTestController();
     const { secret } = await on.token('client');
     const operator = await on.token('operator');
@@ -266,7 +266,7 @@ describe('a bulk action', () => {
     expect(await bulkProgressWhen(on, bulkId)).toMatchObject({ done: 1, failedCount: 0 });
   });
 
-  test('is kept as long as events are, with its items, and removed then', async () => {
+  test('is kept as long as events are, with its items, and then removed', async () => {
     const on = await startTestController();
     const { secret } = await on.token('client');
     const operator = await on.token('operator');
@@ -292,7 +292,7 @@ describe('a bulk action', () => {
   });
 });
 
-/** Everything that a watcher is told, until the stream ends. */
+/** Everything that a watcher receives, until the stream ends. */
 async function progressOverWebSocket(on: TestController, bulkId: string): Promise<BulkProgress[]> {
   const api = await on.client('viewer', 'ws');
   return new Promise((resolve, reject) => {
@@ -313,7 +313,7 @@ async function progressOverWebSocket(on: TestController, bulkId: string): Promis
   });
 }
 
-/** The same as a browser gets it. */
+/** The same over server-sent events, as a browser gets it. */
 async function progressOverSse(on: TestController, bulkId: string): Promise<BulkProgress[]> {
   const { secret } = await on.token('viewer');
   const response = await fetch(`${on.url}/trpc/bulk.watch${input({ bulkId })}`, {

@@ -15,7 +15,7 @@ const GOOD: DatabaseSettings = {
 };
 
 describe('database checks', () => {
-  test('a database that keeps what it has answered passes silently', () => {
+  test('a database that keeps what it has committed passes silently', () => {
     expect(checkDatabase(GOOD, 'leasehold')).toEqual([]);
     expect(checkDatabase({ ...GOOD, versionNumber: 150_000 }, 'leasehold')).toEqual([]);
   });
@@ -26,7 +26,7 @@ describe('database checks', () => {
     );
   });
 
-  test('an old PostgreSQL stops the start, and all problems are told at once', () => {
+  test('an old PostgreSQL stops the start, and all problems are reported at once', () => {
     const settings = { ...GOOD, version: '14.9', versionNumber: 140_009, synchronousCommit: 'off' };
 
     expect(() => checkDatabase(settings, 'leasehold')).toThrow(
@@ -34,7 +34,7 @@ describe('database checks', () => {
     );
   });
 
-  test('connections that search another schema stop the start, with the pooler named', () => {
+  test('connections that search another schema stop the start, and the problem names the pooler', () => {
     expect(() => checkDatabase({ ...GOOD, schema: 'public' }, 'leasehold')).toThrow(
       /"leasehold".*"public".*pooler/u,
     );
@@ -44,13 +44,13 @@ describe('database checks', () => {
     );
   });
 
-  test('a role without privileges on a table stops the start, with the table named', () => {
+  test('a role without privileges on a table stops the start, and the problem names the table', () => {
     expect(() => checkDatabase({ ...GOOD, refused: ['lease'] }, 'leasehold')).toThrow(
       /role controller may not use lease;/u,
     );
   });
 
-  test('a standby that nobody waits for is warned of', () => {
+  test('a standby that no commit waits for gives a warning', () => {
     expect(checkDatabase({ ...GOOD, standbyCount: 1 }, 'leasehold')).toHaveLength(1);
     expect(
       checkDatabase({ ...GOOD, standbyCount: 1, synchronousStandbyNames: '*' }, 'leasehold'),

@@ -4,7 +4,7 @@ import { connectionProblems, type DatabaseSettings } from '@leasehold/keys-core/
 const POSTGRES_VERSION_MIN = 150_000;
 
 /**
- * Whether the database can keep what is promised on it, and shows these connections our tables.
+ * Checks that the database can keep our promises, and that these connections see our tables.
  * @returns warnings. @throws {LeaseError} `config.invalid` with every problem.
  */
 export function checkDatabase(settings: DatabaseSettings, schema: string): string[] {

@@ -5,14 +5,14 @@ import { startTestController } from '../testing/test-controller.ts';
 import { mutate, query } from '../testing/wire.ts';
 import { acquireLease, refOf, wanted } from '../testing/wire-leases.ts';
 
-test('H-restore an operator sees what holds grants off, and ends it with a reason, which is audited', async () => {
+test('H-restore an operator sees why grants are held off, and ends that with a reason, which is audited', async () => {
   const on = await startTestController();
   const { secret } = await on.token('client');
   const operator = (await on.token('operator')).secret;
   await acquireLease(on, secret);
   const reason = 'all drones were restarted';
 
-  // As in a copy from before this controller: what it has seen is not there.
+  // As in a copy from before this controller: its witness row is missing.
   await on.controller.store.prisma.$executeRaw`delete from database_witness`;
   const refused = await mutate(on, 'leases.acquire', { secret, input: wanted() });
 
@@ -30,7 +30,7 @@ test('H-restore an operator sees what holds grants off, and ends it with a reaso
   ).toMatchObject({ items: [{ reason, resource: 'database' }] });
 });
 
-test('H-restore a bulk action that could not have its lease is refused, and nothing is recorded', async () => {
+test('H-restore a bulk action that cannot get its lease is refused, and nothing is recorded', async () => {
   const on = await startTestController();
   const { secret } = await on.token('client');
   const operator = await on.token('operator');

@@ -2,7 +2,7 @@ import type { EventStream } from '@leasehold/keys-core/events';
 import type { Registry } from '@leasehold/service-kit';
 import { Gauge } from 'prom-client';
 
-/** What is seen of the event stream when it is asked for. */
+/** Gauges of the event stream, read when the metrics are requested. */
 export function addEventGauges(
   registry: Registry,
   stream: Pick<EventStream, 'lag' | 'readerCount'>,

@@ -3,7 +3,7 @@ import type { EventView } from '@leasehold/keys-core';
 import { listEvents, type EventRow, type EventStream } from '@leasehold/keys-core/events';
 import type { Store } from '@leasehold/keys-core/postgres';
 
-/** The event stream of this controller, and its past, as they travel. */
+/** The event stream of this controller and its history, in the form of the API. */
 export function createEventService(
   stream: EventStream,
   store: Pick<Store, 'reads' | 'datacenter'>,

@@ -65,7 +65,7 @@ function targetOf(on: TestController): { host: string; port: number } {
   return { host: hostname, port: Number(port) };
 }
 
-/** Takes and gives back leases until told to stop. */
+/** Acquires and releases leases until told to stop. */
 async function work(api: ControllerApi, name: string, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const answer = await api.leases.acquire.mutate({
@@ -145,7 +145,7 @@ describe('events.watch', () => {
       await waitUntil(() => ids.length > seen, SOON);
       proxy.setTarget(targetOf(kill % 2 === 0 ? two : one));
       if (kill % 5 === 4) {
-        // The client itself dies, and another one goes on from what it had written down.
+        // The client itself dies, and another one resumes from what it had recorded.
         watched.stop();
         await client.close();
         client = clientOf(url, secret);
@@ -162,7 +162,7 @@ describe('events.watch', () => {
     expect(expected.length).toBeGreaterThan(400);
   }, 120_000);
 
-  test('gives what happened in the shape of the contract, with the id that a history shows too', async () => {
+  test('delivers events in the shape of the contract, with the ids of the history', async () => {
     const on = await startTestController();
     const { secret } = await on.token('viewer');
     const watched = watch(clientOf(on.url, secret), { afterId: '0', namespace: 'jobs' });
@@ -195,7 +195,7 @@ describe('events.watch', () => {
     });
   });
 
-  test('a token that is limited to namespaces gets theirs alone, whatever it asks for', async () => {
+  test('a token that is limited to namespaces gets only their events, even if it asks for others', async () => {
     const on = await startTestController();
     const { secret } = await on.token('viewer', { namespaces: ['team'] });
     const client = clientOf(on.url, secret);
@@ -216,7 +216,7 @@ describe('events.watch', () => {
     expect(foreign.events).toEqual([]);
   });
 
-  test('a resume from before what is kept, or from another database epoch, is reported', async () => {
+  test('a resume from before the oldest kept event, or from another database epoch, is reported', async () => {
     const on = await startTestController();
     const { secret } = await on.token('viewer');
     const client = clientOf(on.url, secret);
@@ -241,7 +241,7 @@ describe('events.watch', () => {
     expect(sse.text()).toContain(`"oldestId":"${String(ids[3])}"`);
   });
 
-  test('travels as server-sent events, which resume by the header of the browser', async () => {
+  test('works over server-sent events, which resume by the header of the browser', async () => {
     const on = await startTestController();
     await insertEvents(on, 'a', 3);
     const ids = await idsIn(on);
@@ -257,7 +257,7 @@ describe('events.watch', () => {
     expect(resumed.text().match(/^id: .*$/gmu)).toEqual([`id: ${String(ids[2])}`]);
   });
 
-  test('a controller that stops cuts its readers off, and they go on at the next one', async () => {
+  test('a controller that stops cuts its readers off, and they continue at the next one', async () => {
     const one = await startTestController();
     const two = await startTestController({ databaseUrl: one.databaseUrl });
     const proxy = await proxyOf(one);
@@ -280,7 +280,7 @@ describe('events.watch', () => {
     expect(watched.endedWith()).toBeUndefined();
   });
 
-  test('C59 the lag of the stream is among the metrics while an old transaction holds it back', async () => {
+  test('C59 the metrics show the lag of the stream while an old transaction holds it back', async () => {
     const on = await startTestController();
     const { secret } = await on.token('viewer');
     const holding = new pg.Client({ connectionString: on.databaseUrl });

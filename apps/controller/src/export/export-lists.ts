@@ -18,18 +18,18 @@ type Item = Readonly<Record<string, unknown>>;
 export interface ExportPage {
   readonly items: readonly object[];
   readonly nextCursor: string | null;
-  /** The datacenters that the page is without; the audit is of one alone. */
+  /** The datacenters that are missing from the page; the audit is always of one datacenter. */
   readonly unreachable?: readonly UnreachableDatacenter[];
 }
 
-/** A list that can be exported: what may be asked of it, how it is read, and its columns as CSV. */
+/** A list that can be exported: its input, how it is read, and its columns as CSV. */
 export interface ExportList {
   readonly inputSchema: z.ZodType;
   /** Reads a page as the list's own procedure does: with its checks, its limits and its role. */
   readonly readPage: (api: ApiCaller, input: Item) => Promise<ExportPage>;
-  /** Names of fields; a dot goes into one. */
+  /** Names of fields; a dot leads to a nested field. */
   readonly columns: readonly string[];
-  /** The order that is exported where none is asked for. */
+  /** The order if the request names none. */
   readonly defaults?: Item;
 }
 
@@ -88,7 +88,7 @@ const EXPORT_LISTS: Readonly<Record<string, ExportList>> = {
   },
 };
 
-/** The list of this name in an address; undefined for any other. */
+/** The list with this name in an address; undefined for any other name. */
 export function exportListOf(name: string): ExportList | undefined {
   return Object.hasOwn(EXPORT_LISTS, name) ? EXPORT_LISTS[name] : undefined;
 }

@@ -16,7 +16,7 @@ async function textFrom(text: ExportText, pages: object[][], rowsMax?: number): 
 }
 
 describe('the text of an export', () => {
-  test('is one array, however its rows come, empty pages and none at all too', async () => {
+  test('is one array however its rows are paged, even with empty pages or no rows', async () => {
     const json = (pages: object[][]): Promise<string> =>
       textFrom(createExportText('json', []), pages);
 
@@ -28,7 +28,7 @@ describe('the text of an export', () => {
     expect(JSON.parse(await json([]))).toEqual([]);
   });
 
-  test('fails where it would be cut short, rather than end', async () => {
+  test('fails instead of ending when there are too many rows', async () => {
     const pages = [[{ a: 1 }], [{ a: 2 }]];
 
     await expect(textFrom(createExportText('json', []), pages, 1)).rejects.toMatchObject({
@@ -53,7 +53,7 @@ describe('the text of an export', () => {
     [null, ''],
     [true, 'true'],
     [{ '=1': 2 }, '"{""=1"":2}"'],
-  ])('a cell %j is %j', async (value, cell) => {
+  ])('writes a cell %j as %j', async (value, cell) => {
     const text = await textFrom(createExportText('csv', ['x.y']), [[{ x: { y: value } }]]);
 
     expect(text).toBe(`x.y\r\n${cell}\r\n`);

@@ -4,7 +4,7 @@ import type { ExportList, ExportPage } from './export-lists.ts';
 import type { ExportRequest } from './export-query.ts';
 import type { ExportText } from './export-text.ts';
 
-/** Rows of one export. Who wants more asks for parts, such as a namespace or a month. */
+/** Rows of one export. A caller that wants more requests parts, such as a namespace or a month. */
 const EXPORT_ROWS_MAX = 1_000_000;
 
 type Pages = AsyncGenerator<readonly object[], undefined>;
@@ -26,7 +26,7 @@ export async function* pagesOf(
 }
 
 /**
- * A file of all datacenters that is without one of them must not be taken for whole.
+ * A file of all datacenters must not be taken for complete when one of them is missing.
  * @throws {LeaseError} `reservation.datacenter_unreachable`.
  */
 function assertWhole({ unreachable = [] }: ExportPage): void {

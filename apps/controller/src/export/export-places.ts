@@ -1,6 +1,6 @@
 import { LeaseError } from '@leasehold/keys-core';
 
-/** Each holds a page in memory, and keeps asking the database. */
+/** Each holds a page in memory, and keeps querying the database. */
 const EXPORTS_MAX = 8;
 /** So that one caller leaves places to the others. */
 const EXPORTS_PER_PRINCIPAL_MAX = 2;
@@ -10,7 +10,7 @@ export interface ExportPlaces {
   /**
    * Takes a place.
    * @returns a function that gives it back; called again, it does nothing.
-   * @throws {LeaseError} `request.rate_limited` when all are taken, or those that one caller may have.
+   * @throws {LeaseError} `request.rate_limited` when all are taken, or all that one caller may have.
    */
   take(principal: string): () => void;
 }

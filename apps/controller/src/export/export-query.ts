@@ -3,22 +3,22 @@ import type { ExportList } from './export-lists.ts';
 
 export type ExportFormat = 'json' | 'csv';
 
-/** What an address asks for. */
+/** What an address requests. */
 export interface ExportRequest {
   readonly format: ExportFormat;
   /** The input of the list's procedure, without a cursor. */
   readonly input: Readonly<Record<string, unknown>>;
 }
 
-/** Texts of an address that stand for something else than a text. */
+/** Texts of an address that stand for another kind of value. */
 const WORDS: Readonly<Record<string, unknown>> = { true: true, false: false };
 const BOOLEANS = ['includeChildren'];
 const NUMBERS = ['endedWithinMs'];
 const LISTS = ['kinds'];
 
 /**
- * Reads the query of an address: `format`, and the filters of the list. Which page is the export's own
- * affair, and not to be asked for.
+ * Reads the query of an address: `format`, and the filters of the list. The export chooses
+ * the pages by itself; a request cannot.
  * @throws {LeaseError} `request.invalid` for `format`; {ZodError} that names any other field.
  */
 export function readExportQuery(list: ExportList, query: unknown): ExportRequest {
@@ -33,7 +33,7 @@ export function readExportQuery(list: ExportList, query: unknown): ExportRequest
     Object.entries(filters).map(([field, text]) => [field, valueOf(field, text)]),
   );
   const input = { ...list.defaults, ...wanted, limit: LIMITS.pageSizeMax };
-  // As the procedure will, but before anything is answered, and for every field at once.
+  // As the procedure will do it, but before anything is sent, and for all fields at once.
   list.inputSchema.parse(input);
   return { format: format ?? 'json', input };
 }

@@ -5,8 +5,8 @@
  * was read.
  *
  * Once the first bytes are sent there is no status left to say that something failed. Then the
- * connection is reset, so that nobody takes half a file for a whole one, over HTTP/1.0 neither: a file
- * is whole when the answer ended by itself.
+ * connection is reset, so that nobody takes half a file for a whole one, not even over HTTP/1.0: a file
+ * is complete if the answer ended by itself.
  */
 import { Readable } from 'node:stream';
 import { describeError, type Access, type ApiContext } from '@leasehold/api';
@@ -23,7 +23,7 @@ import { readExportQuery } from './export-query.ts';
 import { pagesOf, textOf } from './export-pieces.ts';
 import { createExportText } from './export-text.ts';
 
-/** For how long a client may take nothing, before its place is another's. */
+/** How long a client may read nothing before it loses its place. */
 const STALL_MS = 60_000;
 const BUFFERED_BYTES_MAX = 64 * 1_024;
 
@@ -79,7 +79,7 @@ async function send(deps: ExportDeps, exported: Exported): Promise<FastifyReply>
   const { list, name, context, access, request, reply } = exported;
   const asked = readExportQuery(list, request.query);
   const pages = pagesOf(list, asked, context);
-  // Before anything is sent: what is refused is refused with a status.
+  // Before anything is sent, so that a refusal still has a status.
   const first = await pages.next();
   const { format } = asked;
   const text = createExportText(format, list.columns);
@@ -90,10 +90,10 @@ async function send(deps: ExportDeps, exported: Exported): Promise<FastifyReply>
   const cutOff = (): void => {
     if (!stream.readableEnded && reply.raw.headersSent) reply.raw.socket?.resetAndDestroy();
   };
-  // Whichever comes first: it must come before Fastify ends the connection in good order.
+  // Whichever comes first, because it must run before Fastify ends the connection in good order.
   stream.once('error', cutOff).once('close', cutOff);
   const forget = deps.connections.add(access, () => {
-    // At once: the stream closes only when its question to the database is answered.
+    // At once, because the stream closes only when its query to the database has ended.
     cutOff();
     stream.destroy();
   });
@@ -116,7 +116,7 @@ function whenGone(signal: AbortSignal, leave: () => void): void {
   else signal.addEventListener('abort', leave, { once: true });
 }
 
-/** A stream that is read from as it is taken, and that ends when nobody takes anything any more. */
+/** A stream that produces text as fast as the client reads it, and fails when the client stops reading. */
 function streamOf(
   { log }: ExportDeps,
   pieces: AsyncGenerator<string, void>,

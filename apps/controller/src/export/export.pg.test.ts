@@ -33,7 +33,7 @@ describe('an export', () => {
     return close;
   });
 
-  test('as JSON is the list, one object on each line, in a file that is dated by the database', async () => {
+  test('as JSON is the list, one object on each line, in a file with the database time in its name', async () => {
     await acquireLease(on, secret, { namespace: ['json'], key: 'a' });
     await acquireLease(on, secret, { namespace: ['json', 'b'], key: 'b' });
 
@@ -51,7 +51,7 @@ describe('an export', () => {
     expect(text.trimEnd().split('\n')).toHaveLength(4);
   });
 
-  test('takes the filters of its list, and an empty one is a file too', async () => {
+  test('takes the filters of its list, and is a valid file even when it is empty', async () => {
     await acquireLease(on, secret, { namespace: ['filtered'], key: 'a' });
     await acquireLease(on, secret, { namespace: ['filtered', 'child'], key: 'b' });
     const names = async (query: string): Promise<string[]> => {
@@ -68,7 +68,7 @@ describe('an export', () => {
     );
   });
 
-  test('as CSV has a line of names, quotes what must be, and starts no formula', async () => {
+  test('as CSV has a line of names, quotes where needed, and starts no formula', async () => {
     const lease = await acquireLease(on, secret, {
       namespace: ['csv'],
       key: '=1+1',
@@ -97,7 +97,7 @@ describe('an export', () => {
     expect(lines[2]).toContain('"says ""yes"", twice","{""n"":[1,true]}"');
   });
 
-  test('of events begins with the oldest, and takes an instant, an id and kinds', async () => {
+  test('of events begins with the oldest, and can be filtered by instants, an id and kinds', async () => {
     const lease = await acquireLease(on, secret, { namespace: ['told'], key: 'k' });
     await mutate(on, 'leases.release', { secret, input: refOf(lease) });
     const events = async (query: string): Promise<Event[]> =>
@@ -114,7 +114,7 @@ describe('an export', () => {
     expect(await events(`&from=${first?.at ?? ''}`)).toEqual(told);
   });
 
-  test('of the audit is for operators, and names what each act was on', async () => {
+  test('of the audit is for operators, and names the resource of each act', async () => {
     const { leaseId } = await acquireLease(on, secret, { namespace: ['audited'], key: 'k' });
     const input = { leaseId, mode: 'force', reason: 'stuck' };
     await mutate(on, 'leases.revoke', { secret: operator, input });
@@ -138,7 +138,7 @@ describe('an export', () => {
     expect(await by(`resource=${leaseId}&actor=nobody`)).toEqual([]);
   });
 
-  test('shows who is limited to namespaces those alone', async () => {
+  test('shows a token that is limited to namespaces only those', async () => {
     await acquireLease(on, secret, { namespace: ['limited'], key: 'seen' });
     await acquireLease(on, secret, { namespace: ['limited2'], key: 'unseen' });
     const limited = await on.token('viewer', { namespaces: ['limited'] });
@@ -159,20 +159,23 @@ describe('an export', () => {
     ['the year 0', 'audit?from=0000-01-01T00:00:00Z', 'from: must be an instant after the year 0'],
     ['an invalid event id', 'events?afterId=x', 'afterId: must be the id of an event'],
     ['another format', 'keys?format=xml', 'format: must be "json" or "csv"'],
-  ])('%s is refused by its name, before a byte is sent', async (_what, path, message) => {
-    const answer = await call(on, `/export/${path}`, { secret: operator });
+  ])(
+    'with %s is refused with the name of the field, before a byte is sent',
+    async (_what, path, message) => {
+      const answer = await call(on, `/export/${path}`, { secret: operator });
 
-    expect(answer.status).toBe(400);
-    expect(answer.body.error?.data.leaseholdCode).toBe('request.invalid');
-    expect(answer.body.error?.message).toContain(message);
-  });
+      expect(answer.status).toBe(400);
+      expect(answer.body.error?.data.leaseholdCode).toBe('request.invalid');
+      expect(answer.body.error?.message).toContain(message);
+    },
+  );
 
   test.each([
     ['without a token', '/export/keys', undefined, 'GET', 401],
     ['of an unknown list', '/export/secrets', 'operator', 'GET', 404],
     ['of an inherited name', '/export/constructor', 'operator', 'GET', 404],
     ['by POST', '/export/keys', 'operator', 'POST', 404],
-  ] as const)('%s does not exist', async (_what, path, role, method, status) => {
+  ] as const)('%s is refused', async (_what, path, role, method, status) => {
     const asked = role === undefined ? {} : { secret: (await on.token(role)).secret };
 
     expect((await call(on, path, { ...asked, method })).status).toBe(status);

@@ -6,7 +6,7 @@ import type { Role } from '@leasehold/keys-core';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startTestController, type TestController } from '../testing/test-controller.ts';
 
-/** As many leases as that, whose names do not matter. */
+/** Inserts this many leases, whose names do not matter. */
 async function seedLeases(on: TestController, count: number): Promise<void> {
   await on.controller.store.prisma.$executeRaw`
     insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms, comment,
@@ -16,13 +16,13 @@ async function seedLeases(on: TestController, count: number): Promise<void> {
     from generate_series(1, ${count}::int) i`;
 }
 
-/** Rows of about a kilobyte each: more than what lies between a server and a client that stands still. */
+/** Rows of about a kilobyte each: more than the buffers between a server and a stalled client hold. */
 const LONG_ROWS = 20_000;
 
 interface LongExport {
   readonly on: TestController;
   readonly secret: string;
-  /** An answer whose head has come, and of whose body nothing was taken yet. */
+  /** An answer whose head has arrived, and of whose body nothing was read yet. */
   readonly response: http.IncomingMessage;
 }
 
@@ -55,7 +55,7 @@ interface RawExport {
 }
 
 /**
- * An export over HTTP/1.0 that waits for the database, of which everything that was sent was taken.
+ * An export over HTTP/1.0 that waits for the database, and whose client has read all that was sent.
  * `act` happens while it waits, in the transaction that it waits for.
  */
 async function standStill(
@@ -104,10 +104,10 @@ async function lockWaiters(prisma: Prisma): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-/** Of the statement that reads a page; PostgreSQL shows the first 1,024 characters of a statement. */
+/** Matches the statement that reads a page; PostgreSQL shows the first 1,024 characters of a statement. */
 const PAGE_QUERY = '%as "isOnPage"%';
 
-/** Until the export reads nothing any more, because nobody takes what it has. */
+/** Waits until the export stops reading the database, because its client reads nothing. */
 async function untilStill({ on }: Pick<LongExport, 'on'>): Promise<void> {
   const isStill = async (): Promise<boolean> => {
     const rows = await on.controller.store.prisma.$queryRaw<{ isStill: boolean }[]>`
@@ -144,10 +144,10 @@ describe('a long export', () => {
     expect(new Set(rows.map(({ name }) => name)).size).toBe(LONG_ROWS);
   });
 
-  test('reads on only as its client takes what there is', async () => {
+  test('reads the database only as fast as its client reads the file', async () => {
     const long = await openLong();
     await untilStill(long);
-    // What was not read by now is not there any more.
+    // What was not read by now no longer exists.
     await long.on.controller.store.prisma.$executeRaw`delete from lease`;
 
     const all = await rest(long);
@@ -157,7 +157,7 @@ describe('a long export', () => {
     expect(rows.length).toBeLessThan(LONG_ROWS);
   });
 
-  test('that fails in the middle is cut off, and not taken for a whole one', async () => {
+  test('that fails in the middle is cut off, so that nobody takes it for a whole one', async () => {
     const long = await openLong();
     await untilStill(long);
     await long.on.controller.store.prisma.$executeRaw`alter table lease rename to gone`;
@@ -165,7 +165,7 @@ describe('a long export', () => {
     expect(await rest(long)).toEqual({ cutOff: 'ECONNRESET' });
   });
 
-  test('over HTTP/1.0 that fails does not end as a whole one does', async () => {
+  test('that fails over HTTP/1.0 does not end like a whole one', async () => {
     const { why } = await standStill(
       async (tx) => tx.$executeRaw`alter table lease rename to gone`,
     );
@@ -173,7 +173,7 @@ describe('a long export', () => {
     expect(await why).toBe('ECONNRESET');
   });
 
-  test('over HTTP/1.0 that loses its token is cut off at once, while it waits for the database', async () => {
+  test('whose token is revoked is cut off at once over HTTP/1.0, even while it waits for the database', async () => {
     const { why } = await standStill(async (_tx, { on, tokenId, why }) => {
       await (await on.client('admin')).tokens.revoke.mutate({ tokenId });
       await why;
@@ -182,7 +182,7 @@ describe('a long export', () => {
     expect(await why).toBe('ECONNRESET');
   });
 
-  test('is cut off with the token that it was asked for with', async () => {
+  test('is cut off when its token is revoked', async () => {
     const long = await openLong();
     await untilStill(long);
     const admin = await long.on.client('admin');
@@ -192,7 +192,7 @@ describe('a long export', () => {
     expect(await rest(long)).toEqual({ cutOff: 'ECONNRESET' });
   });
 
-  test('keeps its place among a few until its client is gone', async () => {
+  test('keeps its place, one of a few, until its client is gone', async () => {
     const long = await openLong();
     const open = [long.response, await ask(long.on, long.secret)];
     while (open.length < 8) {
@@ -212,7 +212,7 @@ describe('a long export', () => {
     await waitUntil(async () => (await status()) === 200, { what: 'another export has its place' });
   });
 
-  test('leaves places to others: one caller has two at most', async () => {
+  test('leaves places to others: one caller has at most two', async () => {
     const long = await openLong();
     const second = await ask(long.on, long.secret);
     const status = async (secret: string): Promise<number | undefined> => {

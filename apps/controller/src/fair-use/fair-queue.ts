@@ -1,6 +1,6 @@
 /**
- * A queue that serves principals in turn, whatever each of them has put into it: one that waits with a
- * thousand things delays another one by a single turn.
+ * A queue that serves principals in turn, whatever each of them has put into it: one with a thousand
+ * waiting items delays another one by a single turn.
  */
 export class FairQueue<Item> {
   readonly #byPrincipal = new Map<string, Item[]>();
@@ -10,7 +10,7 @@ export class FairQueue<Item> {
     return this.#size;
   }
 
-  /** How much of one principal waits. */
+  /** How many items of one principal wait. */
   sizeOf(principal: string): number {
     return this.#byPrincipal.get(principal)?.length ?? 0;
   }
@@ -22,12 +22,12 @@ export class FairQueue<Item> {
     this.#size += 1;
   }
 
-  /** The next item, of the first principal in turn that may be served; undefined when nobody waits who may be. */
+  /** The next item, of the first principal in turn that may be served; undefined if no such one waits. */
   shift(mayServe: (principal: string) => boolean = () => true): Item | undefined {
     for (const [principal, waiting] of this.#byPrincipal) {
       if (!mayServe(principal)) continue;
       const item = waiting.shift();
-      // To the end of the turn, or out of it.
+      // To the end of the order, or out of it.
       this.#byPrincipal.delete(principal);
       if (waiting.length > 0) this.#byPrincipal.set(principal, waiting);
       this.#size -= 1;
@@ -36,7 +36,7 @@ export class FairQueue<Item> {
     return undefined;
   }
 
-  /** Takes one item out, wherever it stands. @returns whether it was there. */
+  /** Removes one item, wherever it is. @returns whether it was there. */
   remove(principal: string, item: Item): boolean {
     const waiting = this.#byPrincipal.get(principal);
     const place = waiting?.indexOf(item) ?? -1;

@@ -42,7 +42,7 @@ function openUse(held: () => Map<string, number> = () => new Map<string, number>
 }
 
 describe('calls per second', () => {
-  test('more than the limit is refused until the window is over, and says when that is', async () => {
+  test('more than the limit are refused until the window is over, and the refusal says when that is', async () => {
     const { use, refusals } = openUse();
     const mine = use({ callsPerSecond: 10 });
     await mine.countCalls(10, false);
@@ -59,7 +59,7 @@ describe('calls per second', () => {
     expect(refusals).toEqual(['callsPerSecond client']);
   });
 
-  test('renewals and releases are counted apart: what else was called leaves them their share', async () => {
+  test('renewals and releases are counted separately: other calls leave them their share', async () => {
     const mine = openUse().use({ callsPerSecond: 10 });
     await mine.countCalls(10, false);
 
@@ -84,7 +84,7 @@ describe('calls per second', () => {
     await mine.countItems(90, 'urgent');
   });
 
-  test('every principal has its own, and all connections of one share it', async () => {
+  test('each principal has its own limit, and all of its connections share it', async () => {
     const { fairUse } = openUse();
     const one = fairUse.of(accessOf('client', { callsPerSecond: 1 }, 'a'));
     await one.countCalls(1, false);
@@ -99,7 +99,7 @@ describe('what is open', () => {
     ['connections', (use: PrincipalUse) => use.openConnection()],
     ['streams', (use: PrincipalUse) => use.openStream()],
     ['waiters', (use: PrincipalUse) => use.startWaiting()],
-  ] as const)('one more of %s than the limit is refused, until one is closed', (limit, open) => {
+  ] as const)('more %s than the limit are refused, until one is closed', (limit, open) => {
     const { use, fairUse } = openUse();
     const mine = use({ [limit]: 2 });
     const closeFirst = open(mine);
@@ -115,7 +115,7 @@ describe('what is open', () => {
     expect(() => open(mine)).toThrow();
   });
 
-  test('a viewer waits for nothing and holds nothing by default', async () => {
+  test('by default a viewer may neither wait for a lease nor hold one', async () => {
     const viewer = openUse().use({}, 'viewer');
 
     expect(() => viewer.startWaiting()).toThrow();
@@ -124,7 +124,7 @@ describe('what is open', () => {
 });
 
 describe('answers', () => {
-  test('more bytes than a second may have refuse reads and hold streams until it is over', async () => {
+  test('when they exceed the bytes per second, reads are refused and streams wait until the second is over', async () => {
     const mine = openUse().use({ responseBytesPerSecond: 1_000 });
     mine.sent(1_001)();
 
@@ -138,7 +138,7 @@ describe('answers', () => {
     expect(await mine.read(() => Promise.resolve(1))).toBe(1);
   });
 
-  test('who has more unread than the limit is behind until it has read', () => {
+  test('a caller with more unread bytes than the limit is behind until it has read them', () => {
     const mine = openUse().use({ unreadBytes: 1_000 });
     const read = mine.sent(600);
     mine.sent(600);
@@ -149,7 +149,7 @@ describe('answers', () => {
   });
 });
 
-/** What `tokens show` says of it. */
+/** The held leases that `tokens show` reports. */
 function heldOf(fairUse: FairUse): number | null | undefined {
   return fairUse
     .report({ principal: 'token-a', role: 'client', overrides: null })
@@ -157,7 +157,7 @@ function heldOf(fairUse: FairUse): number | null | undefined {
 }
 
 describe('held leases', () => {
-  test('far from its limit a principal is counted by what it is granted and releases here', () => {
+  test('far from its limit a principal is counted by its grants and releases at this controller', () => {
     const { fairUse, use } = openUse();
     const mine = use({ heldLeases: 1_000 });
     mine.noteHeld(40);
@@ -167,7 +167,7 @@ describe('held leases', () => {
     expect(heldOf(fairUse)).toBe(30);
   });
 
-  test('near it the database is asked, and more than the limit is refused', async () => {
+  test('near its limit the database is queried, and more than the limit is refused', async () => {
     let inDatabase = 900;
     const { fairUse, use } = openUse(() => new Map([['token-a', inDatabase]]));
     const mine = use({ heldLeases: 1_000 });
@@ -185,7 +185,7 @@ describe('held leases', () => {
     expect(heldOf(fairUse)).toBe(10);
   });
 
-  test('what is granted while the database counts is not lost, and not counted twice', async () => {
+  test('a grant that is made while the database counts is neither lost nor counted twice', async () => {
     const { fairUse, use } = openUse(() => new Map([['token-a', 950]]));
     const mine = use({ heldLeases: 1_000 });
     mine.noteHeld(950);
@@ -216,7 +216,7 @@ describe('reservations', () => {
     mine.startReserving();
   });
 
-  test('a key that had its reservation is taken back, from the hour that it was counted in', () => {
+  test('a key that already had a reservation is not counted: its count is taken back from its own hour', () => {
     const mine = openUse().use({ reservationsPerHour: 1 });
     const takeBack = mine.startReserving();
     takeBack();
@@ -229,8 +229,8 @@ describe('reservations', () => {
   });
 });
 
-describe('those whom nobody knows', () => {
-  test('are counted by address, and an IPv6 network is one', async () => {
+describe('callers without a known token', () => {
+  test('are counted by address, and an IPv6 network counts as one address', async () => {
     const refused: string[] = [];
     const rates = createRates({
       ...{ anonymousPerSecondMax: 2, newSecretsPerSecondMax: 1 },

@@ -4,14 +4,14 @@ import type { Store } from '@leasehold/keys-core/postgres';
 /**
  * How many leases each principal holds, at all controllers: counted in the database now and then, and
  * in between by what this controller grants and releases. A count in each grant would cost more than
- * the grant; a counter row would be what all grants wait for.
+ * the grant; a counter row would make all grants wait for one another.
  */
 export interface HeldCounts {
   /** Notes that this controller granted (positive) or released (negative) so many. */
   note(principal: string, change: number): void;
   /** The newest count, with what this controller did since it began. */
   estimateOf(principal: string): number;
-  /** By how much the estimate has grown here since the newest count began. */
+  /** How much the estimate has grown here since the newest count began. */
   changeOf(principal: string): number;
   /** Counts, or waits for a count under way; one that was just made is good enough. */
   refresh(): Promise<void>;
@@ -22,7 +22,7 @@ type Changes = Map<string, number>;
 
 export function createHeldCounts(store: Pick<Store, 'guests' | 'clock'>): HeldCounts {
   let counted = new Map<string, number>();
-  /** Of the counts since the newest one that is complete, the oldest first; the last is added to. */
+  /** One for each count since the newest complete one, the oldest first; changes go into the last. */
   let noted: Changes[] = [new Map<string, number>()];
   const refresh = sharedRead(store.clock, async () => {
     noted.push(new Map<string, number>());

@@ -1,5 +1,5 @@
 /**
- * The rates of everything, by one library: calls of principals, requests without a good token by
+ * All rates, by one library: calls of principals, requests without a good token by
  * address, secrets that were never seen before, and passwords. Windows of a second.
  */
 import { sourceOfTries } from '@leasehold/keys-core/access';
@@ -30,7 +30,7 @@ export function createRates({
 }: {
   readonly anonymousPerSecondMax: number;
   readonly newSecretsPerSecondMax?: number | undefined;
-  /** Told of each refusal of an address, for metrics. */
+  /** Called for each refusal of an address, for metrics. */
   readonly onRefusal: (limit: string) => void;
 }): Rates {
   const calls = limiterOf(0);

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createReadLane } from './read-lane.ts';
 
-/** Reads that end when the test says. */
+/** Reads that end when the test ends them. */
 function heldReads(): {
   run: (name: string) => () => Promise<string>;
   begun: string[];
@@ -23,7 +23,7 @@ function heldReads(): {
   };
 }
 
-test('however many reads one principal asks for, another one has a place at once', async () => {
+test('however many reads one principal asks for, another one gets a place at once', async () => {
   const lane = createReadLane(() => performance.now());
   const reads = heldReads();
   const names = Array.from({ length: 100 }, (_, index) => `greedy ${String(index)}`);
@@ -40,7 +40,7 @@ test('however many reads one principal asks for, another one has a place at once
   expect(lane.waitingCount).toBe(0);
 });
 
-test('principals that wait are served in turn, and not by how much each of them waits for', async () => {
+test('principals that wait are served in turn, however many reads each of them waits for', async () => {
   const lane = createReadLane(() => performance.now());
   const reads = heldReads();
   const busy = ['p1', 'p2', 'p3', 'p4'].flatMap((principal) =>
@@ -62,7 +62,7 @@ test('principals that wait are served in turn, and not by how much each of them 
   await Promise.all([...busy, ...greedy, modest]);
 });
 
-test('exports and streams that are behind leave places to what somebody waits for', async () => {
+test('exports and streams that are behind leave places to reads that somebody waits for', async () => {
   const lane = createReadLane(() => performance.now());
   const reads = heldReads();
   const exports = ['a', 'b', 'c', 'd'].map((principal) =>
@@ -91,7 +91,7 @@ test('a read that fails gives its place back, and one too many is refused with a
   await Promise.all(waiting);
 });
 
-test('a principal that gets large answers waits until they are worth their time, and nobody else does', async () => {
+test('a principal that gets large answers waits until its rate allows the next read, and nobody else does', async () => {
   vi.useFakeTimers();
   onTestFinished(() => {
     vi.useRealTimers();

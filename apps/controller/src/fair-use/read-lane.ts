@@ -5,27 +5,27 @@ import { rateLimited } from './refusals.ts';
 const AT_ONCE_MAX = 8;
 /** So that one caller, however many connections it has, leaves places to the others. */
 const AT_ONCE_PER_PRINCIPAL_MAX = 3;
-/** Of those in the background: what somebody waits for finds a place and a connection. */
+/** Of those in the background, so that reads that somebody waits for find a place and a connection. */
 const BACKGROUND_AT_ONCE_MAX = 2;
 const WAITING_PER_PRINCIPAL_MAX = 1_000;
 /** Large answers that one principal gets: about a sixth of what one event loop can write. */
 const LARGE_BYTES_PER_SECOND = 8 * 1_024 * 1_024;
 /** Answers below this cost little beside the read itself. */
 const LARGE_BYTES_MIN = 16 * 1_024;
-/** So far ahead of its rate a principal may be before its next read waits. */
+/** How far ahead of its rate a principal may be before its next read waits. */
 const AHEAD_MS_MAX = 100;
 
 export type ReadKind = 'asked' | 'background';
 
 /**
  * Bounds how many reads run at once, of one principal and in all: lists, details, exports, and the
- * pages of event streams that are behind. Principals are served in turn. What safety rests on, and
- * what changes leases, does not go through here.
+ * pages of event streams that are behind. Principals are served in turn. Reads that
+ * safety depends on, and changes of leases, do not go through here.
  */
 export interface ReadLane {
   /** @throws {LeaseError} `request.rate_limited` when too many of this principal wait. */
   through<T>(principal: string, run: () => Promise<T>, kind?: ReadKind): Promise<T>;
-  /** Notes an answer. Who gets large ones faster than the event loop can write them beside others waits. */
+  /** Notes an answer. A principal whose large ones exceed what the event loop can spare waits. */
   answered(principal: string, bytes: number): void;
   readonly waitingCount: number;
 }
@@ -42,7 +42,7 @@ class Lane implements ReadLane {
     background: new FairQueue(),
   };
   readonly #runningBy = new Map<string, number>();
-  /** Until when the large answers of a principal last at the rate; of those for whom it is not over. */
+  /** Until when the large answers of a principal use up its rate; only principals that are ahead of it. */
   readonly #answeredUntilMs = new Map<string, number>();
   readonly #paused = new Set<string>();
   #running: Record<ReadKind, number> = { asked: 0, background: 0 };

@@ -1,8 +1,8 @@
 import { FairQueue } from './fair-queue.ts';
 
-/** After so many events in a row a stream waits for its turn. */
+/** After this many events in a row a stream waits for its turn. */
 const EVENTS_PER_TURN = 16;
-/** So many streams go on in one turn of the event loop: some 50 events, a few milliseconds. */
+/** This many streams continue in one turn of the event loop: some 50 events, a few milliseconds. */
 const STREAMS_PER_TURN = 3;
 
 /**
@@ -10,7 +10,7 @@ const STREAMS_PER_TURN = 3;
  * each turn of the event loop as it needs, however many streams there are.
  */
 export interface StreamPacer {
-  /** A place for one stream: to be asked before each event. Undefined: go on at once. */
+  /** A place for one stream: call it before each event. Undefined: continue at once. */
   open(principal: string): () => Promise<void> | undefined;
 }
 

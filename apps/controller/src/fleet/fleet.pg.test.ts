@@ -55,7 +55,7 @@ describe('drone session', () => {
     expect(await drone.ack(first?.actionId ?? '')).toEqual({ acknowledged: true });
     expect(await drone.ack(first?.actionId ?? '')).toEqual({ acknowledged: false });
 
-    // A later spawn is sent twice, and the acknowledged one not once more in that time.
+    // While a later spawn is sent twice, the acknowledged one is not sent again.
     const count = sent(drone, 'spawn').length;
     const second = await connectDemo(on, 'other');
     await waitUntil(
@@ -91,7 +91,7 @@ describe('drone session', () => {
     );
   });
 
-  test('ends when a newer one opens, on another controller too, and its messages count no more', async () => {
+  test('ends when a newer one opens, on another controller too, and its messages no longer count', async () => {
     const on = await startTestController();
     const second = await startTestController({ databaseUrl: on.databaseUrl });
     const older = await startTestDrone(on);
@@ -169,7 +169,7 @@ describe('drone session', () => {
     expect(await codeOf(drone.heartbeat())).toBe('auth.required');
   });
 
-  test('is opened again by itself when the controller ends it to restart', async () => {
+  test('opens again by itself when the controller ends it for a restart', async () => {
     const on = await startTestController();
     const drone = await startTestDrone(on);
     await on.controller.close();
@@ -184,7 +184,7 @@ describe('drone session', () => {
 });
 
 describe('operators and drones', () => {
-  test('a drained drone keeps what it runs, is named in the answer, and takes nothing new', async () => {
+  test('a drained drone keeps its backends, which the answer names, and takes nothing new', async () => {
     const on = await startTestController();
     await startTestDrone(on);
     const made = await connectDemo(on);
@@ -204,7 +204,7 @@ describe('operators and drones', () => {
     ).toBe(true);
   });
 
-  test('a drain names every backend that remains, also more than a page of them', async () => {
+  test('a drain names every backend that remains, even if they are more than a page', async () => {
     const on = await startTestController();
     await startTestDrone(on);
     await on.controller.store.prisma.$queryRaw`
@@ -234,7 +234,7 @@ describe('operators and drones', () => {
     });
   });
 
-  test('a lost drone has its keys run out: renewal is blocked, nothing is given away early', async () => {
+  test('the keys of a lost drone run out: renewal is blocked, and none is granted to another early', async () => {
     const on = await startTestController();
     await startTestDrone(on);
     await connectDemo(on);

@@ -27,7 +27,7 @@ test.each([
   });
 });
 
-test('a backend at an address that the token does not allow is not reported, and nobody is sent there', async () => {
+test('a report of an address that the token does not allow is refused, and nobody is sent there', async () => {
   const on = await startTestController();
   const bindings = { programs: ['room'], capacity: 100, addresses: ['10.1.0.0/16:21000-29999'] };
   const drone = await startTestDrone(on, { bindings });
@@ -47,7 +47,7 @@ test('a backend at an address that the token does not allow is not reported, and
   expect((await connect()).address).toBe('10.1.2.3:21000');
 });
 
-test('a client that is limited to programs starts no other, and connects to what runs', async () => {
+test('a client that is limited to programs starts no other program, but connects to a running backend', async () => {
   const on = await startTestController();
   await startTestDrone(on);
   const { secret } = await on.token('client', { programs: ['match'] });
@@ -66,7 +66,7 @@ test('a client that is limited to programs starts no other, and connects to what
 });
 
 test.each(['leasehold', ' Leasehold ', 'drone:drone-1', 'a:b', 'a@b.c'])(
-  'a token may not be named %j: somebody else acts by that name',
+  'a token may not be named %j, because somebody else acts under such a name',
   async (name) => {
     const on = await startTestController();
     const { secret } = await on.token('admin');
@@ -77,7 +77,7 @@ test.each(['leasehold', ' Leasehold ', 'drone:drone-1', 'a:b', 'a@b.c'])(
   },
 );
 
-test('what a token from before did under such a name is told apart by its id', async () => {
+test('in the audit, an older token with such a name is told apart by its id', async () => {
   const on = await startTestController();
   const { tokenId, secret } = await on.token('operator', { name: 'drone:drone-1' });
   await startTestDrone(on);

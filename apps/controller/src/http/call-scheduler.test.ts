@@ -20,10 +20,10 @@ interface TestConnection {
 interface Stage {
   readonly scheduler: CallScheduler;
   readonly order: string[];
-  /** Each call that is begun takes so long. */
+  /** How long it takes to begin a call. */
   costMs: number;
   add(name: string, use?: Partial<PrincipalUse>): TestConnection;
-  /** What was begun goes on for so long, in the same turn. */
+  /** Lets the calls that were begun run this long in the same turn. */
   passes(ms: number): void;
 }
 
@@ -76,7 +76,7 @@ function message(...paths: string[]): string {
 const many = (count: number): string => message(...new Array<string>(count).fill('keys.get'));
 
 describe('call scheduler', () => {
-  test('an idle controller begins a call in the turn in which it comes', async () => {
+  test('an idle controller begins a call in the turn in which it arrives', async () => {
     const stage = openStage();
     const connection = stage.add('a');
 
@@ -87,7 +87,7 @@ describe('call scheduler', () => {
     expect(connection.begun).toEqual(['0']);
   });
 
-  test('a batch of a thousand calls is spread over turns, and all of it is begun in order', async () => {
+  test('a batch of a thousand calls is spread over turns, and all of them are begun in order', async () => {
     const stage = openStage();
     const connection = stage.add('a');
     connection.receive(many(1_000));
@@ -100,7 +100,7 @@ describe('call scheduler', () => {
     expect(connection.begun).toEqual(Array.from({ length: 1_000 }, (_, id) => String(id)));
   });
 
-  test('a turn that grew long by what its calls did begins fewer the next time', async () => {
+  test('after a turn that its calls made long, the next turn begins fewer calls', async () => {
     const stage = openStage();
     stage.costMs = 0.01;
     const connection = stage.add('a');
@@ -179,7 +179,7 @@ describe('call scheduler', () => {
     expect(connection.begun.indexOf('beat')).toBeLessThan(before + 100);
   });
 
-  test('a connection whose queue is full is not read from, until half of it is begun', async () => {
+  test('a connection whose queue is full is not read until half of the queue is begun', async () => {
     const stage = openStage();
     const connection = stage.add('a');
     for (let index = 0; index < 10; index += 1) connection.receive(many(500));
@@ -192,7 +192,7 @@ describe('call scheduler', () => {
     expect(begunCount).toBeLessThan(5_000);
   });
 
-  test('who does not read its answers is not served, and its renewals are', async () => {
+  test('a caller that does not read its answers is not served, except for its renewals', async () => {
     const stage = openStage();
     const connection = stage.add('a');
     connection.isBehind = true;
@@ -207,7 +207,7 @@ describe('call scheduler', () => {
     expect(connection.isPaused).toBe(false);
   });
 
-  test('calls beyond the rate are refused one by one, and the connection rests', async () => {
+  test('calls beyond the rate are refused one by one, and the connection is paused', async () => {
     const stage = openStage();
     const error = Object.assign(new Error('no'), {});
     const { LeaseError: Refusal } = await import('@leasehold/keys-core');
@@ -225,7 +225,7 @@ describe('call scheduler', () => {
     expect(connection.isPaused).toBe(true);
   });
 
-  test('a message that is no JSON is refused as one, and the next is taken', async () => {
+  test('a message without a valid call is refused as a whole, and the next one is read', async () => {
     const stage = openStage();
     const connection = stage.add('a');
 
@@ -238,7 +238,7 @@ describe('call scheduler', () => {
     expect(connection.begun).toEqual(['0']);
   });
 
-  test('nothing of a connection that is gone is begun', async () => {
+  test('no call of a closed connection is begun', async () => {
     const stage = openStage();
     const connection = stage.add('a');
     connection.receive(many(500));

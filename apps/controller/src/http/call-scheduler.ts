@@ -10,7 +10,7 @@
  *
  * - Connections of drones come first. Within a connection, renewals, heartbeats and releases do.
  * - Principals take turns, whatever each of them has sent over however many connections.
- * - A connection whose queue is full, whose principal has sent too many calls, or who does not read
+ * - A connection whose queue is full, whose principal has sent too many calls, or that does not read
  *   its answers, is paused: the rest stays with the sender.
  */
 import { isUrgentCall } from '@leasehold/api';
@@ -21,27 +21,27 @@ import { Inbox, type ScheduledConnection, type WireCall } from './inbox.ts';
 
 /** How long one turn of the event loop begins calls for. */
 const SLICE_MS = 4;
-/** While others wait, drones have this part of it to themselves. */
+/** In this part of it, drones are served before all others. */
 const URGENT_SLICE_MS = 2;
 /** A turn that took longer began too many calls: what arrives meanwhile waits for its end. */
 const TURN_MS_MAX = 20;
 /** How many calls a turn may begin: at first, at most. */
 const BEGUN_FIRST = 32;
 const BEGUN_MAX = 2_000;
-/** So many calls of each principal every turn begins, however long the turns that others make. */
+/** Each turn may begin this many calls of a principal, however long others make the turns. */
 const BEGUN_OF_EACH_MIN = 4;
-/** For how long a connection is paused that has sent too much, at most. */
+/** The longest pause of a connection that has sent too much. */
 const REFUSED_PAUSE_MS_MAX = 250;
-/** How soon a connection is looked at again whose answers were not read. */
+/** How soon a connection whose answers were not read is checked again. */
 const BEHIND_PAUSE_MS = 25;
 
 export interface CallScheduler {
-  /** Schedules what a connection receives. @returns what takes its messages, and what ends it. */
+  /** Schedules what a connection receives. @returns functions that take its messages and end it. */
   add(connection: ScheduledConnection): {
     readonly receive: (message: string) => void;
     readonly close: () => void;
   };
-  /** Connections that have something to be begun, for metrics. */
+  /** Connections with calls that wait to be begun, for metrics. */
   readonly waitingCount: number;
 }
 
@@ -54,10 +54,10 @@ class Scheduler implements CallScheduler {
   readonly #nowMs: () => number;
   readonly #urgent = new FairQueue<Inbox>();
   readonly #ordinary = new FairQueue<Inbox>();
-  /** When the part of this turn that is for calls ends; undefined between turns. */
+  /** When the part of this turn for beginning calls ends; undefined between turns. */
   #sliceEndMs: number | undefined;
   #isWorking = false;
-  /** Calls that this turn has begun, and may begin; those of drones apart. */
+  /** Calls that this turn has begun and may begin; urgent ones do not count, and drones are not limited. */
   #begunCount = 0;
   #begunMax = BEGUN_FIRST;
   readonly #begunBy = new Map<string, number>();
@@ -98,7 +98,7 @@ class Scheduler implements CallScheduler {
     else this.#work();
   }
 
-  /** What arrives in one turn of the event loop shares one slice, and what is left has the next. */
+  /** What arrives in one turn of the event loop shares one slice, and the rest gets the next one. */
   #beginTurn(): void {
     const beganAtMs = this.#nowMs();
     this.#sliceEndMs = beganAtMs + SLICE_MS;
@@ -195,7 +195,7 @@ class Scheduler implements CallScheduler {
     );
   }
 
-  /** Counts calls that came together, and begins them or has them begun. */
+  /** Counts calls that came together, and refuses them or queues them. */
   async #admit(inbox: Inbox, calls: readonly WireCall[], isUrgent: boolean): Promise<void> {
     if (calls.length === 0) return;
     inbox.countingCount += 1;

@@ -12,7 +12,7 @@ export function replyWithError(reply: FastifyReply, error: unknown): FastifyRepl
   return reply.code(answer.httpStatus).send(errorBody(answer));
 }
 
-/** What Fastify refuses by itself, as the contract says it; anything else stays what it is. */
+/** A refusal of Fastify's own, as the contract names it; any other error stays what it is. */
 function asOurs(error: FastifyError): Error {
   const { statusCode } = error;
   if (error instanceof LeaseError || statusCode === undefined || statusCode >= 500) return error;
@@ -20,14 +20,14 @@ function asOurs(error: FastifyError): Error {
   return new LeaseError(code, undefined, { cause: error });
 }
 
-/** Every error has the contract's shape, also those that no procedure has seen. */
+/** Gives every error the contract's shape, also if it comes from no procedure. */
 export function installErrorReplies(server: FastifyInstance, failures: FailureLog): void {
   server.setNotFoundHandler((_request, reply) =>
     replyWithError(reply, new LeaseError('request.not_found')),
   );
   server.setErrorHandler((error: FastifyError, request, reply) => {
     const ours = asOurs(error);
-    // Nobody may fill the log with errors who is not known.
+    // An unknown caller must not fill the log with errors.
     failures.note(ours, request.routeOptions.url, isKnown(request.raw) ? 'error' : 'warn');
     return replyWithError(reply, ours);
   });

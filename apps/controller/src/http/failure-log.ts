@@ -1,9 +1,9 @@
 import { describeError } from '@leasehold/api';
 import type { Logger } from '@leasehold/service-kit';
 
-/** Writes down what failed, with the incident id that the caller was told. Refusals are not failures. */
+/** Logs what failed, with the incident id that the caller was told. Refusals are not failures. */
 export interface FailureLog {
-  /** @param level `warn` for what a caller may cause whom nobody knows. */
+  /** @param level `warn` for a failure that an unknown caller can cause. */
   note(error: Error, path: string | undefined, level?: 'error' | 'warn'): void;
 }
 

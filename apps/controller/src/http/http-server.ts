@@ -12,7 +12,7 @@ import { mountTrpc, type TrpcRoutesDeps } from './routes/trpc-routes.ts';
 /** Batched calls name every procedure in the path. */
 const PARAM_LENGTH_MAX = 16_384;
 const HEADERS_MS_MAX = 10_000;
-/** For receiving a request; how long its answer takes is another matter. */
+/** For receiving a request; its answer may take longer. */
 const REQUEST_MS_MAX = 30_000;
 
 /** The HTTP server of a controller, not yet listening. */
@@ -20,7 +20,7 @@ export async function createHttpServer({
   anonymousConnectionsMax,
   ...deps
 }: Omit<TrpcRoutesDeps & HealthRoutesDeps & SignInDeps & ExportDeps, 'guard' | 'failures'> & {
-  /** TCP connections of one address of whose caller nothing is known yet. */
+  /** TCP connections that one address may have while their callers are not known yet. */
   readonly anonymousConnectionsMax: number;
 }): Promise<FastifyInstance> {
   const server = fastify({
@@ -44,7 +44,7 @@ export async function createHttpServer({
   return server;
 }
 
-/** Requests on connections that are still open, WebSockets that are being opened among them. */
+/** Refuses requests on connections that are still open, also those that would open a WebSocket. */
 function refuseWhileClosing(server: FastifyInstance): void {
   let isClosing = false;
   server.addHook('preClose', (done) => {
@@ -56,7 +56,7 @@ function refuseWhileClosing(server: FastifyInstance): void {
       done();
       return;
     }
-    // The socket of an upgrade is no longer the server's, which would close it.
+    // The server no longer owns the socket of an upgrade, and would not close it.
     reply.raw.once('finish', () => {
       request.raw.socket.destroySoon();
     });

@@ -8,7 +8,7 @@ import { mutate } from '../testing/wire.ts';
 const REUSED = 'request.idempotency_reused';
 const GIVEN_UP = 'lease.wait_cancelled';
 
-/** Requests that are one another's retry: the same is asked for. */
+/** Requests that are retries of one another: they ask for the same thing. */
 type Family = 'connect' | 'acquire' | 'environment';
 
 /** A procedure that takes an idempotency key. */
@@ -16,7 +16,7 @@ interface Procedure {
   readonly path: string;
   readonly family: Family;
   readonly isCancel?: boolean;
-  /** What it is sent to ask for the thing of this name. */
+  /** The input that asks for the thing of this name. */
   readonly input: (name: string, change?: object) => Record<string, unknown>;
   /** Fields that make it another request, each with a value. */
   readonly asked: object;
@@ -101,7 +101,7 @@ const PROCEDURES: readonly Procedure[] = [
   })),
 ];
 
-/** Every change of one field alone. */
+/** Every change of a single field. */
 function changesOf(fields: object): [string, object][] {
   return Object.entries(fields).flatMap(([field, value]: [string, unknown]) => {
     const isList = Array.isArray(value) && value.every((one) => typeof one === 'object');
@@ -123,7 +123,7 @@ describe('an idempotency key on the wire', () => {
     return close;
   });
 
-  /** Sends a request with a key. @returns what names what it was given, or the code, or the outcome. */
+  /** Sends a request with a key. @returns what identifies its grant, or the code, or the outcome. */
   async function send(
     { path, input }: Procedure,
     idempotencyKey: string,
@@ -138,7 +138,7 @@ describe('an idempotency key on the wire', () => {
     return shortOf(await mutate(on, path, { secret, input: sent }));
   }
 
-  /** Whether anything is held under this name. */
+  /** The faces on which this name is held. */
   async function holdersOf(name: string): Promise<string[]> {
     const rows = await on.controller.store.prisma.$queryRaw<{ face: string }[]>`
       select face from lease where name = ${name} and end_reason is null`;
@@ -148,7 +148,7 @@ describe('an idempotency key on the wire', () => {
   const pairs = PROCEDURES.flatMap((first) => PROCEDURES.map((second) => [first, second] as const));
 
   test.each(pairs.map(([first, second]) => [first.path, second.path, first, second] as const))(
-    'H-key-across-faces used for %s, then sent with %s: the same answer, or that it is another request',
+    'H-key-across-faces used for %s, then sent with %s, gets the same answer, or is refused as reused',
     async (_first, _second, first, second) => {
       await startTestDrone(on, { droneId: `d-${randomUUID()}` });
       const [name, idempotencyKey] = [randomUUID(), randomUUID()];
@@ -195,7 +195,7 @@ describe('an idempotency key on the wire', () => {
     expect(await send(of, idempotencyKey, { name, change })).toBe(first);
   });
 
-  test('a refusal is that of its own request: another one with its key is told so', async () => {
+  test('a refusal is repeated only to its own request: another request with its key is refused as reused', async () => {
     const [name, idempotencyKey] = [randomUUID(), randomUUID()];
     const [, acquire, , tryAcquire] = PROCEDURES as [Procedure, Procedure, Procedure, Procedure];
     await send(acquire, randomUUID(), { name, change: { holder: 'other' } });
@@ -206,7 +206,7 @@ describe('an idempotency key on the wire', () => {
     expect(await send(acquire, idempotencyKey, { name })).toBe('held');
   });
 
-  test('of different requests with one key at once one is carried out, and the others are told', async () => {
+  test('only one of several requests with one key at once is carried out, and the others are refused', async () => {
     await startTestDrone(on, { droneId: `d-${randomUUID()}` });
     const makers = PROCEDURES.filter(({ isCancel }) => isCancel !== true);
 
@@ -251,7 +251,7 @@ describe('an idempotency key on the wire', () => {
   ];
 
   test.each(olds)(
-    'what an older version recorded of %s is told apart by what is known of it',
+    'what an older version recorded of %s answers only the requests that the record may belong to',
     async (
       _what,
       expected,
@@ -276,7 +276,7 @@ describe('an idempotency key on the wire', () => {
   );
 });
 
-/** What the second request with a key is answered. */
+/** The expected answer to the second request with a key. */
 function expectedOf(
   first: Procedure,
   second: Procedure,

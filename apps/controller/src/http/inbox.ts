@@ -1,12 +1,12 @@
-/** What a connection has sent and the scheduler has not begun yet. */
+/** The input of a connection that the scheduler has not begun yet. */
 import type { LeaseError } from '@leasehold/keys-core';
 import type { PrincipalUse } from '../fair-use/fair-use.ts';
 
-/** A connection with so much unread input is paused, and read on when half of it is gone. */
+/** A connection with this much unread input is paused, and read again when half of it is gone. */
 const QUEUED_BYTES_MAX = 512 * 1_024;
 const QUEUED_CALLS_MAX = 2_000;
 
-/** A call as it travels. */
+/** A call as it is sent. */
 export interface WireCall {
   readonly id?: unknown;
   readonly method?: unknown;
@@ -16,15 +16,15 @@ export interface WireCall {
 /** The connection whose calls are scheduled. */
 export interface ScheduledConnection {
   readonly use: PrincipalUse;
-  /** Begins a call; what it does goes on by itself. */
+  /** Begins a call, which then runs by itself. */
   begin(call: WireCall): void;
   /** Answers calls that are not begun. `call` is undefined for a message that cannot be parsed. */
   refuse(call: WireCall | undefined, error: LeaseError): void;
-  /** Stops, or goes on, reading from the network. */
+  /** Stops or resumes reading from the network. */
   setPaused(isPaused: boolean): void;
 }
 
-/** What waits of one connection. */
+/** The input of one connection that waits. */
 export class Inbox {
   readonly connection: ScheduledConnection;
   readonly messages: string[] = [];
@@ -35,7 +35,7 @@ export class Inbox {
   /** Groups of calls that are being counted. No message is read meanwhile: if they are refused, it waits. */
   countingCount = 0;
   isClosed = false;
-  /** Whether something else than the length of its queue keeps it from being read. */
+  /** Whether something other than the length of its queue keeps it from being read. */
   isHeld = false;
   isPaused = false;
 

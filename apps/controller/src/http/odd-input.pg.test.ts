@@ -1,4 +1,4 @@
-/** Whatever a caller sends, the answer is about what it sent: none is a 500. */
+/** Whatever a caller sends, the answer is about its input, and never a 500. */
 import { appRouter } from '@leasehold/api';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
@@ -57,7 +57,7 @@ async function answersTo(
   return inputs.map((_, id) => answers.get(id)?.error?.data.leaseholdCode);
 }
 
-/** The same for what peers ask, who may call over HTTP alone. */
+/** The same for the procedures of peers, which may call only over HTTP. */
 async function answersToPeer(
   on: TestController,
   path: string,
@@ -88,7 +88,7 @@ async function aBackend(on: TestController, drone: TestDrone, name: string) {
 
 describe('every procedure', () => {
   test(
-    'answers what it is sent, however odd a value is in one field of its input, and never with a 500',
+    'answers any input, however odd the value of one field is, and never with a 500',
     { timeout: 120_000 },
     async () => {
       const on = await startTestController();
@@ -104,7 +104,7 @@ describe('every procedure', () => {
         const [rightCode, ...codes] = path.startsWith('peer.')
           ? await answersToPeer(on, path, jsons)
           : await answersTo(socketOf(path), path, jsons);
-        // Else a mistake in the right input would hide what becomes of the odd ones.
+        // Otherwise a mistake in the right input would hide the answers to the odd ones.
         if (rightCode === 'request.invalid') failures.push(`${path}: a right input is refused`);
         const failed = sent.filter((_, at) => codes[at - 1] === 'internal.error');
         failures.push(...failed.map(({ what }) => `${path}: ${what}`));

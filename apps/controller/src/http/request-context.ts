@@ -1,5 +1,5 @@
 /**
- * Who sends a request, found out before anything of it is parsed, and counted before anything of it is
+ * Finds out who sends a request before any of it is parsed, and counts the request before any of it is
  * carried out.
  */
 import type { Access, ApiContext, ApiServices, CallerConnection, CallerUse } from '@leasehold/api';
@@ -15,8 +15,8 @@ import type { PersonAccess } from '../sign-in/person-access.ts';
 import type { SourceAddress } from './source-address.ts';
 
 /**
- * How long a caller without a good token waits for its refusal once it has sent too many: a caller
- * that goes on at once is slowed down by it, and one that slows down by itself is not.
+ * How long a caller without a good token waits for its refusal once it has sent too many. This
+ * slows down a caller that goes on at once, but not one that slows down by itself.
  */
 const REFUSAL_DELAY_MS = 250;
 
@@ -37,7 +37,7 @@ export interface Caller {
 }
 
 /**
- * Who sends this request. A token takes precedence over a cookie.
+ * Finds out who sends this request. A token takes precedence over a cookie.
  * @throws {LeaseError} `auth.required`, also for a token that is not in force; `auth.csrf` when a
  * cookie came from another site than the console; `request.rate_limited` for an address that sends too
  * many requests without a good token; `peer.refused`.
@@ -47,7 +47,7 @@ export async function callerOfRequest(
   request: IncomingMessage,
 ): Promise<Caller> {
   const bearer = bearerOf(request);
-  // A peer speaks HTTP, and brings its secret there.
+  // A peer calls over HTTP, and sends its secret with the request.
   const peer = bearer === undefined ? undefined : deps.peers.of(request, bearer);
   if (peer !== undefined) return callerWith(deps, peer);
   if (bearer !== undefined) {
@@ -63,7 +63,7 @@ export async function callerOfRequest(
 }
 
 /**
- * Who has this token. Secrets that were never seen before are counted where they arrive.
+ * Finds out who has this token. Secrets that were never seen before are counted where they arrive.
  * @throws {LeaseError} `auth.required`, `request.rate_limited`.
  */
 export async function callerOfToken(
@@ -102,7 +102,7 @@ export function addressOf(
   return sourceOf(request) ?? '';
 }
 
-/** What a call comes with, whichever way it came. */
+/** The context of a call, over whichever transport it came. */
 export function contextOf(
   deps: ContextDeps,
   request: IncomingMessage,
@@ -128,7 +128,7 @@ export function contextOf(
   };
 }
 
-/** A caller over HTTP is there for as long as its socket is open: it has no way to say more. */
+/** A caller over HTTP is there for as long as its socket is open: it has no other way to show it. */
 export function httpCaller(request: IncomingMessage, signal: AbortSignal): CallerConnection {
   return {
     signal,

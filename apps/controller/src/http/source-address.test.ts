@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { createSourceAddress, isTrustedProxy } from './source-address.ts';
 
-/** Where a request is from whose peer has this address, and which says it comes from there. */
+/** The source of a request from a peer with this address, with this `x-forwarded-for` header. */
 function sourceOf(trusted: string[], peer: string, forwardedFor?: string): string | null {
   const request = new IncomingMessage(new Socket());
   Object.defineProperty(request.socket, 'remoteAddress', { value: peer });
@@ -25,7 +25,7 @@ test('a trusted proxy is believed, also where its address is shown as IPv6', () 
   }
 });
 
-test('of several the last that no trusted proxy wrote counts: what came before may be made up', () => {
+test('the last address that is not a trusted proxy counts, because those before it may be invented', () => {
   const trusted = ['127.0.0.1/32', '10.0.0.0/8'];
 
   expect(sourceOf(trusted, '127.0.0.1', '1.1.1.1, 198.51.100.1, 10.1.2.3')).toBe('198.51.100.1');
@@ -40,11 +40,11 @@ test.each([
   ['fe80::1%made-up', '127.0.0.1'],
   ['', '127.0.0.1'],
   ['evil text, 198.51.100.1', '198.51.100.1'],
-])('what is no address is nobody’s: %s', (said, source) => {
+])('text that is no address is ignored, with everything before it: %s', (said, source) => {
   expect(sourceOf(['127.0.0.1/32', '10.0.0.0/8'], '127.0.0.1', said)).toBe(source);
 });
 
-test('networks and addresses may be trusted, and nothing else', () => {
+test('only networks and addresses may be trusted', () => {
   const texts = ['10.0.0.0/8', '::1', 'loopback', '10.0.0.0/33', 'example.com', '', '10.0.0'];
 
   expect(texts.filter(isTrustedProxy)).toEqual(['10.0.0.0/8', '::1']);

@@ -8,7 +8,7 @@ export type SourceAddress = (request: IncomingMessage) => string | null;
 /** Whether a text is an address or a network that may be trusted. */
 export function isTrustedProxy(text: string): boolean {
   try {
-    // The library takes more: names of ranges, and addresses that leave their end away.
+    // The library takes more: names of ranges, and addresses without their end.
     if (isIP(text.replace(/\/\d{1,3}$/u, '')) === 0) return false;
     proxyAddr.compile([text]);
     return true;
@@ -18,10 +18,10 @@ export function isTrustedProxy(text: string): boolean {
 }
 
 /**
- * Tells where requests come from. What `x-forwarded-for` says counts as long as a trusted proxy says
+ * Finds out where requests come from. What `x-forwarded-for` says counts as long as a trusted proxy says
  * it: it is read from its end, and the first address that is not a trusted proxy is the caller's.
- * A direct caller can write anything into it. What is no address counts for nothing,
- * and so does what stands before it: then the caller is the proxy that wrote it.
+ * A direct caller can write anything into it. Text that is no address is ignored,
+ * and so is everything before it: then the caller is the proxy that wrote it.
  */
 export function createSourceAddress(trustedProxies: readonly string[]): SourceAddress {
   const trusts = proxyAddr.compile([...trustedProxies]);
@@ -42,12 +42,12 @@ function hopsOf(request: IncomingMessage): string[] {
   return said.flatMap((text) => text.split(',')).map((hop) => hop.trim());
 }
 
-/** A zone is of another machine's own, and may be any text. */
+/** A zone means something only on its own machine, and may be any text. */
 function isAddress(text: string): boolean {
   return isIP(text) !== 0 && !text.includes('%');
 }
 
-/** An IPv4 address is one, also where a socket for both kinds shows it as IPv6. */
+/** An IPv4 address stays one, also where a socket for both kinds shows it as IPv6. */
 function withoutMapping(address: string): string {
   return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/iu.exec(address)?.[1] ?? address;
 }

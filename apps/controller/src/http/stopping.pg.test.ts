@@ -20,7 +20,7 @@ async function connectTo(url: string): Promise<net.Socket> {
   return socket;
 }
 
-/** Everything that is answered to one request, until the connection is closed. */
+/** The whole answer to one request, until the connection is closed. */
 async function ask(socket: net.Socket, target: string, headers: string[] = []): Promise<string> {
   let answer = '';
   socket.setEncoding('utf8').on('data', (text: string) => (answer += text));
@@ -30,7 +30,7 @@ async function ask(socket: net.Socket, target: string, headers: string[] = []): 
   return answer;
 }
 
-/** What may come on a connection that is still open. */
+/** Requests that may come on a connection that is still open. */
 const REQUESTS: readonly [target: string, headers: string[]][] = [
   ['/trpc/keys.list', []],
   ['/trpc', UPGRADE],
@@ -38,7 +38,7 @@ const REQUESTS: readonly [target: string, headers: string[]][] = [
   ['/readyz', []],
 ];
 
-test('while it stops, calls and WebSockets on open connections are refused in the form of the contract', async () => {
+test('a controller that stops refuses calls and WebSockets on open connections in the form of the contract', async () => {
   const controller = await openTestController();
   const connections = await Promise.all(REQUESTS.map(() => connectTo(controller.url)));
   const closed = controller.close();

@@ -6,7 +6,7 @@ import { SocketFace } from './sockets/socket-face.ts';
 import { endSocket, TOKEN_ENDED } from './sockets/socket-keeper.ts';
 
 const POLICY_VIOLATION = 1_008;
-/** For the first call behind the token to come, so that it is told why. */
+/** Time for the first call behind the token to arrive, so that it is told why. */
 const FIRST_CALL_MS_MAX = 1_000;
 const FIRST_CALL_BYTES_MAX = 16 * 1_024;
 

@@ -68,14 +68,14 @@ describe('wire', () => {
     ['a malformed token', 'lh_nonsense'],
     ['another scheme', 'Basic abc'],
     ['an unknown token', newTokenSecret()],
-  ])('%s is answered that one is needed', async (_what, secret) => {
+  ])('%s gets the answer that a token is needed', async (_what, secret) => {
     const answer = await call(on, '/trpc/keys.list', secret === undefined ? {} : { secret });
 
     expect(answer.status).toBe(401);
     expect(answer.body.error?.data.leaseholdCode).toBe('auth.required');
   });
 
-  test('a role that is too small is refused by name', async () => {
+  test('a role that does not suffice is refused, with the name of the role that does', async () => {
     const { secret } = await on.token('viewer');
 
     const answer = await call(on, '/trpc/tokens.list', { secret });
@@ -104,7 +104,7 @@ describe('wire', () => {
     ],
     ['a list instead of an object', [1, 2], 'input: '],
     ['nothing', undefined, 'input: '],
-  ])('%s is a clear error, and nothing has changed', async (_what, body, message) => {
+  ])('%s is a clear error, and changes nothing', async (_what, body, message) => {
     const { secret } = await on.token('client');
 
     const text = body === undefined ? '' : JSON.stringify(body);
@@ -117,7 +117,7 @@ describe('wire', () => {
     expect(await countLeases(on)).toBe(0);
   });
 
-  test('C11 a program that no drone offers is its own error, and leaves nothing behind', async () => {
+  test('C11 a program that no drone offers has its own error, and leaves nothing behind', async () => {
     const { secret } = await on.token('client');
     const body = JSON.stringify({ key: { name: 'k' }, spawn: { program: 'nothing' } });
 
@@ -131,7 +131,7 @@ describe('wire', () => {
     expect(await countLeases(on)).toBe(0);
   });
 
-  test('calls that travel together are answered each for itself', async () => {
+  test('calls that are sent together are answered separately', async () => {
     const { secret } = await on.token('viewer');
     const inputs = encodeURIComponent(JSON.stringify({ 0: { name: 'k' }, 1: { name: '' } }));
 
@@ -158,7 +158,7 @@ describe('wire', () => {
     }
   });
 
-  test('a body of 10 MB is refused, and the controller goes on', async () => {
+  test('a body of 10 MB is refused, and the controller keeps working', async () => {
     const { secret } = await on.token('client');
 
     const answer = await call(on, '/trpc/keys.connect', {
@@ -206,7 +206,7 @@ describe('wire', () => {
     expect(answer.status).toBe(400);
   });
 
-  test('who may not read a namespace gets the same answer as if nothing were there', async () => {
+  test('a caller that may not read a namespace gets the same answer as if nothing were in it', async () => {
     const { secret } = await on.token('viewer', { namespaces: ['team'] });
 
     const answer = await call(on, `/trpc/keys.get${input({ name: 'k', namespace: 'other' })}`, {
@@ -216,7 +216,7 @@ describe('wire', () => {
     expect(answer).toEqual({ status: 200, body: { result: { data: null } } });
   });
 
-  test('health is open, readiness looks at the database, metrics are for viewers of all namespaces', async () => {
+  test('health is open, readiness queries the database, metrics are for viewers of all namespaces', async () => {
     const { secret } = await on.token('viewer');
     const drone = await on.token('drone');
     const limited = await on.token('viewer', { namespaces: ['team'] });

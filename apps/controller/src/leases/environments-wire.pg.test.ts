@@ -25,7 +25,7 @@ describe('environments on the wire', () => {
     return ((await tryAcquire(change)) as { lease: WireLease }).lease;
   }
 
-  test('a free environment is granted for the configured time, and says what for', async () => {
+  test('a free environment is granted for the configured time, with its action', async () => {
     const name = randomUUID();
 
     const answer = await tryAcquire({ environment: ['team', name], action: 'deploy' });
@@ -44,7 +44,7 @@ describe('environments on the wire', () => {
     ).toMatchObject({ phase: 'held', action: 'deploy', holder: 'host-1', ttlMs: 60_000 });
   });
 
-  test('C30 a held one is refused by whom, since when, what for and why', async () => {
+  test('C30 a held one is refused with who holds it, since when, what for and why', async () => {
     const environment = randomUUID();
     await tryAcquire({ environment, comment: 'release 7', action: 'deploy' });
 
@@ -68,7 +68,7 @@ describe('environments on the wire', () => {
     expect(await tryAcquire({ environment })).toMatchObject({ outcome: 'granted' });
   });
 
-  test('C20 closing an expired one leaves its new holder intact', async () => {
+  test('C20 releasing an expired one leaves the grant of its new holder intact', async () => {
     const environment = randomUUID();
     const old = await acquired({ environment, durationMs: 5_000 });
     await ageLease(on, old.leaseId, 5_000);
@@ -92,7 +92,7 @@ describe('environments on the wire', () => {
     expect(await tryAcquire({ environment: 'prod', ...change })).toBe(code);
   });
 
-  test('a long one is renewed when its holder asks; a lost answer is undone', async () => {
+  test('a holder can renew its lease; a grant whose answer was lost can be undone', async () => {
     const environment = randomUUID();
     const idempotencyKey = randomUUID();
     const lease = await acquired({ environment, idempotencyKey });
@@ -113,7 +113,7 @@ describe('environments on the wire', () => {
     expect(await tryAcquire({ environment })).toMatchObject({ outcome: 'granted' });
   });
 
-  test('the history says what each use was for and why, after others came', async () => {
+  test('the history shows what each use was for and why, also after later uses', async () => {
     const environment = randomUUID();
     const lease = await acquired({ environment, action: 'deploy', comment: 'CHG-4471' });
     await release(lease);
@@ -130,7 +130,7 @@ describe('environments on the wire', () => {
     });
   });
 
-  test('C34 an operator revokes one: it is free at once; history and audit tell', async () => {
+  test('C34 one that an operator revokes is free at once; history and audit show it', async () => {
     const environment = randomUUID();
     const lease = await acquired({ environment });
     const operator = (await on.token('operator')).secret;

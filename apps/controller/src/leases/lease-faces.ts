@@ -23,7 +23,7 @@ export function createLeaseFaces(deps: {
   readonly leases: LeaseStore;
   readonly metrics: ControllerMetrics;
   readonly log: Logger;
-  /** How long an environment is leased when its holder does not say, in milliseconds. */
+  /** How long an environment is leased if its holder names no duration, in milliseconds. */
   readonly environmentLeaseMs: number;
 }): LeaseFaces {
   const { store, leases, metrics, log, environmentLeaseMs } = deps;
@@ -44,7 +44,7 @@ export function createLeaseFaces(deps: {
   };
 }
 
-/** An environments face whose refusals are timed; how long grants are held the store tells. */
+/** An environments face whose refusals are timed; the store reports how long grants are held. */
 function countingRefusals(environments: LeaseFace, metrics: ControllerMetrics): LeaseFace {
   return {
     ...environments,

@@ -13,7 +13,7 @@ import {
 } from '../testing/wire-leases.ts';
 
 describe('metrics of leases', () => {
-  test('C36 grants and refusals are counted by what the lease was before: free, active, expired', async () => {
+  test('C36 grants and refusals are counted by the state of the lease before: free, active, expired', async () => {
     const on = await startTestController();
     const { secret } = await on.token('client');
     const lease = await acquireLease(on, secret, { key: 'a' });
@@ -31,7 +31,7 @@ describe('metrics of leases', () => {
     expect(await metric(on, 'leasehold_held_ms_count{face="lease"}')).toBe(1);
   });
 
-  test('C36 those of environments are counted by action, too; how long they are held is measured', async () => {
+  test('C36 those of environments are also counted by action, and the time that they are held is measured', async () => {
     const on = await startTestController();
     const { secret } = await on.token('client');
     const tryAcquire = (action: string): Promise<unknown> =>
@@ -63,7 +63,7 @@ describe('metrics of leases', () => {
     expect(await metric(on, `leasehold_environment_lease_ms_count${denied}`)).toBe(1);
   });
 
-  test('waits are measured by how they ended, and those who wait are counted', async () => {
+  test('waits are measured by how they ended, and present waiters are counted', async () => {
     const on = await startTestController();
     const { secret } = await on.token('client');
     const lease = await acquireLease(on, secret, { key: 'a' });

@@ -5,7 +5,7 @@ import { mutate } from '../testing/wire.ts';
 import { acquireLease, refOf, wanted } from '../testing/wire-leases.ts';
 
 describe('a restart', () => {
-  test('C35 keeps grants, tokens and answers: the holder goes on at another controller', async () => {
+  test('C35 keeps grants, tokens and answers: the holder continues at another controller', async () => {
     const first = await startTestController();
     const { secret } = await first.token('client');
     const again = { key: 'k', idempotencyKey: randomUUID() };

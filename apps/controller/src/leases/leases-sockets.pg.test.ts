@@ -32,7 +32,7 @@ describe('leases over long connections', () => {
   }
 
   test.each(['http', 'ws'] as const)(
-    'who waits over %s is granted after a release, and told how long it waited',
+    'a caller that waits over %s is granted the lease after a release, and told how long it waited',
     async (transport) => {
       const key = randomUUID();
       const lease = await acquireLease(on, secret, { key });
@@ -54,7 +54,7 @@ describe('leases over long connections', () => {
     },
   );
 
-  test('a caller that waits without success is told who holds it, and how long it waited', async () => {
+  test('a caller that waits without success is told who holds the lease, and how long it waited', async () => {
     const key = randomUUID();
     await acquireLease(on, secret, { key });
 
@@ -115,7 +115,7 @@ describe('leases over long connections', () => {
     const whileWaiting = await pingsIn(() => waitUntil(() => pings >= 4));
     await release(refOf(lease));
     await waitUntil(() => raw.repliesTo(1)[0]);
-    // A socket beside it, silent from the start, is let go after six seconds: three pings' time.
+    // A second, silent socket is ended after six to eight seconds, in which the first gets a few pings.
     const beside = await openSocket(on, secret, { autoPong: false });
     await beside.ask(1, 'query', 'leases.list');
     const afterwards = await pingsIn(() =>

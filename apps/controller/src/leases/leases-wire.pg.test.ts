@@ -24,7 +24,7 @@ describe('leases on the wire', () => {
   const heartbeat = (renewals: unknown[], as = secret): Promise<unknown> =>
     mutate(on, 'leases.heartbeat', { secret: as, input: { localTimeMs: 2_000_000, renewals } });
 
-  test('C1 a free lease is granted, its deadlines in the clock of its holder', async () => {
+  test('C1 a free lease is granted, with deadlines in the clock of its holder', async () => {
     const key = randomUUID();
 
     const answer = await acquire({ key });
@@ -65,7 +65,7 @@ describe('leases on the wire', () => {
     });
   });
 
-  test('C9 of a hundred who ask at once one is granted, and the others are told of that one', async () => {
+  test('C9 only one of a hundred callers at once gets the lease, and the others are told which one', async () => {
     const key = randomUUID();
 
     const answers = (await Promise.all(
@@ -132,7 +132,7 @@ describe('leases on the wire', () => {
     ).toMatchObject({ fencingToken: lease.fencingToken });
   });
 
-  test('C13 C14 C15 a renewal after takeover, after expiry, and when blocked says which it was', async () => {
+  test('C13 C14 C15 a renewal after takeover or expiry is refused as expired, and a blocked one as blocked', async () => {
     const keys = [randomUUID(), randomUUID(), randomUUID()];
     const [taken, expired, blocked] = await Promise.all(
       keys.map((key) => acquireLease(on, secret, { key })),
@@ -155,7 +155,7 @@ describe('leases on the wire', () => {
     ]);
   });
 
-  test('C26 C27 a release frees at once, and a second one changes nothing', async () => {
+  test('C26 C27 a release frees the lease at once, and a second one changes nothing', async () => {
     const key = randomUUID();
     const lease = await acquireLease(on, secret, { key });
 
@@ -206,7 +206,7 @@ describe('leases on the wire', () => {
     expect(await release(refOf(own))).toEqual({ outcome: 'released' });
   });
 
-  test('I7 the same request again is answered the same, and grants nothing a second time', async () => {
+  test('I7 a repeated request gets the same answer, and grants nothing a second time', async () => {
     const again = { key: randomUUID(), idempotencyKey: randomUUID() };
     const refused = { key: again.key, idempotencyKey: randomUUID(), holder: 'bob' };
     const lease = await acquireLease(on, secret, again);
@@ -309,7 +309,7 @@ describe('leases on the wire', () => {
     });
   });
 
-  test('declarations, lists, the tree and contention are answered to viewers', async () => {
+  test('viewers can read declarations, lists, the tree and contention', async () => {
     const viewer = (await on.token('viewer', { namespaces: ['looks'] })).secret;
     await acquireLease(on, secret, { namespace: ['looks', 'a'], key: 'k' });
     const declarations = [{ namespace: ['looks', 'a'], ttlMs: 30_000, description: 'd' }];

@@ -16,7 +16,7 @@ function aHome(): string {
   return home;
 }
 
-test('what was kept is remembered across restarts, and is nobody else’s to read', async () => {
+test('what was kept is remembered across restarts, and only its owner can read it', async () => {
   const home = path.join(aHome(), 'not-there-yet');
   const memory = { longestTtlMs: 3_600_000, stamp: 'a stamp', watch: WATCH };
 
@@ -28,7 +28,7 @@ test('what was kept is remembered across restarts, and is nobody else’s to rea
   expect(statSync(path.join(home, 'witness.json')).mode & 0o777).toBe(0o600);
 });
 
-test('the watch of the clock is forgotten when the machine has booted since, and the rest is not', async () => {
+test('after a reboot the watch of the clock is forgotten, and the rest is not', async () => {
   const home = aHome();
   await openMemoryFile(home, BOOT).keep({ longestTtlMs: 1, stamp: 'a stamp', watch: WATCH });
 
@@ -37,7 +37,7 @@ test('the watch of the clock is forgotten when the machine has booted since, and
   });
 });
 
-test('of many that are kept at once the newest is there in the end, and the longest TTL of all', async () => {
+test('after many writes at once the file has the newest memory, and the longest TTL of all', async () => {
   const home = aHome();
   const file = openMemoryFile(home, BOOT);
 
@@ -53,7 +53,7 @@ test('of many that are kept at once the newest is there in the end, and the long
   expect(readdirSync(home)).toEqual(['witness.json']);
 });
 
-test('the file of an older version is read while this version has not written one', async () => {
+test('the file of an older version is read until this version has written one', async () => {
   const home = aHome();
   writeFileSync(path.join(home, 'longest-ttl-ms'), '7200000\n');
 
@@ -73,7 +73,7 @@ test.each([
   ['witness.json', '{"version":1,"longestTtlMs":-1}'],
   ['witness.json', '{"version":2,"longestTtlMs":1}'],
 ])(
-  'F20 a file %s that says %j is taken for the longest TTL there can be, never a shorter one',
+  'F20 a file %s with the text %j counts as the longest possible TTL, never a shorter one',
   (name, text) => {
     const home = aHome();
     writeFileSync(path.join(home, name), text);

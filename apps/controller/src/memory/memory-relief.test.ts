@@ -29,7 +29,7 @@ test('the garbage of a burst is collected once when the burst is over, and not w
   expect(heap.collections).toBe(1);
 });
 
-test('what lives is not collected again and again', () => {
+test('memory that is in use does not cause one collection after another', () => {
   const { heap, look } = aHeap();
   heap.liveMb = 300;
   heap.usedMb = 300;

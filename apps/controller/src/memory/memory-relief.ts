@@ -8,7 +8,7 @@ import { runInNewContext } from 'node:vm';
 const LOOK_MS = 3_000;
 /** Garbage that is worth a collection, which stops everything for some 50 ms. */
 const GROWN_BYTES_MIN = 48 * 1_024 * 1_024;
-/** A heap that still grows by more than this from one look to the next is in use. */
+/** A heap that still grows by more than this from one check to the next is in use. */
 const GROWING_BYTES = 4 * 1_024 * 1_024;
 
 export interface HeapAccess {
@@ -32,7 +32,7 @@ export function createMemoryRelief({ usedBytes, collect }: HeapAccess): () => vo
   };
 }
 
-/** Looks every three seconds, for as long as the process lives. */
+/** Checks every three seconds, for as long as the process lives. */
 export function startMemoryRelief(): void {
   const look = createMemoryRelief({
     usedBytes: () => v8.getHeapStatistics().used_heap_size,

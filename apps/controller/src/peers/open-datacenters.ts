@@ -1,4 +1,4 @@
-/** Opens what a controller needs to know of where keys live: the reservation store and its peers. */
+/** Opens what a controller needs to find out where keys live: the reservation store and its peers. */
 import type { ApiServices, DatacenterService } from '@leasehold/api';
 import type { KeyService } from '@leasehold/keys-core/keys';
 import { createReservationService } from '@leasehold/keys-core/reservations';
@@ -41,7 +41,7 @@ export async function openDatacenters(
     isReachable: opened.isReachable,
     isStoreReachable: () => reservations.storeStatus().isReachable,
   });
-  // Nobody waits for it: a datacenter that is unreachable must not hold up this one.
+  // Not awaited: a datacenter that is unreachable must not hold up this one.
   void opened.probe();
   return {
     access: createPeerAccess(datacenter, peers),

@@ -1,4 +1,4 @@
-/** The other datacenters of a controller, and what is asked and told of them. */
+/** The other datacenters of a controller: calls to them, and what is known of them. */
 import type { DatacenterService, ReservationStoreView } from '@leasehold/api';
 import { LeaseError, type Clock } from '@leasehold/keys-core';
 import type { Peers } from '@leasehold/keys-core/reservations';
@@ -9,15 +9,15 @@ import type { PeerMetrics } from './peer-metrics.ts';
 import { createPeerReachability, type PeerReachability } from './peer-reachability.ts';
 import type { PeerConfig } from './peers-config.ts';
 
-/** How often each is asked whether it is there. */
+/** How often each of them is probed. */
 const PROBE_EVERY_MS = 3_000;
 
 export interface OpenPeers {
   readonly peers: Peers;
   readonly service: DatacenterService;
-  /** What finds out by itself which of them can be reached. */
+  /** Jobs that find out which of them can be reached. */
   readonly jobs: readonly Job[];
-  /** Asks all of them once. Never throws. */
+  /** Probes all of them once. Never throws. */
   probe(): Promise<void>;
   readonly isReachable: (datacenter: string) => boolean;
   close(): Promise<void>;

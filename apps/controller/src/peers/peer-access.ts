@@ -8,7 +8,7 @@ import type { PeerConfig } from './peers-config.ts';
 export const FROM_HEADER = 'leasehold-from';
 export const TO_HEADER = 'leasehold-to';
 
-/** Tells controllers of other datacenters by the secret of the pair. */
+/** Recognizes controllers of other datacenters by the secret of the pair. */
 export interface PeerAccess {
   /**
    * The access of a request that says which datacenter it is from and has that one's secret; undefined
@@ -18,7 +18,7 @@ export interface PeerAccess {
   of(request: Pick<IncomingMessage, 'headers'>, secret: string): Access | undefined;
 }
 
-/** Compares hashes in constant time: how long it takes says nothing about a secret. */
+/** Compares hashes in constant time: the time that it takes reveals nothing about a secret. */
 export function createPeerAccess(datacenter: string, peers: readonly PeerConfig[]): PeerAccess {
   const hashes = new Map(peers.map(({ name, secret }) => [name, hashOf(secret)]));
   return {

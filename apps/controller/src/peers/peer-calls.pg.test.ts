@@ -100,7 +100,7 @@ describe('a lease of another datacenter', () => {
     expect(await waiting).toMatchObject({ outcome: 'granted' });
   });
 
-  test('is acquired in one call with one of this datacenter, and each is where it belongs', async () => {
+  test('is acquired in one call with a lease of this one, and each is in its own datacenter', async () => {
     const on = world.of('dc1');
     const secret = await secretOf('dc1', 'client');
     const { localTimeMs, ...here } = wanted();
@@ -127,7 +127,7 @@ describe('a lease of another datacenter', () => {
     ).toMatchObject({ datacenter: 'dc2' });
   });
 
-  test('an environment is leased there too', async () => {
+  test('can be the lease of an environment, too', async () => {
     const on = world.of('dc1');
     const secret = await secretOf('dc1', 'client');
     const environment = ['team', randomUUID()];
@@ -165,7 +165,7 @@ describe('an act in another datacenter', () => {
     });
   });
 
-  test('of a viewer is refused by the datacenter that is asked, whatever the sender let through', async () => {
+  test('of a viewer is refused by the datacenter that is called, whatever the sender let through', async () => {
     const lease = await acquireLease(world.of('dc2'), await secretOf('dc2', 'client'));
     const procedure = 'leases.revoke';
     const act = { procedure, input: revoke(lease.leaseId) };
@@ -207,7 +207,7 @@ describe('an act in another datacenter', () => {
     ).toBeNull();
   });
 
-  test('that fails there has the code, the message and the details that it has there', async () => {
+  test('that fails there fails here with the same code, message and details', async () => {
     const call = (name: string, datacenter: string | undefined): Promise<unknown> =>
       secretOf(name, 'viewer').then((secret) =>
         query(world.of(name), 'drones.get', { secret, input: { droneId: 'none', datacenter } }),
@@ -221,7 +221,7 @@ describe('an act in another datacenter', () => {
 describe('the secret of a pair', () => {
   const ping = { procedure: 'keys.list', input: {}, caller: caller({ role: 'viewer' }) };
 
-  test('makes nobody an administrator, and carries nothing out that is not on the list', async () => {
+  test('makes nobody an administrator, and carries out nothing that is not on the list', async () => {
     for (const procedure of [
       ...['tokens.create', 'people.list', 'audit.list', 'bulk.start'],
       ...['peer.carryOut', 'peer.connect', 'keys.connect', 'reservations.move', 'keys.renew'],
@@ -237,7 +237,7 @@ describe('the secret of a pair', () => {
     expect(await asPeer('leases.acquire', wanted())).toBe('auth.forbidden');
   });
 
-  test('is of no use with a name that is not configured, with another secret, or to another datacenter', async () => {
+  test('is not accepted with an unknown name or for another datacenter, and no other secret is accepted', async () => {
     expect(await asPeer('peer.carryOut', ping)).toMatchObject({ items: expect.any(Array) as [] });
     expect(await asPeer('peer.carryOut', ping, { from: 'mars' })).toBe('auth.required');
     expect(await asPeer('peer.carryOut', ping, { from: 'dc2' })).toBe('auth.required');
@@ -247,7 +247,7 @@ describe('the secret of a pair', () => {
     expect(await asPeer('peer.carryOut', ping, { to: 'dc3' })).toBe('peer.refused');
   });
 
-  test('sends nothing on a second time', async () => {
+  test('does not let a call be forwarded a second time', async () => {
     const { key, ...input } = wanted({ datacenter: 'dc1' });
     const sent = { procedure: 'leases.acquire', input: { ...input, key }, caller: caller() };
     const all = { procedure: 'keys.list', input: { datacenter: 'all' }, caller: caller() };
@@ -256,7 +256,7 @@ describe('the secret of a pair', () => {
     expect(await asPeer('peer.carryOut', all)).toMatchObject({ unreachable: [] });
   });
 
-  test('lets a connect for a home that is not here be answered, and not be sent on', async () => {
+  test('gets an answer to a connect whose home is elsewhere, and the connect is not forwarded', async () => {
     const name = randomUUID();
     const homeReservation = `dc1.${randomUUID()}`;
     const input = { key: { name, namespace: '', tag: '' }, homeReservation, waitMs: 0 };

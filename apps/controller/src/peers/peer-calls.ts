@@ -5,18 +5,18 @@ import type { PeerReachability } from './peer-reachability.ts';
 /** How a call is made. */
 export interface Terms {
   readonly timeoutMs: number;
-  /** Whether it changes nothing when it is carried out twice. */
+  /** Whether a second execution changes nothing more. */
   readonly isRepeatable: boolean;
-  /** Of the caller; ends the call when it is gone. */
+  /** Of the caller; ends the call when the caller is gone. */
   readonly signal?: AbortSignal | undefined;
-  /** It asks for nothing but an answer: that none comes says that the datacenter is unreachable. */
+  /** It asks only for an answer: a missing one means that the datacenter is unreachable. */
   readonly isProbe?: boolean;
 }
 
-/** `refused`: it answered with an error. `unknown`: whether it was carried out nobody here knows. */
+/** `refused`: it answered with an error. `unknown`: it may have been carried out. */
 export type CallOutcome = 'answered' | 'refused' | 'unreachable' | 'unknown';
 
-/** Makes one call to a datacenter, within its time, and keeps what it says of the datacenter. */
+/** Makes one call to a datacenter, within its time, and records what it shows of the datacenter. */
 export type MakeCall = <Answer>(
   terms: Terms,
   send: (options: { readonly signal: AbortSignal }) => Promise<Answer>,
@@ -26,7 +26,7 @@ export function createCallMaker(deps: {
   readonly datacenter: string;
   readonly reachability: PeerReachability;
   readonly onCall: (outcome: CallOutcome) => void;
-  /** Told when a call took longer than its time: it may be the call, or the datacenter. */
+  /** Called when a call took longer than its time, because of itself or of the datacenter. */
   readonly onLate: () => void;
 }): MakeCall {
   const { datacenter, reachability, onCall } = deps;
@@ -45,14 +45,14 @@ export function createCallMaker(deps: {
       onCall('answered');
       return answer;
     } catch (thrown) {
-      // A caller that has gone says nothing of the datacenter.
+      // A caller that has gone shows nothing of the datacenter.
       caller?.throwIfAborted();
       const { error, kind } = peerFailure(thrown, { datacenter, isRepeatable });
       const isLate = deadline.aborted && kind === 'unanswered';
       onCall(outcomeOf(error, kind));
       if (kind === 'answered') reachability.answered();
       else if (kind === 'unanswered' && terms.isProbe === true) reachability.silent(error.code);
-      // One slow call is not the datacenter: a probe finds out.
+      // One slow call need not be a slow datacenter: a probe finds out.
       else if (isLate) deps.onLate();
       else if (!silence.signal.aborted) reachability.failed(error.code);
       throw error;

@@ -14,12 +14,12 @@ import { FROM_HEADER, TO_HEADER } from './peer-access.ts';
 import type { PeerReachability } from './peer-reachability.ts';
 import type { PeerConfig } from './peers-config.ts';
 
-/** For a connection to come about: less than any call is given, so that it is known to be the reason. */
+/** To make a connection: less than any call is given, so that it is known to be the reason. */
 const CONNECT_MS_MAX = 1_500;
-/** For what takes the other datacenter no time. */
+/** For requests that take the other datacenter no time. */
 const SHORT_MS_MAX = 2_000;
 /**
- * For what writes there or asks the reservation store, besides what it may wait. That store is given up
+ * For requests that write there or ask the reservation store, besides their wait. That store is given up
  * after about six seconds, and the caller must get that answer instead of none.
  */
 const MARGIN_MS = 8_000;
@@ -31,7 +31,7 @@ const ANSWER_BYTES_MAX = 64 * 1_024 * 1_024;
 export interface PeerClient extends Peer {
   /** Carries a procedure out there. Throws what it throws there, and as `Peer` does. */
   call(call: ForwardedCall): Promise<unknown>;
-  /** Finds out whether it can be reached, once for all who ask meanwhile. Never throws. */
+  /** Finds out whether it can be reached, once for all callers that ask meanwhile. Never throws. */
   probe(): Promise<void>;
   close(): Promise<void>;
 }
@@ -46,7 +46,7 @@ export interface PeerClientDeps {
 
 const SHORT: Terms = { timeoutMs: SHORT_MS_MAX, isRepeatable: true };
 const PROBE: Terms = { ...SHORT, isProbe: true };
-/** It changes something, and the same again changes nothing. */
+/** It changes something, but a second time it changes nothing more. */
 const STATUS: Terms = { timeoutMs: MARGIN_MS, isRepeatable: true };
 
 export function createPeerClient(config: PeerConfig, deps: PeerClientDeps): PeerClient {
@@ -71,7 +71,7 @@ export function createPeerClient(config: PeerConfig, deps: PeerClientDeps): Peer
       await make(PROBE, (options) => api.peer.ping.query(undefined, options));
       reachability.answered(clock.nowMs() - startedAtMs);
     } catch {
-      // Kept by `reachability`, and told from there.
+      // Recorded by `reachability`, and reported from there.
     } finally {
       end();
     }
@@ -118,7 +118,7 @@ export function createPeerClient(config: PeerConfig, deps: PeerClientDeps): Peer
   };
 }
 
-/** As the wire has it: lists that may be written. */
+/** The type on the wire, with mutable lists. */
 type Sent<Value> = Value extends readonly (infer Item)[]
   ? Sent<Item>[]
   : Value extends object

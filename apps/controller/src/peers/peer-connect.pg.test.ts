@@ -49,7 +49,7 @@ describe('a connect', () => {
     }
   });
 
-  test('is followed by a look at the key, which finds it where it lives, unless another place is named', async () => {
+  test('lets a query find its key where it lives, unless the query names another datacenter', async () => {
     await startTestDrone(world.of('dc2'), { droneId: 'd2', datacenter: 'dc2' });
     const key = { name: randomUUID(), namespace: '' };
     const spawn = { program: 'room', datacenter: 'dc2' };
@@ -79,7 +79,7 @@ describe('a connect', () => {
     expect(answers[1]).toEqual(answers[0]);
   });
 
-  test('H-key-across-faces with a key that another request has used, here or at the home, is told so', async () => {
+  test('H-key-across-faces with an idempotency key of another request, here or at the home, is refused', async () => {
     await startTestDrone(world.of('dc2'), { droneId: 'd2', datacenter: 'dc2' });
     const [here, there] = [randomUUID(), randomUUID()];
     const wanted = { key: { name: randomUUID() }, spawn: { program: 'room', datacenter: 'dc2' } };
@@ -96,7 +96,7 @@ describe('a connect', () => {
     expect(again).toEqual(first);
   });
 
-  test('I7 that was carried out before its key has moved is answered again, and starts nothing', async () => {
+  test('I7 that was carried out before its key moved is answered again, and starts nothing', async () => {
     const drone = await startTestDrone(world.of('dc1'), { droneId: 'd1', datacenter: 'dc1' });
     await startTestDrone(world.of('dc3'), { droneId: 'd3', datacenter: 'dc3' });
     const name = randomUUID();
@@ -127,7 +127,7 @@ describe('a connect', () => {
     ).toMatchObject({ datacenter: 'dc2' });
   });
 
-  test('whose caller has gone waits in no other datacenter', async () => {
+  test('whose caller has gone stops waiting in the other datacenter', async () => {
     const drone = await startTestDrone(world.of('dc2'), { droneId: 'd2', datacenter: 'dc2' });
     const key = { name: randomUUID() };
     const spawn = { program: 'room', datacenter: 'dc2' };
@@ -155,7 +155,7 @@ describe('a connect', () => {
     expect(await waiting()).toBe(0);
   });
 
-  test('for a program that the other datacenter has not is refused with a code of its own', async () => {
+  test('for a program that the other datacenter does not have is refused with a code of its own', async () => {
     const spawn = { program: 'nothing', datacenter: 'dc3' };
 
     expect(await connectAt('dc1', client1, { key: { name: randomUUID() }, spawn })).toBe(
@@ -163,7 +163,7 @@ describe('a connect', () => {
     );
   });
 
-  test('to a datacenter that nobody knows is refused', async () => {
+  test('to an unknown datacenter is refused', async () => {
     const spawn = { program: 'room', datacenter: 'mars' };
 
     expect(await connectAt('dc1', client1, { key: { name: randomUUID() }, spawn })).toBe(
@@ -173,7 +173,7 @@ describe('a connect', () => {
 });
 
 describe('a key', () => {
-  test('that is moved goes on in the other datacenter, and both keep who moved it', async () => {
+  test('that is moved gets its new home, and the audit here and at its old home shows who moved it', async () => {
     const name = randomUUID();
     const [dc1, dc2] = [world.of('dc1'), world.of('dc2')];
     const { secret } = await dc1.token('operator');

@@ -38,7 +38,7 @@ async function openTwo(
 }
 
 describe('a datacenter that is unreachable', () => {
-  test('is named by every answer that needs it, and the others go on', async () => {
+  test('is named in every answer that needs it, and the others keep working', async () => {
     const { world, here, there, secret } = await openTwo();
     const on = world.of(here);
     const drone = await startTestDrone(on, { droneId: 'd1', datacenter: here });
@@ -83,7 +83,7 @@ describe('a datacenter that is unreachable', () => {
     expect(await metric(on, 'leasehold_reservation_store_up')).toBe(1);
   });
 
-  test('is named by lists, is not waited for, and is asked again once it is back', async () => {
+  test('is named in lists, is not waited for, and is asked again once it is back', async () => {
     const { world, here, there, secret } = await openTwo();
     const on = world.of(here);
     const lease = await acquireLease(on, secret);
@@ -122,7 +122,7 @@ describe('a datacenter that is unreachable', () => {
     expect(await listOf('all')).toMatchObject({ unreachable: [] });
   });
 
-  test('but accepts connections and says nothing holds a list up for its deadline, once', async () => {
+  test('but accepts connections without answering delays only the first list, until its deadline', async () => {
     const { world, here, there, secret } = await openTwo();
     const input = { datacenter: 'all' };
     const tookMs = async (): Promise<number> => {
@@ -140,7 +140,7 @@ describe('a datacenter that is unreachable', () => {
     expect(await tookMs()).toBeLessThan(1_000);
   });
 
-  test('and was so before it could be known ends a connect that would wait for minutes', async () => {
+  test('but not yet known to be so ends a connect that would wait for minutes', async () => {
     const { world, here, there, secret } = await openTwo();
     const spawn = { program: 'room', datacenter: there };
     const input = { key: { name: randomUUID() }, spawn, waitFor: 'ready', waitMs: 120_000 };
@@ -159,7 +159,7 @@ describe('a datacenter that is unreachable', () => {
     expect(performance.now() - startedAtMs).toBeLessThan(15_000);
   });
 
-  test('after it was asked to act leaves the outcome unknown, and the same request finds it', async () => {
+  test('after it was asked to act leaves the outcome unknown, and the same request learns it later', async () => {
     const { world, here, there, secret } = await openTwo();
     const on = world.of(here);
     const idempotencyKey = randomUUID();
@@ -194,7 +194,7 @@ describe('a datacenter that is unreachable', () => {
 });
 
 describe('a datacenter that is slow at one thing', () => {
-  /** Holds up whatever needs leases or reservations there, until what this answers is called. */
+  /** Blocks whatever needs leases or reservations there, until the returned function is called. */
   async function lock(world: TestDatacenters, name: string): Promise<() => Promise<void>> {
     const { prisma } = world.of(name).controller.store;
     const release = new EventEmitter();
@@ -217,7 +217,7 @@ describe('a datacenter that is slow at one thing', () => {
     };
   }
 
-  test('is there for everything else', async () => {
+  test('stays reachable for everything else', async () => {
     const { world, here, there, secret } = await openTwo();
     const on = world.of(here);
     const input = { datacenter: there };
@@ -235,7 +235,7 @@ describe('a datacenter that is slow at one thing', () => {
     expect(await query(on, 'leases.list', { secret, input })).toMatchObject({ unreachable: [] });
   });
 
-  test('is given the time that the reservation store may take to say what a reservation is', async () => {
+  test('is given the time that the reservation store may need to look up a reservation', async () => {
     const { world, here, there, secret } = await openTwo();
     const on = world.of(here);
     const key = ['', randomUUID()];
@@ -251,12 +251,12 @@ describe('a datacenter that is slow at one thing', () => {
   });
 });
 
-test('a datacenter that a third one refuses is there, and the third one is named', async () => {
+test('a datacenter that a third one refuses stays reachable, and the error names the third one', async () => {
   const [a, b, c] = ['third-a', 'third-b', 'third-c'];
   const world = await openTestDatacenters({
     names: [a, b, c],
     etcd,
-    // What b takes for its secret with c is another than what c takes for it.
+    // b and c have different secrets for their pair.
     secretOf: (name, other) => ([name, other].includes(a) ? undefined : newTokenSecret()),
   });
   onTestFinished(() => world.close());
@@ -268,7 +268,7 @@ test('a datacenter that a third one refuses is there, and the third one is named
   await mutate(on, 'reservations.reserve', { secret, input: { key, datacenter: b } });
   const move = JSON.stringify({ key, toDatacenter: c, reason: 'test' });
 
-  // Between its own attempts b says no more than that c is unreachable.
+  // Between its own attempts b reports only that c is unreachable.
   let error: WireAnswer['body']['error'];
   await waitUntil(
     async () => {

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { AppRouter } from '@leasehold/api';
 import { peerFailure, type PeerFailure } from './peer-failure.ts';
 
-/** What comes of a call that dc2 answers so, before any procedure has seen it. */
+/** The failure of a call that dc2 answers with this code before any procedure has seen it. */
 async function failureOf(
   code: ErrorCode,
   details: Readonly<Record<string, unknown>> = {},
@@ -31,20 +31,20 @@ describe('what another datacenter answers', () => {
     'request.rate_limited',
     'request.deadline',
     'reservation.store_unreachable',
-  ] as const)('%s is reported as that datacenter’s, and it is there', async (code) => {
+  ] as const)('%s is reported as a state of that datacenter, which is reachable', async (code) => {
     expect(await failureOf(code)).toMatchObject({
       kind: 'answered',
       error: { code, details: { datacenter: 'dc2' } },
     });
   });
 
-  test('of a third one is reported as of that one', async () => {
+  test('about a third one is reported with the name of the third one', async () => {
     expect(
       await failureOf('reservation.datacenter_unreachable', { datacenter: 'dc3' }),
     ).toMatchObject({ kind: 'answered', error: { details: { datacenter: 'dc3' } } });
   });
 
-  test('of the request alone is reported as it is', async () => {
+  test('about the request alone is reported unchanged', async () => {
     const { error } = await failureOf('request.invalid', { field: 'key' });
 
     expect(error).toMatchObject({ code: 'request.invalid', details: { field: 'key' } });
@@ -52,7 +52,7 @@ describe('what another datacenter answers', () => {
   });
 
   test.each(['auth.required', 'peer.refused'] as const)(
-    '%s says that it refuses this one',
+    '%s shows that it refuses this one',
     async (code) => {
       expect(await failureOf(code)).toMatchObject({
         kind: 'refused',

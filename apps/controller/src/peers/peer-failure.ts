@@ -1,8 +1,8 @@
-/** What a failed call to another datacenter comes to for the caller of this one. */
+/** What a failed call to another datacenter means for the caller of this one. */
 import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
 import { TRPCClientError } from '@trpc/client';
 
-/** What says that no connection was made, so that nothing was sent. */
+/** Codes that show that no connection was made, and so nothing was sent. */
 const NEVER_CONNECTED = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -15,15 +15,15 @@ const NEVER_CONNECTED = new Set([
 export interface PeerFailure {
   readonly error: LeaseError;
   /**
-   * What it says of the datacenter: that it is there, for it answered; that it does not let this one in;
+   * What it shows of the datacenter: that it is reachable, for it answered; that it refuses this one;
    * or that it did not answer.
    */
   readonly kind: 'answered' | 'refused' | 'unanswered';
 }
 
 /**
- * @param call.isRepeatable a call that changes nothing when it is carried out twice: that its answer
- * was lost is no more than a missing answer.
+ * @param call.isRepeatable whether a second execution of the call changes nothing more: then a lost
+ * answer is only a missing answer.
  */
 export function peerFailure(
   thrown: unknown,
@@ -56,7 +56,7 @@ function answerOf(thrown: unknown): Answer | undefined {
   if (!(thrown instanceof TRPCClientError)) return undefined;
   const data: unknown = thrown.data;
   if (isObject(data)) return answerIn(data, thrown.message);
-  // What is refused before tRPC sees it has not all that tRPC wants of an error: it is left unread.
+  // A refusal from before tRPC lacks some of what tRPC wants of an error, so tRPC leaves it unread.
   const body: unknown = thrown.meta?.['responseJSON'];
   const error = isObject(body) ? body['error'] : undefined;
   if (!isObject(error) || !isObject(error['data'])) return undefined;
@@ -73,14 +73,14 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** What says how a datacenter is, and not what was wrong with the request. */
+/** Statuses that show the state of a datacenter, and not a mistake in the request. */
 const STATES_OF_A_DATACENTER: ReadonlySet<number> = new Set([408, 429, 503]);
 
 function answeredFailure(
   { code, message, incidentId, details }: Answer,
   { datacenter, cause }: { readonly datacenter: string; readonly cause: unknown },
 ): PeerFailure {
-  // `auth.required`: it does not know the secret. A caller that may not do something is told otherwise,
+  // `auth.required`: it does not know the secret. A caller that may not do something gets another code,
   // and so is one whose request failed at a third datacenter: see `peer-router`.
   if (code === 'auth.required' || code === 'peer.refused') {
     const text = `The datacenter "${datacenter}" refused the credentials of this one.`;
@@ -91,7 +91,7 @@ function answeredFailure(
     const text = `The datacenter "${datacenter}" failed: ${code}, incident ${String(incidentId)}.`;
     return { error: new LeaseError('internal.error', text, { cause }), kind: 'answered' };
   }
-  // It may be about a third one, and names it then.
+  // The error may be about a third one, and then names it.
   const isState = STATES_OF_A_DATACENTER.has(ERROR_CODES[code].http);
   const told = isState ? { datacenter, ...details } : details;
   return { error: new LeaseError(code, message, { details: told, cause }), kind: 'answered' };

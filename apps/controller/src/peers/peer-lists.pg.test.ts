@@ -14,7 +14,7 @@ interface Listed {
 
 let etcd: TestEtcd;
 let world: TestDatacenters;
-/** In which every test of this file looks; three keys in each datacenter. */
+/** The namespace of all tests in this file, with three keys in each datacenter. */
 const namespace = ['lists', randomUUID()];
 
 beforeAll(async () => {
@@ -46,7 +46,7 @@ const placesOf = ({ items }: Listed): string[] =>
   items.map(({ datacenter, name }) => `${datacenter}/${name}`);
 
 describe('a list', () => {
-  test('of one datacenter is that one’s, asked from any', async () => {
+  test('of one datacenter has only the items of that one, wherever it is requested', async () => {
     expect(placesOf(await list('dc1', {}))).toEqual(['dc1/a', 'dc1/b', 'dc1/c']);
     expect(placesOf(await list('dc1', { datacenter: 'dc1' }))).toEqual(['dc1/a', 'dc1/b', 'dc1/c']);
     expect(placesOf(await list('dc1', { datacenter: 'dc3' }))).toEqual(['dc3/a', 'dc3/b', 'dc3/c']);
@@ -54,7 +54,7 @@ describe('a list', () => {
   });
 
   test.each([1, 2, 3, 4, 8, 9, 100])(
-    'of all begins here and goes through the others by name, %i to a page',
+    'of all datacenters begins with this one and continues by name, %i items to a page',
     async (limit) => {
       const found: string[] = [];
       let cursor: string | undefined;
@@ -73,7 +73,7 @@ describe('a list', () => {
     },
   );
 
-  test('of all keeps the limits of the token in every datacenter', async () => {
+  test('of all datacenters keeps the limits of the token in each of them', async () => {
     const { secret } = await world.of('dc1').token('viewer', { namespaces: ['elsewhere'] });
 
     expect(
@@ -82,7 +82,7 @@ describe('a list', () => {
   });
 
   test.each(['nonsense', Buffer.from('["mars"]').toString('base64url')])(
-    'refuses a cursor that none has answered: %s',
+    'refuses a cursor that no list has returned: %s',
     async (cursor) => {
       expect(['request.invalid', 'reservation.unknown_datacenter']).toContain(
         await list('dc1', { datacenter: 'all', cursor }),
@@ -98,7 +98,7 @@ describe('a list', () => {
     ['backends.list', { namespace: undefined }],
     ['events.list', { namespace: undefined }],
     ['reservations.list', { namespace: undefined }],
-  ])('%s can be had of all datacenters, and of another one', async (path, input) => {
+  ])('%s works for all datacenters, and for another one', async (path, input) => {
     for (const datacenter of ['all', 'dc2']) {
       expect(await list('dc1', { ...input, datacenter }, path)).toMatchObject({
         items: expect.any(Array) as unknown[],
@@ -108,13 +108,13 @@ describe('a list', () => {
     }
   });
 
-  test('events after one event cannot be those of all datacenters', async () => {
+  test('of the events after a given one cannot be of all datacenters', async () => {
     const asked = { namespace: undefined, datacenter: 'all', afterId: '1' };
 
     expect(await list('dc1', asked, 'events.list')).toBe('request.invalid');
   });
 
-  test('the tree of all adds the counts of each namespace up', async () => {
+  test('the tree of all datacenters adds up the counts of each namespace', async () => {
     const joined = namespace.join('.');
     const treeOf = async (datacenter: string | undefined): Promise<unknown> => {
       const { items } = (await list('dc1', { datacenter }, 'leases.tree')) as unknown as {

@@ -32,7 +32,7 @@ export function createPeerMetrics(registry: Registry): PeerMetrics {
   };
 }
 
-/** What is looked at when it is asked for. */
+/** Gauges that are read when the metrics are requested. */
 export function addPeerGauges(
   registry: Registry,
   read: {

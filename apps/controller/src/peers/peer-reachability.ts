@@ -1,19 +1,19 @@
 import { LeaseError, type Clock, type ErrorCode } from '@leasehold/keys-core';
 
-/** For how long after a failure nobody tries again. */
+/** How long after a failure nobody tries again. */
 const REST_MS = 1_000;
 
-/** Whether a datacenter can be reached, by what the last calls came to. */
+/** Whether a datacenter can be reached, by the outcome of the last calls. */
 export interface PeerReachability {
-  /** It answered, if only with an error. @param roundTripMs of a question that takes it no time. */
+  /** It answered, if only with an error. @param roundTripMs of a request that takes it no time. */
   answered(roundTripMs?: number): void;
-  /** A connection did not come about or broke, or it refused the credentials. */
+  /** A connection could not be made or broke, or it refused the credentials. */
   failed(code: ErrorCode): void;
   /** It did not answer a probe: what is under way ends, for its answer would not come either. */
   silent(code: ErrorCode): void;
   /** @returns a function that ends it. */
   onSilence(end: () => void): () => void;
-  /** A call of our own finds out; nobody else needs to. @returns a function that ends it. */
+  /** A call of our own finds out, so nobody else needs to. @returns a function that ends it. */
   probing(): () => void;
   /** Since when it cannot be reached, and why; null while it can, or before it was ever asked. */
   away(): { readonly since: string; readonly code: ErrorCode } | null;
@@ -25,7 +25,7 @@ export interface PeerReachability {
 export function createPeerReachability(options: {
   readonly datacenter: string;
   readonly clock: Pick<Clock, 'nowMs'>;
-  /** Told when it is unreachable, and when it is back. */
+  /** Called when it becomes unreachable, and when it is back. */
   readonly onChange: (code: ErrorCode | null) => void;
 }): PeerReachability {
   const { datacenter, clock, onChange } = options;

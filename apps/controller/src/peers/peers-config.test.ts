@@ -89,7 +89,7 @@ describe('peers', () => {
     expect(problems.join()).not.toContain('sss');
   });
 
-  test('C62 without etcd do not start, nor without a secret', () => {
+  test('C62 do not start without etcd, nor without a secret', () => {
     expect(problemsOf({ LEASEHOLD_ETCD: '' })).toEqual([
       expect.stringMatching(/^LEASEHOLD_ETCD: must be set where LEASEHOLD_PEERS is/u),
     ]);
@@ -105,7 +105,7 @@ describe('peers', () => {
 describe('etcd', () => {
   const https = { LEASEHOLD_ETCD: 'https://10.0.0.1:2379' };
 
-  test('is known by a user, a CA and a certificate', () => {
+  test('can be configured with a user, a CA and a certificate', () => {
     const file = pemFile();
     const config = readConfig({
       ...GOOD,
@@ -144,7 +144,7 @@ describe('etcd', () => {
     expect(problems.join()).not.toContain('hunter2');
   });
 
-  test('a certificate needs its key and the CA, in files of PEM, over https', () => {
+  test('a certificate needs its key and the CA, in PEM files, over https', () => {
     const file = pemFile();
 
     expect(problemsOf({ ...https, LEASEHOLD_ETCD_CERT_FILE: file })).toEqual([

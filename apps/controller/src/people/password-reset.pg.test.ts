@@ -15,7 +15,7 @@ interface Stage {
   readonly on: TestController;
   readonly admin: TestBrowser;
   readonly bob: TestBrowser & { readonly personId: string };
-  /** Makes a link for Bob, and gives its secret. */
+  /** Makes a link for Bob, and returns its secret. */
   readonly reset: () => Promise<string>;
   /** Uses a link in a browser that has never been here. */
   readonly accept: (secret: string, name?: string) => Promise<BrowserAnswer>;
@@ -51,7 +51,7 @@ async function aStage(): Promise<Stage> {
 }
 
 describe('the link of a password reset', () => {
-  test('is for a day, and says to the console what it is for', async () => {
+  test('is valid for a day, and tells the console what it is for', async () => {
     const { admin, bob } = await aStage();
 
     const made = (await admin.mutate('people.resetPassword', { personId: bob.personId })) as {
@@ -102,7 +102,7 @@ describe('the link of a password reset', () => {
     expect(later.status).toBe(200);
   });
 
-  test('is not ended by a person who knows the old password', async () => {
+  test('stays valid after a sign-in with the old password', async () => {
     const { reset, accept, statusOf } = await aStage();
     const secret = await reset();
 
@@ -111,7 +111,7 @@ describe('the link of a password reset', () => {
     expect((await accept(secret)).status).toBe(200);
   });
 
-  test('ends with a newer one, after its time, and permanently when its person is disabled', async () => {
+  test('ends when a newer one is made, after its time, and permanently when its person is disabled', async () => {
     const { on, admin, bob, reset, accept } = await aStage();
     const { personId } = bob;
     const replaced = await reset();
@@ -130,7 +130,7 @@ describe('the link of a password reset', () => {
     expect((await accept(taken)).body['code']).toBe('INVALID_INVITATION');
   });
 
-  test('is refused for who is disabled, has not joined, or is not there', async () => {
+  test('is refused for a person who is disabled, has not joined, or does not exist', async () => {
     const { admin, bob } = await aStage();
     const reset = (personId: string): Promise<unknown> =>
       admin.mutate('people.resetPassword', { personId });
@@ -145,7 +145,7 @@ describe('the link of a password reset', () => {
     expect(await reset('00000000-0000-4000-8000-000000000000')).toBe('person.not_found');
   });
 
-  test('is in the audit as it is made and as it is used, and its secret nowhere', async () => {
+  test('is in the audit when it is made and when it is used, and its secret is nowhere', async () => {
     const { on, admin, bob, reset, accept } = await aStage();
     const secret = await reset();
     await accept(secret);

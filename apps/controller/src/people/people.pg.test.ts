@@ -16,7 +16,7 @@ interface Invited {
 const secretOf = (invitation: Invited): string => invitation.path.split('=')[1] ?? '';
 
 describe('an invitation', () => {
-  test('lets its person choose a password and in, once', async () => {
+  test('lets its person choose a password and sign in, once', async () => {
     const on = await startTestController();
     const admin = await signedInAdmin(on);
     const invited = (await admin.mutate('people.invite', {
@@ -87,7 +87,7 @@ describe('an invitation', () => {
     expect(await accept(await invite())).toBe(200);
   });
 
-  test('takes passwords of a bearable length alone', async () => {
+  test('accepts only passwords that are neither too short nor too long', async () => {
     const on = await startTestController();
     const admin = await signedInAdmin(on);
     const invited = (await admin.mutate('people.invite', {
@@ -132,7 +132,7 @@ describe('the last administrator', () => {
     });
   });
 
-  test('is left when administrators take each other away at the same time', async () => {
+  test('remains when administrators demote and disable each other at the same time', async () => {
     const on = await startTestController();
     const ada = await signedInAdmin(on);
     const bob = await joinedPerson(on, ada, { email: 'bob@example.com', role: 'admin' });
@@ -158,7 +158,7 @@ describe('the last administrator', () => {
 });
 
 describe('people', () => {
-  test('who is not there is not found, and what is so already is no change', async () => {
+  test('who do not exist are not found, and a change to what is so already changes nothing', async () => {
     const on = await startTestController();
     const admin = await signedInAdmin(on);
     const nobody = '00000000-0000-4000-8000-000000000000';
@@ -176,7 +176,7 @@ describe('people', () => {
     expect(await admin.mutate('people.enable', { personId })).toEqual({ changed: false });
   });
 
-  test('each change says in the audit who made it, to whom, and why', async () => {
+  test('each change is in the audit, with who made it, to whom, and why', async () => {
     const on = await startTestController();
     const admin = await signedInAdmin(on);
     const bob = await joinedPerson(on, admin, { email: 'bob@example.com', role: 'viewer' });
@@ -222,7 +222,7 @@ describe('people', () => {
   });
 });
 
-test('who disables somebody is told how many tokens in force they made', async () => {
+test('disabling a person reports how many tokens in force they have made', async () => {
   const on = await startTestController();
   const admin = await signedInAdmin(on);
   const eve = await joinedPerson(on, admin, { email: 'eve@example.com', role: 'admin' });

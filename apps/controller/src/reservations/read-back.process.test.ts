@@ -65,7 +65,7 @@ async function live(at: Datacenter, key: ReservationKey): Promise<string> {
   return reservationId;
 }
 
-test('C61 a database copied before a move and put back after it does not accept the key again', async () => {
+test('C61 a database copied before a move and restored after it does not accept the key again', async () => {
   const url = await newDatabase();
   let [here, there] = [undefined, undefined] as unknown as [Datacenter, Datacenter];
   here = await start('dc1', url, () => there);
@@ -88,7 +88,7 @@ test('C61 a database copied before a move and put back after it does not accept 
   // By itself, the restored database takes itself for the key's home.
   const alone = await openDatabase('dc1', unguarded);
   expect(await isGrantedUnder(alone, KEY, first)).toBe(true);
-  // What has been read back knows better, of keys that it knew and of one that it never saw.
+  // After the read-back it knows better, of the key that it knew and of the one that it never saw.
   expect(await isGrantedUnder(restored, KEY, first)).toBe(false);
   expect(await isGrantedUnder(restored, unknownToBackup, later)).toBe(false);
   expect(await here.service.reservationStatus(first, KEY)).toMatchObject({
@@ -124,7 +124,7 @@ test('C61 C43 a key that moved away and back is at home in its newest reservatio
   expect(await isGrantedUnder(restored, key, first)).toBe(false);
 });
 
-test('C61 a failover that loses a move is read back by the controllers that run, and retried till it is', async () => {
+test('C61 after a failover that loses a move, running controllers read it back, and retry until they have', async () => {
   const key: ReservationKey = ['game', 'lost'];
   let [here, there] = [undefined, undefined] as unknown as [Datacenter, Datacenter];
   here = await start('dc5', await newDatabase(), () => there);
@@ -135,7 +135,7 @@ test('C61 a failover that loses a move is read back by the controllers that run,
   await loseMove(here.store, first, second);
 
   await markRestored(here.store);
-  // Nothing is granted before it has been asked what has left.
+  // Nothing is granted before etcd has been asked which keys have left.
   expect(await isGrantedUnder(here.store, key, first)).toBe(false);
   await etcd.restart(0);
 

@@ -4,7 +4,7 @@ import { startTestController, type TestController } from '../testing/test-contro
 
 const LIMITED = { limits: { reservationsPerHour: 2 } };
 
-/** A client whose token may give two keys a datacenter. */
+/** A client whose token may reserve two keys in an hour. */
 async function limitedClient(on: TestController): Promise<{ tokenId: string; api: ControllerApi }> {
   const { tokenId, secret } = await on.token('client', LIMITED);
   const client = createControllerClient({ url: on.url, token: secret, transport: 'http' });
@@ -43,7 +43,7 @@ test('a token reserves as many keys as it may in an hour, and a connect counts t
   expect(fairUse).toContainEqual(shown);
 });
 
-test('a token at its limit reaches every key that has a datacenter, also one that this controller never saw', async () => {
+test('a token at its limit reaches every reserved key, also one that this controller never saw', async () => {
   const on = await startTestController();
   const { api } = await limitedClient(on);
   await reserve(api, 'one');
@@ -54,7 +54,7 @@ test('a token at its limit reaches every key that has a datacenter, also one tha
   const admin = await second.client('admin');
   await reserve(admin, 'three');
 
-  // What was there already takes nothing of the limit, at a controller that must ask for it.
+  // Existing reservations do not count towards the limit, at a controller that must query them.
   expect((await reserve(other, 'one')).outcome).toBe('existing');
   expect((await reserve(other, 'two')).outcome).toBe('existing');
   await reserve(other, 'four');

@@ -7,7 +7,7 @@ export interface StoreStatus {
   readonly since: string | null;
 }
 
-/** What calls to etcd have come to; every change is logged once. */
+/** The outcome of calls to etcd; every change is logged once. */
 export function createStoreStatus(log: Logger): {
   readonly note: (failure: unknown) => void;
   readonly now: () => StoreStatus;

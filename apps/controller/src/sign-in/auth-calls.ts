@@ -1,7 +1,7 @@
 import type { Auth } from './auth.ts';
 import { AUTH_PATH, EPOCH_HEADER, SOURCE_HEADER } from './auth.ts';
 
-/** A call of better-auth, created again from what was checked: nothing of a caller's reaches it unseen. */
+/** A call of better-auth, rebuilt from checked values: nothing of a caller reaches it unchecked. */
 export interface AuthCall {
   readonly path: string;
   readonly origin: string;
@@ -11,7 +11,7 @@ export interface AuthCall {
   readonly query?: string | undefined;
   readonly cookie?: string | undefined;
   readonly userAgent?: string | undefined;
-  /** Of the sessions that can begin, as it was before the password is looked at. */
+  /** The epoch of the person's sessions, as it was before the password is checked. */
   readonly epoch?: number | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface AuthAnswer {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** Asks better-auth. */
+/** Calls better-auth. */
 export async function callAuth(auth: Auth, call: AuthCall): Promise<AuthAnswer> {
   const headers = new Headers({ origin: call.origin });
   if (call.source !== null) headers.set(SOURCE_HEADER, call.source);

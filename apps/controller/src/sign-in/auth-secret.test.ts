@@ -23,7 +23,7 @@ test('controllers that start on one home at once agree on one secret, for its ow
   expect(await readAuthSecret({ authSecret: null, home })).toBe(secrets[0]);
 });
 
-test('a configured secret counts, and none is written', async () => {
+test('a configured secret is used, and none is written', async () => {
   expect(await readAuthSecret({ authSecret: 'x'.repeat(32), home })).toBe('x'.repeat(32));
   expect(await readdir(home)).toEqual([]);
 });

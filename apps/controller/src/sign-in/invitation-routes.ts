@@ -33,14 +33,14 @@ function notOpen(): Refusal {
   );
 }
 
-/** Taking up the link of an invitation or of a password reset: it sets the password, and signs in. */
+/** Accepting the link of an invitation or of a password reset: it sets the password, and signs in. */
 export function mountInvitations(scope: FastifyInstance, parts: SignInParts): void {
   const { prisma, hints } = parts.store;
 
   scope.post('/accept-invitation', async (request, reply) => {
     await parts.countTry(request);
     const { invitation, password, name } = checkedBody(acceptSchema, request.body);
-    // Before the work of hashing: guesses are cheap for us.
+    // Checked before the work of hashing, so that guesses are cheap for us.
     if (!(await isInvitationOpen(prisma, invitation))) throw notOpen();
     const answer = await parts.atGate(async () => {
       const passwordHash = await hashPassword(password);

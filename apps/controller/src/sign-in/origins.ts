@@ -1,6 +1,6 @@
 /** The origins that the console is called by. */
 export interface Origins {
-  /** The one that people are told, and that an identity provider sends them back to. */
+  /** The origin that people are given, and that an identity provider sends them back to. */
   readonly main: string;
   readonly all: readonly string[];
   readonly isSecure: boolean;
@@ -10,7 +10,7 @@ export interface Origins {
 
 const LOOPBACK = ['localhost', '127.0.0.1'];
 
-/** On one's own machine both names of it are good, at the same port. */
+/** On the local machine both of its names are good, at the same port. */
 export function createOrigins(consoleOrigin: string): Origins {
   const { hostname, protocol, port } = new URL(consoleOrigin);
   const suffix = port === '' ? '' : `:${port}`;

@@ -12,11 +12,11 @@ export interface PersonAccess {
    * @throws {LeaseError} `auth.csrf` when the request was made by another site, or may have been.
    */
   accessOf(request: IncomingMessage): Promise<Access | undefined>;
-  /** As {@link accessOf}, for what the console's own origin is proof enough of. */
+  /** As {@link accessOf}, where the console's own origin is proof enough. */
   sessionOf(request: IncomingMessage): Promise<Access | undefined>;
 }
 
-/** What reads and changes nothing. */
+/** The methods that only read. */
 const SAFE_METHODS: readonly (string | undefined)[] = ['GET', 'HEAD'];
 
 export function createPersonAccess(deps: {

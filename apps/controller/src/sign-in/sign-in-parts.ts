@@ -31,9 +31,9 @@ export interface SignInDeps {
   readonly log: Logger;
 }
 
-/** The same, with what a server has one of. */
+/** The same, with the parts that a server has once. */
 export interface SignInParts extends SignInDeps {
-  /** Looks at a password when its turn has come. */
+  /** Checks a password when its turn has come. */
   readonly atGate: ReturnType<typeof createPasswordGate>;
   /** @throws {LeaseError} `request.rate_limited` when this address tries too often. */
   countTry(request: FastifyRequest): Promise<void>;

@@ -1,7 +1,7 @@
 /**
  * Sign-in, below `/api/auth`. These routes and no others: what else better-auth could answer is not
- * reachable. A request from another site is refused, bodies are small and JSON alone, and each
- * address may try so many passwords a second.
+ * reachable. A request from another site is refused, bodies are small and JSON only, and each
+ * address may try a limited number of passwords a second.
  */
 import { LeaseError } from '@leasehold/keys-core';
 import type { FastifyInstance } from 'fastify';
@@ -40,7 +40,7 @@ export async function mountSignIn(server: FastifyInstance, deps: SignInDeps): Pr
   );
 }
 
-/** What holds for every route: who may ask, how often, and what a refusal looks like. */
+/** What holds for every route: who may call, how often, and what a refusal looks like. */
 function guard(scope: FastifyInstance, deps: SignInDeps): void {
   // A form of another site can send text and forms, and nothing here takes them.
   scope.removeContentTypeParser('text/plain');

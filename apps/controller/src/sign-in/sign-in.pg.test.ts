@@ -34,7 +34,7 @@ describe('sign-in', () => {
     });
   });
 
-  test('behind https the cookie travels over https alone', async () => {
+  test('behind https the cookie is sent only over https', async () => {
     const consoleOrigin = 'https://console.example.com';
     const on = await startTestController({ signIn: { consoleOrigin } });
     await makeAdmin(on.controller.store, { email: 'ada@example.com', password: PASSWORD });
@@ -47,7 +47,7 @@ describe('sign-in', () => {
     expect(answer.setCookies[0]).toMatch(/^__Secure-leasehold\.session_token=.*; Secure/iu);
   });
 
-  test('answers the same to a wrong password and to an address of nobody', async () => {
+  test('answers the same to a wrong password and to an unknown address', async () => {
     const on = await startTestController();
     await makeAdmin(on.controller.store, { email: 'ada@example.com', password: PASSWORD });
     const browser = createTestBrowser(on);
@@ -60,7 +60,7 @@ describe('sign-in', () => {
     expect(wrong.setCookies).toEqual([]);
   });
 
-  test('nothing but the documented endpoints is there, and nobody can sign up', async () => {
+  test('has only the documented endpoints, and nobody can sign up', async () => {
     const on = await startTestController();
     const browser = createTestBrowser(on);
     const person = { email: 'eve@example.com', password: PASSWORD, name: 'Eve' };
@@ -80,7 +80,7 @@ describe('sign-in', () => {
     });
   });
 
-  test('names the field that is wrong, and takes no form of another site', async () => {
+  test('names the field that is wrong, and accepts no form of another site', async () => {
     const on = await startTestController();
     const browser = createTestBrowser(on);
 
@@ -120,7 +120,7 @@ describe('a change made with a cookie', () => {
     expect(await browser.query('people.list')).toMatchObject({ items: expect.any(Array) as [] });
   });
 
-  test('is refused from another origin, to read as well', async () => {
+  test('is refused from another origin, and so is reading', async () => {
     const on = await startTestController();
     const browser = await signedInAdmin(on);
     const from = async (origin: string): Promise<unknown> =>
@@ -137,7 +137,7 @@ describe('a change made with a cookie', () => {
     expect(await browser.query('session.get')).toMatchObject({ role: 'admin' });
   });
 
-  test('a token of a program counts before the cookie, and needs no other', async () => {
+  test('a token of a program takes precedence over the cookie, and needs no token of a session', async () => {
     const on = await startTestController();
     const browser = await signedInAdmin(on);
     const { secret } = await on.token('viewer');
@@ -155,7 +155,7 @@ describe('a change made with a cookie', () => {
 });
 
 describe('a cookie', () => {
-  test('that is not signed with our secret does not count, and costs no statement', async () => {
+  test('that is not signed with our secret is ignored, and costs no statement', async () => {
     const on = await startTestController();
     const browser = await signedInAdmin(on);
     const [token = '', signature = ''] = decodeURIComponent(

@@ -9,13 +9,13 @@ import { createSessionCookies } from './session/session-cookies.ts';
 import type { SignInConfig } from './sign-in-config.ts';
 import type { SignIn } from './sign-in-parts.ts';
 
-/** Sign-in, and what remembers who has done so; to be closed. */
+/** Sign-in, and the authority that knows who is signed in; to be closed. */
 export interface ControllerSignIn extends SignIn {
   readonly authority: SessionAuthority;
 }
 
 /**
- * What people sign in with, on this configuration.
+ * What people sign in with under this configuration.
  * @throws {LeaseError} `config.invalid` when the secret in the home cannot be used.
  */
 export async function createSignIn(
@@ -30,7 +30,7 @@ export async function createSignIn(
   const deps = { store, secret, origins, log };
   return {
     auth: createAuth(deps, null),
-    // Apart, because this one asks the provider before it answers anything at all.
+    // Separate, because this one asks the provider before it answers anything at all.
     oidc:
       config.oidc === null ? null : { auth: createAuth(deps, config.oidc), config: config.oidc },
     origins,

@@ -25,8 +25,8 @@ async function stepsOf(store: Store): Promise<readonly StatsStep[]> {
   return (await readSeries(store.guests, { stepMs: 60_000, stepCount: 2 })).steps;
 }
 
-describe('counting what no event tells', () => {
-  test('renewals, refusals, denials, waits and handovers are added, and told on', async () => {
+describe('counting what no event records', () => {
+  test('renewals, refusals, denials, waits and handovers are added up, and passed on', async () => {
     const store = await openTestStore();
     const toldOn: string[] = [];
     const stats = createStatsCounter();
@@ -65,7 +65,7 @@ describe('counting what no event tells', () => {
     ]);
   });
 
-  test('what the database did not take is added the next time, once', async () => {
+  test('what could not be written to the database is added the next time, once', async () => {
     const store = await openTestStore();
     const stats = createStatsCounter();
     const observer = stats.observing(SILENT_OBSERVER);

@@ -29,7 +29,7 @@ async function overviewWhen(
 }
 
 describe('the overview', () => {
-  test('tells what was done: grants, denials, renewals, releases, a wait and its handover', async () => {
+  test('shows what was done: grants, denials, renewals, releases, a wait and its handover', async () => {
     const on = await startTestController();
     const { secret } = await on.token('client');
     const lease = await acquireLease(on, secret, { key: 'a' });
@@ -46,7 +46,7 @@ describe('the overview', () => {
     const seen = await overviewWhen(on, ({ totals }) => totals.grants === 2 && totals.renewals > 0);
 
     expect(seen.totals).toMatchObject({ grants: 2, releases: 1, renewals: 1, refusedRenewals: 1 });
-    // The first try of the one that waited was denied, too.
+    // The first try of the caller that waited was denied, too.
     expect(seen.totals.denials).toBe(2);
     expect(seen.totals.waitMsP50).toBeGreaterThan(0);
     expect(seen.totals.handoverMsP99).toBeGreaterThan(0);
@@ -67,7 +67,7 @@ describe('the overview', () => {
     const released = await acquireLease(on, secret, { key: 'released' });
     await mutate(on, 'leases.release', { secret, input: refOf(released) });
     const late = await acquireLease(on, secret, { key: 'late' });
-    // The reaper skips what somebody has locked.
+    // The reaper skips locked rows.
     await on.controller.store.guests.$transaction(async (tx) => {
       await ageLease(on, late.leaseId, 45_000);
       await tx.$queryRaw`select name from lease where lease_id = ${late.leaseId}::uuid for update`;
@@ -82,7 +82,7 @@ describe('the overview', () => {
     });
   });
 
-  test('names the resources that most wait for, with who holds them', async () => {
+  test('names the resources with the most waiters, and their holders', async () => {
     const on = await startTestController();
     const { secret } = await on.token('client');
     const asking: Promise<unknown>[] = [];
@@ -112,7 +112,7 @@ describe('the overview', () => {
     void Promise.allSettled(asking);
   });
 
-  test('a connect that is given the running backend is no denial; a drone that falls silent is stale', async () => {
+  test('counts no connect to a running backend as a denial, and a silent drone as stale', async () => {
     const on = await startTestController();
     const { secret } = await on.token('client');
     const drone = await startTestDrone(on);
@@ -140,7 +140,7 @@ describe('the overview', () => {
     expect(seen.backends).toEqual({ scheduled: 1 });
   });
 
-  test('a window has its steps, of which the last holds this moment; an unknown window is refused', async () => {
+  test('divides a window into steps, the last with the present moment; an unknown window is refused', async () => {
     const on = await startTestController();
     const { secret } = await on.token('viewer');
 
@@ -157,7 +157,7 @@ describe('the overview', () => {
     expect(refused).toBe('request.invalid');
   });
 
-  test('a controller that stops writes down what it has counted', async () => {
+  test('has what a controller counted before it stopped', async () => {
     const on = await startTestController();
     const second = await startTestController({ databaseUrl: on.databaseUrl });
     const { secret } = await second.token('client');

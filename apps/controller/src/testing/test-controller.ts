@@ -39,7 +39,7 @@ interface TestControllerOptions {
   readonly fairUse?: FairUseConfig;
 }
 
-/** Of tests that are over. */
+/** The closing controllers of tests that are over. */
 const closing: Promise<unknown>[] = [];
 
 afterAll(async () => {
@@ -62,7 +62,7 @@ export async function startTestController(
   return started;
 }
 
-/** As {@link startTestController}, for several tests that change nothing of each other's. */
+/** As {@link startTestController}, for several tests that do not affect one another. */
 export async function openTestController(
   options: TestControllerOptions = {},
 ): Promise<TestController & { readonly close: () => Promise<void> }> {

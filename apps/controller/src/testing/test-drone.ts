@@ -6,7 +6,7 @@ import { waitUntil } from '@leasehold/testing';
 import { onTestFinished } from 'vitest';
 import type { TestController } from './test-controller.ts';
 
-/** A drone that is no more than its half of the protocol: it runs nothing and answers when told. */
+/** A drone that is only its half of the protocol: it runs nothing and answers when told. */
 export interface TestDrone {
   readonly droneId: string;
   readonly clockId: string;

@@ -64,14 +64,14 @@ test('a drone does not start on a machine that isolates less than its configurat
   expect(warden.commandCount).toBe(0);
 });
 
-describe('what people are told of a drone', () => {
-  test('a session says what the machine has to keep programs from the drone', async () => {
+describe('what is reported about a drone', () => {
+  test('a session reports what the machine has to keep programs from the drone', async () => {
     await stage.start();
 
     expect(controller.sessionInput?.isolation).toEqual(NOT_ISOLATED);
   });
 
-  test('each heartbeat says how long the one before took, and nothing when that got no answer', async () => {
+  test('each heartbeat reports the round trip of the one before, and none if that got no answer', async () => {
     let beats = 0;
     controller.answerHeartbeat = async () => {
       beats += 1;
@@ -90,7 +90,7 @@ describe('what people are told of a drone', () => {
     expect(fourth).toBeGreaterThanOrEqual(15);
   });
 
-  test('a session says where the output of backends is', async () => {
+  test('a session reports where the output of backends is', async () => {
     await stage.start();
 
     expect(controller.sessionInput?.logFolder).toBe(path.join(stage.stateDir, 'logs'));
@@ -98,7 +98,7 @@ describe('what people are told of a drone', () => {
 });
 
 describe('an agent that leaves', () => {
-  test('renews the keys of its backends first, so that the next one has the time up to soft', async () => {
+  test('renews the keys of its backends first, so that the next agent has the time up to soft', async () => {
     const agent = await stage.start();
     controller.send(controller.spawnAt(clock.nowMs()));
     await stage.untilReported('ready');
@@ -114,7 +114,7 @@ describe('an agent that leaves', () => {
     });
   });
 
-  test('first brings the launch that is under way to its end, and leaves later actions to the next one', async () => {
+  test('first completes the launch that is under way, and leaves later actions to the next agent', async () => {
     const agent = await stage.start();
     const start = warden.start.bind(warden);
     let finish: () => void = () => undefined;
@@ -134,7 +134,7 @@ describe('an agent that leaves', () => {
     expect(controller.acks).toEqual(['1']);
   });
 
-  test('and gets no answer to its renewals is gone before their keys must be renewed', async () => {
+  test('and gets no answer to its renewals ends within the time from renew to soft', async () => {
     const agent = await stage.start();
     controller.send(controller.spawnAt(clock.nowMs()));
     await stage.untilReported('ready');
@@ -149,7 +149,7 @@ describe('an agent that leaves', () => {
   });
 });
 
-test('F4b the next agent adopts what runs, with its port, and finishes what has ended meanwhile', async () => {
+test('F4b the next agent adopts running backends with their ports, and reports those that have ended', async () => {
   const former = await stage.start();
   controller.send(controller.spawnAt(clock.nowMs(), { backendId: 'b1' }));
   controller.send(
@@ -177,7 +177,7 @@ test('F4b the next agent adopts what runs, with its port, and finishes what has 
   expect(warden.started).toHaveLength(2);
 });
 
-test('a warden that is lost again while it is being adopted: one recovery goes on, and it ends well', async () => {
+test('a warden that is lost again during its adoption is recovered, by one attempt at a time', async () => {
   const listeners: WardenListener[] = [];
   const lists: (() => void)[] = [];
   await stage.start({ room }, async (listener) => {
@@ -198,7 +198,7 @@ test('a warden that is lost again while it is being adopted: one recovery goes o
   await until('the adoption is under way', () => lists.length === 1);
   warden.list = list;
   listeners[1]?.lost();
-  // The attempt under way fails by itself; no second one goes on beside it.
+  // The attempt under way fails by itself; no second one runs beside it.
   expect(listeners).toHaveLength(2);
   lists[0]?.();
   controller.heartbeats.length = 0;

@@ -34,7 +34,7 @@ describe('spawn', () => {
     expect(controller.acks).toEqual(['1']);
   });
 
-  test('C50 a grant that was revoked before the start: nothing is started, and the end is reported', async () => {
+  test('C50 starts nothing when the grant was revoked before the start, and reports the end', async () => {
     await stage.start();
     controller.answerRenewal = (_input, leaseId) => ({
       leaseId,
@@ -98,7 +98,7 @@ describe('spawn', () => {
     expect(warden.started).toEqual([]);
   });
 
-  test('what the drone does not offer or allow is refused in words', async () => {
+  test('a program or arguments that the drone does not offer or allow are refused with a reason', async () => {
     await stage.start();
 
     controller.send(controller.spawnAt(clock.nowMs(), { backendId: 'b1', program: 'other' }));
@@ -126,7 +126,7 @@ describe('spawn', () => {
 });
 
 describe('terminate', () => {
-  test('of a backend that is not known: it is never started afterwards', async () => {
+  test('of an unknown backend makes sure that it is never started', async () => {
     await stage.start();
     const late = controller.spawnAt(clock.nowMs(), { actionId: '2' });
 
@@ -139,7 +139,7 @@ describe('terminate', () => {
     expect(controller.reports.at(-1)).toMatchObject({ status: 'terminated', refused: true });
   });
 
-  test('of a backend that is being launched: acknowledged when the warden has received it', async () => {
+  test('of a backend that is being launched is acknowledged when the warden has received it', async () => {
     await stage.start();
     warden.ignoresStops = true;
     const start = warden.start.bind(warden);
@@ -163,7 +163,7 @@ describe('terminate', () => {
     expect(warden.stops.at(-1)).toMatchObject({ backendId: 'b1', reason: 'external' });
   });
 
-  test('of a backend that could not be adopted: its end is said when the warden has seen it', async () => {
+  test('of a backend that could not be adopted: its end is reported when the warden has seen it', async () => {
     const former = await stage.start();
     warden.ignoresStops = true;
     controller.send(controller.spawnAt(clock.nowMs()));
@@ -203,7 +203,7 @@ describe('renewal', () => {
     ).toBeGreaterThan(1);
   });
 
-  test('is not asked for a backend that the warden does not know to be alive', async () => {
+  test('is not requested for a backend that the warden does not report as alive', async () => {
     await stage.start();
     controller.send(controller.spawnAt(clock.nowMs()));
     await stage.untilReported('ready');
@@ -216,7 +216,7 @@ describe('renewal', () => {
     expect(warden.stops[0]).toMatchObject({ mode: 'soft', reason: 'key_expired', isKeyLost: true });
   });
 
-  test('that is refused stops the backend at once, and says that the key is lost', async () => {
+  test('that is refused stops the backend at once, and tells the warden that the key is lost', async () => {
     await stage.start();
     controller.send(controller.spawnAt(clock.nowMs()));
     await stage.untilReported('ready');

@@ -16,7 +16,7 @@ import { until } from '../testing/wait.ts';
 const { ttlMs } = KEY_LADDERS.fast;
 
 describe('a drone that ends, leaves or is replaced', () => {
-  test('F8 the warden is frozen: it is ended, its backends die with it, and the drone goes on', async () => {
+  test('F8 a frozen warden is ended, its backends die with it, and the drone goes on', async () => {
     await using fleet = await startFleet({ ladder: PATIENT_LADDER });
     fleet.startDrone();
     await untilOnline(fleet);

@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => fleet[Symbol.asyncDispose]());
 
-/** A program whose folder is in one of mode 0700, as a clone in a home does, beside other files. */
+/** A program in a subfolder of one with mode 0700 and other files, like a clone in a home folder. */
 function programInLockedFolder(): string {
   const locked = path.join(fleet.folder, 'locked');
   mkdirSync(path.join(locked, 'app'), { recursive: true });
@@ -173,7 +173,7 @@ describe.concurrent('a drone and its controller', () => {
     },
   );
 
-  test('a program that is not offered is refused in words, and a name like a path touches no file', async () => {
+  test('a program that is not offered is refused, and a key name like a path touches no file', async () => {
     const name = `../../${randomUUID()}`;
 
     await expect(

@@ -16,14 +16,14 @@ interface Line {
 
 const HOSTILE = path.resolve(import.meta.dirname, '../testing/hostile.mjs');
 const HOSTILE_MS_MAX = 40_000;
-/** What this machine is to provide; without it there would be nothing to show here. */
+/** What this machine must provide; without it this test would prove nothing. */
 const EVERYTHING = { pidNamespace: true, privateProc: true, hiddenHome: true, noNewPrivs: true };
 
 describe.each([
   { who: 'root', isOrdinaryUser: false },
   { who: 'an ordinary user', isOrdinaryUser: true },
 ])('a hostile program on a drone of $who', ({ isOrdinaryUser }) => {
-  test('reads no secret, reaches no process, socket or file of the drone, gains nothing, and its key is kept', async () => {
+  test('reads no secret, reaches no process, socket or file of the drone, gains no privileges, and its key is kept', async () => {
     await using fleet = await startFleet({ isOrdinaryUser });
     const script = path.join(fleet.folder, OPEN, 'hostile.mjs');
     const targetsFile = path.join(fleet.folder, OPEN, 'targets.json');
@@ -63,7 +63,7 @@ describe.each([
   });
 });
 
-/** Everything that there is to attack, as an attacker would like to be told. */
+/** Everything that there is to attack, as an attacker would like to know it. */
 function targetsOf(fleet: Fleet, agent: Started): unknown {
   const wardenPid = fleet.wardenPid();
   const { socketPath } = readWardenRecord(fleet.stateDir) ?? {};

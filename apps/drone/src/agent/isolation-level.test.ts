@@ -19,7 +19,7 @@ test.each([
   ["the machine's /proc", { ...own, privateProc: false }, ['none']],
   ["the drone's folders", { ...own, hiddenHome: false }, ['none']],
   ['new privileges', { ...own, noNewPrivs: false }, ['none']],
-])('a machine with %s meets these levels and no other', (_what, facts, met) => {
+])('a machine with %s meets exactly the expected levels', (_what, facts, met) => {
   const levels = ISOLATION_LEVELS.filter((level) => {
     try {
       requireIsolation(facts, level);

@@ -44,7 +44,7 @@ function at(name: string): string {
 }
 
 describe('where a program runs', () => {
-  test('its own folders of Leasehold are hidden from it', () => {
+  test('the folders of Leasehold are hidden from it', () => {
     const { places, user } = placeOf({ ...room, cwd: at('app') }, drone);
 
     expect(user).toEqual(room.user);
@@ -53,7 +53,7 @@ describe('where a program runs', () => {
     expect(places.fixed).toEqual([]);
   });
 
-  test('a folder above that its user may not enter is covered, and nothing is wrong with that', () => {
+  test('a parent folder that its user may not enter is covered, and that is no problem', () => {
     const { places, problems } = placeOf({ ...room, cwd: at('locked/app') }, drone);
 
     expect(places.blocked).toContain(at('locked'));
@@ -61,7 +61,7 @@ describe('where a program runs', () => {
     expect(problems).toEqual([]);
   });
 
-  test('where the machine has no view for it, user and folder are named', () => {
+  test('without a view of its own, the problem names the user and the folder', () => {
     const facts = { ...FULL, hiddenHome: false };
     const { problems } = placeOf({ ...room, cwd: at('locked/app') }, { ...drone, facts });
 
@@ -69,7 +69,7 @@ describe('where a program runs', () => {
     expect(problems[0]).toContain(String(room.user.uid));
   });
 
-  test('a folder that its user may not read, that is not there or that is hidden is named', () => {
+  test('a folder that its user may not read, that does not exist or that is hidden is reported', () => {
     chmodSync(at('app'), 0o700);
 
     for (const [cwd, problem] of [
@@ -82,7 +82,7 @@ describe('where a program runs', () => {
     }
   });
 
-  test('a command is found where programs look, then where the drone does, and named when it is not there', () => {
+  test('a command is found in the PATH of programs, then in that of the drone, and is reported if missing', () => {
     const elsewhere = { ...drone, searchPath: `relative:${at('app')}` };
     writeFileSync(at('app/tool'), '', { mode: 0o755 });
 
@@ -93,7 +93,7 @@ describe('where a program runs', () => {
     ]);
   });
 
-  test('one that is to run as a certain user is refused where the drone may not change users', () => {
+  test('a program with a configured user is refused where the drone may not change users', () => {
     const other = { ...drone, facts: NOT_ISOLATED };
 
     expect(placeOf({ ...room, isUserNamed: true }, drone).refusal).toBeUndefined();

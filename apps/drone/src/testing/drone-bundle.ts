@@ -13,7 +13,7 @@ export interface DroneBundle extends Disposable {
 /** Bundles an entry of this app for process tests, which must run what ships. */
 export function bundleEntry(entry = 'main.ts'): DroneBundle {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'lh-bundle-'));
-  // The clone may lie where others may not enter; the bundle is for an ordinary user too.
+  // The clone may be where others may not enter; the bundle is for an ordinary user too.
   chmodSync(folder, 0o755);
   const file = path.join(folder, 'main.mjs');
   buildSync({

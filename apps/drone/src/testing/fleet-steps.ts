@@ -28,7 +28,7 @@ export async function untilOnline(fleet: Fleet): Promise<void> {
   });
 }
 
-/** Connects as soon as the key may be had; gives up when it should have been long ago. */
+/** Connects as soon as the key can be had; gives up after the limit. */
 export async function connectWithin(fleet: Fleet, limitMs: number): Promise<Connected> {
   let result: Connected | undefined;
   await until(
@@ -66,7 +66,7 @@ export function linesOf(fleet: Fleet, backendId: string): WitnessLine[] {
   return fleet.witness().filter((line) => line.backendId === backendId);
 }
 
-/** The backends of one key never overlapped, going by what they wrote themselves. */
+/** The backends of one key never overlapped, by what they wrote themselves. */
 export function expectOneAtATime(fleet: Fleet, backendIds: readonly string[]): void {
   const spans = backendIds.map((backendId) => {
     const times = linesOf(fleet, backendId).map((line) => line.atMs);

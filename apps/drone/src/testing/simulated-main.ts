@@ -1,5 +1,5 @@
 /**
- * The agent as it ships, with backends that exist on paper: what it costs to hold many keys.
+ * The agent as it ships, with simulated backends: to measure what it costs to hold many keys.
  * `simulated-main.mjs agent --config FILE`.
  */
 import { createBootClock } from '@leasehold/service-kit/boot-clock';

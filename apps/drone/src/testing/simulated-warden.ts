@@ -15,7 +15,7 @@ import type {
 } from '../warden/link/protocol.ts';
 import { WardenBackend, type OwnedProcess } from '../warden/backend.ts';
 
-/** What a warden says that keeps nothing from its programs. */
+/** The isolation of a warden that keeps nothing from its programs. */
 export const NOT_ISOLATED: IsolationFacts = {
   user: 'shared',
   pidNamespace: false,
@@ -25,7 +25,7 @@ export const NOT_ISOLATED: IsolationFacts = {
   detail: 'simulated',
 };
 
-/** A process that exists on paper: it stops when it is asked to, unless it ignores that. */
+/** A simulated process: it stops when it is asked to, unless it ignores that. */
 class PaperProcess implements OwnedProcess {
   readonly pid = 1;
   exitCode: number | null = null;
@@ -55,7 +55,7 @@ class PaperProcess implements OwnedProcess {
 }
 
 /**
- * A warden without processes, for what is about the agent alone: how it behaves, and what a
+ * A warden without processes, for tests of the agent alone: how it behaves, and what a
  * thousand backends cost it. Deadlines and stops are the real ones.
  */
 export class SimulatedWarden implements WardenLink, WardenSource {
@@ -78,7 +78,7 @@ export class SimulatedWarden implements WardenLink, WardenSource {
     this.#nowMs = nowMs;
   }
 
-  /** An agent looks at it. */
+  /** Connects an agent that is not in command yet. */
   supply(listener: WardenListener): Promise<WardenLink> {
     this.#listener = listener;
     return Promise.resolve(this);
@@ -93,14 +93,14 @@ export class SimulatedWarden implements WardenLink, WardenSource {
     // It never fails to answer.
   }
 
-  /** Looks at every backend, as the real one does at each tick. */
+  /** Checks every backend, as the real warden does at each tick. */
   tick(): void {
     for (const { backend } of this.#backends.values()) {
       if (backend.tick(this.#nowMs())) this.#listener?.changed(backend.snapshot());
     }
   }
 
-  /** A backend ends by itself. */
+  /** Lets a backend end by itself. */
   exit(backendId: string, exitCode: number): void {
     this.#backends.get(backendId)?.process.end(exitCode);
     this.tick();

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Waits for the thing itself. @throws {Error} naming it when it does not come in time. */
+/** Waits until `look` is true. @throws {Error} naming `what` when that does not come in time. */
 export async function until(
   what: string,
   look: () => boolean | Promise<boolean>,

@@ -12,11 +12,11 @@ import type { BackendSnapshot, StartRequest } from '../warden/link/protocol.ts';
 import { readWardenRecord, type WardenRecord } from '../warden/link/socket-path.ts';
 import { until } from './wait.ts';
 
-/** Somebody without privileges, for tests that run as root. */
+/** A user without privileges, for tests that run as root. */
 export const ORDINARY_USER = { uid: 65_534, gid: 65_534 };
 
 const REPLY_MS = 10_000;
-/** As of the ladder `fast`. */
+/** That of the ladder `fast`. */
 export const LEASH_MS = 250;
 
 /** A listener that records what it receives. */
@@ -42,12 +42,12 @@ export function createEar(): Ear {
   return ear;
 }
 
-/** A link that waits as long as a test may take. */
+/** For a link that waits as long as a test may take. */
 export function linkOptions(listener: WardenListener): SocketLinkOptions {
   return { listener, replyTimeoutMs: () => REPLY_MS, nowMs: () => os.uptime() * 1_000 };
 }
 
-/** Looks at a warden and takes command of it. */
+/** Connects to a warden and takes command of it. */
 export async function commandOf(
   record: Pick<WardenRecord, 'socketPath' | 'secret'>,
   ear: Ear = createEar(),
@@ -100,7 +100,7 @@ export async function startWarden(
   };
 }
 
-/** A start of a shell script, with deadlines from now: soft 1 h ahead unless said. */
+/** A start of a shell script, with deadlines from now: by default soft is 1 h ahead. */
 export function startOf(
   script: string,
   fields: Partial<StartRequest> & { softInMs?: number; hardInMs?: number } = {},

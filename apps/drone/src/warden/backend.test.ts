@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { WardenBackend, type OwnedProcess } from './backend.ts';
 import type { StartRequest, StopRequest } from './link/protocol.ts';
 
-/** A process at the edge of the system that notes what it is sent and ends when told to. */
+/** A fake process that notes what it is sent and ends when told to. */
 function fakeProcess(): OwnedProcess & { sent: string[]; end(): void } {
   const sent: string[] = [];
   let isGone = false;
@@ -72,7 +72,7 @@ describe('a backend of the warden', () => {
     expect(backend.snapshot().stopReason).toBe('external');
   });
 
-  test('while it stops for another reason its key may be renewed, and its own limit stays', () => {
+  test('while it stops for another reason its key may be renewed, and its grace stays the same', () => {
     const backend = new WardenBackend({ ...request, stopGraceMs: 60_000 }, fakeProcess());
 
     backend.stop(stopOf({}), 35_000);

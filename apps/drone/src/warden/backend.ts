@@ -10,7 +10,7 @@ export interface OwnedProcess {
   isGone(): boolean;
 }
 
-/** What the key's own end is called when the warden noticed it first. */
+/** The reason of a stop when the warden was the first to notice that the key expired. */
 const KEY_EXPIRED = 'key_expired';
 
 /**
@@ -116,7 +116,7 @@ export class WardenBackend {
     }
     if (nowMs < Math.min(this.#hardAtMs, this.#graceEndsAtMs)) return isChanged;
     const wasKilled = this.#isKilled;
-    // Said again at every tick: a process may have been forked while the first was on its way.
+    // Repeated at every tick: a process may have been forked while the first kill was on its way.
     this.#kill();
     return isChanged || !wasKilled;
   }

@@ -37,7 +37,7 @@ describe('a deadline of the warden', () => {
     expect(extensionProblem(held, offered, 40_000)).toBe('stopping');
   });
 
-  test('nothing is started when soft has passed, or on deadlines of another clock', () => {
+  test('starts nothing when soft has passed, or when it is of another clock', () => {
     expect(startProblem(held, 0)).toBeUndefined();
     expect(startProblem(held, 40_000)).toBe('too_late');
     expect(startProblem({ ...held, softAtMs: 864_040_000, hardAtMs: 864_050_000 }, 5_000)).toBe(

@@ -1,13 +1,13 @@
 /**
  * When the warden ends a backend: readings of the boot clock, and the rules by which an agent
  * may move them. The agent may have been paused between receiving an answer and passing it on, may
- * have been restarted, or may be one of two: so nothing that it says is taken without these rules.
+ * have been restarted, or may be one of two: so its deadlines are accepted only by these rules.
  */
 export interface HeldDeadlines {
   readonly leaseId: string;
   readonly softAtMs: number;
   readonly hardAtMs: number;
-  /** The ladder's length from grant to hard: no deadline lies further ahead of now. */
+  /** The ladder's length from grant to hard: no deadline may be further ahead of now. */
   readonly hardAfterMs: number;
 }
 

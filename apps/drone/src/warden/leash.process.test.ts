@@ -14,7 +14,7 @@ afterAll(() => {
   bundle[Symbol.dispose]();
 });
 
-/** What a leash takes after its moment on a busy machine. */
+/** How late a leash may act on a busy machine. */
 const LATE_MS_MAX = 400;
 
 describe('the leash', () => {
@@ -34,7 +34,7 @@ describe('the leash', () => {
     expect(lateMs).toBeLessThan(LATE_MS_MAX);
   });
 
-  test('H-frozen-warden goes by the newest deadlines: one that moved later, and one that is earlier than all before', async () => {
+  test('H-frozen-warden follows a deadline that moved later, and a new one that is earlier than all before', async () => {
     await using warden = await startWarden(bundle.file);
     const { link } = await warden.connect();
     const moved = startOf('sleep 600', { softInMs: 600, hardInMs: 800 });

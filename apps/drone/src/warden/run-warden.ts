@@ -2,7 +2,7 @@
  * The warden: a small process of its own, in a session of its own, that is the parent of all
  * backends of a drone and ends each of them at its deadlines, whatever the agent does.
  *
- * It keeps no file that it trusts: what it owns are its children, and it dies with its memory. If
+ * It trusts no file: what it owns are its children, and what it knows dies with it. If
  * it is killed, the kernel kills its backends. It reads the boot clock at a tick of 50 ms, because
  * timers stand still while a machine sleeps. If it is stopped, its leash ends it in time.
  *
@@ -35,7 +35,7 @@ export interface WardenOptions {
 /** Resolves when the warden has ended: told to, or with nobody left to serve. */
 export async function runWarden(options: WardenOptions): Promise<void> {
   const { searchPath, clock = createBootClock() } = options;
-  // Mounts are made by real paths.
+  // Mounts need real paths.
   const stateDir = realpathSync(options.stateDir);
   // Ctrl-C, and a stop of the agent's group, are the agent's business.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGPIPE', 'SIGUSR2'] as const) {

@@ -43,7 +43,7 @@ describe('the view of a program', () => {
     ]);
   });
 
-  test('puts the cover in its place last that takes away where covers are built', () => {
+  test('puts the cover over the folder in which covers are built in its place last', () => {
     const mounts = mountsOf({ blocked: ['/other'], reads: ['/other/app'] });
 
     expect(mounts.slice(-2)).toEqual(['/state/view/0 /other none', '/state/view/1 /state none']);
@@ -62,7 +62,7 @@ describe('the view of a program', () => {
     );
   });
 
-  test('writes blanks and backslashes of a path as the table has them', () => {
+  test('escapes blanks and backslashes of a path as the table requires', () => {
     expect(mountTableOf({ ...nothing, writes: ['/state/data/a b\\c#d\ne'] })).toContain(
       String.raw`/state/data/a\040b\134c\043d\012e /state/view/0/data/a\040b\134c\043d\012e none`,
     );

@@ -98,7 +98,7 @@ describe.each([
 });
 
 describe('warden', () => {
-  test('F4b F2 the agent being gone, deadlines are kept all the same', async () => {
+  test('F4b F2 keeps the deadlines when the agent is gone', async () => {
     await using warden = await startWarden(bundle.file);
     const { link } = await warden.connect();
     const { marker, sleep } = marked();
@@ -144,7 +144,7 @@ describe('warden', () => {
     ]);
   });
 
-  test('obeys the newest agent and tells the former', async () => {
+  test('obeys the newest agent, and tells the former that it is superseded', async () => {
     await using warden = await startWarden(bundle.file);
     const former = await warden.connect();
     const next = await warden.connect();
@@ -272,7 +272,7 @@ describe('warden', () => {
     expect(processesWith(marker)).toEqual([]);
   });
 
-  test('a command that does not exist ends with the code of a shell', async () => {
+  test('a command that does not exist ends with the exit code that shells use', async () => {
     await using warden = await startWarden(bundle.file);
     const { link, ear } = await warden.connect();
 
@@ -281,7 +281,7 @@ describe('warden', () => {
     expect(await untilGone(ear)).toMatchObject({ exitCode: 127 });
   });
 
-  test('a folder that does not exist is said, and nothing is left', async () => {
+  test('a start in a folder that does not exist fails, and leaves nothing behind', async () => {
     await using warden = await startWarden(bundle.file);
     const { link } = await warden.connect();
 

@@ -26,10 +26,10 @@ export class Warden {
   readonly #onChange: (backend: BackendSnapshot) => void;
   readonly #onActBy: (atMs: number | undefined) => void;
   readonly #backends = new Map<string, WardenBackend>();
-  /** The newest ids that were asked for: a backend is started at most once. */
+  /** The newest ids that were requested: a backend is started at most once. */
   readonly #seenIds = new Set<string>();
   readonly #seenIdsMax: number;
-  /** What is being launched and still wanted: whatever leaves this early is never released. */
+  /** The launches that are still wanted: one that is removed early is never released. */
   readonly #launchingIds = new Set<string>();
   #actByMs: number | undefined;
   #isShuttingDown = false;
@@ -39,8 +39,8 @@ export class Warden {
     nowMs: () => number;
     onChange: (backend: BackendSnapshot) => void;
     /**
-     * Told when a backend must be killed next at the latest, before its program runs and after every
-     * change; undefined while none exists.
+     * Called with the moment by which a backend must be killed next, before its program runs and
+     * after every change; undefined while none exists.
      */
     onActBy: (atMs: number | undefined) => void;
     seenIdsMax?: number | undefined;
@@ -75,8 +75,8 @@ export class Warden {
   }
 
   /**
-   * What is being launched is never released. Another agent takes over: what it does not see in the
-   * list must never run, because it says of it that it is over.
+   * What is being launched is never released. Another agent takes over: a backend that is not in
+   * its list must never run, because that agent reports it as over.
    */
   cancelLaunches(): void {
     this.#launchingIds.clear();
@@ -94,8 +94,8 @@ export class Warden {
   }
 
   /**
-   * Whether there is such a backend; one that is stopping or gone stays as it is, and one that is
-   * being launched never will be.
+   * Stops a backend. Returns whether it exists; one that is being launched does not, and never
+   * will.
    */
   stop(stop: StopRequest): boolean {
     this.#launchingIds.delete(stop.backendId);
@@ -151,7 +151,7 @@ export class Warden {
     this.#onActBy(this.#actByMs);
   }
 
-  /** For a backend that is new, or whose deadline may have moved earlier: the others need no look. */
+  /** For a backend that is new, or whose deadline may have moved earlier: the others need no check. */
   #tellActByAlso(backend: WardenBackend): void {
     this.#actByAlso(backend);
     this.#onActBy(this.#actByMs);
@@ -172,7 +172,7 @@ export class Warden {
     }
   }
 
-  /** Uses the id up. One that runs is known even if it is older than all that are remembered. */
+  /** Uses the id up. One that runs is known even if its id is older than all that are remembered. */
   #refuseUnlessNew(backendId: string): void {
     const isKnown =
       this.#seenIds.has(backendId) ||

@@ -25,7 +25,7 @@ describe('addresses of a drone token', () => {
     expect(isWithinRange(address, range)).toBe(isWithin);
   });
 
-  test('a report of another address is refused, one of an allowed one and one without are not', () => {
+  test('a report is refused if its address is not allowed, and accepted if it has none', () => {
     const access = { addresses: ['10.1.0.0/16', '10.2.0.0/16:80'] };
     const code = expect.objectContaining({ code: 'drone.not_allowed' }) as unknown;
 
@@ -48,7 +48,7 @@ describe('programs and capacity of a token', () => {
     );
   });
 
-  test('a drone that offers what its token allows is let in, and so is one whose token has no bounds', () => {
+  test('a drone is let in if its token allows what it offers or has no bounds', () => {
     expect(() =>
       assertMayOffer({ programs: ['room', 'match'], capacity: 10 }, offered),
     ).not.toThrow();
@@ -56,7 +56,7 @@ describe('programs and capacity of a token', () => {
     expect(() => assertMayOffer({}, offered)).not.toThrow();
   });
 
-  test('a client may start the programs of its token, and connect without one', () => {
+  test('a client may start only the programs of its token, and may connect without a program', () => {
     const code = expect.objectContaining({ code: 'spawn.not_allowed' }) as unknown;
 
     expect(() => assertMayStart({ programs: ['room'] }, 'match')).toThrow(code);

@@ -6,7 +6,7 @@ import { grantRefSchema, reasonSchema, uuidSchema } from './common.ts';
 export const bulkStartInputSchema = z
   .strictObject({
     action: z.enum(BULK_ACTIONS),
-    /** For `revoke`; graceful unless said. */
+    /** For `revoke`; graceful by default. */
     mode: z.enum(['graceful', 'force']).optional(),
     reason: reasonSchema,
     /** A frozen selection: never a predicate, and never empty. */

@@ -31,7 +31,7 @@ describe('contract', () => {
     ['with dots and separators', 'a.b:c/d\\e'],
     ['of the first plane', 'schlüssel 鍵'],
     ['of every plane', '\u{1F511}\u{20000}\u{E0100}\u{F0000}\u{10FFFD}'],
-  ])('C10 accepts a name that is %s and keeps it as it is', (_what, name) => {
+  ])('C10 accepts a name that is %s and keeps it unchanged', (_what, name) => {
     expect(connectInputSchema.parse({ key: { name } }).key?.name).toBe(name);
   });
 
@@ -50,7 +50,7 @@ describe('contract', () => {
     expect(connectTo({ name })).toBe(false);
   });
 
-  test('C10 bounds namespaces: bytes, segments, no empty segment', () => {
+  test('C10 limits the bytes and segments of a namespace, and refuses empty segments', () => {
     const inNamespace = (namespace: string): boolean => connectTo({ name: 'k', namespace });
 
     expect(inNamespace('a.b')).toBe(true);
@@ -72,7 +72,7 @@ describe('contract', () => {
     expect(connectInputSchema.safeParse({ spawn: { program: 'room' } }).success).toBe(true);
   });
 
-  test('waits are bounded, and ten seconds unless said', () => {
+  test('waits are bounded, and ten seconds by default', () => {
     const waiting = (waitMs: number): boolean =>
       connectInputSchema.safeParse({ key: { name: 'k' }, waitMs }).success;
 
@@ -103,7 +103,7 @@ describe('contract', () => {
     }
   });
 
-  test('what a request adds to a program fits one line, with its control characters escaped', () => {
+  test('args and env together are bounded, counted with control characters escaped', () => {
     const withArgs = (args: string[]) =>
       connectInputSchema.safeParse({ spawn: { program: 'room', args } });
     const control = '\u0001'.repeat(4_096);
@@ -114,7 +114,7 @@ describe('contract', () => {
     ]);
   });
 
-  test('renewals travel up to ten thousand at once, tokens as decimal strings', () => {
+  test('a call has up to ten thousand renewals, with tokens as decimal strings', () => {
     const renewing = (renewals: unknown[]): boolean =>
       keyRenewInputSchema.safeParse({ droneId: 'd1', clockId: LEASE_ID, localTimeMs: 1, renewals })
         .success;
@@ -127,7 +127,7 @@ describe('contract', () => {
     }
   });
 
-  test('an id in upper case names the same as in lower case', () => {
+  test('an id in upper case equals the same id in lower case', () => {
     const upper = LEASE_ID.toUpperCase();
 
     expect(
@@ -144,7 +144,7 @@ describe('contract', () => {
     expect(tokenRevokeInputSchema.parse({ tokenId: upper }).tokenId).toBe(LEASE_ID);
   });
 
-  test('abandon is for force alone, and a revoke says why', () => {
+  test('a revoke has a reason, and may abandon only in mode force', () => {
     const revoking = (input: object): boolean =>
       keyRevokeInputSchema.safeParse({ leaseId: LEASE_ID, mode: 'force', reason: 'x', ...input })
         .success;
@@ -155,7 +155,7 @@ describe('contract', () => {
     expect(revoking({ reason: undefined })).toBe(false);
   });
 
-  test('a local time is a finite number that is not negative', () => {
+  test('a local time is a finite, non-negative number', () => {
     const beating = (localTimeMs: unknown): boolean =>
       heartbeatInputSchema.safeParse({
         droneId: 'd1',
@@ -169,7 +169,7 @@ describe('contract', () => {
     for (const wrong of [-1, Infinity, Number.NaN, '1', null]) expect(beating(wrong)).toBe(false);
   });
 
-  test('ids of drones and programs are plain', () => {
+  test('ids of drones have at most 64 lower-case letters, digits and inner hyphens', () => {
     const session = {
       clockId: LEASE_ID,
       datacenter: 'local',
@@ -202,7 +202,7 @@ describe('contract', () => {
     expect(offering('a', 'a')).toBe(false);
   });
 
-  test('a token is bound to a drone exactly when its role is drone, and may not ask for the reserved namespace', () => {
+  test('a token has a drone id exactly if its role is drone, and never the reserved namespace', () => {
     const creating = (input: object): boolean =>
       tokenCreateInputSchema.safeParse({ name: 'n', role: 'viewer', ...input }).success;
 
@@ -238,7 +238,7 @@ describe('contract', () => {
     expect(creating({ expiresAt: 'tomorrow' })).toBe(false);
   });
 
-  test('a token cannot be named as a person is in the audit', () => {
+  test('a token cannot have a name that looks like a person in the audit', () => {
     const named = (name: string) => tokenCreateInputSchema.safeParse({ name, role: 'viewer' });
 
     expect(named('ci of ada').success).toBe(true);
@@ -247,7 +247,7 @@ describe('contract', () => {
     ]);
   });
 
-  test('a list may be asked for without any input, and a page has at most 500', () => {
+  test('a list may be requested without any input, and a page has at most 500 items', () => {
     expect(keyListInputSchema.parse(undefined).limit).toBe(LIMITS.pageSizeDefault);
     expect(backendListInputSchema.safeParse({ limit: 500 }).success).toBe(true);
     expect(backendListInputSchema.safeParse({ limit: 501 }).success).toBe(false);

@@ -36,7 +36,7 @@ export const environmentSchema = z
     return z.NEVER;
   });
 
-/** What an environment is leased for; a label of metrics and the first thing a refused one reads. */
+/** What an environment is leased for; a label of metrics, and the first thing that a refused caller reads. */
 const actionSchema = textSchema({ bytesMin: 1, bytesMax: LIMITS.tagBytesMax });
 
 export const tryAcquireInputSchema = z.strictObject({
@@ -45,7 +45,7 @@ export const tryAcquireInputSchema = z.strictObject({
   holder: holderSchema,
   comment: commentSchema.optional(),
   metadata: metadataSchema.optional(),
-  /** `LEASEHOLD_ENVIRONMENT_LEASE_MS` of the controller unless said. */
+  /** By default `LEASEHOLD_ENVIRONMENT_LEASE_MS` of the controller. */
   durationMs: z.number().int().optional(),
   localTimeMs: localTimeMsSchema,
   idempotencyKey: idempotencyKeySchema.optional(),
@@ -79,10 +79,10 @@ function addressOf<Fields extends Address>(
   return { ...rest, name: found?.name ?? '', namespace: found?.namespace ?? '' };
 }
 
-/** Names an environment: `{ environment }`, or `{ namespace, name }` as its view has it. */
+/** Names an environment: `{ environment }`, or `{ namespace, name }` as in its view. */
 export const environmentNameSchema = z.strictObject(addressFields).transform(addressOf);
 
-/** Free environments are listed too: a list says which there are. */
+/** Free environments are listed too: a list shows all that exist. */
 export const environmentListInputSchema = z
   .strictObject({ ...leaseListFields, action: actionSchema.optional() })
   .prefault({});

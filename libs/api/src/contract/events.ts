@@ -15,7 +15,7 @@ const eventIdSchema = textSchema({ bytesMin: 1, bytesMax: 64 });
 
 export const eventWatchInputSchema = z
   .strictObject({
-    /** The id of an event: go on after it. `oldest` or `0`: from the oldest event that is kept. */
+    /** The id of an event to continue after. `oldest` or `0`: from the oldest event that is kept. */
     afterId: eventIdSchema.optional(),
     /** What a client sends by itself when it reconnects; it is newer than `afterId`. */
     lastEventId: eventIdSchema.optional(),
@@ -41,7 +41,7 @@ export const eventListInputSchema = z
     from: instantSchema.optional(),
     /** Exclusive. */
     to: instantSchema.optional(),
-    /** Newest first unless said. */
+    /** By default newest first. */
     direction: z.enum(['asc', 'desc']).optional(),
     datacenter: anyDatacenterSchema,
     cursor: cursorSchema.optional(),

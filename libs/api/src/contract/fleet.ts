@@ -10,7 +10,7 @@ import {
   uuidSchema,
 } from './common.ts';
 
-/** What a drone says of a program that it offers; the command line stays in its own config. */
+/** What a drone reports about a program that it offers; the command line stays in its own config. */
 export const offeredProgramSchema = z.strictObject({
   name: idSchema,
   allowArgs: z.boolean().default(false),
@@ -40,9 +40,9 @@ export const sessionInputSchema = z.strictObject({
       'must name each program once',
     ),
   version: textSchema({ bytesMin: 1, bytesMax: 64 }),
-  /** How many backends the drone runs at once at most. */
+  /** The most backends that the drone runs at once. */
   capacity: z.number().int().min(0).max(LIMITS.capacityMax),
-  /** The folder on the drone's machine that its backends' output is in, for people who look for it. */
+  /** The folder on the drone's machine with its backends' output, for people who look for it. */
   logFolder: textSchema({ bytesMin: 1, bytesMax: 1_024 }).optional(),
   /** Left out by a drone that does not know yet: its warden does not answer. */
   isolation: droneIsolationSchema.optional(),
@@ -60,7 +60,7 @@ export const heartbeatInputSchema = z.strictObject({
   localTimeMs: localTimeMsSchema,
   load: z.strictObject({
     backends: z.number().int().nonnegative(),
-    /** From when the heartbeat before this one was sent until it was answered; left out if it was not. */
+    /** How long the previous heartbeat took until it was answered; left out if it was not. */
     roundTripMs: z.number().nonnegative().optional(),
   }),
   ...toldFields,
@@ -78,7 +78,7 @@ export const reportInputSchema = z.strictObject({
   reason: z.enum(TERMINATION_REASONS).optional(),
   /** `host:port`, once the backend listens. */
   address: textSchema({ bytesMin: 1, bytesMax: 255 }).optional(),
-  /** As the operating system says it: a 32-bit number, with a sign. */
+  /** As the operating system reports it: a signed 32-bit number. */
   exitCode: z.int32().optional(),
   detail: textSchema({ bytesMax: 1_024, isControlAllowed: true }).optional(),
   /** The spawn was never acted on and never will be. Accepted only while the backend is scheduled. */
@@ -86,7 +86,7 @@ export const reportInputSchema = z.strictObject({
 });
 
 /**
- * `recorded`: the report moved the backend, or repeated what was known. `ignored`: it was late.
+ * `recorded`: the report changed the backend's status, or repeated it. `ignored`: it was late.
  * `kill`: this backend is over as far as the database is concerned; stop it hard, now.
  */
 export type ReportOutcome = 'recorded' | 'ignored' | 'kill';

@@ -29,7 +29,7 @@ const acquiring = (change: object): boolean =>
   acquireInputSchema.safeParse({ ...WANTED, ...change }).success;
 
 describe('the contract of leases', () => {
-  test('a namespace is segments, and is stored joined', () => {
+  test('a namespace is a list of segments, and is stored as one joined string', () => {
     expect(acquireInputSchema.parse(WANTED).namespace).toBe('user.update');
     expect(acquireInputSchema.parse({ ...WANTED, namespace: [] }).namespace).toBe('');
   });
@@ -66,13 +66,13 @@ describe('the contract of leases', () => {
   );
 
   test.each(['k', 'x'.repeat(255), '../../etc/passwd', 'a.b/c', 'schlüssel 鍵 \u{10FFFD}'])(
-    'C10 accepts the key %j and keeps it as it is',
+    'C10 accepts the key %j and keeps it unchanged',
     (key) => {
       expect(acquireInputSchema.parse({ ...WANTED, key }).key).toBe(key);
     },
   );
 
-  test('waits are bounded, and none unless said', () => {
+  test('waits are bounded, and 0 by default', () => {
     expect(acquireInputSchema.parse(WANTED).waitMs).toBe(0);
     expect([0, 120_000].map((waitMs) => acquiring({ waitMs }))).toEqual([true, true]);
     expect([-1, 120_001, 0.5].map((waitMs) => acquiring({ waitMs }))).toEqual([
@@ -82,7 +82,7 @@ describe('the contract of leases', () => {
     ]);
   });
 
-  test('a batch takes no waits, and an unknown field is an error', () => {
+  test('an item of a batch cannot wait, and an unknown field is an error', () => {
     const item = { namespace: ['user'], key: '42', ttlMs: 30_000, holder: 'h' };
 
     expect(acquireItemSchema.safeParse(item).success).toBe(true);
@@ -90,7 +90,7 @@ describe('the contract of leases', () => {
     expect(acquiring({ wait: 1 })).toBe(false);
   });
 
-  test('C54 metadata is any JSON of 16 KiB and 16 levels, with no text that poisons a batch', () => {
+  test('C54 metadata is any JSON up to 16 KiB and 16 levels, without text that poisons a batch', () => {
     const nested = (depth: number): unknown => (depth === 0 ? 1 : { a: nested(depth - 1) });
     const deep: unknown = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000));
 
@@ -123,7 +123,7 @@ describe('the contract of leases', () => {
     expect(releasing({ result: 'maybe' })).toBe(false);
   });
 
-  test('batches are bounded; their items are not judged before they are carried out', () => {
+  test('batches are bounded; their items are checked only when they are carried out', () => {
     const many = (count: number): unknown[] => Array.from({ length: count }, () => 'nonsense');
 
     for (const [schema, field, max] of [
@@ -140,7 +140,7 @@ describe('the contract of leases', () => {
     }
   });
 
-  test('a lease is named by its key or, as in its view, by its name; by one of them', () => {
+  test('a lease is named by its key or by its name, as in its view, but not by both', () => {
     const parsed = { namespace: 'a.b', name: 'k' };
 
     expect(leaseNameSchema.parse({ namespace: ['a', 'b'], key: 'k' })).toEqual(parsed);
@@ -151,12 +151,12 @@ describe('the contract of leases', () => {
     expect(leaseNameSchema.safeParse({ namespace: ['a.b'], key: 'k' }).success).toBe(false);
   });
 
-  test('a list may be asked for without any input, children included, 500 at most', () => {
+  test('a list may be requested without any input; it includes children and at most 500 leases', () => {
     expect(leaseListInputSchema.parse(undefined)).toMatchObject({ includeChildren: true });
     expect(leaseListInputSchema.safeParse({ limit: 501 }).success).toBe(false);
   });
 
-  test('a revoke says why, and leases cannot be abandoned: they are free at once', () => {
+  test('a revoke has a reason, and leases cannot be abandoned: they are free at once', () => {
     const revoking = (input: object): boolean =>
       leaseRevokeInputSchema.safeParse({ leaseId: LEASE_ID, mode: 'force', ...input }).success;
 
@@ -165,7 +165,7 @@ describe('the contract of leases', () => {
     expect(revoking({ reason: 'x', abandon: true })).toBe(false);
   });
 
-  test('declarations name a namespace each', () => {
+  test('each declaration has a namespace in segments', () => {
     const declaring = (...declarations: unknown[]): boolean =>
       declareInputSchema.safeParse({ declarations }).success;
 
@@ -177,7 +177,7 @@ describe('the contract of leases', () => {
 describe('the contract of environments', () => {
   const WANTED_ENVIRONMENT = { environment: 'prod', action: 'verify', holder: 'h', localTimeMs: 1 };
 
-  test('an environment is a name, or segments that end in it; a name may have dots', () => {
+  test('an environment is a name, or segments of which the last is the name; a name may have dots', () => {
     expect(environmentSchema.parse('prod')).toEqual({ namespace: '', name: 'prod' });
     expect(environmentSchema.parse('eu.prod')).toEqual({ namespace: '', name: 'eu.prod' });
     expect(environmentSchema.parse(['team', 'app', 'prod'])).toEqual({
@@ -194,7 +194,7 @@ describe('the contract of environments', () => {
     },
   );
 
-  test('says its purpose and its caller, and never waits', () => {
+  test('a request has an action and a holder, and never waits', () => {
     const asking = (change: object): boolean =>
       tryAcquireInputSchema.safeParse({ ...WANTED_ENVIRONMENT, ...change }).success;
 
@@ -206,7 +206,7 @@ describe('the contract of environments', () => {
     expect(asking({ waitMs: 0 })).toBe(false);
   });
 
-  test('is named as it was asked for, or as its view has it; one way at a time', () => {
+  test('an environment is named as in a request or as in its view, but not both', () => {
     const parsed = { namespace: 'team', name: 'prod' };
 
     expect(environmentNameSchema.parse({ environment: ['team', 'prod'] })).toEqual(parsed);

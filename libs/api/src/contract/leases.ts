@@ -20,7 +20,7 @@ import {
   toldFields,
 } from './common.ts';
 
-/** What a holder says of itself, for callers that are refused. */
+/** What a holder writes about itself, for callers that are refused. */
 export const commentSchema = textSchema({ bytesMax: LIMITS.commentBytesMax });
 
 /** Any JSON, bounded in bytes and in depth: a poisoned value must not reach a batch. */
@@ -35,7 +35,7 @@ export const metadataSchema = z.unknown().check((ctx) => {
   }
 });
 
-/** A TTL out of range has an error of its own, which the service answers. */
+/** A TTL that is out of range is refused later, by the service, with an error of its own. */
 const ttlMsSchema = z.number().int();
 
 /** One acquire that does not wait, as it travels in a batch. */
@@ -52,13 +52,13 @@ export const acquireItemSchema = z.strictObject({
 
 export const acquireInputSchema = acquireItemSchema.extend({
   waitMs: z.number().int().min(0).max(LIMITS.waitMsMax).default(0),
-  /** The caller renews what it is granted, before it uses it: until then the grant is a short one. */
+  /** The caller renews the grant before it uses it: until then the grant is a short one. */
   confirms: z.boolean().default(false),
   localTimeMs: localTimeMsSchema,
   ...toldFields,
 });
 
-/** What a failed piece of work says of its failure; line breaks are welcome in it. */
+/** How a failed piece of work describes its failure; it may have line breaks. */
 const detailSchema = textSchema({ bytesMax: LIMITS.reasonBytesMax, isControlAllowed: true });
 
 /** One release, as it travels in a batch. */
@@ -103,7 +103,7 @@ export const cancelInputSchema = z.strictObject({
   ...placedFields,
 });
 
-/** `clientId` names the process that listens, for people who look for it. */
+/** `clientId` names the process that subscribes, for people who look for it. */
 export const leaseSessionInputSchema = z.strictObject({ clientId: holderSchema });
 
 export const declareInputSchema = z.strictObject({
@@ -118,7 +118,7 @@ export const declareInputSchema = z.strictObject({
     .max(LIMITS.acquiresPerCallMax),
 });
 
-/** A namespace as views have it, or in segments. */
+/** A namespace as in views, or in segments. */
 export const anyNamespaceSchema = z.union([namespaceSchema, segmentsSchema]);
 
 const addressFields = {
@@ -129,7 +129,7 @@ const addressFields = {
   ...placedFields,
 };
 
-/** The one name that an address gives, by either of its two words. */
+/** The name in an address, from either of its two fields. */
 function addressOf<Fields extends { name?: string | undefined; key?: string | undefined }>(
   { name, key, ...rest }: Fields,
   ctx: z.RefinementCtx,
@@ -141,7 +141,7 @@ function addressOf<Fields extends { name?: string | undefined; key?: string | un
   return { ...rest, name: found ?? '' };
 }
 
-/** Names a lease: `{ namespace, key }`, or `{ namespace, name }` as its view has it. */
+/** Names a lease: `{ namespace, key }`, or `{ namespace, name }` as in its view. */
 export const leaseNameSchema = z.strictObject(addressFields).transform(addressOf);
 
 /** Asks for what belongs to one lease, page by page. */
@@ -154,7 +154,7 @@ const LEASE_SORTS = ['name', 'grantedAt', 'expiresAt'] as const satisfies NonNul
   LeaseListInput['sort']
 >[];
 
-/** What leases and environments are listed by. */
+/** Filters of the lists of leases and environments. */
 export const leaseListFields = {
   namespace: anyNamespaceSchema.optional(),
   /** Whether children of `namespace` are listed too. */

@@ -21,13 +21,13 @@ export const reservationKeySchema = z.array(z.string()).check((ctx) => {
 
 export const reserveInputSchema = z.strictObject({
   key: reservationKeySchema,
-  /** Where the key is to live; this controller's datacenter unless said. */
+  /** Where the key is to live; by default in this controller's datacenter. */
   datacenter: datacenterSchema.optional(),
 });
 
 export const resolveInputSchema = z.strictObject({
   key: reservationKeySchema,
-  /** Whether the key's datacenter is asked too, so that a move nobody here knows of is seen. */
+  /** Whether the key's datacenter is asked too, so that a move that is not known here yet is seen. */
   fresh: z.boolean().optional(),
 });
 
@@ -39,7 +39,7 @@ export const moveInputSchema = z.strictObject({
   reason: reasonSchema,
 });
 
-/** Which reservation of a key; its datacenter is asked. */
+/** Names one reservation of a key; its datacenter is asked. */
 export const reservationRefSchema = z.strictObject({
   key: reservationKeySchema,
   reservationId: z.string().refine(isReservationId, 'must be the id of a reservation'),
@@ -54,9 +54,9 @@ export const requestMoveInputSchema = reservationRefSchema.extend({
 });
 
 export const reservationListInputSchema = z.strictObject({
-  /** Of keys in this namespace, children included. */
+  /** Only of keys in this namespace, children included. */
   namespace: namespaceSchema.optional(),
-  /** Of keys whose name begins so. */
+  /** Only of keys whose name begins with this. */
   prefix: textSchema({ bytesMin: 1, bytesMax: 255 }).optional(),
   state: z.enum(['active', 'moved']).optional(),
   datacenter: anyDatacenterSchema,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A day: for as long as the buckets are kept. */
+/** A day: the time for which the buckets are kept. */
 export const STATS_WINDOW_MINUTES_MAX = 1_440;
 
 export const statsOverviewInputSchema = z

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { askedOf } from './asked.ts';
 import type { CalledContext } from './elsewhere.ts';
 
-/** A call in dc1, where all that is asked of dc2 is answered with this error. */
+/** A call in dc1, where dc2 answers every request with this error. */
 function contextWith(error: LeaseError): CalledContext {
   const datacenters = {
     peers: ['dc2'],
@@ -21,7 +21,7 @@ const ask = (code: ErrorCode): Promise<unknown> =>
   askedOf(contextWith(new LeaseError(code)), 'dc2', {});
 
 test.each(['store.unavailable', 'request.deadline', 'request.rate_limited'] as const)(
-  'a datacenter that answers %s cannot be asked now, and the others are listed all the same',
+  'a datacenter that answers %s is reported as unreachable',
   async (code) => {
     expect(await ask(code)).toEqual({
       outcome: 'unreachable',
@@ -31,7 +31,7 @@ test.each(['store.unavailable', 'request.deadline', 'request.rate_limited'] as c
 );
 
 test.each(['request.invalid', 'auth.forbidden'] as const)(
-  'what the caller did wrong is told: %s',
+  'an error that the caller has caused is passed on: %s',
   async (code) => {
     await expect(ask(code)).rejects.toMatchObject({ code });
   },

@@ -7,13 +7,13 @@ export type Asked<Answer> =
   | { readonly outcome: 'answered'; readonly answer: Answer }
   | { readonly outcome: 'unreachable'; readonly unreachable: UnreachableDatacenter };
 
-/** What it answers, besides failures, when it cannot answer now. */
+/** What a datacenter answers, besides failures, when it cannot answer now. */
 const NOT_NOW: ReadonlySet<ErrorCode> = new Set(['request.deadline', 'request.rate_limited']);
 
 /**
- * Asks another datacenter the same, unless it is known to be away. One that says that it cannot answer
- * now is as good as away; what the caller did wrong is thrown. The answer has the type of this
- * procedure's own, for it is the same procedure.
+ * Sends the same request to another datacenter, unless that is known to be unreachable. One that
+ * cannot answer now counts as unreachable; errors that the caller has caused are thrown. The answer
+ * has this procedure's own type, because it is the same procedure.
  * @throws {LeaseError} `reservation.unknown_datacenter`, and what the procedure refuses.
  */
 export async function askedOf<Answer>(

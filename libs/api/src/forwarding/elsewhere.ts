@@ -1,6 +1,6 @@
 /**
- * What is asked of another datacenter is carried out there, by the same procedure: the input travels
- * as it was sent, and both sides check it. A request is sent on once.
+ * A request for another datacenter is carried out there, by the same procedure: the input is
+ * forwarded as it was sent, and both sides check it. A request is forwarded only once.
  */
 import { LeaseError } from '@leasehold/keys-core';
 import type { Access } from '../access/access.ts';
@@ -14,7 +14,7 @@ export interface CalledContext extends ApiContext {
   readonly rawInput: () => Promise<unknown>;
 }
 
-/** Whether a datacenter that an input names is another than this one. */
+/** Whether an input names another datacenter than this one. */
 export function isElsewhere(
   { services }: Pick<ApiContext, 'services'>,
   datacenter: string | undefined,
@@ -23,8 +23,8 @@ export function isElsewhere(
 }
 
 /**
- * Carries a procedure out where its input says: here, unless it names another datacenter. The answer
- * from there has the type of the answer here, for it is the same procedure.
+ * Carries out a procedure here, unless its input names another datacenter. The answer from there
+ * has the type of the answer here, because it is the same procedure.
  * @throws {LeaseError} as `DatacenterService.call`.
  */
 export async function at<Input extends { readonly datacenter?: string | undefined }, Answer>(
@@ -40,19 +40,19 @@ export async function at<Input extends { readonly datacenter?: string | undefine
   })) as Answer;
 }
 
-/** The input of the call as it was sent, without where it is to be carried out. */
+/** The input of the call as it was sent, without its datacenter. */
 export async function inputElsewhere(ctx: CalledContext): Promise<Record<string, unknown>> {
   const raw = await ctx.rawInput();
   return withoutDatacenter(raw);
 }
 
-/** An input, without where it is to be carried out. */
+/** An input without its datacenter. */
 export function withoutDatacenter(input: unknown): Record<string, unknown> {
   if (typeof input !== 'object' || input === null) return {};
   return Object.fromEntries(Object.entries(input).filter(([field]) => field !== 'datacenter'));
 }
 
-/** Sends the procedure of this call on. @throws {LeaseError} as `DatacenterService.call`. */
+/** Forwards the procedure of this call. @throws {LeaseError} as `DatacenterService.call`. */
 export function sendOn(
   ctx: CalledContext,
   datacenter: string,
@@ -63,7 +63,7 @@ export function sendOn(
   return ctx.services.datacenters.call(datacenter, { ...sent, procedure, access, source, signal });
 }
 
-/** @throws {LeaseError} `reservation.unknown_datacenter`: also of a call that was sent on already. */
+/** @throws {LeaseError} `reservation.unknown_datacenter`: also for a call that was already forwarded. */
 export function assertKnown(ctx: ApiContext, datacenter: string): void {
   const known = ctx.isForwarded ? [] : ctx.services.datacenters.peers;
   if (known.includes(datacenter)) return;

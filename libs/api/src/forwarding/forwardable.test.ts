@@ -9,7 +9,7 @@ interface Declared {
 
 const DECLARED = Object.entries(appRouter._def.procedures as unknown as Record<string, Declared>);
 
-/** Whether an input may say where it is to be carried out, by the one field that is not refused. */
+/** Whether an input may name the datacenter that carries it out: that field is not refused. */
 function takesDatacenter({ _def: { inputs } }: Declared): boolean {
   return inputs.some((schema) => {
     const parsed = schema.safeParse({ datacenter: 'dc2' });
@@ -20,12 +20,12 @@ function takesDatacenter({ _def: { inputs } }: Declared): boolean {
   });
 }
 
-/** Where a key is to live, and where a drone is, is no question of where the call is carried out. */
+/** Their `datacenter` is where a key is to live or where a drone is, not where the call is carried out. */
 const CARRIED_OUT_HERE = ['reservations.reserve', 'drones.session'];
-/** Each of its items names its own. */
+/** Each of its items names its own datacenter. */
 const BY_ITEM = 'leases.acquireMany';
 
-test('what takes a datacenter is what one datacenter carries out for another, and nothing else', () => {
+test('a procedure is forwardable exactly if its input can name the datacenter that carries it out', () => {
   const taking = DECLARED.filter(
     ([path, procedure]) => path === BY_ITEM || takesDatacenter(procedure),
   ).map(([path]) => path);
@@ -36,7 +36,7 @@ test('what takes a datacenter is what one datacenter carries out for another, an
 });
 
 test.each(DECLARED.filter(([path]) => isForwardable(path)))(
-  '%s can be repeated exactly if it is a query',
+  '%s is repeatable exactly if it is a query',
   (path, procedure) => {
     expect(isRepeatable(path)).toBe(procedure._def.type === 'query');
   },

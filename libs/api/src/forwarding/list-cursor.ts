@@ -2,7 +2,7 @@ import { LeaseError } from '@leasehold/keys-core';
 import { z } from 'zod';
 import { cursorSchema, datacenterSchema } from '../contract/common.ts';
 
-/** Where a list of all datacenters goes on: in which one, and where in its own list. */
+/** Where a list of all datacenters continues: in which datacenter, and where in its own list. */
 export interface ListPlace {
   readonly datacenter: string;
   readonly cursor: string | undefined;

@@ -1,8 +1,8 @@
 /**
  * Lists of one datacenter or of all. `all` goes through them one by one: this one first, then the
- * others by name, each in the order that was asked for; a page may hold the end of one list and the
- * beginning of the next. One that cannot be asked is named in `unreachable`, and never waited for
- * when it is known to be away.
+ * others by name, each in the requested order; a page may hold the end of one list and the
+ * beginning of the next. A datacenter that cannot answer is named in `unreachable`, and is not
+ * asked while it is known to be unreachable.
  */
 import type { DatedPage } from '@leasehold/keys-core';
 import type { UnreachableDatacenter } from '../services/datacenters.ts';
@@ -16,7 +16,7 @@ interface ListInput {
   readonly limit: number;
 }
 
-/** A page, and the datacenters that it is without. */
+/** A page, and the datacenters that are missing from it. */
 export type ListAnswer<Item> = DatedPage<Item> & { readonly unreachable: UnreachableDatacenter[] };
 
 /** Reads a page of this datacenter's own list. */
@@ -73,7 +73,7 @@ async function listAll<Input extends ListInput, Item>(
     items.push(...(asked?.answer.items ?? []));
     const cursor = asked === undefined ? place.cursor : asked.answer.nextCursor;
     if (asked !== undefined && cursor === null) continue;
-    // The page ends here. What is unreachable and still to come is told of all the same.
+    // The page ends here. Unreachable datacenters that are still to come are reported all the same.
     unreachable.push(
       ...names.slice(index).flatMap((name) => ctx.services.datacenters.away(name) ?? []),
     );
@@ -91,7 +91,7 @@ function placeOf(ctx: CalledContext, cursor: string | undefined): ListPlace {
   return place;
 }
 
-/** The datacenters that a list goes through, from one on: this one, then the others by name. */
+/** The datacenters that a list goes through, beginning with `first`: this one, then the others by name. */
 function namesFrom({ services, isForwarded }: CalledContext, first: string): string[] {
   const names = [services.datacenter, ...(isForwarded ? [] : services.datacenters.peers)];
   return names.slice(names.indexOf(first));

@@ -1,8 +1,8 @@
 import type { ApiServices } from '../context.ts';
 
 /**
- * An answer with the database's time before it was read, as lists of leases carry it of themselves:
- * a page can then say how old it is.
+ * An answer with the database's time before it was read, which lists of leases have already: a page
+ * can then show how old it is.
  */
 export async function asOf<Answer extends object>(
   services: Pick<ApiServices, 'now'>,

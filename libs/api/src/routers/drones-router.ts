@@ -16,7 +16,7 @@ import {
   unlimitedViewerProcedure,
 } from '../trpc.ts';
 
-/** Drones: what operators see and say of them, and their own side of a session. */
+/** Drones: what operators see and do, and the calls of the drones themselves. */
 export const dronesRouter = router({
   list: unlimitedViewerProcedure
     .input(droneListInputSchema)

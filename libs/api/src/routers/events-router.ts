@@ -9,10 +9,10 @@ import { router, viewerProcedure } from '../trpc.ts';
 
 /** What happened to anything that can be held, in order. */
 export const eventsRouter = router({
-  /** Where the stream begins and ends now: who watches from `lastId` misses nothing from here on. */
+  /** Where the stream begins and ends now: watching from `lastId` misses nothing from here on. */
   head: viewerProcedure.query(({ ctx }) => ctx.services.events.head()),
 
-  /** What happened, page by page. A page may hold fewer than were asked for, even none, and go on. */
+  /** What happened, page by page. A page with fewer events than requested, or none, need not be the last. */
   list: viewerProcedure
     .input(eventListInputSchema)
     .query(({ ctx, input }) =>

@@ -23,7 +23,7 @@ import {
 import { audited } from './access/audit-lease.ts';
 import { renewing } from './leases/lease-calls.ts';
 
-/** The keys face on the wire. Decisions are the key service's, and what a caller may read. */
+/** The keys face on the wire. The key service decides, also what a caller may read. */
 export const keysRouter = router({
   connect: clientProcedure.input(connectInputSchema).mutation(async ({ ctx, input }) => {
     const { services, access, signal } = ctx;
@@ -100,8 +100,8 @@ export const keysRouter = router({
 });
 
 /**
- * A key that is not here, from where it lives: who does not say where to look wants to know who holds
- * it. Null when it is reserved nowhere else.
+ * A key that is not here, from its home: a caller that names no datacenter wants to know who holds
+ * the key. Null when it is reserved nowhere else.
  */
 async function atHome(
   ctx: CalledContext,

@@ -1,7 +1,7 @@
 /**
  * What controllers of other datacenters ask of this one. The secret of the pair says which datacenter
- * asks; the caller there is what that datacenter says, and may do here at most what an operator may.
- * Nothing that arrives here is sent on.
+ * asks; that datacenter vouches for its caller, which may do here at most what an operator may.
+ * Nothing that arrives here is forwarded.
  */
 import { LeaseError } from '@leasehold/keys-core';
 import type { z } from 'zod';
@@ -32,8 +32,8 @@ type ForwardedContext = ApiContext & { readonly access: Access };
 export type CallProcedure = (ctx: ApiContext, path: string, input: unknown) => Promise<unknown>;
 
 /**
- * That a third datacenter refuses this one is told to the asking one as what it is there: this one
- * answers, and cannot reach the third. `peer.refused` would mean that this one refused the caller.
+ * If a third datacenter refuses this one, the asking one is told that the third is unreachable from
+ * here. `peer.refused` would mean that this one refused the caller.
  */
 const answering = peerProcedure.use(async ({ ctx, next }) => {
   const result = await next();
@@ -59,7 +59,7 @@ export function createPeerRouter(callProcedure: CallProcedure) {
       return ctx.services.reservations.connectHere(input.input, callerOf(access), ctx.signal);
     }),
 
-    /** What a reservation of this datacenter is; one that can be proven is activated. */
+    /** The state of a reservation of this datacenter; one that can be proven is activated. */
     resolve: answering
       .input(peerResolveInputSchema)
       .mutation(({ ctx, input }) =>

@@ -8,9 +8,9 @@ export interface DatacenterView {
   readonly isReachable: boolean;
   /** Since when it cannot be reached; null while it can. */
   readonly since: string | null;
-  /** Why not; null while it can be reached, or has not been tried yet. */
+  /** Why it cannot be reached; null while it can, or has not been tried yet. */
   readonly code: ErrorCode | null;
-  /** Of the newest answer to a short question; null before the first, and of this datacenter. */
+  /** Of the newest answer to a ping; null before the first one, and for this datacenter. */
   readonly roundTripMs: number | null;
 }
 
@@ -22,10 +22,10 @@ export interface ReservationStoreView {
   readonly since: string | null;
 }
 
-/** A datacenter that a list is without. */
+/** A datacenter that is missing from a list. */
 export interface UnreachableDatacenter {
   readonly datacenter: string;
-  /** Since when it cannot be reached; null when it can, and would not answer this. */
+  /** Since when it cannot be reached; null if it can, but did not answer this request. */
   readonly since: string | null;
   readonly code: ErrorCode;
 }
@@ -34,7 +34,7 @@ export interface UnreachableDatacenter {
 export interface ForwardedCall {
   /** As on the wire: `keys.get`. */
   readonly procedure: string;
-  /** As the caller sent it, without where it is to be carried out. */
+  /** As the caller sent it, without its datacenter. */
   readonly input: unknown;
   /** For how long the procedure itself may wait, in milliseconds. */
   readonly waitMs?: number | undefined;
@@ -50,10 +50,10 @@ export interface DatacenterService {
   /** The others, in the order of their names. */
   readonly peers: readonly string[];
   list(): { readonly items: DatacenterView[]; readonly store: ReservationStoreView };
-  /** Why a datacenter is known to be away; undefined when it is worth asking. */
+  /** Why a datacenter is known to be unreachable; undefined when it is worth asking. */
   away(datacenter: string): UnreachableDatacenter | undefined;
   /**
-   * Carries out a procedure in another datacenter, and answers what it answered there.
+   * Carries out a procedure in another datacenter, and returns its answer from there.
    * @throws {LeaseError} `reservation.unknown_datacenter`, `reservation.datacenter_unreachable`,
    * `request.outcome_unknown` when it may have been carried out, `peer.refused`, and whatever the
    * procedure itself throws.

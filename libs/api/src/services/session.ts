@@ -1,6 +1,6 @@
 import type { Role } from '@leasehold/keys-core';
 
-/** Who is asking, and what a browser needs to ask more. */
+/** The caller itself, and what a browser needs for further requests. */
 export interface SessionView {
   /** As the audit names the caller. */
   readonly actor: string;
@@ -11,7 +11,7 @@ export interface SessionView {
     readonly personId: string;
     readonly email: string;
     readonly name: string;
-    /** How the person signs in: who has no password cannot change one. */
+    /** How the person signs in: someone without a password cannot change it. */
     readonly signInMethods: readonly ('password' | 'oidc')[];
   } | null;
   /** To be sent as the header `x-leasehold-csrf` with every mutation of this session; null for a token. */

@@ -5,7 +5,7 @@ import { linkSignals } from '../signals.ts';
 import { remainingHeaders } from './propagation.ts';
 import { currentContext } from './work-context.ts';
 
-/** Where the link puts what the terminating link has to send. */
+/** Where the link puts the headers that the terminating link has to send. */
 const CONTEXT_KEY = 'leaseholdHeaders';
 
 /**

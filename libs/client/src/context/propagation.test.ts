@@ -56,7 +56,7 @@ const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
   );
 
 describe('fetch under a lease', () => {
-  test('tells the receiver the time that is left, and never an instant', async () => {
+  test('sends the receiver the remaining time, and never an instant', async () => {
     const { clock, define } = setUpLeases();
     const service = await aService();
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
@@ -70,7 +70,7 @@ describe('fetch under a lease', () => {
     });
   });
 
-  test('is plain fetch outside of such work', async () => {
+  test('is plain fetch outside of work under a lease', async () => {
     const service = await aService();
 
     await createLeaseFetch()(service.url);
@@ -106,7 +106,7 @@ describe('fetch under a lease', () => {
 });
 
 describe('the link of tRPC', () => {
-  test('sends the time that is left, and ends the call with the lease', async () => {
+  test('sends the remaining time, and ends the call with the lease', async () => {
     const { clock, wire, define } = setUpLeases();
     const service = await aService({ isSilent: true });
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
@@ -147,7 +147,7 @@ describe('a service that is called', () => {
     expect(received.signal.reason).toMatchObject({ code: 'lease.lost', reason: 'unreachable' });
   });
 
-  test('passes on to the next what is left by then: three services, one after the other', async () => {
+  test('passes on the time that is left to the next service, and that one to a third', async () => {
     const clocks = [new ManualClock(0), new ManualClock(5_000_000)] as const;
     const atB = receiveRemaining(clocks[0], 10_000);
     await clocks[0].advance(2_000);
@@ -159,7 +159,7 @@ describe('a service that is called', () => {
     expect(atC.run(() => remainingHeaders())).toEqual({ [REMAINING_HEADER]: '5000' });
   });
 
-  test('what it takes itself within the call ends with the call', async () => {
+  test('loses the leases that it acquired within the call when the call ends', async () => {
     const { clock, define } = setUpLeases();
     const received = receiveRemaining(clock, 1_000);
     const inner = await received.run(() => define().acquire('inner'));
@@ -169,7 +169,7 @@ describe('a service that is called', () => {
     expect(inner.signal.reason).toBe(received.signal.reason);
   });
 
-  test('leaves nothing behind when it is done', async () => {
+  test('leaves no timer and no context behind when it is done', async () => {
     const clock = new ManualClock();
     const request = new AbortController();
 

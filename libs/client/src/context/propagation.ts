@@ -61,7 +61,7 @@ export function remainingOf(headers: ReceivedHeaders): number | undefined {
   const text = typeof value === 'object' && value !== null ? value[0] : value;
   if (text === null || text === undefined || text === '') return undefined;
   const remainingMs = Number(text);
-  // Nonsense is no permission: the work may not begin.
+  // An invalid value permits nothing: the work may not begin.
   if (!Number.isFinite(remainingMs)) return 0;
   return Math.min(Math.max(0, remainingMs), REMAINING_MS_MAX);
 }

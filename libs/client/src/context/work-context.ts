@@ -6,11 +6,11 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setMaxListeners } from 'node:events';
 import { LeaseLost } from '../lease/lease-errors.ts';
 
-/** One thing that work depends on: a lease of this process, or what its caller said. */
+/** One thing that work depends on: a lease of this process, or the remaining time that its caller sent. */
 export interface ContextPart {
   /** Aborts when the work must stop. */
   readonly signal: AbortSignal;
-  /** How long the work may go on as things are; infinite when nothing limits it. Milliseconds. */
+  /** How long the work may still go on; infinite when nothing limits it. Milliseconds. */
   remainingMs(): number;
   /** Whether it holds this scope; see `HeldLease.scopeId`. */
   holds(scopeId: string): boolean;

@@ -5,12 +5,12 @@ export class Background {
   readonly #running = new Set<Promise<unknown>>();
   readonly #ending = sharedController();
 
-  /** Aborts when the client closes, and no sooner than what runs has had its time. */
+  /** Aborts when the client closes, after running calls have had some time to finish. */
   get signal(): AbortSignal {
     return this.#ending.signal;
   }
 
-  /** Runs it to its end; a failure concerns nobody, because what is not undone runs out by itself. */
+  /** Runs it to its end and ignores a failure, because a grant that is not released expires by itself. */
   add(work: Promise<unknown>): void {
     const quiet = work
       .catch(() => undefined)
@@ -20,12 +20,12 @@ export class Background {
     this.#running.add(quiet);
   }
 
-  /** Fulfilled when all that runs has ended. */
+  /** Fulfilled when all running calls have ended. */
   async idle(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  /** Ends what still runs. */
+  /** Ends the calls that still run. */
   end(reason: unknown): void {
     this.#ending.abort(reason);
   }

@@ -29,7 +29,7 @@ describe('leases in other datacenters', () => {
     expect(wire.releases).toMatchObject([{ leaseId: lease.leaseId, datacenter: 'dc2' }]);
   });
 
-  test('a release goes on being tried while its datacenter is out of reach', async () => {
+  test('have their release retried while their datacenter is out of reach', async () => {
     const { clock, wire, define } = setUpLeases();
     const lease = await define({ ttlMs: TTL_MS }).acquire('k', { datacenter: 'dc2' });
     wire.weather = 'out_of_reach';
@@ -43,7 +43,7 @@ describe('leases in other datacenters', () => {
     expect(wire.holderOf('k')).toBeUndefined();
   });
 
-  test('a fresh acquire is refused at once when the datacenter is out of reach', async () => {
+  test('are refused at once while their datacenter is out of reach', async () => {
     const { clock, wire, define } = setUpLeases();
     wire.weather = 'out_of_reach';
     const beganAtMs = clock.nowMs();
@@ -55,7 +55,7 @@ describe('leases in other datacenters', () => {
     expect(clock.nowMs()).toBe(beganAtMs);
   });
 
-  test('the same scope in two datacenters is two leases: waiting for the other is no deadlock', async () => {
+  test('are separate even for the same scope: waiting for the other one is no deadlock', async () => {
     const { define } = setUpLeases();
     const definition = define({ ttlMs: TTL_MS });
     const here = await definition.acquire('k');

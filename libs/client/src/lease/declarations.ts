@@ -14,7 +14,7 @@ export interface DeclarationsDeps {
   readonly background: Background;
 }
 
-/** Never in anybody's way: it is sent in the background, and a failure is made good at the next chance. */
+/** Delays nothing: declarations are sent in the background, and after a failure at the next chance. */
 export class Declarations {
   readonly #deps: DeclarationsDeps;
   readonly #declared = new Map<string, LeaseDefinition>();
@@ -28,19 +28,19 @@ export class Declarations {
   add(definition: LeaseDefinition): void {
     this.#declared.set(definition.namespace.join('.'), definition);
     this.#unsent.add(definition);
-    // What is declared while a module loads travels together.
+    // Declarations that are made while a module loads are sent together.
     queueMicrotask(() => {
       this.send();
     });
   }
 
-  /** The connection is new, and perhaps the controller and its database. */
+  /** Sends all again: the connection is new, and perhaps the controller and its database. */
   sendAll(): void {
     for (const definition of this.#declared.values()) this.#unsent.add(definition);
     this.send();
   }
 
-  /** Sends what was not sent yet, if anything. */
+  /** Sends the declarations that were not sent yet, if any. */
   send(): void {
     const { signal } = this.#deps.background;
     if (this.#isSending || this.#unsent.size === 0 || signal.aborted) return;

@@ -34,7 +34,7 @@ describe('a held lease', () => {
     );
   });
 
-  test('all that are due are renewed in one call', async () => {
+  test('is renewed in one call with all others that are due', async () => {
     const { clock, wire, define } = setUpLeases();
     const definition = define({ ttlMs: TTL_MS });
     await Promise.all(Array.from({ length: 50 }, (_, nth) => definition.acquire(String(nth))));
@@ -44,7 +44,7 @@ describe('a held lease', () => {
     expect(wire.heartbeats.map((renewals) => renewals.length)).toEqual([50]);
   });
 
-  test('I4 its signal has aborted by its own deadline when nothing is answered any more', async () => {
+  test('I4 aborts its signal by its own deadline when no answers come any more', async () => {
     const { clock, wire, define } = setUpLeases();
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
     const deadlineMs = clock.nowMs() + LOSE_AFTER_MS;
@@ -60,7 +60,7 @@ describe('a held lease', () => {
     expect(thrownBy(() => lease.assertHeld())).toBe(lease.signal.reason);
   });
 
-  test('C16 a lost renewal reply is followed by two more tries before the deadline', async () => {
+  test('C16 has two more renewal tries before its deadline after a lost reply', async () => {
     const { clock, wire, define } = setUpLeases();
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
     wire.weather = 'silent';
@@ -71,7 +71,7 @@ describe('a held lease', () => {
     expect(wire.heartbeats.length).toBeGreaterThanOrEqual(3);
   });
 
-  test('C16 one lost reply costs nothing: the next try renews', async () => {
+  test('C16 survives a lost reply: the next try renews it', async () => {
     const { clock, wire, define } = setUpLeases();
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
     wire.weather = 'lose_reply';
@@ -83,7 +83,7 @@ describe('a held lease', () => {
     expect(lease.isHeld).toBe(true);
   });
 
-  test('C17b I8 a late reply to an older renewal changes nothing', async () => {
+  test('C17b I8 is not changed by a late reply to an older renewal', async () => {
     const { clock, wire, define } = setUpLeases();
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
     const replies = holdReplies(wire);
@@ -99,7 +99,7 @@ describe('a held lease', () => {
     expect(lease.remainingMs()).toBe(remainingMs);
   });
 
-  test('a deadline further ahead than the TTL belongs to another clock and is refused', async () => {
+  test('does not accept a deadline beyond its TTL, which must come from another clock', async () => {
     const { clock, wire, define } = setUpLeases();
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
     const heartbeat = wire.heartbeat.bind(wire);
@@ -115,7 +115,7 @@ describe('a held lease', () => {
     expect(lease.signal.aborted).toBe(true);
   });
 
-  test('C23 a holder that stood still past its deadline does no guarded work on waking', async () => {
+  test('C23 allows no guarded work when its holder wakes up after the deadline', async () => {
     const { clock, wire, define } = setUpLeases();
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
 
@@ -128,7 +128,7 @@ describe('a held lease', () => {
     expect(wire.holderOf('k')).toBeUndefined();
   });
 
-  test('after a gap the controller is asked again before the lease is acted on', async () => {
+  test('is unconfirmed after a gap, until the controller has answered again', async () => {
     const { clock, wire, define } = setUpLeases();
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
     clock.jump(3_000);
@@ -144,9 +144,9 @@ describe('a held lease', () => {
   test.each([
     ['10 % fast', 1.1],
     ['10 % slow', 1 / 1.1],
-  ])('C24 a holder whose clock runs %s stops before the grant is over', async (_text, rate) => {
+  ])('C24 is lost before the grant ends when the clock runs %s', async (_text, rate) => {
     const { clock, wire, define } = setUpLeases({
-      // An hour apart besides: what counts is the difference of readings of one clock.
+      // Also an hour apart: only differences between readings of one clock count.
       databaseNowMs: (localMs) => 3_600_000 + localMs / rate,
     });
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
@@ -162,7 +162,7 @@ describe('a held lease', () => {
     expect(holderAtAbort).toBe('me');
   });
 
-  test('C15 a blocked renewal is announced, and the lease runs out at its deadline', async () => {
+  test('C15 announces a blocked renewal, and ends at its deadline', async () => {
     const { clock, wire, define } = setUpLeases();
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
     wire.blockRenewal('k');
@@ -176,7 +176,7 @@ describe('a held lease', () => {
     expect(lease.signal.reason).toBeInstanceOf(LeaseRevoked);
   });
 
-  test('a renewal that is allowed again goes on', async () => {
+  test('goes on if its renewal is allowed again', async () => {
     const { clock, wire, define } = setUpLeases();
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
     wire.blockRenewal('k');
@@ -188,7 +188,7 @@ describe('a held lease', () => {
     expect(lease.isHeld).toBe(true);
   });
 
-  test('a revocation aborts the signal at once, with what the operator said', async () => {
+  test('aborts its signal at once when it is revoked, with the note of the operator', async () => {
     const { holdings, define } = setUpLeases();
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
 
@@ -204,7 +204,7 @@ describe('a held lease', () => {
     expect(await lease.release()).toBe('revoked');
   });
 
-  test('one that is not to be renewed is not renewed when the session starts over either', async () => {
+  test('is not renewed when the session starts over, if it is not to be renewed', async () => {
     const { clock, wire, holdings, taker } = setUpLeases();
     const lease = await taker.acquire({
       scope: { face: 'environment', namespace: [], key: 'prod' },
@@ -218,7 +218,7 @@ describe('a held lease', () => {
     expect(lease.isHeld).toBe(false);
   });
 
-  test('a notice of the session that was missed is found out when it starts over', async () => {
+  test('learns of a missed revocation when the session starts over', async () => {
     const { wire, holdings, define } = setUpLeases();
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
     wire.revoke('k');
@@ -231,7 +231,7 @@ describe('a held lease', () => {
 });
 
 describe('a release', () => {
-  test('C45 after it the signal never fires and no timer is left', async () => {
+  test('C45 leaves no timer, and the signal never aborts after it', async () => {
     const { clock, define, background } = setUpLeases();
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
 
@@ -273,7 +273,7 @@ describe('a release', () => {
     expect(await report).toBe('unknown');
   });
 
-  test('one whose reply is lost is sent again until it is answered', async () => {
+  test('is sent again until it is answered, if its reply is lost', async () => {
     const { clock, wire, define } = setUpLeases();
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
     wire.weather = 'lose_request';
@@ -288,7 +288,7 @@ describe('a release', () => {
     expect(wire.holderOf('k')).toBeUndefined();
   });
 
-  test('comes with the end of a block', async () => {
+  test('happens at the end of an `await using` block', async () => {
     const { wire, define } = setUpLeases();
     {
       await using lease = await define().acquire('k');
@@ -299,7 +299,7 @@ describe('a release', () => {
   });
 });
 
-/** Holds replies to renewals back, until the test lets each of them go. */
+/** Holds back each reply to a renewal until the test lets it pass. */
 function holdReplies(wire: ReturnType<typeof setUpLeases>['wire']): (() => void)[] {
   const releases: (() => void)[] = [];
   const heartbeat = wire.heartbeat.bind(wire);

@@ -1,11 +1,11 @@
 /**
  * One lease of this process: the keeper's decisions, carried out on a signal.
  *
- *   held ──(its deadline; a refusal; a revocation)──▶ lost: the signal aborts, with why
+ *   held ──(its deadline; a refusal; a revocation)──▶ lost: the signal aborts, with the reason
  *     └──(release)──▶ released: the signal is left alone permanently
  *
  * The keeper stops softly `STOP_LEAD_MS` before the holder's own deadline, so that the signal has
- * aborted by then although it is kept by a tick.
+ * aborted by then, although deadlines are only checked at ticks.
  */
 import {
   LeaseKeeper,
@@ -39,7 +39,7 @@ const STOP_LEAD_MS = 2 * TICK_MS;
 export interface LeaseOwner {
   /** Judges every lease by the clock, now. */
   tick(nowMs: number): void;
-  /** The lease is over for its holder, one way or the other. */
+  /** The lease is over for its holder, whether released or lost. */
   forget(lease: HeldLease): void;
   /** Sends the release. Bounded; never rejects. */
   giveBack(lease: HeldLease, result: 'ok' | 'failed', detail?: string): Promise<ReleaseReport>;
@@ -49,7 +49,7 @@ export interface HeldLeaseOptions {
   readonly machine: Machine;
   readonly owner: LeaseOwner;
   readonly scope: LeaseScope;
-  /** Names the scope among all of this process; see `WorkContext.holds`. */
+  /** Identifies the scope within this process; see `WorkContext.holds`. */
   readonly scopeId: string;
   readonly granted: Omit<GrantedLease, 'namespace' | 'key'>;
   /** Undefined where the controller chose it. */
@@ -57,7 +57,7 @@ export interface HeldLeaseOptions {
   readonly renews: boolean;
   /** Where it is; undefined: in the controller's own datacenter. */
   readonly datacenter: string | undefined;
-  /** False after a wait in line: the first renewal confirms it. */
+  /** False if the answer took too long: the first renewal confirms it. */
   readonly isConfirmed: boolean;
   /** The work that it was acquired in. */
   readonly outer: WorkContext | undefined;
@@ -73,7 +73,7 @@ export class HeldLease implements Lease {
   readonly #owner: LeaseOwner;
   readonly #ladder: Ladder;
   readonly #keeper: LeaseKeeper;
-  /** Whether it is prolonged; an environment's is not, unless that was asked for. */
+  /** Whether it is renewed; an environment's lease is not, unless that was requested. */
   readonly renews: boolean;
   readonly #outer: WorkContext | undefined;
   readonly #unlink: (() => void) | undefined;
@@ -82,7 +82,7 @@ export class HeldLease implements Lease {
   readonly #confirming = new Set<() => void>();
   #state: 'held' | 'lost' | 'released' = 'held';
   #lost: LeaseLost | undefined;
-  /** What the controller said of the grant's end; it needs no release then. */
+  /** How the grant ended, as the controller reported it; it needs no release then. */
   #verdict: ReleaseReport | undefined;
   #isAsking = false;
   #release: Promise<ReleaseReport> | undefined;
@@ -166,7 +166,7 @@ export class HeldLease implements Lease {
     return runInContext(
       {
         signal: this.signal,
-        // What is called is to stop when the signal aborts here, or sooner.
+        // A called service must stop when the signal aborts here, or sooner.
         remainingMs: () =>
           this.#state === 'released'
             ? Infinity
@@ -186,7 +186,7 @@ export class HeldLease implements Lease {
     await this.release();
   }
 
-  /** What the clock asks of this lease. @returns the id of a renewal that is due. */
+  /** Applies the deadlines of this lease at `nowMs`. @returns the id of a renewal that is due. */
   judge(nowMs: number): number | undefined {
     if (this.#state !== 'held') return undefined;
     let due: number | undefined;
@@ -238,7 +238,7 @@ export class HeldLease implements Lease {
 
   #mayAct(nowMs: number): boolean {
     if (this.renews) return this.#keeper.mayAct(nowMs);
-    // Asking again would prolong it, which nobody wanted: its deadline alone says that it is held.
+    // Asking again would renew it, which is not wanted: its deadline alone decides whether it is held.
     return !this.#keeper.isStopping && nowMs < this.#keeper.deadlines.softTerminateAtMs;
   }
 
@@ -310,7 +310,7 @@ const LOSS_OF_REFUSAL: Record<
   Exclude<RefusalReason, 'renewal_blocked' | 'revoked'>,
   LeaseLossReason
 > = {
-  // A grant that is not remembered ended long ago, or never was this caller's.
+  // A grant that is not found ended long ago, or was never this caller's.
   not_found: 'expired',
   expired: 'expired',
   superseded: 'superseded',
@@ -321,7 +321,7 @@ function withLead({ renewAtMs, loseAtMs }: LeaseDeadlines): Deadlines {
   return { renewAtMs, softTerminateAtMs: loseAtMs - STOP_LEAD_MS, hardTerminateAtMs: loseAtMs };
 }
 
-/** The ladder by which answers are judged; without a known TTL, the window is the first answer's. */
+/** The ladder by which answers are judged; without a known TTL, its window comes from the first answer. */
 function ladderOf(ttlMs: number | undefined, { renewAtMs, loseAtMs }: LeaseDeadlines): Ladder {
   const ladder = serviceLadder(ttlMs ?? LIMITS.ttlMsMax);
   const softAfterMs = ladder.hardAfterMs - STOP_LEAD_MS;

@@ -1,6 +1,6 @@
 /**
- * All leases of one face that this process holds: one tick for all, and for each datacenter one call
- * that renews all which are due. Nothing ticks while nothing is held.
+ * All leases of one face that this process holds: one tick for all, and for each datacenter one
+ * call that renews all that are due. Nothing ticks while nothing is held.
  */
 import { LIMITS, utf8Bytes, type GrantRef } from '@leasehold/keys-core';
 import type { RevocationNotice } from '@leasehold/keys-core/leases';
@@ -40,7 +40,7 @@ export class Holdings implements LeaseOwner {
     this.#background = background;
   }
 
-  /** Keeps a lease from now on. What it asks for first is asked for at once. */
+  /** Keeps a lease from now on. A first renewal that is already due is sent at once. */
   adopt(lease: HeldLease): void {
     this.#leases.set(lease.leaseId, lease);
     this.#stopTicking ??= outsideOfWork(() =>
@@ -68,8 +68,8 @@ export class Holdings implements LeaseOwner {
   }
 
   /**
-   * Asks about every lease that is renewed anyway: notices may have been missed. To ask is to renew, so
-   * the others are left alone; the session tells again what happened in its last minute.
+   * Asks about every lease that is renewed anyway: notices may have been missed. Asking renews, so
+   * the others are left alone; the session repeats the notices of the last minute.
    */
   recheck(): void {
     const leases = [...this.#leases.values()].filter((lease) => lease.renews);
@@ -137,7 +137,7 @@ export class Holdings implements LeaseOwner {
     }
   }
 
-  /** Answers are used for bad news only: what is renewed besides is early, never late. */
+  /** Only refusals are used: other answers leave the deadlines here early, never late. */
   async #recheck(leases: readonly HeldLease[]): Promise<void> {
     const answers = await outsideOfWork(() => this.#heartbeat(leases));
     for (const lease of leases) {
@@ -147,7 +147,7 @@ export class Holdings implements LeaseOwner {
   }
 
   /**
-   * Of leases of one datacenter. Undefined when there was no answer by the time that the last of them is over.
+   * Renews leases of one datacenter. Undefined if no answer came before the last of them is over.
    */
   async #heartbeat(
     leases: readonly HeldLease[],
@@ -162,7 +162,7 @@ export class Holdings implements LeaseOwner {
       );
       return new Map(answers.map((answer) => [answer.leaseId, answer]));
     } catch {
-      // Whatever went wrong, the next try follows; the deadline is the keeper's.
+      // Whatever went wrong, another try follows; the keeper watches the deadline.
       return undefined;
     }
   }
@@ -170,7 +170,7 @@ export class Holdings implements LeaseOwner {
 
 type HeartbeatAnswer = Awaited<ReturnType<LeaseWire['heartbeat']>>[number];
 
-/** What one call renews: leases of one datacenter, and no more than a call takes. */
+/** Groups for one call each: leases of one datacenter, and no more than a call takes. */
 function* calls<T>(
   items: readonly T[],
   datacenterOf: (item: T) => string | undefined,
@@ -188,7 +188,7 @@ function* calls<T>(
   }
 }
 
-/** Cuts a text to what a detail may hold. */
+/** Cuts a text to the size that a detail may have. */
 function cut(text: string): string {
   let short = text.slice(0, LIMITS.reasonBytesMax);
   while (utf8Bytes(short) > LIMITS.reasonBytesMax) short = short.slice(0, -1);

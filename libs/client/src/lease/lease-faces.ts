@@ -1,4 +1,4 @@
-/** What leases and environments of one client have in common, put together. */
+/** Puts together what the leases and environments of one client have in common. */
 import type { ControllerApi } from '../transport/controller-client.ts';
 import { pause, type Machine } from '../machine.ts';
 import type { Reachability } from '../transport/reachability.ts';
@@ -26,7 +26,7 @@ export interface LeaseFaces {
   readonly leases: LeaseTaker;
   readonly environments: LeaseTaker;
   readonly declarations: Declarations;
-  /** Ends every lease for its holder, and gives what is under way a moment. */
+  /** Ends every lease for its holder, and gives calls in progress a moment to finish. */
   close(): Promise<void>;
 }
 

@@ -11,7 +11,7 @@ export interface SessionOptions {
   readonly machine: Machine;
   readonly clientId: string;
   readonly onNotice: (notice: RevocationNotice) => void;
-  /** The session has begun, perhaps again: what was said before is lost. */
+  /** The session has begun, perhaps again: notices before that may be lost. */
   readonly onBegin: () => void;
   /** Ends it. */
   readonly signal: AbortSignal;

@@ -11,11 +11,11 @@ import {
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { createLeasehold, type Leasehold, type LeaseholdOptions } from '../leasehold.ts';
 
-/** A controller process for all tests of a file, and what they call it with. */
+/** A controller process for all tests of a file, and the clients that call it. */
 export interface ClientFixture {
   readonly operator: Leasehold;
   readonly aClient: (options?: Partial<LeaseholdOptions>) => Leasehold;
-  /** Stands before the controller. */
+  /** In front of the controller. */
   readonly aProxy: () => Promise<FaultProxy>;
 }
 

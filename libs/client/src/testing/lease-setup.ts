@@ -9,7 +9,7 @@ import { LeaseTaker } from '../lease/acquire/lease-taker.ts';
 import { ManualClock } from './manual-clock.ts';
 import { SimulatedWire } from './simulated-wire.ts';
 
-/** A client of leases on a clock and a network that the test owns. */
+/** A client of leases on a clock and a network that the test controls. */
 export function setUpLeases(options: { databaseNowMs?: (localMs: number) => number } = {}) {
   const clock = new ManualClock();
   const { databaseNowMs } = options;

@@ -1,6 +1,6 @@
 import { TICK_MS, type TickingClock } from '@leasehold/service-kit/boot-clock';
 
-/** A clock that a test moves: ticks come as they would, and not while the machine is asleep. */
+/** A clock that a test moves, with real tick intervals, and no ticks while the machine is asleep. */
 export class ManualClock implements TickingClock {
   readonly #listeners = new Set<(nowMs: number) => void>();
   #nowMs: number;
@@ -9,7 +9,7 @@ export class ManualClock implements TickingClock {
     this.#nowMs = nowMs;
   }
 
-  /** How many wait for it: 0 means that no timer is left. */
+  /** How many timers wait for it: 0 means that none is left. */
   get waitingCount(): number {
     return this.#listeners.size;
   }

@@ -18,7 +18,7 @@ export function endOf(signal: AbortSignal): Promise<unknown> {
   });
 }
 
-/** When the signal aborts, and by how much that is after the deadline that held then. */
+/** The reason of the abort, and how late it was after the deadline at that time. */
 export async function deadlineOf(
   lease: Lease,
   nowMs: () => number,

@@ -1,5 +1,5 @@
 /**
- * A controller and its database in one object, behind the seam where the library meets the network:
+ * A controller and its database in one object, behind the interface between the library and the network:
  * it grants, renews and releases by a clock of its own, and loses what a test tells it to lose.
  */
 import {
@@ -25,8 +25,8 @@ interface Row {
 }
 
 /**
- * What the network does with calls: `lose_reply` carries them out and says nothing; `out_of_reach` is
- * the controller's word that the datacenter they are for cannot be reached.
+ * What the network does with calls: `lose_reply` carries them out without a reply; with
+ * `out_of_reach` the controller answers that their datacenter cannot be reached.
  */
 export type Weather = 'fine' | 'lose_request' | 'lose_reply' | 'silent' | 'out_of_reach';
 

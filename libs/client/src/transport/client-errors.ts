@@ -54,7 +54,7 @@ function errorOf(code: ErrorCode): LeaseholdError {
 function answeredError(message: string, data: Record<string, unknown>): LeaseholdError {
   const { leaseholdCode, retryable, incidentId, details } = data;
   return {
-    // A newer controller may know codes that this client does not; they stay what they are.
+    // A newer controller may know codes that this client does not; they stay unchanged.
     code: leaseholdCode as ErrorCode,
     message,
     retryable: retryable === true,

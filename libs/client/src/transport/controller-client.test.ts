@@ -32,7 +32,7 @@ async function portOf(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** A server that takes connections and says nothing, as a dead machine behind a load balancer. */
+/** A server that accepts connections and sends nothing, like a dead machine behind a load balancer. */
 async function silentServer(): Promise<string> {
   const server = createServer();
   onTestFinished(() => void server.close());
@@ -42,7 +42,7 @@ async function silentServer(): Promise<string> {
   return `http://127.0.0.1:${String(await portOf(server))}`;
 }
 
-/** Where nobody listens. */
+/** An address where nothing listens. */
 async function deadAddress(): Promise<string> {
   const server = createServer();
   const port = await portOf(server);
@@ -76,7 +76,7 @@ const ANSWER_DATA = {
 };
 const ANSWER = { error: { message: 'wait', code: -32_000, data: ANSWER_DATA } };
 
-/** A controller that is well, over both transports. */
+/** A controller that answers, over both transports. */
 async function answeringServer(): Promise<string> {
   const server = createHttpServer((request, response) => {
     const isSign = request.url === '/healthz';
@@ -127,7 +127,7 @@ describe('controller client', () => {
     },
   );
 
-  test('over http nobody at the address is told from an unknown outcome', async () => {
+  test('over http a call to an address where nothing listens is unreachable, not unknown', async () => {
     const client = aClient({ url: await deadAddress(), transport: 'http' });
 
     const error = await failureOf(client.api.keys.get.query({ name: 'k' }));
@@ -182,13 +182,13 @@ describe('controller client', () => {
     });
   });
 
-  test('a link that swallows everything is noticed, and another connection is made', async () => {
+  test('a connection that has gone dead is noticed and replaced', async () => {
     let secondConnection: (() => void) | undefined;
     const reconnected = new Promise<void>((resolve) => {
       secondConnection = resolve;
     });
     const url = await webSocketServer((socket, nth) => {
-      // The first connection goes dead: nothing of it is read, and no close is answered.
+      // The first connection goes dead: nothing is read from it, and its close is not answered.
       if (nth === 1) socket.pause();
       else secondConnection?.();
     });
@@ -198,12 +198,12 @@ describe('controller client', () => {
     await reconnected;
     await waitUntil(() => states.filter((state) => state === 'open').length === 2);
 
-    // Whether the first closed before the second opened or after: what is told last is true.
+    // Whether the first closed before the second opened or after: the last report is true.
     expect(states.at(-1)).toBe('open');
   });
 
   test.each(['ws', 'http'] as const)(
-    'over %s an address that takes connections and says nothing is passed over for the next',
+    'over %s an address that accepts connections and sends nothing is passed over for the next',
     async (transport) => {
       const url = await answeringServer();
       const client = aClient({ url: [await silentServer(), url], transport });
@@ -214,7 +214,7 @@ describe('controller client', () => {
     },
   );
 
-  test('when none of several answers, over http nothing was sent', async () => {
+  test('over http nothing was sent if none of several addresses answers', async () => {
     const urls = [await deadAddress(), await deadAddress()];
     const client = aClient({ url: urls, transport: 'http' });
 
@@ -231,7 +231,7 @@ describe('controller client', () => {
     ['http://a,http://a/', 'entry 2 of the list is a duplicate'],
     [[], 'must be 1 to 16 addresses of controllers'],
     ['http://a?token=secret', 'without a query'],
-  ])('a list of addresses that cannot be used is refused by its field: %j', (url, problem) => {
+  ])('an invalid list of addresses is refused with the name of its field: %j', (url, problem) => {
     const made = (): unknown => aClient({ url, transport: 'http' });
 
     expect(made).toThrow(`url: ${problem.startsWith('without') ? 'must be' : problem}`);

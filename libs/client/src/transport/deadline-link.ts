@@ -4,8 +4,8 @@ import { TRPCClientError, type TRPCLink } from '@trpc/client';
 import { observable } from '@trpc/server/observable';
 
 /**
- * Bounds how long a query or a mutation may take, from its first moment to its answer, including
- * the time in which there is no connection. Subscriptions have no end and no bound.
+ * Limits how long a query or a mutation may take, from its start to its answer, including the time
+ * without a connection. Subscriptions are not limited.
  */
 export function deadlineLink(timeoutMs: number): TRPCLink<AppRouter> {
   return () =>

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { messageParts } from './message-parts.ts';
 
-test('more calls than a controller takes at once go in several messages, in order', () => {
+test('more calls than a controller accepts at once are sent in several messages, in order', () => {
   const calls = Array.from({ length: 1_201 }, (_, id) => ({ id, method: 'mutation', params: {} }));
 
   const parts = messageParts(JSON.stringify(calls)).map((part) => JSON.parse(part) as unknown[]);
@@ -10,7 +10,7 @@ test('more calls than a controller takes at once go in several messages, in orde
   expect(parts.flat()).toEqual(calls);
 });
 
-test('what is too long together goes apart', () => {
+test('calls that are too long together are sent in separate messages', () => {
   const calls = Array.from({ length: 3 }, (_, id) => ({ id, text: 'x'.repeat(700_000) }));
 
   expect(messageParts(JSON.stringify(calls))).toHaveLength(3);

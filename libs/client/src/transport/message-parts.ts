@@ -1,10 +1,10 @@
-/** A controller takes a thousand calls and 4 MiB in one message; half of that is left to be safe. */
+/** A controller accepts a thousand calls and 4 MiB in one message; a part stays below both. */
 const CALLS_MAX = 500;
 const CHARACTERS_MAX = 1_024 * 1_024;
-/** A message that is shorter holds fewer calls than {@link CALLS_MAX}. */
+/** A shorter message contains fewer calls than {@link CALLS_MAX}. */
 const CHARACTERS_OF_MANY_CALLS = 30 * CALLS_MAX;
 
-/** Cuts a message that holds a list of calls into several, where it would be too much at once. */
+/** Cuts a message with a list of calls into several if it is too large. */
 export function messageParts(message: string): string[] {
   if (message.length < CHARACTERS_OF_MANY_CALLS || !message.startsWith('[')) return [message];
   const calls = (JSON.parse(message) as unknown[]).map((call) => JSON.stringify(call));

@@ -1,6 +1,6 @@
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 
-/** Whether there was a connection: what was never sent has no unknown outcome. */
+/** Whether there was a connection: a call that was never sent has no unknown outcome. */
 export class Reachability {
   readonly #clock: TickingClock;
   readonly #hasConnection: boolean;
@@ -17,7 +17,7 @@ export class Reachability {
     this.#isOpen = state === 'open';
   }
 
-  /** Over HTTP each call says for itself whether it was sent. */
+  /** Over HTTP always true: the error of each call shows whether it was sent. */
   wasReachableSince(momentMs: number): boolean {
     return !this.#hasConnection || this.#isOpen || this.#closedAtMs >= momentMs;
   }

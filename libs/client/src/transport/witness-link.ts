@@ -2,7 +2,7 @@ import type { AppRouter } from '@leasehold/api';
 import type { TRPCLink } from '@trpc/client';
 import { observable } from '@trpc/server/observable';
 
-/** What holders call: these answers say how far the database has come, and these calls say it again. */
+/** Calls of holders: their answers report how far the database has come, and later calls repeat it. */
 const PATHS: ReadonlySet<string> = new Set([
   'drones.session',
   'drones.heartbeat',
@@ -15,12 +15,12 @@ const PATHS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Brings back what controllers have told of their database, so that a controller whose database was
- * restored from a copy learns of it from those who hold something, even when it has forgotten it itself.
- * What is told is opaque, and of no use to anybody else.
+ * Sends back what controllers have reported about their database, so that a controller whose
+ * database was restored from a copy learns of it from holders, even when it has forgotten it
+ * itself. The report is opaque, and of no use to others.
  */
 export function witnessLink(): TRPCLink<AppRouter> {
-  /** The newest that was told, by datacenter; the controller's own is `''`. */
+  /** The newest report, by datacenter; the controller's own is `''`. */
   const witnesses = new Map<string, string>();
   return () =>
     ({ op, next }) => {

@@ -38,7 +38,7 @@ async function aToken(sql: Sql<'general'>, change: Partial<NewToken> = {}): Prom
   return token;
 }
 
-/** A store that begins to listen tells everyone to look; this waits until it has. */
+/** A store that begins to listen sends a hint to every listener; this waits until it has. */
 async function listening(store: Store): Promise<void> {
   let toldCount = 0;
   const off = store.hints.on('probe', () => {
@@ -56,7 +56,7 @@ async function aFolder(): Promise<string> {
 }
 
 describe('API tokens', () => {
-  test('the database holds a hash and nowhere the secret', async () => {
+  test('the database has a hash of the secret, and nowhere the secret itself', async () => {
     const { store } = await openKernel();
     const { secret } = await aToken(store.prisma);
 
@@ -68,7 +68,7 @@ describe('API tokens', () => {
     expect(rows.map(({ row }) => row).join()).not.toContain(secret.slice(3));
   });
 
-  test('a token keeps what it is bound to, and an empty list binds to nothing', async () => {
+  test('a token keeps its bindings, and an empty list is no binding', async () => {
     const { store } = await openKernel();
     const bindings = {
       programs: ['room'],
@@ -137,16 +137,13 @@ describe('API tokens', () => {
     ['no instant', ['1', randomUUID()]],
     ['no id', ['2030-01-01T00:00:00.000Z', 'x']],
     ['an instant out of range', ['+275760-09-13T00:00:00.000Z', randomUUID()]],
-  ])(
-    'a cursor with %s is refused as the request of the caller that it is',
-    async (_what, place) => {
-      const { store } = await openKernel();
+  ])('a cursor with %s is refused as an invalid request', async (_what, place) => {
+    const { store } = await openKernel();
 
-      await expect(
-        listTokens(store.prisma, { limit: 5, cursor: encodeCursor(place) }),
-      ).rejects.toMatchObject({ code: 'request.invalid' });
-    },
-  );
+    await expect(
+      listTokens(store.prisma, { limit: 5, cursor: encodeCursor(place) }),
+    ).rejects.toMatchObject({ code: 'request.invalid' });
+  });
 
   test('a token that would already have expired is not made', async () => {
     const { store } = await openKernel();
@@ -210,7 +207,7 @@ describe('API tokens', () => {
     `${newTokenSecret()}x`,
     newTokenSecret().replace('lh_', 'LH_'),
     "lh_' or 1=1 --",
-  ])('a malformed secret %j is nobody', async (secret) => {
+  ])('a malformed secret %j authenticates nobody', async (secret) => {
     const { store } = await openKernel();
     const authority = createTokenAuthority(store);
     onTestFinished(() => {
@@ -221,7 +218,7 @@ describe('API tokens', () => {
     expect(await authority.authenticate(secret)).toBeUndefined();
   });
 
-  test('the last use is written down, from the background', async () => {
+  test('the last use is recorded in the background', async () => {
     const { store } = await openKernel();
     const authority = createTokenAuthority(store);
     onTestFinished(() => {
@@ -257,7 +254,7 @@ describe('credentials file', () => {
     }
   });
 
-  test('keeps what is good, replaces what is not, and leaves alone what is not its own', async () => {
+  test('keeps valid secrets, replaces invalid ones, and leaves other entries alone', async () => {
     const { store } = await openKernel();
     const file = path.join(await aFolder(), 'credentials.json');
     const first = await bootstrapCredentials(store, file, { droneIds: ['d1'] });
@@ -280,7 +277,7 @@ describe('credentials file', () => {
     expect(JSON.parse(await readFile(file, 'utf8'))).toMatchObject({ console: { email: 'a@b' } });
   });
 
-  test("a drone's token that is bound otherwise is replaced, and no longer in force", async () => {
+  test("a drone's token with other bindings is replaced, and no longer in force", async () => {
     const { store } = await openKernel();
     const file = path.join(await aFolder(), 'credentials.json');
     const bindings = { programs: ['room'], capacity: 1, addresses: ['127.0.0.0/8'] };
@@ -294,7 +291,7 @@ describe('credentials file', () => {
     expect(again).toEqual(bound);
   });
 
-  test('a file that was cut off is created again', async () => {
+  test('a truncated file is created again', async () => {
     const { store } = await openKernel();
     const file = path.join(await aFolder(), 'credentials.json');
     await writeFile(file, '{"admin": "lh_');

@@ -8,7 +8,7 @@ export function createHoldOffService(store: Pick<Store, 'prisma' | 'witness'>): 
   return {
     get: async () => viewOf(await readHoldOff(store.prisma)),
     async end({ reason }, actor) {
-      // What has changed and nobody has noted yet would hold grants off again a moment later.
+      // A change that nobody has recorded yet would start a hold-off again a moment later.
       await store.witness.look();
       return store.prisma.$transaction(async (tx) => {
         const ended = viewOf(await endHoldOff(tx));
@@ -25,7 +25,7 @@ export function createHoldOffService(store: Pick<Store, 'prisma' | 'witness'>): 
   };
 }
 
-/** As the wire has it. */
+/** The form on the wire. */
 export function viewOf(holdOff: HoldOff | null): HoldOffView | null {
   if (holdOff === null) return null;
   const { until, remainingMs, cause, epoch } = holdOff;

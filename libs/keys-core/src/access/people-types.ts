@@ -58,8 +58,8 @@ export interface PeopleService {
     actor: Actor,
   ): Promise<{ changed: boolean }>;
   /**
-   * Makes a link with which somebody who has joined chooses a new password; one before it ends. The
-   * old password works until it is used. Then their sessions and a lock-out end.
+   * Makes a link with which somebody who has joined chooses a new password; an earlier link ends.
+   * The old password works until the link is used. Then their sessions and any lock-out end.
    * @throws {LeaseError} `person.not_found`, `person.not_joined`, `person.disabled`.
    */
   resetPassword(

@@ -1,7 +1,7 @@
 /**
- * Says whose session a cookie's token is. As with tokens of programs, answers are kept for a moment
+ * Finds the session of a cookie's token. As with tokens of programs, answers are kept for a moment
  * ({@link CACHE_MS}), and whatever ends a session or changes what its person may do makes every
- * answer stale by a hint. Without the hint it counts after that moment.
+ * answer stale by a hint. Without the hint it takes effect after that moment.
  */
 import type { Store } from '../postgres/open-store.ts';
 import {
@@ -13,16 +13,16 @@ import {
 const CACHE_MS = 1_000;
 /** Signed in browsers that are active at once; the oldest answer goes first. */
 const CACHED_SESSIONS_MAX = 10_000;
-/** That a session is used is written at most this often. */
+/** The use of a session is recorded at most this often. */
 const SEEN_EVERY_MS = 10 * 60_000;
 
-/** The topic of the hint that says that something about people or their sessions has changed. */
+/** The topic of the hint that people or their sessions have changed. */
 export const PEOPLE_TOPIC = 'people';
 
 export interface SessionAuthority {
   /** The session with this token, or undefined when none is in force. */
   authenticate(token: string): Promise<SessionAccess | undefined>;
-  /** Writes down which sessions were used, as far as it is due; called from the background. */
+  /** Records which sessions were used, where that is due; called from the background. */
   flushSeen(): Promise<void>;
   close(): void;
 }
@@ -39,7 +39,7 @@ export function createSessionAuthority(
   const used = new Set<string>();
   const writtenAtMs = new Map<string, number>();
   const off = store.hints.on(PEOPLE_TOPIC, () => {
-    // A question under way may be answered from before the change: nobody else may get its answer.
+    // A lookup under way may find the state from before the change: nobody else may get its answer.
     cached.clear();
   });
 

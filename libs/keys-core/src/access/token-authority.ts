@@ -1,9 +1,9 @@
 /**
- * Says whose secret a secret is. Hot calls need no statement: answers are kept for
+ * Finds the token of a secret. Frequent calls need no statement: answers are kept for
  * {@link CACHE_MS}, refusals too, so that a caller with a wrong token costs the database nothing.
- * A revocation made anywhere makes every answer stale by a hint; without the hint it counts after
- * {@link CACHE_MS} at the latest. Wrong secrets are kept apart: however many come, no good one is
- * forgotten for them.
+ * A revocation made anywhere makes every answer stale by a hint; without the hint it takes effect
+ * after {@link CACHE_MS} at the latest. Wrong secrets are kept apart: however many come, they
+ * displace no good one.
  */
 import type { Coalescer } from '../kernel/coalesce.ts';
 import type { Store } from '../postgres/open-store.ts';
@@ -12,7 +12,7 @@ import { findTokens, markTokensUsed, type TokenAccess } from './sql/api-tokens.t
 import { hashTokenSecret, isTokenSecret } from './token-secret.ts';
 
 const CACHE_MS = 5_000;
-/** Of good tokens, and of wrong ones. */
+/** Of good tokens, and as many of wrong secrets. */
 const CACHED_TOKENS_MAX = 10_000;
 /** Secrets that are looked up by one statement: many arrive at once when a controller has restarted. */
 const LOOKUPS_PER_STATEMENT_MAX = 500;
@@ -21,12 +21,12 @@ const LOOKUPS_WAITING_MAX = 10_000;
 /** A token's last use is written at most this often. */
 const LAST_USE_EVERY_MS = 60_000;
 
-/** The topic of the hint that says that some token was revoked. */
+/** The topic of the hint that a token was revoked. */
 export const TOKENS_TOPIC = 'tokens';
 
 /**
  * What is known of a secret without asking the database. `good`: it was a token's when last looked
- * up. `seen`: it was looked up and is not, or is being looked up, or is malformed: it costs no
+ * up. `seen`: it was looked up and is wrong, or is being looked up, or is malformed: it costs no
  * statement. `new`: to authenticate it costs one.
  */
 export type SecretStatus = 'good' | 'seen' | 'new';
@@ -101,7 +101,7 @@ export function createTokenAuthority(
         if (access === undefined) {
           good.delete(secretHash);
         } else if (unproven.get(secretHash) === entry) {
-          // Not when a hint came meanwhile: the answer may be from before what it tells of.
+          // Not when a hint came meanwhile: the answer may be from before the change.
           unproven.delete(secretHash);
           remember(good, secretHash, entry);
         }

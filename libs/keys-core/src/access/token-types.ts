@@ -4,7 +4,7 @@ import type { FairUseLimit, FairUseOverrides } from '../kernel/access/fair-use.t
 import type { Role } from '../kernel/access/roles.ts';
 import type { TokenView } from './sql/api-tokens.ts';
 
-/** What is asked of a new token. */
+/** The properties of a new token. */
 export interface TokenRequest {
   readonly name: string;
   readonly role: Role;
@@ -17,13 +17,13 @@ export interface TokenRequest {
   readonly limits?: FairUseOverrides | undefined;
 }
 
-/** One limit of fair use of a principal, with what it uses of it now. */
+/** One limit of fair use of a principal, with how much of it is used now. */
 export interface LimitUse {
   readonly limit: FairUseLimit;
   readonly max: number;
-  /** Whether the token has it instead of its role's. */
+  /** Whether the limit is the token's own instead of its role's. */
   readonly isOwn: boolean;
-  /** At the controller that answers; held leases at all. Null where it is not counted. */
+  /** At the controller that answers; held leases at all controllers. Null where it is not counted. */
   readonly used: number | null;
 }
 
@@ -43,7 +43,7 @@ export interface TokenService {
   ): Promise<{ changed: boolean }>;
 }
 
-/** What knows how much principals use. */
+/** Reports how much principals use. */
 export interface UseReport {
   report(who: {
     readonly principal: string;

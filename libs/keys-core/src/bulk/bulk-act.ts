@@ -3,33 +3,33 @@ import type { Resource } from '../kernel/resource/resource.ts';
 import type { BulkOrder } from './sql/bulk-requests.ts';
 import type { ItemOutcome, OpenItem } from './sql/bulk-runs.ts';
 
-/** What carries out the acts on grants of one kind. */
+/** Carries out the acts on grants of one face. */
 export type BulkTarget = Pick<KeyService, 'revoke' | 'blockRenewal' | 'allowRenewal'>;
 
-/** What bulk actions act on. */
+/** What bulk actions act through: one target for each face. */
 export interface BulkFaces {
   readonly keys: BulkTarget;
   readonly leases: BulkTarget;
   readonly environments: BulkTarget;
-  /** The code of the registry for what an act has thrown. */
+  /** The registry's code for an error that an act threw. */
   readonly codeOf: (error: unknown) => string;
 }
 
-/** Of a grant that has ended, by any cause, or that was never there. */
+/** The code for a grant that has ended, by any cause, or never existed. */
 const GONE = 'gone';
 
-/** What an act comes to: done, with or without a change, or why not. */
+/** The outcome of an act: done, with or without a change, or why not. */
 type Act = Pick<ItemOutcome, 'code' | 'changed'>;
 
 /**
- * The item could not be carried out, and nothing is wrong with it: the database is not there. It stays
- * open, and is tried again.
+ * The item could not be carried out, through no fault of its own: the database is unreachable. It stays
+ * open and is retried.
  */
 class StoreGone extends Error {
   override readonly name = 'StoreGone';
 }
 
-/** Looks at one item again. */
+/** Reads one item again. */
 export type LookAgain = (place: number) => Promise<OpenItem | undefined>;
 
 export interface OneItem {
@@ -39,7 +39,7 @@ export interface OneItem {
 }
 
 /**
- * Carries out one item as its face would for a single grant. What goes wrong is the item's own.
+ * Carries out one item as its face would for a single grant. An error fails this item alone.
  * @throws {StoreGone}.
  */
 export async function actOn(
@@ -61,7 +61,7 @@ export async function actOn(
 async function act(faces: BulkFaces, one: OneItem): Promise<Act> {
   const { order, item, lookAgain } = one;
   const { resource, leaseId } = item;
-  // By this very bulk action, whose controller died before it could record it.
+  // This bulk action did it already, but its controller died before it could record that.
   if (item.isActedOn) return { code: null, changed: resource };
   if (resource === null || !item.isInForce) return { code: GONE, changed: null };
   if (order.action !== 'revoke') return changeRenewal(faces, resource, one);
@@ -70,12 +70,12 @@ async function act(faces: BulkFaces, one: OneItem): Promise<Act> {
     order,
   );
   if (outcome !== 'gone') return { code: null, changed: resource };
-  // The controller that had this bulk action before may have acted after it had lost it.
+  // The controller that had this bulk action before may have acted after it had lost the lease.
   const isActedOn = (await lookAgain(item.place))?.isActedOn === true;
   return isActedOn ? { code: null, changed: resource } : { code: GONE, changed: null };
 }
 
-/** Blocks or allows renewal. What is so already is done, and changed nothing. */
+/** Blocks or allows renewal. A grant that is already so counts as done and unchanged. */
 async function changeRenewal(
   faces: BulkFaces,
   resource: Resource,
@@ -93,7 +93,7 @@ async function changeRenewal(
   return { code: isSoAlready ? null : GONE, changed: null };
 }
 
-/** The face that the grant is of: a lease id alone is not found by another one. */
+/** The target for the grant's face: the other faces do not find its lease id. */
 function faceOf(faces: BulkFaces, { face }: Resource): BulkTarget {
   switch (face) {
     case 'key':

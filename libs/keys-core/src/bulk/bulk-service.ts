@@ -11,13 +11,13 @@ import {
 } from './bulk-runner.ts';
 import { readProgress, watchProgress } from './bulk-watch.ts';
 
-/** Bulk actions of a controller: what people ask for, and what carries it out. */
+/** Bulk actions of a controller: the service that takes requests, and the runner that carries them out. */
 export interface Bulk {
   readonly service: BulkService;
   readonly runner: BulkRunner;
 }
 
-/** Records what is asked for, and carries it out; see `bulk-runner.ts`. */
+/** Records requests and carries them out; see `bulk-runner.ts`. */
 export function createBulk(deps: BulkRunnerDeps): Bulk {
   const { store } = deps;
   const runner = createBulkRunner(deps);
@@ -28,7 +28,7 @@ export function createBulk(deps: BulkRunnerDeps): Bulk {
         ...{ bulkId: store.ids.uuid(), action, reason, source },
         mode: action === 'revoke' ? (mode ?? 'graceful') : null,
       };
-      // It could not have its lease before the end of the hold-off.
+      // No controller could get the lease of this bulk action before the end of the hold-off.
       await assertNoHoldOff(store, store.prisma);
       const isStarted = await startBulk(store.prisma, { ...order, items });
       if (!isStarted) throw new LeaseError('bulk.busy');

@@ -6,7 +6,7 @@ import type { Actor } from '../kernel/access/actor.ts';
 /** One act on many grants that were chosen and shown before. */
 export interface BulkRequest {
   readonly action: BulkAction;
-  /** For `revoke`; graceful unless said. */
+  /** For `revoke`; graceful by default. */
   readonly mode?: 'graceful' | 'force' | undefined;
   readonly reason: string;
   /** Frozen: each acts on this very grant or not at all. */
@@ -46,8 +46,8 @@ export interface BulkService {
   /** @throws {LeaseError} `bulk.not_found`. */
   get(bulkId: string): Promise<BulkProgress>;
   /**
-   * Yields the progress now and whenever it changes; ends after `done` and `aborted`, once nothing of
-   * it is under way. @throws {LeaseError} `bulk.not_found`.
+   * Yields the progress now and whenever it changes; ends after `done` and `aborted`, once none of its
+   * acts is under way. @throws {LeaseError} `bulk.not_found`.
    */
   watch(bulkId: string, signal: AbortSignal): AsyncIterable<BulkProgress>;
 }

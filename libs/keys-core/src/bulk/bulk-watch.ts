@@ -7,7 +7,7 @@ import { bulkTopic } from './bulk-runner.ts';
 
 /** How long progress goes unnoticed when its hint is lost. */
 const POLL_MS = 1_000;
-/** The shortest time between two looks: a page of a busy bulk action takes less. */
+/** The shortest time between two reads: a page of a busy bulk action takes less. */
 const PAUSE_MS = 100;
 
 type Reading = Pick<Store, 'reads' | 'hints' | 'clock'>;
@@ -27,8 +27,8 @@ async function look(store: Pick<Store, 'reads'>, bulkId: string): Promise<BulkSt
 }
 
 /**
- * Yields the progress now and whenever it has changed; ends once it is over and no act of it is under
- * way, or when the signal aborts. @throws {LeaseError} `bulk.not_found`.
+ * Yields the progress now and whenever it has changed; ends once the bulk action is over and none of
+ * its acts is under way, or when the signal aborts. @throws {LeaseError} `bulk.not_found`.
  */
 export async function* watchProgress(
   store: Reading,
@@ -37,7 +37,7 @@ export async function* watchProgress(
 ): AsyncGenerator<BulkProgress> {
   let told: string | undefined;
   while (!signal.aborted) {
-    // Waiting begins before the look, so that no hint in between is missed.
+    // Waiting begins before the read, so that no hint in between is missed.
     const changed = store.hints.next(bulkTopic(bulkId), store.clock.nowMs() + POLL_MS, signal);
     const state = await look(store, bulkId);
     const progress = progressOf(state);

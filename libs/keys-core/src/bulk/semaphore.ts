@@ -1,4 +1,4 @@
-/** Lets a number of things be done at once, and the others wait for their turn. */
+/** Runs a limited number of tasks at once; the others wait for their turn. */
 export class Semaphore {
   #free: number;
   readonly #waiting: (() => void)[] = [];
@@ -7,7 +7,7 @@ export class Semaphore {
     this.#free = atOnceMax;
   }
 
-  /** Does it in its turn; who asked first is first. */
+  /** Runs the task in its turn: first come, first served. */
   async run<T>(act: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free -= 1;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
@@ -15,7 +15,7 @@ export class Semaphore {
       return await act();
     } finally {
       const next = this.#waiting.shift();
-      // The place is handed on, so that nobody who comes meanwhile can take it.
+      // The place is passed on directly, so that no newcomer can take it.
       if (next === undefined) this.#free += 1;
       else next();
     }

@@ -36,7 +36,7 @@ function eventKinds(kernel: Kernel, name = 'prod'): Promise<string[]> {
 }
 
 describe('tryAcquireEnvironment', () => {
-  test('C1 leases an environment that nobody has', async () => {
+  test('C1 leases an environment that nobody holds', async () => {
     const kernel = await openKernel();
 
     const lease = await leased(kernel);
@@ -45,7 +45,7 @@ describe('tryAcquireEnvironment', () => {
     expect(await eventKinds(kernel)).toEqual(['granted']);
   });
 
-  test('C30 refuses at once what is held, and says by whom, since when, for which action and why', async () => {
+  test('C30 refuses a held environment at once, with its holder, start, action and comment', async () => {
     const kernel = await openKernel();
     const request = { ...DEPLOY, comment: 'release 7' };
     await tryAcquireEnvironment(depsOf(kernel), 'prod', request);
@@ -67,7 +67,7 @@ describe('tryAcquireEnvironment', () => {
     });
   });
 
-  test('C19 leases what has expired, after a minute unless it was said otherwise', async () => {
+  test('C19 leases an expired environment; a lease lasts a minute unless the request says otherwise', async () => {
     const kernel = await openKernel();
     const usual = await leased(kernel, 'prod');
     const short = await leased(kernel, 'test', { ...DEPLOY, durationMs: 5_000 });
@@ -83,7 +83,7 @@ describe('tryAcquireEnvironment', () => {
     expect((await leased(kernel)).leaseId).not.toBe(usual.leaseId);
   });
 
-  test('C3 C4 another environment, or one of the same name in another namespace, is independent', async () => {
+  test('C3 C4 environments with other names or in other namespaces are independent', async () => {
     const kernel = await openKernel();
     const environments = ['prod', 'test', ['team', 'prod'], ['team', 'sub', 'prod']];
 
@@ -97,7 +97,7 @@ describe('tryAcquireEnvironment', () => {
     });
   });
 
-  test('C26 C27 closing frees it at once; closing twice is safe', async () => {
+  test('C26 C27 closing the lease frees the environment at once; closing twice is safe', async () => {
     const kernel = await openKernel();
     const lease = await leased(kernel);
 
@@ -107,7 +107,7 @@ describe('tryAcquireEnvironment', () => {
     expect(answers).toEqual(['released', 'already_released']);
   });
 
-  test('await using gives it back', async () => {
+  test('await using releases the lease', async () => {
     const kernel = await openKernel();
 
     {
@@ -118,7 +118,7 @@ describe('tryAcquireEnvironment', () => {
     expect(await eventKinds(kernel)).toEqual(['granted', 'released']);
   });
 
-  test('C20 A is wedged and B takes over; when A comes back and closes, C is still refused, because B has it', async () => {
+  test('C20 after B has taken over from A, A’s late close frees nothing: C is refused, because B holds it', async () => {
     const kernel = await openKernel();
     const a = await leased(kernel, 'prod', { action: 'actuation', holder: 'A' });
     await age(kernel, a.leaseId, 60_000);
@@ -131,7 +131,7 @@ describe('tryAcquireEnvironment', () => {
     expect(c).toMatchObject({ outcome: 'held', by: 'B' });
   });
 
-  test('closing a lease that expired, with nobody after it, reports it and harms nobody', async () => {
+  test('closing an expired lease that nobody took over reports the expiry, and the environment is free', async () => {
     const kernel = await openKernel();
     const lease = await leased(kernel);
     await age(kernel, lease.leaseId, 60_000);
@@ -140,7 +140,7 @@ describe('tryAcquireEnvironment', () => {
     expect(await leased(kernel)).toBeDefined();
   });
 
-  test('K-1 C9 of many who ask at once one is granted, and every other is told who', async () => {
+  test('K-1 C9 only one of many requests at once is granted; all others are told the holder', async () => {
     const kernel = await openKernel();
     const other = await openKernel({ databaseUrl: kernel.databaseUrl });
 
@@ -158,7 +158,7 @@ describe('tryAcquireEnvironment', () => {
     expect(new Set(refused).size).toBe(1);
   });
 
-  test('K-4 a long name of a host fits, and one that is too long is refused as such', async () => {
+  test('K-4 accepts a host name of 255 bytes, and refuses a longer one and other invalid values', async () => {
     const kernel = await openKernel();
     const long = 'h'.repeat(255);
 
@@ -188,7 +188,7 @@ describe('withEnvironmentLease', () => {
       Partial<EnvironmentUse<Recorded, CallbackSql>>,
   ) => withEnvironmentLease(depsOf(kernel), 'prod', { ...DEPLOY, ...change });
 
-  test('checks, records and gives back in one commit', async () => {
+  test('checks, records and releases in one commit', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const session = await openSession(kernel);
@@ -207,7 +207,7 @@ describe('withEnvironmentLease', () => {
     });
 
     expect(outcome).toMatchObject({ outcome: 'recorded', recorded: 7 });
-    // From outside nothing of it was there before all of it was.
+    // Another session saw nothing of it before the commit.
     expect(seen).toEqual([{ notes: 0, end_reason: null }]);
     expect(await notes()).toEqual(['deploying']);
     expect(await eventKinds(kernel)).toEqual(['granted', 'released']);
@@ -223,7 +223,7 @@ describe('withEnvironmentLease', () => {
   test.each([
     ['one reason', 'a verification runs', ['a verification runs']],
     ['several', ['a', 'b'], ['a', 'b']],
-  ])('a veto with %s: nothing is recorded, the history says why', async (_how, veto, reasons) => {
+  ])('a veto with %s records nothing, and its reasons are kept', async (_how, veto, reasons) => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
 
@@ -238,7 +238,7 @@ describe('withEnvironmentLease', () => {
     expect(await leased(kernel)).toBeDefined();
   });
 
-  test('refuses what is held, and calls neither veto nor record', async () => {
+  test('refuses a held environment, and calls neither veto nor record', async () => {
     const kernel = await openKernel();
     await leased(kernel, 'prod', { action: 'verification', holder: 'host-b' });
     const calls: string[] = [];
@@ -255,7 +255,7 @@ describe('withEnvironmentLease', () => {
     expect(calls).toEqual([]);
   });
 
-  test('K-5 what record throws comes out as it is, nothing is kept, and the environment is free', async () => {
+  test('K-5 rethrows an error of record unchanged, keeps nothing, and frees the environment', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const thrown = new TypeError('mine');
@@ -273,14 +273,14 @@ describe('withEnvironmentLease', () => {
     expect(await leased(kernel)).toBeDefined();
   });
 
-  test('K-5 an error outlives a lease that cannot be given back', async () => {
+  test('K-5 rethrows an error of record even if the lease cannot be released', async () => {
     const kernel = await openKernel();
     const session = await openSession(kernel);
     const thrown = new TypeError('mine');
 
     const using = use(kernel, {
       async record() {
-        // Keeps the row from being released, and does not mind the work.
+        // This lock stops the release of the row, but not the work.
         await session.query('begin');
         await session.query('select from lease for share');
         throw thrown;
@@ -291,7 +291,7 @@ describe('withEnvironmentLease', () => {
     expect(await eventKinds(kernel)).toEqual(['granted']);
   });
 
-  test('two at once, each of which is vetoed by the other’s record: one records', async () => {
+  test('only one of many uses at once records, if each record vetoes the others', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const other = await openKernel({ databaseUrl: kernel.databaseUrl });
@@ -319,7 +319,7 @@ describe('withEnvironmentLease', () => {
     expect(after).toMatchObject({ outcome: 'vetoed' });
   });
 
-  test('C55 an environment that is revoked meanwhile: nothing is recorded', async () => {
+  test('C55 records nothing if the environment is revoked meanwhile', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
 
@@ -346,7 +346,7 @@ describe('withEnvironmentLease', () => {
     expect(await eventKinds(kernel)).toEqual(['granted', 'revoked']);
   });
 
-  test('K-3 while it runs past its lease nobody else is let in, and it does not commit', async () => {
+  test('K-3 keeps others out while its work outlasts the lease, and does not commit', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const goOn = aGate();

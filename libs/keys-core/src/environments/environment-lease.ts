@@ -106,9 +106,9 @@ export async function tryAcquireEnvironment(
  * calls `veto` and `record` and releases the lease. So the check and the record belong together: the next
  * check sees the record, and no check runs in between.
  *
- * A veto, too, is committed with the lease's end, and what `veto` wrote with it; `record` is not
- * called then. What `veto` or `record` throws comes out as it is: nothing of either is kept, and the
- * lease is given back.
+ * A veto is committed together with the lease's end and with what `veto` wrote; `record` is not
+ * called then. Errors of `veto` and `record` are rethrown unchanged: nothing of either is kept, and
+ * the lease is released.
  * @throws {LeaseError} `lease.not_held` when the lease ran out or was revoked meanwhile, and
  * `request.deadline` when it took longer than the lease or 10 s: nothing was recorded. Otherwise as
  * {@link tryAcquireEnvironment}.
@@ -127,7 +127,7 @@ export async function withEnvironmentLease<Recorded, Tx>(
   } catch (error) {
     const request = releaseOf(deps, use, ref);
     const failed = { ...request, result: 'failed', detail: errorText(error) } as const;
-    // The error is the answer, whatever becomes of this: the lease runs out by itself.
+    // The caller gets the error even if this release fails: the lease runs out by itself.
     await deps.leases.release('environment', failed).catch(() => undefined);
     throw error;
   }

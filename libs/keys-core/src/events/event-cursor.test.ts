@@ -7,7 +7,7 @@ describe('event cursors', () => {
     expect(parseEventPlace(eventCursor(3, 17n))).toEqual({ at: 'after', epoch: 3, id: 17n });
   });
 
-  test.each(['oldest', '0'])('%s is before everything that is kept', (text) => {
+  test.each(['oldest', '0'])('%s is before every event that is kept', (text) => {
     expect(parseEventPlace(text)).toEqual({ at: 'oldest' });
   });
 

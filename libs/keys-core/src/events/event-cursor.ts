@@ -1,6 +1,6 @@
 import { LeaseError } from '../kernel/errors/index.ts';
 
-/** From where a reader of the event stream goes on. */
+/** Where a reader of the event stream goes on. */
 export type EventPlace =
   /** From the oldest event that is kept. */
   | { readonly at: 'oldest' }
@@ -10,8 +10,8 @@ export type EventPlace =
 const BIGINT_MAX = 2n ** 63n - 1n;
 
 /**
- * The id of an event as everybody sees it: which database epoch it belongs to, and its place
- * in there. After a restore numbers are given again, and mean other events.
+ * The id of an event as all readers see it: its database epoch, and its number in that epoch. After a
+ * restore, numbers are used again for other events.
  */
 export function eventCursor(epoch: number, id: bigint | string): string {
   return `${String(epoch)}.${String(id)}`;

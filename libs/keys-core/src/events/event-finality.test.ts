@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { FinalMark, NOTES_MAX, type MarkReading } from './event-finality.ts';
 
-/** A look that saw events up to `lastId`, while transactions from `xmin` on were under way. */
+/** A reading that saw events up to `lastId`, while transactions from `xmin` on were under way. */
 function look(lastId: number, ownXid: number | null, xmin: number, xmax = 1_000_000): MarkReading {
   return {
     lastId: BigInt(lastId),
@@ -20,7 +20,7 @@ describe('finality', () => {
     expect(mark.finalId).toBe(7n);
   });
 
-  test('events wait for a transaction that began before they were looked at', () => {
+  test('events wait for a transaction that began before they were read', () => {
     const mark = new FinalMark();
 
     mark.observe(look(7, 100, 99));
@@ -34,7 +34,7 @@ describe('finality', () => {
     expect(mark.finalId).toBe(8n);
   });
 
-  test('a look without news notes nothing', () => {
+  test('a reading without new events notes nothing', () => {
     const mark = new FinalMark();
     mark.observe(look(7, 100, 100));
 
@@ -44,7 +44,7 @@ describe('finality', () => {
     expect(mark.finalId).toBe(7n);
   });
 
-  test('however long one transaction holds everything back, notes stay few and the last one counts', () => {
+  test('notes stay few however long one transaction holds events back, and the last note counts', () => {
     const mark = new FinalMark();
     for (let at = 1; at <= NOTES_MAX * 10; at += 1) mark.observe(look(at, 100 + at, 50));
     expect(mark.finalId).toBe(0n);
@@ -57,7 +57,7 @@ describe('finality', () => {
     expect(mark.finalId).toBe(BigInt(NOTES_MAX * 10));
   });
 
-  test('a note whose transaction id a crash took back is noted again, and holds up nothing', () => {
+  test('a note whose transaction id was lost in a crash is made again, and holds up nothing', () => {
     const mark = new FinalMark();
     mark.observe(look(7, 100, 99));
 

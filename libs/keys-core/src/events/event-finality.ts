@@ -1,18 +1,18 @@
 /**
- * Which events are final: committed, or never to come, and so is everything before them.
+ * Which events are final: committed, with no event still to come before them.
  *
  * Ids are given in order, but transactions end in any order, so that event 7 may be seen while 6 is
- * still to come. A transaction that has an id also had a transaction id, and had it first. So a reader notes the
- * greatest event id that it sees together with a transaction id of its own, taken after that look:
- * one that has a smaller event id has a smaller transaction id. Once no transaction before the noted
- * one is under way, all events up to the noted one are there that will ever be.
+ * still to come. A transaction that took an event id had taken its transaction id before. So a reader
+ * notes the greatest event id that it sees together with a transaction id of its own, taken after that
+ * reading: a transaction with a smaller event id has a smaller transaction id. Once no transaction
+ * before the noted one is under way, no event up to the noted one is still to come.
  */
 
-/** What one look at the database showed. */
+/** What one query of the database showed. */
 export interface MarkReading {
   /** The greatest event id that was committed; 0 for none. */
   readonly lastId: bigint;
-  /** The looking transaction's own id, where it took one. */
+  /** The reading transaction's own id, if it took one. */
   readonly ownXid: bigint | null;
   /** All transactions before this one have ended. */
   readonly xmin: bigint;
@@ -20,10 +20,10 @@ export interface MarkReading {
   readonly xmax: bigint;
 }
 
-/** What is noted while one old transaction holds all of it back. */
+/** How many notes are kept while one old transaction holds all events back. */
 export const NOTES_MAX = 64;
 
-/** Follows how far events are final. One for each life of a database. */
+/** Follows how far events are final. One for each database epoch. */
 export class FinalMark {
   #finalId = 0n;
   #notes: { readonly lastId: bigint; readonly xid: bigint }[] = [];
@@ -38,13 +38,13 @@ export class FinalMark {
     return this.#notes.at(-1)?.lastId ?? this.#finalId;
   }
 
-  /** Takes what a look showed; looks come in the order in which they were made. */
+  /** Takes a reading; readings come in the order in which they were made. */
   observe(reading: MarkReading): void {
-    // A noted transaction ended with its look. One that had not, later on, is from before a crash,
-    // which gives transaction ids again that were never written down.
+    // A noted transaction ended with its reading. One that has not ended later is from before a crash,
+    // after which transaction ids that were never written down are given again.
     if (this.#notes.some(({ xid }) => xid >= reading.xmax)) this.#notes = [];
     if (reading.ownXid !== null && reading.lastId > this.notedId) {
-      // Every other note is dispensable: what it would make final, the next one does.
+      // Every other note is dispensable: the next one makes its events final too.
       if (this.#notes.length >= NOTES_MAX) {
         this.#notes = this.#notes.filter((_, at) => at % 2 === 0);
       }

@@ -60,7 +60,7 @@ describe('event stream', () => {
     });
   });
 
-  test('C59 nothing is given out before an earlier event that is still to come', async () => {
+  test('C59 no event is delivered before an earlier event that is still to come', async () => {
     const kernel = await openKernel();
     const [first, second] = [await openWriter(kernel), await openWriter(kernel)];
     const read = await readStream(openStream(kernel.store), { afterId: 'oldest' });
@@ -155,7 +155,7 @@ describe('event stream', () => {
     expect((await iterator.next()).done).toBe(true);
   });
 
-  test('asks the database nothing while nobody reads', async () => {
+  test('does not query the database while nobody reads', async () => {
     const kernel = await openKernel();
     let asked = 0;
     const prisma = new Proxy(kernel.store.prisma, {
@@ -173,7 +173,7 @@ describe('event stream', () => {
     read.stop();
     await read.ended;
     expect(stream.readerCount).toBe(0);
-    // The next reader finds out whether anything was asked in between.
+    // The count shows whether anything was queried in between.
     const askedBefore = asked;
     await insertEvents(writer, 1);
     await stream.close();
@@ -181,7 +181,7 @@ describe('event stream', () => {
     expect(asked - askedBefore).toBeLessThanOrEqual(1);
   });
 
-  test('says who holds it back, and for how long', async () => {
+  test('reports which transaction holds it back, and for how long', async () => {
     const kernel = await openKernel();
     const stream = openStream(kernel.store);
     const holding = await openWriter(kernel);
@@ -219,7 +219,7 @@ describe('filters', () => {
     ['limited to namespaces', { limits: ['a', 'c'] }, [0, 1, 3, 5]],
     ['limited, and by a namespace outside', { limits: ['a'], namespace: 'c' }, []],
     ['limited to none', { limits: [] }, []],
-  ] as const)('%s: the past and the present are filtered alike', async (_name, filter, wanted) => {
+  ] as const)('%s: past and new events are filtered alike', async (_name, filter, wanted) => {
     const kernel = await openKernel();
     const writer = await openWriter(kernel);
     const stream = openStream(kernel.store);
@@ -245,7 +245,7 @@ describe('filters', () => {
 });
 
 describe('resuming', () => {
-  test('from before what is kept is refused with the oldest event that is; from the mark on it is not', async () => {
+  test('from before the oldest kept event is refused and names that event; from the mark on it works', async () => {
     const kernel = await openKernel();
     const writer = await openWriter(kernel);
     const ids = await insertEvents(writer, 6);
@@ -271,7 +271,7 @@ describe('resuming', () => {
     expect(resumed.ids()).toEqual(ids.slice(4));
   });
 
-  test('a reader whose events are removed before it came to them is told so', async () => {
+  test('fails for a reader whose events are removed before it has read them', async () => {
     const kernel = await openKernel();
     const writer = await openWriter(kernel);
     const stream = openStream(kernel.store);
@@ -292,7 +292,7 @@ describe('resuming', () => {
     expect(stream.readerCount).toBe(0);
   });
 
-  test('is possible after everything was removed, also when the table was truncated', async () => {
+  test('works after all events were removed, even when the table was truncated', async () => {
     const kernel = await openKernel();
     const writer = await openWriter(kernel);
     const stream = openStream(kernel.store);
@@ -308,7 +308,7 @@ describe('resuming', () => {
     expect(resumed.ids()).toEqual(next);
   });
 
-  test('with an id of another database epoch, or one that it never gave, is refused', async () => {
+  test('with an id of another database epoch, or one that was never given, is refused', async () => {
     const kernel = await openKernel();
     await checkEpoch(kernel.store.prisma, 60_000);
     const writer = await openWriter(kernel);
@@ -330,7 +330,7 @@ describe('resuming', () => {
     });
   });
 
-  test('readers are told when the database is restored under them, and get nothing before that is noted', async () => {
+  test('readers are told when the database is restored, and get nothing before a controller has noted that', async () => {
     const kernel = await openKernel();
     await checkEpoch(kernel.store.prisma, 60_000);
     const writer = await openWriter(kernel);
@@ -352,7 +352,7 @@ describe('resuming', () => {
     expect(again.events.every(({ id }) => /^\d{7,}\./u.test(id))).toBe(true);
   });
 
-  test('the head says from where everything later can be had', async () => {
+  test('the head names the id after which all later events can be read', async () => {
     const kernel = await openKernel();
     const writer = await openWriter(kernel);
     const stream = openStream(kernel.store);

@@ -1,8 +1,8 @@
 /**
  * The event stream: everything that happened to any lease, in order, each event once, live and
  * resumable. A reader at its end is fed from memory, see {@link EventTail}; one that is behind reads
- * pages of its own, at its own pace. A reader that is slow holds back nobody but itself: nothing is
- * read for it before it asks for more.
+ * pages of its own, at its own pace. A slow reader holds back only itself: nothing is read for it
+ * before it asks for more.
  */
 import { LeaseError } from '../kernel/errors/index.ts';
 import { databaseFailureOf } from '../postgres/errors/database-errors.ts';
@@ -16,13 +16,13 @@ import type { EventRow } from './sql/history.ts';
 
 /** How long a reader that is behind waits after its page could not be read. */
 const RETRY_MS = 1_000;
-/** How long a new reader waits for a restored database to be noted as such. */
+/** How long a new reader waits until a controller has noted that the database was restored. */
 const NOTED_MS_MAX = 10_000;
 const NOTED_POLL_MS = 250;
 
 /** Where the stream begins and ends at this moment. */
 export interface EventHead {
-  /** Who goes on from here gets everything that begins from now on. */
+  /** A reader that goes on from here gets everything that begins from now on. */
   readonly lastId: string;
   /** The first event that is kept; null for none. */
   readonly oldestId: string | null;
@@ -38,11 +38,11 @@ export interface EventStream {
   head(): Promise<EventHead>;
   /**
    * The events after `afterId` that pass the filter, the past ones first, in the order of their ids,
-   * each once; ends when the signal aborts. Without `afterId`, everything that begins once this has
-   * answered. An event's `id` is what resumes after it.
+   * each once; ends when the signal aborts. Without `afterId`, everything that begins after this call
+   * has returned. An event's `id` resumes the stream after it.
    * @throws {LeaseError} `request.invalid`; `events.compacted` when events after `afterId` have been
-   * removed; `events.other_epoch` when it belongs to another database epoch. Both also come
-   * from the stream itself, as soon as they are so.
+   * removed; `events.other_epoch` when it belongs to another database epoch. The stream itself also
+   * throws the last two, as soon as they apply.
    */
   open(
     from: {
@@ -53,10 +53,10 @@ export interface EventStream {
     },
     signal: AbortSignal,
   ): Promise<AsyncIterable<EventRow>>;
-  /** How far behind the stream is, and because of whom. */
+  /** How far behind the stream is, and which transaction holds it back. */
   lag(): Promise<EventLag>;
   readonly readerCount: number;
-  /** Looks no more; what reads ends with its signal. */
+  /** Stops querying; each reader ends with its signal. */
   close(): Promise<void>;
 }
 
@@ -73,7 +73,7 @@ export function createEventStream(options: EventTailOptions): EventStream {
     },
     async open({ afterId, filter, inTurn = atOnce }, signal) {
       const leave = tail.join();
-      // Also where nobody ever asks for the first event.
+      // Needed when nobody ever asks for the first event.
       signal.addEventListener('abort', leave, { once: true });
       if (signal.aborted) leave();
       try {
@@ -103,7 +103,7 @@ export function createEventStream(options: EventTailOptions): EventStream {
 
 type NotedBounds = EventBounds & { readonly epoch: number };
 
-/** Waits out the moments in which nobody has noted yet that the database is another one. */
+/** Waits until a controller has noted the database epoch, if the database has become another one. */
 async function notedBounds(
   { store }: EventTailOptions,
   signal: AbortSignal | undefined,
@@ -127,7 +127,7 @@ function startOf(afterId: string | undefined, bounds: NotedBounds): bigint {
   if (afterId === undefined) return bounds.lastId;
   const place = parseEventPlace(afterId);
   if (place.at === 'oldest') return bounds.removedThroughId;
-  // A number that was never given is of a history that is gone.
+  // A number that was never given here is from a lost history.
   if ((place.epoch ?? bounds.epoch) !== bounds.epoch || place.id > bounds.lastId) {
     throw otherEpoch(bounds);
   }
@@ -212,7 +212,7 @@ class Reader {
       if (!isPassing(error)) throw error;
       options.onError(error);
     }
-    // A database that is unreachable, or was restored, is asked again.
+    // A database that is unreachable, or was restored, is queried again.
     await pause(options.store, RETRY_MS, signal);
     return { events: [], throughId: afterId };
   }
@@ -225,7 +225,7 @@ class Reader {
   }
 }
 
-/** Whether a page that could not be read may be read later. */
+/** Whether reading a page failed in a way that may pass. */
 function isPassing(error: unknown): boolean {
   return error instanceof LeaseError ? error.retryable : databaseFailureOf(error) !== 'other';
 }

@@ -1,7 +1,7 @@
 /**
- * The newest part of the event stream, followed once per controller for everybody who reads it. It
- * looks while somebody reads and not otherwise: soon again while there is news, and every
- * {@link IDLE_MS} without. Nothing is announced by NOTIFY, which would slow down every transition.
+ * The newest part of the event stream, followed once per controller for all its readers. It queries the
+ * database only while somebody reads: soon again while there are new events, otherwise every
+ * {@link IDLE_MS}. NOTIFY is not used, because it would slow down every transition.
  */
 import { pause } from '../postgres/statements/timed.ts';
 import { LeaseError } from '../kernel/errors/index.ts';
@@ -13,15 +13,15 @@ import type { Store } from '../postgres/open-store.ts';
 
 /** How long an event goes unseen at most once it is final, while nothing else happens. */
 const IDLE_MS = 250;
-/** While there is news, or events are about to become final. The clock's tick makes it longer. */
+/** While there are new events, or events are about to become final. The clock's tick makes it longer. */
 const BUSY_MS = 10;
-/** An event that is not final by then waits for an old transaction, and is not asked for as often. */
+/** An event that is not final by then waits for an old transaction; the tail then queries less often. */
 const HELD_BACK_MS = 1_000;
-/** After a look that failed. */
+/** After a query that failed. */
 const RETRY_MS = 1_000;
-/** What is kept for readers that are a moment behind; one that is further behind reads by itself. */
+/** How many events are kept for readers that are slightly behind; others read pages of their own. */
 export const TAIL_EVENTS_MAX = 4_000;
-/** What a reader takes at a time. */
+/** How many events a reader takes at a time. */
 const EVENTS_PER_TAKE_MAX = 256;
 
 interface TailEvent {
@@ -50,7 +50,7 @@ export class EventTail {
   #fromId = 0n;
   #throughId = 0n;
   #events: TailEvent[] = [];
-  /** Until events up to this one are final, memory stays empty: what lies before is a reader's own. */
+  /** Until events up to this one are final, memory stays empty: each reader reads earlier ones itself. */
   #startId: bigint | undefined;
   #heldBackSinceMs: number | undefined;
 
@@ -109,7 +109,7 @@ export class EventTail {
   }
 
   /**
-   * Waits until it has looked once more, well or not, or the signal aborts; for a reader that joined.
+   * Waits until the next query has ended, even if it failed, or the signal aborts; for a reader that joined.
    * @throws {LeaseError} `controller.stopping` when it was closed.
    */
   async nextLook(signal: AbortSignal): Promise<void> {
@@ -117,7 +117,7 @@ export class EventTail {
     await calledIn(this.#looking, signal);
   }
 
-  /** Stops looking; readers are left to their signals. */
+  /** Stops querying; each reader ends with its signal. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#pausing.abort();
@@ -125,7 +125,7 @@ export class EventTail {
   }
 
   async #run(): Promise<void> {
-    // What happened while nobody read is not for memory.
+    // Events from a time without readers are not kept in memory.
     this.#startId = undefined;
     this.#forget(this.#mark.finalId);
     let isFirst = true;
@@ -148,7 +148,7 @@ export class EventTail {
     return this.#readerCount > 0 && !this.#isClosed;
   }
 
-  /** @returns when to look again, in milliseconds. */
+  /** @returns after how many milliseconds to query again. */
   async #look(isFirst: boolean): Promise<number> {
     const reading = await readEventMark(this.#options.store.prisma, this.#mark.notedId);
     const { epoch, lastId } = reading;
@@ -166,14 +166,14 @@ export class EventTail {
     return this.#isHeldBack(lastId) || isMoving ? BUSY_MS : IDLE_MS;
   }
 
-  /** Events that were there at the start are for each reader to read. */
+  /** Each reader reads the events that were there at the start by itself. */
   #skipToStart(): void {
     if (this.#startId === undefined) return;
     this.#forget(this.#mark.finalId);
     if (this.#mark.finalId >= this.#startId) this.#startId = undefined;
   }
 
-  /** Whether events wait to become final, and have not for long. */
+  /** Whether events wait to become final, but not for long yet. */
   #isHeldBack(lastId: bigint): boolean {
     if (lastId <= this.#mark.finalId) this.#heldBackSinceMs = undefined;
     else this.#heldBackSinceMs ??= this.#options.store.clock.nowMs();
@@ -187,7 +187,7 @@ export class EventTail {
     const page = await readEventPage(this.#options.store.prisma, range, { limits: null });
     if (page.epoch !== epoch) return false;
     if (page.removedThroughId > range.afterId) {
-      // Events went before anybody read them: each reader is to find that out from where it is.
+      // Events were removed before anybody read them: each reader finds that out at its own position.
       this.#forget(finalId);
     } else {
       for (const row of page.events) {

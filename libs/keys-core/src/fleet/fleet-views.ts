@@ -9,9 +9,9 @@ export interface OfferedProgram {
   readonly allowEnv: readonly string[];
 }
 
-/** What keeps the programs of a drone from the drone itself, as its machine provides it. */
+/** How the programs of a drone are isolated from the drone itself, as far as its machine allows it. */
 export interface DroneIsolation {
-  /** `own`: each program runs as a user of its own. `shared`: as the drone's. */
+  /** `own`: each program runs as a user of its own. `shared`: as the drone's user. */
   readonly user: 'own' | 'shared';
   readonly pidNamespace: boolean;
   readonly privateProc: boolean;
@@ -32,15 +32,15 @@ export interface DroneView {
   readonly version: string;
   readonly programs: readonly OfferedProgram[];
   readonly capacity: number;
-  /** Null where the drone does not say: it is of an earlier version. */
+  /** Null if the drone does not report it: it is of an earlier version. */
   readonly isolation: DroneIsolation | null;
   /** Backends that have not terminated. */
   readonly backendCount: number;
-  /** What the drone itself said last; null until the first heartbeat of the present clock. */
+  /** What the drone itself reported last; null until the first heartbeat of the present clock. */
   readonly load: { readonly backends: number } | null;
-  /** How long its heartbeats take there and back, as it measured last; null while it has not. */
+  /** The round-trip time of its heartbeats, as it measured last; null before that. */
   readonly roundTripMs: number | null;
-  /** Whether a heartbeat arrived within three intervals; heartbeats come over its session. */
+  /** Whether a heartbeat, or without one the session, came within three intervals; false when lost. */
   readonly isConnected: boolean;
   readonly session: number;
   readonly clockId: string;
@@ -67,7 +67,7 @@ export interface BackendView {
   readonly lifetimeLimitSeconds: number | null;
   /**
    * The files on the drone's machine that the backend's output goes to, each with older ones beside it
-   * that end in `.1` and `.2`; null when the drone does not say where.
+   * that end in `.1` and `.2`; null when the drone does not report where.
    */
   readonly logs: { readonly stdout: string; readonly stderr: string } | null;
   readonly createdAt: string;

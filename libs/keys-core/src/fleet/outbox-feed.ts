@@ -1,7 +1,7 @@
 /**
  * Reads the outboxes of the drones whose sessions this controller carries: at a hint the one drone
- * that it names, and once every {@link POLL_MS} all of them in one statement, because a hint may be
- * lost. A thousand sessions cost one statement a second.
+ * that it names, and once every {@link POLL_MS} all of them, because a hint may be lost: one
+ * statement for each {@link DRONES_PER_STATEMENT_MAX} drones.
  */
 import { type Outbox, readOutboxes } from './sql/outbox.ts';
 import type { Store } from '../postgres/open-store.ts';

@@ -50,7 +50,7 @@ test('I11 F15 ten thousand leases that expire together are ended once each by th
   const kernels = [first, await openKernel({ databaseUrl }), await openKernel({ databaseUrl })];
   await expireTogether(first);
 
-  // A pass that meets what another has locked leaves it to the next.
+  // A pass leaves rows that another reaper has locked to the next pass.
   const reapers = kernels.map(({ store }) => createReaper(store));
   let reapedCount = 0;
   for (let passCount = 0; passCount < 20 && (await endsOf(first)).live > 1; passCount += 1) {
@@ -67,7 +67,7 @@ test('I11 F15 ten thousand leases that expire together are ended once each by th
   expect(reapedCount).toBe(LEASES);
 });
 
-test('I11 a table that grows is swept whole: what expires at its beginning does not wait', async () => {
+test('I11 a growing table is swept whole: a grant that expires at its beginning does not wait', async () => {
   const kernel = await openKernel({ ids: { ...MACHINE_IDS, random: () => 0 } });
   const reaper = createReaper(kernel.store);
   const early = await granted(kernel, { name: 'early' });
@@ -82,7 +82,7 @@ test('I11 a table that grows is swept whole: what expires at its beginning does 
   expect(kinds).toEqual(['granted', 'expired']);
 });
 
-/** Makes the table larger by many pages of living leases. */
+/** Makes the table larger by many pages of leases in force. */
 async function fill({ store }: Kernel, namespace: string): Promise<void> {
   await store.prisma.$queryRaw`
     insert into lease (

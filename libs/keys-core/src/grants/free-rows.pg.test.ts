@@ -133,7 +133,7 @@ test('rows that a callback, a waiter or a living backend refers to are kept', as
   expect(await namesLeft(kernel)).toEqual(['lives', 'owes a callback', 'waited for']);
 });
 
-test('a row that is being granted is passed over', async () => {
+test('a row that is being granted is skipped', async () => {
   const kernel = await openKernel();
   await longFree(kernel);
 
@@ -184,7 +184,7 @@ test('a grant whose snapshot still has the row inserts nothing once the row is g
   expect(await readLeases(kernel.store.prisma, [request])).toEqual([undefined]);
 });
 
-test('of many controllers at once each row is deleted once', async () => {
+test('many controllers at once delete each row only once', async () => {
   const kernel = await openKernel();
   for (let index = 0; index < 20; index += 1) {
     await longFree(kernel, { name: `row ${String(index)}` });

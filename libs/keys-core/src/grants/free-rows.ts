@@ -15,8 +15,8 @@ export interface FreeRowRemover {
 }
 
 /**
- * Deletes the rows of resources that have long been free, from a place of its own, and skips what
- * others have locked. Nothing depends on it but the size of the table.
+ * Deletes the rows of resources that have long been free, beginning at a random page, and skips rows
+ * that others have locked. Only the size of the table depends on it.
  */
 export function createFreeRowRemover(
   store: Pick<Store, 'prisma' | 'ids' | 'datacenter' | 'clock' | 'clockWatch'>,

@@ -39,7 +39,7 @@ describe('plans', () => {
     for (const plan of plans) {
       expect(plan).not.toMatch(/Seq Scan on (lease|lease_reap|lease_event)\b/u);
     }
-    // The plans of functions are not shown: what they have read is counted.
+    // The plans of functions are not shown, so their reads are counted.
     const [counts] = await kernel.store.prisma.$transaction(async (tx) => {
       await lockHeld(tx, ref, 10_000);
       await isNotEnded(tx, ref);

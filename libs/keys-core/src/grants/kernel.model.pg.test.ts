@@ -12,7 +12,7 @@ import { LeaseModel } from '../testing/model/lease-model.ts';
 import { openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 import { freezeClock } from '../testing/shifted-clock.ts';
 
-/** Another one in every run. Write the seed of a failure here to see that run again. */
+/** A new one in every run. Write the seed of a failure here to repeat that run. */
 const seed = randomInt(2 ** 31);
 
 const RUNS = repetitions({ short: 200, long: 2_000 });
@@ -20,7 +20,7 @@ const COMMANDS_MAX = 30;
 const START_MS = Date.UTC(2030, 0, 1);
 const TIMEOUT_MS = RUNS * 600;
 
-/** Tokens of resources without a row depend on rows that were deleted before, of any run. */
+/** Tokens of resources without a row depend on rows that were deleted before, in any run. */
 async function forgetEarlierRuns({ store }: Kernel): Promise<void> {
   await store.prisma.$executeRaw`truncate lease`;
   await store.prisma.$executeRaw`update lease_token_floor set floor = 0`;
@@ -28,7 +28,7 @@ async function forgetEarlierRuns({ store }: Kernel): Promise<void> {
 
 describe(`the kernel against its model, seed ${String(seed)}`, () => {
   test(
-    'I1 I2 I5 I6 I8 I11 I13 whatever is asked in whatever order, the database answers and keeps what the rules say',
+    'I1 I2 I5 I6 I8 I11 I13 the database answers and stores what the rules say with any requests in any order',
     async () => {
       const { url } = await createTestDatabase();
       const setClock = await freezeClock(url);

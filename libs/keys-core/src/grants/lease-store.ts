@@ -27,25 +27,25 @@ const STATEMENTS_IN_FLIGHT_MAX = 2;
 const QUEUE_MAX = 50_000;
 
 export interface LeaseStore {
-  /** Whether a grant of the resource is being asked for here: another try would only hold it up. */
+  /** Whether a grant of the resource is being requested here: another request would only delay it. */
   isAsked(resource: Resource): boolean;
   /**
-   * Grants the resource, or says who holds it.
+   * Grants the resource, or reports who holds it.
    * @throws {LeaseError} `grant.hold_off`, `grant.contended`, `request.outcome_unknown`.
    */
   grant(request: GrantRequest, signal?: AbortSignal): Promise<GrantOutcome>;
   /** @throws {LeaseError} `grant.contended` when the row is kept locked: try again. */
   renew(face: Face, request: RenewRequest): Promise<RenewOutcome>;
   /**
-   * Renews many that came in one call, in as few statements; answers in their order. One whose row
-   * is kept locked has no answer, and keeps none of the others waiting.
+   * Renews many that came in one call, in as few statements; answers in their order. A renewal whose
+   * row is kept locked has no answer and does not delay the others.
    */
   renewAll(face: Face, requests: readonly RenewRequest[]): Promise<RenewAnswer[]>;
   release(face: Face, request: ReleaseRequest): Promise<ReleaseOutcome>;
 }
 
 export function createLeaseStore(store: KernelStore): LeaseStore {
-  // Gathering: the items of one call come one after the other, and are to travel together.
+  // Gathering: the items of one call arrive one after the other and must go into one statement.
   const common = {
     inFlightMax: STATEMENTS_IN_FLIGHT_MAX,
     queueMax: QUEUE_MAX,
@@ -89,8 +89,8 @@ export function createLeaseStore(store: KernelStore): LeaseStore {
     isAsked: (resource) => asked.has(resourceKey(resource)),
     async grant(request, signal) {
       const key = resourceKey(request);
-      // A statement grants a resource once, so a crowd would be served one by one, and whose turn it is
-      // in line last: a caller that is not the first looks by a plain read before.
+      // A statement grants a resource once, so a crowd would be served one by one, and the caller whose
+      // turn it is in line last: so a caller that is not the first does a plain read before.
       if (asked.has(key) && request.isQueued !== true) {
         const refused = await readRefusal(request, signal);
         if (refused !== undefined) return refused;

@@ -20,7 +20,7 @@ describe('locks', () => {
     await session.query('begin');
     await session.query('select from lease where lease_id = $1 for key share', [fenced.leaseId]);
 
-    // What waited for the lock would wait forever: the transaction stays open.
+    // A request that waited for the lock would wait forever: the transaction stays open.
     const [refused, renewed, own, fresh] = await Promise.all([
       kernel.leases.grant(aRequest({ name: 'r' })),
       kernel.leases.renew('lease', renewalOf(healthy)),
@@ -37,7 +37,7 @@ describe('locks', () => {
     await session.query('rollback');
   });
 
-  test('a takeover waits for a fenced transaction, alone, and is granted after it', async () => {
+  test('a takeover is refused during a fenced transaction and granted after it; other grants do not wait', async () => {
     const kernel = await openKernel();
     const fenced = await granted(kernel, { name: 'r' });
     await age(kernel, fenced.leaseId, 60_000);
@@ -86,7 +86,7 @@ describe('locks', () => {
     });
   });
 
-  test('F16 of a release and a renewal at once either may be first, and nothing is renewed after the release', async () => {
+  test('F16 a release and a renewal at once may run in either order, and nothing is renewed after the release', async () => {
     const kernel = await openKernel();
     const other = await openKernel({ databaseUrl: kernel.databaseUrl });
 
@@ -95,7 +95,7 @@ describe('locks', () => {
       const renewing = kernel.leases.renew('lease', renewalOf(grant));
       const [release] = await Promise.all([
         other.leases.release('lease', releaseOf(grant)),
-        // One that meets the release's lock has no answer.
+        // A renewal that meets the release's lock has no answer.
         renewing.catch(() => undefined),
       ]);
       const { outcome } = await kernel.leases.renew('lease', renewalOf(grant));
@@ -116,7 +116,7 @@ describe('locks', () => {
     const rounds = Array.from({ length: 15 }, async () => {
       const [refused, ...renewed] = await Promise.all([
         Promise.all(backwards.map((name) => other.leases.grant(aRequest({ name })))),
-        // One that meets the other's lock at every try has no answer, and its holder tries again.
+        // A renewal that meets the other's lock at every try has no answer; its holder tries again.
         kernel.leases.renewAll('lease', refs),
         other.leases.renewAll('lease', [...refs].reverse()),
       ]);
@@ -126,7 +126,7 @@ describe('locks', () => {
     expect(await Promise.all(rounds)).toEqual(rounds.map(() => 300));
   });
 
-  test('F11 one row that somebody locks neither stops nor delays the other renewals of its call', async () => {
+  test('F11 one locked row neither stops nor delays the other renewals of its call', async () => {
     const kernel = await openKernel();
     const grants = await Promise.all(
       Array.from({ length: 1_000 }, (_, index) =>
@@ -153,7 +153,7 @@ describe('locks', () => {
     expect(after.every((answer) => answer?.outcome === 'renewed')).toBe(true);
   });
 
-  test('of two who take over one expired grant at once, from two controllers, one is granted', async () => {
+  test('only one of two simultaneous takeovers of an expired grant, from two controllers, is granted', async () => {
     const kernel = await openKernel();
     const other = await openKernel({ databaseUrl: kernel.databaseUrl });
     for (let round = 0; round < 20; round += 1) {

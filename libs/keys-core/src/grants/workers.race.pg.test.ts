@@ -20,7 +20,7 @@ const RESOURCE_NAMES = ['a', 'b', 'c'];
 const WORKERS_PER_CONTROLLER = 6;
 const STEPS_PER_WORKER = 60;
 
-/** A grant was promised at least until this moment of the database's clock. */
+/** Until which moment of the database's clock each grant was promised at least. */
 type Promises = Map<string, number>;
 
 /** What a worker does next with the grant that it has. */
@@ -33,7 +33,7 @@ async function databaseNow(kernel: Kernel): Promise<number> {
   return onlyRow(rows).at;
 }
 
-/** Takes, renews, gives back and forgets grants at random; notes what it was promised. */
+/** Takes, renews, releases and forgets grants at random; notes what was promised. */
 async function work(kernel: Kernel, worker: string, promises: Promises): Promise<void> {
   let own: Grant | undefined;
   for (let step = 0; step < STEPS_PER_WORKER; step += 1) {
@@ -99,7 +99,7 @@ async function act(kernel: Kernel, own: Grant, promises: Promises): Promise<bool
 }
 
 describe('random workers on few resources through two controllers', () => {
-  test('I1 I2 I5 I11 I13 the event log shows one holder at a time, growing tokens, one end for each grant, and none before its time', async () => {
+  test('I1 I2 I5 I11 I13 the event log shows one holder at a time, growing tokens, at most one end per grant, and none too early', async () => {
     const first = await openKernel();
     const second = await openKernel({ databaseUrl: first.databaseUrl });
     const promises: Promises = new Map();

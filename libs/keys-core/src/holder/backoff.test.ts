@@ -10,7 +10,7 @@ describe('backoff', () => {
     expect(waits).toEqual([50, 100, 200, 400, 400, 400]);
   });
 
-  test('shortens a wait by at most a half, so that those who failed together return apart', () => {
+  test('shortens a wait by at most half, so that callers that failed together retry at different times', () => {
     const shortest = backoffMs(3, { ...options, random: () => 0.999_999 });
 
     expect(shortest).toBeGreaterThan(100);

@@ -1,6 +1,6 @@
 /**
  * How long to wait before the next try: doubling from `firstMs` to at most `maxMs`, each wait
- * shortened at random by up to a half, so that many who failed together do not return together.
+ * shortened at random by up to half, so that callers that failed together do not retry together.
  */
 export interface BackoffOptions {
   readonly firstMs: number;

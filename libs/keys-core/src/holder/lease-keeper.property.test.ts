@@ -18,7 +18,7 @@ const historyArbitrary = fc.record({
   rate: fc.constantFrom<number>(0.9, 1, 1.1),
   offsetMs: fc.constantFrom(0, 3_600_000, 864_000_000),
   fates: fc.array(fateArbitrary, { minLength: 1, maxLength: 40 }),
-  /** Pauses of the holder: after so many ticks, for so long. */
+  /** Pauses of the holder: the ticks before each, and how long it lasts. */
   gaps: fc.array(
     fc.record({
       afterTicks: fc.integer({ min: 1, max: 120 }),
@@ -134,7 +134,7 @@ function play(history: History): Witness {
     }
     carryOut(keeper.tick(nowMs), dbMs);
     witness.deadlinesWentBack ||= !keeper.isStopping && keeper.deadlines.hardTerminateAtMs < before;
-    // A process lives until it is killed, whether or not it may act: that is the stronger witness.
+    // A process counts as acting until it is killed, even when it may not act: the stricter measure.
     if (!witness.stops.includes('hard_terminate')) {
       witness.lastActedAtMs = dbMs;
       witness.actedAfterExpiry ||= keeper.mayAct(nowMs) && dbMs >= witness.expiresAtMs;
@@ -153,7 +153,7 @@ describe('lease keeper, with clocks 10 % apart, and replies lost, late, repeated
     );
   });
 
-  test('C24 without a gap its process is killed before the grant can be given away', () => {
+  test('C24 kills the process before the grant can be given away, if there was no gap', () => {
     const steady = historyArbitrary.map((history) => ({ ...history, gaps: [] }));
     fc.assert(
       fc.property(steady, (history) => {
@@ -164,7 +164,7 @@ describe('lease keeper, with clocks 10 % apart, and replies lost, late, repeated
     );
   });
 
-  test('C22 says soft before hard and each at most once, whatever arrives', () => {
+  test('C22 reports soft before hard, and each at most once', () => {
     fc.assert(
       fc.property(historyArbitrary, (history) => {
         const { stops } = play(history);

@@ -32,7 +32,7 @@ function run(
 }
 
 describe('renewal', () => {
-  test('is asked for at renewAt and not before', () => {
+  test('is requested at renewAt, and not before', () => {
     const keeper = keeperAt(0);
 
     expect(run(keeper, 0, 29_900)).toEqual([]);
@@ -47,12 +47,12 @@ describe('renewal', () => {
 
     expect(effects).toEqual([]);
     expect(keeper.deadlines).toEqual(deadlinesFromSending(30_000));
-    expect(keeper.mayAct(69_900)).toBe(false); // a gap: nobody ticked in between
+    expect(keeper.mayAct(69_900)).toBe(false); // a gap: no tick came in between
     expect(run(keeper, 30_200, 59_900)).toEqual([]);
     expect(keeper.mayAct(59_900)).toBe(true);
   });
 
-  test('C16 a lost reply is followed by at least three tries before the soft deadline', () => {
+  test('C16 is tried at least three times before the soft deadline when replies are lost', () => {
     const keeper = keeperAt(0);
 
     const tries = run(keeper, 0, 39_900).filter((effect) => effect.kind === 'renew');
@@ -61,7 +61,7 @@ describe('renewal', () => {
     expect(keeper.isStopping).toBe(false);
   });
 
-  test('tries again soon after a failure, and less often with each further one', () => {
+  test('is retried soon after a failure, and after a longer wait with each further one', () => {
     const keeper = keeperAt(0);
     run(keeper, 0, 30_000);
 
@@ -74,7 +74,7 @@ describe('renewal', () => {
     expect(keeper.tick(30_170)).toEqual([{ kind: 'renew', requestId: 3 }]);
   });
 
-  test('counts the answer to an earlier try after its timeout', () => {
+  test('accepts the answer to an earlier try after its timeout', () => {
     const keeper = keeperAt(0);
     const tries = run(keeper, 0, 36_100).filter((effect) => effect.kind === 'renew');
     expect(tries.map((effect) => effect.requestId)).toEqual([1, 2, 3]);
@@ -131,7 +131,7 @@ describe('refusal', () => {
   });
 
   test.each(['expired', 'superseded'] as const)(
-    '%s: somebody else may hold the key, so there is no goodbye',
+    '%s: another holder may have the key, so hard follows soft at once',
     (reason) => {
       const keeper = keeperAt(0);
       run(keeper, 0, 30_000);
@@ -182,7 +182,7 @@ describe('stopping', () => {
 });
 
 describe('first grant', () => {
-  test('C25 nothing is done on deadlines that the holder has not asked for: it renews at once', () => {
+  test('C25 the holder does not act on deadlines that it has not asked for: it renews at once', () => {
     const keeper = keeperAt(0, false);
 
     expect(keeper.mayAct(0)).toBe(false);
@@ -215,7 +215,7 @@ describe('first grant', () => {
 });
 
 describe('suspend', () => {
-  test('C23 a holder suspended past all deadlines is told soft and hard at its first tick and never acts', () => {
+  test('C23 a holder suspended past all deadlines gets soft and hard at its first tick and never acts', () => {
     const keeper = keeperAt(0);
     run(keeper, 0, 10_000);
 

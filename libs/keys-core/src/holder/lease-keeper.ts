@@ -3,7 +3,7 @@
  *
  * The keeper is a state machine without a clock, a timer or a socket. Its owner calls
  * {@link LeaseKeeper.tick} with a reading of its own clock at least every 100 ms, carries out the
- * effects that come back, and brings it every answer to a renewal, in whatever order they arrive.
+ * effects that come back, and passes it every answer to a renewal, in any order.
  *
  *              answer `renewed`: the rungs move later
  *               ┌────────────────┐
@@ -16,11 +16,11 @@
  * What it promises, as long as its owner calls it and its clock's rate is within the ladder's
  * tolerance:
  *
- * 1. **Never past hard.** At the first tick at or after `hardTerminateAt` it says `hard_terminate`,
+ * 1. **Never past hard.** At the first tick at or after `hardTerminateAt` it returns `hard_terminate`,
  *    and from `softTerminateAt` on {@link LeaseKeeper.mayAct} is false. Both are judged by the
  *    reading passed in, so a holder that was suspended learns of it before it does anything else.
- * 2. **Soft before hard.** `hard_terminate` is never said without `soft_terminate` before it, once
- *    each.
+ * 2. **Soft before hard.** `hard_terminate` is never returned without `soft_terminate` before it;
+ *    each is returned once.
  * 3. **Stopping is final.** An answer that arrives after stopping has begun changes nothing.
  * 4. **Deadlines only move later**, and only by the answer to the newest request that was answered:
  *    a late or repeated reply moves nothing. A deadline further ahead than the ladder is long
@@ -52,7 +52,7 @@ export type KeeperEffect =
 export interface LeaseKeeperOptions {
   readonly ladder: Ladder;
   readonly deadlines: Deadlines;
-  /** Whether the deadlines came with an answer to this holder, or were computed without asking it. */
+  /** Whether the deadlines came with an answer to this holder, or were computed without a request from it. */
   readonly isConfirmed: boolean;
   /** The reading of the holder's clock at which the keeper begins. */
   readonly nowMs: number;
@@ -63,7 +63,7 @@ export interface LeaseKeeperOptions {
 /** A tick that comes this much later than the one before it is a gap: ten ticks were missed. */
 export const GAP_MS = 1_000;
 
-/** Under a third, so that a third try begins inside the window also with a tick of delay each. */
+/** Under a third, so that a third try begins inside the window even if each is a tick late. */
 const TRY_TIMEOUT_SHARE = 0.3;
 
 /** The first wait after a try that failed at once; short, because most of these are reconnects. */
@@ -105,7 +105,7 @@ export class LeaseKeeper {
     return this.#lossReason !== undefined;
   }
 
-  /** Whether an answer is owed before the holder may act: at first, and after a gap. */
+  /** Whether the holder must wait for an answer before it may act: at first, and after a gap. */
   get isUnconfirmed(): boolean {
     return this.#newestRenewedId < this.#confirmingId;
   }
@@ -120,7 +120,7 @@ export class LeaseKeeper {
     );
   }
 
-  /** What is due at this reading. Each stop is said once; a renewal once for each try. */
+  /** What is due at this reading. Each stop is returned once; a renewal once for each try. */
   tick(nowMs: number): KeeperEffect[] {
     const stops = this.#observe(nowMs);
     if (this.isStopping) return stops;
@@ -141,7 +141,7 @@ export class LeaseKeeper {
     this.#newestRenewedId = requestId;
     this.#failureCount = 0;
     if (!this.isUnconfirmed) this.#nextTryAtMs = undefined;
-    // The answer may have travelled for longer than its own deadlines: judge it before it is used.
+    // The answer may have arrived after its own deadlines: check them at once.
     return this.#stopsDue(nowMs);
   }
 
@@ -169,7 +169,7 @@ export class LeaseKeeper {
     this.#nextTryAtMs = Math.min(this.#nextTryAtMs, nowMs + waitMs);
   }
 
-  /** Takes note of a reading: of a gap before it, and of the stops that are due at it. */
+  /** Notes a reading: a gap before it, and the stops that are due at it. */
   #observe(nowMs: number): KeeperEffect[] {
     if (this.#isGap(nowMs)) {
       this.#confirmingId = this.#lastRequestId + 1;
@@ -230,7 +230,7 @@ export class LeaseKeeper {
 }
 
 /**
- * Whether deadlines that came with a grant can be of this clock: soft lies ahead, and hard no
+ * Whether deadlines that came with a grant can belong to this clock: soft is ahead, and hard no
  * further than the whole ladder is long. They were counted from a heartbeat by the database's
  * clock, so they are allowed the room that the ladder keeps for clock rates; see {@link Ladder}.
  */
@@ -242,7 +242,7 @@ export function isFirstGrantPlausible(
   return deadlines.softTerminateAtMs > nowMs && deadlines.hardTerminateAtMs - nowMs <= ladder.ttlMs;
 }
 
-/** A grant that somebody else may have by now leaves no time for goodbyes. */
+/** If somebody else may hold the grant by now, there is no time for goodbyes. */
 function isOver(reason: RefusalReason): boolean {
   return reason === 'expired' || reason === 'superseded';
 }

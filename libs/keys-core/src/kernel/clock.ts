@@ -1,5 +1,5 @@
 /**
- * A monotonic clock of this machine that goes on in suspend, in milliseconds from an arbitrary
+ * A monotonic clock of this machine that keeps running in suspend, in milliseconds from an arbitrary
  * start. Its readings are compared with each other only, never with another machine's.
  */
 export interface Clock {
@@ -7,12 +7,12 @@ export interface Clock {
   nowMs(): number;
   /**
    * Calls `fn` once, as soon as the clock has reached `atMs`. Implemented by a tick, because timers
-   * of the runtime stand still in suspend. @returns a function that cancels it.
+   * of the runtime stop in suspend. @returns a function that cancels it.
    */
   at(atMs: number, fn: () => void): () => void;
 }
 
-/** Where random numbers and ids come from; passed in so that tests repeat. */
+/** Where random numbers and ids come from; passed in so that tests are repeatable. */
 export interface IdSource {
   /** A new UUID. */
   uuid(): string;

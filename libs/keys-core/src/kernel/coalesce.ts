@@ -3,7 +3,7 @@
  * client library its calls.
  *
  * While statements are in flight, calls of the same kind wait in a queue; the next statement takes
- * all of the queue that it may. An idle system adds no delay: the first call leaves at once. This
+ * as much of the queue as it may. An idle system adds no delay: the first call leaves at once. This
  * is where the throughput comes from: 100 acquires in one statement cost about as much as seven
  * sent alone.
  *
@@ -14,7 +14,7 @@
  *   that want one row would only wait for each other. The later call goes into a later batch, so
  *   calls for one key are carried out in the order in which they came.
  * - One bad item never fails its neighbours: a batch that fails with a data error is split in
- *   halves until the bad item is alone; one that fails by contention is tried once more, then split.
+ *   halves until the bad item is alone; one that fails by contention is retried once, then split.
  * - A caller that gave up while it was queued is dropped when the batch is formed. One that gave up
  *   later is not waited for, but its statement goes on: its outcome is then unknown.
  * - Bounds: `batchSizeMax` items in a statement, `inFlightMax` statements at once, `queueMax` calls
@@ -26,7 +26,7 @@ import { LeaseError } from './errors/index.ts';
  * What to do about a batch that failed.
  *
  * - `contention`: it lost against another one and may be sent again.
- * - `data`: something in it cannot be taken; the other items of its batch are innocent.
+ * - `data`: something in it cannot be accepted; the other items of its batch are innocent.
  *
  * Anything else fails all of the batch.
  */
@@ -40,18 +40,18 @@ export interface CoalescerOptions<Item, Answer> {
   readonly run: (items: readonly Item[]) => Promise<readonly (Answer | Promise<Answer>)[]>;
   /** What may be in flight only once: a resource, a lease id, an idempotency key. */
   readonly keysOf: (item: Item) => readonly string[];
-  /** Judges what `run` threw; undefined for what concerns the whole batch. */
+  /** Classifies what `run` threw; undefined for an error that concerns the whole batch. */
   readonly failureOf: (error: unknown) => BatchFailure | undefined;
   readonly batchSizeMax: number;
   readonly inFlightMax: number;
   readonly queueMax: number;
   /**
    * Whether a statement leaves at the end of the turn of the event loop, and not with its first
-   * call. What one read of a socket brought then travels together; the wait is the time that it
-   * takes to go through it, and nothing on an idle system.
+   * call. The calls that one read of a socket brought then travel together; the wait is the time that it
+   * takes to process them, and nothing on an idle system.
    */
   readonly isGathering?: boolean | undefined;
-  /** Told the size of every batch, for metrics. */
+  /** Called with the size of every batch, for metrics. */
   readonly onBatch?: ((size: number) => void) | undefined;
 }
 
@@ -59,8 +59,8 @@ export interface Coalescer<Item, Answer> {
   /** @throws {LeaseError} `request.rate_limited` when the queue is full; else what `run` throws. */
   submit(item: Item, signal?: AbortSignal): Promise<Answer>;
   /**
-   * The same for many at once, which travel together as far as they may: one call of a thousand
-   * items costs one statement, not a first one for its first item. Answers in the order of the
+   * The same for many items, which travel together as far as possible: one call of a thousand
+   * items costs one statement, without an extra one for its first item. Answers in the order of the
    * items; fails when one of them fails.
    */
   submitAll(items: readonly Item[], signal?: AbortSignal): Promise<Answer[]>;
@@ -104,7 +104,7 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
       let missingCount = items.length;
       const calls = items.map((item, place) => {
         const take = (answer: Answer | Promise<Answer>): void => {
-          // One promise for all of a call; only what is tried again alone has one of its own.
+          // One promise for the whole call; only an item that is retried alone has one of its own.
           if (answer instanceof Promise) {
             answer.then(take, reject);
             return;
@@ -135,7 +135,7 @@ class Coalescing<Item, Answer> implements Coalescer<Item, Answer> {
     this.#arrived();
   }
 
-  /** Something has come into the queue, or room in flight. */
+  /** Something was queued, or a batch in flight has ended. */
   #arrived(): void {
     if (this.#options.isGathering !== true) {
       this.#pump();

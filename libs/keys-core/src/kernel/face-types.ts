@@ -28,12 +28,12 @@ export interface DatedPage<Item> extends Page<Item> {
 /** What every list of grants may be asked for; a face adds filters of its own. */
 export interface GrantListInput {
   readonly namespace?: string | undefined;
-  /** Whether children of `namespace` are listed too; unless said, of leases and not of keys. */
+  /** Whether children of `namespace` are listed too; by default for leases, not for keys. */
   readonly includeChildren?: boolean | undefined;
   readonly name?: string | undefined;
   readonly prefix?: string | undefined;
   readonly phase?: Phase | undefined;
-  /** Leaves out what nobody has held for longer than this. Milliseconds. */
+  /** Leaves out resources that nobody has held for longer than this. Milliseconds. */
   readonly endedWithinMs?: number | undefined;
   readonly holder?: string | undefined;
   /** The resource whose newest grant this is. */
@@ -44,13 +44,13 @@ export interface GrantListInput {
   readonly limit: number;
 }
 
-/** The ladder of a grant, and how it ended: what a page draws its deadlines from. */
+/** The ladder of a grant, and how it ended: what a page needs to draw its deadlines. */
 export interface GrantTimes {
-  /** From `renewedAt` on: when it is renewed, stopped gently, stopped hard, and expired. */
+  /** Counted from `renewedAt`: when it is renewed, stopped gently, stopped hard, and expired. */
   readonly ladder: Ladder;
   /** Until when its holder may still act, though it was ended by force; ISO-8601. */
   readonly stopsBy: string | null;
-  /** What ended it; null while nothing has. A grant whose time is over is `expired`, noted or not. */
+  /** What ended it; null while nothing has. A grant past its expiry is `expired`, reaped or not. */
   readonly endReason: EndReason | null;
   /** When it was released; null for any other end. */
   readonly releasedAt: string | null;

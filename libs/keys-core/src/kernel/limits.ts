@@ -31,10 +31,10 @@ export const LIMITS = {
   /** Backends of one drone at once. */
   capacityMax: 100_000,
   bulkItemsMax: 10_000,
-  /** What holders are told of the database, and tell again. */
+  /** What holders are told about the database and send back. */
   witnessBytesMax: 512,
   reservationKeyBytesMax: 1_024,
   reservationKeyPartsMax: 32,
-  /** How often a key can move, and be found by its first reservation still. */
+  /** How often a key can move and still be found by its first reservation. */
   reservationChainMax: 64,
 } as const;

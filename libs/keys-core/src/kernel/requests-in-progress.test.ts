@@ -23,7 +23,7 @@ function aRequest(): {
 }
 
 describe('requests in progress', () => {
-  test('a key is in progress until the last of its requests has settled, and no other key is', async () => {
+  test('a key is in progress until all its requests have settled, and other keys are not', async () => {
     const requests = new RequestsInProgress<string>();
     const [first, second] = [aRequest(), aRequest()];
     const running = [requests.run('a', first.run), requests.run('a', second.run)];
@@ -36,7 +36,7 @@ describe('requests in progress', () => {
     expect(requests.has('a')).toBe(false);
   });
 
-  test('the newest request is waited for, and its failure is not told', async () => {
+  test('waiting for the newest request gives its answer, and nothing if it fails', async () => {
     const requests = new RequestsInProgress<string>();
     const [first, second] = [aRequest(), aRequest()];
     const older = requests.run('a', first.run);
@@ -56,7 +56,7 @@ describe('requests in progress', () => {
     expect(await requests.newest('a')).toBeUndefined();
   });
 
-  test('callers that share get one answer, or one failure; the next runs a request of its own', async () => {
+  test('callers that share a request get its answer or its failure; the next caller runs its own', async () => {
     const requests = new RequestsInProgress<string>();
     const first = aRequest();
     const shared = [requests.share('a', first.run), requests.share('a', aRequest().run)];

@@ -5,8 +5,8 @@ interface Entry<Answer> {
 }
 
 /**
- * The requests in progress in this process, by a key: a resource, a reservation. The one answer to "is
- * somebody already working on this?", so that of a crowd one works and the others use what it finds.
+ * The requests in progress in this process, by a key: a resource, a reservation. It answers "is
+ * somebody already working on this?", so that only one of many callers works and the others use its result.
  */
 export class RequestsInProgress<Answer> {
   readonly #entries = new Map<string, Entry<Answer>>();
@@ -15,12 +15,12 @@ export class RequestsInProgress<Answer> {
     return this.#entries.has(key);
   }
 
-  /** What the newest request of the key finds; undefined without one, or when it fails. */
+  /** The answer of the newest request of the key; undefined without one, or when it fails. */
   async newest(key: string): Promise<Answer | undefined> {
     return this.#entries.get(key)?.newest?.catch(() => undefined);
   }
 
-  /** Runs a request, which is in progress until it settles. Others of the key do not hold it up. */
+  /** Runs a request, which is in progress until it settles. Other requests of the key do not delay it. */
   async run(key: string, request: () => Promise<Answer>): Promise<Answer> {
     const mine = request();
     const entry = this.#entries.get(key) ?? { count: 0, newest: undefined };
@@ -36,7 +36,7 @@ export class RequestsInProgress<Answer> {
     }
   }
 
-  /** Joins the newest request of the key, with its answer or its failure; without one it runs this. */
+  /** Joins the newest request of the key and shares its answer or failure; without one, runs this one. */
   share(key: string, request: () => Promise<Answer>): Promise<Answer> {
     return this.#entries.get(key)?.newest ?? this.run(key, request);
   }

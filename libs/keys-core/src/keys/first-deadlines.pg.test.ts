@@ -51,7 +51,7 @@ async function reboot(
 
 describe('the deadlines of a first grant', () => {
   test.each([0, 1, 2_000, 20_999])(
-    'C25 C22 from a heartbeat %i ms old they are in the drone’s clock, in their order, and before the expiry',
+    'C25 C22 after a heartbeat %i ms old are in the drone’s clock, in order, and before the expiry',
     async (heartbeatAgeMs) => {
       const { on, setClock } = await openFrozen();
       const drone = await aDrone(on.store.prisma, { heartbeatAgeMs: null });
@@ -74,7 +74,7 @@ describe('the deadlines of a first grant', () => {
     },
   );
 
-  test('C25 a heartbeat that travelled for long makes them early by as much, never late', async () => {
+  test('C25 are early by as much as the heartbeat was delayed, never late', async () => {
     const { on, setClock } = await openFrozen();
     const drone = await aDrone(on.store.prisma, { heartbeatAgeMs: null });
     const sentAtMs = 5_000;
@@ -89,7 +89,7 @@ describe('the deadlines of a first grant', () => {
     expect(hardTerminateAtMs).toBe(trueLocalMs - travelledMs + LADDER.hardAfterMs);
   });
 
-  test('C47 a drone that rebooted is not chosen before its first heartbeat, and then by its new clock', async () => {
+  test('C47 are in the new clock of a rebooted drone, which is not chosen before its first heartbeat', async () => {
     const { on } = await openFrozen();
     const before = await aDrone(on.store.prisma, { heartbeatAgeMs: null });
     await recordHeartbeat(on.store.prisma, { ...before, localTimeMs: 864_000_000, load: {} });

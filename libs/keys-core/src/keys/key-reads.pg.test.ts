@@ -62,7 +62,7 @@ describe('a key as operators see it', () => {
     );
   });
 
-  test('brings its ladder, and tells what ended it and until when its holder may act', async () => {
+  test('shows its ladder, what ended it, and until when its holder may act', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const seen = async (name: string): Promise<unknown> =>
@@ -107,7 +107,7 @@ describe('a key as operators see it', () => {
 });
 
 describe('a list of keys', () => {
-  test('may leave out what nobody has held for long, whatever its end was', async () => {
+  test('can leave out keys that nobody has held for long, whatever ended them', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const hourMs = 3_600_000;
@@ -201,7 +201,7 @@ describe('a list of keys', () => {
     });
   });
 
-  test('shows who is limited to namespaces those and their children, and not what is named alike', async () => {
+  test('shows a limited caller its namespaces and their children, and none with a similar name', async () => {
     const on = await openKeys();
     await aDrone(on.store.prisma);
     for (const namespace of ['', 'user', 'user.a', 'user2', 'us']) {
@@ -247,7 +247,7 @@ describe('a list of keys', () => {
         const page = await on.keys.list({ sort, direction, cursor, limit: 2 }, CLIENT);
         seen.push(...page.items.map(({ name }) => name));
         cursor = page.nextCursor ?? undefined;
-        // One that was shown goes, and one comes before the place that was reached.
+        // Between two pages a shown key is removed and a new one is granted.
         await on.store.prisma
           .$executeRaw`delete from lease where name = ${seen[0]} and name like 'n%'`;
         await connect(on, {
@@ -261,7 +261,7 @@ describe('a list of keys', () => {
     },
   );
 
-  test('refuses a cursor that no list has answered, or a list in another order', async () => {
+  test('refuses a cursor that no list has returned, or that belongs to another order', async () => {
     const on = await openKeys();
     const encoded = (value: unknown): string =>
       Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -305,7 +305,7 @@ describe('a list of keys', () => {
 });
 
 describe('the history of a key', () => {
-  test('tells every event with its actor and reason, newest first, page by page', async () => {
+  test('shows every event with its actor and reason, newest first, page by page', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const { leaseId, backendId } = await connect(on);
@@ -332,7 +332,7 @@ describe('the history of a key', () => {
     expect(rest.nextCursor).toBeNull();
   });
 
-  test('and its waiters are empty for who may not see it', async () => {
+  test('and its waiters are empty for a caller that may not see it', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const { backendId } = await connect(on, { key: key('demo', 'user2') });

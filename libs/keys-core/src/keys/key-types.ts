@@ -32,7 +32,7 @@ export interface SpawnRequest {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly lifetimeLimitSeconds?: number | undefined;
-  /** Where a key lives that has no home yet. */
+  /** Where a key that has no home yet is to live. */
   readonly datacenter?: string | undefined;
 }
 
@@ -66,7 +66,7 @@ export interface KeyView extends GrantTimes {
   readonly remainingMs: number;
   readonly renewable: boolean;
   readonly waiters: number;
-  /** Under which it was granted here; null for a grant from before there were reservations. */
+  /** The reservation that it was granted under; null for a grant that is older than reservations. */
   readonly reservationId: string | null;
   readonly datacenter: string;
   readonly asOf: string;
@@ -106,9 +106,9 @@ export interface KeyService {
    */
   connect(input: NamedConnect, caller: Caller, signal: AbortSignal): Promise<ConnectResult>;
   /**
-   * What a connect that was carried out here before is answered, by its idempotency key; undefined when
-   * the key was not used here.
-   * @throws {LeaseError} the refusal that it was answered; `request.idempotency_reused`.
+   * The answer of a connect that was carried out here before, found by its idempotency key;
+   * undefined when that key was not used here.
+   * @throws {LeaseError} the refusal that it got; `request.idempotency_reused`.
    */
   connectAgain(
     input: NamedConnect,
@@ -116,15 +116,15 @@ export interface KeyService {
     signal: AbortSignal,
   ): Promise<ConnectResult | undefined>;
   /**
-   * Renews keys of one drone, with an answer for each in order. A key whose row is kept locked is left
-   * out: its neighbours are not to wait for it, and the drone tries it again.
+   * Renews keys of one drone, with an answer for each in order. A key whose row stays locked is
+   * left out, so that the others need not wait for it; the drone retries it.
    */
   renew(input: {
     readonly droneId: string;
     readonly localTimeMs: number;
     readonly renewals: readonly GrantRef[];
   }): Promise<KeyRenewResult[]>;
-  /** `changed` is false when it was blocked already, or there is no such living grant. */
+  /** `changed` is false when it was blocked already, or no such grant is in force. */
   blockRenewal(
     input: { leaseId: string; reason?: string | undefined },
     caller: Caller,
@@ -148,7 +148,7 @@ export interface KeyService {
     caller: Caller,
   ): Promise<Page<EventView>>;
   /**
-   * Records what a drone says of a backend; `terminated` releases the backend's own grant in the
+   * Records a drone's report on a backend; `terminated` releases the backend's own grant in the
    * same transaction.
    * @throws {LeaseError} `session.superseded`, `backend.not_found`.
    */

@@ -4,10 +4,10 @@ import { rangesFrom } from '../postgres/paging/page-walk.ts';
 import { recordLostBackends, recordOverdueBackends } from './sql/lost-backends.ts';
 
 /**
- * How many pages of the lease table one pass reads at most. The bench saw 3 to 20 µs a page of some
- * 35 rows, on an idle machine and on one that others kept busy: with this many a pass stays under
- * 100 ms of database time on both. A million living leases fill about 28,000 pages, so that a whole
- * round is seven passes; a table of 140,000 is read whole in each.
+ * How many pages of the lease table one pass reads at most. The benchmark measured 3 to 20 µs for a
+ * page of some 35 rows, on an idle and on a busy machine: with this many a pass stays under 100 ms
+ * of database time on both. A million living leases fill about 28,000 pages, so that a whole round
+ * is seven passes; a table of 140,000 is read whole in every pass.
  */
 const PAGES_PER_PASS_MAX = 4_096;
 const GRANTS_PER_STATEMENT_MAX = 1_000;
@@ -28,7 +28,7 @@ export interface Reaper {
 /**
  * The general reaper. It has no leader and no lease of its own, because it must not need what it
  * repairs: each controller sweeps the table by itself, from a place of its own, and skips what
- * another has locked. It is never needed for a takeover; it writes down what time has done.
+ * another has locked. It is never needed for a takeover; it only records what has expired already.
  */
 export function createReaper(store: Store): Reaper {
   let nextPage: number | undefined;
@@ -37,7 +37,7 @@ export function createReaper(store: Store): Reaper {
     async runOnce() {
       const sentAtMs = store.clock.nowMs();
       const { pages, asOf } = await readLeasePages(store.prisma);
-      // Each second, and before anything is done about expiry: the watch must not be the last to know.
+      // Each second, and before any grant is ended: the clock watch must learn of a jump first.
       store.clockWatch.observe(asOf, sentAtMs, store.clock.nowMs());
       nextPage ??= Math.floor(store.ids.random() * pages);
       if (nextPage >= pages) nextPage = 0;

@@ -58,7 +58,7 @@ describe('report', () => {
     expect(await connect(on)).toMatchObject({ backendId: next.backendId, spawned: false });
   });
 
-  test('of a backend that was recorded as lost is answered kill when its drone says that it lives', async () => {
+  test('that a backend recorded as lost is alive is answered with kill', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const old = await connect(on);
@@ -70,7 +70,7 @@ describe('report', () => {
     expect((await statesOf(on, old.backendId)).now).toBe('terminated drone_lost');
   });
 
-  test('a refusal frees the key while the backend is scheduled, and never later', async () => {
+  test('of a refused spawn frees the key while the backend is scheduled, and never later', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const refused = await connect(on);
@@ -90,7 +90,7 @@ describe('report', () => {
     });
   });
 
-  test('C32 states only move forward; what came late or twice moves nothing', async () => {
+  test('C32 moves states only forward; a late or repeated report moves nothing', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const { backendId } = await connect(on);
@@ -124,7 +124,7 @@ describe('report', () => {
     });
   });
 
-  test('acknowledges the spawn: any word about a backend is word that the drone has it', async () => {
+  test('acknowledges the spawn: any report on a backend shows that its drone has received it', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const { backendId } = await connect(on);
@@ -199,7 +199,7 @@ describe('a backend whose key has run out', () => {
     expect(await on.keys.get(keyNamed('demo'), CLIENT)).toMatchObject({ phase: 'expired' });
   });
 
-  test('I16 is recorded as lost, too, when it was the refused renewal that ended the key and nothing came after', async () => {
+  test('I16 is recorded as lost also when a refused renewal ended the key and no report followed', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const { backendId, leaseId, fencingToken } = await connect(on);
@@ -217,7 +217,7 @@ describe('a backend whose key has run out', () => {
     expect((await statesOf(on, backendId)).now).toBe('terminated drone_lost');
   });
 
-  test('I16 is recorded as lost, too, when it was ended by force and its drone never said a word', async () => {
+  test('I16 is recorded as lost also when the key was ended by force and its drone never reported', async () => {
     const on = await openKeys();
     await aDrone(on.store.prisma);
     const { backendId, leaseId } = await connect(on);

@@ -61,7 +61,7 @@ describe('revoke by force', () => {
     ]);
   });
 
-  test('C34 the late holder is refused, and the key is not granted again until its end is reported', async () => {
+  test('C34 the late holder is refused, and the key is not granted again until the backend’s end is reported', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const old = await connect(on);
@@ -83,7 +83,7 @@ describe('revoke by force', () => {
     expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(old.fencingToken) + 1n);
   });
 
-  test('I5 without a report of the drone the key is granted again when its last deadline has passed', async () => {
+  test('I5 without a report from the drone the key is granted again once its last deadline has passed', async () => {
     const on = await openKeys();
     await aDrone(on.store.prisma);
     const old = await connect(on);
@@ -114,7 +114,7 @@ describe('revoke by force', () => {
     expect(await connect(on)).toMatchObject({ spawned: true });
   });
 
-  test('with abandon the key is free at once, and the late end of the old backend leaves the new one alone', async () => {
+  test('with abandon the key is free at once, and a late report of the old backend does not affect the new one', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const old = await connect(on);
@@ -141,7 +141,7 @@ describe('revoke by force', () => {
     ]);
   });
 
-  test('of a key that is over is answered gone, and writes nothing', async () => {
+  test('of a key whose grant has ended is answered gone, and writes nothing', async () => {
     const on = await openKeys();
     await aDrone(on.store.prisma);
     const { leaseId, backendId } = await connect(on);
@@ -196,7 +196,7 @@ describe('revoke gracefully', () => {
 });
 
 describe('terminate', () => {
-  test('queues one soft and one hard stop, however often it is asked for, and leaves the key to its drone', async () => {
+  test('queues one soft and one hard stop, however often it is called, and the drone keeps the key', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const { backendId, leaseId, fencingToken } = await connect(on);
@@ -216,7 +216,7 @@ describe('terminate', () => {
     ).toMatchObject([{ outcome: 'renewed' }]);
   });
 
-  test('of an unknown backend is an error, of one that is over nothing', async () => {
+  test('of an unknown backend is an error; of an ended one it does nothing', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const { backendId } = await connect(on);

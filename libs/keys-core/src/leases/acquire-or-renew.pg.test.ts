@@ -10,7 +10,7 @@ import {
 import { age, eventsOf, granted, openKernel } from '../testing/kernel-fixture.ts';
 
 describe('acquireOrRenew', () => {
-  test('grants what is free, renews it under the same token, and refuses another holder', async () => {
+  test('grants a free lease, renews it with the same token, and refuses another holder', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const [alice, bob] = [aCoordinator(kernel, 'alice'), aCoordinator(kernel, 'bob')];
@@ -34,7 +34,7 @@ describe('acquireOrRenew', () => {
     expect(lease.deadlines).toHaveLength(2);
   });
 
-  test('a restarted process finds its lease by its name, and renews and releases it', async () => {
+  test('lets a restarted process find its lease by name, renew it and release it', async () => {
     const kernel = await openKernel();
     const first = await aCoordinator(kernel).acquireOrRenew(aUseCase('leader'));
     const restarted = aCoordinator(kernel);
@@ -51,7 +51,7 @@ describe('acquireOrRenew', () => {
     expect(await restarted.releaseOk(lease, 'x')).toBe('released');
   });
 
-  test('an expired one, its own too, is taken over with a new id and a larger token', async () => {
+  test('takes over an expired lease, even its own, with a new id and a larger token', async () => {
     const kernel = await openKernel();
     const coordinator = aCoordinator(kernel);
     const lease = aUseCase('leader');
@@ -70,7 +70,7 @@ describe('acquireOrRenew', () => {
     expect(reaps).toHaveLength(2);
   });
 
-  test('C9 of 32 who ask at once one leads, and all others are told who', async () => {
+  test('C9 makes one of 32 concurrent callers the leader, and tells all others who leads', async () => {
     const kernel = await openKernel();
     const other = await openKernel({ databaseUrl: kernel.databaseUrl });
 
@@ -89,7 +89,7 @@ describe('acquireOrRenew', () => {
     expect(await eventsOf(kernel, 'leader')).toHaveLength(1);
   });
 
-  test('passes nobody who waits in line, and renews beside them', async () => {
+  test('overtakes no caller that waits in line, and still renews for the holder', async () => {
     const kernel = await openKernel();
     const [alice, bob] = [aCoordinator(kernel, 'alice'), aCoordinator(kernel, 'bob')];
     const lease = aUseCase('leader');
@@ -107,7 +107,7 @@ describe('acquireOrRenew', () => {
     expect(await waiting).toMatchObject({ outcome: 'granted' });
   });
 
-  test('a blocked one is not renewed, and not called another’s', async () => {
+  test('does not renew a blocked lease, and still names its own holder', async () => {
     const kernel = await openKernel();
     const coordinator = aCoordinator(kernel);
     const answer = await coordinator.acquireOrRenew(aUseCase('leader'));
@@ -120,7 +120,7 @@ describe('acquireOrRenew', () => {
     });
   });
 
-  test('it does not find the lease of another principal under its name', async () => {
+  test('does not find the lease of another principal with the same holder name', async () => {
     const kernel = await openKernel();
     await granted(kernel, { name: 'leader', holder: 'alice', principal: 'token-b' });
 
@@ -129,7 +129,7 @@ describe('acquireOrRenew', () => {
     expect(answer).toMatchObject({ outcome: 'held', by: 'alice' });
   });
 
-  test('its own row, locked for a moment, is not called held: it is renewed, or asked for again', async () => {
+  test('reports its own locked row as contended, not as held, and renews it afterwards', async () => {
     const kernel = await openKernel();
     const coordinator = aCoordinator(kernel);
     const lease = aUseCase('leader');
@@ -151,7 +151,7 @@ describe('acquireOrRenew', () => {
     expect(await coordinator.acquireOrRenew(lease)).toMatchObject({ outcome: 'renewed' });
   });
 
-  test('grants nothing while a restored database holds off, and goes on renewing', async () => {
+  test('grants nothing during a hold-off, and continues to renew', async () => {
     const kernel = await openKernel();
     const coordinator = aCoordinator(kernel);
     const lease = aUseCase('leader');

@@ -8,7 +8,7 @@ import { openOperatedLeases } from '../testing/lease-operations-fixture.ts';
 const LIMITED = { ...OPERATOR, namespaces: ['a'] };
 
 describe('declarations', () => {
-  test('are shown by namespace with who declared them last, to those who may see them', async () => {
+  test('are shown by namespace, with the last declarer, to callers that may see them', async () => {
     const on = await openOperatedLeases();
     const other = { ...SERVICE, actor: 'other', principal: 'token-x' };
     const declare = (namespace: string, ttlMs: number, description?: string) => ({
@@ -35,7 +35,7 @@ describe('declarations', () => {
     });
   });
 
-  test('more of them than the caller may have are refused as a whole; the same again are not more', async () => {
+  test('are refused as a whole when they exceed the caller’s quota; repeated ones do not count again', async () => {
     const on = await openOperatedLeases();
     const declare = (...namespaces: string[]): Promise<unknown> => {
       const declarations = namespaces.map((namespace) => ({ namespace, ttlMs: 30_000 }));
@@ -53,7 +53,7 @@ describe('declarations', () => {
     expect(shown.items.map(({ namespace }) => namespace)).toEqual(['a', 'a.c']);
   });
 
-  test('tell how many of their leases are held, and how many callers wait, now', async () => {
+  test('show how many of their leases are held now, and how many callers wait', async () => {
     const on = await openOperatedLeases();
     const declarations = ['a', 'a.c'].map((namespace) => ({ namespace, ttlMs: 30_000 }));
     await on.operations.declare({ declarations }, SERVICE);

@@ -15,8 +15,8 @@ import { assertTtl } from './acquire/deadlines.ts';
 import type { Declarations, LeaseDeclaration } from './lease-views.ts';
 
 /**
- * Records which leases a service uses, for people to see. The same namespace named twice counts once,
- * as it was named last.
+ * Records which leases a service uses, for people to see. A namespace that is named twice counts
+ * once, with its last entry.
  * @throws {LeaseError} `lease.ttl_out_of_range`; `quota.exceeded` when the caller would have declared
  * more than `ownMax`: nothing is recorded then.
  */

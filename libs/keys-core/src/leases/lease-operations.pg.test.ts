@@ -72,7 +72,7 @@ describe('a lease as operators see it', () => {
 });
 
 describe('a list of leases', () => {
-  test('a namespace is listed with its children, and with nothing that is named alike', async () => {
+  test('of a namespace includes its children, and no namespace with a similar name', async () => {
     const on = await openOperatedLeases();
     for (const namespace of ['', 'a', 'a.b', 'a.b.c', 'a-b', 'ab', 'a_b', 'b']) {
       await acquired(on, { namespace, name: 'x' });
@@ -86,7 +86,7 @@ describe('a list of leases', () => {
     expect(await namesOf(on, { namespace: 'b' }, LIMITED)).toEqual([]);
   });
 
-  test('is found by its grant, for who comes from the audit', async () => {
+  test('can be filtered by the id of a grant, for people who come from the audit', async () => {
     const on = await openOperatedLeases();
     const { leaseId } = await acquired(on, { namespace: 'ab' });
     await acquired(on, { namespace: 'a' });
@@ -166,7 +166,7 @@ describe('a list of leases', () => {
     },
   );
 
-  test('a tree that is cut loses what lies deep, and no branch', async () => {
+  test('a tree that is cut loses its deepest namespaces, and no whole branch', async () => {
     const on = await openOperatedLeases();
     for (const namespace of ['a.b.c', 'a.d', 'z']) await acquired(on, { namespace });
     const which = { namespace: '', namespaces: null, limit: 4 };
@@ -201,8 +201,8 @@ describe('a list of leases', () => {
   });
 });
 
-describe('who waits', () => {
-  test('is shown by lease in order, and across leases with whom they wait for', async () => {
+describe('waiters', () => {
+  test('are shown in order for one lease, and for all leases with the holder that they wait for', async () => {
     const on = await openOperatedLeases();
     const lease = await acquired(on, { namespace: 'a', holder: 'holder' });
     const answers = [];
@@ -251,7 +251,7 @@ describe('who waits', () => {
 });
 
 describe('operators', () => {
-  test('C33 C15 renewal is blocked once: changed true, then false; the holder is told, and allowed again', async () => {
+  test('C33 C15 block a renewal once: changed is true, then false; they can allow it again', async () => {
     const on = await openOperatedLeases();
     const { leaseId, fencingToken } = await acquired(on);
     const renew = async (): Promise<unknown> =>
@@ -306,7 +306,7 @@ describe('operators', () => {
     expect(await waiting).toMatchObject({ outcome: 'granted' });
   });
 
-  test('a lease revoked gracefully runs out: it is not renewed, and stays its holder until then', async () => {
+  test('a lease revoked gracefully is not renewed, and stays with its holder until it expires', async () => {
     const on = await openOperatedLeases();
     const lease = await acquired(on);
 
@@ -320,7 +320,7 @@ describe('operators', () => {
     expect(await released(on, lease)).toBe('released');
   });
 
-  test('what is over, of another face or beyond the operator is gone, and stays as it is', async () => {
+  test('get the answer gone for leases that have ended, are of another face or outside their namespaces', async () => {
     const on = await openOperatedLeases();
     const environments = await openOperatedLeases({ databaseUrl: on.databaseUrl }, 'environment');
     const lease = await acquired(on, { namespace: 'b' });
@@ -334,7 +334,7 @@ describe('operators', () => {
     expect(await on.operations.revoke(input, OPERATOR)).toEqual(gone);
   });
 
-  test('the history tells who did what and why, newest first', async () => {
+  test('the history shows who did what and why, newest first', async () => {
     const on = await openOperatedLeases();
     const { leaseId } = await acquired(on);
     await on.operations.blockRenewal({ leaseId, reason: 'freeze' }, OPERATOR);

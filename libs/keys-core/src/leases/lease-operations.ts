@@ -43,7 +43,7 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
       const grant = revoked.get(leaseId);
       if (grant === undefined) return { outcome: 'gone', stopsBy: null, resource: null };
       store.hints.notify(REVOCATIONS_TOPIC);
-      // By force it is free at once: waiters must not wait for the next look.
+      // A lease revoked by force is free at once: waiters must not wait for their next look.
       if (mode === 'force') store.hints.notify(leaseTopic(grant));
       return {
         outcome: mode === 'force' ? 'revoked' : 'revoking',

@@ -6,7 +6,7 @@ import { openOperatedLeases } from '../testing/lease-operations-fixture.ts';
 
 const METADATA_BYTES = 16_000;
 const LEASES = 70;
-/** What a page may hold, with the row that reaches its end. */
+/** The most that a page may hold, with the row that exceeds its bound. */
 const PAGE_BYTES_MAX = 512 * 1_024 + 2 * METADATA_BYTES;
 
 test.each([

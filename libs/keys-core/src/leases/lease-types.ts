@@ -13,7 +13,7 @@ export interface AcquireInput {
   /** Segments joined by `.`. */
   readonly namespace: string;
   readonly name: string;
-  /** 1 s to 24 h; the face's own unless said. */
+  /** 1 s to 24 h; by default the face's own. */
   readonly ttlMs?: number | undefined;
   /** How long to wait in line; 0 answers at once. */
   readonly waitMs: number;
@@ -31,7 +31,7 @@ export interface AcquireInput {
   readonly idempotencyKey?: string | undefined;
 }
 
-/** What a connection tells about the one who waits behind it. */
+/** What a connection shows about the caller that waits on it. */
 export interface CallerLife {
   /** Aborts when the caller's connection is gone. */
   readonly signal: AbortSignal;
@@ -103,7 +103,7 @@ export interface RevocationNotice {
  */
 export interface LeaseService {
   /**
-   * Grants, waits in line, or says who holds it (design 5.4, 6.2). Deadlines are in the clock that
+   * Grants, waits in line, or returns the holder (design 5.4, 6.2). Deadlines are in the clock that
    * `localTimeMs` was read from.
    * @throws {LeaseError} `lease.ttl_out_of_range`, `lease.wait_cancelled`, `grant.hold_off`,
    * `grant.contended`, `request.idempotency_reused`.

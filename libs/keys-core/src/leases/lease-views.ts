@@ -68,7 +68,7 @@ export interface LeaseTree {
   readonly asOf: string;
 }
 
-/** Somebody who waits for somebody else. */
+/** A waiter, and the holder that it waits for. */
 export interface ContentionView {
   readonly face: string;
   readonly namespace: string;
@@ -90,7 +90,7 @@ export interface LeaseDeclaration {
   readonly description: string | null;
   readonly declaredBy: string;
   readonly declaredAt: string;
-  /** Of this very namespace, now. */
+  /** In exactly this namespace, now. */
   readonly held: number;
   readonly waiting: number;
 }

@@ -33,7 +33,7 @@ function force(on: OperatedLeases, { leaseId }: GrantedLease, reason = 'stuck'):
   return on.operations.revoke({ leaseId, mode: 'force', reason }, OPERATOR);
 }
 
-/** Revokes and says nothing: its hint is lost. */
+/** Revokes without a hint, as if the hint were lost. */
 function forceUnheard(on: OperatedLeases, { leaseId }: { leaseId: string }): Promise<unknown> {
   const request = { leaseId, mode: 'force' as const, reason: 'unseen', abandon: false };
   return revoke(on.store.prisma, 'lease', [{ ...request, actor: 'o', namespaces: null }]);
@@ -77,7 +77,7 @@ describe('revocations', () => {
     expect(await heardInTime(heard, leaseId)).toMatchObject({ kind: 'revoking', reason: 'drain' });
   });
 
-  test('I15 F14 it learns of it within a second although the hint is lost', async () => {
+  test('I15 F14 a holder learns of a revocation within a second although the hint is lost', async () => {
     const on = await openOperatedLeases();
     const { heard } = listen(on);
     const marker = await acquired(on, { name: 'marker' });
@@ -90,7 +90,7 @@ describe('revocations', () => {
     expect(await heardInTime(heard, lease.leaseId)).toMatchObject({ kind: 'revoked' });
   });
 
-  test('each revocation is delivered once, to its holder alone, and by every session of it', async () => {
+  test('are delivered once, to every session of the holder and to nobody else', async () => {
     const on = await openOperatedLeases();
     const [first, second, other] = [listen(on), listen(on), listen(on, OTHER)];
     const own = await acquired(on, { name: 'own' });
@@ -100,7 +100,7 @@ describe('revocations', () => {
     await force(on, others);
     await heardInTime(first.heard, own.leaseId);
     await heardInTime(other.heard, others.leaseId);
-    // Two more looks come and go, at what was seen already.
+    // Meanwhile the watch reads again what it has seen already.
     const marker = await acquired(on, { name: 'marker' });
     await forceUnheard(on, marker);
     await heardInTime(first.heard, marker.leaseId);
@@ -110,7 +110,7 @@ describe('revocations', () => {
     expect(idsOf(other.heard)).toEqual([others.leaseId]);
   });
 
-  test('whose lease it was learns of it, also when somebody else holds the resource by now', async () => {
+  test('reach the former holder, also when somebody else holds the resource by now', async () => {
     const on = await openOperatedLeases();
     const old = await acquired(on);
     await force(on, old);
@@ -125,7 +125,7 @@ describe('revocations', () => {
     expect(idsOf(other.heard)).toEqual([next.leaseId]);
   });
 
-  test('a session that comes back learns what was revoked while it was gone, beside one that stayed', async () => {
+  test('a session that reconnects learns what was revoked meanwhile, also beside one that stayed', async () => {
     const on = await openOperatedLeases();
     const stayed = listen(on);
     const lease = await acquired(on);
@@ -139,7 +139,7 @@ describe('revocations', () => {
     expect(idsOf(back.heard)).toEqual([lease.leaseId]);
   });
 
-  test('one that was numbered early and committed late is delivered', async () => {
+  test('are delivered even if their event was numbered early and committed late', async () => {
     const on = await openOperatedLeases();
     const { heard } = listen(on);
     const late = await acquired(on, { name: 'late' });
@@ -162,7 +162,7 @@ describe('revocations', () => {
     expect(idsOf(heard)).toEqual([early.leaseId, late.leaseId]);
   });
 
-  test('of two and a half thousand that are revoked together each is delivered once', async () => {
+  test('each of 2500 revocations at once is delivered once', async () => {
     const on = await openOperatedLeases();
     const { heard } = listen(on);
     const { leaseId } = await acquired(on);
@@ -180,7 +180,7 @@ describe('revocations', () => {
     expect(heard).toHaveLength(2_501);
   });
 
-  test('revoked keys are no news to holders of leases, and hold nothing up', async () => {
+  test('of keys are not delivered to holders of leases, and delay nothing', async () => {
     const on = await openOperatedLeases();
     const { heard } = listen(on);
     const key = await granted(on, { face: 'key', name: 'k', principal: SERVICE.principal });

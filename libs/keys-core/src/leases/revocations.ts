@@ -23,13 +23,13 @@ const OVERLAP_MS = 10_000;
 /** Longer than it takes to connect again. */
 const REPLAY_MS = 60_000;
 const ROWS_PER_READ_MAX = 1_000;
-/** A session whose holder does not read misses what comes after; its renewals tell it the same. */
+/** A session whose holder does not read misses what comes after; its renewals report the same. */
 const UNREAD_MAX = 10_000;
 
 export interface RevocationWatch {
   /** Revocations of what this principal holds or held, as they happen; ends with the signal. */
   follow(principal: string, signal: AbortSignal): AsyncIterable<RevocationNotice>;
-  /** How many follow. */
+  /** How many sessions follow. */
   readonly sessionCount: number;
 }
 
@@ -123,7 +123,7 @@ export function createRevocationWatch(
   };
 }
 
-/** As a function: an abort may come while something else is awaited. */
+/** A function, because an abort may come while something else is awaited. */
 function isOver(signal: AbortSignal): boolean {
   return signal.aborted;
 }
@@ -155,7 +155,7 @@ class RevocationReader {
   readonly #store: Pick<Store, 'prisma' | 'clock'>;
   /** Everything up to here was read and is old enough to be complete. */
   #afterId: string | undefined;
-  /** What was read above that, with the moment at which it happened. */
+  /** The events that were read above that, each with the moment at which it happened. */
   readonly #seen = new Map<string, number>();
   recent: Known[] = [];
 
@@ -163,7 +163,7 @@ class RevocationReader {
     this.#store = store;
   }
 
-  /** Tells what has happened since the last read, page by page: a page that fails takes none along. */
+  /** Reports what has happened since the last read, page by page: a page that fails loses no other. */
   async read(tell: (known: Known) => void): Promise<void> {
     const { prisma } = this.#store;
     this.#afterId ??= await findRevocationBefore(prisma, REPLAY_MS);

@@ -1,4 +1,4 @@
-/** What people read of a resource, whatever its face: who waits for it, and what happened to it. */
+/** What people read about a resource of any face: its waiters, and what happened to it. */
 import { phaseOf, type EndReason, type LeaseRow } from '../kernel/lease/lease.ts';
 import { isWithinNamespace, type Resource } from '../kernel/resource/resource.ts';
 import { type HistoryRow, eventCursor, readHistory, readWaiters } from '../events/index.ts';
@@ -21,7 +21,7 @@ export function mayRead(resource: { readonly namespace: string }, caller: Caller
   );
 }
 
-/** What a page draws a grant's deadlines from. */
+/** The times from which a page shows a grant's deadlines. */
 export function grantTimes(row: LeaseRow): GrantTimes {
   const { renewAfterMs, softAfterMs, hardAfterMs, ttlMs } = row;
   const isOver = phaseOf(row, row.asOf) === 'expired';
@@ -33,7 +33,7 @@ export function grantTimes(row: LeaseRow): GrantTimes {
   };
 }
 
-/** Who waits for a resource, first in line first; nothing for one that the caller may not see. */
+/** The waiters of a resource, first in line first; none for a resource that the caller may not see. */
 export async function waiterPage(
   store: Store,
   { resource, caller }: { readonly resource: Resource; readonly caller: Caller },
@@ -79,7 +79,7 @@ function eventView(store: Store, { epoch, ...row }: HistoryRow): EventView {
 
 /**
  * The row id in a cursor, or null without one.
- * @throws {LeaseError} `request.invalid` for a cursor that no list has answered.
+ * @throws {LeaseError} `request.invalid` for a cursor that no list has returned.
  */
 export function idFrom(cursor: string | undefined): string | null {
   if (cursor === undefined) return null;

@@ -13,13 +13,13 @@ export type StatementKind =
   | 'connect'
   | 'report';
 
-/** Told what the store does, for metrics and alarms. It must not throw. */
+/** Notified of what the store does, for metrics and alarms. It must not throw. */
 export interface StoreObserver {
   batch(kind: StatementKind, size: number): void;
   statement(kind: StatementKind, durationMs: number): void;
   /**
    * `status` is what the resource was before: keel's free, expired, active. `action` is what an
-   * environment is asked for; other faces have none.
+   * environment is requested for; other faces have none.
    */
   grant(
     face: Face,
@@ -29,18 +29,18 @@ export interface StoreObserver {
   ): void;
   renewal(face: Face, outcome: string, count: number): void;
   release(face: Face, outcome: string): void;
-  /** A grant was given up in time, `heldMs` after it was made. `action` as in `grant`. */
+  /** A grant was released before its expiry, `heldMs` after it was made. `action` as in `grant`. */
   held(face: Face, heldMs: number, action?: string): void;
   waited(face: Face, durationMs: number, outcome: 'granted' | 'gave_up'): void;
-  /** Who waited was granted it, this long after the grant before had ended. */
+  /** A waiting caller was granted the resource, this long after the previous grant had ended. */
   handedOver(face: Face, durationMs: number): void;
-  /** Whose grant was denied got what the holder runs: a connect to a key that is served. */
+  /** A connect that was denied the grant got the backend that the holder runs. */
   joined(face: Face): void;
   /** A grant was ended by the reaper, `lagMs` after its expiry. */
   reaped(face: Face, lagMs: number): void;
-  /** A use case was called for an expired lease of its own; one that failed is called again. */
+  /** The callback of a use case was called for one of its expired leases; a failed one is called again. */
   reapCallback(outcome: 'done' | 'failed'): void;
-  /** The database's clock moved by this much against the controller's own. */
+  /** The database's clock jumped by this much relative to the controller's own. */
   clockJump(jumpMs: number): void;
   /** A backend was still stopping when its key had expired: a defect, see design 6.1. */
   overstay(backendId: string): void;

@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startUrlProxy, waitUntil, type FaultProxy } from '@leasehold/testing';
 import { openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 
-/** A database, and a store of one connection to it whose answers can be held back. */
+/** A database, and a store with one connection to it, whose answers can be held back. */
 async function throughProxy(): Promise<{ direct: Kernel; held: Kernel; proxy: FaultProxy }> {
   const direct = await openKernel();
   const { proxy, url } = await startUrlProxy(direct.databaseUrl);
@@ -12,7 +12,7 @@ async function throughProxy(): Promise<{ direct: Kernel; held: Kernel; proxy: Fa
 }
 
 describe('the connections of a store', () => {
-  test('F12 a session that is ended while it passes from one caller to the next ends no process', async () => {
+  test('F12 do not end the process when a session ends between two callers', async () => {
     const uncaught = vi.fn();
     process.on('uncaughtExceptionMonitor', uncaught);
     onTestFinished(() => void process.off('uncaughtExceptionMonitor', uncaught));
@@ -21,7 +21,7 @@ describe('the connections of a store', () => {
     const [session] = await prisma.$queryRaw<[{ pid: number }]>`select pg_backend_pid() as pid`;
     const { pid } = session;
 
-    // The answer to the first caller and the end of the session come in one piece.
+    // The answer to the first caller and the end of the session arrive together.
     proxy.hold();
     const first = Promise.allSettled([prisma.$queryRaw`select 'the first' as caller`]);
     await waitUntil(async () => {

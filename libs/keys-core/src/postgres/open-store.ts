@@ -20,19 +20,19 @@ export interface StoreOptions extends MemoryOptions {
   readonly datacenter: string;
   readonly clock: Clock;
   readonly ids: IdSource;
-  /** Connections for everything but renewals, at most. */
+  /** Connections of the general pool, at most. */
   readonly connectionsMax?: number | undefined;
   /** After how long the server cancels a renewal: a third of the window between renew and soft. */
   readonly renewalTimeoutMs?: number | undefined;
   readonly observer?: StoreObserver | undefined;
-  /** Told of trouble that no caller sees, such as a lost LISTEN connection. */
+  /** Called with errors that no caller sees, such as a lost LISTEN connection. */
   readonly onBackgroundError?: ((error: unknown) => void) | undefined;
 }
 
 /** What statements in a transaction on a pool are sent with. */
 export type ClientSql<Pool extends PoolName> = Sql<Pool> & Pick<PrismaClient, '$executeRaw'>;
 
-/** Connections of Prisma's, for the statements of this pool. */
+/** Prisma's connections for the statements of this pool. */
 export type ClientPool<Pool extends PoolName> = ClientSql<Pool> & {
   $transaction<Result>(
     work: (tx: ClientSql<Pool>) => Promise<Result>,
@@ -48,33 +48,33 @@ export interface Store extends KernelStore {
    * the same each time, and are planned once for each connection. See {@link preparedOptions}.
    */
   readonly transitions: ClientPool<'transitions'>;
-  /** As `transitions`, for renewals and nothing else, so that nothing can starve them. */
+  /** Like `transitions`, for renewals and nothing else, so that nothing can starve them. */
   readonly renewals: ClientPool<'renewals'>;
   /**
-   * Connections for what backends live by besides renewals: sessions, heartbeats, reports and outboxes of
-   * drones, and looking up who calls. Their statements are short, and no caller's reads or waits can
+   * Connections for what backends depend on besides renewals: sessions, heartbeats, reports and outboxes of
+   * drones, and looking up callers. Their statements are short, and no caller's reads or waits can
    * take their place.
    */
   readonly vital: ClientPool<'vital'>;
   /** Connections for grants that meet a locked row, so that they wait where they delay nobody. */
   readonly slowLane: ClientPool<'slowLane'>;
   /**
-   * Connections for lists, which people ask for and which may read a whole table: few, so that nobody's
-   * looking takes more of the database than that, and with the time that a table of millions takes.
+   * Connections for lists, which people ask for and which may read a whole table: few, so that lists
+   * take no more of the database than that, and with a timeout that suits a table of millions of rows.
    */
   readonly reads: ClientPool<'reads'>;
   /**
    * Connections for transactions in which other people's code runs: hooks, fenced transactions and
-   * callbacks. However long that takes, nothing of Leasehold's own waits for one of them.
+   * callbacks. However long that takes, nothing of Leasehold itself waits for one of them.
    */
   readonly guests: ClientPool<'guests'>;
-  /** Transactions on those. */
+  /** Transactions on the connections of `guests`. */
   readonly guestDatabase: GuestDatabase<CallbackSql>;
   readonly datacenter: string;
   close(): Promise<void>;
 }
 
-/** A controller that is stopped within a transaction releases its rows after this long. */
+/** A controller that is paused within a transaction releases its rows after this long. */
 const IDLE_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 const CONNECTIONS_MAX = 10;

@@ -10,7 +10,7 @@ function aPass(nowMs: () => number): RetentionPass & { readonly failures: string
   };
 }
 
-test('a backlog is removed until a statement finds less than it may remove', async () => {
+test('a backlog is removed until a statement finds fewer rows than it may remove', async () => {
   const found = [1_000, 1_000, 7, 5];
 
   const total = await removeAll(
@@ -38,7 +38,7 @@ test('a backlog that does not end is left for the next round', async () => {
   ).toBe(3_000);
 });
 
-test('a kind that cannot be removed is told, and does not keep the next', async () => {
+test('a kind that cannot be removed is reported, and does not prevent the next kinds', async () => {
   const pass = aPass(() => 0);
 
   expect(await removeAll(pass, 'rows', () => Promise.reject(new Error('locked')))).toBe(0);

@@ -2,7 +2,7 @@ import type { Clock } from '../kernel/clock.ts';
 
 /** What one statement deletes at most, so that none holds locks for long. */
 export const ROWS_PER_STATEMENT_MAX = 1_000;
-/** So that a backlog is worked off, and a controller that stops is not held up by it for long. */
+/** Long enough to work off a backlog, and short enough not to delay a controller that stops. */
 const MS_PER_KIND_MAX = 1_000;
 
 /** One round of removing what nobody needs any more. */
@@ -10,12 +10,12 @@ export interface RetentionPass {
   readonly clock: Pick<Clock, 'nowMs'>;
   /** Aborts when nothing more is to be removed. */
   readonly signal?: AbortSignal | undefined;
-  /** A kind that could not be removed is told here; it does not keep the next ones. */
+  /** Called with a kind that could not be removed; this does not prevent the next kinds. */
   readonly onFailure: (kind: string, error: unknown) => void;
 }
 
 /**
- * Repeats a statement that removes {@link ROWS_PER_STATEMENT_MAX} rows of a kind at most until it
+ * Repeats a statement that removes at most {@link ROWS_PER_STATEMENT_MAX} rows of a kind until it
  * finds fewer, or its time is up. @returns how many were removed.
  */
 export async function removeAll(

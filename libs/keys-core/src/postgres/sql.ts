@@ -6,7 +6,7 @@ import { empty, join, sqltag, type Sql as Fragment } from '@prisma/client/runtim
 
 /** A part of a statement, with its parameters. Values are parameters, and never text. */
 export { sqltag as fragment, type Fragment };
-/** Parts with a separator between, a comma unless another is given. */
+/** Joins parts with a separator, by default a comma. */
 export { join as joinFragments };
 export { empty as NO_FRAGMENT };
 
@@ -14,7 +14,7 @@ declare const POOL: unique symbol;
 
 /**
  * What a statement is sent with: a pool, or a transaction on it. The signature of a statement names
- * the pools that it may run on; another one is a type error. Only types know: there is no property.
+ * the pools that it may run on; another one is a type error. This exists only in types: there is no property.
  */
 export interface Sql<Pool extends PoolName> {
   readonly [POOL]?: Pool;

@@ -45,7 +45,7 @@ describe('connecting across datacenters', () => {
     expect(again).toMatchObject({ backendId: first.backendId, datacenter: 'dc1', spawned: false });
   });
 
-  test('a datacenter that nobody knows is refused, with those that are known', async () => {
+  test('an unknown datacenter is refused, with the known ones in the error', async () => {
     const world = await openDatacenters(['dc1', 'dc2']);
 
     await expect(connectAt(world.get('dc1'), {}, 'dc9')).rejects.toMatchObject({
@@ -55,7 +55,7 @@ describe('connecting across datacenters', () => {
     expect(await world.reservations.read(['', 'demo'])).toBeUndefined();
   });
 
-  test('who comes without a program reserves nothing, and is told that nobody holds the key', async () => {
+  test('a connect without a program reserves nothing, and is told that nobody holds the key', async () => {
     const world = await openDatacenters();
 
     await expect(connectAt(world.get('dc1'), { spawn: undefined })).rejects.toMatchObject({
@@ -65,7 +65,7 @@ describe('connecting across datacenters', () => {
     expect(await world.reservations.read(['', 'demo'])).toBeUndefined();
   });
 
-  test('who comes without a program reaches what runs elsewhere', async () => {
+  test('a connect without a program reaches a backend in another datacenter', async () => {
     const world = await openDatacenters();
     const { backendId } = await connectAt(world.get('dc1'));
 
@@ -75,7 +75,7 @@ describe('connecting across datacenters', () => {
     });
   });
 
-  test('C42 a key whose backend is gone keeps its place, with a new grant and a greater token', async () => {
+  test('C42 a key whose backend has ended keeps its home, with a new grant and a greater token', async () => {
     const world = await openDatacenters();
     const dc1 = world.get('dc1');
     const old = await connectAt(dc1);
@@ -90,7 +90,7 @@ describe('connecting across datacenters', () => {
     expect(await world.reservations.read(['', 'demo'])).toBe(home);
   });
 
-  test('a datacenter that is unreachable: its keys are said to live there; the others go on, its own for itself too', async () => {
+  test('an unreachable datacenter serves its own keys, as the others do; elsewhere its keys are refused', async () => {
     const world = await openDatacenters();
     await connectAt(world.get('dc1'), { key: keyNamed('of-dc1') });
     await connectAt(world.get('dc2'), { key: keyNamed('of-dc2') });
@@ -143,7 +143,7 @@ describe('connecting across datacenters', () => {
     expect(await rowCounts(world.get('dc2'))).toMatchObject({ backends: 1 });
   });
 
-  test('is sent on once: a datacenter that is asked for a reservation of another refuses', async () => {
+  test('forwards a connect only once: a datacenter refuses a reservation of another one', async () => {
     const world = await openDatacenters();
     await connectAt(world.get('dc1'));
     const id = (await world.reservations.read(['', 'demo'])) ?? '';
@@ -173,13 +173,13 @@ describe('connecting across datacenters', () => {
     expect(await connectAt(dc1)).toMatchObject({ datacenter: 'dc1', spawned: true });
   });
 
-  test('a grant that its home no longer covers is refused at once, and the home proven again, however long the caller would wait', async () => {
+  test('a grant whose home was just forgotten is refused at once, not after waitMs, and the home proven again', async () => {
     const world = await openDatacenters(['dc1']);
     const dc1 = world.get('dc1');
     const { backendId } = await connectAt(dc1);
     await dc1.keys.report(reportOf(dc1.drone, backendId, 'terminated'));
     let choices = 0;
-    // As after a failover that lost the newest commits, between the look at the key and its grant.
+    // As after a failover that lost the newest commits, between the read of the key and its grant.
     world.beforeGrant = async () => {
       choices += 1;
       if (choices === 1) await dc1.store.prisma.$executeRaw`delete from reservation`;
@@ -190,7 +190,7 @@ describe('connecting across datacenters', () => {
     expect(choices).toBe(2);
   });
 
-  test('under the home of one key another datacenter can have no other key started', async () => {
+  test('another datacenter cannot start a key under the home of a different key', async () => {
     const world = await openDatacenters();
     await connectAt(world.get('dc1'));
     const id = (await world.reservations.read(['', 'demo'])) ?? '';
@@ -210,7 +210,7 @@ describe('connecting across datacenters', () => {
     expect(answer).toEqual({ outcome: 'elsewhere', standing: { standing: 'pending' } });
   });
 
-  test('a reservation that the store does not know is granted nothing under', async () => {
+  test('nothing is granted under a reservation that the store does not know', async () => {
     const world = await openDatacenters();
     const made = `dc2.${world.get('dc2').store.ids.uuid()}`;
 

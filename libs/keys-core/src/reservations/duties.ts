@@ -4,10 +4,10 @@
  * 1. to register its name there, which another database may not have;
  * 2. to read from it which keys have left, when this database was restored or failed over since it
  *    last did: until then the grant statement refuses keys;
- * 3. to tell it what lives here, when it does not have it all, being new or restored.
+ * 3. to tell it what lives here, when it does not have all of it, because it is new or restored.
  *
  * A start carries them out before it is ready. A start while etcd is unreachable leaves them for the first
- * contact, and a failover under a running controller brings the second one about again.
+ * contact, and a failover under a running controller makes the second one due again.
  */
 import { LeaseError, invariant } from '../kernel/errors/index.ts';
 import {
@@ -27,7 +27,7 @@ import { readBack } from './read-back.ts';
 export interface DutiesDeps {
   readonly datacenter: string;
   readonly shared: EtcdReservationStore;
-  /** The same store, which remembers what it is told. */
+  /** The same store, with its answers kept in the own database. */
   readonly reservations: ReservationStore;
   /** A database whose epoch has been checked. */
   readonly store: Store;
@@ -43,8 +43,8 @@ export interface Duties {
    */
   carryOut(): Promise<void>;
   /**
-   * Carries them out when there is something to do, and otherwise asks etcd whether it is there. After
-   * a `config.invalid`, which it logs, no more: somebody must put it right and start the controller.
+   * Carries them out when there is something to do, and otherwise asks etcd whether it is there. After a
+   * `config.invalid`, which it logs, it no longer tries: somebody must correct it and restart the controller.
    * @throws {LeaseError} `reservation.store_unreachable`.
    */
   catchUp(): Promise<void>;
@@ -58,7 +58,7 @@ export function createDuties(deps: DutiesDeps): Duties {
   async function carryOut(): Promise<void> {
     const etcdId = await registerDatacenter(deps);
     const membership = await readMembership(store.prisma);
-    // Before anything is told: a database that joins must not refuse its keys in the meantime.
+    // Before anything is published: a database that joins must not refuse its keys in the meantime.
     if (!isSynced(membership)) await importDepartures(deps, membership);
     if (membership.storeId !== etcdId || (await hasForgotten(deps))) {
       await markPublishing(store);
@@ -106,7 +106,7 @@ async function registerDatacenter({ datacenter, shared, store }: DutiesDeps): Pr
   return etcdId;
 }
 
-/** Reads back what has left. The epoch is the one before: after another restore it is done again. */
+/** Reads back what has left. The epoch is the one from before: after another restore it is done again. */
 async function importDepartures(deps: DutiesDeps, { epoch }: Membership): Promise<void> {
   invariant(epoch !== null, 'the epoch of the database has been checked');
   const departed = await readBack(deps);

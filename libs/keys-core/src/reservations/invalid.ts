@@ -8,7 +8,7 @@ export function assertOwn(datacenter: string, holderId: string, clusterId: strin
   );
 }
 
-/** What is configured, and would give a key two homes. */
+/** The error for a configuration that would give a key two homes. */
 export function invalid(problem: string): LeaseError {
   return new LeaseError('config.invalid', `The configuration is not valid: ${problem}.`, {
     details: { problems: [problem] },

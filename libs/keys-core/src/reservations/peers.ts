@@ -16,14 +16,14 @@ import type {
  */
 export interface Peer {
   readonly datacenter: string;
-  /** @throws {LeaseError} `reservation.datacenter_unreachable` while it is known to be away. */
+  /** @throws {LeaseError} `reservation.datacenter_unreachable` while it is known to be unreachable. */
   assertReachable(): void;
   connect(
     input: PeerConnectInput,
     caller: Caller,
     signal: AbortSignal,
   ): Promise<PeerConnectOutcome>;
-  /** What a reservation of that datacenter is there. It activates one that it can prove. */
+  /** The status of a reservation in its datacenter, which activates it if it can prove it. */
   reservationStatus(reservationId: string, key: ReservationKey): Promise<ReservationStatus>;
   /** Moves a key that lives there. */
   move(input: MoveInput, caller: Caller): Promise<Moved>;
@@ -38,7 +38,7 @@ export interface Peers {
 /**
  * The other datacenter of this name.
  * @throws {LeaseError} `reservation.datacenter_unreachable` for one that this controller does not know:
- * what is reserved there was reserved by somebody who did, so that it is there.
+ * it exists, because somebody who knew it has reserved keys there.
  */
 export function peerOf(peers: Peers, datacenter: string): Peer {
   const peer = peers.get(datacenter);

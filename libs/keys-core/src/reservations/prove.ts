@@ -5,17 +5,17 @@ import type { ReservationStore } from './store/reservation-store.ts';
 
 export interface ProveDeps {
   readonly store: ReservationStore;
-  /** What a reservation is, by the word of its own datacenter. */
+  /** The status of a reservation, as its own datacenter reports it. */
   readonly statusThere: (reservationId: string, key: ReservationKey) => Promise<ReservationStatus>;
 }
 
 /**
- * Walks the chain from the key's first reservation until it reaches this one. Undefined when it does
- * not end here.
+ * Walks the chain from the key's first reservation until it reaches this one. Undefined when the
+ * chain does not contain it.
  *
  * A pointer that the store does not have yet is asked of the datacenter that wrote it, and put into the
- * store before it counts: a reservation is active only when the pointer to it is where it outlives the
- * datacenter that wrote it. If the store has another pointer by then, that one counts.
+ * store before it counts: a reservation is active only when the pointer to it is stored where it
+ * outlives the datacenter that wrote it. If the store has another pointer by then, that one counts.
  */
 export async function prove(
   deps: ProveDeps,
@@ -23,7 +23,7 @@ export async function prove(
   key: ReservationKey,
 ): Promise<Proof | undefined> {
   const { store } = deps;
-  // What a nearby replica has is so; only what it has not may be news to it.
+  // What a nearby replica has is right; it may only lack something newer.
   const nearby = await store.readNearby(key);
   if (nearby === reservationId) return { chain: [], tokenFloor: null };
   const firstId = nearby ?? (await store.read(key));

@@ -1,9 +1,9 @@
 /**
  * Keys and the datacenters that they live in: the reservations face (Epoxy).
  *
- * A key's home is found by memory, by the store, or by reserving it, and everything about the key is
- * done there: here, or by one call to the other datacenter, which never sends it on. Who is told that a
- * key has moved learns the pointer and follows it.
+ * A key's home is found in memory, in the store, or by reserving it, and everything about the key is
+ * done there: here, or by one call to the other datacenter, which never sends it on. A controller
+ * that is told that a key has moved keeps the pointer and follows it.
  */
 import { SYSTEM_ACTOR } from '../kernel/access/actor.ts';
 import { assertReservationKey } from '../kernel/resource/reservation.ts';

@@ -11,10 +11,10 @@ export interface Home {
   readonly chain: readonly string[];
 }
 
-/** A connect that another datacenter has sent to where it takes the key's home to be. */
+/** A connect that another datacenter has sent to the datacenter that it takes for the key's home. */
 export type PeerConnectInput = NamedConnect & { readonly homeReservation: string };
 
-/** What a connect that was sent on comes to: it is never sent on a second time. */
+/** The outcome of a connect that was forwarded: it is never forwarded a second time. */
 export type PeerConnectOutcome =
   | { readonly outcome: 'connected'; readonly result: ConnectResult }
   | { readonly outcome: 'elsewhere'; readonly standing: ReservationStatus };
@@ -71,13 +71,13 @@ export interface ReservationView {
   readonly moveReason: string | null;
 }
 
-/** One link of a chain, as its own datacenter tells of it. */
+/** One link of a chain, as its own datacenter reports it. */
 export interface ChainLink {
   readonly reservationId: string;
   readonly datacenter: string;
   /** `unreachable`: its datacenter cannot be asked now. `pending`: nothing is granted under it yet. */
   readonly state: 'active' | 'moved' | 'pending' | 'unreachable';
-  /** When it was left, by whom and why; null while it is not, or where nobody can say. */
+  /** When it was left, by whom and why; null while it is not, or where nobody knows. */
   readonly left: Departure | null;
 }
 
@@ -90,7 +90,7 @@ export interface ReservationDetail extends Home {
 export interface ReservationListInput {
   /** Of keys in this namespace, children included. */
   readonly namespace?: string | undefined;
-  /** Of keys whose last element begins so. */
+  /** Of keys whose last element begins with this. */
   readonly prefix?: string | undefined;
   readonly state?: 'active' | 'moved' | undefined;
   readonly cursor?: string | undefined;
@@ -100,7 +100,7 @@ export interface ReservationListInput {
 export type Resolved = ({ readonly outcome: 'found' } & Home) | { readonly outcome: 'not_found' };
 export type Reserved = { readonly outcome: 'reserved' | 'existing' } & Home;
 
-/** Counts the reservations that a caller makes. A key that has its reservation is not counted. */
+/** Counts the reservations that a caller makes. A key that has its reservation already is not counted. */
 export interface ReservationUse {
   /**
    * Counts a reservation that is about to be made. @returns a function that takes the count back.
@@ -109,7 +109,7 @@ export interface ReservationUse {
   startReserving(): () => void;
 }
 
-/** What holds for a key that has no datacenter yet. */
+/** What applies to a key that has no datacenter yet. */
 export interface FreshKey {
   /** Where it is to live; this datacenter by default. */
   readonly datacenter?: string | undefined;
@@ -155,7 +155,7 @@ export interface ReservationService {
   cancelMove(input: { reservationId: string; key: ReservationKey }): Promise<boolean>;
   /** One round of the job that carries requests out. */
   carryOutMoves(signal: AbortSignal): Promise<void>;
-  /** The whole chain of a key, each link as its datacenter tells of it; null when not reserved. */
+  /** The whole chain of a key, each link as its datacenter reports it; null when not reserved. */
   get(input: { key: ReservationKey }): Promise<ReservationDetail | null>;
   /** The reservations of this datacenter, in the order of their keys. */
   list(input: ReservationListInput, caller: Caller): Promise<Page<ReservationView>>;
@@ -172,7 +172,7 @@ export interface ReservationService {
     caller: Caller,
     signal: AbortSignal,
   ): Promise<PeerConnectOutcome>;
-  /** What a reservation of this datacenter is; one that can be proven is activated. */
+  /** The status of a reservation of this datacenter, which is activated if it can be proven. */
   reservationStatus(reservationId: string, key: ReservationKey): Promise<ReservationStatus>;
   /** A move that another datacenter sent here, because the key lives here. */
   moveHere(input: MoveInput, caller: Caller): Promise<Moved>;

@@ -21,7 +21,7 @@ function listening(): { observer: StoreObserver; handovers: number[]; joins: str
 }
 
 describe('handovers', () => {
-  test('a lease that goes from a release to who waited is one, however long the wait was', async () => {
+  test('include a lease that passes from its release to a waiting caller, however long the wait was', async () => {
     const { observer, handovers } = listening();
     const on = await openLeases({ observer });
     const first = await acquired(on);
@@ -35,7 +35,7 @@ describe('handovers', () => {
     expect(handovers[0]).toBeLessThan(5_000);
   });
 
-  test('a lease that was free before anybody asked for it is handed over to nobody', async () => {
+  test('do not include a lease that was free before anybody asked for it', async () => {
     const { observer, handovers } = listening();
     const on = await openLeases({ observer });
     const first = await acquired(on);
@@ -45,7 +45,7 @@ describe('handovers', () => {
     expect(handovers).toEqual([]);
   });
 
-  test('a key whose backend ended is handed over to the connect that waited for that', async () => {
+  test('include a key whose backend ended while a connect waited for that', async () => {
     const { observer, handovers, joins } = listening();
     const { store, leases } = await openKernel({ observer });
     const drone = await aDrone(store.prisma);

@@ -16,7 +16,7 @@ describe('histogram of durations', () => {
     expect(percentileMs(histogramOf([]), 0.5)).toBeNull();
   });
 
-  test('a percentile lies between the bounds of what it was counted as', () => {
+  test('a percentile lies between the bounds of the place that counted it', () => {
     const counts = histogramOf([400, 400, 400, 400]);
 
     expect(percentileMs(counts, 0.5)).toBe(400);
@@ -24,7 +24,7 @@ describe('histogram of durations', () => {
     expect(percentileMs(histogramOf([500]), 0.99)).toBeGreaterThan(300);
   });
 
-  test('what is longer than everything is reported as the last bound, and not left out', () => {
+  test('a duration above the last bound is reported as that bound, and not left out', () => {
     expect(percentileMs(histogramOf([10_000_000]), 0.5)).toBe(120_000);
     expect(percentileMs(histogramOf([0, 0, 10_000_000]), 0.99)).toBe(120_000);
   });
@@ -45,7 +45,7 @@ describe('histogram of durations', () => {
     );
   });
 
-  test('merging counts what both have counted, an older one of fewer places too', () => {
+  test('merging adds up all counts, also those of an older histogram with fewer places', () => {
     const merged = mergedCounts([histogramOf([1, 400]), histogramOf([400]), [2]]);
 
     expect(merged).toHaveLength(DURATION_PLACES);

@@ -5,8 +5,8 @@
  */
 
 /**
- * Upper bounds, inclusive, in milliseconds; a last place counts what is longer. Stored counts mean
- * these bounds: they may be added to at the end, and never be changed.
+ * Upper bounds, inclusive, in milliseconds; a last place counts what is longer. Stored counts refer to
+ * these bounds: more may be added at the end, but they must never change.
  */
 const DURATION_BOUNDS_MS = [
   1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1_000, 1_500, 2_000,
@@ -23,8 +23,8 @@ export function placeOfDuration(durationMs: number): number {
 }
 
 /**
- * The duration that a share of all is not longer than, interpolated between the bounds around it;
- * null of an empty histogram. What is longer than the last bound is reported as the last bound.
+ * The duration that a share of all does not exceed, interpolated between the bounds around it; null for
+ * an empty histogram. A duration above the last bound is reported as the last bound.
  */
 export function percentileMs(counts: readonly number[], share: number): number | null {
   const total = counts.reduce((sum, count) => sum + count, 0);

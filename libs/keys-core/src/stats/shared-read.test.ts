@@ -29,7 +29,7 @@ function numbered(): {
 }
 
 describe('a shared read', () => {
-  test('a caller that asks while one is under way shares it', async () => {
+  test('is shared by callers that ask while it is under way', async () => {
     const { read, clock, answer } = numbered();
     const ask = sharedRead(clock, read);
 
@@ -54,7 +54,7 @@ describe('a shared read', () => {
     expect(await next).toBe(2);
   });
 
-  test('one that took a second serves for ten', async () => {
+  test('an answer that took a second serves for ten', async () => {
     const { read, clock, pass, answer } = numbered();
     const ask = sharedRead(clock, read);
     const first = ask();
@@ -70,7 +70,7 @@ describe('a shared read', () => {
     expect(await next).toBe(2);
   });
 
-  test('one that failed is asked for again at once', async () => {
+  test('a failed read is repeated for the next caller at once', async () => {
     const { read, clock, answer, fail } = numbered();
     const ask = sharedRead(clock, read);
     const first = ask();

@@ -1,6 +1,6 @@
 import type { Clock } from '../kernel/clock.ts';
 
-/** An answer is kept for as long as it took to make, times this: at most a tenth of the time is spent. */
+/** An answer is kept this many times as long as it took: reads use at most a tenth of the time. */
 const KEPT_PER_COST = 10;
 const KEPT_MS_MIN = 2_000;
 

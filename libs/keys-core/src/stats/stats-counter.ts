@@ -1,7 +1,7 @@
 /**
- * What this controller answers and no event tells: renewals, denials, waits, handovers. Counted in
- * memory, which is all that the hot paths pay, and added to the database every few seconds and when
- * the controller stops. A controller that is killed loses what it had not added: one flush at most.
+ * What this controller answers and no event records: renewals, denials, waits, handovers. Counted in
+ * memory, the only cost on the hot paths, and added to the database every few seconds and when the
+ * controller stops. A controller that is killed loses what it had not added: one flush at most.
  */
 import { FACES, type Face } from '../kernel/resource/resource.ts';
 import { addToBuckets, type StatsCounts } from './sql/stats-buckets.ts';
@@ -11,11 +11,11 @@ import type { Store } from '../postgres/open-store.ts';
 import type { StoreObserver } from '../postgres/observer.ts';
 
 export interface StatsCounter {
-  /** What the store is to tell, so that it is counted here and told on to `next`. */
+  /** An observer for the store, which counts here and passes everything on to `next`. */
   observing(next: StoreObserver): StoreObserver;
   /**
-   * Adds what was counted since the last time. What did not get there is kept for the next time; only
-   * when it is not known whether it did, it is let go, because counting twice is worse.
+   * Adds what was counted since the last time. Counts that did not arrive are kept for the next time;
+   * only if it is unknown whether they did, they are dropped, because counting twice is worse.
    */
   flush(store: Pick<Store, 'prisma'>): Promise<void>;
 }
@@ -44,7 +44,7 @@ export function createStatsCounter(): StatsCounter {
         next.grant(face, outcome, ...rest);
       },
       joined(face) {
-        // It was counted as denied just before, and got what it wanted.
+        // It was counted as denied just before, but got the running backend.
         of(face).denials -= 1;
         next.joined(face);
       },

@@ -16,7 +16,7 @@ import { sharedRead } from './shared-read.ts';
 import { numbersOf, seriesOf, stepsOf } from './stats-steps.ts';
 
 const CONTENDED_MAX = 10;
-/** Of how many windows the answers are kept at once. */
+/** For how many windows answers are kept at once. */
 const WINDOWS_MAX = 32;
 
 export interface StatsDeps {
@@ -32,9 +32,9 @@ type Counts = Pick<
 type Past = Pick<StatsOverview, 'asOf' | 'stepMs' | 'series' | 'totals'>;
 
 /**
- * The overview: what is now, counted from the tables, and what was, from the buckets. Both are read on
+ * The overview: the present, counted from the tables, and the past, from the buckets. Both are read on
  * the guests' connections, which a controller uses for nothing else, so that however large the tables
- * are, no grant and no renewal waits for a connection because somebody looks at numbers.
+ * are, no grant and no renewal waits for a connection because somebody looks at statistics.
  */
 export function createStatsService(deps: StatsDeps): StatsService {
   const { store, datacenter } = deps;
@@ -43,7 +43,7 @@ export function createStatsService(deps: StatsDeps): StatsService {
   const readPast = (windowMinutes: number): Promise<Past> => {
     const known = windows.get(windowMinutes);
     const read = known ?? sharedRead(store.clock, () => pastOf(deps, windowMinutes));
-    // The one that was not asked for longest goes first.
+    // The window that was not requested for longest is dropped first.
     windows.delete(windowMinutes);
     windows.set(windowMinutes, read);
     const [oldest] = windows.keys();
@@ -59,7 +59,7 @@ export function createStatsService(deps: StatsDeps): StatsService {
 }
 
 async function countsOf({ store, heartbeatMs }: StatsDeps): Promise<Counts> {
-  // Before the counts, so that it claims nothing that came later.
+  // Before the counts, so that it is never later than they are.
   const countedAt = await readNow(store.guests);
   const [resources, contended, drones, backends, holdOff] = await Promise.all([
     countResources(store.guests),

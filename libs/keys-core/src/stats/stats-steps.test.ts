@@ -22,7 +22,7 @@ describe('steps of a window', () => {
     }
   });
 
-  test('steps without anything are there, as zeros; the last one holds the present moment', () => {
+  test('empty steps are included as zeros; the last step holds the present moment', () => {
     const asOf = Date.parse('2026-01-01T00:01:05Z');
     const step = {
       at: asOf - 15_000,

@@ -2,7 +2,7 @@ import { mergedCounts, percentileMs } from './histogram.ts';
 import type { StatsStep } from './sql/stats-buckets.ts';
 import type { StatsOverview, StatsPoint } from './stats-types.ts';
 
-/** What fits on a chart, and in an answer. */
+/** How many points fit on a chart, and in an answer. */
 const POINTS_MAX = 120;
 /** Whole multiples of a bucket that people can read: 10 s to 12 min, which is a day in 120 steps. */
 const STEPS_MS = [
@@ -19,7 +19,7 @@ export function stepsOf(windowMinutes: number): { stepMs: number; stepCount: num
 }
 
 /**
- * Every step of a window, oldest first, those without anything as zeros. The last one holds `asOf`;
+ * Every step of a window, oldest first, empty ones as zeros. The last one holds `asOf`;
  * it is still being filled.
  */
 export function seriesOf(

@@ -5,9 +5,9 @@ import type { HoldOffView } from '../postgres/witness/witness-types.ts';
 /** How many resources of a face are in which state. The first three are disjoint, as phases are. */
 export interface FaceCounts {
   readonly held: number;
-  /** Held still, and not to be renewed any more: blocked, or revoked and about to stop. */
+  /** Still held, but no longer renewable: blocked, or revoked and about to stop. */
   readonly expiring: number;
-  /** Past their expiry and not written down by the reaper yet. */
+  /** Past their expiry and not recorded by the reaper yet. */
   readonly overdue: number;
   /** Resources that somebody waits for. */
   readonly contended: number;
@@ -16,7 +16,7 @@ export interface FaceCounts {
 
 /**
  * What happened in one step of time. Instants are the database's. Grants, releases, expiries and
- * revocations are everybody's, each counted once; the others are what controllers answered.
+ * revocations are those of all services, each counted once; the others are answers of controllers.
  */
 export interface StatsPoint {
   /** The step's beginning, ISO-8601. */
@@ -29,15 +29,15 @@ export interface StatsPoint {
   readonly releases: number;
   readonly expiries: number;
   readonly revocations: number;
-  /** How long callers waited, those who gave up too. Null when nobody did. */
+  /** How long callers waited, including those that gave up. Null when nobody waited. */
   readonly waitMsP50: number | null;
   readonly waitMsP99: number | null;
-  /** From the end of a grant to the grant of one who had waited for it; null when none existed. */
+  /** From the end of a grant to the next one, of a caller that waited for it; null when none existed. */
   readonly handoverMsP50: number | null;
   readonly handoverMsP99: number | null;
 }
 
-/** A resource that several want. */
+/** A resource that callers wait for. */
 export interface ContendedResource {
   readonly face: Face;
   readonly namespace: string;
@@ -47,7 +47,7 @@ export interface ContendedResource {
   readonly longestWaitMs: number;
 }
 
-/** Is it healthy: what an operator sees first. */
+/** The health of the system: what an operator sees first. */
 export interface StatsOverview {
   /** When `series` and `totals` were read. Answers are kept for two seconds at least. */
   readonly asOf: string;
@@ -68,15 +68,15 @@ export interface StatsOverview {
   };
   /** Backends that have not terminated, by status. */
   readonly backends: Partial<Record<BackendStatus, number>>;
-  /** How late the reaper is: the age of the oldest expiry that it has not written down, or 0. */
+  /** How late the reaper is: the age of the oldest expiry that it has not recorded, or 0. */
   readonly reaperLagMs: number;
-  /** Of the window, oldest first, one for each step, steps without anything too. */
+  /** One point for each step of the window, oldest first, empty steps included. */
   readonly series: StatsPoint[];
   /** The totals of the window. */
   readonly totals: Omit<StatsPoint, 'at'>;
   /** At most ten, most waited for first. */
   readonly contended: ContendedResource[];
-  /** Nothing new is granted: the database was restored. Null while grants are made. */
+  /** The hold-off of a restored database, which grants nothing. Null while grants are made. */
   readonly holdOff: HoldOffView | null;
 }
 

@@ -60,7 +60,7 @@ function histogram(place: number, count: number): number[] {
   return Array.from({ length: DURATION_PLACES }, (_, at) => (at === place ? count : 0));
 }
 
-/** Puts a bucket where time would have left it. */
+/** Inserts a bucket of `agoMs` ago. */
 async function insertBucket({ store }: Kernel, agoMs: number, grants: number): Promise<void> {
   await store.prisma.$queryRaw`
     insert into stats_bucket as t (bucket_at, face, grants)
@@ -140,7 +140,7 @@ describe('roll-up of events', () => {
     expect(await totals(kernel)).toEqual({ lease: [4, 0, 0, 0] });
   });
 
-  test('passes while another controller has the cursor, and waits for nobody', async () => {
+  test('does nothing while another controller has the cursor, and does not wait for it', async () => {
     const kernel = await openKernel();
     const writer = await openWriter(kernel);
     await insertEvents(writer, 3);
@@ -156,7 +156,7 @@ describe('roll-up of events', () => {
     expect(await totals(kernel)).toEqual({ lease: [3, 0, 0, 0] });
   });
 
-  test('works off a backlog in bounded steps, and counts no event that is older than buckets are kept', async () => {
+  test('works off a backlog in bounded steps, and counts no event that is older than the buckets', async () => {
     const kernel = await openKernel();
     const writer = await openWriter(kernel);
     await insertEvents(writer, 25_000);
@@ -169,7 +169,7 @@ describe('roll-up of events', () => {
     expect(await cursorOf(kernel)).toBe(old);
   });
 
-  test('a database that goes on from an earlier moment is counted on from there', async () => {
+  test('after a restore to an earlier moment goes on from there', async () => {
     const kernel = await openKernel();
     const writer = await openWriter(kernel);
     await writer.query(`
@@ -179,7 +179,7 @@ describe('roll-up of events', () => {
     const rollup = createEventRollup(kernel.store);
     const [first = 0] = await insertEvents(writer, 5);
     await rollUpAll(kernel, rollup);
-    // What a restore leaves: the first event, its count, and numbers that are given again.
+    // What a restore leaves: the first event, its count, and event numbers that are given again.
     await writer.query(`delete from lease_event where id > $1`, [first]);
     await writer.query(`select setval('lease_event_id_seq', $1)`, [first]);
     await writer.query(`update lease_event_mark set removed_through_id = 0`);
@@ -196,7 +196,7 @@ describe('roll-up of events', () => {
 });
 
 describe('buckets', () => {
-  test('two controllers add to the same one, and neither loses what the other counted', async () => {
+  test('two controllers add to the same one, and no count is lost', async () => {
     const kernel = await openKernel();
     const other = await openKernel({ databaseUrl: kernel.databaseUrl });
     const said = counts({ denials: 1, renewals: 2, refusedRenewals: 3, waits: histogram(4, 1) });
@@ -264,7 +264,7 @@ describe('buckets', () => {
 });
 
 describe('handovers', () => {
-  test('a grant says for how long the resource was free: since its release, or since it ran out', async () => {
+  test('a grant reports how long the resource was free since its release or its expiry', async () => {
     const kernel = await openKernel();
     const first = await granted(kernel, { name: 'a' });
     await kernel.leases.release('lease', releaseOf(first));
@@ -280,7 +280,7 @@ describe('handovers', () => {
     expect(third.freeMs).toBeLessThan(11_000);
   });
 
-  test('a grant to one who did not wait is no handover', async () => {
+  test('a grant to a caller that did not wait is no handover', async () => {
     const told: number[] = [];
     const kernel = await openKernel({
       observer: { ...SILENT_OBSERVER, handedOver: (_face, ms) => told.push(ms) },

@@ -15,11 +15,11 @@ export interface OutsideCall {
   readonly from: string;
   readonly to: string;
   readonly what: string;
-  /** From 0 on, since `outside` was set; calls are within calls. */
+  /** Counted from 0 since `outside` was set; calls can be nested. */
   readonly number: number;
 }
 
-/** Called around each outside call: what it throws is what the caller meets. */
+/** Called around each outside call; what it throws reaches the caller. */
 export interface Outside {
   before(call: OutsideCall): void;
   after(call: OutsideCall): void;
@@ -29,23 +29,23 @@ export interface Outside {
 export interface TestDatacenter extends Keys {
   readonly name: string;
   readonly drone: SessionRef;
-  /** The controller's service; a restart makes another, which remembers nothing. */
+  /** The controller's service; a restart makes a new one, which remembers nothing. */
   service: ReservationService;
 }
 
 export interface TestDatacenters {
   readonly all: readonly TestDatacenter[];
   get(name: string): TestDatacenter;
-  /** The store that all share: of real PostgreSQL, in a database of its own. */
+  /** The store that all share, on real PostgreSQL, in a database of its own. */
   readonly reservations: ReservationStore;
-  /** From now on nothing gets to this datacenter, and nothing out of it. */
+  /** From now on nothing reaches or leaves this datacenter. */
   cut(name: string): void;
   heal(name: string): void;
   /** Watches or breaks outside calls; undefined to leave them alone. */
   outside: Outside | undefined;
   /** Called when a connect has chosen a drone, and before it asks for the grant. */
   beforeGrant: (() => Promise<void>) | undefined;
-  /** All controllers start again. */
+  /** Restarts all controllers. */
   restart(): void;
 }
 

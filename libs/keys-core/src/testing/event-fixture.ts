@@ -12,7 +12,7 @@ export function openStream(store: Pick<Store, 'prisma' | 'reads' | 'clock'>): Ev
   const stream = createEventStream({
     store,
     onError: (error) => {
-      // A machine that is busy cancels a statement now and then; the stream asks again.
+      // On a busy machine a statement is cancelled now and then; the stream retries.
       if (databaseFailureOf(error) === 'other') throw error;
     },
   });
@@ -20,12 +20,12 @@ export function openStream(store: Pick<Store, 'prisma' | 'reads' | 'clock'>): Ev
   return stream;
 }
 
-/** Everything that a reader got, as it comes. */
+/** Everything that a reader has received so far. */
 export interface Read {
   readonly events: EventRow[];
   /** The numbers of the events, without the database epoch. */
   ids(): number[];
-  /** What it ended with. */
+  /** Resolves with the error that it ended with, or undefined. */
   readonly ended: Promise<unknown>;
   stop(): void;
 }

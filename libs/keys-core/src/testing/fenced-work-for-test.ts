@@ -1,7 +1,7 @@
 /**
- * Takes a lease, begins fenced work under it that is never done, says that it is ready, and waits.
- * What becomes of the work, and of the next attempt at it, it prints as JSON. Arguments: database
- * URL, TTL in milliseconds.
+ * Takes a lease, begins fenced work under it that does not end, reports that it is ready, and waits.
+ * Prints as JSON what became of the work and of the next attempt at it. Arguments: database URL, TTL in
+ * milliseconds.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createBootClock, systemIds } from '@leasehold/service-kit';
@@ -16,7 +16,7 @@ const [, , databaseUrl = '', ttlMs = ''] = process.argv;
 const clock = createBootClock();
 const ids = systemIds();
 const store = openStore({ databaseUrl, datacenter: 'local', clock, ids });
-// The first statement of a process takes long, and is not to be a part of the lease's time.
+// The first statement of a process takes long, and must not use up the lease's time.
 await store.guests.$queryRaw`select 1 as one`;
 const outcome = await createLeaseStore(store).grant({
   face: 'lease',

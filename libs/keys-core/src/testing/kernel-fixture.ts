@@ -40,8 +40,8 @@ export const MACHINE_IDS: IdSource = {
 };
 
 /**
- * Believes whatever the database's clock says: tests move grants into the past, and the clock. Those
- * which are about the watch itself give `clockWatch: undefined`, and have the store's own.
+ * Believes whatever the database's clock says: tests move grants into the past, and the clock. Tests of
+ * the watch itself give `clockWatch: undefined`, and get the store's own.
  */
 export const TRUSTING_WATCH: ClockWatch = {
   observe: () => undefined,
@@ -58,13 +58,13 @@ export const A_GUARD: GrantGuard = {
   mark: { witnessId: randomUUID(), beat: 1, at: Date.now(), run: '0', position: '0/0' },
 };
 
-/** What a statement that grants is handed, for tests that send one by themselves. */
+/** The guard of a statement that grants, for tests that send one directly. */
 export async function aGuard(store: Store): Promise<GrantGuard> {
   await store.witness.ready();
   return guardNow(store);
 }
 
-/** Tests send the statements of all pools on the general one. */
+/** In tests, the general pool takes the statements of all pools. */
 export type TestStore = Omit<Store, 'prisma'> & { readonly prisma: ClientPool<never> };
 
 export interface Kernel {
@@ -88,7 +88,7 @@ export async function openKernel(options: Partial<StoreOptions> = {}): Promise<K
   return { store, leases: createLeaseStore(store), databaseUrl };
 }
 
-/** What a test asks for when it does not care. */
+/** The request of a test that does not care about its details. */
 export function aRequest(change: Partial<GrantRequest> = {}): GrantRequest {
   return {
     face: 'lease',

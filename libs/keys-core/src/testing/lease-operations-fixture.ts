@@ -4,11 +4,11 @@ import { createRevocationWatch, type RevocationWatch } from '../leases/revocatio
 import type { StoreOptions } from '../postgres/open-store.ts';
 import { openLeases, type Leases } from './lease-fixture.ts';
 
-/** A controller's leases face with what people look at and do. */
+/** A controller's leases face with the operations for people. */
 export interface OperatedLeases extends Leases {
   readonly operations: LeaseOperations;
   readonly revocations: RevocationWatch;
-  /** What the watch was told of reads that failed. */
+  /** The errors of reads that failed in the watch. */
   readonly failures: unknown[];
 }
 

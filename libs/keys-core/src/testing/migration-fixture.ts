@@ -10,7 +10,7 @@ export interface EmptyDatabase {
   readonly url: string;
   /** Runs a statement in another database, as the superuser. */
   administrate(text: string): Promise<Row[]>;
-  /** Runs a statement so when the database is gone. */
+  /** Runs a statement in this way after the database was dropped. */
   dropLater(text: string): void;
 }
 

@@ -7,7 +7,7 @@ import type { StoreOptions } from '../postgres/open-store.ts';
 /** A database and machines whose time stands still except for what the test lets pass. */
 export interface PassingTime {
   readonly databaseUrl: string;
-  /** Of every machine. Its waiters are called soon, by the real time. */
+  /** The clock of every machine. Its timers run in real time. */
   readonly clock: Clock;
   /** Lets time pass, for the database and for the machines. */
   pass(ms: number): Promise<void>;
@@ -18,9 +18,9 @@ export interface PassingTime {
 }
 
 const START_MS = Date.UTC(2030, 0, 1);
-/** Of the machines since their boot. */
+/** The uptime of the machines at the start. */
 const UPTIME_MS = 86_400_000;
-/** A watch looks about once a second; as seldom as this is enough for it. */
+/** A watch reads the clock about once a second; as seldom as this is enough for it. */
 const LOOK_EVERY_MS = 60_000;
 
 export async function passingTime(): Promise<PassingTime> {
@@ -54,7 +54,7 @@ export async function passingTime(): Promise<PassingTime> {
   };
 }
 
-/** Lets time pass while these processes look at the database, as they do in every second. */
+/** Lets time pass while these processes keep reading the database's clock. */
 export async function passWatched(
   time: PassingTime,
   ms: number,

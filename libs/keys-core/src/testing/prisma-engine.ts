@@ -6,7 +6,7 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils';
 import type * as Wasm from '@prisma/schema-engine-wasm/schema_engine_bg';
 
-/** The little of WebAssembly that is used; Node has it, its types do not name it. */
+/** The small part of WebAssembly that is used; Node has it, but not in its types. */
 interface WebAssemblyApi {
   instantiate(
     binary: Uint8Array,

@@ -27,7 +27,7 @@ export async function freezeClock(databaseUrl: string): Promise<(atMs: number) =
 
 /**
  * Puts another function `clock_timestamp` in the place of PostgreSQL's own, which keeps working under
- * another name, and makes the kernel's functions and defaults again so that they see it.
+ * another name, and creates the kernel's functions and defaults again so that they use it.
  */
 async function replaceClock(
   databaseUrl: string,
@@ -36,7 +36,7 @@ async function replaceClock(
   const client = new pg.Client(connectionOf(databaseUrl));
   await client.connect();
   onTestFinished(() => client.end());
-  // Bodies of functions hold the function itself and not its name: they are made again by their text.
+  // Bodies of functions hold the function itself and not its name: they are created again from their text.
   const { rows: functions } = await client.query<{ text: string }>(
     `select pg_get_functiondef(oid) as text from pg_proc
      where pronamespace = current_schema()::regnamespace`,

@@ -25,7 +25,7 @@ describe('the log', () => {
     ['a nested field', { request: { headers: { authorization: `Bearer ${TOKEN}` } } }],
     ['a URL', { databaseUrl: `postgresql://user:${TOKEN}@host/db` }],
     ['the cause of an error', { err: new Error('failed', { cause: new Error(`with ${TOKEN}`) }) }],
-  ])('holds no secret that stands in %s', (_place, fields) => {
+  ])('contains no secret from %s', (_place, fields) => {
     const text = captured((logger) => {
       logger.info(fields, 'something');
     });
@@ -34,7 +34,7 @@ describe('the log', () => {
     expect(text).not.toContain(TOKEN);
   });
 
-  test('holds no secret that stands in a message, for programs and for people', () => {
+  test('contains no secret from a message, neither as JSON nor as lines for people', () => {
     const texts = [false, true].map((pretty) =>
       captured((logger) => {
         logger.info(`hello ${TOKEN}`);
@@ -46,7 +46,7 @@ describe('the log', () => {
     }
   });
 
-  test('leaves out what is below its level', () => {
+  test('leaves out lines below its level', () => {
     const text = captured((logger) => {
       logger.debug('details');
     });

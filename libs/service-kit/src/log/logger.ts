@@ -6,7 +6,7 @@ import { hideSecrets } from '../secrets.ts';
 
 export type { Logger } from 'pino';
 
-/** What may be asked for, from everything to nothing. */
+/** The levels, from everything to nothing. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
@@ -17,7 +17,7 @@ export interface LoggerOptions {
   readonly level: LogLevel | (string & {});
   /** Lines for people instead of JSON. */
   readonly pretty?: boolean | undefined;
-  /** Where it goes: the standard output unless said. */
+  /** Where it goes; by default to the standard output. */
   readonly destination?: DestinationStream | undefined;
 }
 
@@ -31,9 +31,9 @@ const SECRET_FIELDS = ['token', 'secret', 'password', 'authorization', 'cookie']
 /**
  * The log of a process: one JSON object per line, with the time in UTC. Fields that are named like a
  * secret are left out, and what looks like one is hidden wherever it stands, in messages and causes
- * of errors too. Written at once: what was logged before a crash is there after it. What cannot be
- * written stops nothing: it is written later, or lost. Warnings and errors that repeat are written once
- * with a count, see `repeated-lines.ts`; errors are cut to a bounded size.
+ * of errors too. Lines are written at once, so that they survive a crash. A line that cannot be
+ * written stops nothing: it is written later, or lost. Warnings and errors that repeat are written
+ * once with a count, see `repeated-lines.ts`; errors are cut to a bounded size.
  */
 export function createLogger({
   name,

@@ -30,7 +30,7 @@ function openLog(): {
   return { logger, lines, bytes: () => text.length };
 }
 
-test('of ten thousand failures of one kind the first is written in full, and then how many there were', () => {
+test('ten thousand failures of one kind leave the first line in full, and one line with their count', () => {
   const { logger, lines, bytes } = openLog();
 
   for (let index = 0; index < 10_000; index += 1) {
@@ -72,7 +72,7 @@ test('another path, code, error or level is another kind', () => {
   expect(lines()).toHaveLength(6);
 });
 
-test('lines of more kinds than are kept apart are counted together', () => {
+test('lines of too many kinds are counted together', () => {
   const { logger, lines } = openLog();
 
   for (let index = 0; index < 5_000; index += 1) {
@@ -84,7 +84,7 @@ test('lines of more kinds than are kept apart are counted together', () => {
   expect(lines().at(-1)).toMatchObject({ msg: 'repeated: lines of many other kinds' });
 });
 
-test('an error is written without its fields, and cut: neither holds a whole body', () => {
+test('an error is cut and written without its own fields, so that no whole body is logged', () => {
   const { logger, bytes, lines } = openLog();
   const body = 'x'.repeat(4_000_000);
 

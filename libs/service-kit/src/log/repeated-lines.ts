@@ -1,15 +1,15 @@
 /**
  * Keeps warnings and errors that repeat from filling the log: of each kind the first line in a window
  * is written in full, the others are counted, and one line at the end of the window says how many
- * there were. A caller who makes the same thing fail ten thousand times leaves two lines.
+ * there were. A caller that makes the same thing fail ten thousand times causes two lines.
  */
 import type { LogFn } from 'pino';
 
 /** For how long lines of a kind are counted after one was written. */
 export const REPEAT_WINDOW_MS = 10_000;
-/** Kinds of one window; what is of another kind than these is counted together. */
+/** Kinds that are counted separately; lines of further kinds are counted together. */
 const KINDS_MAX = 100;
-/** Incidents that the line about the repeats names, the newest ones. */
+/** How many incidents the line about the repeats names, the newest ones. */
 const INCIDENTS_MAX = 20;
 
 /** The fields that tell one kind of line from another, besides its message and its error. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { deathOf, deathText, failedStart } from './death.ts';
 
-describe('what is said of a death', () => {
+describe('the text about a death', () => {
   test.each([
     ['PANIC:  could not write to file "pg_wal/1": No space left on device', 'its disk is full'],
     ['ENOSPC: no space left on device, write', 'its disk is full'],
@@ -10,21 +10,21 @@ describe('what is said of a death', () => {
     ['127.0.0.1:4600 is in use: set LEASEHOLD_PORT.', 'its port is in use by another program'],
     ["EACCES: permission denied, open '/x'", 'it may not read or write what it needs'],
     ['Reached heap limit: JavaScript heap out of memory', 'it ran out of memory'],
-  ])('%s is named: %s', (line, cause) => {
+  ])('reports %s as: %s', (line, cause) => {
     expect(deathText(deathOf('ended with code 1', ['first', line, 'at main.mjs:1']))).toBe(
       `ended with code 1: ${cause}`,
     );
   });
 
-  test('the last words are repeated when they name no known cause', () => {
+  test('repeats the last line of the log when it names no known cause', () => {
     expect(deathText(deathOf('ended with code 1', ['one', 'two']))).toBe('ended with code 1: two');
   });
 
-  test('a process that said nothing has only how it ended', () => {
+  test('has only how the process ended when it logged nothing', () => {
     expect(deathText(deathOf('was ended by SIGKILL', []))).toBe('was ended by SIGKILL');
   });
 
-  test('a start that failed is judged by the causes of its error too', () => {
+  test('also considers the causes of the error when a start failed', () => {
     const error = new Error('It did not start.', { cause: new Error('ENOSPC') });
 
     expect(failedStart(error)).toMatchObject({ cause: 'disk_full', how: 'could not be started' });

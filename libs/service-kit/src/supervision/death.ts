@@ -1,4 +1,4 @@
-/** Why a process died, as far as its last words tell. */
+/** Why a process died, as far as the last lines of its log show. */
 export type DeathCause =
   'disk_full' | 'port_in_use' | 'not_permitted' | 'out_of_memory' | 'unknown';
 
@@ -38,7 +38,7 @@ const TEXT_OF: Record<DeathCause, string | undefined> = {
 
 /** @param lastLines the last alarms of its log, since this start of it. */
 export function deathOf(how: string, lastLines: readonly string[]): Death {
-  // The last line that says why: an older one may be of something that passed.
+  // The last line with a known cause counts: an older one may be about something that passed.
   for (const line of lastLines.toReversed()) {
     const sign = SIGNS.find(({ pattern }) => pattern.test(line));
     if (sign !== undefined) return { how, cause: sign.cause, lastLines };
@@ -46,7 +46,7 @@ export function deathOf(how: string, lastLines: readonly string[]): Death {
   return { how, cause: 'unknown', lastLines };
 }
 
-/** A start that failed with an error; why is in its message, or in that of a cause. */
+/** A start that failed with an error; the reason is in its message, or in that of a cause. */
 export function failedStart(error: unknown): Death {
   const lines: string[] = [];
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
@@ -56,7 +56,7 @@ export function failedStart(error: unknown): Death {
   return { how: 'could not be started', cause, lastLines: lines.slice(-1) };
 }
 
-/** How it ended and why, in one line: the cause, or else its last words. */
+/** How it ended and why, in one line: the cause, or else the last line of its log. */
 export function deathText({ how, cause, lastLines }: Death): string {
   const why = TEXT_OF[cause] ?? lastLines.at(-1);
   return why === undefined ? how : `${how}: ${why}`;

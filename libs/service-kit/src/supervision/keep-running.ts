@@ -2,15 +2,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Death } from './death.ts';
 import { RestartSchedule } from './restart-schedule.ts';
 
-/** Time as this machine counts it; passed in, so that tests own it. */
+/** Time as this machine counts it; passed in, so that tests control it. */
 export interface SupervisorTime {
   /** Of a monotonic clock. */
   nowMs(): number;
-  /** Fulfilled after so long, or when the signal aborts. */
+  /** Fulfilled after `ms`, or when the signal aborts. */
   pause(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-/** What supervisors take from the machine, and who ends them all. */
+/** What supervisors take from the machine, and the signal that ends them all. */
 export interface Supervision {
   readonly time: SupervisorTime;
   /** A number in `[0, 1)`. */
@@ -41,12 +41,12 @@ export interface Running {
   stop(): Promise<void>;
 }
 
-/** What came of a start. */
+/** The outcome of a start. */
 export type Start =
   | { readonly outcome: 'running'; readonly running: Running }
   | { readonly outcome: 'died'; readonly death: Death };
 
-/** What is said of a process that is kept running. */
+/** What is reported about a process that is kept running. */
 export interface RunningHooks {
   /** It died, or could not be started, and is started again. */
   restarting(name: string, death: Death, inMs: number): void;

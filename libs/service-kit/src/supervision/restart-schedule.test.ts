@@ -8,7 +8,7 @@ const fullDisk = deathOf('ended with code 1', ['write: No space left on device']
 const withoutJitter = (): number => 0;
 
 describe('RestartSchedule', () => {
-  test('H-restart-count: deaths that are far apart never end in giving up', () => {
+  test('H-restart-count: never gives up on deaths that are far apart', () => {
     const schedule = new RestartSchedule(withoutJitter);
 
     for (let count = 0; count < 100; count += 1) {
@@ -38,7 +38,7 @@ describe('RestartSchedule', () => {
     );
   });
 
-  test('shortens a wait at random by up to a half', () => {
+  test('shortens a wait at random by up to half', () => {
     const schedule = new RestartSchedule(() => 0.5);
 
     expect(schedule.next(crash, 0)).toEqual({ outcome: 'restart', delayMs: 375 });

@@ -16,9 +16,9 @@ export type RestartDecision =
   | { readonly outcome: 'give_up'; readonly deathCount: number; readonly windowMs: number };
 
 /**
- * Decides when a process that died is started again, and when no more. Only deaths of the last ten
- * minutes count. A full disk does not count: nothing else helps than to wait for space, however long
- * that takes, and to give up would end what still runs beside it.
+ * Decides when a process that died is started again, and when it is given up. Only deaths of the last ten
+ * minutes count. A full disk does not count: only waiting for space helps, however long that takes,
+ * and giving up would end what still runs beside it.
  */
 export class RestartSchedule {
   readonly #random: () => number;

@@ -17,7 +17,7 @@ import type { DatabaseOf } from './databases.ts';
 /** Whose token a caller has. */
 export type DatacenterRole = 'admin' | 'operator' | 'client' | 'viewer';
 
-/** What one datacenter is to be. */
+/** How to start one datacenter. */
 export interface DatacenterPlan {
   readonly name: string;
   /** A folder of its own. */
@@ -26,9 +26,9 @@ export interface DatacenterPlan {
   /** Where its drone's backends listen. */
   readonly backendPorts: { readonly from: number; readonly to: number };
   readonly databaseOf: DatabaseOf;
-  /** Of its controller: its name, its peers, its stores. */
+  /** Settings of its controller, such as its peers and its etcd. */
   readonly env: Readonly<Record<string, string>>;
-  /** What its drone offers, as in a drone's config file; none: there is no drone. */
+  /** What its drone offers, as in a drone's config file; undefined: no drone. */
   readonly programs: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -41,11 +41,11 @@ export interface Datacenter {
   readonly credentials: Credentials;
   /** The id of its drone. */
   readonly droneId: string;
-  /** Its controller of now. */
+  /** Its present controller. */
   controller(): ControllerProcess;
   /** Its controller's API, over HTTP. */
   api(role: DatacenterRole): ControllerApi;
-  /** Rows of its database, past the controller. */
+  /** Reads rows of its database directly, without the controller. */
   query<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
   /** `kill -9`, and nothing listens on its port. */
   killController(): Promise<void>;

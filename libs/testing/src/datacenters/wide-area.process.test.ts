@@ -43,7 +43,7 @@ async function leader(): Promise<number> {
 }
 
 describe('members of etcd with long lines between them', () => {
-  test('a put takes a round trip from the leader, and one more from elsewhere', async () => {
+  test('a put takes one round trip at the leader, and two at another member', async () => {
     const leads = await leader();
 
     expect(await putAt(leads)).toBeGreaterThanOrEqual(ROUND_TRIP_MS - 2);
@@ -51,7 +51,7 @@ describe('members of etcd with long lines between them', () => {
   });
 
   test.each([['silent'], ['refused']] as const)(
-    'a leader that is cut off (%s) leads no more, the others go on, and it comes back',
+    'a leader that is cut off (%s) stops leading, the others go on, and it comes back',
     async (how) => {
       const leads = await leader();
       const lost = NAMES[leads] ?? '';

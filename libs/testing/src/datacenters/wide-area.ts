@@ -6,16 +6,16 @@ export interface Place {
   readonly port: number;
 }
 
-/** How a line is cut: `silent` tells neither side, as a network does; `refused` resets connections. */
+/** How a line is cut: `silent` notifies neither side, like a real network; `refused` resets connections. */
 export type Cut = 'silent' | 'refused';
 
 /** The lines between datacenters: each takes its time, and each can be cut. */
 export interface WideArea {
-  /** A way from one datacenter to something in another. @returns where it begins. */
+  /** A line from one datacenter to a target in another. @returns the place where it begins. */
   lay(from: string, to: string, target: Place): Promise<Place>;
   /**
-   * One door to something in a datacenter for all others, which are told apart by what they send:
-   * `placeOf` names a datacenter. @returns where the door is.
+   * One door to a target in a datacenter for all others, which are recognised by what they send:
+   * `placeOf` names a datacenter. @returns the place of the door.
    */
   layDoor(
     to: string,

@@ -6,7 +6,7 @@ interface Shared {
   usersCount: number;
 }
 
-/** Each project of a run is set up by a copy of this module; they have the process in common. */
+/** Each project of a run is set up by a copy of this module; all copies share one process. */
 const SHARED = Symbol.for('leasehold.testCluster');
 const place = globalThis as { [SHARED]?: Shared | undefined };
 

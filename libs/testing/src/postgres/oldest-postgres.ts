@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 
-/** Where Debian and its kin keep the PostgreSQLs of a machine, a folder for each version. */
+/** Where Debian and its derivatives install PostgreSQL, with a folder for each version. */
 const SYSTEM_FOLDER = '/usr/lib/postgresql';
 const VERSION_MIN = 15;
 const EMBEDDED_VERSION = 18;

@@ -8,7 +8,7 @@ import path from 'node:path';
 export interface SmallDisk {
   /** Where it is, for processes that see it. */
   readonly folder: string;
-  /** The same folder, for everybody else of this user. */
+  /** The same folder, for all other processes of this user. */
   readonly outside: string;
   /** Goes before the command line of a process that is to see it. */
   readonly prefix: readonly string[];
@@ -16,7 +16,7 @@ export interface SmallDisk {
   fill(): Promise<void>;
   /** Gives back the space that {@link fill} took. */
   free(): Promise<void>;
-  /** Takes it away. Processes that use it must have ended. */
+  /** Removes it. Processes that use it must have ended. */
   remove(): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ const HOLD =
 /**
  * Makes a file system of `megabytes` in memory, in a mount namespace of its own: it is gone with its
  * processes, whatever ends the test. An ordinary user needs user namespaces for it.
- * @throws {Error} saying what this machine lacks.
+ * @throws {Error} that names what this machine lacks.
  */
 export async function createSmallDisk(megabytes: number): Promise<SmallDisk> {
   const folder = await mkdtemp(path.join(tmpdir(), 'leasehold-disk-'));

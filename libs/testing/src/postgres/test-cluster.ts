@@ -46,8 +46,8 @@ export async function startTestCluster(nativeDir?: string): Promise<TestCluster>
 }
 
 /**
- * Sessions that a test opens by itself search Leasehold's tables. Leasehold's own connections say what
- * they search; that they all do is tested with a role and a schema without this.
+ * Sessions that a test opens by itself search Leasehold's tables. Leasehold's own connections set
+ * what they search; that they all do so is tested with a role and a schema without this.
  */
 async function searchOurTables(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });

@@ -10,8 +10,8 @@ declare module 'vitest' {
 }
 
 /**
- * A copy of the template, in about 30 ms. The name is that of the test file, so that a database which
- * was left behind says whose it is. The code that makes it drops it.
+ * A copy of the template, in about 30 ms. The name is that of the test file, so that a database
+ * that was left behind shows whose it is. The code that makes it drops it.
  */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const file = path.basename(expect.getState().testPath ?? 'test').replace(/\.test\.ts$/, '');

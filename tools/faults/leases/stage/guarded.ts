@@ -38,7 +38,7 @@ function act(by: string): void {
 }
 
 setInterval(act, ACT_EVERY_MS, 'timer');
-// Somebody asks over the network: what they sent meanwhile is read before timers have their turn.
+// Requests over the network: what was sent meanwhile is read before timers have their turn.
 const server = createServer((socket) => {
   socket.on('error', () => undefined);
   socket.on('data', () => {

@@ -1,5 +1,5 @@
 /**
- * Takes leases, each with a client of its own, and says what becomes of them. Holds each for `holdMs`,
+ * Takes leases, each with a client of its own, and reports what becomes of them. Holds each for `holdMs`,
  * or until it is lost or the test asks for the end; takes it again when it is lost and `takesAgain`.
  */
 import { setTimeout as pause } from 'node:timers/promises';
@@ -61,7 +61,7 @@ async function takeOnce(
   say({ kind: 'released', ...grant, report: await lease.release() });
 }
 
-/** Fulfilled, and said, when the signal aborts. Watches until when the lease may be acted on. */
+/** Reports the loss when the signal aborts, then is fulfilled. Watches how long the lease allows work. */
 function lossOf(lease: Lease): Promise<void> {
   let mayActUntilMs = -Infinity;
   let lookedAtMs = clock.nowMs();

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { TestProcess } from '@leasehold/testing';
 import { holdsOf, overlapsOf } from './holds.ts';
 
-/** A process that has said this. */
+/** A process whose output is these words. */
 function sayer(...words: readonly object[]): TestProcess {
   const text = words.map((word) => `${JSON.stringify(word)}\n`).join('');
   return { log: () => `(node:1) a warning\n${text}{"kind":"hel` } as TestProcess;
@@ -21,7 +21,7 @@ function ended(kind: 'letting_go' | 'lost', key: string, token: string, atMs: nu
 }
 
 describe('the judge of holds', () => {
-  test('has nothing against holds that follow each other, and keys apart', () => {
+  test('accepts holds that follow each other, and judges keys apart', () => {
     const first = sayer(held('a', '9', 10), ended('letting_go', 'a', '9', 20), held('b', '11', 15));
     const second = sayer(held('a', '10', 21), ended('lost', 'a', '10', 30));
 
@@ -35,7 +35,7 @@ describe('the judge of holds', () => {
     expect(overlapsOf(holds)).toEqual([]);
   });
 
-  test('sees a hold that begins before the one before it has ended, or beside one that never has', () => {
+  test('finds a hold that begins before the previous one has ended, or beside one that never ends', () => {
     const early = sayer(held('a', '1', 10), ended('letting_go', 'a', '1', 20), held('a', '2', 15));
     const beside = sayer(held('b', '1', 10), held('b', '2', 30));
 
@@ -53,7 +53,7 @@ describe('the judge of holds', () => {
     expect(holdsOf([sayer(...words)])).toMatchObject([{ untilMs: 20 }]);
   });
 
-  test('sees a smaller token that was granted later, and one that was handed out twice', () => {
+  test('finds a smaller token that was granted later, and one that was handed out twice', () => {
     const smaller = sayer(
       held('a', '9', 10),
       ended('letting_go', 'a', '9', 20),

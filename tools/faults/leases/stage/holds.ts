@@ -1,11 +1,11 @@
-/** Judges who held what, by the words of the holders themselves. */
+/** Judges who held what, from the reports of the holders themselves. */
 import type { TestProcess } from '@leasehold/testing';
 import { allWords, type Grant } from './words.ts';
 
-/** From the moment at which a holder had a lease to its last one. */
+/** The time from a holder's first moment with a lease to its last. */
 export interface Hold extends Grant {
   readonly fromMs: number;
-  /** Infinite for one that is held still, or that died with its process. */
+  /** Infinite for a hold that goes on, or that died with its process. */
   readonly untilMs: number;
 }
 

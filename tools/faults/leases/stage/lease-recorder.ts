@@ -70,7 +70,7 @@ export class LeaseRecorder {
       try {
         await this.#sample(await this.#connected());
       } catch {
-        // The database is what fails in some of these tests: it is looked for again.
+        // The database is what fails in some of these tests: the next sample connects again.
         this.#client?.end().catch(() => undefined);
         this.#client = undefined;
       }

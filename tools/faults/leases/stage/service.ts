@@ -1,6 +1,6 @@
 /**
  * A service that works for its caller, reports that all the time, and calls the next one: for as long
- * as the lease lasts of the first caller. With `lease` it is the one who begins.
+ * as the lease of the first caller lasts. With `lease` it is the first caller itself.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,7 +12,7 @@ export interface ServiceSettings {
   readonly service: string;
   readonly url: string;
   readonly token: string;
-  /** Whom it calls. */
+  /** The URL of the service that it calls. */
   readonly next?: string | undefined;
   readonly lease?: { readonly caseName: string; readonly ttlMs: number } | undefined;
 }
@@ -23,7 +23,7 @@ const { service, url, token, next, lease: begins } = settings() as ServiceSettin
 const leasehold = createLeasehold({ url, token, clientName: service });
 const ended = endAsked();
 
-/** Works, and has the next one work, until whatever this depends on is over. */
+/** Works, and lets the next service work, until its signal aborts. */
 async function carryOut(caseName: string): Promise<void> {
   const signal = currentSignal();
   if (signal === undefined) throw new Error('this work belongs to nobody');

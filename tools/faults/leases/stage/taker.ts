@@ -19,9 +19,9 @@ export interface TakerSettings {
 
 const GIVE_UP_EVERY = 4;
 const GIVE_UP_MS_MAX = 300;
-/** Different for each, so that not all who travel together wait for the same thing. */
+/** Different for each, so that not all attempts of a batch wait for the same thing. */
 const HOLD_MS_MAX = 20;
-/** Some travel alone, as those do who are ready to wait, the others in batches. */
+/** Attempts that are ready to wait are sent alone, the others in batches. */
 const WAIT_EVERY = 3;
 const WAIT_MS = 5_000;
 

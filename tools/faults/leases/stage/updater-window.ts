@@ -1,2 +1,2 @@
-/** For how long the updater stands between its guard's last look and its write. */
+/** How long the updater pauses between its guard's last check and its write. */
 export const WINDOW_MS = 250;

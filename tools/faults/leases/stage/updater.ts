@@ -22,7 +22,7 @@ export interface UpdaterSettings {
   readonly ttlMs: number;
 }
 
-/** What comes before the guard's last look. */
+/** The work before the guard's last check. */
 const WORK_MS = 150;
 const WAIT_MS = 60_000;
 

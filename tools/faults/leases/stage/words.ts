@@ -74,7 +74,7 @@ export function wordsOf(process: TestProcess): readonly Word[] {
   return reading.words;
 }
 
-/** The words of some kinds of several processes, as they came in time. */
+/** The words of some kinds of several processes, in order of time. */
 export function allWords<K extends Kind>(
   processes: readonly TestProcess[],
   ...kinds: readonly K[]

@@ -48,7 +48,7 @@ async function aDatabase(): Promise<{
   return { url: database.url, opens };
 }
 
-test('makes an administrator and shows the password that opens the console, once', async () => {
+test('makes an administrator and shows the password for the console, once', async () => {
   const { url, opens } = await aDatabase();
 
   const made = await adminCreate(url, ['--email', 'Ada@Example.com', '--json']);
@@ -78,7 +78,7 @@ test('takes a password from the standard input, and does not repeat it', async (
   expect(await opens('ada@example.com', 'a password of my own')).toBe(true);
 });
 
-test('says what is missing: an address, a database, its tables', async () => {
+test('reports what is missing: an address, a database, its tables', async () => {
   const { url } = await aDatabase();
   const empty = new URL(url);
   empty.pathname = '/postgres';
@@ -94,7 +94,7 @@ test('says what is missing: an address, a database, its tables', async () => {
   expect(bare.stderr).toContain('leasehold migrate');
 });
 
-test('takes the addresses that the sign-in takes, and no others', async () => {
+test('accepts the addresses that the sign-in accepts, and no others', async () => {
   const { url } = await aDatabase();
 
   for (const email of ['root@localhost', 'ops@corp', 'jörg@example.com']) {

@@ -35,7 +35,7 @@ test('audit export prints all that operators did, with the filters of audit ls',
   expect(JSON.parse(other.stdout)).toEqual([]);
 });
 
-test('audit export --output makes a file of its own, with no formula in it', async () => {
+test('audit export --output writes a file in which no cell is a formula', async () => {
   const output = join(folder, 'audit.csv');
 
   const said = await cli.answer('audit', 'export', '--format', 'csv', '--output', output);
@@ -62,7 +62,7 @@ test.each([
   },
 );
 
-test('of several controllers whichever answers is asked, by calls and by exports', async () => {
+test('calls and exports skip a controller that does not answer', async () => {
   const env = { ...cli.env, LEASEHOLD_URL: `http://127.0.0.1:1,${cli.controller.url}` };
 
   const listed = await runCommand(['leases', 'show', 'exported/import', '--json'], env);

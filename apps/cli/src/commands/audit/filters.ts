@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-/** Which part of the audit is asked for. */
+/** Which part of the audit is requested. */
 export interface AuditFilters {
   readonly actor?: string;
   readonly action?: string;
@@ -9,7 +9,7 @@ export interface AuditFilters {
   readonly to?: string;
 }
 
-/** Adds what a list of the audit and its export are asked by. */
+/** Adds the filters of a list and of an export of the audit. */
 export function withAuditFilters(command: Command): Command {
   return command
     .option('--actor <name>', 'by this actor')

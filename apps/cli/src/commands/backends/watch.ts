@@ -8,7 +8,7 @@ export function addBackendsWatch(cli: Cli, parent: Command): void {
   cli
     .leaf(parent, 'watch <backend>', 'Follow the states of a backend until it has terminated')
     .action(async (backendId: string) => {
-      // Over HTTP first, which says at once when nobody answers or there is no such backend.
+      // Over HTTP first, which fails at once when no controller answers or there is no such backend.
       await cli.client().backends.get.query({ backendId });
       const client = cli.client('ws');
       const stop = cli.context.signal();

@@ -11,7 +11,7 @@ afterAll(() => cli.close());
 
 const linesOf = (tail: Started): string[] => tail.said().stdout.trimEnd().split('\n');
 
-/** The first sign of a tail is what it prints. */
+/** Starts a tail from the present end of the log, so that it prints every later event. */
 async function startTail(...args: string[]): Promise<Started> {
   const { lastId } = await cli.api.events.head.query();
   return cli.start('events', 'tail', '--after', lastId, ...args);
@@ -37,7 +37,7 @@ test('events tail prints one line per event, and ends with 0 at Ctrl-C', async (
   expect(linesOf(tail)).toHaveLength(2);
 });
 
-test('events tail --json goes on where it was when its controller was away, as the ids show', async () => {
+test('events tail --json misses and repeats no event when its controller is unreachable for a while', async () => {
   const tail = await startTail(
     '--json',
     '--face',

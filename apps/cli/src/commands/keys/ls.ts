@@ -105,13 +105,13 @@ function listInput(
       sort,
     },
     ...recentFilter(options, RECENT_GRANTS),
-    // As its help says, and as leases are listed.
+    // As the help says, and as in lists of leases.
     includeChildren: true,
     direction: desc === true ? 'desc' : undefined,
   };
 }
 
-/** What is left of a grant; nothing for a key that nobody holds. */
+/** What is left of a grant; a dash for a key that nobody holds. */
 export function remainingText(key: KeyView): string {
   return key.phase === 'held' || key.phase === 'expiring' ? durationText(key.remainingMs) : '-';
 }

@@ -3,10 +3,10 @@ import type { Cli } from '../../cli.ts';
 import { usageFailure } from '../../failures/failure.ts';
 import { runGuard } from '../../run/run-guard.ts';
 
-/** `leasehold leases guard`: what `leases run` starts. In no help, for nobody calls it. */
+/** `leasehold leases guard`: started by `leases run`. Not in the help, since nobody calls it. */
 export function addLeasesGuard(cli: Cli, parent: Command): void {
   parent.command('guard', { hidden: true }).action(async () => {
-    // Who started it may be gone already: then there is nothing to guard, and nothing to say.
+    // A parent that is gone already is no error: then there is nothing to guard.
     if (process.send === undefined) {
       throw usageFailure('Only `leasehold leases run` starts a guard.');
     }

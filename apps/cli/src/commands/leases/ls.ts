@@ -14,7 +14,7 @@ import {
 } from '../../arguments/recent.ts';
 import type { LeaseView } from '../../views.ts';
 
-/** How a list of leases or environments is asked for. */
+/** The options of a list of leases or environments. */
 export interface LeaseLsOptions extends PageOptions, RecentOptions {
   readonly namespace?: string;
   readonly children: boolean;
@@ -46,7 +46,7 @@ export function addLeasesLs(cli: Cli, parent: Command): void {
   });
 }
 
-/** Adds what a list is filtered, sorted and cut by. */
+/** Adds the options that filter, sort and limit a list. */
 export function withLeaseFilters(command: Command, recency: Recency): Command {
   return withAll(withDatacenters(withPage(command)), recency)
     .option('--namespace <namespace>', 'in this namespace and its children')

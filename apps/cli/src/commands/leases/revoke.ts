@@ -6,7 +6,7 @@ import { withReason } from '../../options.ts';
 import { printable } from '../../output/printable.ts';
 import { parseScope, scopeText, type Scope } from '../../arguments/scope.ts';
 
-/** How a lease or an environment is taken away. */
+/** The options that revoke a lease or an environment. */
 export interface LeaseRevokeOptions {
   readonly namespace?: string;
   readonly datacenter?: string;
@@ -36,7 +36,7 @@ export function addLeasesRevoke(cli: Cli, parent: Command): void {
   );
 }
 
-/** Adds what a revocation takes, and says what it does. */
+/** Adds the options of a revocation, and explains what it does. */
 export function withRevokeOptions(command: Command): Command {
   return withReason(withScope(command), true)
     .option('--force', 'end the grant at once, without asking its holder')
@@ -56,7 +56,7 @@ export function revokeInput(
   return { leaseId, mode: force === true ? 'force' : 'graceful', reason, datacenter };
 }
 
-/** @throws {CliFailure} `lease.not_held` when there was no grant to take away. */
+/** @throws {CliFailure} `lease.not_held` when there was no grant to revoke. */
 export function assertHeld(
   face: LeaseFace,
   outcome: 'revoking' | 'revoked' | 'gone',
@@ -69,7 +69,7 @@ export function assertHeld(
   );
 }
 
-/** What people are told: what has changed, and until when somebody may still act as if it had not. */
+/** The text for people: what has changed, and until when the former holder may still act. */
 export function revokedText(
   scope: Scope,
   holder: string,

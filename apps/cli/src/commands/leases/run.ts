@@ -61,7 +61,7 @@ export function addLeasesRun(cli: Cli, parent: Command): void {
     });
 }
 
-/** Before anybody is kept waiting, or a lease is taken from others. */
+/** Checks the command before it waits in line or takes a lease from others. */
 function assertRunnable(name: string, searchPath: string): void {
   const { outcome } = findCommand(name, searchPath);
   if (outcome === 'found') return;

@@ -33,7 +33,7 @@ describe('lockHome', () => {
     expect(await readdir(home)).toEqual([]);
   });
 
-  test('takes over the lock of a process that is gone although its number is in use', () => {
+  test('takes over the lock of a process that is gone, even when its number is in use again', () => {
     const path = join(home, 'up.lock');
     writeFileSync(path, JSON.stringify({ pid: process.pid, startedAt: 'another boot/1' }));
 
@@ -43,7 +43,7 @@ describe('lockHome', () => {
     release();
   });
 
-  test('takes over a lock file that is torn', () => {
+  test('takes over an incomplete lock file', () => {
     writeFileSync(join(home, 'up.lock'), '{"pi');
 
     const release = lockHome(home);
@@ -54,7 +54,7 @@ describe('lockHome', () => {
 });
 
 describe('process identity', () => {
-  test('a process that has ended is not running, and a signal to it goes nowhere', async () => {
+  test('a process that has ended is not running, and a signal to it does nothing', async () => {
     const child = spawn('sleep', ['60']);
     const identity = identityOf(child.pid ?? 0);
     expect(identity).toBeDefined();

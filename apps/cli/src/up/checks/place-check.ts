@@ -4,7 +4,7 @@ import { EXIT_CODES } from '../../failures/exit-codes.ts';
 import { CliFailure } from '../../failures/failure.ts';
 import { tryToListen } from './port-check.ts';
 
-/** The ports that are listened on: they stay the same when what listens there is started again. */
+/** The ports of the controller and the console: they stay the same when these are started again. */
 export interface Place {
   readonly port: number;
   readonly consolePort: number;
@@ -12,11 +12,11 @@ export interface Place {
 
 const ANOTHER_PORT = '--port N (or LEASEHOLD_PORT)';
 const ANOTHER_CONSOLE_PORT = '--console-port N (or LEASEHOLD_CONSOLE_PORT)';
-/** How often a free port is asked for that is not the one before. */
+/** How often to look for a free port other than the controller's. */
 const FREE_PORT_TRIES_MAX = 10;
 
 /**
- * Looks at everything of this machine that could keep the parts from starting.
+ * Checks everything on this machine that could keep the parts from starting.
  * @returns the ports that were asked for, or a free one for each 0.
  * @throws {CliFailure} `up.cannot_start` with every problem at once; nothing was started.
  */

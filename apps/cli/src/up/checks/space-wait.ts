@@ -3,10 +3,10 @@ import { printable } from '../../output/printable.ts';
 import type { FailureWatch } from './failure-watch.ts';
 import type { Supervision } from '@leasehold/service-kit/supervision';
 
-/** Does something again until no full disk is in its way, see {@link onceThereIsSpace}. */
+/** Retries something until no full disk prevents it, see {@link onceThereIsSpace}. */
 export type SpaceWait = <Result>(work: () => Result | Promise<Result>) => Promise<Result>;
 
-/** A wait that is said on the terminal and ends when everything is to end. */
+/** A wait that is reported on the terminal and ends when everything is to end. */
 export function createSpaceWait(watch: FailureWatch, { stop, time }: Supervision): SpaceWait {
   return (work) =>
     onceThereIsSpace(work, {

@@ -21,7 +21,7 @@ export function writeProcesses(home: string, pids: readonly (number | null)[]): 
   writePrivateJson(processesPath(home), identities);
 }
 
-/** Forgets what ran: nothing does any more. */
+/** Forgets the processes of a run that has ended. */
 export function forgetRun(home: string): void {
   rmSync(runFilePath(home), { force: true });
   rmSync(processesPath(home), { force: true });
@@ -59,7 +59,7 @@ function readProcesses(home: string): ProcessIdentity[] {
   try {
     return JSON.parse(readFileSync(processesPath(home), 'utf8')) as ProcessIdentity[];
   } catch {
-    // Nothing was written down, or only half of it: then nothing is known to be ours.
+    // Nothing was written down, or only a part: then no process is known to be ours.
     return [];
   }
 }

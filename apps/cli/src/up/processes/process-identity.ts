@@ -2,15 +2,15 @@ import { readFileSync } from 'node:fs';
 
 /**
  * One process, told apart from a later one with the same number: the kernel's time of its start,
- * together with the boot that it belongs to. `startedAt` is null where the system does not say;
- * then the number alone is all there is.
+ * together with the boot that it belongs to. `startedAt` is null where the system does not report
+ * it; then only the number identifies the process.
  */
 export interface ProcessIdentity {
   readonly pid: number;
   readonly startedAt: string | null;
 }
 
-/** The identity of a process that runs now; undefined when none exists, or only its remains. */
+/** The identity of a process that runs now; undefined when it does not exist, or is a zombie. */
 export function identityOf(pid: number): ProcessIdentity | undefined {
   if (!isSignalable(pid)) return undefined;
   if (process.platform !== 'linux') return { pid, startedAt: null };

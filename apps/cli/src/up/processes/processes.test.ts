@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { parseConfig } from '../../config/config.ts';
 import { agentSpec, consoleSpec, controllerSpec } from './processes.ts';
 
-/** Whom the controller is told to believe, when `leasehold up` has these variables. */
+/** The proxies that the controller is told to trust when `leasehold up` has these variables. */
 function trustedWith(environment: Record<string, string>): string | undefined {
   const of = { environment, programPath: 'main.mjs', databaseUrl: 'postgresql://db' };
   return controllerSpec(parseConfig(environment), of).env['LEASEHOLD_TRUSTED_PROXIES'];
@@ -11,18 +11,18 @@ function trustedWith(environment: Record<string, string>): string | undefined {
 test.each([
   ['192.0.2.7', '127.0.0.1/32,::1/128,192.0.2.7/32'],
   ['2001:db8::7', '127.0.0.1/32,::1/128,2001:db8::7/128'],
-])('a controller that listens at %s believes the console, which comes from there', (host, list) => {
+])('a controller that listens at %s trusts the console, which comes from there', (host, list) => {
   expect(trustedWith({ LEASEHOLD_HOST: host })).toBe(list);
   expect(trustedWith({ LEASEHOLD_HOST: host, LEASEHOLD_TRUSTED_PROXIES: '' })).toBe(list);
 });
 
-test('where the console comes from this machine as always, nothing is said', () => {
+test('no trusted proxies are set when the host is loopback, every address or a name', () => {
   for (const host of ['127.0.0.1', '::1', '0.0.0.0', '::', 'localhost', 'machine-7']) {
     expect(trustedWith({ LEASEHOLD_HOST: host })).toBeUndefined();
   }
 });
 
-test('who says whom to trust is obeyed, by the controller and the console', () => {
+test('trusted proxies that the environment sets are kept, for the controller and the console', () => {
   const environment = { LEASEHOLD_HOST: '192.0.2.7', LEASEHOLD_TRUSTED_PROXIES: '10.0.0.1' };
   const of = { environment, programPath: 'main.mjs', controllerUrl: 'http://192.0.2.7:4600' };
 
@@ -32,7 +32,7 @@ test('who says whom to trust is obeyed, by the controller and the console', () =
   );
 });
 
-test('the secrets of datacenters are passed on to the controller, and to nobody else', () => {
+test('the secrets of datacenters are passed on to the controller, and to no other process', () => {
   const environment = {
     LEASEHOLD_DATACENTER: 'dc1',
     LEASEHOLD_PEERS: 'dc2=https://dc2.example.com',

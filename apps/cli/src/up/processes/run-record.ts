@@ -3,16 +3,16 @@ import { writeProcesses } from './leftovers.ts';
 
 const RETRY_MS = 5_000;
 
-/** Keeps `run.json`, and the list of processes that a later run ends, as they are. */
+/** Keeps `run.json`, and the list of processes that a later run ends, up to date. */
 export interface RunRecord {
   /** Writes what runs now. */
   write(): void;
-  /** As `write`; when it cannot be written, that is said, and tried again later. */
+  /** As `write`; a failure is reported, and the write is retried later. */
   update(): void;
   close(): void;
 }
 
-/** @param onProblem told why what runs could not be written down. */
+/** @param onProblem called with the reason why the record could not be written. */
 export function keepRunRecord(
   home: string,
   run: () => RunFile,

@@ -21,7 +21,7 @@ afterEach(async () => {
   await rm(directory, { recursive: true, maxRetries: 10 });
 });
 
-/** What the supervisor says. */
+/** What the supervisor reports. */
 class Said implements ChildHooks {
   readonly deaths: string[] = [];
   readonly gaveUpOn: Death[] = [];
@@ -86,7 +86,7 @@ describe('superviseChild', () => {
     expect(said.gaveUpOn).toEqual([]);
   });
 
-  test('a process that dies at once, again and again, is given up, with its last words', async () => {
+  test('a process that dies at once, again and again, is given up, and its last output is reported', async () => {
     const said = new Said();
     await supervise(
       `console.error('EACCES: permission denied'); process.exit(1)`,
@@ -106,7 +106,7 @@ describe('superviseChild', () => {
     ]);
   });
 
-  test('a process that cannot start for lack of space is waited for', async () => {
+  test('a process that cannot start on a full disk is retried until it runs', async () => {
     const said = new Said();
     const log = join(directory, 'program.log');
     const words = 'ENOSPC: no space left on device\\n';

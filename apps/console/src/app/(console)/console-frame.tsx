@@ -12,7 +12,7 @@ import { Shell } from '~/ui/shell/shell.tsx';
 import { ShortcutsHelp } from '~/ui/shortcuts/shortcuts-help.tsx';
 import { SignedOut } from '~/features/access/session/signed-out.tsx';
 
-/** What all pages of somebody who is signed in have in common. */
+/** What all pages share once a person is signed in. */
 export function ConsoleFrame({
   session,
   children,

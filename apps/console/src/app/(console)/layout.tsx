@@ -16,7 +16,7 @@ export default async function ConsoleLayout({ children }: { children: ReactNode 
     redirect(routes.signIn((await headers()).get('x-leasehold-path') ?? undefined));
   }
   if (session instanceof ApiError) return <ControllerDown />;
-  // What lists ask for depends on whether there are several.
+  // The input of every list depends on whether there are several datacenters.
   return (
     <Prefetched first={{ group: 'datacenters', procedure: 'list', input: {} }}>
       <ConsoleFrame session={session}>{children}</ConsoleFrame>

@@ -11,7 +11,7 @@ export const metadata: Metadata = { title: 'Sign in' };
 
 type Params = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Visitors who are signed in already go on, unless they have come to be told something. */
+/** Visitors who are signed in already go on, unless there is a one-time link or an error to show. */
 export default async function Page({ searchParams }: { searchParams: Promise<Params> }) {
   const params = await searchParams;
   const next = safePath(one(params['next']));
@@ -33,7 +33,7 @@ export default async function Page({ searchParams }: { searchParams: Promise<Par
   );
 }
 
-/** What is empty is not said. */
+/** The value of a parameter; an empty one counts as missing. */
 function one(value: string | string[] | undefined): string | undefined {
   const first = firstOf(value);
   return first === '' ? undefined : first;

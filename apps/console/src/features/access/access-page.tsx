@@ -8,7 +8,7 @@ import { NotAllowed } from '~/ui/states/not-allowed.tsx';
 import { useWhyNot } from '~/lib/session/session.tsx';
 import { TokensTab } from './tokens/tokens-tab.tsx';
 
-// What no first visit shows is loaded with its tab.
+// What a first visit does not show is loaded with its tab.
 const PeopleTab = dynamic(() =>
   import('./people/people-tab.tsx').then((module) => module.PeopleTab),
 );
@@ -16,7 +16,7 @@ const PeopleTab = dynamic(() =>
 const TABS = ['tokens', 'people'] as const;
 type Tab = (typeof TABS)[number];
 
-/** Who and what may come in, and as what. */
+/** The people and tokens that have access, and their roles. */
 export function AccessPage() {
   const whyNot = useWhyNot('admin');
   const [{ tab, after }, setAddress] = useQueryStates(

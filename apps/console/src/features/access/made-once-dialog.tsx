@@ -6,7 +6,7 @@ import { pause } from '~/lib/live/live-state.ts';
 import { signedOut } from '~/lib/session/signed-out.ts';
 import { useSignal } from '~/lib/use-signal.ts';
 
-/** Asks for what something secret needs, and then shows what was made: this once. */
+/** A form that makes something secret, and then the only view of what was made. */
 export function MadeOnceDialog<Made>({
   isOpen,
   onClose,
@@ -18,7 +18,7 @@ export function MadeOnceDialog<Made>({
   readonly onClose: () => void;
   readonly title: { readonly before: string; readonly made: (made: Made) => string };
   readonly shown: (made: Made) => ReactNode;
-  /** The form, which says what was made. */
+  /** The form; it reports what it made. */
   readonly children: (onMade: (made: Made) => void) => ReactNode;
 }) {
   const [made, setMade] = useState<Made>();
@@ -35,7 +35,7 @@ export function MadeOnceDialog<Made>({
       onClose={onClose}
       size="lg"
       title={isShown ? title.made(made) : title.before}
-      // A secret that is shown once is not closed by a slip.
+      // A slip must not close the only view of a secret.
       closeOnClickOutside={!isShown}
       closeOnEscape={!isShown && !isSignedOut}
       withCloseButton={!isShown}

@@ -2,7 +2,7 @@ import type { Role } from '@leasehold/keys-core';
 import { Select } from '@mantine/core';
 import { ROLE_LABELS, ROLE_TEXTS } from '~/lib/session/role-texts.ts';
 
-/** One of these roles, with what it may do. */
+/** A choice among these roles, each with what it may do. */
 export function RoleSelect<Known extends Role>({
   roles,
   value,

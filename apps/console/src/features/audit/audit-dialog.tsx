@@ -14,7 +14,7 @@ import { routes } from '~/lib/routes.ts';
 import { Target } from './audit-columns.tsx';
 import type { AuditEntry } from './audit-target.ts';
 
-/** Everything that one entry says, and the way to what else the same person did. */
+/** All of one entry, and a link to what else the same person did. */
 export function AuditDialog({
   entry,
   onClose,

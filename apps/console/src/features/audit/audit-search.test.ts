@@ -5,7 +5,7 @@ import { AUDIT_FIELDS, auditListInput, fromInput, spanText, toInput } from './au
 const NO_FILTERS = { action: null, from: null, to: null, after: null };
 
 describe('auditListInput', () => {
-  test('a bare word is what an act was done to', () => {
+  test('takes a bare word for what an act was done to', () => {
     const search = parseSearch('actor:omar@example.com q4-roadmap', AUDIT_FIELDS);
 
     expect(auditListInput({ ...NO_FILTERS, search, action: 'keys.revoke' })).toEqual({
@@ -16,13 +16,13 @@ describe('auditListInput', () => {
     });
   });
 
-  test('ids with a colon are taken whole', () => {
+  test('takes ids with a colon whole', () => {
     const search = parseSearch('resource:drone:d-1', AUDIT_FIELDS);
 
     expect(auditListInput({ ...NO_FILTERS, search })).toMatchObject({ resource: 'drone:d-1' });
   });
 
-  test('asks for a span, and leaves out what is no instant', () => {
+  test('asks for a span, and leaves out an invalid instant', () => {
     const search = parseSearch('', AUDIT_FIELDS);
     const from = '2026-11-21T10:00Z';
 
@@ -45,7 +45,7 @@ describe('instants of the address and of an input', () => {
     expect(fromInput('')).toBeNull();
   });
 
-  test('a span says what it spans', () => {
+  test('a span is shown with its bounds', () => {
     const from = '2026-11-21T10:05:00.000Z';
 
     expect(spanText(null, null)).toBe('Any time');

@@ -3,10 +3,10 @@ import type { Search } from '~/lib/search/search.ts';
 
 const PAGE_ROWS = 100;
 
-/** What the search of the audit knows beside what an act was done to. */
+/** The fields of the audit's search, beside the bare word for what an act was done to. */
 export const AUDIT_FIELDS = ['actor', 'resource'] as const;
 
-/** What the address says of the audit. */
+/** The filters of the audit, as the address has them. */
 interface AuditWanted {
   readonly search: Search;
   readonly action: string | null;
@@ -15,7 +15,7 @@ interface AuditWanted {
   readonly after: string | null;
 }
 
-/** What is asked of `audit.list` for it. What is no instant is no filter. */
+/** The input of `audit.list` for these filters. An invalid instant is left out. */
 export function auditListInput(wanted: AuditWanted): NonNullable<Inputs['audit']['list']> {
   const { search, action, after } = wanted;
   const { actor } = search.fields;
@@ -42,7 +42,7 @@ export function instantOf(text: string | null): string | null {
     : null;
 }
 
-/** As an `<input type="datetime-local">` has it, read as UTC. */
+/** The value of an `<input type="datetime-local">` for an instant, in UTC. */
 export function toInput(instant: string | null): string {
   return instant === null ? '' : instant.slice(0, 16);
 }

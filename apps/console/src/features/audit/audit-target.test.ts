@@ -3,7 +3,7 @@ import { routes } from '~/lib/routes.ts';
 import { auditTarget, modeOf } from './audit-target.ts';
 
 describe('auditTarget', () => {
-  test('a grant is called by the name of what it was of, and leads there', () => {
+  test('names a grant by its key, lease or environment, and links to that', () => {
     const detail = { mode: 'force', face: 'key', namespace: 'rooms.eu', name: 'a&b' };
 
     expect(auditTarget({ resource: 'lease:0190', detail })).toEqual({
@@ -14,7 +14,7 @@ describe('auditTarget', () => {
     expect(modeOf({ detail })).toBe('force');
   });
 
-  test('drones, backends, tokens and people have pages', () => {
+  test('links drones, backends, tokens and people to their pages', () => {
     expect(auditTarget({ resource: 'drone:d-1' }).href).toBe('/drones/detail?id=d-1');
     expect(auditTarget({ resource: 'backend:b-1' }).href).toBe('/backends/detail?id=b-1');
     expect(auditTarget({ resource: 'token:t', detail: { name: 'ci' } })).toMatchObject({
@@ -27,7 +27,7 @@ describe('auditTarget', () => {
     });
   });
 
-  test('a key that was moved leads to its chain, and so does any other reserved list', () => {
+  test('links a moved key, and any other reserved list, to its chain', () => {
     const detail = { toDatacenter: 'dc2', reservationId: 'dc2.x' };
 
     expect(auditTarget({ resource: 'key:rooms.eu/a/b', detail })).toEqual({
@@ -47,7 +47,7 @@ describe('auditTarget', () => {
     });
   });
 
-  test('what nobody knows is shown as it is', () => {
+  test('shows anything else by its id, without a link', () => {
     expect(auditTarget({ resource: 'lease:0190', detail: null })).toEqual({
       kind: 'lease',
       label: '0190',

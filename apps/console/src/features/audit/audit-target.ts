@@ -70,12 +70,12 @@ function reservedKeyOf(
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/u;
 
-/** The beginning of an id that nobody reads; the entry itself has all of it. */
+/** The beginning of a UUID, which nobody reads whole; the entry itself has all of it. */
 function shortId(id: string): string {
   return UUID.test(id) ? id.slice(0, 8) : id;
 }
 
-/** What an entry says besides, as fields. */
+/** The detail of an entry, as fields. */
 function detailOf(entry: { readonly detail?: unknown }): Readonly<Record<string, unknown>> {
   const { detail } = entry;
   return typeof detail === 'object' && detail !== null

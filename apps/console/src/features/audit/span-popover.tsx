@@ -6,7 +6,7 @@ import type { Opener } from '~/ui/menus/use-opener.ts';
 import type { Span } from './audit-search.ts';
 import { SpanForm } from './span-form.tsx';
 
-/** What hangs below the button of a `SpanFilter`: loaded by it alone, when it is wanted. */
+/** What opens below the button of a `SpanFilter`, which loads it when it is needed. */
 export function SpanPopover({
   opener,
   span,

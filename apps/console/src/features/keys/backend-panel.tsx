@@ -16,7 +16,7 @@ import { routes } from '~/lib/routes.ts';
 import classes from './keys.module.css';
 
 const EVERY_MS = 1_500;
-/** The newest of them; all are on the backend's own page. */
+/** Only the newest states are shown; the backend's own page has all. */
 const STATES_MAX = 8;
 
 /** What runs for the key: its state, its address, and what it went through. */

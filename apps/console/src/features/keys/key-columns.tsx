@@ -82,11 +82,11 @@ export const KEY_COLUMNS: ColumnDef<KeyItem>[] = [
   },
 ];
 
-/** The drone that holds it and the state of what runs there; of a key that is over, who had it last. */
+/** The drone that holds a key and its backend's state; for a key that is over, the last holder. */
 function HolderCell({ item }: { readonly item: KeyItem }) {
   const { droneId, holder, backendId, backendStatus, datacenter } = item;
   const isOver = !isInForce(item) && item.phase !== 'expiring';
-  // Its row is there by a move alone: nobody has held it there.
+  // Only a move has made this row: nobody has held the key there.
   if (isOver && droneId === null) return '–';
   if (isOver && (backendStatus === null || backendStatus === 'terminated')) {
     return (

@@ -22,15 +22,15 @@ import type { KeyItem } from './key-columns.tsx';
 import { KeyFacts } from './key-facts.tsx';
 import classes from './keys.module.css';
 
-// What no first visit shows is loaded with its tab.
+// What a first visit does not show is loaded with its tab.
 const WaitersPanel = dynamic(() =>
   import('~/resources/detail/waiters-panel.tsx').then((module) => module.WaitersPanel),
 );
 
-/** Renewals have no events: a key that is looked at is read this often. */
+/** Renewals have no events, so a key that is shown is read this often. */
 const EVERY_MS = 1_500;
 
-/** Which key, of the address. */
+/** The page of the key in the address. */
 export function KeyDetailPage() {
   const [{ namespace, name, datacenter }] = useQueryStates({
     namespace: parseAsString.withDefault(''),

@@ -9,7 +9,7 @@ import { isInForce } from '~/resources/grant-view.ts';
 import { routes } from '~/lib/routes.ts';
 import type { KeyItem } from './key-columns.tsx';
 
-/** Who holds a key, since when and with which token; of a free one, who had it last. */
+/** Who holds a key, since when and with which token; for a free key, the last holder. */
 export function KeyFacts({ item }: { readonly item: KeyItem }) {
   const { droneId, holder, grantedAt, renewedAt, releasedAt, stopsBy, asOf } = item;
   const isHeld = isInForce(item);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { parseSearch } from '~/lib/search/search.ts';
 import { KEY_FIELDS, keyListInput } from './key-search.ts';
 
-test('every field of a search of keys is asked for', () => {
+test('every field of a search for keys is part of the request', () => {
   const q = 'room- holder:drone-1 phase:held tag:v1 drone:drone-1 namespace:rooms.eu';
   const search = parseSearch(q, KEY_FIELDS);
 

@@ -3,10 +3,10 @@ import { firstOf } from '~/lib/page-params.ts';
 import { parseSearch } from '~/lib/search/search.ts';
 import { GRANT_SORTS, grantListInput, type AskedState } from '~/resources/list/grant-search.ts';
 
-/** What the search of keys knows beside names. */
+/** The fields of the keys' search, beside names. */
 export const KEY_FIELDS = ['holder', 'phase', 'tag', 'drone', 'namespace', 'lease'] as const;
 
-/** What is asked of `keys.list` for what the address says. A namespace is with its children. */
+/** The input of `keys.list` for an address. A namespace includes its children. */
 export function keyListInput(state: AskedState): NonNullable<Inputs['keys']['list']> {
   const { tag, drone, namespace } = state.search.fields;
   return {
@@ -17,7 +17,7 @@ export function keyListInput(state: AskedState): NonNullable<Inputs['keys']['lis
   };
 }
 
-/** What an address says of the list, for a server: as `useListState` reads it. */
+/** The state of the list in an address, for the server: as `useListState` reads it. */
 export function keyListStateOf(
   params: Readonly<Record<string, string | string[] | undefined>>,
 ): AskedState {

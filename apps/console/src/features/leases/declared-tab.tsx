@@ -16,7 +16,7 @@ import classes from './leases.module.css';
 
 const PAGE_ROWS = 100;
 
-/** The kinds of leases that services have declared, with what of each is held and waited for now. */
+/** The kinds of leases that services have declared, with how many of each are held and waited for now. */
 export function DeclaredTab() {
   const [after, setAfter] = useQueryState('after', parseAsString.withOptions({ history: 'push' }));
   const input = { limit: PAGE_ROWS, ...(after === null ? {} : { cursor: after }) };

@@ -17,7 +17,7 @@ import type { LeaseItem } from './lease-item.ts';
 /** Renewals make no events. */
 const EVERY_MS = 2_000;
 
-/** The lists that they belong to. */
+/** The list that each face belongs to. */
 const LISTS = {
   lease: { label: 'Leases', list: routes.leases },
   environment: { label: 'Environments', list: routes.environments },

@@ -12,7 +12,7 @@ import { LeaseFacts } from './lease-facts.tsx';
 import type { LeaseItem } from './lease-item.ts';
 import { Metadata } from './metadata.tsx';
 
-// What no first visit shows is loaded with its tab.
+// What a first visit does not show is loaded with its tab.
 const GrantTimeline = dynamic(() =>
   import('~/resources/timeline/grant-timeline.tsx').then((module) => module.GrantTimeline),
 );

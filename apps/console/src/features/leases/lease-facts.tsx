@@ -8,7 +8,7 @@ import { isTaken } from './lease-columns.tsx';
 import type { LeaseItem } from './lease-item.ts';
 import { fieldText } from '~/lib/search/search-text.ts';
 
-/** Who holds a lease and why; of one that is free, who had it last. */
+/** Who holds a lease and why; for a free one, the last holder. */
 export function LeaseFacts({ lease }: { readonly lease: LeaseItem }) {
   const isHeld = isTaken(lease);
   return (

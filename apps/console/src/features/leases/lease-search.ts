@@ -1,10 +1,10 @@
 import type { Inputs } from '~/lib/api/api.ts';
 import { grantListInput, type AskedState } from '~/resources/list/grant-search.ts';
 
-/** What the search of leases knows beside names. */
+/** The fields of the leases' search, beside names. */
 export const LEASE_FIELDS = ['holder', 'phase', 'namespace', 'lease'] as const;
 
-/** What is asked of `leases.list` for what the address says. */
+/** The input of `leases.list` for an address. */
 export function leaseListInput(
   state: AskedState,
   recentMs?: number,

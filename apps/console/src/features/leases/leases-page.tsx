@@ -7,7 +7,7 @@ import { LeaseList } from './lease-list.tsx';
 import { LEASE_TABS, useLeasesTab, type LeasesTab } from './use-leases-tab.ts';
 import classes from './leases.module.css';
 
-// What no first visit shows is loaded with its tab.
+// What a first visit does not show is loaded with its tab.
 const ContentionTab = dynamic(() =>
   import('./contention/contention-tab.tsx').then((module) => module.ContentionTab),
 );

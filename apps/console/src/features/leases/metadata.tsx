@@ -2,7 +2,7 @@ import { JsonView } from '~/resources/detail/lazy-panels.tsx';
 import { EmptyState } from '~/ui/states/empty-state.tsx';
 import type { LeaseItem } from './lease-item.ts';
 
-/** What its holder attached to it. */
+/** What the holder attached to a lease. */
 export function Metadata({ of: { name, metadata } }: { readonly of: LeaseItem }) {
   return metadata === null || metadata === undefined ? (
     <EmptyState title="No metadata">Its holder attached none.</EmptyState>

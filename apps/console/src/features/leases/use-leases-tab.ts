@@ -5,7 +5,7 @@ import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
 export const LEASE_TABS = ['list', 'tree', 'contention', 'declared'] as const;
 export type LeasesTab = (typeof LEASE_TABS)[number];
 
-/** Which view of the leases is shown; what another one was filtered and sorted by is left behind. */
+/** Which view of the leases is shown. Another view starts without the filters and order of the last. */
 export function useLeasesTab(): {
   readonly tab: LeasesTab;
   readonly setTab: (tab: LeasesTab) => void;

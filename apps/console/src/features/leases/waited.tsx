@@ -4,7 +4,7 @@ import { Tip } from '~/ui/tip.tsx';
 import { absolute, duration } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 
-/** How long something has lasted since then, once a second; since when exactly, on hover and focus. */
+/** How long something has lasted, updated every second; the exact start on hover and focus. */
 export function Waited({ since, asOf }: { readonly since: string; readonly asOf: string }) {
   const nowMs = useDatabaseNow() ?? Date.parse(asOf);
   return (

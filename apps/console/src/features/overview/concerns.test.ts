@@ -23,7 +23,7 @@ function overview(change: {
 const texts = (stats: StatsOverview): string[] => concernsOf(stats).map(({ text }) => text);
 
 describe('concernsOf', () => {
-  test('has nothing to say of a healthy system, nor of one without any drone', () => {
+  test('is empty for a healthy system, and for one without any drone', () => {
     expect(concernsOf(overview({}))).toEqual([]);
     expect(concernsOf(overview({ drones: { total: 0, ready: 0 } }))).toEqual([]);
   });

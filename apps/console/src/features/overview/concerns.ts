@@ -1,4 +1,4 @@
-/** Is it healthy: every sign of trouble in words, worst first. Pure. */
+/** Every sign of trouble in words, worst first. Pure. */
 import type { StatsOverview } from '@leasehold/api/contract';
 import { counted, duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
@@ -6,14 +6,14 @@ import { routes } from '~/lib/routes.ts';
 interface Concern {
   readonly tone: 'warn' | 'bad';
   readonly text: string;
-  /** Where it can be looked into. */
+  /** The page that shows more about it. */
   readonly href: string;
 }
 
-/** The reaper looks once a second; from here on it is late. */
+/** The reaper runs once a second; from this lag on it is late. */
 const REAPER_LATE_MS = 5_000;
 
-/** What an operator should look at, by what the statistics say. */
+/** What an operator should look at, according to the statistics. */
 export function concernsOf(stats: StatsOverview): Concern[] {
   const { drones, totals, faces, holdOff } = stats;
   const concerns: (Concern & { isThere: boolean })[] = [

@@ -8,7 +8,7 @@ import { count, duration, fullName } from '~/lib/format.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
 import classes from './overview.module.css';
 
-/** What several want at once, most wanted first. */
+/** What several callers want at once, most wanted first. */
 export function ContendedPanel({
   contended,
 }: {

@@ -18,7 +18,7 @@ import classes from './overview.module.css';
 
 const EVERY_MS = 3_000;
 
-/** In ten seconds: is it healthy. */
+/** Shows within ten seconds whether the system is healthy. */
 export function OverviewPage() {
   const [windowMinutes, setWindowMinutes] = useQueryState(
     'window',

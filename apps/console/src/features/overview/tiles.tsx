@@ -9,7 +9,7 @@ import classes from './overview.module.css';
 
 const FACES = ['key', 'lease', 'environment'] as const;
 
-/** The six numbers that say how it is. */
+/** The six numbers that sum up the system. */
 export function Tiles({ stats }: { readonly stats: StatsOverview }) {
   const { faces, drones, totals } = stats;
   const sum = (field: keyof StatsOverview['faces']['key']): number =>

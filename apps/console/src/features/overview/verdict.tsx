@@ -7,7 +7,7 @@ import { useSignal } from '~/lib/use-signal.ts';
 import { concernsOf } from './concerns.ts';
 import classes from './overview.module.css';
 
-/** One line: healthy, or what is not. That it was healthy when it was last read is not health. */
+/** One line: healthy, or what is not. Data that is stale or paused never counts as healthy. */
 export function Verdict({ stats }: { readonly stats: StatsOverview }) {
   const concerns = concernsOf(stats);
   const isBad = concerns.some(({ tone }) => tone === 'bad');

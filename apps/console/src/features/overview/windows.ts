@@ -1,4 +1,4 @@
-/** For how long back the overview looks. */
+/** The time spans that the overview can show. */
 export const WINDOWS = [
   { minutes: 15, label: '15 min' },
   { minutes: 60, label: '1 h' },
@@ -8,7 +8,7 @@ export const WINDOWS = [
 
 export const DEFAULT_WINDOW_MINUTES = 60;
 
-/** `the last hour`, to be read after a number. */
+/** `in 1 h`, to be read after a number. */
 export function windowText(minutes: number): string {
   const known = WINDOWS.find((window) => window.minutes === minutes);
   return `in ${known?.label ?? `${String(minutes)} min`}`;

@@ -19,14 +19,14 @@ import classes from './reservations.module.css';
 
 type Grant = NonNullable<Outputs['keys']['get']>;
 
-/** Who holds the key where it lives, with the way to its page. */
+/** Who holds the key in its home, with a link to its page. */
 export function HolderPanel({
   of,
   unreachable,
   read,
 }: {
   readonly of: readonly string[];
-  /** Where the key lives, when that cannot be asked now. */
+  /** The home of the key, if it cannot be reached now. */
   readonly unreachable: string | undefined;
   readonly read: UseQueryResult<Outputs['keys']['get'], ApiError>;
 }) {
@@ -51,7 +51,7 @@ export function HolderPanel({
   );
 }
 
-/** Whether the row is there by a move alone: what moves it is no drone. */
+/** Whether only a move has made the row: its holder is not a drone. */
 function isOnlyMoved(grant: Grant): boolean {
   return grant.droneId === null && !isInForce(grant);
 }

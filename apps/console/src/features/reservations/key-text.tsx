@@ -1,7 +1,7 @@
 import { keyNameOf } from '@leasehold/keys-core';
 import classes from './reservations.module.css';
 
-/** A reserved key: the name of a key; of any other list each of its strings by itself. */
+/** A reserved key: the name of a key, or each string of any other list by itself. */
 export function KeyText({ of }: { readonly of: readonly string[] }) {
   const named = keyNameOf(of);
   if (named !== undefined) return <bdi>{named.name}</bdi>;

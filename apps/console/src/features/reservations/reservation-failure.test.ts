@@ -7,7 +7,7 @@ const refused = (code: string, details: Record<string, unknown> = {}) =>
     new ApiError('Refused.', { code, isRetryable: true, incidentId: 'i-1', details }),
   );
 
-test('a refusal says what to do, with what the controller said of it', () => {
+test('a refusal keeps the controller’s message and adds what to do', () => {
   expect(refused('reservation.key_held', { holder: 'drone-1', remainingMs: 12_000 })).toMatchObject(
     {
       code: 'reservation.key_held',
@@ -25,7 +25,7 @@ test('a refusal says what to do, with what the controller said of it', () => {
   );
 });
 
-test('what nobody has advice for stays as it was said', () => {
+test('a failure without known advice keeps its message', () => {
   expect(refused('auth.forbidden')?.message).toBe('Refused.');
   expect(reservationFailure(null)).toBeNull();
 });

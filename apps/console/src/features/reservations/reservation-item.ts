@@ -1,6 +1,6 @@
 import type { Outputs } from '~/lib/api/api.ts';
 
-/** A reservation as its own datacenter tells of it, over the wire. */
+/** A reservation as its own datacenter returns it, over the wire. */
 export type ReservationItem = Outputs['reservations']['list']['items'][number];
 
 /** A key with its whole chain, over the wire. */

@@ -8,7 +8,7 @@ import {
 
 const searchOf = (q: string) => parseSearch(q, RESERVATION_FIELDS);
 
-test('the list is asked for what the search says', () => {
+test('the request contains every field of the search', () => {
   const search = searchOf('room- namespace:rooms.eu state:moved');
 
   expect(reservationListInput({ search, after: 'c1' })).toMatchObject({
@@ -19,7 +19,7 @@ test('the list is asked for what the search says', () => {
   });
 });
 
-test('a state that no listed reservation has is said beside the search, and not asked for', () => {
+test('a state that no listed reservation has is reported beside the search, and not asked for', () => {
   const search = searchOf('state:pending');
 
   expect(reservationSearchProblems(search)).toEqual(['state: is one of active, moved']);

@@ -1,15 +1,15 @@
 import type { Inputs } from '~/lib/api/api.ts';
 import type { Search } from '~/lib/search/search.ts';
 
-/** What the search of reservations knows beside how a name begins. */
+/** The fields of the reservations' search, beside the beginning of a name. */
 export const RESERVATION_FIELDS = ['namespace', 'state'] as const;
 
-/** The states that the list can be asked for: of others there is no row. */
+/** The states that the list can be asked for: there are no rows for others. */
 export const LISTED_STATES = ['active', 'moved'] as const;
 
 const PAGE_ROWS = 100;
 
-/** What is asked of `reservations.list` for what the address says. A bare word begins the name. */
+/** The input of `reservations.list` for an address. A bare word is the beginning of the name. */
 export function reservationListInput(wanted: {
   readonly search: Search;
   readonly after: string | null;
@@ -26,7 +26,7 @@ export function reservationListInput(wanted: {
   };
 }
 
-/** What the search asks for that no reservation can have; nothing is asked then, and this says why. */
+/** What the search asks for that no reservation can have; the list is not read then, and this says why. */
 export function reservationSearchProblems(search: Search): readonly string[] {
   const { state } = search.fields;
   return state === undefined || LISTED_STATES.some((known) => known === state)

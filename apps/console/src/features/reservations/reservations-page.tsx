@@ -103,7 +103,7 @@ export function ReservationsPage() {
   );
 }
 
-/** That nothing new can be decided, where that is so. */
+/** Warns that no home can be decided while the store is unreachable. */
 function StoreNotice() {
   const { store } = useDatacenters();
   if (store === undefined || store.isReachable) return null;

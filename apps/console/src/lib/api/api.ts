@@ -1,10 +1,10 @@
 /**
- * How the console asks the controller. Calls go to the console's own origin, which passes them on;
+ * How the console calls the controller. Calls go to the console's own origin, which passes them on;
  * the types are the router's, so that nothing is asked for that is not there.
  *
- * A query's key is `[group, procedure, input]`, and one default function carries every query out
- * (see `query-client.ts`): the server that prefetches a page and the browser that keeps it fresh
- * use the same {@link query}.
+ * A query's key is `[group, procedure, input]`, and one default function carries every query out (see
+ * `query-client.ts`): the server that prefetches a page and the browser that keeps it fresh use the
+ * same {@link query}.
  */
 import type { AppRouter } from '@leasehold/api';
 import type { inferRouterInputs } from '@trpc/server';
@@ -21,7 +21,7 @@ import type { ApiError } from './api-error.ts';
 export type Inputs = inferRouterInputs<AppRouter>;
 
 type Router = AppRouter['_def']['record'];
-/** As the procedures give them: everything that travels is JSON-safe, so nothing changes on the way. */
+/** As the procedures return them: all values are JSON-safe, so nothing changes on the way. */
 export type Outputs = {
   [G in keyof Router]: {
     [P in keyof Router[G]]: Router[G][P] extends { _def: { $types: { output: infer Output } } }
@@ -43,7 +43,7 @@ export function query<G extends Group, P extends Procedure<G>>(
   return queryOptions<Outputs[G][P], ApiError>({ queryKey: [group, procedure, input] });
 }
 
-/** What a session's mutations carry; set once the session is known. */
+/** The CSRF token of the session's mutations; set once the session is known. */
 let csrfToken: string | null = null;
 export function setCsrfToken(token: string | null): void {
   csrfToken = token;

@@ -3,13 +3,13 @@
 import { HydrationBoundary, type DehydratedState } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 
-/** What came with pages, by when it came here. */
+/** The data that came with pages, and the same data dated by when it arrived here. */
 const arrived = new WeakMap<DehydratedState, DehydratedState>();
 
 /**
- * Data that came with a page, as of when the page came, by this machine's clock. The server dates it by
- * its own: taken for this one's, data of a page that Back leads to again would replace newer data where
- * this clock is behind, and pass for old where it is ahead.
+ * Dates the data that came with a page by its arrival, by this machine's clock. The server dates it
+ * by its own clock: taken for this one, data of a page that Back leads to would replace newer data if
+ * this clock is behind, and pass for old if it is ahead.
  */
 export function Hydrated({
   state,

@@ -5,7 +5,7 @@ import { api, type Group, type Inputs, type Outputs, type Procedure } from './ap
 import { isSignedOut, toApiError, type ApiError } from './api-error.ts';
 import { signedOut } from '../session/signed-out.ts';
 
-/** A change. When it has been made, everything on the page is read again. */
+/** A mutation. After it everything on the page is read again. */
 export function useApiMutation<G extends Group, P extends Procedure<G>>(
   group: G,
   procedure: P,

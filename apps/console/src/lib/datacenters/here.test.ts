@@ -13,7 +13,7 @@ afterEach(() => {
 });
 
 describe('where a thing is', () => {
-  test('calls and addresses name a datacenter only where it is another one', () => {
+  test('calls and addresses name a datacenter only if it is not the controller’s own', () => {
     expect(at('dc2')).toEqual({ datacenter: 'dc2' });
     for (const here of ['dc1', '', null, undefined]) expect(at(here)).toEqual({});
     expect(routes.key({ ...KEY, datacenter: 'dc1' })).toBe(
@@ -23,7 +23,7 @@ describe('where a thing is', () => {
     expect(routes.drone('drone-1', 'dc2')).toBe('/drones/detail?id=drone-1&datacenter=dc2');
   });
 
-  test('lists are of all datacenters unless one was chosen, and with one say nothing of it', () => {
+  test('lists cover all datacenters unless one is chosen, and name none if there is only one', () => {
     expect(listedDatacenters(null, true)).toEqual({ datacenter: 'all' });
     expect(listedDatacenters('dc2', true)).toEqual({ datacenter: 'dc2' });
     expect(listedDatacenters(null, false)).toEqual({});

@@ -1,6 +1,6 @@
 /**
  * The datacenter of the console's own controller, so that addresses and calls name a datacenter only
- * where it is another one: with one datacenter nothing is said of datacenters.
+ * where it is another one: with a single datacenter they never name it.
  */
 let here: string | undefined;
 
@@ -9,7 +9,7 @@ export function setHere(datacenter: string): void {
   here = datacenter;
 }
 
-/** What a call or an address says of where a thing is: nothing, when it is here. */
+/** The datacenter as a call or an address names it: not at all, if it is this controller's. */
 export function at(datacenter: string | null | undefined): { readonly datacenter?: string } {
   if (datacenter === undefined || datacenter === null || datacenter === '') return {};
   return datacenter === here ? {} : { datacenter };

@@ -1,4 +1,4 @@
-/** What a list is asked for, of what the address says; the same on the server. Pure. */
+/** The datacenter input of a list, from what the address chooses; the same on the server. Pure. */
 export function listedDatacenters(
   chosen: string | null,
   isSeveral: boolean,

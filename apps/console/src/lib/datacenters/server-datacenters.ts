@@ -3,7 +3,7 @@ import { cache } from 'react';
 import type { Outputs } from '../api/api.ts';
 import { serverApi } from '../api/server-api.ts';
 
-/** Whether there are several datacenters, once for each page; one where that cannot be asked. */
+/** Whether there are several datacenters, asked once for each page; false if that fails. */
 export const isSeveralDatacenters = cache(async (): Promise<boolean> => {
   try {
     const api = await serverApi();

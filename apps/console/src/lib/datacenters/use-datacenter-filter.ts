@@ -10,9 +10,9 @@ export interface DatacenterFilter {
   /** Null: all of them. */
   readonly chosen: string | null;
   readonly setChosen: (datacenter: string | null) => void;
-  /** What the list's procedure is asked besides; with one datacenter nothing. */
+  /** The additional input of the list's procedure; empty if there is only one datacenter. */
   readonly input: { readonly datacenter?: string };
-  /** Whether rows may be another datacenter's, of which no event arrives here. */
+  /** Whether rows may be of another datacenter, whose events do not arrive here. */
   readonly isOfOthers: boolean;
 }
 

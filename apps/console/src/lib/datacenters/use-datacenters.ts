@@ -7,15 +7,15 @@ import { useSession } from '../session/session.tsx';
 /** A datacenter as this controller sees it. */
 export type Datacenter = Outputs['datacenters']['list']['items'][number];
 
-/** That another datacenter cannot be reached, or can again, has no event. */
+/** No event reports that another datacenter became unreachable, or reachable again. */
 const EVERY_MS = 3_000;
 
-/** Every datacenter, this one first. Before they are known, and with one alone, that is all there is. */
+/** Every datacenter, this one first; empty before they are known. */
 export function useDatacenters(): {
-  /** The name of this controller's. */
+  /** The name of this controller's datacenter. */
   readonly here: string;
   readonly items: readonly Datacenter[];
-  /** With one, nothing is said of datacenters. */
+  /** With only one, the pages do not mention datacenters. */
   readonly isSeveral: boolean;
   readonly store: Outputs['datacenters']['list']['store'] | undefined;
 } {

@@ -1,8 +1,8 @@
 /**
  * The database's clock, as far as a browser can know it. Each answer says when the database made it
  * (`asOf`); from then on the browser's monotonic clock counts. An answer is older on arrival than
- * when it was made, so of the readings of the last minute the one that says the latest is best.
- * The browser's wall clock is used for nothing but to say that it is wrong.
+ * when it was made, so of the readings of the last minute the one that says the latest is best. The
+ * browser's wall clock is used only to report that it is wrong.
  */
 const READINGS_MAX = 32;
 const READING_AGE_MS_MAX = 60_000;
@@ -17,7 +17,7 @@ interface Reading {
 let readings: Reading[] = [];
 
 export const databaseClock = {
-  /** Takes the time that an answer carries, if it carries one. */
+  /** Takes the time of an answer, if it has one. */
   observe(answer: unknown): void {
     const asOf = asOfOf(answer);
     if (asOf === undefined || typeof window === 'undefined') return;

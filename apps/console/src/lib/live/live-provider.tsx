@@ -13,7 +13,7 @@ import { missed, pause, stream } from './live-state.ts';
 const REFRESH_EVERY_MS = 400;
 /** What happens together, such as a grant and its backend, is read together. */
 const GATHER_MS = 50;
-/** After a failure that tRPC does not mend by itself the stream is opened again. */
+/** After a failure that tRPC does not repair by itself the stream is opened again. */
 const REOPEN_MS = 2_000;
 
 /** The groups of procedures whose answers an event of a face may change. */
@@ -23,7 +23,7 @@ const GROUPS: Record<string, readonly string[]> = {
   environment: ['environments', 'stats', 'events'],
 };
 
-/** Keeps every query below fresh while the page is looked at. */
+/** Keeps every query below fresh while the page is visible. */
 export function LiveProvider({ children }: { readonly children: ReactNode }) {
   const queryClient = useQueryClient();
   useEffect(() => followEvents(queryClient), [queryClient]);
@@ -32,8 +32,8 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
 }
 
 /**
- * Follows the stream while the tab is seen: a browser has six connections to one origin, and tabs that
- * nobody looks at must not take them from the one that somebody does.
+ * Follows the stream while the tab is visible: a browser has six connections to one origin, and
+ * hidden tabs must not take them from the visible one.
  */
 function followEvents(queryClient: QueryClient): () => void {
   const changed = new Set<string>();
@@ -110,7 +110,7 @@ function followEvents(queryClient: QueryClient): () => void {
   };
 }
 
-/** Reads everything on the page again; while it is paused, when it goes on. */
+/** Reads everything on the page again; if it is paused, as soon as it goes on. */
 function catchUp(queryClient: QueryClient): void {
   if (pause.isPaused()) missed.set(missed.get() + 1);
   else void queryClient.invalidateQueries();

@@ -1,8 +1,8 @@
 /**
- * Whether what is on the page is live. One stream of events for the whole page says when something
- * changed; while it is there, lists are read again when something of theirs has happened, and now
- * and then for what has no event (renewals, backends, heartbeats). Without it they are read on a
- * timer alone. A dialog, a hidden tab or the person's own choice pauses both.
+ * Whether the page is live. One stream of events for the whole page reports when something changed;
+ * while it is open, lists are read again after events of theirs, and regularly for what has no event
+ * (renewals, backends, heartbeats). Without it they are read on a timer alone. A dialog, a hidden tab
+ * or the person's own choice pauses both.
  */
 import { createSignal } from '../signal.ts';
 
@@ -10,7 +10,7 @@ type StreamState = 'connecting' | 'open' | 'lost';
 
 export const stream = createSignal<StreamState>('connecting');
 
-/** How many dialogs and the like ask for quiet at this moment. */
+/** How many dialogs and the like pause updates at this moment. */
 const holds = createSignal(0);
 /** The person's own setting. */
 const isPausedByHand = createSignal(false);
@@ -21,7 +21,7 @@ export const missed = createSignal(0);
 export const pause = {
   holds,
   isPausedByHand,
-  /** Asks for quiet. @returns what gives it up again. */
+  /** Pauses updates. @returns what ends that pause. */
   hold(): () => void {
     holds.set(holds.get() + 1);
     let isHeld = true;

@@ -7,10 +7,10 @@ interface StaleSince {
   readonly databaseMs: number | null;
 }
 
-/** Set around what shows a read, for as long as that is stale. */
+/** Set around what shows a read, for as long as the read is stale. */
 export const StaleContext = createContext<StaleSince | null>(null);
 
-/** Since when what is shown around here is stale; null where it is fresh. */
+/** When the stale data that is shown around here came; null where the data is fresh. */
 export function useStaleSince(): StaleSince | null {
   return use(StaleContext);
 }

@@ -12,16 +12,16 @@ let timer: ReturnType<typeof setInterval> | undefined;
 let nowMs: number | null = null;
 
 function tick(): void {
-  // While nothing is read, by hand or behind a dialog, a countdown stands still, text and bar: a grant
-  // that is renewed unseen would seem to run out.
+  // While updates are paused, by hand or by a dialog, countdowns stand still: a grant that is renewed
+  // meanwhile would seem to run out.
   if (pause.isPaused()) return;
   nowMs = databaseClock.nowMs();
   for (const listener of [...listeners]) listener();
 }
 
 /**
- * Paused, the clock stands still, but never before what is shown: a page that is opened
- * meanwhile brings its own time, or its countdowns would promise more than there is.
+ * While paused, the clock stands still, but never behind what is shown: a page that is opened
+ * meanwhile sets it to its own time, or its countdowns would promise too much.
  */
 export function bringClockTo(dataMs: number | null): void {
   if (!pause.isPaused() || dataMs === null || nowMs === null || dataMs <= nowMs) return;
@@ -42,8 +42,8 @@ function subscribe(listener: () => void): () => void {
 }
 
 /**
- * The database's time in epoch milliseconds, once a second; null until a first answer has told it
- * (and while a server renders): then what is shown is as of the data. Around stale data it stands still.
+ * The database's time in epoch milliseconds, once a second; null before the first answer and while a
+ * server renders: then the time of the data itself counts. Around stale data it stands still.
  */
 export function useDatabaseNow(): number | null {
   const stale = useStaleSince();

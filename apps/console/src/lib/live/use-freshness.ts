@@ -9,10 +9,10 @@ import { bringClockTo } from './use-database-now.ts';
 /** From this age on the data on a page is called stale, whatever the stream says. */
 const STALE_MS = 12_000;
 const TICK_MS = 500;
-/** After a pause there is so long to read again before age counts again. */
+/** How long after a pause data may be read again before its age counts again. */
 const RESUMING_MS = 3_000;
 
-/** What a query says of its answers. */
+/** The state of a query that its freshness depends on. */
 export interface Read {
   readonly dataUpdatedAt: number;
   readonly isError: boolean;
@@ -22,7 +22,7 @@ export interface Read {
 interface Freshness {
   /** How long ago the data on the page came, in milliseconds. */
   readonly ageMs: number;
-  /** Old, and not because somebody paused it: nothing on the page may be taken for the present. */
+  /** Whether the page must not be taken for the present; see {@link useFreshness}. */
   readonly isStale: boolean;
   /** When the data came, in the database's epoch milliseconds; null when that is not known. */
   readonly cameAtMs: number | null;
@@ -30,7 +30,7 @@ interface Freshness {
 
 /**
  * How old the data of a page is. Stale: its last read failed, or it is older than {@link STALE_MS}
- * although nobody paused it.
+ * although updates are not paused.
  */
 export function useFreshness(read: Read): Freshness {
   const isByHand = useSignal(pause.isPausedByHand);
@@ -58,8 +58,8 @@ export function useFreshness(read: Read): Freshness {
     setWasPaused(isPaused);
     if (!isPaused) setResumedAtMs(now.atMs);
   }
-  // A machine that slept has a monotonic clock that did not go on; one whose clock was set has a wall
-  // clock that jumped. The older of the two is what can be claimed.
+  // The monotonic clock of a machine stops while it sleeps, and its wall clock jumps when it is set.
+  // The greater of the two ages is safe to show.
   const ageMs = Math.max(0, now.atMs - seen.atMs, now.wallMs - seen.wallMs);
   const isResuming = isPaused || now.atMs - resumedAtMs < RESUMING_MS;
   const isFailing = read.isError || read.failureCount > 0;
@@ -70,7 +70,7 @@ export function useFreshness(read: Read): Freshness {
   };
 }
 
-/** The moment at which data came, by the clocks there are: monotonic, wall, and the database's. */
+/** The moment at which data came, by three clocks: monotonic, wall, and the database's. */
 interface Seen {
   readonly atMs: number;
   readonly wallMs: number;
@@ -81,7 +81,7 @@ function clocks(): Pick<Seen, 'atMs' | 'wallMs'> {
   return { atMs: performance.now(), wallMs: Date.now() };
 }
 
-/** What is shown may have come long before: a page that is come back to shows what it had. */
+/** The data may have come long before: a page that is opened again shows what it had. */
 function seenOf(dataUpdatedAt: number): Seen {
   const { atMs, wallMs } = clocks();
   const ageMs = dataUpdatedAt === 0 ? 0 : Math.max(0, wallMs - dataUpdatedAt);

@@ -5,8 +5,8 @@ import type { UseQueryResult } from '@tanstack/react-query';
 import type { ApiError } from '../api/api-error.ts';
 
 /**
- * A first read that failed goes on being a failure while it is tried again: a page that went back and
- * forth between what went wrong and a skeleton could neither be read nor clicked.
+ * A first read that failed stays a failure while it is retried: a page that alternated between the
+ * error and a skeleton could neither be read nor clicked.
  */
 export function useLastFailure<Data>(
   read: UseQueryResult<Data, ApiError>,
@@ -24,7 +24,7 @@ interface Failed {
   readonly error: ApiError;
 }
 
-/** What the first read of this key last failed with; null when it has not, or was answered since. */
+/** The last failure of the first read of this key; null if it has not failed, or was answered since. */
 function nextOf(
   failed: Failed | null,
   isFirst: boolean,

@@ -13,8 +13,8 @@ const LISTS: ReadonlySet<string> = new Set(['list', 'contention', 'declared']);
 const POLL_MS = 2_000;
 
 /**
- * A query that stays fresh: at events (see `live-provider.tsx`), and every `everyMs` for what has
- * none. Quiet while updates are paused or the tab is hidden.
+ * A query that stays fresh: it is read again after events (see `live-provider.tsx`), and every
+ * `everyMs` for what has no event; not while updates are paused or the tab is hidden.
  */
 export function useLiveQuery<G extends Group, P extends Procedure<G>>(
   group: G,
@@ -33,8 +33,8 @@ export function useLiveQuery<G extends Group, P extends Procedure<G>>(
     ...asked,
     enabled,
     refetchInterval: isPaused ? false : intervalMs,
-    // The rows of a list stay in sight, pale, until those of the next page are there. Anything else
-    // is of one thing, and must never be shown for another.
+    // The rows of a list stay visible, pale, until those of the next page arrive. Any other answer is
+    // about one thing, and must never be shown for another.
     ...(LISTS.has(procedure) ? { placeholderData: keepPreviousData } : {}),
   });
   return useLastFailure(read, hashKey(asked.queryKey));

@@ -13,7 +13,7 @@ describe('withField', () => {
     );
   });
 
-  it('writes what the search reads', () => {
+  it('writes text that the search reads back', () => {
     const text = withField('', 'holder', 'two words');
     expect(parseSearch(text, ['holder']).fields).toEqual({ holder: 'two words' });
     expect(fieldText('tag', 'v1')).toBe('tag:v1');

@@ -25,7 +25,7 @@ export interface ListState<Sort extends string> {
 export function useListState<Sort extends string>(options: {
   /** Fields of the search language that this list knows, such as `holder`. */
   readonly fields: readonly string[];
-  /** The first is the one that is used unless said. */
+  /** The first one is the default. */
   readonly sorts: readonly [Sort, ...Sort[]];
   readonly direction?: 'asc' | 'desc';
 }): ListState<Sort> {

@@ -8,7 +8,7 @@ export function ConsequenceList({
   isInOrder = false,
 }: {
   readonly consequences: Pick<Consequences, 'holder' | 'steps' | 'worstCase'>;
-  /** One step happens after the other. */
+  /** Whether the steps happen one after the other. */
   readonly isInOrder?: boolean;
 }) {
   const List = isInOrder ? 'ol' : 'ul';

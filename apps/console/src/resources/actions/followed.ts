@@ -1,6 +1,6 @@
 /**
- * Acts that somebody has asked for in this tab and wants to see through to their end. They stay while
- * the console is walked through, and a reload keeps them.
+ * Acts that a person has requested in this tab and follows to their end. They are kept from page to
+ * page, and over a reload.
  */
 import { createSignal, type Signal } from '~/lib/signal.ts';
 
@@ -8,17 +8,17 @@ const KEPT_MAX = 3;
 
 export interface Followed<Act> {
   readonly acts: Signal<readonly Act[]>;
-  /** Begins to follow an act; of many, the newest are kept. */
+  /** Begins to follow an act; only the newest few are kept. */
   follow(act: Act): void;
-  /** Somebody has seen enough of it, or it was refused. */
+  /** Stops following an act: the person has dismissed it, or it was refused. */
   unfollow(id: string): void;
-  /** Reads what this person followed in this tab before it was loaded again. */
+  /** Reads the acts that this person followed in this tab before a reload. */
   read(actor: string): void;
 }
 
-/** `name`: under which the browser keeps them; `idOf`: what tells an act from another. */
+/** `name`: under which the browser keeps them; `idOf`: what identifies an act. */
 export function createFollowed<Act>(name: string, idOf: (act: Act) => string): Followed<Act> {
-  /** With whose they are: another person who signs in in this tab has not made them. */
+  /** The browser's key, with the actor: another person who signs in in this tab has other acts. */
   let stored = name;
   const acts = createSignal<readonly Act[]>([]);
   const others = (id: string): readonly Act[] => acts.get().filter((act) => idOf(act) !== id);

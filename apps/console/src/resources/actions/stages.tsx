@@ -3,7 +3,7 @@ import { clockTime } from '~/lib/format.ts';
 import type { Stage } from './revoke/revoke-progress.ts';
 import classes from './banner.module.css';
 
-/** How far it is that a banner follows: what is done, when if that is known, and what is not yet. */
+/** How far an act is that a banner follows: what is done, and when if known, and what is not done yet. */
 export function Stages({ stages }: { readonly stages: readonly Stage[] }) {
   return (
     <ol className={classes['stages']}>

@@ -13,7 +13,7 @@ import type { RevokeMode } from '../actions/revoke/revoke-consequences.ts';
 import { rememberBulk } from './use-bulk.ts';
 import classes from './bulk.module.css';
 
-/** More rows than this nobody reads; how many there are besides is said. */
+/** Nobody reads more rows than this; the number of further ones is shown. */
 const LISTED_MAX = 200;
 
 /** One act on the grants that were chosen: they are frozen and shown when the dialog opens. */
@@ -105,7 +105,7 @@ export function BulkDialog({
   );
 }
 
-/** What was chosen, as it was then. */
+/** The chosen grants as they were when the dialog was opened. */
 function FrozenList({ items }: { readonly items: readonly GrantView[] }) {
   const rest = items.length - LISTED_MAX;
   return (

@@ -12,7 +12,7 @@ describe('texts of bulk actions', () => {
     expect(bulkProgressText(progress)).toBe('12 of 40 revoked, 2 failed');
   });
 
-  it('say of every act that it is on the listed grants alone', () => {
+  it('say that every act applies to the listed grants alone', () => {
     for (const action of ['revoke', 'blockRenewal', 'allowRenewal'] as const) {
       expect(bulkSteps(action, 'key', 'force').at(-1)).toContain('left alone');
     }

@@ -24,7 +24,7 @@ export function isUnderWay({ state }: Pick<BulkProgress, 'state'>): boolean {
   return state === 'running' || state === 'interrupted';
 }
 
-/** How far a bulk action is, read again until it is over, dialogs or not. */
+/** How far a bulk action is, read again until it is over, even behind a dialog. */
 export function useBulkProgress(bulkId: string) {
   return useQuery({
     ...query('bulk', 'get', { bulkId }),
@@ -33,7 +33,7 @@ export function useBulkProgress(bulkId: string) {
   });
 }
 
-/** Keeps the names of what was chosen, for this tab: the API answers lease ids. */
+/** Keeps the names of the chosen grants for this tab, because the API answers lease ids. */
 export function rememberBulk(
   bulkId: string,
   items: readonly (ResourceRef & { readonly leaseId: string })[],
@@ -48,7 +48,7 @@ export function rememberBulk(
   }
 }
 
-/** The names of what a bulk action of this tab was on, by lease id. */
+/** The names of the grants in a bulk action of this tab, by lease id. */
 export function namesOfBulk(bulkId: string): Readonly<Record<string, ResourceRef>> {
   try {
     const text = window.sessionStorage.getItem(STORED);

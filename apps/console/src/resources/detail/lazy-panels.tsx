@@ -2,7 +2,7 @@
 
 import dynamic from 'next/dynamic';
 
-/** What no first visit shows is loaded with its tab. */
+/** What a first visit does not show is loaded with its tab. */
 export const JsonView = dynamic(() =>
   import('~/ui/page/json-view.tsx').then((module) => module.JsonView),
 );

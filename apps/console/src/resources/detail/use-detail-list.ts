@@ -6,7 +6,7 @@ import type { ResourceRef } from '~/lib/routes.ts';
 
 const PER_PAGE = 100;
 
-/** A list about one resource, on its page: what is asked for it, and what its table needs of the address. */
+/** A list about one resource, on its page: its input, and what its table needs of the address. */
 export function useDetailList({ namespace, name, datacenter }: ResourceRef) {
   const [after, setAfter] = useQueryState('after', parseAsString.withOptions({ history: 'push' }));
   const input = {

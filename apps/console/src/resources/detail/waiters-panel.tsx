@@ -19,12 +19,12 @@ import { useDetailList } from './use-detail-list.ts';
 const EVERY_MS = 1_500;
 
 interface WaiterRow extends WaiterView {
-  /** From 1; null on later pages, which do not know what lies before them. */
+  /** From 1; null on later pages, which do not know how many come before. */
   readonly place: number | null;
   readonly asOf: string;
 }
 
-/** Who waits, first in line first: place, who, since when and for how long by now. */
+/** The waiters, first in line first: place, who, since when and for how long. */
 export function WaitersPanel({
   face,
   resource,

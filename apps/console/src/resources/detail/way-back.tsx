@@ -12,7 +12,7 @@ export function WayBack({
   /** The address of the list. */
   readonly list: (params?: Readonly<Record<string, string>>) => string;
   readonly namespace: string;
-  /** The namespace leads to what the list has in it. */
+  /** Whether the namespace links to the list of what is in it. */
   readonly isSearched?: boolean;
 }) {
   const name = <bdi>{namespace}</bdi>;

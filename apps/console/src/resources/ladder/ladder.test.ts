@@ -22,7 +22,7 @@ describe('drawLadder', () => {
     expect(drawing.headline).toBe('Held. Next renewal in 15 s.');
   });
 
-  it('gives a lease one stop, where its ladder has one', () => {
+  it('draws only one stop for a lease whose ladder has one', () => {
     const drawing = drawLadder('lease', grantOf({ ladder: serviceLadder(60_000) }), RENEWED_MS);
     expect(drawing.rungs.map(({ kind }) => kind)).toEqual(['renew', 'lose', 'expiry']);
     expect(drawing.zones).toHaveLength(3);
@@ -41,7 +41,7 @@ describe('drawLadder', () => {
     [41_000, 'Not renewed: the backend is being stopped. Killed in 9 s.'],
     [51_000, 'Not renewed: the drone has stopped. Free in 9 s.'],
     [62_000, 'Expired 2 s ago: not renewed in time, and nobody has asked since.'],
-  ])('says where it stands %i ms after its renewal', (afterMs, headline) => {
+  ])('describes the grant %i ms after its renewal', (afterMs, headline) => {
     expect(drawLadder('key', grantOf(), RENEWED_MS + afterMs).headline).toBe(headline);
   });
 
@@ -66,7 +66,7 @@ describe('drawLadder', () => {
     expect(drawLadder('key', forced, RENEWED_MS + 60_000).state).toBe('free');
   });
 
-  it('has no now on a grant that is over', () => {
+  it('does not mark now on a grant that is over', () => {
     const released = grantOf({ endReason: 'released', releasedAt: '2026-11-21T14:00:10.000Z' });
     expect(drawLadder('key', released, RENEWED_MS + 20_000)).toMatchObject({
       state: 'free',
@@ -76,14 +76,14 @@ describe('drawLadder', () => {
 });
 
 describe('fromNow', () => {
-  it('is never negative', () => {
+  it('never shows a negative time', () => {
     expect(fromNow(5_000, 1_000)).toBe('in 4 s');
     expect(fromNow(1_000, 5_000)).toBe('4 s ago');
   });
 });
 
 describe('lanesOf', () => {
-  it('puts labels that would overlap into rows of their own', () => {
+  it('puts labels that would overlap into separate rows', () => {
     const lanes = (shares: number[], length: number): number[] =>
       lanesOf(shares.map((at) => ({ at, length })));
 

@@ -4,7 +4,7 @@ import type { DatacenterFilter } from '~/lib/datacenters/use-datacenter-filter.t
 import { useDatacenters } from '~/lib/datacenters/use-datacenters.ts';
 import { FilterMenu } from '~/ui/menus/filter-menu.tsx';
 
-/** Whose rows a list shows; nothing where there is one datacenter. */
+/** The datacenter whose rows a list shows; no menu if there is only one. */
 export function DatacenterMenu({ filter }: { readonly filter: DatacenterFilter }) {
   const { items, here } = useDatacenters();
   if (!filter.isSeveral) return null;

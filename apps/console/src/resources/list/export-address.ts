@@ -1,10 +1,10 @@
 /** The address of a list as a file, with the filters that are in force. Pure. */
 export type ExportedList = 'keys' | 'leases' | 'environments' | 'reservations' | 'events' | 'audit';
 
-/** Which part of a list a page shows is no filter. */
+/** The input for one page of a list, which is not a filter. */
 const NO_FILTERS = ['cursor', 'limit'];
 
-/** `/export/keys?format=csv&prefix=room-`. `input` is what the list's procedure is asked. */
+/** `/export/keys?format=csv&prefix=room-`. `input` is the input of the list's procedure. */
 export function exportAddress(
   list: ExportedList,
   format: 'csv' | 'json',

@@ -5,14 +5,14 @@ import { IconDownload } from '@tabler/icons-react';
 import { exportAddress, type ExportedList } from './export-address.ts';
 import { LazyMenu } from '~/ui/menus/lazy-menu.tsx';
 
-/** The whole of what the current query finds, as a file: the browser loads it beside the page. */
+/** All results of the current query, as a file that the browser loads beside the page. */
 export function ExportMenu({
   list,
   input,
   isDisabled = false,
 }: {
   readonly list: ExportedList;
-  /** What the list's procedure is asked; its page is left out. */
+  /** The input of the list's procedure; its page is left out. */
   readonly input: object;
   readonly isDisabled?: boolean;
 }) {

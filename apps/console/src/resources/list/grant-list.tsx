@@ -28,19 +28,19 @@ import { NothingFound } from './nothing-found.tsx';
 import { PhaseFilter } from './phase-filter.tsx';
 import { withDatacenter } from './with-datacenter.tsx';
 
-/** What a list of grants shows, as the address says it. */
+/** The state of a list of grants, from the address. */
 export interface GrantListState<Input extends object = object> {
   readonly state: ListState<GrantSort>;
   readonly filter: DatacenterFilter;
-  /** What the search asks for that no grant can have: nothing is asked while there is any. */
+  /** What the search asks for that no grant can have: while there is any, the list is not read. */
   readonly problems: readonly string[];
-  /** What the list's procedure is asked. */
+  /** The input of the list's procedure. */
   readonly input: Input;
-  /** How it is asked. */
+  /** The options of its query. */
   readonly options: { readonly enabled: boolean };
 }
 
-/** `fields`: those of the search language that the list knows. `inputOf`: what it asks for them. */
+/** `fields`: the search fields that the list knows. `inputOf`: the input of its procedure for them. */
 export function useGrantListState<Input extends object>(
   fields: readonly string[],
   inputOf: (state: AskedState) => Input,
@@ -71,11 +71,11 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
   /** What the search box shows while it is empty. */
   readonly placeholder: string;
   readonly phaseLabel?: string;
-  /** Filters of this list besides. */
+  /** Further filters of this list. */
   readonly filters?: ReactNode;
   /** What stands at the end of the row of filters. */
   readonly tools?: ReactNode;
-  /** What is shown where nothing is listed, although nothing is searched for. */
+  /** What is shown if the list is empty without a search. */
   readonly children: ReactNode;
 }) {
   const selection = useSelection<Item>();

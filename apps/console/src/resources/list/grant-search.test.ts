@@ -6,7 +6,7 @@ const search = (text: string) => parseSearch(text, ['holder', 'phase', 'lease'])
 const asked = (text: string) =>
   grantListInput({ search: search(text), sort: 'name', direction: 'asc', after: null });
 
-test('what the address says is what is asked for', () => {
+test('the request contains what the address asks for', () => {
   expect(asked('settlement- holder:pay-1 phase:held')).toMatchObject({
     prefix: 'settlement-',
     holder: 'pay-1',
@@ -15,13 +15,13 @@ test('what the address says is what is asked for', () => {
   expect(asked('phase:nonsense')).not.toHaveProperty('phase');
 });
 
-test('a whole name is in quotes, and a grant has its id', () => {
+test('a name in quotes is a whole name, and a grant is found by its id', () => {
   expect(asked('"settlement-eu"')).toMatchObject({ name: 'settlement-eu' });
   const leaseId = '0198c0de-0000-7000-8000-000000000001';
   expect(asked(`lease:${leaseId}`)).toMatchObject({ leaseId });
 });
 
-test('a value that no grant can have is named, with what is allowed', () => {
+test('a value that no grant can have is reported, with the allowed values', () => {
   expect(grantSearchProblems(search('phase:nonsense lease:b39f'))).toEqual([
     'phase: is one of free, held, expiring, expired, any',
     'lease: is a whole lease id',

@@ -1,4 +1,4 @@
-/** What is asked of the lists of keys, leases and environments for what the address says. Pure. */
+/** The input of the lists of keys, leases and environments, from the address. Pure. */
 import type { Search } from '~/lib/search/search.ts';
 import type { ListState } from '~/lib/search/use-list-state.ts';
 import { phaseInput, phaseProblems, RECENT_GRANTS_MS } from './phase-search.ts';
@@ -6,14 +6,14 @@ import { phaseInput, phaseProblems, RECENT_GRANTS_MS } from './phase-search.ts';
 export const GRANT_SORTS = ['name', 'grantedAt', 'expiresAt'] as const;
 export type GrantSort = (typeof GRANT_SORTS)[number];
 
-/** The part of the address that a list is asked by. */
+/** The part of the address that the input of a list depends on. */
 export type AskedState = Pick<ListState<GrantSort>, 'search' | 'sort' | 'direction' | 'after'>;
 
 const PAGE_ROWS = 100;
-/** The whole id of a grant. */
+/** A whole id of a grant. */
 export const LEASE_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/iu;
 
-/** What all three lists know. Without a phase, what ended longer than `recentMs` ago is left out. */
+/** What all three lists ask for. Without a phase, what ended longer than `recentMs` ago is left out. */
 export function grantListInput(state: AskedState, recentMs: number = RECENT_GRANTS_MS) {
   const { name, prefix, fields } = state.search;
   const { holder, lease } = fields;
@@ -30,7 +30,7 @@ export function grantListInput(state: AskedState, recentMs: number = RECENT_GRAN
   };
 }
 
-/** What the search asks for that no grant can have; nothing is asked then, and this says why. */
+/** What the search asks for that no grant can have; the list is not read then, and this says why. */
 export function grantSearchProblems(search: Search): readonly string[] {
   const { lease } = search.fields;
   return [

@@ -6,7 +6,7 @@ import { EmptyState } from '~/ui/states/empty-state.tsx';
 import { LongOver } from './long-over.tsx';
 import type { ListState } from '~/lib/search/use-list-state.ts';
 
-/** Nothing, because of the search; or nothing at all, which `children` explains. */
+/** For an empty list: because of the search, or without one, which `children` explains. */
 export function NothingFound({
   what,
   state,

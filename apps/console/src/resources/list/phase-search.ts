@@ -1,17 +1,17 @@
 import { PHASES, type Phase } from '@leasehold/keys-core';
 import type { Search } from '~/lib/search/search.ts';
 
-/** What `phase:` of a search may be besides a phase: every one, however long it is over. */
+/** The value of `phase:` for every phase, no matter how long ago the grant ended. */
 export const ANY_PHASE = 'any';
 
-/** For how long after its end a key or a lease is listed where no phase is asked for. */
+/** How long after its end a key or a lease stays listed if the search names no phase. */
 export const RECENT_GRANTS_MS = 60 * 60 * 1_000;
-/** Environments are few, and one that nobody deploys to today is still one. */
+/** Environments are few, and one without a deployment today must still be listed. */
 export const RECENT_ENVIRONMENTS_MS = 7 * 24 * 60 * 60 * 1_000;
 
 /**
- * The phases that a list is asked for. A list for which nothing is said leaves out what ended long ago;
- * one that asks for a whole name, or for one grant, does not.
+ * The phase that a list is asked for. Without one, what ended long ago is left out, unless the search
+ * asks for any phase, a whole name or one grant.
  */
 export function phaseInput(
   { name, fields }: Search,

@@ -4,8 +4,8 @@ import { Mono } from '~/ui/text/mono.tsx';
 const ID = 'datacenter';
 
 /**
- * A list's columns with one that says where each row is, after the first; as they are with one
- * datacenter. `isAlways`: on the narrowest page too, because that is what the list is about.
+ * A list's columns, with one for the datacenter of each row after the first; unchanged if there is
+ * only one datacenter. `isAlways`: on the narrowest page too, because that is what the list is about.
  */
 export function withDatacenter<Item extends { readonly datacenter: string }>(
   columns: readonly ColumnDef<Item>[],

@@ -11,7 +11,7 @@ import { useFoundResources } from './use-found-resources.ts';
 const [store, spotlight] = createSpotlight();
 const TYPING_MS = 150;
 
-/** Any page, any act of the console itself, and every key, lease and environment by its beginning. */
+/** Any page, any act of the console itself, and every resource or reservation by how its name begins. */
 export function PaletteDialog({ requests }: { readonly requests: number }) {
   const router = useRouter();
   const [query, setQuery] = useState('');

@@ -17,7 +17,7 @@ interface FoundResource {
   readonly href: string;
 }
 
-/** Of each face. */
+/** At most this many of each kind. */
 const FOUND_MAX = 5;
 
 type Listed = Pick<
@@ -25,7 +25,7 @@ type Listed = Pick<
   'leaseId' | 'namespace' | 'name' | 'phase' | 'holder' | 'datacenter'
 >;
 
-/** Resources of every face whose name begins with the text. */
+/** Resources of every face, and reservations, whose name begins with the text. */
 export function useFoundResources(text: string): {
   readonly resources: readonly FoundResource[];
   readonly isSearching: boolean;

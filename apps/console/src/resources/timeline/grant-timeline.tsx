@@ -16,7 +16,7 @@ import { useDetailList } from '../detail/use-detail-list.ts';
 import { mapItems } from '~/ui/table/map-items.ts';
 import classes from './grant-timeline.module.css';
 
-/** A row of the timeline: the grant, and where it lies on the axis of its page. */
+/** A row of the timeline: the grant, and its place on the axis of the page. */
 interface TimelineRow extends PastGrant {
   readonly bar: { readonly start: number; readonly length: number };
   readonly asOf: string;

@@ -76,7 +76,7 @@ describe('grantsOfEvents', () => {
     ]);
   });
 
-  it('says that the newest grant lasts, and no other', () => {
+  it('marks only the newest grant as lasting', () => {
     const newer = event('granted', 'b');
     const older = event('granted', 'a');
     const [first, second] = grantsOfEvents([newer, older]);
@@ -94,7 +94,7 @@ describe('grantsOfEvents', () => {
 });
 
 describe('texts', () => {
-  it('say who ended a grant and why, and nothing of what time alone did', () => {
+  it('say who ended a grant and why, and name nobody for an expiry', () => {
     const end = { isAbandoned: false, reason: null };
     expect(endText({ ...end, kind: 'expired', actor: 'leasehold' })).toBe('Expired');
     expect(endText({ kind: 'revoked', actor: 'ada', reason: 'moved', isAbandoned: true })).toBe(
@@ -108,7 +108,7 @@ describe('texts', () => {
 
 describe('barOf', () => {
   const axis = { fromMs: 0, toMs: 10_000 };
-  it('lies where the grant lay, and reaches to the end of the axis while it lasts', () => {
+  it('covers the time of the grant, and reaches the end of the axis while it lasts', () => {
     const at = (ms: number): string => new Date(ms).toISOString();
     expect(barOf({ from: at(2_500), to: at(7_500) }, axis)).toEqual({ start: 0.25, length: 0.5 });
     expect(barOf({ from: at(8_000), to: null }, axis).start).toBe(0.8);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { ERROR_CODES, type ErrorCode } from '@leasehold/keys-core';
 
-/** JSON-RPC's number of an internal error: tRPC's clients read an error only when it has one. */
+/** JSON-RPC's code of an internal error: tRPC's clients read an error only if it has a code. */
 const JSON_RPC_INTERNAL = -32_603;
 const JSON_RPC_INVALID = -32_600;
 
@@ -31,7 +31,7 @@ const OWN_ERRORS: Record<OwnCode, { message: string; trpcCode: string; jsonRpc: 
   },
 };
 
-/** Answers that the controller is not there. @returns the incident's id, for the log. */
+/** Answers in place of a controller that does not answer. @returns the incident's id, for the log. */
 export function answerUnreachable(
   response: ServerResponse,
   code: Exclude<OwnCode, 'request.invalid'>,
@@ -41,7 +41,7 @@ export function answerUnreachable(
   return incidentId;
 }
 
-/** Refuses a request that has a body, and its connection too: what is left on it is not read. */
+/** Refuses a request that has a body, and ends its connection: what is left on it is not read. */
 export function refuseBody(response: ServerResponse): void {
   response.setHeader('connection', 'close');
   answer(response, 'request.invalid', null);

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 
 /**
- * Ends an answer so that nobody takes what there is of it for the whole. Its connection is reset:
- * over HTTP/1.0 an answer is over when its connection is, so that one that merely ended would do.
+ * Cuts an answer off so that no client takes the part for the whole. Its connection is reset: over
+ * HTTP/1.0 an answer is complete when its connection ends, so a normal end would not show the loss.
  */
 export function cutOff(response: ServerResponse): void {
   response.socket?.resetAndDestroy();

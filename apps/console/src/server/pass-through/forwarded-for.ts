@@ -23,13 +23,13 @@ function networkOf(text: string): Network | undefined {
   return bits >= 1 && bits <= BITS[family] ? { address, bits, family } : undefined;
 }
 
-/** Writes into a request from where it comes. See {@link createNoteSource}. */
+/** Writes the source of a request into its headers. See {@link createNoteSource}. */
 type NoteSource = (request: IncomingMessage) => void;
 
 /**
- * The source of a request is the address of its socket. What it says itself of where it comes from
- * is dropped, unless a trusted proxy says it: then that stands before the proxy's address. The
- * controller reads such a list from its end, only as far as it trusts who wrote it.
+ * The source of a request is the address of its socket. Its own `x-forwarded-for` is dropped, unless
+ * a trusted proxy sent it: then it is kept before the proxy's address. The controller reads this list
+ * from its end, only as far as it trusts the proxies that wrote it.
  */
 export function createNoteSource(trustedProxies: readonly string[]): NoteSource {
   const trusted = new BlockList();
@@ -42,7 +42,7 @@ export function createNoteSource(trustedProxies: readonly string[]): NoteSource 
     const { remoteAddress: peer, remoteFamily } = request.socket;
     delete request.headers['x-forwarded-for'];
     if (peer === undefined) return;
-    // An IPv4 address that a socket for both kinds shows as IPv6 is found in IPv4 networks too.
+    // An IPv4 address that a dual-stack socket shows as IPv6 is found in IPv4 networks too.
     const isTrusted = trusted.check(
       peer.replace(/%.*$/u, ''),
       remoteFamily === 'IPv4' ? 'ipv4' : 'ipv6',

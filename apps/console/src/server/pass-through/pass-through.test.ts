@@ -53,7 +53,7 @@ test('only what is below /trpc, /api/auth and /export is passed on', async () =>
 });
 
 test.each(['//another.example/trpc', '/trpc/../metrics'])(
-  'a path cannot lead out of what is passed on: %s',
+  'a path cannot escape the paths that are passed on: %s',
   async (path) => {
     const upstream = await startUpstream((_request, response) => response.end());
     const url = new URL(await startConsole(upstream.url));
@@ -71,7 +71,7 @@ const SAYS_WHERE = {
   'x-forwarded-host': 'h',
 };
 
-test('the controller is told the address of the socket, and nothing that the caller says of it', async () => {
+test('the controller gets the address of the socket, and no source that the caller claims', async () => {
   const upstream = await startUpstream((_request, response) => response.end());
   const url = await startConsole(upstream.url);
 
@@ -90,7 +90,7 @@ test.each([
   ['127.0.0.1/32', '203.0.113.7, 127.0.0.1'],
   ['127.0.0.0/8', '203.0.113.7, 127.0.0.1'],
   ['192.0.2.0/24', '127.0.0.1'],
-])('a proxy is believed when it is trusted: %s', async (trusted, chain) => {
+])('a forwarded address is passed on only from a trusted proxy: %s', async (trusted, chain) => {
   const upstream = await startUpstream((_request, response) => response.end());
   const url = await startConsole(upstream.url, { trustedProxies: [trusted] });
 
@@ -118,7 +118,7 @@ test('each event reaches the reader when it happens', async () => {
   await reader?.cancel();
 });
 
-test('who does not wait for an answer ends the call at the controller', async () => {
+test('a client that stops waiting for an answer ends the call at the controller', async () => {
   const upstream = await startUpstream(() => undefined);
   const url = await startConsole(upstream.url, { answerTimeoutMs: 60_000 });
   const gone = new AbortController();
@@ -132,7 +132,7 @@ test('who does not wait for an answer ends the call at the controller', async ()
   await expect.poll(() => upstream.asked[0]?.isOver).toBe(true);
 });
 
-test('who goes away ends the request at the controller', async () => {
+test('a client that goes away ends its request at the controller', async () => {
   const upstream = await startUpstream((_request, response) => response.flushHeaders());
   const url = await startConsole(upstream.url);
   const gone = new AbortController();
@@ -144,7 +144,7 @@ test('who goes away ends the request at the controller', async () => {
   expect(upstream.asked).toHaveLength(1);
 });
 
-test('an answer that breaks off is broken off, and does not look like a whole one', async () => {
+test('an answer that breaks off does not look complete', async () => {
   const upstream = await startUpstream((_request, response) => {
     response.write('half');
     setImmediate(() => response.destroy());
@@ -156,7 +156,7 @@ test('an answer that breaks off is broken off, and does not look like a whole on
   await expect(answer.text()).rejects.toThrow();
 });
 
-test('a controller that is not there is said in the shape of its own errors; pages still load', async () => {
+test('an unreachable controller is reported in the shape of its own errors; pages still load', async () => {
   const gone = createServer().listen(0, '127.0.0.1');
   await once(gone, 'listening');
   const url = await startConsole(urlOf(gone));
@@ -176,7 +176,7 @@ test('a controller that is not there is said in the shape of its own errors; pag
   expect((await fetch(`${url}/keys`)).status).toBe(200);
 });
 
-test('what was not sent to a dead controller is sent to the next, which is kept', async () => {
+test('a request that was not sent to a dead controller goes to the next, which is kept', async () => {
   const gone = createServer().listen(0, '127.0.0.1');
   await once(gone, 'listening');
   const dead = urlOf(gone).origin;
@@ -194,11 +194,11 @@ test('what was not sent to a dead controller is sent to the next, which is kept'
 
   const calls = upstream.asked.filter((asked) => asked.url === '/trpc/keys.revoke');
   expect(calls).toMatchObject([{ body: '{"a":1}' }, { body: '{"a":1}' }]);
-  // Asked for a sign of life once: it is known after that.
+  // One more is a health check: after it the controller is known.
   expect(upstream.asked).toHaveLength(3);
 });
 
-test('a controller that falls silent is left, and calls under way have an unknown outcome', async () => {
+test('a controller that falls silent is no longer used, and calls under way have an unknown outcome', async () => {
   let isSilent = false;
   const first = await startUpstream((_request, response) => {
     if (!isSilent) response.end('first');
@@ -222,7 +222,7 @@ test('a controller that falls silent is left, and calls under way have an unknow
 test.each([
   ['breaks off', (request: Parameters<RequestListener>[0]): unknown => request.socket.destroy()],
   ['is silent for too long', (): unknown => undefined],
-])('of a controller that %s nobody says that nothing was done', async (_name, behave) => {
+])('a call to a controller that %s has an unknown outcome', async (_name, behave) => {
   const upstream = await startUpstream((request) => {
     behave(request);
   });
@@ -237,7 +237,7 @@ test.each([
 });
 
 test.each(['1.0', '1.1'])(
-  'half an answer over HTTP/%s resets the connection, so that none takes it for whole',
+  'half an answer over HTTP/%s resets the connection, so that it does not look complete',
   async (version) => {
     let breakOff = (): unknown => undefined;
     const upstream = await startUpstream((_request, response) => {
@@ -255,7 +255,7 @@ test.each(['1.0', '1.1'])(
     ended.catch(() => undefined);
 
     socket.write(`GET /export/keys HTTP/${version}\r\nhost: x\r\n\r\n`);
-    // What is read together with a reset hides it from Node.
+    // Node does not report a reset that it reads together with data.
     await expect.poll(() => said).toContain('half');
     breakOff();
 
@@ -263,7 +263,7 @@ test.each(['1.0', '1.1'])(
   },
 );
 
-test('a request for another protocol is passed on without it', async () => {
+test('a request to upgrade the protocol is passed on without the upgrade', async () => {
   const upstream = await startUpstream((_request, response) => response.end('plain'));
   const url = await startConsole(upstream.url);
 
@@ -283,7 +283,7 @@ test('a request for another protocol is passed on without it', async () => {
   expect(upstream.asked[0]?.headers).not.toHaveProperty('x-mine');
 });
 
-test('each page has a policy of its own, that Next is told too', async () => {
+test('each page has its own content security policy, which Next gets too', async () => {
   const url = await startConsole(new URL('http://127.0.0.1:9'), {
     origin: 'https://console.example',
   });

@@ -1,22 +1,22 @@
 /**
- * Which headers of a request reach the controller, and which of its answer the browser. What is about
- * one connection stays on it. How long a body is is reported as Node has read it, whatever the headers
- * say of each other: two ends that differ in this take the bytes of one request for another one.
+ * Which headers of a request reach the controller, and which of its answer the browser. Headers about one
+ * connection stay on it. The length of a body is passed on as Node has read it, even if headers contradict
+ * each other: two ends that disagree about it take the bytes of one request for another one.
  */
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 
-/** Headers that are about one connection, and not about what is said over it. */
+/** Headers about one connection, and not about the messages on it. */
 const OF_THE_CONNECTION = new Set([
   ...['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection'],
   ...['te', 'trailer', 'transfer-encoding', 'upgrade', 'expect'],
 ]);
 
-/** What a browser may not tell the controller about where it is; see {@link createNoteSource}. */
+/** Headers about addresses that a browser must not set for the controller; see {@link createNoteSource}. */
 const NOT_PASSED_ON = new Set(['host', 'forwarded', 'x-forwarded-host', 'x-forwarded-proto']);
 
 /**
- * What `Connection` cannot take away, though it may name other headers that end here: how long the
- * body is, the caller, and the source address.
+ * Headers that `Connection` cannot remove, though it may name others that end here: about the length
+ * of the body, the caller, and the source address.
  */
 const NEVER_OF_THE_CONNECTION = new Set([
   ...['content-length', 'transfer-encoding', 'content-type', 'content-encoding', 'host', 'origin'],
@@ -24,7 +24,7 @@ const NEVER_OF_THE_CONNECTION = new Set([
   ...['cache-control', 'content-disposition', 'location', 'retry-after'],
 ]);
 
-/** Requests that have no body. Node would send one of these without saying how long it is. */
+/** Methods of requests without a body. Node would send a body with one of these without its length. */
 const METHODS_WITHOUT_BODY = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT']);
 
 /** Whether a request comes with a body that its method has no use for. An empty one does not count. */
@@ -33,17 +33,17 @@ export function hasUselessBody({ method = '', headers }: IncomingMessage): boole
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
 }
 
-/** What the controller is told of a request. */
+/** The headers of a request that the controller gets. */
 export function headersToSend(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
   const { 'content-length': length, ...passed } = withoutConnection(headers, NOT_PASSED_ON);
-  // A body of unknown length stays one, whatever the method: else its bytes could pass for a request.
+  // A body of unknown length stays chunked, whatever the method: else its bytes could pass for a request.
   if (headers['transfer-encoding'] !== undefined) {
     return { ...passed, 'transfer-encoding': 'chunked' };
   }
   return length === undefined ? passed : { ...passed, 'content-length': length };
 }
 
-/** What the browser is told of an answer. */
+/** The headers of an answer that the browser gets. */
 export function headersToReturn(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
   return withoutConnection(headers, new Set());
 }

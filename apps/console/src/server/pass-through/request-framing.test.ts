@@ -22,7 +22,7 @@ const FRAMINGS = [
 ];
 
 test.each(FRAMINGS.flatMap((framing) => ['GET', 'DELETE', 'OPTIONS'].map((m) => [m, framing])))(
-  'a body where none belongs cannot be taken for a second request: %s, %j',
+  'an unexpected body cannot be taken for a second request: %s, %j',
   async (method, framing) => {
     const upstream = await startUpstream((_request, response) => response.end('ok'));
     const url = await startConsole(upstream.url);
@@ -37,7 +37,7 @@ test.each(FRAMINGS.flatMap((framing) => ['GET', 'DELETE', 'OPTIONS'].map((m) => 
 );
 
 test.each(FRAMINGS)(
-  'a body is as long as it was, whatever Connection names: %j',
+  'a body keeps its length, whatever the Connection header names: %j',
   async (framing) => {
     const upstream = await startUpstream((request, response) => {
       request.once('end', () => response.end('ok'));

@@ -9,7 +9,7 @@ import { useSignal } from '~/lib/use-signal.ts';
 import { ActFailure } from './act-failure.tsx';
 import classes from './act-dialog.module.css';
 
-/** Bytes of UTF-8, as the API bounds it. */
+/** The API's limit, in bytes of UTF-8. */
 const REASON_BYTES_MAX = 1_024;
 
 interface ActDialogProps {
@@ -18,13 +18,13 @@ interface ActDialogProps {
   readonly title: string;
   /** Who is concerned, what will happen, by when at the latest. */
   readonly children: ReactNode;
-  /** Required reasons are written down; `optional` ones may be left out. */
+  /** Whether a reason is asked for; an `optional` one may be left out. */
   readonly reason: 'required' | 'optional' | 'none';
   /** What has to be typed before the act: a name, or a count. */
   readonly typed?: { readonly what: string; readonly text: string } | undefined;
   readonly actLabel: string;
   readonly isDangerous?: boolean;
-  /** Whether what the dialog itself asks for is there. */
+  /** Whether everything that the dialog itself asks for is there. */
   readonly isReady?: boolean;
   readonly act: {
     readonly isPending: boolean;
@@ -34,8 +34,8 @@ interface ActDialogProps {
 }
 
 /**
- * An act that is thought about: its consequence, a reason, and for the dangerous ones a name typed
- * by hand. The page behind it keeps still meanwhile; a refusal is shown here, with what was typed.
+ * A dialog that confirms an act: its consequence, a reason, and for a dangerous one a name typed by
+ * hand. The page behind it pauses meanwhile; a refusal is shown here, with what was typed.
  */
 export function ActDialog(props: ActDialogProps) {
   const { isOpen, onClose, typed, act, isReady = true } = props;
@@ -61,7 +61,7 @@ export function ActDialog(props: ActDialogProps) {
       onClose={onClose}
       title={props.title}
       size="lg"
-      // Escape in the sign-in over it is not meant for what was typed here.
+      // Escape in the sign-in over it must not discard what was typed here.
       closeOnEscape={!isSignedOut}
     >
       <form

@@ -4,8 +4,8 @@ import dynamic from 'next/dynamic';
 import { useEffect, useState, type ComponentType } from 'react';
 
 /**
- * A dialog whose code is loaded when it is opened for the first time: a page does not wait for what
- * most visits never open. `opener` is the property that opens it: by `true`, or by being not null.
+ * A dialog whose code is loaded when it is opened for the first time: a page does not wait for what most
+ * visits never open. `opener` is the property that opens it: by `true`, or by any value but null.
  */
 export function lazyDialog<Opener extends string, Props extends Readonly<Record<Opener, unknown>>>(
   opener: Opener,
@@ -16,7 +16,7 @@ export function lazyDialog<Opener extends string, Props extends Readonly<Record<
     const isOpen = isOpenBy(props[opener]);
     const [wasOpen, setWasOpen] = useState(isOpen);
     if (isOpen && !wasOpen) setWasOpen(true);
-    // What has been open stays, so that it can close gently and give the focus back.
+    // A dialog that was open stays mounted, so that it can close gently and return the focus.
     return wasOpen ? <Loaded {...props} /> : null;
   };
 }
@@ -25,7 +25,7 @@ function isOpenBy(value: unknown): boolean {
   return value !== false && value !== null && value !== undefined;
 }
 
-/** Opens a dialog after it was there closed: only then does it know where the focus came from. */
+/** Mounts a dialog closed, and then opens it: only then does it know where the focus came from. */
 function openedOnceThere<Opener extends string, Props extends Readonly<Record<Opener, unknown>>>(
   opener: Opener,
   Dialog: ComponentType<Props>,

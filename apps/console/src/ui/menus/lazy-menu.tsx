@@ -10,8 +10,8 @@ const LoadedMenu = dynamic(() => import('./loaded-menu.tsx').then((module) => mo
 });
 
 /**
- * A menu below a button. What draws it is loaded when somebody gets near the button; click, Enter,
- * Space and the arrow down open it, and the focus returns to the button.
+ * A menu below a button. Its code is loaded when the pointer or the focus reaches the button; click,
+ * Enter, Space and the arrow down open it, and the focus returns to the button.
  */
 export function LazyMenu({
   button,

@@ -11,11 +11,11 @@ export type MenuParts = typeof Menu;
 /** How a menu looks. */
 export interface MenuLooks {
   readonly position: 'bottom-start' | 'bottom-end';
-  /** As wide as its entries unless said. */
+  /** By default as wide as its entries. */
   readonly widthPx?: number;
 }
 
-/** What draws a `LazyMenu`: loaded by it alone, when one is wanted. */
+/** The visible part of a `LazyMenu`, which loads it when it is needed. */
 export function LoadedMenu({
   opener,
   position,

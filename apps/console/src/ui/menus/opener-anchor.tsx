@@ -4,8 +4,8 @@ import { useEffect, useImperativeHandle, useState, type Ref } from 'react';
 import type { Opener } from './use-opener.ts';
 
 /**
- * Stands where Mantine wants the button that something hangs below, and names one that was there
- * before: that button is not mounted again, and keeps the focus.
+ * Stands in for the button that Mantine wants as the target of a menu or popover, and refers to the
+ * existing one: that is not mounted again, and keeps the focus.
  */
 export function OpenerAnchor({
   opener,
@@ -24,8 +24,8 @@ export function OpenerAnchor({
 }
 
 /**
- * Whether the thing is to be open. Not as it comes: only what was closed before knows where the focus
- * came from, to return it.
+ * Whether the menu or popover is open. It is mounted closed first: only then does it know where the
+ * focus came from, to return it.
  */
 export function useOpenedOnceThere({ isOpen }: Opener): boolean {
   const [isThere, setThere] = useState(false);

@@ -7,13 +7,13 @@ import classes from './row-menu.module.css';
 
 interface RowAct {
   readonly label: string;
-  /** Why it may not be done now; the entry then shows it, and does nothing. */
+  /** Why the act is not possible now; the entry then shows that, and does nothing. */
   readonly whyNot: string | undefined;
   readonly onClick: () => void;
   readonly isDangerous?: boolean;
 }
 
-/** What can be done with one row. What cannot is there too, with the reason. */
+/** The acts on one row. An impossible act is there too, with the reason. */
 export function RowMenu({
   of,
   acts,

@@ -30,7 +30,7 @@ export function DetailPage<Item>({
   /** Null: nothing was found. */
   readonly read: UseQueryResult<Item | null, ApiError>;
   readonly missing: ReactNode;
-  /** The error that means that nothing was found, where the answer is not null then. */
+  /** The code of the error for "not found", if the answer is not null then. */
   readonly missingCode?: string;
   /** Beside the title, before the age of the data. */
   readonly meta: (item: Item) => ReactNode;

@@ -1,6 +1,6 @@
 import { Skeleton, Stack } from '@mantine/core';
 
-/** What stands where a detail page will be. */
+/** The placeholder while a detail page is loading. */
 export function DetailSkeleton() {
   return (
     <Stack gap="sm" aria-busy="true" aria-label="Loading" role="status">

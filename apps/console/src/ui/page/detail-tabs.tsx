@@ -5,7 +5,7 @@ import { parseAsString, parseAsStringLiteral, useQueryStates } from 'nuqs';
 import type { ReactNode } from 'react';
 
 interface DetailTab {
-  /** In the address. */
+  /** The tab's value in the address. */
   readonly value: string;
   readonly label: string;
   readonly panel: ReactNode;

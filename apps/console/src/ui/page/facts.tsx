@@ -7,7 +7,7 @@ export function Facts({
   isFirstWide = false,
 }: {
   readonly items: readonly (readonly [name: string, value: ReactNode])[];
-  /** The first of them has the room of two. */
+  /** Whether the first one is twice as wide. */
   readonly isFirstWide?: boolean;
 }) {
   return (

@@ -2,7 +2,7 @@ import { Group, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 import classes from './page-header.module.css';
 
-/** A page's name, what it says of itself, and what can be done on it. */
+/** A page's title, what is shown beside it, and what can be done on the page. */
 export function PageHeader({
   title,
   eyebrow,

@@ -5,7 +5,7 @@ import { absolute } from '~/lib/format.ts';
 import { useDatacenters, type Datacenter } from '~/lib/datacenters/use-datacenters.ts';
 import classes from './datacenter-states.module.css';
 
-/** The datacenters and whether each can be reached; of one alone its name. */
+/** The datacenters and whether each can be reached; if there is only one, its name. */
 export function DatacenterStates() {
   const { here, items, isSeveral, store } = useDatacenters();
   if (!isSeveral) {

@@ -3,7 +3,7 @@
 import { Drawer } from '@mantine/core';
 import { Nav } from './nav.tsx';
 
-/** The way between pages, where the page is too narrow for it to stay. */
+/** The links to all pages, where the page is too narrow to show them permanently. */
 export function NavDrawer({
   isOpen,
   onClose,

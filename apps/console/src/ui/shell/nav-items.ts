@@ -17,7 +17,7 @@ interface NavItem {
   readonly label: string;
   readonly href: string;
   readonly icon: Icon;
-  /** Below which address the item is the present one. */
+  /** The item is the present one on all pages below this address. */
   readonly within: string;
 }
 

@@ -7,7 +7,7 @@ import { isWithin, NAV_GROUPS } from './nav-items.ts';
 import { Wordmark } from './wordmark.tsx';
 import classes from './shell.module.css';
 
-/** The way between pages. */
+/** The links to all pages. */
 export function Nav({ onNavigate }: { readonly onNavigate?: () => void }) {
   const pathname = usePathname();
   return (

@@ -1,6 +1,6 @@
 import { createSignal } from '~/lib/signal.ts';
 
-/** How often the palette has been asked for: it is loaded when it is asked for first. */
+/** How often the palette was requested: the first request loads it. */
 export const paletteRequests = createSignal(0);
 
 export function openPalette(): void {

@@ -10,7 +10,7 @@ const SCHEMES = [
   { value: 'auto', label: 'As the system', icon: IconDeviceDesktop },
 ] as const;
 
-/** Light, dark, or as the system is. */
+/** Light, dark, or as the system is set. */
 export function SchemeMenu() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   return (

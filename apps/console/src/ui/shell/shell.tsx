@@ -12,7 +12,7 @@ const NavDrawer = lazyDialog('isOpen', () =>
   import('./nav-drawer.tsx').then((module) => module.NavDrawer),
 );
 
-/** The frame of every page: the way between pages on the left, what is true of all above. */
+/** The frame of every page: the links to all pages on the left, what concerns all of them above. */
 export function Shell({
   account,
   children,

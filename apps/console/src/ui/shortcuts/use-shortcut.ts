@@ -10,7 +10,7 @@ interface Shortcut {
 
 const STORED = 'leasehold.shortcuts';
 
-/** Those that work on this page, for the help. */
+/** The shortcuts that work on this page, for the help. */
 export const shortcuts = createSignal<readonly Shortcut[]>([]);
 
 /** The person's own setting; kept in this browser. */

@@ -6,7 +6,7 @@ import { useRefresh } from './use-refresh.ts';
 
 const RETRY_MS = 2_000;
 
-/** No controller answers, and so nothing can be said. Tried again by itself. */
+/** Shown when no controller answers. It retries by itself. */
 export function ControllerDown() {
   const refresh = useRefresh(RETRY_MS);
   return (

@@ -11,7 +11,7 @@ const ICONS = {
   calm: IconInfoCircle,
 } as const;
 
-/** One line that must not be missed. Told to screen readers as it appears. */
+/** One line that must not be missed. Screen readers announce it when it appears. */
 export function Notice({
   tone,
   children,

@@ -7,7 +7,7 @@ describe('staleReason', () => {
     const refused = { code: 'auth.forbidden', message: 'Your role may not do this.' };
 
     expect(staleReason(unreachable, false)).toMatch(/controller does not answer/);
-    // The console's own server says in two ways that nobody answers: a page says it in one.
+    // The console's own server has two codes for a missing answer; a page has one text for both.
     for (const code of ['request.unreachable', 'request.outcome_unknown']) {
       expect(staleReason({ ...unreachable, code }, false)).toBe(staleReason(unreachable, false));
     }

@@ -1,13 +1,13 @@
 import type { ApiError } from '~/lib/api/api-error.ts';
 
-/** No answer, in the words of the one that noticed it: this page, or the console's own server. */
+/** The codes of a missing answer, as this page or the console's own server noticed it. */
 const NO_ANSWER: ReadonlySet<string> = new Set([
   'network',
   'request.unreachable',
   'request.outcome_unknown',
 ]);
 
-/** Why a page is not the present, and what ends that; pure. */
+/** Why a page is stale, and what ends that; pure. */
 export function staleReason(
   failure: Pick<ApiError, 'code' | 'message'> | null,
   isSignedOut: boolean,

@@ -12,20 +12,20 @@ import { Notice } from './notice.tsx';
 import { staleReason } from './stale-reason.ts';
 
 /**
- * Around what a read is shown in. While that is not the present it shows that, why, and what ends it, and
- * the clock stands still inside, at the moment at which the data came: a countdown that went on would
- * tell of an end that nobody has seen. Inside of another one that has said so already, it is silent.
+ * Around what a read is shown in. While that is stale, it shows this, why, and what ends it, and the
+ * clock stands still inside, at the moment when the data came: a countdown that went on would show an
+ * end that nobody has seen. Inside another one that already shows this, it shows nothing.
  */
 export function StaleScope({
   read,
   children,
 }: {
   readonly read: Read & {
-    /** Undefined while nothing was ever read: what is not there is not stale. */
+    /** Undefined until the first read: missing data is not stale. */
     readonly data: unknown;
     /** Why the last read failed; it stays while the next one is under way. */
     readonly error: ApiError | null;
-    /** Why the last try of the read under way failed. */
+    /** Why the last attempt of the present read failed. */
     readonly failureReason: ApiError | null;
   };
   readonly children: ReactNode;
@@ -58,7 +58,7 @@ export function StaleScope({
   );
 }
 
-/** The first of them while it lasts: each try fails with another, and would be read out again. */
+/** The first value while it lasts: each retry fails with another one, and would be read out again. */
 function useFirst(isLasting: boolean, value: string | null): string | null {
   const [first, setFirst] = useState<string | null>(null);
   const next = isLasting ? (first ?? value) : null;

@@ -8,7 +8,7 @@ export interface UnreachableDatacenter {
   readonly code: string | null;
 }
 
-/** Datacenters whose part of a list is missing, said above what there is of the rest. */
+/** Names the datacenters whose part of a list is missing, above the rest of the list. */
 export function UnreachableNotice({
   unreachable,
 }: {
@@ -22,7 +22,7 @@ export function UnreachableNotice({
   );
 }
 
-/** `dc2 cannot be reached since …`; of one that refuses this one's credentials, that it does. */
+/** `dc2 cannot be reached since …`, or that it refuses this datacenter's credentials. */
 function unreachableText({ datacenter, since, code }: UnreachableDatacenter): string {
   const what =
     code === 'peer.refused' ? 'refuses this datacenter’s credentials' : 'cannot be reached';

@@ -3,7 +3,7 @@
 import { useRouter } from 'next/navigation';
 import { useEffect } from 'react';
 
-/** Makes the page again on the server, every so often by itself and when it is called. */
+/** Renders the page again on the server, regularly and when it is called. */
 export function useRefresh(everyMs: number): () => void {
   const router = useRouter();
   useEffect(() => {

@@ -34,7 +34,7 @@ describe('holdRows', () => {
     ]);
   });
 
-  test('has nothing to say when only values changed', () => {
+  test('counts no change when only values changed', () => {
     const newest = rowsOf('ab', 'new');
 
     expect(holdRows(rowsOf('ab', 'old'), newest, { isHeld: true, rowId })).toEqual({

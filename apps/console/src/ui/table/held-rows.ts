@@ -1,7 +1,7 @@
 /**
- * Rows do not jump under a hand: while somebody points at, stands in or has selected rows of a
- * table, its rows stay where they are, each with its newest values; what came, went or moved is
- * counted and shown when asked for.
+ * Rows do not jump under the pointer: while a person points at a table, has the focus in it or has
+ * selected rows of it, its rows stay where they are, each with its newest values; rows that came,
+ * went or moved are counted, and shown on request.
  */
 export interface HeldRows<Row> {
   readonly rows: readonly Row[];
@@ -9,7 +9,7 @@ export interface HeldRows<Row> {
   readonly changeCount: number;
 }
 
-/** What to show, of the rows that are shown and the newest ones. Pure. */
+/** Which rows to show, given the shown rows and the newest ones. Pure. */
 export function holdRows<Row>(
   shown: readonly Row[],
   newest: readonly Row[],

@@ -3,7 +3,7 @@ import type { UnreachableDatacenter } from '../states/unreachable-notice.tsx';
 import type { ListPage } from './table-types.ts';
 import type { ApiError } from '~/lib/api/api-error.ts';
 
-/** The same read with other rows: what a table shows that was made of what was read. */
+/** The same read with other rows, for a table whose rows are made from what was read. */
 export function mapItems<Item>(
   read: UseQueryResult<
     {

@@ -1,6 +1,6 @@
 import classes from './row-checkbox.module.css';
 
-/** The browser's own checkbox in the console's colour; `isPartly` is neither. */
+/** The browser's own checkbox in the console's colour; `isPartly`: neither on nor off. */
 export function RowCheckbox({
   label,
   isChecked,
@@ -19,7 +19,7 @@ export function RowCheckbox({
       className={classes['checkbox']}
       aria-label={label}
       checked={isChecked}
-      // The document knows of no attribute for it.
+      // HTML has no attribute for it.
       ref={(input) => {
         if (input !== null) input.indeterminate = isPartly;
       }}

@@ -8,7 +8,7 @@ import type { DataTableProps, TableState } from './table-types.ts';
 import { usePaging } from './use-paging.ts';
 import classes from './data-table.module.css';
 
-/** How old the page is, and the ways to other pages where there are any. */
+/** How old the page is, and buttons to other pages if there are any. */
 export function TableFooter<Item>({
   read,
   label,
@@ -19,7 +19,7 @@ export function TableFooter<Item>({
   onPaged,
 }: Pick<DataTableProps<Item>, 'read' | 'label' | 'state' | 'identity' | 'isOfOthers'> & {
   readonly rowCount: number;
-  /** Somebody asked for another page. */
+  /** Called when a person asks for another page. */
   readonly onPaged?: () => void;
 }) {
   const paging = usePaging(state, identity);

@@ -8,9 +8,9 @@ import type { Selection } from './use-selection.ts';
 declare module '@tanstack/react-table' {
   // eslint-disable-next-line @typescript-eslint/no-unused-vars -- the library names the parameters
   interface ColumnMeta<TData extends RowData, TValue> {
-    /** The narrowest page on which the column is shown; always unless said. */
+    /** The narrowest page on which the column is shown; by default on every page. */
     readonly from?: 'sm' | 'md' | 'lg' | 'xl';
-    /** What the list can be sorted by at this column. */
+    /** The field by which this column sorts the list. */
     readonly sort?: string;
     readonly align?: 'end';
     /** Text of any length: the column takes the room that the others leave, and is cut there. */
@@ -48,7 +48,7 @@ export interface DataTableProps<Item> {
   readonly identity: string;
   /** Whether rows may be another datacenter's: those are read on a timer alone. */
   readonly isOfOthers?: boolean;
-  /** What is shown instead of no rows. */
+  /** What is shown if there are no rows. */
   readonly empty: ReactNode;
   readonly selection?: Selection<Item>;
 }

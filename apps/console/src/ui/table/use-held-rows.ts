@@ -4,15 +4,15 @@ import { useRef, useState } from 'react';
 import { holdRows, type HeldRows } from './held-rows.ts';
 
 /**
- * The rows to show. `identity` says what is being listed: with another filter or page the newest
- * rows are shown at once. Until those are there, rows of the list before stand in, and none of them
- * is held: a user who sorts by clicking a head points at the table.
+ * The rows to show. `identity` says what is being listed: with another filter or page the newest rows
+ * are shown at once. Until they arrive, rows of the previous list are shown, and not one of them is
+ * held: a user who sorts by clicking a head points at the table.
  */
 export function useHeldRows<Row>(
   newest: readonly Row[],
   options: {
     readonly identity: string;
-    /** The rows are those of the list before. */
+    /** Whether the rows are still those of the previous list. */
     readonly isStandIn: boolean;
     readonly isHeld: boolean;
     readonly rowId: (row: Row) => string;

@@ -10,8 +10,8 @@ interface Paging {
 }
 
 /**
- * Pages by cursor. A cursor leads forward only, so the pages that were come through are remembered;
- * after a reload in the middle, "first" is the way back, and the browser's own Back.
+ * Pages by cursor. A cursor leads forward only, so the visited pages are remembered; after a reload
+ * in the middle, only "first" and the browser's own Back lead back.
  */
 export function usePaging(
   state: { readonly after: string | null; readonly setAfter: (after: string | null) => void },

@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from 'react';
 
-/** The rows that somebody has chosen, with what was seen of them then: a frozen selection. */
+/** The rows that a person has chosen, with their values at that time: a frozen selection. */
 export interface Selection<Item> {
   readonly count: number;
   readonly items: readonly Item[];

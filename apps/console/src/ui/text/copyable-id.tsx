@@ -14,7 +14,7 @@ export function CopyableId({
   isShort = false,
 }: {
   readonly id: string;
-  /** What it is the id of, for the button's name: `lease id`. */
+  /** What kind of id it is, for the button's name: `lease id`. */
   readonly label: string;
   readonly isShort?: boolean;
 }) {

@@ -2,8 +2,8 @@ import { Fragment } from 'react';
 import classes from './long-name.module.css';
 
 /**
- * A name with its namespace, or an address. Where there is no room for all of it on a line, what comes
- * after a slash or an at sign is on the next one; a hyphen ends no line.
+ * A name with its namespace, or an address. If it does not fit on one line, it breaks after a slash
+ * or an at sign, but not after a hyphen.
  */
 export function LongName({ children: name }: { readonly children: string }) {
   return name.split(/(?<=[/@])/u).map((part, index) => (

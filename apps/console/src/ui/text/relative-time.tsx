@@ -10,7 +10,7 @@ export function RelativeTime({
   asOf,
 }: {
   readonly at: string;
-  /** When the data was made; for as long as the database's time is not known otherwise. */
+  /** When the data was made; used while the database's time is not known otherwise. */
   readonly asOf?: string;
 }) {
   const nowMs = useDatabaseNow() ?? (asOf === undefined ? null : Date.parse(asOf));

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import classes from './under.module.css';
 
-/** A second line of a cell, for what has no column of its own on a page up to so narrow. */
+/** A second line of a cell, for values without a column of their own on pages up to this width. */
 export function Under({
   upTo,
   children,

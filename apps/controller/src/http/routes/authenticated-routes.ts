@@ -1,5 +1,5 @@
 /**
- * Routes for callers that are known: who sends a request is found out by its headers, and its calls are
+ * Routes for callers that are known: the sender of a request is found out by its headers, and its calls are
  * counted by its address line, before a byte of its body is read.
  */
 import { isUrgentCall } from '@leasehold/api';

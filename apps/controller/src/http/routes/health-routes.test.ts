@@ -5,7 +5,7 @@ import { installErrorReplies } from '../error-replies.ts';
 import { createFailureLog } from '../failure-log.ts';
 import { mountHealth, type HealthRoutesDeps } from './health-routes.ts';
 
-test('a controller whose database does not answer is not ready, whatever it says instead', async () => {
+test('a controller is not ready while its database answers with any error', async () => {
   const server = fastify();
   onTestFinished(() => server.close());
   installErrorReplies(

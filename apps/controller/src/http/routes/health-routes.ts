@@ -7,7 +7,7 @@ import { callerOf, requireCaller } from './authenticated-routes.ts';
 import type { ConnectionGuard } from '../sockets/connection-guard.ts';
 import type { ContextDeps } from '../request-context.ts';
 
-/** For how long an answer of `/readyz` serves everybody: anyone may ask, and each asks the database. */
+/** How long one answer of `/readyz` serves everybody: anyone may ask, and a check queries the database. */
 const READY_KEPT_MS = 250;
 
 export interface HealthRoutesDeps extends ContextDeps {
@@ -29,7 +29,7 @@ export async function mountHealth(server: FastifyInstance, deps: HealthRoutesDep
     try {
       await checkReady();
     } catch (error) {
-      // Whatever keeps the database from answering: a controller without it is not ready.
+      // Whatever the error of the database is, a controller without it is not ready.
       if (error instanceof LeaseError) throw error;
       throw new LeaseError('store.unavailable', undefined, { cause: error });
     }

@@ -15,7 +15,7 @@ export type TrpcRoutesDeps = SocketRoutesDeps;
 export async function mountTrpc(server: FastifyInstance, deps: TrpcRoutesDeps): Promise<void> {
   const streams = new Set<ServerResponse>();
   await acceptSockets(server, () => {
-    // Cut off rather than ended: who follows something comes back and goes on where it was.
+    // Cut off rather than ended, so that a client that follows something reconnects and resumes.
     for (const stream of streams) stream.destroy();
   });
   mountSockets(server, PREFIX, deps);

@@ -9,7 +9,7 @@ const CONNECTIONS_MAX = 20_000;
  * is closed at once.
  */
 export interface ConnectionGuard {
-  /** Tells that the caller on a connection is known: it counts against its address no longer. */
+  /** Notes that the caller on a connection is known: it no longer counts against its address. */
   known(socket: Socket): void;
 }
 

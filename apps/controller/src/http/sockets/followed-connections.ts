@@ -11,13 +11,13 @@ export interface FollowedConnections {
   readonly connections: OpenConnections;
 }
 
-/** Ends a connection when its token or session does, or its person's role is another. */
+/** Ends a connection when its token or session ends, or the role of its person changes. */
 export function followAccess(
   { connections }: FollowedConnections,
   access: Access,
   connection: WebSocket | ServerResponse,
 ): void {
-  // The secret of a pair of datacenters is in force for as long as this process is.
+  // The secret of a pair of datacenters is in force for as long as this process runs.
   if (access.role === 'peer') return;
   const forget = connections.add(access, () => {
     if ('terminate' in connection) {
@@ -27,7 +27,7 @@ export function followAccess(
   connection.once('close', forget);
 }
 
-/** A call that waits, such as in line for a lease, waits no longer than its caller may. */
+/** A call that waits, such as in line for a lease, ends when its caller's token or session ends. */
 export function followLater(
   followed: FollowedConnections,
   access: Access,

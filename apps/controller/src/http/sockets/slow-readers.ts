@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/** An answer of which nothing was taken for so long is given up, with its connection. */
+/** An answer of which nothing was read for this long is given up, with its connection. */
 export const STALL_MS_MAX = 15_000;
 
 /**

@@ -7,16 +7,16 @@ import type { IncomingMessage } from 'node:http';
 import type { RawData, WebSocket } from 'ws';
 import { callerOfToken, type Caller, type ContextDeps } from '../request-context.ts';
 
-/** For the connection parameters to come. */
+/** Time for the connection parameters to arrive. */
 const TOKEN_MS_MAX = 5_000;
 const TOKEN_MESSAGE_BYTES_MAX = 4 * 1_024;
 /**
- * What the network may have brought by then besides: clients send calls right behind their token. One
+ * What else may have arrived by then: clients send calls right behind their token. One
  * read of a socket brings 64 KiB.
  */
 const EARLY_BYTES_MAX = 192 * 1_024;
 
-/** Who opened a connection, or why nobody is let in; with what was sent behind the token already. */
+/** Who opened a connection, or why it is refused; with what was already sent behind the token. */
 export type Opened =
   | { readonly outcome: 'known'; readonly caller: Caller; readonly early: readonly string[] }
   | { readonly outcome: 'refused'; readonly error: unknown; readonly early: readonly string[] };
@@ -36,7 +36,7 @@ export function admit(
       socket.off('message', receive).off('close', closed);
       request.socket.off('data', count);
     };
-    // What comes until the connection has ended is still kept, and bounded: the first call is answered.
+    // What arrives before the connection ends is kept, within bounds: the first call is answered.
     const refuse = (error: unknown): void => {
       clearTimeout(timer);
       resolve({ outcome: 'refused', error, early });
@@ -44,7 +44,7 @@ export function admit(
     const closed = (): void => {
       refuse(new LeaseError('auth.required'));
     };
-    // A message that has not ended yet is in nobody's hands: only the network knows how long it is.
+    // A message that has not ended yet is not delivered: only the bytes of the network show its length.
     const count = (chunk: Buffer): void => {
       receivedBytes += chunk.length;
       if (receivedBytes > EARLY_BYTES_MAX) socket.terminate();
@@ -56,7 +56,7 @@ export function admit(
         return;
       }
       isTokenSent = true;
-      // What comes behind it stays with the sender until the token has been looked up.
+      // What follows the token stays with the sender until the token has been looked up.
       socket.pause();
       const secret = tokenIn(text);
       if (secret === undefined) {

@@ -18,7 +18,7 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
   readonly use: PrincipalUse;
   readonly #socket: WebSocket;
   #unread = new Set<() => void>();
-  /** How many answers have been taken since the last look. */
+  /** How many answers have been taken since the last check. */
   #takenCount = 0;
 
   constructor(socket: WebSocket, use: PrincipalUse) {
@@ -62,7 +62,7 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
 
   begin(call: WireCall): void {
     decoding.call = call;
-    // As binary: what tRPC decodes is {@link callEncoder}'s, and text it would look at first.
+    // As binary: {@link callEncoder} decodes it, and tRPC would look into a text first.
     this.emit('message', EMPTY, true);
   }
 
@@ -94,10 +94,10 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
   }
 }
 
-/** The call that is being handed over; it is taken before anything else can be. */
+/** The call that is being handed over; it is taken before another one can be. */
 const decoding: { call: WireCall | undefined } = { call: undefined };
 
-/** Hands tRPC calls that were read already. */
+/** Hands tRPC calls that were already parsed. */
 export const callEncoder = {
   encode: (data: unknown): string => JSON.stringify(data),
   decode: (): unknown => decoding.call,

@@ -1,9 +1,9 @@
 /**
  * Keeps WebSockets honest: a peer that vanishes silently is noticed by pings. Pings are the
- * protocol's own, so that every WebSocket client answers them without knowing.
+ * protocol's own, so every WebSocket client answers them by itself.
  *
  * While a peer waits in line for a lease it is pinged more often, and only then: its place in line
- * is kept only for as long as it sent anything within a second.
+ * is kept only while it has sent anything within the last second.
  */
 import type { Clock } from '@leasehold/keys-core';
 import type { WebSocket } from 'ws';
@@ -20,7 +20,7 @@ const ALIVE_MS = 1_000;
 export interface KeptSocket {
   /** Whether it sent anything within {@link ALIVE_MS}: meaningful while it is watched. */
   isAlive(): boolean;
-  /** Pings it often, until the function that it returns is called. */
+  /** Pings it often, until the returned function is called. */
   watch(): () => void;
 }
 
@@ -46,7 +46,7 @@ export function keepSocket(socket: WebSocket, clock: Clock): KeptSocket {
   timer.unref();
   socket.on('pong', hear);
   socket.on('message', () => {
-    // Between two readings of the clock nothing depends on which message it was.
+    // The exact time of a message matters only while somebody watches.
     if (watcherCount > 0) heardAtMs = clock.nowMs();
     silentMs = 0;
   });
@@ -72,7 +72,7 @@ export function keepSocket(socket: WebSocket, clock: Clock): KeptSocket {
   };
 }
 
-/** Reads the clock once in a turn of the event loop: thousands who wait are asked about in one. */
+/** Reads the clock once in a turn of the event loop, in which thousands of waiters may be checked. */
 function readingOfTurn(clock: Clock): () => number {
   let reading: number | undefined;
   return () => {
@@ -95,7 +95,7 @@ function once(fn: () => void): () => void {
   };
 }
 
-/** Of the private range: this connection has no token in force, or no longer. */
+/** A close code of the private range: this connection has no token in force, or no longer has one. */
 export const TOKEN_ENDED = 4_401;
 const CLOSE_MS_MAX = 1_000;
 

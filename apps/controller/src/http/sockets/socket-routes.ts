@@ -28,15 +28,15 @@ const SERVICE_RESTART = 1_012;
 const TOO_LARGE = 1_009;
 /** Queries are small: a viewer has no use for a larger message. */
 const VIEWER_MESSAGE_BYTES_MAX = 256 * 1_024;
-/** So much unread is normal; a subscription that could send more waits. */
+/** This much unread is normal; with more of it, a subscription waits. */
 const UNREAD_BYTES_EASY = 256 * 1_024;
 const UNREAD_POLL_MS = 10;
-/** What tRPC waits for before the first call; who calls is known by then. */
+/** What tRPC waits for before the first call; the caller is known by then. */
 const CONNECTION_PARAMS = { method: 'connectionParams', data: {} };
 
 export interface SocketRoutesDeps extends ContextDeps, FollowedConnections {
   readonly failures: FailureLog;
-  /** For how long a peer was silent. */
+  /** Measures how long a peer was silent. */
   readonly clock: Clock;
   readonly pacer: StreamPacer;
   readonly guard: ConnectionGuard;
@@ -46,7 +46,7 @@ export interface SocketRoutesDeps extends ContextDeps, FollowedConnections {
 
 type Connect = (face: SocketFace, request: IncomingMessage) => void;
 
-/** Takes WebSockets at `prefix`; {@link acceptSockets} comes first. */
+/** Accepts WebSockets at `prefix`; {@link acceptSockets} comes first. */
 export function mountSockets(
   server: FastifyInstance,
   prefix: string,
@@ -70,13 +70,13 @@ export function mountSockets(
   server.route({
     method: 'GET',
     url: prefix,
-    // Before the upgrade: a WebSocket brings its token only once it is open.
+    // Counted before the upgrade, because a WebSocket sends its token only once it is open.
     preValidation: (request) => deps.rates.newSecret(addressOf(deps, request.raw)),
     handler: () => {
       throw new LeaseError('request.not_found');
     },
     wsHandler: (socket, { raw: request }) => {
-      // The close that follows says what happened.
+      // The close that follows shows what happened.
       socket.on('error', () => undefined);
       void welcome(deps, socket, request).then((opened) => {
         const on = { socket, request, scheduler, contexts, connect };
@@ -148,7 +148,7 @@ function serve(
   contexts.set(face, (signal) => contextOf(deps, request, { ...caller, life: life(signal) }));
   followAccess(deps, access, socket);
   connect(face, request);
-  // The adapter takes the first message for the connection parameters, where there are to be some.
+  // The adapter takes the first message for the connection parameters, if there are to be any.
   if (request.url?.includes('connectionParams=1') === true) {
     face.begin(CONNECTION_PARAMS);
   }
@@ -184,7 +184,7 @@ function whenRead(pacer: StreamPacer, face: SocketFace): () => Promise<void> {
   };
 }
 
-/** Lets WebSockets in; those who are connected are told when the server stops. */
+/** Lets WebSockets in; connected clients are told when the server stops. */
 export async function acceptSockets(
   server: FastifyInstance,
   endStreams: () => void,

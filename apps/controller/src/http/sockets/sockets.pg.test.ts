@@ -30,7 +30,7 @@ describe('WebSocket', () => {
     ['a malformed one', 'lh_nonsense'],
     ['an unknown one', newTokenSecret()],
   ])(
-    'with %s as its token every call is answered that one is needed, and the connection ends',
+    'with %s as its token gets the answer that a token is needed, and the connection ends',
     async (_what, secret) => {
       const raw = await openSocket(on, secret);
 
@@ -53,7 +53,7 @@ describe('WebSocket', () => {
     expect(wrong.error?.message).toBe('key.more: is not a known field');
   });
 
-  test('a message that is no JSON is answered, and the connection goes on', async () => {
+  test('a message that is no JSON is answered, and the connection stays open', async () => {
     const { secret } = await on.token('viewer');
     const raw = await openSocket(on, secret);
     await raw.ask(1, 'query', 'keys.list');
@@ -65,7 +65,7 @@ describe('WebSocket', () => {
     expect((await raw.ask(2, 'query', 'keys.list')).result).toBeDefined();
   });
 
-  test('a message of 10 MB ends its connection, and the controller goes on', async () => {
+  test('a message of 10 MB ends its connection, and the controller keeps working', async () => {
     const { secret } = await on.token('viewer');
     const raw = await openSocket(on, secret);
 
@@ -106,7 +106,7 @@ describe('WebSocket', () => {
     expect(await waitUntil(raw.closedWith)).toBe(4_401);
   });
 
-  test('a peer that gives no sign of life is let go', async () => {
+  test('a peer that gives no sign of life is disconnected', async () => {
     const { secret } = await on.token('viewer');
     const raw = await openSocket(on, secret, { autoPong: false });
     await raw.ask(1, 'query', 'keys.list');
@@ -116,7 +116,7 @@ describe('WebSocket', () => {
     expect(code).toBe(1_006);
   });
 
-  test('a controller that stops tells those who are connected', async () => {
+  test('a controller that stops tells the connected clients', async () => {
     const stopped = await startTestController();
     const { secret } = await stopped.token('viewer');
     const raw = await openSocket(stopped, secret);

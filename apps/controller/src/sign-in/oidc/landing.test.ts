@@ -3,7 +3,7 @@ import { isOwnPath, landingOf } from './landing.ts';
 
 const MAIN = 'https://console.example';
 
-test('a path of the console is gone to as it is', () => {
+test('a path of the console is kept', () => {
   for (const path of ['/', '/keys?phase=held', '/keys?from=//a', '/a//b', '/a/./b']) {
     expect(isOwnPath(path)).toBe(true);
   }
@@ -18,12 +18,12 @@ test.each([
   '/%2e//evil.example',
   '/.\\/evil.example',
   '/.///evil.example',
-])('a path that is another host once it is read leads home: %s', (path) => {
+])('a path that a browser reads as another host is replaced by `/`: %s', (path) => {
   expect(isOwnPath(path)).toBe(false);
   expect(landingOf(new URL(path, MAIN))).toBe('/');
 });
 
-test('what is no path is no page of the console', () => {
+test('a text that is no path is no page of the console', () => {
   for (const text of ['', 'keys', '//evil.example', '/\\evil.example', 'https://evil.example/']) {
     expect(isOwnPath(text)).toBe(false);
   }

@@ -1,5 +1,5 @@
 /**
- * The path and query of an address of the console, as a browser would go there; `/` where the browser
+ * The path and query of an address of the console, as a browser would go there; `/` if the browser
  * would leave it: a path that begins with two slashes names another host. `/.//host` begins so too,
  * once it is read as an address.
  */

@@ -43,7 +43,7 @@ async function aStage(): Promise<Stage> {
   };
 }
 
-/** Goes to the provider as this browser does. */
+/** Begins a sign-in in this browser, and returns the address at the provider. */
 async function begin(browser: TestBrowser, callbackURL = '/keys?phase=held'): Promise<string> {
   const answer = await browser.request('/api/auth/sign-in/oauth2', {
     body: { providerId: 'oidc', callbackURL },
@@ -52,7 +52,7 @@ async function begin(browser: TestBrowser, callbackURL = '/keys?phase=held'): Pr
   return String(answer.body['url']);
 }
 
-/** The whole way: there as `login`, and back. */
+/** A whole sign-in: to the provider as `login`, and back. */
 async function signIn(stage: Stage, browser: TestBrowser, login: string): Promise<BrowserAnswer> {
   const back = await stage.provider.signIn(await begin(browser), login);
   expect(back.origin).toBe(ORIGIN);
@@ -60,7 +60,7 @@ async function signIn(stage: Stage, browser: TestBrowser, login: string): Promis
 }
 
 describe('sign-in with an identity provider', () => {
-  test('lets somebody in who is invited under their verified address, also the next time', async () => {
+  test('lets in a person who is invited under their verified address, also the next time', async () => {
     const stage = await aStage();
     const { personId, path } = await stage.invite('bob@example.com');
     const browser = createTestBrowser(stage.on);
@@ -83,7 +83,7 @@ describe('sign-in with an identity provider', () => {
     expect(late.body['code']).toBe('INVALID_INVITATION');
   });
 
-  test('keeps nothing that the provider gave', async () => {
+  test('keeps no token of the provider', async () => {
     const stage = await aStage();
     await stage.invite('bob@example.com');
 
@@ -99,7 +99,7 @@ describe('sign-in with an identity provider', () => {
   test.each([
     { who: 'who is not invited', login: 'eve', error: 'not_invited' },
     { who: 'whose address is not verified', login: 'mallory', error: 'email_not_verified' },
-  ])('refuses somebody $who, on the sign-in page', async ({ login, error }) => {
+  ])('refuses a person $who, and shows it on the sign-in page', async ({ login, error }) => {
     const stage = await aStage();
     await stage.invite('bob@example.com');
     const browser = createTestBrowser(stage.on);
@@ -112,7 +112,7 @@ describe('sign-in with an identity provider', () => {
     expect(people.items).toHaveLength(2);
   });
 
-  test('knows somebody by their account there, not by an address that was given to another', async () => {
+  test('recognizes a person by their account there, not by an address that was given to another', async () => {
     const stage = await aStage();
     const { personId } = await stage.invite('bob@example.com');
     await signIn(stage, createTestBrowser(stage.on), 'bob');
@@ -132,7 +132,7 @@ describe('sign-in with an identity provider', () => {
     });
   });
 
-  test('refuses somebody who is disabled, though they came in before', async () => {
+  test('refuses a person who is disabled, although they have signed in before', async () => {
     const stage = await aStage();
     const { personId } = await stage.invite('bob@example.com');
     await signIn(stage, createTestBrowser(stage.on), 'bob');
@@ -145,7 +145,7 @@ describe('sign-in with an identity provider', () => {
     expect(await browser.query('session.get')).toBe('auth.required');
   });
 
-  test('refuses an answer to a question that this browser has not asked', async () => {
+  test('refuses a reply of the provider to a request that this browser has not made', async () => {
     const stage = await aStage();
     await stage.invite('bob@example.com');
     const asked = createTestBrowser(stage.on);
@@ -180,7 +180,7 @@ describe('sign-in with an identity provider', () => {
     }
   });
 
-  test('that cannot be reached keeps nobody with a password out', async () => {
+  test('keeps out nobody with a password while the provider is unreachable', async () => {
     const oidc = {
       issuer: 'http://127.0.0.1:9',
       clientId: 'a',

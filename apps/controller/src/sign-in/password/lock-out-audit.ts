@@ -2,8 +2,8 @@ import { findPersonId, writeAudit } from '@leasehold/keys-core/access';
 import type { Store } from '@leasehold/keys-core/postgres';
 
 /**
- * Writes down that somebody was locked out. Not for addresses of nobody: what was typed there may be
- * a password, and there would be no end of it.
+ * Records that a person was locked out. Not for an address that is nobody's: what was typed may be a
+ * password, and the number of entries would have no bound.
  */
 export async function auditLockOut(
   prisma: Store['prisma'],

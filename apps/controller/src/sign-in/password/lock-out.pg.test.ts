@@ -14,7 +14,7 @@ import { startTestController, type TestController } from '../../testing/test-con
 
 const FAILURES_MAX = 10;
 
-/** As if all but the last of the failures had come already. */
+/** Fails once, as if all failures but the last had already happened. */
 async function lockWithOneFailure(on: TestController, email: string): Promise<BrowserAnswer> {
   await on.controller.store.prisma.$queryRaw`
     insert into sign_in_failure (email_hash, source, failure_count, failed_at)
@@ -36,7 +36,7 @@ async function signIn(on: TestController, email: string): Promise<BrowserAnswer>
 }
 
 describe('an address that fails ten times in a row', () => {
-  test('is locked, whether or not it is somebody’s, and the right password does not help', async () => {
+  test('is locked, whether or not it belongs to a person, and the right password does not help', async () => {
     const on = await startTestController();
     await makeAdmin(on.controller.store, { email: 'ada@example.com', password: PASSWORD });
 
@@ -124,7 +124,7 @@ describe('strangers who know an address', () => {
       headers: from(address),
     });
 
-  test('lock it for themselves, and keep nobody out who comes from elsewhere', async () => {
+  test('lock it for themselves, and keep out nobody who signs in from elsewhere', async () => {
     const on = await startTestController();
     const ada = await signedInAdmin(on);
     await on.controller.store.prisma.$queryRaw`
@@ -167,7 +167,7 @@ describe('strangers who know an address', () => {
     ]);
   });
 
-  test('guess no more for somebody who signs in meanwhile', async () => {
+  test('get no more guesses when its person signs in meanwhile', async () => {
     const on = await startTestController();
     await makeAdmin(on.controller.store, { email: 'ada@example.com', password: PASSWORD });
     for (const address of ['192.0.2.1', '192.0.2.2']) await signInFrom(on, address, 'wrong');
@@ -184,7 +184,7 @@ describe('strangers who know an address', () => {
   });
 });
 
-test('a signed-in person has ten tries to name their password', async () => {
+test('a signed-in person has ten tries to enter their present password', async () => {
   const on = await startTestController();
   const ada = await signedInAdmin(on);
   const change = (currentPassword: string): Promise<BrowserAnswer> =>
@@ -201,7 +201,7 @@ test('a signed-in person has ten tries to name their password', async () => {
   expect((await signIn(on, 'ada@example.com')).status).toBe(200);
 });
 
-test('one address may try so many passwords a second, whatever headers it sends', async () => {
+test('one address may try only a limited number of passwords a second, whatever headers it sends', async () => {
   const on = await startTestController({ signIn: { trustedProxies: [] } });
 
   const answers = await Promise.all(

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createPasswordGate } from './password-gate.ts';
 
-test('two at a time, the others in turn, and too many are refused', async () => {
+test('two passwords are checked at a time, the others in turn, and too many are refused', async () => {
   const atGate = createPasswordGate();
   const begun: number[] = [];
   const finish: (() => void)[] = [];
@@ -24,7 +24,7 @@ test('two at a time, the others in turn, and too many are refused', async () => 
   expect(await Promise.all(all)).toEqual(begun);
 });
 
-test('one that fails gives its place to the next', async () => {
+test('a check that fails gives its place to the next', async () => {
   const atGate = createPasswordGate();
   const failures = Array.from({ length: 5 }, () =>
     atGate(() => Promise.reject(new Error('wrong'))).catch((error: unknown) => error),

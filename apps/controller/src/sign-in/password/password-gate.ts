@@ -1,11 +1,11 @@
 import { LeaseError } from '@leasehold/keys-core';
 
-/** Each password that is looked at takes a core for a while, and 32 MiB. */
+/** Each password check takes a core for a while, and 32 MiB. */
 const AT_ONCE_MAX = 2;
 const WAITING_MAX = 32;
 
 /**
- * Lets a few at a time look at passwords, so that a flood of sign-ins leaves leases their cores.
+ * Checks only a few passwords at a time, so that a flood of sign-ins leaves leases their cores.
  * @throws {LeaseError} `request.rate_limited` when too many wait already.
  */
 export function createPasswordGate(): <Answer>(work: () => Promise<Answer>) => Promise<Answer> {
@@ -14,7 +14,7 @@ export function createPasswordGate(): <Answer>(work: () => Promise<Answer>) => P
   return async (work) => {
     if (runningCount >= AT_ONCE_MAX) {
       if (waiting.length >= WAITING_MAX) throw new LeaseError('request.rate_limited');
-      // A check that finishes hands its place on: the count stays as it is.
+      // A check that finishes hands its place on: the count does not change.
       await new Promise<void>((resolve) => waiting.push(resolve));
     } else {
       runningCount += 1;

@@ -10,7 +10,7 @@ import { auditLockOut } from './lock-out-audit.ts';
 import { Refusal } from '../refusal.ts';
 import type { SignInParts } from '../sign-in-parts.ts';
 
-/** The same whatever was wrong, and whether or not there is such a person. */
+/** The same refusal whatever was wrong, and whether or not there is such a person. */
 function wrongPassword(): Refusal {
   return new Refusal(
     401,
@@ -20,7 +20,7 @@ function wrongPassword(): Refusal {
 }
 
 /**
- * Runs `tryIt`, which looks at a password, unless the address is locked, for this source or
+ * Runs `tryIt`, which checks a password, unless the address is locked, for this source or
  * everywhere; a failure counts towards its lock-outs, and a success takes its count back. A person who
  * changes their password has a count of their own.
  * @throws {Refusal} 429 `ACCOUNT_LOCKED`, or what `tryIt` throws.
@@ -63,8 +63,8 @@ export async function withLockOut<Answer>(
 }
 
 /**
- * Opens a session for a password that is right. When all sessions of the person are ended while it is
- * looked at, such as with a new password, it is refused, or does not count.
+ * Opens a session for a password that is right. If all sessions of the person are ended while it is
+ * checked, such as by a new password, the sign-in is refused, or its session does not count.
  * @throws {Refusal} 401 for any that is not.
  */
 export async function openSession(

@@ -68,7 +68,7 @@ describe('an open stream ends', () => {
     await waitUntil(stream.ended);
   });
 
-  test('when their role is another; the next call has the new one', async () => {
+  test('when its person gets another role; the next call has the new one', async () => {
     const on = await startTestController();
     const admin = await signedInAdmin(on);
     const person = await joinedPerson(on, admin, { email: 'bob@example.com', role: 'operator' });
@@ -90,7 +90,7 @@ describe('an open stream ends', () => {
     expect(untouched.ended()).toBe(false);
   });
 
-  test('when they are disabled, and enabling them brings no session back', async () => {
+  test('when its person is disabled, and enabling them brings no session back', async () => {
     const on = await startTestController();
     const admin = await signedInAdmin(on);
     const person = await joinedPerson(on, admin, { email: 'bob@example.com', role: 'viewer' });
@@ -122,7 +122,7 @@ describe('an open stream ends', () => {
     await waitUntil(async () => (await browser.query('session.get')) === 'auth.required');
   });
 
-  test('on every controller, whichever was told', async () => {
+  test('on every controller, whichever received the request', async () => {
     const [first, second] = await twoControllers();
     const admin = await signedInAdmin(first);
     const person = await joinedPerson(first, admin, { email: 'bob@example.com', role: 'viewer' });
@@ -174,7 +174,7 @@ describe('a session', () => {
 });
 
 describe('a changed password', () => {
-  test('ends every other session, and the old one opens nothing any more', async () => {
+  test('ends every other session, and the old one opens none any longer', async () => {
     const on = await startTestController();
     const here = await signedInAdmin(on);
     const there = createTestBrowser(on);
@@ -199,13 +199,13 @@ describe('a changed password', () => {
   });
 });
 
-test('a sign-in that has looked at the old password opens nothing once all sessions were ended', async () => {
+test('a sign-in that has checked the old password opens no session once all sessions were ended', async () => {
   const on = await startTestController();
   const ada = await signedInAdmin(on);
   const { prisma } = on.controller.store;
   const thief = createTestBrowser(on);
 
-  // The password is right, and the sign-in waits to be let in.
+  // The password is right, and the sign-in waits for the row of its person.
   const signIn = await prisma.$transaction(
     async (tx) => {
       await tx.$queryRaw`select p.id::text from person p for update`;
@@ -257,7 +257,7 @@ test.each(['session', 'token'] as const)(
 
     expect(await outcome).toBe('cut off');
     await mutate(on, 'leases.release', { secret: holder.secret, input: refOf(held) });
-    // The next one has been behind them in the line.
+    // The next caller may still be behind their ticket in the line.
     const next = await acquireLease(on, holder.secret, { key: 'k', waitMs: 20_000 });
     const grants = await prisma.$queryRaw`
       select e.lease_id::text as "leaseId" from lease_event e

@@ -10,7 +10,7 @@ export const PROGRAM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/
 const INHERITED = ['LANG', 'TZ'] as const;
 
 /**
- * Names by which a program is made to load code, run commands, or look for its data elsewhere: those
+ * Variables that make a program load code, run commands, or look for its data elsewhere: those
  * that the C library ignores for privileged programs, those that sudo removes, and those of common
  * interpreters and tools.
  */
@@ -50,7 +50,7 @@ export interface BackendEnvInput {
   readonly port: number;
 }
 
-/** The whole environment of a backend. What Leasehold says goes last and cannot be overridden. */
+/** The whole environment of a backend. Leasehold's variables come last and cannot be overridden. */
 export function backendEnv(input: BackendEnvInput): Record<string, string> {
   const inherited = INHERITED.flatMap((name) => {
     const value = input.inherited[name];

@@ -12,7 +12,7 @@ async function listening(): Promise<{ port: number; close(): void }> {
   };
 }
 
-test('no two backends get one port, and a port in use by somebody else is passed over', async () => {
+test('no two backends get the same port, and a port in use by another program is skipped', async () => {
   const stranger = await listening();
   const ports = new Ports({ host: '127.0.0.1', from: stranger.port, to: stranger.port });
 

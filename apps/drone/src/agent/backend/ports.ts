@@ -15,7 +15,7 @@ export class Ports {
     this.#next = options.from;
   }
 
-  /** Undefined when every port is taken, by a backend or by somebody else on this machine. */
+  /** Undefined when every port is taken, by a backend or by another program of this machine. */
   async take(wanted: number | 'auto'): Promise<number | undefined> {
     if (wanted !== 'auto') return (await this.#tryTake(wanted)) ? wanted : undefined;
     for (let tries = this.#from; tries <= this.#to; tries += 1) {

@@ -11,7 +11,7 @@ export type ReportBody = Omit<ReportInput, 'droneId' | 'clockId' | 'session' | '
 
 const RETRY_FIRST_MS = 100;
 const RETRY_MS_MAX = 2_000;
-/** How long an answer is waited for where the ladder of the grant is not known. */
+/** How long to wait for an answer where the ladder of the grant is not known. */
 const ANSWER_MS_MAX = 5_000;
 
 export interface ReportContext {
@@ -34,7 +34,7 @@ export class ReportLine {
   #last: Promise<void> = Promise.resolve();
   #isClosed = false;
 
-  /** The ladder of its grant, where it is known, bounds how long one answer is waited for. */
+  /** The ladder of its grant, where it is known, bounds the wait for one answer. */
   constructor(backendId: string, context: ReportContext, ladder?: Ladder) {
     this.#backendId = backendId;
     this.#context = context;

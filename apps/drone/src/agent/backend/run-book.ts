@@ -1,9 +1,9 @@
 /**
  * All backends that a drone has to do with, and the actions of controllers on them.
  *
- * At most once: a backend id is on the disk before anything is done about it, and what is asked
- * again is only acknowledged. A spawn that cannot be carried out is refused in words, which frees
- * its key; its id is written down as never to be started first.
+ * At most once: a backend id is on the disk before anything is done about it, and a repeated
+ * request is only acknowledged. A spawn that cannot be carried out is refused with a reason, which
+ * frees its key; before that, its id is recorded as never to be started.
  */
 import type { SpawnAction, TerminateAction } from '@leasehold/api';
 import type { DroneConfig } from '../../config.ts';
@@ -65,7 +65,7 @@ export class RunBook {
     await (action.kind === 'spawn' ? this.#spawn(action) : this.#terminate(action));
   }
 
-  /** Takes over what the warden has from an earlier agent, and says of the rest that it is over. */
+  /** Takes over what the warden has from an earlier agent, and reports the rest as over. */
   async adopt(warden: WardenLink): Promise<void> {
     const snapshots = await warden.list();
     for (const snapshot of snapshots) this.#adoptOne(warden, snapshot);
@@ -78,7 +78,7 @@ export class RunBook {
     }
   }
 
-  /** What the warden says of a backend. */
+  /** Takes a report of the warden about a backend. */
   observe(snapshot: BackendSnapshot): void {
     const run = this.#runs.get(snapshot.backendId);
     if (run !== undefined) run.observe(snapshot);
@@ -97,7 +97,7 @@ export class RunBook {
     this.#runs.clear();
   }
 
-  /** Says nothing more, and leaves everything as it is. */
+  /** Sends no more reports, and leaves everything as it is. */
   close(): void {
     this.#isClosed = true;
     for (const run of this.all()) run.reports.close();
@@ -168,7 +168,7 @@ export class RunBook {
     if (seen === undefined) this.#mark(backendId, 'never');
     // One of an earlier warden may have left descendants: its key runs out by itself.
     else if (seen.mark === 'started' && seen.clockId !== warden.identity.clockId) return;
-    // One that could not be adopted still runs. That it is over is reported when the warden reports it.
+    // One that could not be adopted still runs. Its end is reported when the warden reports it.
     if (await warden.stop({ backendId, mode, reason, isKeyLost: false })) return;
     await new ReportLine(backendId, this.#reportContext).send({ status: 'terminated', reason });
   }
@@ -215,7 +215,7 @@ export class RunBook {
     if (this.#isClosed) return;
     this.#runs.delete(backendId);
     this.#mark(backendId, 'done');
-    // It keeps the record of an exit until it receives this: the next agent then reports it again.
+    // The warden keeps an exit until it receives this: if it does not, the next agent reports it again.
     if (this.#options.clockId() === undefined) return;
     void this.#options.runContext
       .warden()

@@ -43,6 +43,6 @@ export interface LaunchPlan {
 export interface StopRequest {
   readonly mode: 'soft' | 'hard';
   readonly reason: TerminationReason;
-  /** The key itself is the reason: what is left is the time from soft to hard. */
+  /** The key itself is the reason: only the time from soft to hard is left. */
   readonly isKeyLost: boolean;
 }

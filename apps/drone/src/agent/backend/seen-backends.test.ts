@@ -13,7 +13,7 @@ afterEach(() => {
 });
 
 describe('the memory of a drone', () => {
-  test('C49 a backend that was seen is seen after a restart', () => {
+  test('C49 remembers a backend after a restart', () => {
     const before = SeenBackends.open(stateDir);
     before.mark({ backendId: 'b1', mark: 'started', clockId: 'c1' });
     before.mark({ backendId: 'b2', mark: 'never', clockId: 'c1' });
@@ -27,7 +27,7 @@ describe('the memory of a drone', () => {
     after.close();
   });
 
-  test('tells which may have been started on a clock and are not known to be over', () => {
+  test('lists the backends that may have been started on a clock and are not known to be over', () => {
     const seen = SeenBackends.open(stateDir);
     seen.mark({ backendId: 'b1', mark: 'started', clockId: 'c1' });
     seen.mark({ backendId: 'b2', mark: 'started', clockId: 'c1' });
@@ -38,7 +38,7 @@ describe('the memory of a drone', () => {
     seen.close();
   });
 
-  test('a line that a crash cut short is passed over and does not swallow the next', () => {
+  test('skips a line that a crash cut short, and keeps the one after it', () => {
     const before = SeenBackends.open(stateDir);
     before.mark({ backendId: 'b1', mark: 'started', clockId: 'c1' });
     before.close();
@@ -57,7 +57,7 @@ describe('the memory of a drone', () => {
     again.close();
   });
 
-  test('keeps the newest, and no more of them than its bound', () => {
+  test('keeps the newest backends, in fewer lines than twice its bound', () => {
     const seen = SeenBackends.open(stateDir, 10);
     for (let count = 0; count < 45; count += 1) {
       seen.mark({ backendId: `b${String(count)}`, mark: 'started', clockId: 'c1' });

@@ -1,6 +1,6 @@
 /**
  * The memory of a drone: every backend that it was ever told of, so that each is started at most
- * once, however often it is asked and however often the agent dies in between. A line is on the
+ * once, however often the start is requested and however often the agent dies in between. A line is on the
  * disk before the warden is asked to start anything.
  *
  * The file is append-only, one JSON object per line. A line that was cut short by a crash is the
@@ -28,7 +28,7 @@ export interface SeenBackend {
   readonly clockId: string;
 }
 
-/** How many backends are remembered; older ones are forgotten in halves. */
+/** How many backends are kept when the file is rewritten, which is at twice as many lines. */
 const SEEN_BACKENDS_MAX = 20_000;
 const FILE = 'backends.jsonl';
 

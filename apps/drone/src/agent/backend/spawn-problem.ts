@@ -3,7 +3,7 @@ import { isFirstGrantPlausible } from '@leasehold/keys-core';
 import type { ProgramConfig } from '../../config.ts';
 import { requestProblem } from './backend-env.ts';
 
-/** What a drone is at the moment at which it is asked to start a backend. */
+/** The state of a drone when it is asked to start a backend. */
 export interface SpawnSituation {
   readonly isStopping: boolean;
   /** Undefined while there is no warden. */
@@ -18,7 +18,7 @@ export interface SpawnSituation {
 }
 
 /**
- * Why a spawn cannot be carried out, in words for an operator; undefined when it can. Deadlines
+ * Why a spawn cannot be carried out, for an operator; undefined when it can. Deadlines
  * that were computed for another clock would let a backend run for as long as the clocks differ.
  */
 export function spawnProblem(action: SpawnAction, now: SpawnSituation): string | undefined {

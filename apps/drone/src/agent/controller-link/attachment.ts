@@ -2,7 +2,7 @@ import { WardenLost } from '../warden-link/warden-link.ts';
 
 /**
  * One attempt to take command of a warden. While it is under way, the loss of the connection fails
- * it; once it is complete, the loss is told. So one loss never starts two recoveries.
+ * it; once it is complete, the loss is reported. So one loss never starts two recoveries.
  */
 export class Attachment {
   readonly #onLost: () => void;
@@ -16,7 +16,7 @@ export class Attachment {
     this.#failed = new Promise((_resolve, reject) => {
       this.#fail = reject;
     });
-    // It may fail while nothing is waited for; the next step then finds out.
+    // It may reject before anything waits for it; the next step then fails.
     this.#failed.catch(() => undefined);
   }
 

@@ -4,7 +4,7 @@
  * A session has a number that grows with each connection; everything that the agent sends carries
  * the newest number that it knows, and actions of an older session are dropped. An answer
  * `superseded` may only mean that our own next session is on its way; so nothing is done about it
- * unless no newer one arrives. Then somebody else has our id: the session is opened again once, and
+ * unless no newer one arrives. Then another agent has our id: the session is opened again once, and
  * if that is superseded as well, the newest agent has won and this one ends.
  */
 import type { DroneMessage, SpawnAction, TerminateAction } from '@leasehold/api';
@@ -19,9 +19,9 @@ export interface SessionRef {
   readonly session: number;
 }
 
-/** How long our own next session may take to arrive after the last one was called superseded. */
+/** How long our own next session may take to arrive after an answer `superseded`. */
 const OWN_SESSION_MS_MAX = 3_000;
-/** Superseded twice within this time is being replaced. */
+/** An agent that is superseded twice within this time is being replaced. */
 const REPLACED_WITHIN_MS = 60_000;
 /** The pause before a session that the controller ended is opened again. */
 const REOPEN_MS = 500;
@@ -59,11 +59,11 @@ export class DroneSession {
     return this.#current;
   }
 
-  /** Opens a session, also in place of one for another clock. */
+  /** Opens a session, in place of the present one if there is one. */
   open(input: SessionInput): void {
     this.close();
     this.#input = input;
-    // What is still under way of a session that was closed here is nobody's any more.
+    // Late messages of a session that was closed here are dropped.
     const isFollowed = (): boolean => this.#input === input;
     this.#unfollow = this.#options.link.follow(input, {
       message: (message) => {

@@ -1,7 +1,7 @@
 /**
- * The renewals of all keys of a drone: what is due at a tick travels in one call. Just before each
- * call the warden is asked what is alive, and nothing else is renewed: a key must not be held for a
- * backend that nobody runs. Without a warden nothing is renewed.
+ * The renewals of all keys of a drone: those that are due at a tick travel together. Just before each
+ * call the warden is asked what is alive, and a backend that should run and is not alive is not
+ * renewed: a key must not be held for a backend that nobody runs. Without a warden nothing is renewed.
  */
 import { LIMITS } from '@leasehold/keys-core';
 import type { BackendRun } from '../backend/backend-run.ts';
@@ -43,8 +43,8 @@ export class KeyRenewals {
   }
 
   /**
-   * Renews the keys of all that run, due or not, and gives the warden their deadlines: so much time
-   * has the next agent. What cannot be renewed keeps the deadlines that it has.
+   * Renews the keys of all runs, due or not, and gives the warden their deadlines: the next agent
+   * has until then. A key that cannot be renewed keeps the deadlines that it has.
    */
   async handOver(runs: readonly BackendRun[]): Promise<void> {
     const pages: (readonly BackendRun[])[] = [];
@@ -105,7 +105,7 @@ export class KeyRenewals {
         localTimeMs: nowMs(),
         renewals: identities.map(({ leaseId, fencingToken }) => ({ leaseId, fencingToken })),
       },
-      // Once soft has come, no answer moves it.
+      // After soft, no answer moves it.
       Math.max(...identities.map(({ ladder }) => ladder.softAfterMs)),
     );
     return { asked, results };
@@ -124,7 +124,7 @@ export class KeyRenewals {
     const problems = await this.#options.warden().extend(moved.map((run) => run.extension()));
     for (const [index, problem] of problems.entries()) {
       const backendId = moved[index]?.identity.backendId;
-      // A stop that began in the meantime is final; anything else is worth a look.
+      // A stop that began in the meantime is final; any other problem is logged.
       if (problem !== null && problem !== 'stopping') {
         this.#options.log.warn({ backendId, problem }, 'the warden did not take a deadline');
       }

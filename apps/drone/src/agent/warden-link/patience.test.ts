@@ -22,7 +22,7 @@ const validLadder = fc
   .filter((ladder) => ladderProblems(ladder, HEARTBEAT_MS).length === 0);
 
 describe('H-frozen-warden the times of the chain from soft to hard', () => {
-  test('follow each other before hard for every ladder that is accepted, and the leash before the expiry', () => {
+  test('are in order before hard for every accepted ladder, and the leash acts before the expiry', () => {
     fc.assert(
       fc.property(validLadder, (ladder) => {
         const { softAfterMs, hardAfterMs, ttlMs } = ladder;

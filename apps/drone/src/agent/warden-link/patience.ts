@@ -12,7 +12,7 @@ import type { Ladder } from '@leasehold/keys-core';
 const REPLY_SHARE = 1 / 2;
 const KILL_SHARE = 3 / 4;
 const LEASH_SHARE = 1 / 4;
-/** However long the ladder is, and while this agent knows of no grant. */
+/** The longest wait, however long the ladder is; also while this agent has no grant. */
 const REPLY_MS_MAX = 3_000;
 
 type Rungs = Pick<Ladder, 'softAfterMs' | 'hardAfterMs'>;
@@ -21,7 +21,7 @@ function goodbyeMs({ softAfterMs, hardAfterMs }: Rungs): number {
   return hardAfterMs - softAfterMs;
 }
 
-/** How long a reply of the warden is waited for while these grants are held. */
+/** How long to wait for a reply of the warden while these grants are held. */
 export function replyTimeoutMs(ladders: Iterable<Rungs>): number {
   let shortestMs = Number.POSITIVE_INFINITY;
   for (const ladder of ladders) shortestMs = Math.min(shortestMs, goodbyeMs(ladder));
@@ -50,8 +50,8 @@ export function killAtMs(hardAtMs: number, ladder: Rungs): number {
 }
 
 /**
- * How long after hard the leash ends a warden that has not killed the backend: what a warden that is
- * merely late has, on a busy machine.
+ * How long after hard the leash ends a warden that has not killed the backend: the time for a
+ * warden that is merely late, on a busy machine.
  */
 export function leashMs({ hardAfterMs, ttlMs }: Pick<Ladder, 'hardAfterMs' | 'ttlMs'>): number {
   return (ttlMs - hardAfterMs) * LEASH_SHARE;

@@ -15,11 +15,11 @@ import {
 import type { WardenRecord } from '../../warden/link/socket-path.ts';
 import { StartFailed, WardenLost, type WardenLink, type WardenListener } from './warden-link.ts';
 
-/** However far ahead the soft deadline of a start is, until which the warden may launch it. */
+/** The most that a start adds to a wait: the warden may launch it until its soft deadline. */
 const START_MS_MAX = 60_000;
 /** How many deadlines travel in one line. */
 const EXTEND_ITEMS_MAX = 1_000;
-/** What a request has around its backend is far less than this. */
+/** The rest of a request, around its backend, is far shorter than this. */
 const ENVELOPE_LENGTH = 100;
 
 /** The request of the protocol without its id. */
@@ -40,7 +40,7 @@ interface Waiting {
 
 export interface SocketLinkOptions {
   readonly listener: WardenListener;
-  /** How long a reply is waited for, asked at each request. */
+  /** How long to wait for a reply, read at each request. */
   readonly replyTimeoutMs: () => number;
   readonly nowMs: () => number;
 }
@@ -57,7 +57,7 @@ export class SocketWardenLink implements WardenLink {
   readonly #ended: Promise<void>;
   readonly #waiting = new Map<number, Waiting>();
   #lastId = 0;
-  /** Nobody is told of the end of a connection that nobody has yet, or that was closed here. */
+  /** Whether the end is reported: not before the connection is in use, nor after it was closed here. */
   #isWatched = false;
 
   private constructor(socket: net.Socket, secret: string, options: SocketLinkOptions) {
@@ -115,7 +115,7 @@ export class SocketWardenLink implements WardenLink {
   }
 
   async start(request: StartRequest): Promise<BackendSnapshot> {
-    // The warden would take the whole connection for foreign, and with it every other backend.
+    // For a longer line the warden would end the connection, which serves every other backend too.
     if (JSON.stringify(request).length + ENVELOPE_LENGTH > REQUEST_LINE_MAX) {
       throw new StartFailed('its arguments and its environment are too long');
     }
@@ -181,7 +181,7 @@ export class SocketWardenLink implements WardenLink {
     const id = this.#lastId;
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        // Whether it was carried out is unknown: the next connection asks for what there is.
+        // Whether it was carried out is unknown: the next connection asks for the list.
         this.#channel.destroy();
       }, this.#timeoutOf(question));
       this.#waiting.set(id, { resolve, reject, timer });

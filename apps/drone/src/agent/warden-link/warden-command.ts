@@ -4,8 +4,8 @@
  *
  *   look ──▶ open a session ──accepted──▶ take command ──▶ adopt ──▶ in command ──lost──▶ look
  *
- * Until it is accepted the agent only looks, so that one with a wrong token, a wrong id or no
- * controller displaces nobody.
+ * Until it is accepted the agent only looks, so that an agent with a wrong token, a wrong id or no
+ * controller displaces no other.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { BackendSnapshot, IsolationFacts } from '../../warden/link/protocol.ts';
@@ -29,8 +29,8 @@ export interface WardenCommandOptions {
   /** The backends that this agent has to do with. */
   readonly runs: () => readonly BackendRun[];
   /**
-   * Looks at a warden before anything depends on it.
-   * @throws {IsolationTooWeak} when it does not keep programs away as they must be.
+   * Checks the isolation of a warden before anything depends on it.
+   * @throws {IsolationTooWeak} when it is weaker than the configuration requires.
    */
   readonly examine: (isolation: IsolationFacts) => void;
   /**
@@ -145,8 +145,8 @@ export class WardenCommand {
   }
 
   /**
-   * A warden that does not answer may only be slow, and belong to a healthy agent: to end it takes an
-   * accepted session. One that this agent has lost is ended by the guard when its time has come.
+   * A warden that does not answer may only be slow, and belong to a healthy agent: to end it takes
+   * an accepted session. A warden that this agent has lost is ended by the guard in time.
    */
   async #mayEndSilent(clockId: string): Promise<boolean> {
     if (this.#isClosed) throw new WardenLost('the agent ends');

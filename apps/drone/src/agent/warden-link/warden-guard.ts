@@ -24,14 +24,14 @@ export class WardenGuard {
     this.#log = options.log;
   }
 
-  /** Whether a warden that does not answer still has backends, and so the time until it is killed. */
+  /** Whether a warden that does not answer may still have backends, and is not killed yet. */
   get isWaiting(): boolean {
     return this.#silent !== undefined && !this.#silent.isKilled;
   }
 
   /**
-   * Past its soft deadline nothing else may ask the warden about a backend any more. Its link gives
-   * it up when it does not reply.
+   * Past a backend's soft deadline nothing else may ask the warden about it. The link gives the
+   * warden up when it does not reply.
    */
   ask(warden: WardenLink, runs: readonly BackendRun[], nowMs: number): void {
     if (this.#isAsking || !runs.some((run) => (run.watch?.askAtMs ?? Infinity) <= nowMs)) return;
@@ -46,7 +46,7 @@ export class WardenGuard {
   lost(warden: WardenLink, runs: readonly BackendRun[]): void {
     const { pid } = warden.identity;
     const moments = runs.flatMap(({ watch }) => (watch === undefined ? [] : [watch.killAtMs]));
-    // Lost once more before it told what it runs: what is known from the first time still counts.
+    // Lost again before it listed what it runs: what is known from the first time still counts.
     if (this.#silent?.pid === pid) moments.push(this.#silent.killAtMs);
     if (moments.length === 0) return;
     this.#silent = { pid, killAtMs: Math.min(...moments), isKilled: false };

@@ -40,7 +40,7 @@ export interface WardenListener {
   changed(backend: BackendSnapshot): void;
   /** A newer agent commands the warden: this one must end. */
   superseded(): void;
-  /** The connection has ended and nobody closed it: the warden is dead, and its backends with it. */
+  /** The connection has ended and nobody closed it: the warden is dead, or it does not answer. */
   lost(): void;
 }
 

@@ -8,7 +8,7 @@ import { wardenSource } from './warden-supply.ts';
 
 const needs = { replyTimeoutMs: () => 1_000, mayEndSilent: () => Promise.resolve(true) };
 
-test('a warden of an earlier version is neither commanded nor ended: what is to be done is said', async () => {
+test('a warden of an earlier version is neither commanded nor ended: an error says what to do', async () => {
   const stateDir = mkdtempSync(path.join(os.tmpdir(), 'lh-earlier-'));
   const earlier = spawn(
     process.execPath,

@@ -2,7 +2,7 @@
  * The first process of a backend: a few lines of POSIX shell between the warden and the program. It
  * runs as the warden's user; the program need not.
  *
- * It reports over file descriptor 3, is let go over file descriptor 4, and reads the table of mounts
+ * It reports over file descriptor 3, is released over file descriptor 4, and reads the table of mounts
  * from file descriptor 5:
  *
  *   init ─"ready"─▶ warden ─"go"─▶ init starts the program ─"running"─▶ warden
@@ -33,7 +33,7 @@ fail() { echo "failed $*" >&3; exit 125; }
 signal=$1; folder=$2; mount=$3; shift 3
 `;
 
-/** The kernel refuses a remount that drops an option which the machine had set, so these are tried. */
+/** The kernel refuses a remount that drops options that the machine had set, so the usual ones are tried. */
 const VIEW = `
 readonly_again() {
   "$mount" -o remount,bind,ro "$1" ||

@@ -41,7 +41,7 @@ describe('the output of a backend', () => {
     }
   });
 
-  test('goes on after what was there, and is readable by its owner alone', async () => {
+  test('is appended to what was there, and is readable by its owner alone', async () => {
     const file = path.join(folder, 'b1.stdout.log');
 
     await writtenTo(file, ['one\n'], 100);
@@ -51,7 +51,7 @@ describe('the output of a backend', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 
-  test('that cannot be written is dropped, and holds nobody up', async () => {
+  test('that cannot be written is dropped, and delays nothing', async () => {
     const file = path.join(folder, 'no/such/folder/b1.stdout.log');
 
     await expect(writtenTo(file, ['one\n', 'two\n'], 100)).resolves.toBeUndefined();

@@ -12,9 +12,9 @@ export function logFolderOf(stateDir: string): string {
 }
 
 /**
- * A file that a backend's output goes to, rotated to `.1`, `.2` and dropped after that. Writing is
- * never in the way of a deadline: it is asynchronous, and output that cannot be written (a full
- * disk) is dropped.
+ * A file that a backend's output goes to, rotated to `.1`, `.2` and dropped after that. Writing
+ * never delays a deadline: it is asynchronous, and output that cannot be written (a full disk) is
+ * dropped.
  */
 export class OutputLog extends Writable {
   readonly #file: string;

@@ -9,7 +9,7 @@
  * All instants are readings of the boot clock of this machine.
  */
 
-/** Raised when a message no longer means what it meant; a `hello` of another number is refused. */
+/** Increased when the meaning of a message changes; a `hello` with another number is refused. */
 export const PROTOCOL_VERSION = 2;
 
 /**
@@ -21,7 +21,7 @@ export const REQUEST_LINE_MAX = 4 * 1_048_576;
 /** The largest number that tools take for a user, and not for "no change". */
 export const USER_NUMBER_MAX = 2 ** 31 - 2;
 
-/** No line to the agent is longer than this: all backends of the largest drone are one. */
+/** No line to the agent is longer than this: the list of all backends of the largest drone is one. */
 export const REPLY_LINE_MAX = 128 * 1_048_576;
 
 /** What keeps a backend from the drone on this machine, and what does not. */
@@ -55,14 +55,14 @@ export interface StartRequest {
   readonly leaseId: string;
   readonly softAtMs: number;
   readonly hardAtMs: number;
-  /** From grant to hard, and from soft to hard: no deadline may lie further ahead than the first. */
+  /** From grant to hard, and from soft to hard: no deadline may be further ahead than the first. */
   readonly hardAfterMs: number;
   readonly softToHardMs: number;
   /** How long after hard the leash ends a warden that has not acted. */
   readonly leashMs: number;
   /** Names the folder of data that its backends share. */
   readonly program: string;
-  /** Whom the program runs as; null for the warden's own user. */
+  /** The user that the program runs as; null for the warden's own. */
   readonly user: UserIds | null;
   readonly places: ProgramPlaces;
   readonly command: string;

@@ -2,9 +2,9 @@ import type { AuditAction, Acted } from '@leasehold/keys-core';
 import { actorOf, type ApiServices } from '../../context.ts';
 
 /**
- * Records an act on a grant, unless it changed nothing, and gives its answer as it travels. The event
- * of the act, with actor and reason, was written with the change; this adds from where, and what the
- * grant was of, as the change itself found it.
+ * Records an act on a grant, unless it changed nothing, and returns its answer for the wire. The
+ * event of the act, with actor and reason, was written with the change; this adds the source, and
+ * what was granted, as the change itself found it.
  */
 export async function audited<Answer extends Acted>(
   ctx: Parameters<typeof actorOf>[0] & { readonly services: ApiServices },

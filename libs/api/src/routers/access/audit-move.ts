@@ -2,7 +2,7 @@ import { keyNameOf, namespaceText, type ReservationKey } from '@leasehold/keys-c
 import type { AuditEntry } from '@leasehold/keys-core/access';
 import { actorOf } from '../../context.ts';
 
-/** What the audit keeps of a move: at the datacenter that was asked, and at the one that was left. */
+/** What the audit keeps of a move, in the datacenter that was asked and in the one that the key left. */
 export function moveEntry(
   by: Parameters<typeof actorOf>[0],
   input: { readonly key: ReservationKey; readonly toDatacenter: string; readonly reason: string },

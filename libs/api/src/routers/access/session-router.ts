@@ -1,7 +1,7 @@
 import type { SessionView } from '../../services/session.ts';
 import { router, viewerProcedure } from '../../trpc.ts';
 
-/** Who is asking. */
+/** The caller itself. */
 export const sessionRouter = router({
   get: viewerProcedure.query(async ({ ctx }): Promise<SessionView> => {
     const { name, role, namespaces, session } = ctx.access;

@@ -18,7 +18,7 @@ export const tokensRouter = router({
     .input(tokenListInputSchema)
     .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.tokens.list(input))),
 
-  /** One token, with the limits that it has and what it uses of them now. */
+  /** One token, with its limits and its present use of them. */
   get: adminProcedure
     .input(tokenGetInputSchema)
     .query(({ ctx, input }) => asOf(ctx.services, () => ctx.services.tokens.get(input.tokenId))),

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { CalledContext } from '../../forwarding/elsewhere.ts';
 import { acquireMany } from './acquire.ts';
 
-/** A call in dc1, where dc2 answers this to whatever it is asked. */
+/** A call in dc1, where dc2 gives this answer to every request. */
 function contextWith(answer: unknown): CalledContext {
   const services = {
     datacenter: 'dc1',
@@ -16,7 +16,7 @@ function contextWith(answer: unknown): CalledContext {
   } as unknown as CalledContext;
 }
 
-test('what another datacenter leaves unanswered may have been granted, and every item is answered', async () => {
+test('an item that another datacenter did not answer fails with request.outcome_unknown', async () => {
   const granted = { outcome: 'granted' };
   const item = { namespace: [], key: 'a', ttlMs: 1_000, holder: 'h', datacenter: 'dc2' };
   const items = [item, item, item];

@@ -80,7 +80,7 @@ function acquireHere(
   );
 }
 
-/** When the other datacenter does not answer, each of its items is answered with that. */
+/** If the call to the other datacenter fails, each of its items is answered with that error. */
 async function acquireThere(
   ctx: CalledContext,
   datacenter: string,

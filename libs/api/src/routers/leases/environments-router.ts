@@ -17,7 +17,7 @@ import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../
 import { audited } from '../access/audit-lease.ts';
 import { acquiring, renewing, renewMany } from './lease-calls.ts';
 
-/** The environments face on the wire: keel's leases, which nobody waits for. */
+/** The environments face on the wire: leases that nobody waits for. */
 export const environmentsRouter = router({
   tryAcquire: clientProcedure.input(tryAcquireInputSchema).mutation(({ ctx, input }) => {
     const { services, access, life } = ctx;
@@ -53,7 +53,7 @@ export const environmentsRouter = router({
     }),
   ),
 
-  /** For a caller whose answer was lost: whatever became of its request is undone. */
+  /** For a caller whose answer was lost: undoes its request, whatever the outcome was. */
   cancel: clientProcedure.input(cancelInputSchema).mutation(({ ctx, input }) =>
     at(ctx, input, async (sent) => ({
       outcome: await ctx.services.environments.cancel(sent, callerOf(ctx.access)),

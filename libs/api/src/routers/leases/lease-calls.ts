@@ -12,7 +12,7 @@ export interface Told {
   readonly witness: string | undefined;
 }
 
-/** Carries out what may grant something: not before it is known that the database has lost nothing. */
+/** Carries out a call that may grant something, once it is known that the database has lost nothing. */
 export async function acquiring<Answer extends object>(
   { services }: Pick<ApiContext, 'services'>,
   witness: string | undefined,
@@ -22,7 +22,7 @@ export async function acquiring<Answer extends object>(
   return { ...(await run()), witness: services.witness.told() };
 }
 
-/** Carries out renewals, whatever the database has lost: what is still there goes on. */
+/** Carries out renewals, whatever the database has lost: grants that are still there go on. */
 export async function renewing<Answer extends object>(
   { services, procedure }: Pick<CalledContext, 'services' | 'procedure'>,
   witness: string | undefined,
@@ -36,10 +36,10 @@ export async function renewing<Answer extends object>(
   return { ...answer, witness: services.witness.told() };
 }
 
-/** A renewal that is not even well-formed, with what was sent as its lease id. */
+/** A renewal that is not well-formed, with the text that was sent as its lease id. */
 export type FailedRenewal = FailedItem & { readonly leaseId: string };
 
-/** Renews many at once. One that is not well-formed fails alone. */
+/** Renews many at once. A renewal that is not well-formed does not fail the others. */
 export async function renewMany(
   ctx: Pick<ApiContext, 'services' | 'use'> & { readonly access: Access },
   face: LeaseFace,

@@ -82,7 +82,7 @@ const holding = {
     })),
   ),
 
-  /** Of leases and of environments: holders of both receive notices of revocations here. */
+  /** Holders of leases and of environments receive notices of revocations here. */
   session: clientProcedure.input(leaseSessionInputSchema).subscription(async function* ({
     ctx,
     signal,
@@ -175,5 +175,5 @@ async function release(
   return outcome;
 }
 
-/** The leases face on the wire. Decisions are the lease service's, and what a caller may read. */
+/** The leases face on the wire. The lease service decides, also what a caller may read. */
 export const leasesRouter = router({ ...holding, ...looking, ...operating });

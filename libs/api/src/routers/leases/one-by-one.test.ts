@@ -5,7 +5,7 @@ import type { ApiServices } from '../../context.ts';
 import { describeError } from '../../error-map.ts';
 import { oneByOne } from './one-by-one.ts';
 
-/** Services of which a batch needs no more than where failures are reported to. */
+/** Services with only what a batch needs: a place to report failures. */
 function reporting(): { services: ApiServices; reported: [unknown, string][] } {
   const reported: [unknown, string][] = [];
   const services = {
@@ -17,7 +17,7 @@ function reporting(): { services: ApiServices; reported: [unknown, string][] } {
 const schema = z.strictObject({ n: z.number() });
 
 describe('a batch whose items are carried out one by one', () => {
-  test('answers in order, also when later ones are done first', async () => {
+  test('is answered in order, even when later items are done first', async () => {
     const { services } = reporting();
     const waiting: (() => void)[] = [];
     const items = [{ n: 1 }, { n: 2 }, { n: 3 }];
@@ -32,7 +32,7 @@ describe('a batch whose items are carried out one by one', () => {
     expect(await answers).toEqual([1, 2, 3]);
   });
 
-  test('a refusal and a wrong item are told and not reported: they are the caller’s', async () => {
+  test('answers refusals and invalid items without logging them', async () => {
     const { services, reported } = reporting();
     const items = [{ n: 1 }, { n: 'x' }];
 
@@ -47,7 +47,7 @@ describe('a batch whose items are carried out one by one', () => {
     expect(reported).toEqual([]);
   });
 
-  test('a failure of ours is reported with the incident that its caller is told', async () => {
+  test('logs an internal failure with the incident that its caller is told', async () => {
     const { services, reported } = reporting();
     const failure = new Error('select secret');
     const items = [{ n: 1 }];

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { ApiServices } from '../../context.ts';
 import { describeError } from '../../error-map.ts';
 
-/** What an item of a batch is answered when it failed; its neighbours are answered by themselves. */
+/** The answer to an item of a batch that failed; the other items have their own answers. */
 export interface FailedItem {
   readonly outcome: 'failed';
   readonly error: {
@@ -15,7 +15,7 @@ export interface FailedItem {
   };
 }
 
-/** The answer to an item that failed. A failure of ours is reported, for there is no other trace of it. */
+/** The answer to an item that failed. An internal failure is logged: there is no other trace of it. */
 export function failedItem(services: ApiServices, path: string, thrown: unknown): FailedItem {
   const { leaseholdCode, message, retryable, incidentId, details } = describeError(thrown);
   if (incidentId !== null) services.reportFailure(thrown, path);
@@ -26,8 +26,8 @@ export function failedItem(services: ApiServices, path: string, thrown: unknown)
 }
 
 /**
- * Carries out each item by itself, all at the same time, and answers in their order: one that is not
- * valid or fails is answered so, and the others are not affected.
+ * Carries out each item by itself, all at the same time, and answers in their order: an item that
+ * is invalid or fails has that as its answer, and the others are not affected.
  */
 export async function oneByOne<Input, Answer>(
   batch: {

@@ -12,7 +12,7 @@ const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
   );
 
 describe('acquire', () => {
-  test('C30 the refused caller learns who holds it', async () => {
+  test('C30 a refused caller learns the holder', async () => {
     const { define } = setUpLeases();
     await define({}, 'alice').acquire('k');
 
@@ -31,7 +31,7 @@ describe('acquire', () => {
     );
   });
 
-  test('tryAcquire answers with a value', async () => {
+  test('tryAcquire returns its outcome as a value', async () => {
     const { define } = setUpLeases();
     await using granted = await define({}, 'alice').tryAcquire('k');
     await using refused = await define({}, 'bob').tryAcquire('k');
@@ -70,7 +70,7 @@ describe('acquire', () => {
     expect(clock.nowMs() + lease.remainingMs()).toBeLessThan(wire.expiresAtMs('k'));
   });
 
-  test('F18 who gives up although it was granted leaves nothing behind', async () => {
+  test('F18 a caller that gives up although it was granted leaves no grant behind', async () => {
     const { clock, wire, define } = setUpLeases();
     wire.weather = 'lose_reply';
     const giveUp = new AbortController();
@@ -98,7 +98,7 @@ describe('acquire', () => {
     expect(wire.holderOf('k')).toBeUndefined();
   });
 
-  test('where there never was a connection nothing is unknown', async () => {
+  test('fails as unreachable, and not with an unknown outcome, if there never was a connection', async () => {
     const { clock, wire, define, background } = setUpLeases();
     wire.weather = 'silent';
     wire.isReachable = false;
@@ -114,7 +114,7 @@ describe('acquire', () => {
     expect(clock.waitingCount).toBe(0);
   });
 
-  test('a lease that was waited for is renewed once before it is handed out', async () => {
+  test('a lease whose answer took long is renewed once before it is handed out', async () => {
     const { clock, wire, define } = setUpLeases();
     const acquire = wire.acquire.bind(wire);
     let answer = (): void => undefined;
@@ -133,7 +133,7 @@ describe('acquire', () => {
     expect(lease.isHeld).toBe(true);
   });
 
-  test('C10 what cannot be a name is refused before anything is sent', async () => {
+  test('C10 an invalid name is refused before anything is sent', async () => {
     const { wire, define } = setUpLeases();
 
     expect(await failureOf(define().acquire(''))).toMatchObject({ code: 'request.invalid' });
@@ -143,7 +143,7 @@ describe('acquire', () => {
 });
 
 describe('work in the context of a lease', () => {
-  test('lease.self_deadlock at once when it would wait for what it holds', async () => {
+  test('fails at once with lease.self_deadlock if it would wait for its own lease', async () => {
     const { define } = setUpLeases();
     const definition = define({ waitMs: 5_000 });
 
@@ -153,7 +153,7 @@ describe('work in the context of a lease', () => {
     expect(error).toMatchObject({ code: 'lease.self_deadlock' });
   });
 
-  test('a lease whose namespace ends where the other name begins is another one', async () => {
+  test('does not confuse two leases whose joined namespace and key are the same text', async () => {
     const { taker, wire } = setUpLeases();
     const waits = { waitMs: 5_000 };
     const outer = createLeaseDefinition(taker, 'me', { namespace: ['user', 'a/b'], ...waits });
@@ -165,7 +165,7 @@ describe('work in the context of a lease', () => {
     expect(lease.isHeld).toBe(true);
   });
 
-  test('another key, and the same one without waiting, are asked for as ever', async () => {
+  test('may acquire another key, and try the same key without waiting', async () => {
     const { define } = setUpLeases();
     const definition = define({ waitMs: 5_000 });
 
@@ -177,7 +177,7 @@ describe('work in the context of a lease', () => {
     });
   });
 
-  test('run releases with how the work went, and throws what it threw', async () => {
+  test('run releases the lease with the outcome of the work, and throws its error', async () => {
     const { wire, define } = setUpLeases();
     const released: unknown[] = [];
     const release = wire.release.bind(wire);
@@ -195,7 +195,7 @@ describe('work in the context of a lease', () => {
     ]);
   });
 
-  test('run does not pass off as done what was not guarded to its end', async () => {
+  test('run fails with lease.lost if the lease was lost before the work was done', async () => {
     const { clock, wire, define } = setUpLeases();
     let finish = (): void => undefined;
     const done = failureOf(

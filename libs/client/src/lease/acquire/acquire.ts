@@ -1,10 +1,10 @@
 /**
- * How a grant is asked for: one attempt with one idempotency key, sent again with the same key when
- * its answer was lost, so that it is granted once at most. A caller that gives up makes sure, in the
+ * How a grant is requested: one attempt has one idempotency key, and is sent again with it when its
+ * answer was lost, so that it is granted at most once. A caller that gives up makes sure, in the
  * background, that the attempt holds nothing.
  *
  * An attempt that waits in line confirms its grant: it renews it before its caller gets it. Until then
- * the grant is a short one, so that one whose answer was lost costs those behind a second and no TTL.
+ * the grant is a short one, so that a lost answer costs the callers behind it a second and not a TTL.
  */
 import { LIMITS, serviceLadder } from '@leasehold/keys-core';
 import type { AcquireAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
@@ -35,7 +35,7 @@ export interface AcquireDeps {
   readonly machine: Machine;
   readonly wire: LeaseWire;
   readonly background: Background;
-  /** How long an answer is waited for beyond the time in line, tries included. Milliseconds. */
+  /** How long to wait for an answer beyond the time in line, retries included. Milliseconds. */
   readonly answerMs: number;
 }
 
@@ -44,7 +44,7 @@ export interface AcquireBounds {
   readonly signal: AbortSignal | undefined;
 }
 
-/** An answer, and for how long the call that its deadlines are of was under way. */
+/** An answer, and how long the call took that its deadlines are from. */
 export interface Acquired {
   readonly answer: AcquireAnswer;
   readonly tookMs: number;
@@ -55,7 +55,7 @@ type Granted = Extract<AcquireAnswer, { outcome: 'granted' }>;
 /**
  * @throws {UnreachableError} nothing was sent; {@link OutcomeUnknownError} no answer came in time, and
  * the attempt is being given up; the reason of the signal, likewise; `lease.wait_cancelled` when its
- * place in line is gone, or its grant was not confirmed in time; else what was answered.
+ * place in line is gone, or its grant was not confirmed in time; or the error that was answered.
  */
 export async function acquireGrant(
   deps: AcquireDeps,
@@ -70,7 +70,7 @@ export async function acquireGrant(
     if (answer.outcome === 'held' || request.confirms !== true) return acquired;
     return await attempt.confirm(answer, signal);
   } catch (error) {
-    // An earlier try may have got there, when the last one did not.
+    // An earlier try may have arrived, even if the last one did not.
     if (signal?.aborted === true || mayPassInTime(error)) attempt.giveUp();
     throw error instanceof OutcomeUnknownError && attempt.wasNeverSent()
       ? new UnreachableError({ cause: error })
@@ -114,7 +114,7 @@ class Attempt {
     }
   }
 
-  /** Renews a grant for the first time: with its deadlines for the whole TTL, or it is not handed out. */
+  /** Renews a grant for the first time. It is handed out only then, with deadlines for the whole TTL. */
   async confirm(answer: Granted, signal: AbortSignal | undefined): Promise<Acquired> {
     const { machine, background } = this.#deps;
     const { leaseId, deadlines } = answer.lease;
@@ -129,7 +129,7 @@ class Attempt {
       return outsideOfWork(() => this.#renewOnce(answer.lease, trySignal));
     }).catch((error: unknown) => {
       if (!isPassing(error)) throw error;
-      // It may have got there: then the grant is a whole one, which nobody wants any more.
+      // The renewal may have arrived: then the grant has its whole TTL, and nobody wants it any more.
       this.giveUp();
       throw new LeaseholdCallError('lease.wait_cancelled', { cause: error });
     });
@@ -149,7 +149,7 @@ class Attempt {
     const { wire } = this.#deps;
     const ref = { leaseId, fencingToken };
     const [result] = await wire.heartbeat([ref], signal, this.#request.datacenter);
-    // Its row is locked for a moment.
+    // It has no answer because its row is locked for a moment.
     if (result === undefined) throw new OutcomeUnknownError();
     return result;
   }
@@ -159,8 +159,8 @@ class Attempt {
   }
 
   /**
-   * Until it is answered, or what the attempt may have been granted has surely run out. Also when there
-   * was no connection: the call waits for one, and is sent then, even if its caller has stopped waiting.
+   * Retries until it is answered, or until a grant of the attempt has surely run out. Also without
+   * a connection: the call waits for one, and is sent then, even if its caller has stopped waiting.
    */
   giveUp(): void {
     const { machine, wire, background } = this.#deps;

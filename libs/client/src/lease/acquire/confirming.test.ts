@@ -5,12 +5,12 @@ import { settled, type ManualClock } from '../../testing/manual-clock.ts';
 
 const TTL_MS = 30_000;
 
-/** Lets time pass in pieces: one ends early when the clock jumps in it. */
+/** Lets time pass in pieces: a piece ends early if the clock jumps during it. */
 async function advance(clock: ManualClock, pieces: number): Promise<void> {
   for (let piece = 0; piece < pieces; piece += 1) await clock.advance(300);
 }
 
-/** Alice has the key, until somebody waits in line for it: then it is his turn. */
+/** Alice holds the key until a caller waits in line for it: then her grant ends. */
 async function setUpLine() {
   const set = setUpLeases();
   const { wire, define } = set;
@@ -30,7 +30,7 @@ async function setUpLine() {
 }
 
 describe('a lease that was waited for', () => {
-  test('is a short one until it was renewed, and is handed out with its whole TTL', async () => {
+  test('is short until its first renewal, and is handed out with its whole TTL', async () => {
     const { clock, wire, waits, wait } = await setUpLine();
     wire.beforeHeartbeat = () => {
       expect(wire.expiresAtMs('k') - clock.nowMs()).toBeLessThan(1_000);
@@ -44,7 +44,7 @@ describe('a lease that was waited for', () => {
     expect(lease.remainingMs()).toBe(TTL_MS - 5_000);
   });
 
-  test('is confirmed again and again while no answer comes, as long as it lasts', async () => {
+  test('has its confirmation retried while no answer comes and the grant lasts', async () => {
     const { clock, wire, wait } = await setUpLine();
     wire.beforeHeartbeat = (count) => {
       wire.weather = count < 3 ? 'lose_request' : 'fine';
@@ -59,7 +59,7 @@ describe('a lease that was waited for', () => {
     expect(wire.grantsCount).toBe(2);
   });
 
-  test('and that was confirmed too late is waited for again, in another place', async () => {
+  test('is waited for again, with another ticket, if it was confirmed too late', async () => {
     const { clock, wire, waits, wait } = await setUpLine();
     wire.beforeHeartbeat = (count) => {
       if (count === 1) clock.jump(1_000);
@@ -74,7 +74,7 @@ describe('a lease that was waited for', () => {
     expect(wire.holderOf('k')).toBe('bob');
   });
 
-  test('whose confirmation has no answer is given up, so that it holds up nobody, and waited for again', async () => {
+  test('is given up and waited for again if its confirmation has no answer', async () => {
     const { clock, wire, waits, wait } = await setUpLine();
     wire.beforeHeartbeat = () => {
       wire.weather = 'lose_reply';
@@ -96,7 +96,7 @@ describe('a lease that was waited for', () => {
     expect(wire.grantsCount).toBe(2);
   });
 
-  test('is asked for whole when a slow line has kept it from being confirmed three times', async () => {
+  test('is requested without confirmation after three confirmations were too late', async () => {
     const { clock, wire, waits, wait } = await setUpLine();
     wire.beforeHeartbeat = () => {
       clock.jump(1_000);
@@ -110,7 +110,7 @@ describe('a lease that was waited for', () => {
     expect(lease.isHeld).toBe(true);
   });
 
-  test('whose caller gives up while it is confirmed is given back', async () => {
+  test('is given back if its caller gives up during the confirmation', async () => {
     const { clock, wire, define } = await setUpLine();
     const giveUp = new AbortController();
     const waiting = define({ ttlMs: TTL_MS }, 'bob').acquire('k', {

@@ -23,7 +23,7 @@ import type { AcquireRequest } from '../wire/lease-wire.ts';
 /** How often a place in line is taken for a grant that is to be confirmed. */
 const CONFIRMING_TRIES_MAX = 3;
 
-/** What somebody wants. */
+/** What a caller wants to acquire. */
 export interface AcquireIntent extends Omit<
   AcquireRequest,
   'idempotencyKey' | 'namespace' | 'key' | 'confirms'
@@ -69,7 +69,7 @@ export class LeaseTaker {
       : new LeaseHeldError(intent.scope, heldBy);
   }
 
-  /** Never waits; who holds it is a value. @throws see `acquireGrant`. */
+  /** Never waits; the holder is returned as a value. @throws see `acquireGrant`. */
   async tryAcquire(intent: Omit<AcquireIntent, 'waitMs'>): Promise<LeaseAttempt> {
     const taken = await this.#take({ ...intent, waitMs: 0 });
     return taken instanceof HeldLease
@@ -104,8 +104,8 @@ export class LeaseTaker {
   }
 
   /**
-   * Most leases are free when they are asked for. So who would wait asks with the others first, in one
-   * call, and waits in line with an attempt of its own when it was refused.
+   * Most leases are free when they are requested. So a caller that may wait first asks in one call
+   * with others, and only if it is refused waits in line, with an attempt of its own.
    */
   async #ask(intent: AcquireIntent, signal: AbortSignal): Promise<Acquired> {
     const endsAtMs = this.#machine.clock.nowMs() + intent.waitMs;
@@ -116,8 +116,8 @@ export class LeaseTaker {
   }
 
   /**
-   * A place in line is lost with the connection that it was taken over, or with a grant that was confirmed
-   * too late; then a new one is taken. Whom a slow line keeps from confirming does not try it forever.
+   * A place in line is lost with its connection, or with a grant that was confirmed too late; then a
+   * new one is taken. After a few losses it is taken without confirming: the network may be too slow.
    */
   async #waitInLine(
     intent: AcquireIntent,
@@ -169,7 +169,7 @@ export class LeaseTaker {
       outer: currentContext(),
     });
     if (lease.loseAtMs - this.#machine.clock.nowMs() > ladder.ttlMs) {
-      // It belongs to another clock: nothing may be done on it.
+      // It belongs to another clock: no work may rely on it.
       void lease.release('failed');
       throw new LeaseholdCallError('internal.error', { message: 'A deadline beyond the TTL.' });
     }
@@ -177,7 +177,7 @@ export class LeaseTaker {
     return lease;
   }
 
-  /** A lease that was waited for is handed out when the controller has renewed it once. */
+  /** A lease whose answer took too long is handed out once the controller has renewed it. */
   async #confirmed(lease: HeldLease, signal: AbortSignal): Promise<HeldLease> {
     const giveUp = (): void => void lease.release('failed');
     signal.addEventListener('abort', giveUp, { once: true });

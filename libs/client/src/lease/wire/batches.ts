@@ -3,13 +3,13 @@ import { callErrorOf, codedError, LeaseholdCallError } from '../../transport/cal
 import type { Machine } from '../../machine.ts';
 import { callWithin } from './calls.ts';
 
-/** So many acquires with the largest metadata and comment are less than the largest message. */
+/** This many acquires with the largest metadata and comment fit into the largest message. */
 const BATCH_SIZE_MAX = 200;
 const CALLS_IN_FLIGHT_MAX = 4;
 const QUEUE_MAX = 100_000;
 const CALL_MS = 5_000;
 
-/** An item of a batch that failed alone, as the wire has it. */
+/** An item of a batch that failed by itself, as it is sent on the wire. */
 export interface FailedItem {
   readonly outcome: 'failed';
   readonly error: Pick<
@@ -18,7 +18,7 @@ export interface FailedItem {
   >;
 }
 
-/** Many calls of this process, few calls on the wire: see the coalescer. */
+/** Joins many calls of this process into few calls on the wire: see the coalescer. */
 export function createBatches<Item, Answer extends { readonly outcome: string }>(
   machine: Machine,
   send: (items: Item[], signal: AbortSignal) => Promise<readonly (Answer | FailedItem)[]>,
@@ -49,7 +49,7 @@ function failureOf({ error }: FailedItem): LeaseholdCallError {
   return codedError(error.code, error);
 }
 
-/** What is wrong with one item must not fail the others; tries are made by the caller that waits. */
+/** A wrong item must not fail the others; retries are up to the waiting caller. */
 function batchFailureOf(thrown: unknown): BatchFailure | undefined {
   const error = callErrorOf(thrown);
   const isOfAnItem =

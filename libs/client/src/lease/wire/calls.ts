@@ -1,4 +1,4 @@
-/** How calls are bounded in time, and tried again. */
+/** How calls are limited in time, and retried. */
 import { backoffMs } from '@leasehold/keys-core';
 import {
   callErrorOf,
@@ -29,15 +29,15 @@ export function isPassing(error: unknown): boolean {
 }
 
 /**
- * Whether a call that must get there in the end, such as a release, is to be sent again. A datacenter
- * that cannot be reached may stay so for long: a caller is told at once instead.
+ * Whether to send again a call that must arrive in the end, such as a release. Other calls fail at
+ * once if the datacenter is unreachable, because it may stay so for long.
  */
 export function mayPassInTime(error: unknown): boolean {
   return isPassing(error) || error instanceof DatacenterUnreachableError;
 }
 
 /**
- * Makes one call and gives it so many milliseconds of this machine's clock.
+ * Makes one call and limits it to `ms` milliseconds of this machine's clock.
  * @throws {OutcomeUnknownError} when they are over; the signal's reason when that aborts first.
  */
 export async function callWithin<T>(
@@ -75,9 +75,9 @@ export function pauseBeforeRetry(
 }
 
 /**
- * Repeats a call that is safe to repeat until it is answered; `mayPass` says after which failures, and
- * is {@link isPassing} unless given.
- * @throws what a try threw that will not pass, or the last failure when the time is over.
+ * Repeats a call that is safe to repeat until it is answered; `mayPass` decides after which
+ * failures, and is {@link isPassing} by default.
+ * @throws a failure that will not pass, or the last failure when the time is over.
  */
 export async function untilAnswered<T>(
   machine: Machine,

@@ -1,6 +1,6 @@
 /**
- * The calls that leases are made of, with one seam for both faces. Local times are read here, when a
- * call is made up, so that an answer's deadlines are never later than those of the grant.
+ * The calls behind leases, with one interface for both faces. Local times are read here, just
+ * before a call is sent, so that an answer's deadlines are never later than those of the grant.
  */
 import type { GrantRef, ReleaseOutcome } from '@leasehold/keys-core';
 import type { AcquireAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
@@ -15,7 +15,7 @@ export interface AcquireRequest {
   readonly action?: string | undefined;
   readonly comment?: string | undefined;
   readonly metadata?: unknown;
-  /** Where the lease is to be; the controller's own datacenter unless said. */
+  /** Where the lease is to be; by default the controller's own datacenter. */
   readonly datacenter?: string | undefined;
   readonly idempotencyKey: string;
   /** Whether the grant is renewed before it is handed out: until then it is a short one. */
@@ -34,11 +34,11 @@ export interface LeaseWire {
   readonly face: 'lease' | 'environment';
   /** Asks for a grant, waiting in line for up to `waitMs`. */
   acquire(request: AcquireRequest, waitMs: number, signal: AbortSignal): Promise<AcquireAnswer>;
-  /** Makes sure that the attempt holds nothing, whatever became of it. */
+  /** Makes sure that the attempt holds nothing, whatever its outcome was. */
   giveUp(request: AcquireRequest, signal: AbortSignal): Promise<void>;
   /**
-   * One call for all, which are leases of one datacenter: the controller's own unless it is named. A
-   * lease that is missing in the answer has none.
+   * One call for leases of one datacenter, by default the controller's own. The answer may lack
+   * some of the leases.
    */
   heartbeat(
     renewals: readonly GrantRef[],

@@ -18,9 +18,9 @@ export function refusedByTheCompiler(leasehold: Leasehold, segment: string): voi
   leasehold.defineLease('user');
 }
 
-describe('a namespace that the compiler did not see', () => {
+describe('a namespace that the compiler did not check', () => {
   test.each([[['a.b']], [['']], [['user', '']], [Array.from({ length: 17 }, () => 'a')]])(
-    'C10 %j is refused when it runs',
+    'C10 %j is refused at run time',
     (namespace) => {
       const { define } = setUpLeases();
 

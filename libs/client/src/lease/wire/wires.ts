@@ -14,8 +14,8 @@ export interface WireDeps {
 }
 
 /**
- * Leases: those who do not wait travel together, as do releases. Who waits travels alone. What is sent
- * on to another datacenter travels apart from the rest, so that one which is unreachable holds up no other.
+ * Leases: acquires that do not wait are sent together, as are releases. One that waits is sent alone.
+ * Calls for another datacenter are sent separately, so that an unreachable one holds up no other.
  */
 export function createLeaseWire({ api, machine, wasReachableSince }: WireDeps): LeaseWire {
   const acquiresOf = byDatacenter(() =>
@@ -94,7 +94,7 @@ export function createEnvironmentWire({ api, machine, wasReachableSince }: WireD
   };
 }
 
-/** What is made once for each datacenter that is named; a service names a handful. */
+/** Makes one object for each datacenter that is named; a service names a handful. */
 function byDatacenter<Batches>(
   make: (datacenter: string | undefined) => Batches,
 ): (datacenter: string | undefined) => Batches {
@@ -111,7 +111,7 @@ function itemOf({ namespace, ttlMs, action: _action, confirms: _, ...rest }: Acq
   return { ...rest, ttlMs, namespace: [...namespace] };
 }
 
-/** What is not even well-formed has no answer here. */
+/** Drops failures: a renewal that is not well-formed gets no answer here. */
 function answered(
   results: readonly (LeaseRenewResult | { readonly outcome: 'failed' })[],
 ): LeaseRenewResult[] {

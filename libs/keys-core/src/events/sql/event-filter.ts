@@ -3,7 +3,7 @@ import { isWithinNamespace, type Face, type Resource } from '../../kernel/resour
 import { C } from '../../postgres/rows.ts';
 import { fragment, type Fragment, joinFragments } from '../../postgres/sql.ts';
 
-/** Which events a reader wants, and which it may see. What is left out asks for nothing. */
+/** Which events a reader wants, and which it may see. A field that is left out does not filter. */
 export interface EventFilter {
   readonly face?: Face | undefined;
   /** This one and its children. */
@@ -14,7 +14,7 @@ export interface EventFilter {
   readonly limits: readonly string[] | null;
 }
 
-/** Whether a reader gets an event; {@link eventCondition} says the same in SQL. */
+/** Whether a reader gets an event; {@link eventCondition} is the same in SQL. */
 export function matchesFilter(
   event: Resource & { readonly kind: EventKind },
   filter: EventFilter,

@@ -1,6 +1,6 @@
 import { onlyRow, type Sql } from '../../postgres/rows.ts';
 
-/** A transaction that is under way, somewhere in the cluster, for longer than all others that write. */
+/** The transaction that has been under way for longest, in the whole cluster, of those that write. */
 export interface EventCulprit {
   /** Null for a prepared transaction, and where the database's user may not see it. */
   readonly pid: number | null;

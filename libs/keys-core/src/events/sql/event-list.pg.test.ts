@@ -21,7 +21,7 @@ async function all(
 
 const CHUNK_ROWS = 10_000;
 
-/** Events of which every hundredth is called `rare`, a second from one to the next. */
+/** Events one second apart, of which every hundredth is named `rare`. */
 async function seed({ store }: Kernel, count: number): Promise<void> {
   for (let first = 1; first <= count; first += CHUNK_ROWS) {
     await store.prisma.$executeRaw`
@@ -33,7 +33,7 @@ async function seed({ store }: Kernel, count: number): Promise<void> {
 }
 
 describe('a list of events', () => {
-  test('tells what happened newest first, or oldest first, page by page, each once', async () => {
+  test('lists each event once, newest first or oldest first, page by page', async () => {
     const kernel = await openKernel();
     for (const name of ['one', 'two', 'three']) {
       const grant = await granted(kernel, { name });
@@ -68,7 +68,7 @@ describe('a list of events', () => {
     expect((await all(kernel, {}, ['ab'])).names).toEqual(['z granted']);
   });
 
-  test('finds what is rare among many, however little a page holds on the way', async () => {
+  test('finds rare events among many, even if pages on the way hold few', async () => {
     const kernel = await openKernel();
     await seed(kernel, 30_000);
 
@@ -81,11 +81,11 @@ describe('a list of events', () => {
   });
 
   test.each(['asc', 'desc'] as const)(
-    'from and to bound what is shown %s by its instant, whatever the ids are',
+    'from and to bound events (%s) by their instants, whatever their ids are',
     async (direction) => {
       const kernel = await openKernel();
       await seed(kernel, 5_000);
-      // As when a clock was set back: a smaller instant under a greater id.
+      // As after a clock was set back: a smaller instant with a greater id.
       await kernel.store.prisma.$executeRaw`
         insert into lease_event (at, face, namespace, name, lease_id, fencing_token, kind, actor)
         values ('2026-01-01T00:00:10.500Z', 'lease', 'n', 'late', gen_random_uuid(), 1, 'granted', 'a')`;
@@ -100,7 +100,7 @@ describe('a list of events', () => {
     },
   );
 
-  test('goes on after an event; one of another epoch, or after which some were removed, is refused', async () => {
+  test('goes on after an event, but not after one of another epoch or one whose successors were removed', async () => {
     const kernel = await openKernel();
     await seed(kernel, 10);
     const sql = kernel.store.prisma;

@@ -41,7 +41,7 @@ describe('backends and drones as operators see them', () => {
     expect(seen).toEqual(made);
   });
 
-  test('who is limited to a namespace sees it and its children, and not what is named alike', async () => {
+  test('a caller limited to a namespace sees it and its children, and none with a similar name', async () => {
     const { store } = await openKernel();
     const own = await aBackend(store.prisma, { droneId: 'd1', namespace: 'user' });
     const child = await aBackend(store.prisma, { droneId: 'd1', namespace: 'user.a' });
@@ -73,7 +73,7 @@ describe('backends and drones as operators see them', () => {
     expect(items.map((item) => item.backendId)).toEqual([wanted.backendId]);
   });
 
-  test('a backend tells where its output is, if its drone did', async () => {
+  test('a backend shows where its output is, if its drone reported it', async () => {
     const { store } = await openKernel();
     const { droneId } = await aDrone(store.prisma, { logFolder: '/var/lib/drone/logs' });
     const told = await aBackend(store.prisma, { droneId });
@@ -88,7 +88,7 @@ describe('backends and drones as operators see them', () => {
     expect((await getBackend(store.prisma, untold.backendId, null)).logs).toBeNull();
   });
 
-  test('refuses a cursor that no list has answered', async () => {
+  test('refuses a cursor that no list has returned', async () => {
     const { store } = await openKernel();
 
     for (const cursor of [
@@ -124,7 +124,7 @@ describe('backends and drones as operators see them', () => {
   });
 
   test.each(['1', '2030-02-30T00:00:00.000Z', '0000-01-01T00:00:00.000Z'])(
-    'a cursor that begins at %j is refused as the request of the caller that it is',
+    'a cursor that begins at %j is refused as an invalid request',
     async (createdAt) => {
       const { store } = await openKernel();
 
@@ -134,7 +134,7 @@ describe('backends and drones as operators see them', () => {
     },
   );
 
-  test('retention works off a backlog of more than one statement removes', async () => {
+  test('retention removes a backlog that is more than one statement removes', async () => {
     const { store } = await openKernel();
     await store.prisma.$queryRaw`
       insert into audit (at, actor, role, action, resource)

@@ -38,7 +38,7 @@ describe('scheduler', () => {
     ['it has sent no heartbeat', { heartbeatAgeMs: null }],
     ['it has no room', { capacity: 0 }],
     ['it is of another datacenter', { datacenter: 'elsewhere' }],
-  ])('passes a drone over when %s', async (_why, change) => {
+  ])('skips a drone when %s', async (_why, change) => {
     const { store } = await openKernel();
     await aDrone(store.prisma, change);
 
@@ -52,7 +52,7 @@ describe('scheduler', () => {
     expect(await chooseDrone(store, ROOM)).toEqual({ droneId });
   });
 
-  test('passes a draining drone over, and a lost one', async () => {
+  test('skips a draining drone and a lost one', async () => {
     const { store } = await openKernel();
     const draining = await aDrone(store.prisma);
     await setDraining(store.prisma, draining.droneId, true);
@@ -62,7 +62,7 @@ describe('scheduler', () => {
     expect(await chooseDrone(store, ROOM)).toEqual({ problem: 'no_drone' });
   });
 
-  test('C47 passes a drone over that has rebooted since its last heartbeat', async () => {
+  test('C47 skips a drone that has rebooted since its last heartbeat', async () => {
     const { store } = await openKernel();
     const { droneId } = await aDrone(store.prisma);
     await openSession(store.prisma, {

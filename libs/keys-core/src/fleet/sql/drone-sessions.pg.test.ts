@@ -40,7 +40,7 @@ describe('drone session', () => {
     });
   });
 
-  test('keeps what the drone says of its isolation, and claims nothing for one that does not say', async () => {
+  test('stores the isolation that a drone reports, and claims none for a drone that reports nothing', async () => {
     const { store } = await openKernel();
     const clockId = randomUUID();
     const isolation = {
@@ -78,7 +78,7 @@ describe('drone session', () => {
     expect((await getDrone(store.prisma, older.droneId, HEARTBEAT_MS)).status).toBe('ready');
   });
 
-  test('shows what the drone said last of itself, and nothing that another clock said', async () => {
+  test('shows what the drone reported last, and nothing that it reported under another clock', async () => {
     const { store } = await openKernel();
     const ref = await aDrone(store.prisma, { heartbeatAgeMs: null });
     const seen = (): ReturnType<typeof getDrone> =>
@@ -98,7 +98,7 @@ describe('drone session', () => {
     expect(await seen()).toMatchObject({ isConnected: false });
   });
 
-  test('a drone that was called lost is back with its next session, and stays drained', async () => {
+  test('a drone that was marked lost is back with its next session, and stays drained', async () => {
     const { store } = await openKernel();
     const { droneId, clockId } = await aDrone(store.prisma);
     await setLost(store.prisma, droneId);
@@ -112,7 +112,7 @@ describe('drone session', () => {
     });
   });
 
-  test('draining says whether it changed anything, and that an unknown drone is unknown', async () => {
+  test('draining reports whether it changed anything, and refuses an unknown drone', async () => {
     const { store } = await openKernel();
     const { droneId } = await aDrone(store.prisma);
 
@@ -132,9 +132,9 @@ describe('drone session', () => {
     await store.prisma.$transaction(async (tx) => {
       await tx.$queryRaw`select id from drone where id = ${droneId} for key share`;
       drained = setDraining(store.prisma, droneId, true).then(() => order.push('drained'));
-      // The drain is behind the lock once the server says that it waits for it.
+      // The drain waits for the lock once the server shows a waiting statement.
       for (;;) {
-        // Not in the transaction: it would be shown the same again and again.
+        // Not in the transaction, which would see the same state every time.
         const [row] = await store.prisma.$queryRaw<{ waiting: number }[]>`
           select count(*)::int as waiting from pg_stat_activity
           where wait_event_type = 'Lock' and datname = current_database()`;

@@ -28,7 +28,7 @@ export interface SessionRef {
 }
 
 /**
- * Opens the next session of a drone, registering the drone if it is new, and answers its number.
+ * Opens the next session of a drone, registering the drone if it is new, and returns its number.
  *
  * A new `clockId` voids the stored heartbeat: a reading of another clock says nothing about this
  * one (C47). `lost_at` is cleared, because the drone is evidently there; `draining` is an

@@ -5,7 +5,7 @@ import { openSession } from './drone-sessions.ts';
 import { acknowledgeAction, readOutboxes } from './outbox.ts';
 
 describe('outbox', () => {
-  test('holds back later actions of a backend until the earlier one is acknowledged, and nobody else', async () => {
+  test('holds back later actions of a backend until the earlier one is acknowledged, and no others', async () => {
     const { store } = await openKernel();
     const drone = await aDrone(store.prisma);
     const spawnA = await anAction(store.prisma, { ...drone, backendId: 'a' });
@@ -25,7 +25,7 @@ describe('outbox', () => {
     expect(after?.actions[0]).toMatchObject({ kind: 'terminate', backendId: 'a' });
   });
 
-  test('answers for every registered drone, with its newest session, and for no other', async () => {
+  test('returns every registered drone with its newest session, and no other', async () => {
     const { store } = await openKernel();
     const one = await aDrone(store.prisma);
     const two = await aDrone(store.prisma);

@@ -1,7 +1,7 @@
 /**
  * The outbox towards drones. An action is sent until it is acknowledged or cancelled. Order is kept
  * for each backend alone: an earlier action that is not acknowledged yet holds back the later ones
- * of its backend, so that no terminate overtakes its spawn, and holds back nobody else's.
+ * of its backend, so that no terminate overtakes its spawn, and holds back no others.
  */
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { onlyRow, type Sql } from '../../postgres/rows.ts';
@@ -21,7 +21,7 @@ export interface Outbox {
 /**
  * Reads the outboxes of several drones in one statement: for each backend its first open action.
  * Locks nothing. Index: `backend_action_drone_id_idx`, which holds open actions only. A drone that
- * is not answered was never registered.
+ * is not in the result was never registered.
  */
 export async function readOutboxes(
   sql: Sql<'vital'>,

@@ -6,11 +6,11 @@ import { aRequest, openKernel } from '../../testing/kernel-fixture.ts';
 
 const PROGRAM = path.join(import.meta.dirname, '..', '..', 'testing', 'fenced-work-for-test.ts');
 const TTL_MS = 2_000;
-/** Until the next look of this test, and until the server has ended a session. */
+/** The time until the next check of this test, and until the server has ended a session. */
 const LOOK_MS = 1_000;
 
 describe('a process that is paused in a fenced transaction', () => {
-  test('C56 C23 lets go within the bound, its lease is granted again, and it does no guarded work on waking', async () => {
+  test('C56 C23 loses its lease to the next grant within the bound, and does no guarded work on waking', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const worker = await startProcess({

@@ -5,10 +5,9 @@
  *
  * The first statement locks the grant's row `for key share` and checks it, the last one before the
  * commit checks again, `for share`, that it has not been ended. A renewal passes beside the work; a
- * takeover waits for it; a revoke that came first rolls it back, a later one waits for the commit.
- * The server ends the work when the lease would have expired, or after 10 s, whichever is sooner, so
- * that a holder which was paused in it lets go: the resource may be held past its expiry by at most
- * that bound.
+ * takeover waits for it; a revoke that came first rolls it back, a later one waits for the commit. The
+ * server ends the work when the lease would have expired, or after 10 s, whichever is sooner, also if
+ * the holder is paused in it: the resource may be held past its expiry by at most that bound.
  */
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { isFencingToken } from '../../kernel/lease/fencing-token.ts';
@@ -52,7 +51,7 @@ export async function fencedTransaction<Tx, Result>(
   });
 }
 
-/** Work under a grant, and the statement that has the last word on whether it may commit. */
+/** Work under a grant, and the last check of whether it may commit. */
 export interface FencedWork<Tx, Result> {
   readonly boundMs?: number | undefined;
   work(guest: GuestTransaction<Tx>, held: HeldGrant): Promise<Result>;
@@ -79,7 +78,7 @@ export async function inFence<Tx, Result>(
   });
 }
 
-/** The grant is not in force: its holder learns nothing more, because it must stop whatever it is. */
+/** The grant is not in force. The holder is not told why, because it must stop whatever the cause is. */
 export function notHeld(ref: GrantRef): LeaseError {
   return new LeaseError('lease.not_held', undefined, {
     details: { leaseId: ref.leaseId, fencingToken: ref.fencingToken },

@@ -9,7 +9,7 @@ import { isHeldOff, isTakable, LOG_PLACE, type GrantGuard } from '../../postgres
 /** What the holder has now. Instants are epoch milliseconds of the database. */
 export interface AcquiredOrRenewed extends LogPlace {
   readonly outcome: 'granted' | 'renewed';
-  /** The one asked for, if no grant has had it before. */
+  /** The requested id, unless a grant had it before. */
   readonly leaseId: string;
   readonly fencingToken: string;
   readonly expiresAt: number;
@@ -32,14 +32,14 @@ export interface AcquiredOrRenewed extends LogPlace {
  *
  * - **Locks first, judges then**: `mine` is locked `for no key update`, as every renewal is, so that it
  *   passes beside a fenced transaction of its own. Only when nothing was renewed is a row locked to
- *   be taken over, as in {@link grant}, whose judge and whose token it has.
+ *   be taken over, as in {@link grant}, by the same judgement and with the same kind of token.
  * - **Skips locked rows**: the leader asks again soon, and must not wait for a row meanwhile.
  * - **Atomic because** it is one statement, and because {@link upsertGrants} judges after the row lock.
- * - **A new grant has a new id**: the one that is asked for, unless a grant had it before. Callers that ask
- *   again and again need not make up another each time.
+ * - **A new grant has a new id**: the one that is asked for, unless a grant had it before. Callers that
+ *   repeat the request need not make a new id each time.
  * - **Index**: the primary key; `lease_event_lease_id_idx` for the id.
- * - **Undefined**: another holds it, renewal of the own grant is blocked, somebody waits in line, or
- *   the row was locked or changed meanwhile. The caller reads which.
+ * - **Undefined**: another holder has it, renewal of the caller's grant is blocked, somebody waits in
+ *   line, or the row was locked or changed meanwhile. The caller reads which it was.
  */
 export async function acquireOrRenew(
   sql: Sql<'general' | 'guests'>,

@@ -5,8 +5,8 @@ import { C, type Sql } from '../../postgres/rows.ts';
 import { fragment } from '../../postgres/sql.ts';
 
 /**
- * A row while this database has become another one, by a restore or a failover, and has not yet learned
- * from the reservation store which keys had left it: it may take itself for the home of one.
+ * Yields a row while this database, after a restore or a failover, has not yet learned from the
+ * reservation store which keys had left it: it may wrongly take itself for the home of one.
  */
 export const NOT_READ_BACK = fragment`
   select from reservation_membership m
@@ -14,8 +14,8 @@ export const NOT_READ_BACK = fragment`
   where m.store_id is not null and m.synced_epoch is distinct from e.epoch`;
 
 /**
- * Whether the reservation that a request `w` names is the active home of its key here. One that is absent
- * was not activated yet; whether it has been left since, the lease row says.
+ * Whether the reservation that a request `w` names is the active home of its key here. A reservation
+ * that is absent was not activated yet; the lease row shows whether the key has left since.
  */
 export const IS_ACTIVE_HOME = fragment`
   exists (

@@ -49,18 +49,18 @@ export interface Granted {
  * - **Atomic because** {@link upsertGrants} judges after the row lock. What `takable` saw before is only a
  *   choice of candidates.
  * - **Index**: the primary key, for candidates and for the conflict.
- * - **In line**: a lease goes to nobody while somebody who came before waits for it. A request that
+ * - **In line**: nobody gets a lease while an earlier caller waits for it. A request that
  *   waits in line locks its ticket, is granted in its turn, and its ticket goes with the grant.
  *   Order of locking: ticket, then lease.
  * - **One key, one attempt**: a request whose idempotency key has been used is not granted; one that
  *   is granted records its key here. Two at once with one key: the second fails on the primary key
  *   of `lease_request`, and finds the record when it is tried again.
- * - **A request without a row in the answer** was not granted: it is held, others stand before it, its
+ * - **A request without a row in the answer** was not granted: it is held, others are before it in line, its
  *   key was used, it is not at home, or its row was locked or changed meanwhile. The caller reads which.
  *
  * A takeover of a grant that nobody has ended writes that grant's one `expired` event, and its one
- * `lease_reap` row when it is a lease: a reaper that comes later finds nothing left to do. Of one that was
- * never confirmed it writes the event alone.
+ * `lease_reap` row when it is a lease: a reaper that comes later finds nothing left to do. For one that
+ * was never confirmed it writes only the event.
  *
  * - **At home**: a key is granted under an active reservation, and the row remembers which. A row that
  *   was sealed by a move names another one, and nothing is granted on it. See `reservations/sql/move-away.ts`.

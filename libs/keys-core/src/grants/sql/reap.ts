@@ -32,8 +32,8 @@ export async function readLeasePages(
  *   rests; a queue of due times would be written as often as the table. Reading the table page by
  *   page needs neither, and the range bounds what one pass may cost. Nothing waits for the reaper:
  *   a grant that has expired is taken over without it.
- * - **Reads the clock once to choose**, not for each of a few hundred thousand rows: what had expired
- *   by then still has when it is judged.
+ * - **Reads the clock once to choose**, not for each of a few hundred thousand rows: a grant that had
+ *   expired by then is still expired when it is judged.
  * - **Ends only what is believed to have expired**, see `expiry.ts`.
  * - **Locks first, judges then**, skipping locked rows: they are being renewed, released or taken
  *   over. Two reapers never end the same grant: the second finds it locked or ended.

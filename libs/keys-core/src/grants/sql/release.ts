@@ -12,7 +12,7 @@ export interface ReleaseRequest extends GrantRef {
   readonly detail: string | null;
 }
 
-/** What became of a release. */
+/** The outcome of a release. */
 export interface Released extends Resource {
   readonly leaseId: string;
   readonly outcome: ReleaseOutcome;
@@ -20,12 +20,12 @@ export interface Released extends Resource {
   readonly tag: string;
   /** How long it was held until now, in milliseconds. */
   readonly heldMs: number;
-  /** Whether somebody waits in line for what was released. */
+  /** Whether somebody waits in line for the released resource. */
   readonly isAwaited: boolean;
 }
 
 /**
- * Gives up each grant that is in force, for its holder with its token. The row stays, with its
+ * Releases each grant that is in force, if its holder asks with its token. The row stays, with its
  * token, so that the next grant's is greater.
  *
  * - **Locks first, judges then**. A batch skips locked rows, so that it cannot be part of a deadlock;

@@ -6,14 +6,14 @@ import type { LogPlace } from '../../postgres/witness/witness-stamp.ts';
 import { EXPIRED_FACTS, IS_CONFIRMED } from './parts/expired.ts';
 import { LOG_PLACE } from '../../postgres/clock/expiry.ts';
 
-/** A renewal that one holder asks for. `principal` is who is authenticated, never who they say. */
+/** A renewal that one holder asks for. `principal` is the authenticated caller, never a claimed one. */
 export interface RenewRequest extends GrantRef {
   readonly principal: string;
 }
 
-/** All renewals of a statement that have one answer in common. */
+/** All renewals of a statement that share one answer. */
 interface JudgedGroup {
-  /** Their places among the requests, from 1, with commas between. */
+  /** Their places among the requests, from 1, separated by commas. */
   places: string;
   refusal: RefusalReason | null;
   remainingMs: number;
@@ -28,7 +28,7 @@ interface JudgedGroup {
 export interface Renewed {
   /** By lease id. */
   readonly outcomes: Map<string, RenewOutcome>;
-  /** Where the log had come; undefined when nothing was renewed. */
+  /** How far the log had come; undefined when nothing was renewed. */
   readonly place: LogPlace | undefined;
 }
 
@@ -39,18 +39,18 @@ export interface Renewed {
  * - **Locks first, judges then**: a renewal that passed its condition and then waited for the row
  *   was seen to revive an expired grant. The inner query takes each row, by one probe of the index,
  *   and is never merged into the outer one, because it locks; the outer one reads the clock after it.
- * - **Skips locked rows**: one row that somebody holds must not stop the other 9,999. What was skipped
- *   has no answer here and is asked for again. A statement that waits for no row cannot be part of a
- *   deadlock, so it needs no order of locking.
+ * - **Skips locked rows**: one locked row must not stop the other 9,999. A skipped renewal has no
+ *   answer here and is tried again. A statement that waits for no row cannot be part of a deadlock, so
+ *   it needs no order of locking.
  * - **Says "expired" permanently**: a grant that it refuses as expired is ended in the same statement,
  *   so that no step of the clock can make the next renewal succeed.
  * - **Finds a locked row by its place** (`ctid`), which is a quarter of the price of the index. A row
  *   that another transaction has changed since the statement's snapshot is not found that way, and
  *   has no answer: as if it had been skipped.
  * - **Index**: `lease_lease_id_key`. Changes no indexed column, so that it stays HOT.
- * - **Answers in groups**: a thousand grants of one ladder are one row, because rows are what an
- *   answer costs on its way through the driver. The remaining time of a group is its shortest, so
- *   that it is early by the statement's own time at most, and never late.
+ * - **Answers in groups**: a thousand grants of one ladder are one row, because each row of an answer
+ *   costs time in the driver. The remaining time of a group is its shortest, so that it is early by the
+ *   statement's own time at most, and never late.
  * - **A request without an answer** was skipped, or no row has its lease id and principal any more.
  */
 export async function renew(

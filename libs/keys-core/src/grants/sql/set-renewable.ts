@@ -1,7 +1,7 @@
 import type { Face, Resource } from '../../kernel/resource/resource.ts';
 import type { Sql } from '../../postgres/rows.ts';
 
-/** What an operator asks of one grant. */
+/** An operator's request for one grant. */
 export interface OperatorRequest {
   readonly leaseId: string;
   readonly actor: string;
@@ -11,11 +11,11 @@ export interface OperatorRequest {
 }
 
 /**
- * Blocks or allows the renewal of each grant that is in force and not so already; the ladder then
- * runs out by itself. @returns what was changed, by lease id.
+ * Blocks or allows the renewal of each grant that is in force and not so already. A blocked grant then
+ * ends by its ladder. @returns what was changed, by lease id.
  *
  * Locks first, judges then, in the order of every batch statement. Index: `lease_lease_id_key`.
- * A lease id that is not returned was so already, is over, or is not for this operator to see.
+ * A lease id that is not returned was so already, is over, or may not be seen by the operator.
  */
 export async function setRenewable(
   sql: Sql<'general'>,

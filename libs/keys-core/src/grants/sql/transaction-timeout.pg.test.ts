@@ -1,4 +1,4 @@
-/** What PostgreSQL can do from 17 on: bound a transaction as a whole. */
+/** From version 17 on, PostgreSQL can bound a transaction as a whole. */
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { serviceLadder } from '../../kernel/lease/ladder.ts';
@@ -6,7 +6,7 @@ import { openSession } from '../../testing/coordinator-fixture.ts';
 import { granted, openKernel } from '../../testing/kernel-fixture.ts';
 import { fencedTransaction } from '../fenced/fenced-transaction.ts';
 
-/** Sends statements that are short, with short pauses between, until the server has had enough. */
+/** Sends short statements with short pauses between them until the server ends the session. */
 async function keepBusy(send: (sql: string) => Promise<unknown>): Promise<never> {
   for (;;) await send('select pg_sleep(0.02)::text');
 }
@@ -19,7 +19,7 @@ async function transactionTimeoutMs(session: pg.Client): Promise<number> {
 }
 
 describe('a transaction under a grant, as a whole', () => {
-  test('H-assert one that asserts that a lease is held and never pauses for long is ended with the lease', async () => {
+  test('H-assert one that asserts its lease and never pauses for long is ended with the lease', async () => {
     const kernel = await openKernel();
     const session = await openSession(kernel);
     const { leaseId, fencingToken } = await granted(kernel, { ladder: serviceLadder(1_000) });
@@ -31,7 +31,7 @@ describe('a transaction under a grant, as a whole', () => {
     await expect(busy).rejects.toMatchObject({ code: '25P04' });
   });
 
-  test('fenced work that never pauses for long is ended by the server too', async () => {
+  test('of fenced work has the bound of the work as its limit on the server', async () => {
     const kernel = await openKernel();
     const grant = await granted(kernel);
     const session = await openSession(kernel);
@@ -48,7 +48,7 @@ describe('a transaction under a grant, as a whole', () => {
     expect(await transactionTimeoutMs(session)).toBe(0);
   });
 
-  test('a longer limit of the session is shortened, a shorter one stays, by what is left of it', async () => {
+  test('has a longer limit of the session shortened, and keeps the rest of a shorter one', async () => {
     const kernel = await openKernel();
     const { leaseId, fencingToken } = await granted(kernel);
     const limitWith = async (timeout: string): Promise<number> => {

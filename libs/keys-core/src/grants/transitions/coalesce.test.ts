@@ -40,7 +40,7 @@ function databaseError(sqlState: string): Error {
 }
 
 describe('coalescer', () => {
-  test('an idle one sends the first call at once, alone', () => {
+  test('sends the first call at once and alone when it is idle', () => {
     const { coalescer, statements } = setUp();
 
     void coalescer.submit('a');
@@ -48,7 +48,7 @@ describe('coalescer', () => {
     expect(statements.map((statement) => statement.items)).toEqual([['a']]);
   });
 
-  test('what comes while statements are in flight goes together, each caller with its own answer', async () => {
+  test('batches calls that come while statements are in flight, and answers each caller', async () => {
     const { coalescer, statements } = setUp();
     const answers = ['a', 'b', 'c', 'd', 'e'].map((item) => coalescer.submit(item));
 
@@ -61,7 +61,7 @@ describe('coalescer', () => {
     expect(statements.map((statement) => statement.items)).toEqual([['a'], ['b'], ['c', 'd', 'e']]);
   });
 
-  test('never more in flight, in a statement or in the queue than allowed', async () => {
+  test('never has more in flight, in a statement or in the queue than allowed', async () => {
     const { coalescer, statements } = setUp({ batchSizeMax: 2, queueMax: 3 });
     const calls = ['a', 'b', 'c', 'd', 'e'].map((item) => coalescer.submit(item));
 
@@ -77,7 +77,7 @@ describe('coalescer', () => {
     expect(await Promise.all(calls)).toHaveLength(5);
   });
 
-  test('C54 the second call for one key goes into the next statement, never beside the first', async () => {
+  test('C54 the second call for one key waits until the statement of the first has ended', async () => {
     const { coalescer, statements } = setUp();
     const calls = ['k#1', 'x', 'k#2', 'y', 'k#3'].map((item) => coalescer.submit(item));
 
@@ -129,7 +129,7 @@ describe('coalescer', () => {
     expect(tries).toBe(2);
   });
 
-  test('a caller who gave up in the queue is dropped when the batch is formed', async () => {
+  test('a caller that gave up in the queue is dropped when the batch is formed', async () => {
     const { coalescer, statements } = setUp({ inFlightMax: 1 });
     const gone = new AbortController();
     const first = coalescer.submit('a');
@@ -146,7 +146,7 @@ describe('coalescer', () => {
     expect(await third).toBe('c!');
   });
 
-  test('an item that must be tried alone does not keep its neighbours waiting', async () => {
+  test('an item that must be tried alone does not delay its neighbours', async () => {
     const { coalescer } = setUp({
       inFlightMax: 1,
       run: (items) =>
@@ -161,7 +161,7 @@ describe('coalescer', () => {
     expect(await fast).toBe('fast');
   });
 
-  test('a failure that is nobody’s fault reaches every caller of the batch', async () => {
+  test('a failure that no single item caused reaches every caller of the batch', async () => {
     const { coalescer, statements } = setUp({ inFlightMax: 1 });
     const calls = Promise.allSettled([
       coalescer.submit('a'),
@@ -176,7 +176,7 @@ describe('coalescer', () => {
     expect((await calls).map((call) => call.status)).toEqual(['fulfilled', 'rejected', 'rejected']);
   });
 
-  test('many of one call travel in one statement, and their answers come in their order', async () => {
+  test('the items of one call share statements, and their answers come in their order', async () => {
     const { coalescer, statements } = setUp();
     const answers = coalescer.submitAll(['a', 'b', 'a#2', 'c']);
 
@@ -188,7 +188,7 @@ describe('coalescer', () => {
     expect(statements.map((statement) => statement.items)).toEqual([['a', 'b', 'c'], ['a#2']]);
   });
 
-  test('a call of many waits for those of its items that are tried again alone, and fails with one', async () => {
+  test('a call of many items waits for those that are retried alone, and fails if one of them fails', async () => {
     let answerLater = (_answer: string): void => undefined;
     const alone: Record<string, Promise<string>> = {
       b: new Promise((resolve) => {
@@ -209,7 +209,7 @@ describe('coalescer', () => {
     await expect(failing).rejects.toThrow('refused');
   });
 
-  test('a call of more than the queue holds is refused whole, and one of nothing is answered', async () => {
+  test('a call of more items than the queue holds is refused whole, and an empty one is answered', async () => {
     const { coalescer, statements } = setUp({ queueMax: 2 });
 
     await expect(coalescer.submitAll(['a', 'b', 'c'])).rejects.toMatchObject({

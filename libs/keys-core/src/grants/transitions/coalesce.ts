@@ -1,4 +1,4 @@
-/** The coalescer of the kernel, for statements: what they throw is judged as the database's. */
+/** The coalescer of the kernel, for statements: their errors are judged as database errors. */
 import {
   createCoalescer as createKernelCoalescer,
   type BatchFailure,

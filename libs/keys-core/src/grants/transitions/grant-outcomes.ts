@@ -1,11 +1,11 @@
-/** What a request for a grant came to, from the rows that were read; and what is counted of it. */
+/** The outcome of a request for a grant, from the rows that were read, and what is counted of it. */
 import type { LeaseRow } from '../../kernel/lease/lease.ts';
 import type { Grant, GrantOutcome, GrantRequest } from '../../kernel/lease/outcomes.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
 import type { Sql } from '../../postgres/rows.ts';
 import { readRefusals, type Refusal } from '../sql/parts/refusals.ts';
 
-/** Reads why requests were refused, and what the database's clock shows. */
+/** Reads why requests were refused, and observes the database's clock. */
 export async function lookAtRefusals(
   store: KernelStore,
   sql: Sql<'general' | 'guests' | 'transitions'>,
@@ -22,8 +22,8 @@ export async function lookAtRefusals(
 }
 
 /**
- * Why a request was refused, or undefined when nothing stood in its way but a lock, a change, or the
- * time that its statement took to get there.
+ * Why a request was refused, or undefined when only a lock, a change or the delay of its statement
+ * stood in its way.
  */
 export function refusedOutcome(
   { clockWatch }: Pick<KernelStore, 'clockWatch'>,
@@ -40,7 +40,7 @@ export function refusedOutcome(
   return undefined;
 }
 
-/** Whether a row that is locked is so because its last holder is over and still at work in it. */
+/** Whether a locked row may be locked by its last holder, which still works after its grant expired. */
 export function isOverstayed(row: LeaseRow): boolean {
   return row.endReason === null || row.endReason === 'expired';
 }
@@ -62,8 +62,8 @@ export function grantedOutcome(
 }
 
 /**
- * Counts a handover: a grant to one who had waited since before the grant before it ended. Who joined
- * the line later found the resource free, and was handed nothing over.
+ * Counts a handover: a grant to a caller that was already waiting when the previous grant ended. A
+ * caller that joined the line later found the resource free.
  */
 export function observeHandover(
   store: Pick<KernelStore, 'observer'>,
@@ -74,7 +74,7 @@ export function observeHandover(
   store.observer.handedOver(face, Math.max(0, freeMs));
 }
 
-/** Counts a refusal. Looking again from one's place in line is no new refusal. */
+/** Counts a refusal. Another try from a place in line is no new refusal. */
 export function observed(
   store: KernelStore,
   request: GrantRequest,
@@ -92,12 +92,12 @@ export function observed(
   return outcome;
 }
 
-/** What an environment is asked for. */
+/** The action that an environment is requested for. */
 function actionOf(request: GrantRequest): string | undefined {
   return request.face === 'environment' ? request.tag : undefined;
 }
 
-/** Every answer tells what the database's clock shows, refusals too. */
+/** Every answer shows the database's clock, refusals too. */
 export function watchClock(
   store: KernelStore,
   rows: Iterable<{ readonly asOf: number } | undefined>,

@@ -24,7 +24,7 @@ describe('grant', () => {
     expect(await eventsOf(kernel, 'free')).toEqual([`granted ${grant.fencingToken}`]);
   });
 
-  test('C2 C30 refuses a held one and names holder, since when and the time left', async () => {
+  test('C2 C30 refuses a held resource and names the holder, since when and the time left', async () => {
     const kernel = await openKernel();
     const first = await granted(kernel, { holder: 'alice', tag: 't', comment: 'why' });
 
@@ -56,7 +56,7 @@ describe('grant', () => {
     expect(new Set(grants.map((grant) => grant.leaseId)).size).toBe(4);
   });
 
-  test('C9 I1 of 64 who ask at once exactly one is granted, and all are told the same holder', async () => {
+  test('C9 I1 exactly one of 64 simultaneous requests is granted, and all are told the same holder', async () => {
     const kernel = await openKernel();
 
     const outcomes = await Promise.all(
@@ -93,7 +93,7 @@ describe('grant', () => {
     expect(rows.map((row) => row.name).sort()).toEqual([...names].sort());
   });
 
-  test('C18 C19 C21 an expired one is taken over without a reaper, and its end is recorded once', async () => {
+  test('C18 C19 C21 an expired grant is taken over without a reaper, and its end is recorded once', async () => {
     const kernel = await openKernel();
     const old = await granted(kernel);
     await age(kernel, old.leaseId, 60_000);
@@ -130,7 +130,7 @@ describe('grant', () => {
     expect(rows.map((row) => row.id).sort()).toEqual([taken.leaseId, reaped.leaseId].sort());
   });
 
-  test('a grant carries its own ladder, and poison in one request fails nobody else', async () => {
+  test('a request that the database rejects fails none of the others in its batch', async () => {
     const kernel = await openKernel();
     const names = Array.from({ length: 99 }, (_, index) => `n${String(index)}`);
 
@@ -143,7 +143,7 @@ describe('grant', () => {
     expect(outcomes.at(-1)).toMatchObject({ status: 'rejected' });
   });
 
-  test('grants nothing while a restored database holds off, and says for how long', async () => {
+  test('grants nothing during the hold-off of a restored database, and reports how long it lasts', async () => {
     const kernel = await openKernel();
     await kernel.store.witness.look();
     await kernel.store.prisma.$executeRaw`
@@ -175,7 +175,7 @@ describe('C17 C60 fencing tokens only grow', () => {
     expect(new Set(tokens).size).toBe(20);
   });
 
-  test('stays the same under renewal', async () => {
+  test('and stay the same under renewal', async () => {
     const kernel = await openKernel();
     const grant = await granted(kernel);
 

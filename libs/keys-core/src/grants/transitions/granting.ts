@@ -23,14 +23,14 @@ import type { Refusal } from '../sql/parts/refusals.ts';
 import { firstLadder } from '../sql/parts/wanted-rows.ts';
 import { pause, timed } from '../../postgres/statements/timed.ts';
 
-/** How often a grant looks again when its row was locked, or was free by the time it was read. */
+/** How often a grant is tried when its row was locked, or was free by the time it was read. */
 const GRANT_TRIES_MAX = 3;
 const SLOW_LANE_LOCK_TIMEOUT_MS = 100;
 const LOCK_NOT_AVAILABLE = '55P03';
 const READS_PER_STATEMENT_MAX = 200;
 const READ_QUEUE_MAX = 50_000;
 
-/** Grants a batch in one statement; who was refused is told why, from one more read. */
+/** Grants a batch in one statement; one more read finds why the others were refused. */
 export async function grantBatch(
   store: KernelStore,
   requests: readonly GrantRequest[],
@@ -47,7 +47,7 @@ export async function grantBatch(
     granted = grants;
   } catch (error) {
     const [only, ...others] = requests;
-    // Its row is being made in a transaction that goes on: the slow lane has the patience.
+    // An open transaction is inserting its row: the slow lane can wait for that.
     if (only !== undefined && others.length === 0 && sqlStateOf(error) === LOCK_NOT_AVAILABLE) {
       return [askAlone(only)];
     }
@@ -67,7 +67,7 @@ export async function grantBatch(
   });
 }
 
-/** Why each was refused. What goes wrong here is theirs alone: their neighbours have been granted. */
+/** Why each was refused. An error here fails these alone: their neighbours have been granted. */
 async function readRefusalsOf(
   store: KernelStore,
   refused: readonly GrantRequest[],
@@ -88,7 +88,7 @@ export type AskAlone = (request: GrantRequest) => Promise<GrantOutcome>;
 
 /**
  * The slow lane: a resource that seemed free and was not granted is asked for alone, on connections
- * of its own. Of a crowd one asks, and the others share what it met: the lane has few connections.
+ * of its own. Of many callers one asks, and the others share its result: the lane has few connections.
  */
 export function createSlowLane(store: KernelStore): AskAlone {
   const asked = new RequestsInProgress<GrantOutcome>();
@@ -107,7 +107,7 @@ export function createSlowLane(store: KernelStore): AskAlone {
 
 /**
  * Why a request would be refused now, or undefined when it may be granted. Many reads share a
- * statement, and stand in nobody's way.
+ * statement, and block nobody.
  */
 export function createRefusalReader(
   store: KernelStore,
@@ -150,7 +150,7 @@ export async function grantWithin(
   return outcome === undefined ? undefined : observed(store, request, outcome);
 }
 
-/** Before anything is granted: looks at the database, and notes a TTL that is longer than ever. */
+/** Before anything is granted: waits for the witness, and notes a TTL that is longer than any before. */
 export async function prepareGrants(
   store: KernelStore,
   requests: readonly { readonly ladder: { readonly ttlMs: number } }[],
@@ -170,7 +170,7 @@ async function grantAlone(store: KernelStore, request: GrantRequest): Promise<Gr
     if (refused !== undefined) return observed(store, request, refused);
     by = refusal?.row;
   }
-  // Its last holder has let it run out, and keeps the row locked: a fenced transaction.
+  // Its last holder let it expire and still keeps the row locked, by a fenced transaction.
   if (by !== undefined && isOverstayed(by)) {
     return observed(store, request, { outcome: 'held', by, waiterCount: 0, doubtMs: 0 });
   }
@@ -198,7 +198,7 @@ async function grantWaiting(
 
 /**
  * The connection broke while the statement ran. It may still be waiting for a lock and grant later,
- * so this waits until the server has surely cancelled it, and looks what became of each grant.
+ * so this waits until the server has surely cancelled it, and then reads what became of each grant.
  */
 async function findLostGrants(
   store: KernelStore,

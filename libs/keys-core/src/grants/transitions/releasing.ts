@@ -8,7 +8,7 @@ import { readEndedGrants, type PastEnd } from '../sql/parts/ended-grants.ts';
 import { release, type Released, type ReleaseRequest } from '../sql/release.ts';
 import { timed } from '../../postgres/statements/timed.ts';
 
-/** Releases a batch; who waits for one of its resources is woken. */
+/** Releases a batch, and wakes the callers that wait for its resources. */
 export async function releaseBatch(
   store: KernelStore,
   face: Face,
@@ -34,7 +34,7 @@ export async function releaseBatch(
   });
 }
 
-/** A release whose row was locked: alone, waiting for it where that delays nobody. */
+/** A release whose row was locked: alone, in the slow lane, where its wait delays nobody. */
 async function releaseLocked(
   store: KernelStore,
   face: Face,
@@ -64,7 +64,7 @@ export async function releaseAlone(
   return { outcome: pastRelease(end), released: undefined };
 }
 
-/** Tells those who wait in line that their lease was given up. Sent only where somebody does. */
+/** Notifies the callers in line that their lease was released. Sends nothing if nobody waits. */
 export function wakeWaiters(store: Pick<KernelStore, 'hints'>, released: Released): void {
   if (released.isAwaited) store.hints.notify(leaseTopic(released));
 }

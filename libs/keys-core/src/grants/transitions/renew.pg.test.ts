@@ -58,7 +58,7 @@ describe('renew', () => {
     });
   });
 
-  test('C15 C33 a blocked renewal gets an explicit answer; blocking says whether it changed anything', async () => {
+  test('C15 C33 a blocked renewal gets an explicit answer; blocking reports whether it changed anything', async () => {
     const kernel = await openKernel();
     const grant = await granted(kernel);
     const block = () =>
@@ -101,7 +101,7 @@ describe('renew', () => {
     expect(wrongToken).toMatchObject({ reason: 'superseded' });
   });
 
-  test('says released, revoked and not_found of grants that are over or never were', async () => {
+  test('answers released, revoked and not_found for grants that are over or never existed', async () => {
     const kernel = await openKernel();
     const released = await granted(kernel, { name: 'a' });
     await kernel.leases.release('lease', releaseOf(released));
@@ -134,7 +134,7 @@ describe('renew', () => {
     expect(unknown).toMatchObject({ reason: 'not_found' });
   });
 
-  test('C64 a renewal by a controller of another ladder, whose reply is lost, leaves the holder inside its expiry', async () => {
+  test('C64 a renewal by a controller with another ladder, whose reply is lost, leaves the holder within its expiry', async () => {
     const on = await openKeys();
     const rolled = createKeyService({
       store: on.store,
@@ -167,9 +167,9 @@ describe('renew', () => {
     expect(outcome.outcome === 'renewed' && outcome.remainingMs).toBeGreaterThan(59_000);
   });
 
-  test('renewals stay HOT: they write nothing that an index has', async () => {
+  test('renewals stay HOT: they write no indexed column', async () => {
     const kernel = await openKernel();
-    // Room for all versions on each page: when old ones go depends on who else uses the cluster.
+    // Room for all versions on each page: when old ones are removed depends on other users of the cluster.
     await kernel.store.prisma.$executeRaw`alter table lease set (fillfactor = 10)`;
     const grants = await Promise.all(
       Array.from({ length: 200 }, (_, index) => granted(kernel, { name: `n${String(index)}` })),
@@ -178,7 +178,7 @@ describe('renew', () => {
       await Promise.all(grants.map((grant) => kernel.leases.renew('lease', renewalOf(grant))));
     }
 
-    // A session that becomes idle within a second of its last report keeps its numbers for ten more.
+    // A session that becomes idle within a second of its last report keeps its statistics for ten more.
     const { all, hot } = await waitUntil(
       async () => {
         const [stats] = await kernel.store.prisma.$queryRaw<{ all: number; hot: number }[]>`
@@ -223,7 +223,7 @@ describe('release', () => {
     });
   });
 
-  test('C28 after loss it reports the loss and changes nothing but the record', async () => {
+  test('C28 of a lost grant reports the loss, records it and changes nothing else', async () => {
     const kernel = await openKernel();
     const grant = await granted(kernel);
     await age(kernel, grant.leaseId, 60_000);
@@ -251,7 +251,7 @@ describe('release', () => {
     });
   });
 
-  test('a failure is an event of its own', async () => {
+  test('with a failure is an event of its own', async () => {
     const kernel = await openKernel();
     const grant = await granted(kernel);
 
@@ -268,7 +268,7 @@ describe('release', () => {
 });
 
 describe('revoke', () => {
-  test('C34 by force: the late holder is fenced, the token a sink can be told is greater', async () => {
+  test('C34 by force fences the late holder, and its event has a greater token that a sink can be given', async () => {
     const kernel = await openKernel();
     const grant = await granted(kernel);
 
@@ -288,7 +288,7 @@ describe('revoke', () => {
     expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(grant.fencingToken) + 1n);
   });
 
-  test('I5 a key by force is not given away before its backend must be gone, unless abandoned', async () => {
+  test('I5 by force frees a key only when its backend must be gone, unless it is abandoned', async () => {
     const kernel = await openKernel();
     const kept = await granted(kernel, { face: 'key', name: 'kept' });
     const abandoned = await granted(kernel, { face: 'key', name: 'abandoned' });
@@ -320,7 +320,7 @@ describe('revoke', () => {
     expect(await kernel.leases.release('lease', releaseOf(grant))).toBe('released');
   });
 
-  test('an operator limited to other namespaces finds nothing', async () => {
+  test('by an operator limited to other namespaces changes nothing', async () => {
     const kernel = await openKernel();
     const grant = await granted(kernel, { namespace: 'user2' });
     const limited = { ...OPERATOR, leaseId: grant.leaseId, namespaces: ['user'] };

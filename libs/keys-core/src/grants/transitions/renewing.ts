@@ -6,7 +6,7 @@ import { readEndedGrants } from '../sql/parts/ended-grants.ts';
 import { renew, type RenewRequest } from '../sql/renew.ts';
 import { pause, timed } from '../../postgres/statements/timed.ts';
 
-/** A renewal that met a locked row looks again this often, this long apart. */
+/** How often, and how long apart, a renewal that met a locked row is tried again. */
 const SKIPPED_RENEWAL_TRIES = 3;
 const SKIPPED_RENEWAL_PAUSE_MS = 20;
 
@@ -27,7 +27,7 @@ export async function renewBatch(
   );
 }
 
-/** What one statement can say; a request without an answer met a row that was locked. */
+/** The answers of one statement; a request without an answer met a locked row. */
 async function renewOnce(
   store: KernelStore,
   face: Face,
@@ -47,9 +47,9 @@ async function renewOnce(
 }
 
 /**
- * Renewals whose rows were locked are tried again a moment later, together, and never waited for: a
- * row that somebody keeps must not delay the answer to the others of its call. What is locked then
- * as well stays without an answer, which its holder takes as a try that failed.
+ * Renewals whose rows were locked are tried again a moment later, together, and never waited for: a row
+ * that somebody keeps locked must not delay the answer to the others of its call. A row that is locked
+ * every time leaves its renewal without an answer, which the holder takes as a failed try.
  */
 async function renewSkipped(
   store: KernelStore,
@@ -66,14 +66,14 @@ async function renewSkipped(
         answers.set(leaseId, answer);
       }
     } catch (error) {
-      // Their neighbours have been renewed, and must be told.
+      // Their neighbours have been renewed, and must get their answers.
       if (databaseFailureOf(error) === 'other') throw error;
     }
   }
   return answers;
 }
 
-/** Counts by outcome: a call of a thousand renewals is told in a few words. */
+/** Counts by outcome: a call of a thousand renewals makes only a few observations. */
 export function observeRenewals(
   store: KernelStore,
   face: Face,

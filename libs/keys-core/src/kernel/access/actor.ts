@@ -19,7 +19,7 @@ export function isSystemName(name: string): boolean {
 }
 
 /**
- * How the user of a token is named. Tokens from before such names were refused are told apart by
+ * How the user of a token is named. Older tokens with names that are refused today are distinguished by
  * their id.
  */
 export function actorOfToken({ name, tokenId }: { name: string; tokenId: string }): string {

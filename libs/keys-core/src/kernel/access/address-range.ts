@@ -16,7 +16,7 @@ const BRACKETED = /^\[([0-9a-f:.]+)\/(\d{1,3})\](?::(\d{1,5})(?:-(\d{1,5}))?)?$/
 const BARE_IPV6 = /^([0-9a-f.]*:[0-9a-f:.]*)\/(\d{1,3})$/iu;
 const IPV4 = /^(\d{1,3}(?:\.\d{1,3}){3})\/(\d{1,2})(?::(\d{1,5})(?:-(\d{1,5}))?)?$/u;
 
-/** The parts of a range; undefined when the text is not a range. Whether the network is one is not checked. */
+/** The parts of a range; undefined when the text is not a range. The network itself is not validated. */
 export function parseAddressRange(text: string): AddressRange | undefined {
   const found = IPV4.exec(text) ?? BRACKETED.exec(text) ?? BARE_IPV6.exec(text);
   if (found === null) return undefined;

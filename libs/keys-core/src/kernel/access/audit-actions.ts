@@ -1,4 +1,4 @@
-/** Every act that the audit tells of: the procedure that did it, or what was done without one. */
+/** Every act that the audit records: the procedure that did it, or a name of its own without one. */
 export const AUDIT_ACTIONS = [
   'keys.revoke',
   'keys.blockRenewal',

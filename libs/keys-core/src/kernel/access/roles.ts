@@ -1,6 +1,6 @@
 /**
- * What a token may do. Each of the ladder may do what the ones before it may; `drone` is apart: the
- * drone procedures of its own id alone. `peer` is apart too: a controller of another datacenter, which
+ * What a token may do. Each ordered role may do what the ones before it may; `drone` is separate: only the
+ * drone procedures of its own id. `peer` is separate too: a controller of another datacenter, which
  * is known by the secret that the pair shares and has no token.
  */
 export const ORDERED_ROLES = ['viewer', 'client', 'operator', 'admin'] as const;

@@ -1,6 +1,6 @@
-/** What the registry says of one code. */
+/** What the registry records about one code. */
 export interface CodeEntry {
-  /** The status of the answer. */
+  /** The HTTP status of the answer. */
   readonly http: number;
   /** Whether the same request may succeed if it is sent again unchanged. */
   readonly retryable: boolean;

@@ -8,7 +8,7 @@ import { REQUEST_CODES } from './request-codes.ts';
 import { RESERVATION_CODES } from './reservation-codes.ts';
 
 /**
- * Every code an error of Leasehold can carry, by area. What a caller should expect is not here: a
+ * Every code an error of Leasehold can carry, by area. Expected outcomes are not here: a
  * refused grant or renewal is a value with an `outcome`. `docs/errors.md` is generated from this table.
  */
 export const ERROR_CODES = {

@@ -1,6 +1,6 @@
 import type { CodeEntry } from './code-entry.ts';
 
-/** Keys, and starting what runs behind them. */
+/** Keys, and starting their backends. */
 export const KEY_CODES = {
   'key.unheld': {
     http: 409,

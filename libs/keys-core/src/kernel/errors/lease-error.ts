@@ -25,7 +25,7 @@ export class LeaseError extends Error {
   }
 }
 
-/** Something that cannot be: a defect of Leasehold, not of its caller. */
+/** A state that must not occur: a defect of Leasehold, not of its caller. */
 export class InvariantError extends Error {
   override readonly name = 'InvariantError';
 }

@@ -1,6 +1,6 @@
 import type { CodeEntry } from './code-entry.ts';
 
-/** What any request can meet. */
+/** Errors that any request can get. */
 export const REQUEST_CODES = {
   'request.invalid': {
     http: 400,

@@ -1,6 +1,6 @@
 import type { CodeEntry } from './code-entry.ts';
 
-/** Where a key lives, and other datacenters. */
+/** The home of a key, and other datacenters. */
 export const RESERVATION_CODES = {
   'reservation.datacenter_unreachable': {
     http: 503,

@@ -1,5 +1,5 @@
 /**
- * The states of a backend, in the only direction that it moves. Plane's, with `hard_terminating`
+ * The states of a backend, in the only order in which it goes through them: Plane's, plus `hard_terminating`
  * for a backend that has been sent SIGKILL.
  */
 export const BACKEND_STATUSES = [
@@ -28,12 +28,12 @@ export const TERMINATION_REASONS = [
 ] as const;
 export type TerminationReason = (typeof TERMINATION_REASONS)[number];
 
-/** The place of a status in the order; a report moves a backend only to a greater one. */
+/** The position of a status in the order; a report moves a backend only to a later one. */
 export function statusRank(status: BackendStatus): number {
   return BACKEND_STATUSES.indexOf(status);
 }
 
-/** Whether a backend in this status is on its way out, so that nobody is sent to it. */
+/** Whether a backend in this status is ending, so that no caller is sent to it. */
 export function isStopping(status: BackendStatus): boolean {
   return statusRank(status) >= statusRank('terminating');
 }

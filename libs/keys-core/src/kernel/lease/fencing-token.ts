@@ -1,6 +1,6 @@
 /**
  * A fencing token: a whole number that grows with every grant of a resource and stays the same
- * when the grant is renewed. It travels as a decimal string, because JSON numbers end at 2^53.
+ * when the grant is renewed. It travels as a decimal string, because JSON numbers are exact only up to 2^53.
  */
 export function isFencingToken(text: string): boolean {
   return /^(0|[1-9]\d{0,18})$/u.test(text) && BigInt(text) <= 9_223_372_036_854_775_807n;

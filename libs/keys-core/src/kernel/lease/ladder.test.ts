@@ -11,7 +11,7 @@ import {
 } from './ladder.ts';
 
 describe('ladder', () => {
-  test('the presets hold every rule', () => {
+  test('the presets satisfy every rule', () => {
     expect(ladderProblems(KEY_LADDERS.standard, HEARTBEAT_MS.standard)).toEqual([]);
     expect(ladderProblems(KEY_LADDERS.fast, HEARTBEAT_MS.fast)).toEqual([]);
   });
@@ -32,7 +32,7 @@ describe('ladder', () => {
     }).toThrow(problem);
   });
 
-  test('says every problem at once', () => {
+  test('reports every problem at once', () => {
     const ladder = { renewAfterMs: 5, softAfterMs: 4, hardAfterMs: 3, ttlMs: 2 };
 
     expect(ladderProblems(ladder, 10).length).toBeGreaterThanOrEqual(4);
@@ -64,11 +64,11 @@ describe('ladder', () => {
     );
   });
 
-  test('the standard ladder bears clocks whose rates differ by more than a tenth', () => {
+  test('the standard ladder tolerates clocks whose rates differ by more than a tenth', () => {
     expect(toleratedClockRatio(KEY_LADDERS.standard)).toBeGreaterThan(1.1);
   });
 
-  test('a service renews after a third of its TTL, 30 s at most, and gives up with grace', () => {
+  test('a service renews after a third of its TTL, at most 30 s, and gives up some time before the expiry', () => {
     expect(serviceLadder(1_000)).toEqual({
       renewAfterMs: 333,
       softAfterMs: 750,

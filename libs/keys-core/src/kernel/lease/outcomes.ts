@@ -19,11 +19,11 @@ export interface GrantRequest extends Resource {
   readonly idempotencyKey?: string | undefined;
   /** Recorded with the key: see `IdempotentRequest`. */
   readonly fingerprint?: string | undefined;
-  /** Whether it waits in line: its ticket's id is its lease id, and only its turn grants it. */
+  /** Whether it waits in line: its lease id is its ticket's id, and it is granted only in its turn. */
   readonly isQueued?: boolean | undefined;
   /**
-   * The reservation that the caller knows as the key's home. It must be active here; a row that
-   * another one is the home of grants nothing. Absent on other faces than keys.
+   * The reservation that the caller knows as the key's home. It must be active here; a row
+   * whose home is another reservation grants nothing. Absent on faces other than keys.
    */
   readonly homeReservation?: string | undefined;
 }
@@ -37,7 +37,7 @@ export interface Grant extends Resource {
   readonly expiresAt: number;
   readonly asOf: number;
   readonly remainingMs: number;
-  /** For how long nobody had held it; null when nobody ever had, or its end is not known. */
+  /** For how long nobody had held the resource; null when nobody ever had, or the last end is not known. */
   readonly freeMs: number | null;
   readonly previous: {
     readonly leaseId: string;
@@ -46,11 +46,11 @@ export interface Grant extends Resource {
   } | null;
 }
 
-/** Who stands first in line. Instants are epoch milliseconds. */
+/** The caller that is first in line. Instants are epoch milliseconds. */
 export interface QueueHead {
   readonly waiter: string;
   readonly createdAt: number;
-  /** How long its ticket counts unless it is prolonged, in milliseconds. */
+  /** How long its ticket is valid unless it is prolonged, in milliseconds. */
   readonly lapsesInMs: number;
 }
 
@@ -65,7 +65,7 @@ export type GrantOutcome =
     }
   /** Nobody holds it, and others wait in line before the caller. */
   | { readonly outcome: 'queued'; readonly head: QueueHead; readonly waiterCount: number }
-  /** The idempotency key was used before: nothing was granted now, and its record says more. */
+  /** The idempotency key was used before: nothing was granted now; see its record. */
   | { readonly outcome: 'recorded' };
 
 /** Names one grant: both are needed for every act on it. */

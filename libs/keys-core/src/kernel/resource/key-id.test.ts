@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { keyIdOf } from './key-id.ts';
 
 describe('the id of a key', () => {
-  test('differs for one name in two namespaces, and for names and namespaces that join alike', async () => {
+  test('differs for one name in two namespaces, and for names and namespaces that look the same when joined', async () => {
     const ids = await Promise.all(
       [
         { namespace: 'team-a', name: 'X' },

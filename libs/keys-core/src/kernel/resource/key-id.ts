@@ -2,10 +2,10 @@
 const DOMAIN = 'leasehold.key-id.1';
 
 /**
- * What a backend is told of its key besides the name: an id for its stores. It is 64 hexadecimal
+ * What a backend is told about its key besides the name: an id for its stores. It is 64 hexadecimal
  * digits, the SHA-256 of a fixed word, the joined namespace and the name, with a NUL between them. So
- * it is the same for every backend of a key in every datacenter, always, differs between two keys
- * of one name in two namespaces, and tells the namespace to nobody who does not guess it.
+ * it is always the same for every backend of a key in every datacenter, differs between two keys
+ * of one name in two namespaces, and reveals the namespace only to somebody who guesses it.
  */
 export async function keyIdOf({
   namespace,
@@ -14,7 +14,7 @@ export async function keyIdOf({
   readonly namespace: string;
   readonly name: string;
 }): Promise<string> {
-  // None of the parts can hold a NUL, so no two keys make one text.
+  // None of the parts can contain a NUL, so no two keys give the same text.
   const text = [DOMAIN, namespace, name].join('\0');
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');

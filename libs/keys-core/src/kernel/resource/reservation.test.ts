@@ -16,7 +16,7 @@ const UNIQUE = '0a1b2c3d-0000-4000-8000-0123456789ab';
 describe('reservation keys', () => {
   const lists = fc.array(fc.string({ unit: 'grapheme', maxLength: 8 }), { maxLength: 4 });
 
-  test('two lists have one text only if they are equal, and each is read back as it was', () => {
+  test('two lists have the same text only if they are equal, and each is read back unchanged', () => {
     fc.assert(
       fc.property(lists, lists, (one, other) => {
         const isSame = JSON.stringify(one) === JSON.stringify(other);
@@ -47,7 +47,7 @@ describe('reservation keys', () => {
     expect(reservationKeyProblem(key)).toBe(problem);
   });
 
-  test('the key of a key is its namespace and its name, and nothing else is one', () => {
+  test('the reservation key of a key is its namespace and its name, and no other list is one', () => {
     const named = { namespace: 'tenant.a', name: 'room/1' };
 
     expect(keyNameOf(reservationKeyOf(named))).toEqual(named);
@@ -58,7 +58,7 @@ describe('reservation keys', () => {
 });
 
 describe('reservation ids', () => {
-  test('name their datacenter, whose name holds no dot', () => {
+  test('name their datacenter, whose name contains no dot', () => {
     const id = reservationIdOf('eu-west-1', UNIQUE);
 
     expect(isReservationId(id)).toBe(true);
@@ -66,7 +66,7 @@ describe('reservation ids', () => {
   });
 
   test.each(['', 'dc1', `dc1.`, `dc1.x`, `.${UNIQUE}`, `d.c.${UNIQUE}`, `DC.${UNIQUE}`, UNIQUE])(
-    '%j is not a key',
+    '%j is not a reservation id',
     (text) => {
       expect(isReservationId(text)).toBe(false);
     },

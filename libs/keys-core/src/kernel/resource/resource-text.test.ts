@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseResourceText, resourceText } from './resource-text.ts';
 
-/** Texts that are full of what the form itself is made of. */
+/** Texts full of the characters that the form itself uses. */
 const part = fc.string({ unit: fc.constantFrom('a', '.', '/', '%', '2', '5', 'F', '%2F', '%25') });
 
 describe('resourceText', () => {
-  test('gives no two resources the same text: each is read back as it was', () => {
+  test('gives no two resources the same text: each is read back unchanged', () => {
     fc.assert(
       fc.property(part, part, (namespace, name) => {
         const resource = { namespace, name };

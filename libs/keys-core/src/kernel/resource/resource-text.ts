@@ -5,9 +5,9 @@ interface Named {
 }
 
 /**
- * The one form in which people read and type what is held: `user.update/42`, and `42` in the root. The
- * first `/` ends the namespace. So one inside a namespace is written `%2F`, and a name of the root that
- * has one begins with another: no two resources have the same text. {@link parseResourceText} reads it.
+ * The one form in which people read and type resources: `user.update/42`, and `42` in the root. The
+ * first `/` ends the namespace. So a `/` inside a namespace is written `%2F`, and a root name with one gets
+ * another in front: no two resources have the same text. {@link parseResourceText} reads it.
  */
 export function resourceText({ namespace, name }: Named): string {
   if (namespace === '' && !name.includes('/')) return name;

@@ -33,7 +33,7 @@ describe('C10 names', () => {
     ['with spaces', ' a b '],
     ['from every plane', 'aéह漢𝔸🂡\u{e0100}\u{f0000}\u{10fffd}'],
     ['not normalized', 'e\u0301'],
-  ])('takes a name that is %s', (_, name) => {
+  ])('accepts a name that is %s', (_, name) => {
     expect(nameProblem(name)).toBeUndefined();
   });
 
@@ -73,7 +73,7 @@ describe('C10 namespaces', () => {
     }).toThrow(problem);
   });
 
-  test('user2 is no child of user', () => {
+  test('user2 is not a child of user', () => {
     expect(isWithinNamespace('user2', 'user')).toBe(false);
     expect(isWithinNamespace('user.a', 'user')).toBe(true);
     expect(isWithinNamespace('user', 'user')).toBe(true);
@@ -89,7 +89,7 @@ describe('C10 namespaces', () => {
 });
 
 describe('text and JSON', () => {
-  test('C54 what would poison a batch is found before it can enter one', () => {
+  test('C54 a value that would fail its whole batch is found before it enters one', () => {
     const bounds = { bytesMax: 8_192, depthMax: 16 };
     const deep: unknown = JSON.parse('['.repeat(20) + ']'.repeat(20));
 
@@ -100,7 +100,7 @@ describe('text and JSON', () => {
     expect(jsonProblem({ a: [1, null, { b: 'ok' }] }, bounds)).toBeUndefined();
   });
 
-  test('says the least size where it is more than one', () => {
+  test('names the minimum size if it is more than one byte', () => {
     expect(textProblem('ab', { bytesMin: 3, bytesMax: 9 })).toBe('must be at least 3 bytes');
   });
 
@@ -111,7 +111,7 @@ describe('text and JSON', () => {
 });
 
 describe('fencing tokens', () => {
-  test.each(['0', '1', '9223372036854775807'])('%s is one', (text) => {
+  test.each(['0', '1', '9223372036854775807'])('%s is a token', (text) => {
     expect(isFencingToken(text)).toBe(true);
   });
 

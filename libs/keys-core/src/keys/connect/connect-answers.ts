@@ -14,7 +14,7 @@ import type { Caller } from '../../kernel/face-types.ts';
 import type { ConnectResult, NamedConnect } from '../key-types.ts';
 import { AnsweredMeanwhile } from './start-backend.ts';
 
-/** What is recorded of a connect: its result, or the error that it ended in. */
+/** What is recorded of a connect: its result or its error. */
 type RecordedConnect =
   | { readonly backendId: string; readonly spawned: boolean }
   | {
@@ -28,7 +28,7 @@ type RecordedConnect =
 /**
  * One idempotency key, one attempt, one answer, refusals included: a late duplicate of a request
  * that was refused must not start a backend that nobody waits for. Retryable refusals are not
- * recorded, because asking again is what they ask for.
+ * recorded, because the caller is meant to ask again.
  * @throws {LeaseError} `request.idempotency_reused`.
  */
 export async function connectOnceFor(
@@ -59,7 +59,7 @@ export async function connectOnceFor(
   }
 }
 
-/** A connect as its idempotency key's record has it, or undefined when it has no key. */
+/** A connect in the form that is recorded with its idempotency key; undefined without a key. */
 export function keyedConnect(
   { key, spawn, idempotencyKey }: NamedConnect,
   { principal }: Caller,
@@ -75,8 +75,8 @@ export function keyedConnect(
 }
 
 /**
- * What this request was answered here before, or undefined.
- * @throws {LeaseError} the refusal that it was answered; `request.idempotency_reused`.
+ * The answer that this request got here before, or undefined.
+ * @throws {LeaseError} the refusal that it got; `request.idempotency_reused`.
  */
 export async function answeredBefore(
   store: Store,
@@ -113,12 +113,12 @@ async function resultOf(store: Store, backendId: string, spawned: boolean): Prom
   return { ...rest, key: { name, namespace, tag }, status: status as BackendStatus, spawned };
 }
 
-/** How long a connect waits for readiness without looking when no hint comes. */
+/** How often a connect that waits for readiness reads the backend when no hint comes. */
 const LOOK_INTERVAL_MS = 1_000;
 
 /**
- * Waits until the backend is ready, or is over, or {@link LIMITS.waitMsMax} have passed; answers
- * with what it is then.
+ * Waits until the backend is ready or has ended, or {@link LIMITS.waitMsMax} have passed; returns
+ * its state then.
  */
 export async function waitUntilReady(
   store: Store,

@@ -13,7 +13,7 @@ import {
 const IDEMPOTENT = { idempotencyKey: 'request-1' };
 
 describe('a connect that is sent again with its idempotency key', () => {
-  test('I7 gives the same backend, and says that it was spawned for it', async () => {
+  test('I7 returns the same backend, and still reports it as spawned by this request', async () => {
     const on = await openKeys();
     await aDrone(on.store.prisma);
     const made = await connect(on, IDEMPOTENT);
@@ -24,7 +24,7 @@ describe('a connect that is sent again with its idempotency key', () => {
     expect(await rowCounts(on)).toMatchObject({ backends: 1, events: 1, requests: 1 });
   });
 
-  test('I7 a late duplicate after the release spawns nothing, and tells how the backend ended', async () => {
+  test('I7 a late duplicate after the release spawns nothing, and shows that the backend has ended', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const made = await connect(on, IDEMPOTENT);
@@ -37,7 +37,7 @@ describe('a connect that is sent again with its idempotency key', () => {
     expect(await connect(on)).toMatchObject({ spawned: true });
   });
 
-  test('I7 a late duplicate after a takeover gives the old answer, and not the new backend', async () => {
+  test('I7 a late duplicate after a takeover gets the old answer, and not the new backend', async () => {
     const on = await openKeys();
     await aDrone(on.store.prisma);
     const made = await connect(on, IDEMPOTENT);
@@ -48,7 +48,7 @@ describe('a connect that is sent again with its idempotency key', () => {
     expect((await connect(on)).backendId).toBe(next.backendId);
   });
 
-  test('I7 the answer "it runs already" stays the answer of that request', async () => {
+  test('I7 gets the answer "it runs already" again, even when the backend has ended', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const { backendId } = await connect(on);
@@ -62,7 +62,7 @@ describe('a connect that is sent again with its idempotency key', () => {
     expect(await rowCounts(on)).toMatchObject({ backends: 1 });
   });
 
-  test('I7 equal ones at once, through two controllers, spawn once and are answered alike', async () => {
+  test('I7 many equal requests at once, through two controllers, spawn once and get the same answer', async () => {
     const on = await openKeys();
     const other = await openKeys({ databaseUrl: on.databaseUrl });
     await aDrone(on.store.prisma);
@@ -83,7 +83,7 @@ describe('a connect that is sent again with its idempotency key', () => {
     });
   });
 
-  test('I7 a refusal stays the answer of that request, even when the key is free by then', async () => {
+  test('I7 gets the same refusal again, even when the key is free by then', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const red = { ...IDEMPOTENT, key: { name: 'demo', namespace: '', tag: 'red' } };
@@ -99,7 +99,7 @@ describe('a connect that is sent again with its idempotency key', () => {
     expect(await rowCounts(on)).toMatchObject({ backends: 1, requests: 1 });
   });
 
-  test('a refusal that asks to be asked again is not kept: the same request may then succeed', async () => {
+  test('a retryable refusal is not recorded: the same request may succeed later', async () => {
     const on = await openKeys();
     await expect(connect(on, IDEMPOTENT)).rejects.toMatchObject({ code: 'spawn.no_drone' });
     await aDrone(on.store.prisma);

@@ -31,7 +31,7 @@ function someoneWaits(on: Keys): Promise<unknown> {
 }
 
 describe('connect to a key whose backend is being stopped', () => {
-  test('C31 waits for it, and is granted the key when it is gone, with a greater token', async () => {
+  test('C31 waits until the backend has ended, and is then granted the key with a greater token', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const old = await connect(on);
@@ -48,7 +48,7 @@ describe('connect to a key whose backend is being stopped', () => {
     expect(on.observed).toEqual(['granted free', 'granted free', 'waited granted']);
   });
 
-  test('C31 of many who wait, through two controllers, one spawns and all get its backend', async () => {
+  test('C31 only one of many waiting callers, at two controllers, spawns, and all get its backend', async () => {
     const on = await openKeys();
     const other = await openKeys({ databaseUrl: on.databaseUrl });
     const drone = await aDrone(on.store.prisma);
@@ -66,7 +66,7 @@ describe('connect to a key whose backend is being stopped', () => {
     expect(new Set(answers.map(({ backendId }) => backendId)).size).toBe(1);
   });
 
-  test('C31 is told key.terminating and the time left when it may not wait, or not long enough', async () => {
+  test('C31 gets key.terminating and the time left when it may not wait, or not long enough', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const { backendId, leaseId } = await connect(on);
@@ -85,7 +85,7 @@ describe('connect to a key whose backend is being stopped', () => {
     expect(on.observed).not.toContain('waited granted');
   });
 
-  test('is granted the key at its expiry when its end is never reported', async () => {
+  test('is granted the key at its expiry when the backend’s end is never reported', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const old = await connect(on);
@@ -99,7 +99,7 @@ describe('connect to a key whose backend is being stopped', () => {
     expect((await statesOf(on, old.backendId)).now).toBe('terminated drone_lost');
   });
 
-  test('waits as long for a key whose renewal is blocked, and gets the backend once it is allowed', async () => {
+  test('also waits if renewal is blocked, and gets the running backend once renewal is allowed again', async () => {
     const on = await openKeys();
     await aDrone(on.store.prisma);
     const { backendId, leaseId } = await connect(on);
@@ -115,7 +115,7 @@ describe('connect to a key whose backend is being stopped', () => {
 });
 
 describe('connect to a key on a drone that sends no heartbeats', () => {
-  test('is told key.holder_unreachable and the time left when it may not wait', async () => {
+  test('gets key.holder_unreachable and the time left when it may not wait', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     await aDrone(on.store.prisma, { capacity: 0 });
@@ -133,7 +133,7 @@ describe('connect to a key on a drone that sends no heartbeats', () => {
     expect(remainingMs).toBeLessThanOrEqual(60_000);
   });
 
-  test('is told so of a drone that an operator called lost: nobody’s word but the drone’s frees a key', async () => {
+  test('gets key.holder_unreachable for a lost drone, too: only the drone’s own report frees a key early', async () => {
     const on = await openKeys();
     const { droneId } = await aDrone(on.store.prisma);
     await connect(on);
@@ -175,7 +175,7 @@ describe('connect to a key on a drone that sends no heartbeats', () => {
 });
 
 describe('waiters', () => {
-  test('are shown while they wait, first come first, and gone after they gave up', async () => {
+  test('are shown in the order in which they came, and no longer after they gave up', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const { backendId } = await connect(on);
@@ -205,7 +205,7 @@ describe('waiters', () => {
 });
 
 describe('F7b connect after the database’s clock stepped forward', () => {
-  test('H-first-statement takes no key over by it: says why and for how long, at once or when its wait is over', async () => {
+  test('H-first-statement takes no key over: it is refused with reason and time left, at once or after its wait', async () => {
     const { url } = await createTestDatabase();
     const shift = await makeClockShiftable(url);
     const on = await openKeys({ databaseUrl: url });
@@ -241,7 +241,7 @@ describe('F7b connect after the database’s clock stepped forward', () => {
 });
 
 describe('connect to a key whose drone has another warden', () => {
-  test('C47 its backend ended with the warden that it was given to: nobody is sent there', async () => {
+  test('C47 is not sent to the old backend, which ended with the warden that ran it', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const old = await connect(on);

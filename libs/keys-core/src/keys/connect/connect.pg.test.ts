@@ -48,7 +48,7 @@ describe('connect', () => {
     expect((await statesOf(on, made.backendId)).states).toEqual(['scheduled']);
   });
 
-  test('C2 a held key answers with the same backend, and starts nothing', async () => {
+  test('C2 returns the backend of a held key, and starts nothing', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
     const made = await connect(on);
@@ -95,7 +95,7 @@ describe('connect', () => {
     expect(await rowCounts(on)).toMatchObject({ backends: 1, actions: 1, events: 1 });
   });
 
-  test('C46 two programs told apart by tag: neither is given to the other’s caller', async () => {
+  test('C46 two programs with different tags: no caller gets the backend of the other program', async () => {
     const on = await openKeys();
     const offers = (name: string): Promise<unknown> =>
       aDrone(on.store.prisma, { programs: [{ name, allowArgs: false, allowEnv: [] }] });
@@ -125,7 +125,7 @@ describe('connect', () => {
     expect(BigInt(red.fencingToken)).toBeGreaterThan(BigInt(blue.fencingToken));
   });
 
-  test('C7 a key that nobody holds is an error of its own without spawn, and stays unheld', async () => {
+  test('C7 without spawn, a key that nobody holds is refused with an error of its own and stays unheld', async () => {
     const on = await openKeys();
     await aDrone(on.store.prisma);
 
@@ -162,7 +162,7 @@ describe('connect', () => {
     expect(await rowCounts(on)).toEqual(NO_ROWS);
   });
 
-  test('C36 counts what was granted and denied, by free, expired and active', async () => {
+  test('C36 counts granted and denied requests, by free, expired and active keys', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.prisma);
 
@@ -187,7 +187,7 @@ describe('connect', () => {
 });
 
 describe('a drone that is drained between choice and commit', () => {
-  test('gets no backend: another one is chosen', async () => {
+  test('gets no backend: another drone is chosen', async () => {
     const drained = { droneId: '' };
     const on = await openKeys({
       afterChoice: async ({ store }) => {
@@ -205,7 +205,7 @@ describe('a drone that is drained between choice and commit', () => {
     expect(await rowCounts(on)).toMatchObject({ leases: 1, backends: 1, actions: 1 });
   });
 
-  test('leaves nothing behind when there is no other one', async () => {
+  test('leaves nothing behind when there is no other drone', async () => {
     const only = { droneId: '' };
     const on = await openKeys({
       afterChoice: async ({ store }) => {

@@ -8,7 +8,7 @@ import { NO_ROWS, connect, openKeys, reportOf, rowCounts } from '../../testing/k
 const CALLERS = 64;
 
 describe('concurrent connects', () => {
-  test('C9 64 for one key from two controllers: exactly one spawns, and all get the same backend', async () => {
+  test('C9 64 for one key, through two controllers: exactly one spawns, and all get the same backend', async () => {
     const first = await openKeys();
     const second = await openKeys({ databaseUrl: first.databaseUrl });
     await Promise.all([aDrone(first.store.prisma), aDrone(first.store.prisma)]);
@@ -24,7 +24,7 @@ describe('concurrent connects', () => {
     expect(await rowCounts(first)).toMatchObject({ leases: 1, events: 1, backends: 1, actions: 1 });
   });
 
-  test('C19 64 for one key that has run out: one takes it over, the old backend is lost once', async () => {
+  test('C19 64 for one expired key: one takes it over, and the old backend is recorded as lost once', async () => {
     const first = await openKeys();
     const second = await openKeys({ databaseUrl: first.databaseUrl });
     await aDrone(first.store.prisma);
@@ -41,7 +41,7 @@ describe('concurrent connects', () => {
     expect(await rowCounts(first)).toMatchObject({ events: 3, backends: 2, states: 3, actions: 2 });
   });
 
-  test('a backend that ends among connects is followed by one other, never by two', async () => {
+  test('during which a backend ends start exactly one new backend, never two', async () => {
     const first = await openKeys();
     const second = await openKeys({ databaseUrl: first.databaseUrl });
     const drone = await aDrone(first.store.prisma, { capacity: 1_000 });

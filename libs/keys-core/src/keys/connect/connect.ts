@@ -1,16 +1,16 @@
 /**
  * `connect`: the one running backend of a key, or a new one.
  *
- * Look, decide, act, and look again whenever acting changed nothing:
+ * Read, decide, act, and start over whenever acting changed nothing:
  *
  * 1. Read the key, its backend and its drone's liveness in one statement.
  * 2. {@link decideConnect} says: return it, refuse, wait, or spawn.
  * 3. *Wait*: hold a ticket, wait for a hint that the key was freed, or half a second, or the key's
- *    own end, and look again until `waitMs` is over.
+ *    own end, and read again until `waitMs` is over.
  * 4. *Spawn*: choose a drone, then one transaction grants, records the backend and queues the
- *    action. If somebody else was granted the key meanwhile, look again: their backend is the answer.
+ *    action. If another caller was granted the key meanwhile, start over: its backend is the answer.
  *
- * N concurrent connects for one key end in one spawn because the grant statement is the judge; the
+ * N concurrent connects for one key end in one spawn because only the grant statement decides; the
  * others of one process wait for the first attempt instead of competing with it.
  */
 import type { BackendStatus } from '../../kernel/fleet/backend-state.ts';
@@ -26,17 +26,17 @@ import type { ConnectResult, KeyService, NamedConnect } from '../key-types.ts';
 import { answeredBefore, connectOnceFor, keyedConnect, waitUntilReady } from './connect-answers.ts';
 import { NotAtHome, startBackend, type ConnectDeps, type Wanted } from './start-backend.ts';
 
-/** How long a waiting connect goes without looking when no hint comes. */
+/** How often a waiting connect reads the key when no hint comes. */
 const LOOK_INTERVAL_MS = 500;
 /**
- * How soon a connect looks again whose spawn was granted nothing: at first the winner of a race is
- * about to commit, so soon; each further time later, up to {@link LOOK_INTERVAL_MS}.
+ * How soon a connect whose spawn was granted nothing looks again: soon at first, because the winner
+ * of the race is about to commit; then later each time, up to {@link LOOK_INTERVAL_MS}.
  */
 const LOOK_AGAIN_FIRST_MS = 10;
 /**
- * How often a connect tries to spawn a key that seems free, even if it may not wait for one: over a
- * second with the pauses in between, in which the winner of a race has committed. Counted in tries,
- * because on a slow machine the winner is as slow as the loser.
+ * How often a connect tries to spawn for a key that seems free, even if it may not wait: with the
+ * pauses over a second, in which the winner of a race commits. Counted in tries, because on a slow
+ * machine the winner is as slow as the loser.
  */
 const LOST_SPAWNS_MIN = 8;
 
@@ -162,7 +162,7 @@ class OneConnect {
 
   async #spawn(): Promise<ConnectResult | undefined> {
     const { spawning } = this.#shared;
-    // Others of this process have read the same: one of them tries, the rest look again.
+    // Others in this process have read the same: only one tries, the rest look again.
     if (spawning.has(this.#topic)) return undefined;
     const waitingSinceMs = this.#ticketId === undefined ? undefined : this.#startedAtMs;
     const made = await spawning.run(this.#topic, () =>
@@ -193,7 +193,7 @@ class OneConnect {
   }
 }
 
-/** @throws {NotAtHome} when the key's row is another reservation's: it was moved, or is to be. */
+/** @throws {NotAtHome} when the key's row belongs to another reservation: the key has moved, or will. */
 function assertAtHome(state: KeyState | undefined, homeReservation: string | undefined): void {
   const home = state?.homeReservation ?? null;
   if (home !== null && home !== homeReservation) throw new NotAtHome();

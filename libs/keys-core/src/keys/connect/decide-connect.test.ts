@@ -42,12 +42,12 @@ function state(
 }
 
 describe('decideConnect', () => {
-  test('a held key with a living backend on a reachable drone is returned, even without spawn', () => {
+  test('returns a held key with a living backend on a reachable drone, even without spawn', () => {
     expect(decideConnect(state(), ASKED)).toEqual({ do: 'return' });
     expect(decideConnect(state(), { ...ASKED, hasSpawn: false })).toEqual({ do: 'return' });
   });
 
-  test('H-first-statement a key whose expiry is not believed is waited for, and not spawned', () => {
+  test('H-first-statement waits for a key whose expiry is not believed, and does not spawn', () => {
     const doubted = state({ lease: { asOf: 60_000 }, doubtMs: 40_000 });
 
     expect(decideConnect(doubted, ASKED)).toEqual({
@@ -58,7 +58,7 @@ describe('decideConnect', () => {
     expect(decideConnect({ ...doubted, doubtMs: 0 }, ASKED)).toEqual({ do: 'spawn' });
   });
 
-  test('C5 another tag is an error before anything else is looked at', () => {
+  test('C5 refuses another tag before it checks anything else', () => {
     const terminating = state({ backend: { status: 'terminating' }, isDroneReachable: false });
 
     expect(decideConnect(terminating, { ...ASKED, tag: 'red' })).toEqual({
@@ -67,7 +67,7 @@ describe('decideConnect', () => {
     });
   });
 
-  test.each(BACKEND_STATUSES.slice(5))('C31 a backend that is %s is waited for', (status) => {
+  test.each(BACKEND_STATUSES.slice(5))('C31 waits for a backend that is %s', (status) => {
     expect(decideConnect(state({ backend: { status } }), ASKED)).toEqual({
       do: 'wait',
       code: 'key.terminating',
@@ -75,21 +75,21 @@ describe('decideConnect', () => {
     });
   });
 
-  test('C31 a backend whose end was asked for is waited for before its drone knows of it', () => {
+  test('C31 waits for a backend whose stop was requested, even before its drone knows', () => {
     expect(decideConnect(state({ isStopAsked: true }), ASKED)).toMatchObject({
       do: 'wait',
       code: 'key.terminating',
     });
   });
 
-  test('a key whose renewal is blocked is waited for', () => {
+  test('waits for a key whose renewal is blocked', () => {
     expect(decideConnect(state({ lease: { renewable: false } }), ASKED)).toMatchObject({
       do: 'wait',
       code: 'key.terminating',
     });
   });
 
-  test('a key ended by force is waited for until its backend must be gone', () => {
+  test('waits for a key that was ended by force until its backend must be gone', () => {
     const forced = state({ lease: { endReason: 'revoked', stopsBy: 25_000 } });
 
     expect(decideConnect(forced, ASKED)).toEqual({
@@ -99,7 +99,7 @@ describe('decideConnect', () => {
     });
   });
 
-  test('a key on a drone that sends no heartbeats is waited for', () => {
+  test('waits for a key on a drone that sends no heartbeats', () => {
     expect(decideConnect(state({ isDroneReachable: false }), ASKED)).toEqual({
       do: 'wait',
       code: 'key.holder_unreachable',
@@ -115,7 +115,7 @@ describe('decideConnect', () => {
       state({ lease: { asOf: 60_000 }, backend: { status: 'terminating' } }),
     ],
     ['expired under another tag', state({ lease: { asOf: 60_000, tag: 'red' } })],
-  ])('C7 C19 a key that is %s is spawned, or unheld without spawn', (_, key) => {
+  ])('C7 C19 spawns for a key that is %s; without spawn the key is unheld', (_, key) => {
     expect(decideConnect(key, ASKED)).toEqual({ do: 'spawn' });
     expect(decideConnect(key, { ...ASKED, hasSpawn: false })).toEqual({
       do: 'refuse',

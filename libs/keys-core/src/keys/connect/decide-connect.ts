@@ -2,7 +2,7 @@ import type { KeyLease } from '../sql/key-state.ts';
 import { phaseOf } from '../../kernel/lease/lease.ts';
 import { isStopping, type BackendStatus } from '../../kernel/fleet/backend-state.ts';
 
-/** What a key and its backend are, as one read saw them. */
+/** A key and its backend, as one read found them. */
 export interface KeyState {
   readonly lease: KeyLease;
   readonly backend: {
@@ -13,7 +13,7 @@ export interface KeyState {
   } | null;
   /** Whether the drone sent a heartbeat within three intervals. */
   readonly isDroneReachable: boolean;
-  /** Whether the backend's end was asked for: nobody is sent to it, though its drone may not know. */
+  /** Whether a stop of the backend was requested: nobody is sent to it, even before its drone knows. */
   readonly isStopAsked: boolean;
   /** The reservation that the key was granted under; null when under none. */
   readonly homeReservation: string | null;
@@ -27,16 +27,16 @@ export type ConnectDecision =
   | { readonly do: 'refuse'; readonly code: 'key.tag_mismatch' | 'key.unheld' }
   | {
       readonly do: 'wait';
-      /** The error if the wait is over before the key is. */
+      /** The error if the wait ends before the key does. */
       readonly code: 'key.terminating' | 'key.holder_unreachable' | 'grant.hold_off';
       readonly remainingMs: number;
     };
 
 /**
  * The table of design 6.1, tried from the top: tag, terminating or renewal blocked, unreachable,
- * reachable; then what to do with a key that nobody holds: its expiry may have been told by a clock that
- * was not watched, and then its last holder may still act. Pure: the state is one read's, with the
- * database's moment in it, and is read again after every wait and every grant that was lost.
+ * reachable; then what to do with a key that nobody holds: its expiry may come from a clock that
+ * was not watched, and then its last holder may still act. Pure: the state comes from one read,
+ * with the database's time in it, and is read again after every wait and every lost grant.
  */
 export function decideConnect(
   state: KeyState | undefined,

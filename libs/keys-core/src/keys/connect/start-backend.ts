@@ -41,7 +41,7 @@ export interface Wanted {
   readonly waitingSinceMs?: number | undefined;
 }
 
-/** How often a connect chooses another drone because the chosen one was drained meanwhile. */
+/** How many drones a connect chooses, one after the other, if each was drained meanwhile. */
 const DRONE_TRIES_MAX = 3;
 /** Plane's length of a random name. */
 export const RANDOM_ID_LENGTH = 14;
@@ -70,7 +70,7 @@ export async function startBackend(
   throw new LeaseError('spawn.no_drone');
 }
 
-/** Tells those who wait, and the caller. */
+/** Notifies the drone and the watchers of lost backends, and makes the answer. */
 function spawnedResult(
   store: Store,
   { input, waitingSinceMs }: Wanted,

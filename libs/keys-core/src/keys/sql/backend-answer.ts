@@ -1,6 +1,6 @@
 import type { Sql } from '../../postgres/rows.ts';
 
-/** What a caller of `connect` is told of a backend. */
+/** What a caller of `connect` learns about a backend. */
 export interface BackendAnswerRow {
   readonly backendId: string;
   readonly droneId: string;

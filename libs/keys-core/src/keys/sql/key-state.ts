@@ -4,7 +4,7 @@ import type { Store } from '../../postgres/open-store.ts';
 import { C, type Sql } from '../../postgres/rows.ts';
 import { fragment } from '../../postgres/sql.ts';
 
-/** What connect needs of a lease row: half of its columns, on the way that is asked most. */
+/** What connect needs of a lease row: half of its columns, because this is the busiest query. */
 export type KeyLease = Pick<
   LeaseRow,
   | 'leaseId'
@@ -41,7 +41,7 @@ export interface KeyStateRow extends KeyLease {
   readonly isDroneReachable: boolean;
   /** The reservation that the key is granted under; sealed when it is another datacenter's. */
   readonly homeReservation: string | null;
-  /** Somebody has asked for the backend's end, though its drone may not know yet. */
+  /** Somebody has requested a stop of the backend; its drone may not know yet. */
   readonly isStopAsked: boolean;
   /** For how long the key's expiry will not be believed yet, in milliseconds; mostly 0. */
   readonly doubtMs: number;
@@ -56,13 +56,13 @@ interface KeyName {
 
 /** How many keys one statement reads at most. */
 const KEYS_PER_STATEMENT_MAX = 200;
-/** One: the next takes all that came meanwhile, and a read waits for no lock. */
+/** One: the next statement takes all reads that came meanwhile, and a read waits for no lock. */
 const STATEMENTS_IN_FLIGHT_MAX = 1;
 const QUEUE_MAX = 50_000;
 
 /**
  * Reads keys for many callers at once: reads that are asked for while others are under way share a
- * statement. What a caller gets was read after it asked.
+ * statement. Each caller gets a state that was read after its call.
  */
 export function createKeyStateReader(
   store: Pick<Store, 'transitions' | 'clock' | 'clockWatch'>,
@@ -78,7 +78,7 @@ export function createKeyStateReader(
       }
       return rows.map((row) => row && { ...row, doubtMs: store.clockWatch.doubtMs(row) });
     },
-    // A read stands in nobody's way: one statement may read a key for several callers.
+    // Reads do not exclude each other: one statement may read a key for several callers.
     keysOf: () => [],
     batchSizeMax: KEYS_PER_STATEMENT_MAX,
     inFlightMax: STATEMENTS_IN_FLIGHT_MAX,

@@ -48,7 +48,7 @@ export async function revokeKey(store: Store, request: RevokeRequest): Promise<R
   });
 }
 
-/** Nothing is in force: with `abandon`, a key that was ended by force before may be held back. */
+/** Nothing is in force: with `abandon`, a key that is still held back after an end by force is freed. */
 async function abandonOrGone(tx: Sql<'general'>, request: RevokeRequest): Promise<RevokedKey> {
   const letGo =
     request.mode === 'force' && request.abandon ? await abandon(tx, request) : undefined;

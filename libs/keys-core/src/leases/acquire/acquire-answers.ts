@@ -10,8 +10,8 @@ import type { AcquireAnswer, AcquireInput, CallerLife, HeldAnswer } from '../lea
 import type { Refused } from './line.ts';
 
 /**
- * What has passed between the caller's message and its grant, at least: since it joined the line by
- * the database's clock, and by this controller's own, should the other have been stepped meanwhile.
+ * The least time that passed between the caller's message and its grant: since it joined the line by
+ * the database's clock, and at most the time by this controller's clock, in case the other was stepped.
  */
 export function sinceSentMs(
   { startedAtMs, nowMs }: Call,
@@ -39,7 +39,7 @@ export function grantedAnswer(
     readonly ladder: Ladder;
     readonly remainingMs: number;
   },
-  /** What the database saw pass between the caller's message and the grant, at least. */
+  /** The least time that passed between the caller's message and the grant. */
   sinceMs: number,
 ): AcquireAnswer {
   return {
@@ -87,7 +87,7 @@ export function heldAnswer(
 }
 
 /**
- * The refusal that a request was answered before.
+ * The refusal that a request got before.
  * @throws {LeaseError} `lease.wait_cancelled` when it was given up.
  */
 export function refusalAgain(record: RecordedRequest): HeldAnswer {

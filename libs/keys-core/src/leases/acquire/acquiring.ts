@@ -37,7 +37,7 @@ interface AcquiringDeps {
   readonly leases: LeaseStore;
   readonly room: WaitingRoom;
   readonly face: 'lease' | 'environment';
-  /** How long what is asked for lasts when its caller does not say; undefined: the caller must. */
+  /** The TTL of a request that gives none; undefined if every request must give one. */
   readonly ttlMsDefault?: number | undefined;
 }
 
@@ -110,12 +110,12 @@ class Acquiring {
     return idempotencyKey === undefined ? request : keyed(request, input, idempotencyKey);
   }
 
-  /** Whether a try out of line would fail, and only hold up the others. */
+  /** Whether a try outside the line would fail, and only delay the others. */
   #isBusy(request: GrantRequest): boolean {
     return this.#deps.room.isAwaited(request) || this.#deps.leases.isAsked(request);
   }
 
-  /** Contended: another transaction has locked it. A caller that may wait waits in line. */
+  /** Contended: another transaction has locked the row. A caller that may wait waits in line. */
   async #ask({ input, request, life }: Call): Promise<GrantOutcome | 'contended'> {
     try {
       return await this.#deps.leases.grant(request, life.signal);
@@ -129,7 +129,7 @@ class Acquiring {
   async #wait(call: Call, isReplay = false): Promise<AcquireAnswer> {
     const { store, room, leases, face } = this.#deps;
     const { input, life, startedAtMs } = call;
-    // Who sends no key has one all the same: its place in line is found by it.
+    // A request without an idempotency key gets one: its place in line is found by it.
     const request = isKeyed(call.request)
       ? call.request
       : keyed(call.request, input, store.ids.uuid());
@@ -163,9 +163,9 @@ class Acquiring {
   }
 
   /**
-   * Gives a grant back whose caller fell silent just before its turn, or was gone when it had come, so
-   * that it costs those behind no TTL. A caller that comes back is told that its wait is over, and asks
-   * again with another key; one that has already come back and been told of the grant keeps it.
+   * Gives back a grant whose caller fell silent just before its turn, or was gone by then, so that the
+   * waiters behind it do not wait for the TTL. A caller that comes back learns that its wait is over, and
+   * asks again with another key; a caller that has already come back and received the grant keeps it.
    * @throws {LeaseError} `lease.wait_cancelled`.
    */
   async #assertHeard(life: CallerLife, request: KeyedRequest & GrantRequest): Promise<void> {
@@ -191,7 +191,7 @@ class Acquiring {
   }
 
   /**
-   * What a request whose key has been used was answered; or the wait in line that it stands for.
+   * The answer of a request whose idempotency key has been used, or the wait in line that it stands for.
    * @throws {LeaseError} `lease.wait_cancelled`, `request.idempotency_reused`.
    */
   async #answerAgain(
@@ -206,7 +206,7 @@ class Acquiring {
     if (grant !== undefined) {
       return grantedAnswer(call, grant, sinceSentMs(call, grant, joinedAsOf));
     }
-    // It waits in line, or did so when its controller died: the caller takes that place.
+    // The request waits in line, or did when its controller died: the caller takes its place.
     if (call.input.waitMs > 0 && joinedAsOf === undefined) {
       return this.#wait({ ...call, request: { ...request, leaseId: record.leaseId } }, true);
     }
@@ -218,7 +218,7 @@ function isKeyed(request: GrantRequest): request is GrantRequest & KeyedRequest 
   return request.idempotencyKey !== undefined && request.fingerprint !== undefined;
 }
 
-/** The request under an idempotency key, as the key's record has it. */
+/** The request with an idempotency key and the fingerprint that is recorded with it. */
 function keyed(
   request: GrantRequest,
   input: Input,

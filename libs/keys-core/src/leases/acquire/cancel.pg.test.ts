@@ -31,7 +31,7 @@ describe('giving up', () => {
     await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
   });
 
-  test('releases the grant that the wait has become', async () => {
+  test('releases the grant if the request was granted already', async () => {
     const one = await openLeases();
     const idempotencyKey = randomUUID();
     await acquired(one, { idempotencyKey });
@@ -55,7 +55,7 @@ describe('giving up', () => {
     );
   });
 
-  test('is the owner’s alone: another principal’s key is another key', async () => {
+  test('affects only the caller’s own requests: another principal’s idempotency key is another key', async () => {
     const one = await openLeases();
     const idempotencyKey = randomUUID();
     const lease = await acquired(one, { idempotencyKey });
@@ -69,7 +69,7 @@ describe('giving up', () => {
     expect(await released(one, lease)).toBe('released');
   });
 
-  test('I9 whatever the race with a release, a cancelled waiter is never left with a grant', async () => {
+  test('I9 never leaves a cancelled waiter with a grant, however it races with a release', async () => {
     const one = await openLeases();
     const two = await openLeases({ databaseUrl: one.databaseUrl });
 
@@ -94,7 +94,7 @@ describe('giving up', () => {
     const one = await openLeases();
     const idempotencyKey = randomUUID();
     const lease = await acquired(one, { idempotencyKey });
-    // As it is for a moment when a replay joins the line while its ticket is being granted.
+    // The state for a moment when a replay joins the line while its ticket is being granted.
     await one.store.prisma.$queryRaw`
       insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
       values ('lease', 'user.update', '42', ${lease.leaseId}::uuid, 'alice',
@@ -113,7 +113,7 @@ interface Given {
   readonly idempotencyKey: string;
 }
 
-/** What can have become of a request when it is given up, and what giving it up is answered. */
+/** The states of a request when it is given up, each with the answer to giving it up. */
 const STATES: readonly [string, 'cancelled' | 'released' | 'not_found', (on: Given) => unknown][] =
   [
     ['not come yet', 'not_found', () => undefined],
@@ -153,7 +153,7 @@ const STATES: readonly [string, 'cancelled' | 'released' | 'not_found', (on: Giv
     ['given up after its wait', 'not_found', (on) => refused(on, 50)],
   ];
 
-/** The same service, that waits for `before` ahead of each of its statements. */
+/** The same service, but it awaits `before` ahead of each of its statements. */
 function beforeStatements({ store }: Leases, before: () => Promise<void>): Pick<Leases, 'service'> {
   const transitions = new Proxy(store.transitions, {
     get(client, name) {
@@ -219,7 +219,7 @@ describe('a request that was given up', () => {
     },
   );
 
-  test('I9 at whichever statement of a replay it is given up: its answer is of before or of after', async () => {
+  test('I9 before any statement of its replay: the replay is cancelled, too, and gets no grant', async () => {
     const one = await openLeases();
     let lateAt: number | undefined;
 
@@ -243,11 +243,11 @@ describe('a request that was given up', () => {
         lateAt = at;
       }
     }
-    // It was given up before its grant was refused, and before its record was read, at least.
+    // It was given up at least before its grant was refused and before its record was read.
     expect(lateAt).toBeGreaterThanOrEqual(2);
   });
 
-  test('I9 whatever replays race with giving up, none that comes after its answer is granted', async () => {
+  test('I9 while replays of it race: no replay that is sent after the answer is granted', async () => {
     const one = await openLeases();
     const two = await openLeases({ databaseUrl: one.databaseUrl });
 
@@ -267,7 +267,7 @@ describe('a request that was given up', () => {
       expect(outcome).toBe('released');
       expect(late).toBe('lease.wait_cancelled');
       for (const answer of await Promise.all(replays)) {
-        // One that came first is answered with the whole grant, and none with one that has ended.
+        // A replay that came first gets the whole grant; no replay gets a grant that has ended.
         if (answer instanceof Error) {
           expect(answer).toMatchObject({ code: 'lease.wait_cancelled' });
         } else {

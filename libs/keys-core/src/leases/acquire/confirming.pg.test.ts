@@ -25,7 +25,7 @@ function heartbeat({ service }: Leases, { leaseId, fencingToken }: GrantedLease)
   return service.heartbeat({ localTimeMs: 2_000_000, renewals }, SERVICE);
 }
 
-/** The events of the lease and its callbacks that are owed, oldest first. */
+/** The events of the lease, oldest first, and how many callbacks are owed. */
 async function writtenOf({ store }: Leases): Promise<{ events: string[]; owedCount: number }> {
   const events = await store.prisma.$queryRaw<{ line: string }[]>`
     select concat_ws(' ', kind, reason) as line from lease_event where name = '42' order by id`;
@@ -34,7 +34,7 @@ async function writtenOf({ store }: Leases): Promise<{ events: string[]; owedCou
 }
 
 describe('H-orphan-grant a grant that is to be confirmed', () => {
-  test('is a short one, and has its whole TTL from its first renewal on', async () => {
+  test('is short, and has its whole TTL from its first renewal on', async () => {
     const one = await openLeases();
     const lease = await acquired(one, { confirms: true, ttlMs: TTL_MS, localTimeMs: 1_000_000 });
     const [first] = await one.store.prisma.$queryRaw<{ leftMs: number; ttlMs: number }[]>`
@@ -45,7 +45,7 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
 
     expect(first?.ttlMs).toBe(TTL_MS);
     expect(first?.leftMs).toBeCloseTo(UNCONFIRMED_LADDER.ttlMs, -1);
-    // It asks for its confirmation at once, and has a grace of its own.
+    // Its renewal is due at once, and it has a grace of its own.
     expect(lease.deadlines.renewAtMs).toBeLessThanOrEqual(1_000_000);
     expect(lease.deadlines.loseAtMs - lease.deadlines.renewAtMs).toBe(650);
     expect(renewed).toMatchObject({ outcome: 'renewed' });
@@ -53,7 +53,7 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
     expect(await acquire(one, { holder: 'bob' })).toMatchObject({ outcome: 'held', by: 'alice' });
   });
 
-  test('that its caller never got goes to the next in line within a second', async () => {
+  test('that its caller never received goes to the next in line within a second', async () => {
     const one = await openLeases();
     const two = await openLeases({ databaseUrl: one.databaseUrl });
     const held = await acquired(one);
@@ -70,11 +70,11 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
         select at from lease_event where kind in ('granted', 'taken_over') order by id desc limit 2
       ) grants`;
     expect(gap?.ms).toBeGreaterThanOrEqual(UNCONFIRMED_LADDER.ttlMs);
-    // On a machine that others keep busy; far less than a TTL all the same.
+    // The bound is for a busy machine, and still far less than a TTL.
     expect(gap?.ms).toBeLessThan(3_000);
   });
 
-  test('is answered again with what is left of its short term, also to a retry that says nothing of it', async () => {
+  test('is returned again with the rest of its short term, even to a retry that does not ask to confirm', async () => {
     const one = await openLeases();
     const idempotencyKey = randomUUID();
     const first = await acquired(one, { idempotencyKey, confirms: true, waitMs: 1_000 });
@@ -123,7 +123,7 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
   ];
 
   test.each(ENDS)(
-    'and was not, ended by %s, expired for that reason, and no use case has to repair anything',
+    'and was not, and is ended by %s, counts as expired for that reason and owes no callback',
     async (_by, end) => {
       const one = await openLeases();
       const lease = await acquired(one, { confirms: true });
@@ -139,7 +139,7 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
   );
 
   test.each(ENDS.filter(([by]) => by !== 'the reaper of its use case'))(
-    'and was, and expired later, ended by %s, is owed its callback as any other',
+    'and was, then expired and is ended by %s, owes its callback like any other',
     async (_by, end) => {
       const one = await openLeases();
       const lease = await acquired(one, { confirms: true });

@@ -19,7 +19,7 @@ import {
 } from '../../testing/lease-fixture.ts';
 import { createWaitingRoom } from './waiting.ts';
 
-/** Keeps a grant's row locked, as fenced work does. @returns a function that lets go. */
+/** Keeps a grant's row locked, as fenced work does. @returns a function that unlocks it. */
 async function fence({ store }: Leases, leaseId: string): Promise<() => Promise<void>> {
   const begun = aGate();
   const end = aGate();
@@ -48,7 +48,7 @@ async function isSomeoneWaiting({ store }: Leases): Promise<boolean> {
 }
 
 describe('the line under faults', () => {
-  test('a key that waits for one lease is no key for another, and passes nobody there', async () => {
+  test('an idempotency key that waits for one lease is refused for another, and overtakes nobody there', async () => {
     const one = await openLeases();
     const [a, b] = [await acquired(one, { name: 'a' }), await acquired(one, { name: 'b' })];
     const idempotencyKey = randomUUID();
@@ -109,7 +109,7 @@ describe('the line under faults', () => {
     expect(await lineOf(one)).toEqual([]);
   });
 
-  test('a ticket that is prolonged while it is granted goes with the grant all the same', async () => {
+  test('a ticket that is prolonged while it is granted is still removed by the grant', async () => {
     const one = await openLeases();
     const request = aRequest({ leaseId: randomUUID(), isQueued: true });
     const idempotencyKey = randomUUID();
@@ -133,7 +133,7 @@ describe('the line under faults', () => {
     expect(await one.store.prisma.$queryRaw`select ticket_id from lease_waiter`).toEqual([]);
   });
 
-  test('a waiter whose turn is being carried out is not given up, and gets what becomes of it', async () => {
+  test('a waiter whose grant is under way does not give up, and gets the outcome', async () => {
     const { store } = await openLeases();
     const room = createWaitingRoom(store);
     const end = aGate();
@@ -166,7 +166,7 @@ describe('the line under faults', () => {
     await expect(waiting).resolves.toMatchObject({ outcome: 'granted' });
   });
 
-  test('giving up by time and by call at the same moment never ends in an error of the database', async () => {
+  test('a timeout and a cancel at the same moment never end in a database error', async () => {
     const one = await openLeases();
     const held = await acquired(one);
 
@@ -189,7 +189,7 @@ describe('the line under faults', () => {
     expect(await released(one, held)).toBe('released');
   });
 
-  test('a crowd at a lease that is over and still fenced is answered, every one', async () => {
+  test('every caller gets an answer for an expired lease whose row fenced work keeps locked', async () => {
     const one = await openLeases();
     const lease = await granted(one, { namespace: 'user.update', name: '42' });
     const letGo = await fence(one, lease.leaseId);
@@ -204,7 +204,7 @@ describe('the line under faults', () => {
     expect(await acquire(one, { holder: 'after' })).toMatchObject({ outcome: 'granted' });
   });
 
-  test('F17 every connection ends a transaction whose process stands still', async () => {
+  test('F17 the server ends a transaction of a process that hangs, on every connection', async () => {
     const { store } = await openLeases();
     const pools = [store.prisma, store.transitions, store.renewals, store.slowLane, store.guests];
 

@@ -12,10 +12,10 @@ import type { AcquireAnswer, CallerLife } from '../lease-types.ts';
 
 /** Alone on the machine: a controller that is starved for half a second loses its waiters' places. */
 const WAITERS = 1_000;
-/** Every tenth dies in line; of those every tenth not before it is first. */
+/** Every tenth dies in line; of those, every tenth only when it is first. */
 const DIES_EVERY = 10;
 const DIES_FIRST_EVERY = 100;
-/** What a dead waiter may cost those behind it: its ticket’s lease of half a second, on a busy machine. */
+/** How long a dead waiter may delay the others: its ticket counts for half a second; the machine is busy. */
 const DELAY_MS_MAX = 1_500;
 
 interface Waiting {
@@ -24,7 +24,7 @@ interface Waiting {
   readonly answer: Promise<AcquireAnswer>;
 }
 
-test('I9 a thousand who wait at three controllers are granted in order, though a hundred of them die in line', async () => {
+test('I9 a thousand waiters at three controllers are granted in order, though a hundred of them die in line', async () => {
   const first = await openLeases();
   const controllers = [
     first,
@@ -45,7 +45,7 @@ test('I9 a thousand who wait at three controllers are granted in order, though a
       { waitMs: 120_000, ttlMs: 600_000, holder: `waiter-${String(place)}` },
       { life },
     );
-    // Of one that dies at its turn the grant is given back, and it is told so.
+    // A waiter that dies at its turn gives the grant back, and its answer is an error.
     answer.catch(() => undefined);
     return { at, life, answer };
   });

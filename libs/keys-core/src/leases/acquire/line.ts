@@ -1,26 +1,26 @@
 /**
- * Those who wait at this controller for one lease, in the order of their tickets. Only the first of
- * them looks whether it is its turn: who is behind it here is behind it everywhere.
+ * The callers that wait at this controller for one lease, in the order of their tickets. Only the
+ * first of them looks whether it is its turn: a caller behind it here is behind it everywhere.
  */
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { Grant, GrantOutcome, GrantRequest } from '../../kernel/lease/outcomes.ts';
 import type { Ticket } from '../../grants/index.ts';
 import type { CallerLife, HeldAnswer } from '../lease-types.ts';
 
-/** A look without a reason: for hints that were lost, and waiters at other controllers that died. */
+/** How often to look without a hint: for lost hints, and for waiters at other controllers that died. */
 const LOOK_EVERY_MS = 400;
-/** The look after a release that was committed while the line was being joined, and sent no hint. */
+/** The second look of a new waiter: for a release that committed while it joined, and sent no hint. */
 const SECOND_LOOK_MS = 25;
 /** A look that failed is tried again this much later. */
 const FAILED_LOOK_MS = 100;
-/** How soon to look again at a lease whose holder is over, and in a transaction. */
+/** How soon to look again at an expired lease whose row fenced work keeps locked. */
 const FENCED_LOOK_MS = 100;
-/** The holder's expiry is met a little late rather than a little early. */
+/** The look at the holder's expiry comes a little late rather than a little early. */
 const AFTER_EXPIRY_MS = 5;
 
-/** What a wait in line ends in. */
+/** The outcome of a wait in line. */
 export type WaitOutcome =
-  /** `joinedAsOf`: when the line was joined, by the database's clock; what passed since was waited. */
+  /** `joinedAsOf`: when the line was joined, by the database's clock; since then it has waited. */
   | { readonly outcome: 'granted'; readonly grant: Grant; readonly joinedAsOf: number }
   /** Its place is gone: what became of it is in the record of its idempotency key. */
   | { readonly outcome: 'recorded'; readonly joinedAsOf: number | undefined }
@@ -34,7 +34,7 @@ export type WaitOutcome =
 /** Why somebody has to wait. */
 export type Refused = Extract<GrantOutcome, { outcome: 'held' | 'queued' }>;
 
-/** Somebody in line. */
+/** A caller in line. */
 export interface Waiter {
   readonly request: GrantRequest & { readonly idempotencyKey: string };
   readonly ticket: Ticket;
@@ -55,9 +55,9 @@ export class Line {
   #isLooking = false;
   #isLookWanted = false;
   #nextLookAtMs: number;
-  /** Who is being asked for now: its turn is not given up before it is known what became of it. */
+  /** The waiter whose grant is under way: it does not give up before the outcome is known. */
   #attempting: Waiter | undefined;
-  /** Why the first was refused last. */
+  /** The latest refusal of the first waiter. */
   lastRefusal: Refused | undefined;
 
   constructor(nowMs: () => number) {
@@ -83,7 +83,7 @@ export class Line {
 
   remove(waiter: Waiter): void {
     const { number } = waiter.ticket;
-    // A replay of a request has its ticket, and stands beside it.
+    // A replay of a request has the same ticket, and is next to it in the list.
     for (let place = this.#placeAfter(number) - 1; place >= 0; place -= 1) {
       const other = this.#waiters[place];
       if (other === waiter) this.#waiters.splice(place, 1);
@@ -91,7 +91,7 @@ export class Line {
     }
   }
 
-  /** The ticket is there no more: granted to a replay of its request, given up, or lapsed long ago. */
+  /** The ticket is gone: granted to a replay of its request, given up, or lapsed long ago. */
   lostTicket(waiter: Waiter): void {
     this.remove(waiter);
     waiter.resolve({ outcome: 'recorded', joinedAsOf: waiter.ticket.asOf });
@@ -102,7 +102,7 @@ export class Line {
     if (nowMs >= this.#nextLookAtMs) this.look();
   }
 
-  /** Asks whether it is the turn of the first here. Looks that are asked for meanwhile become one. */
+  /** Looks whether it is the turn of the first waiter here. Calls during a look cause one more look. */
   look(): void {
     if (this.#isLooking) this.#isLookWanted = true;
     else void this.#lookOnce();
@@ -145,7 +145,7 @@ export class Line {
           break;
         case 'queued':
           this.lastRefusal = outcome;
-          // If the one before is dead, its ticket holds nobody up for longer than this.
+          // If the waiter ahead is dead, its ticket delays nobody for longer than this.
           this.#lookBy(this.#nowMs() + Math.max(0, outcome.head.lapsesInMs) + AFTER_EXPIRY_MS);
           break;
       }
@@ -169,11 +169,11 @@ export class Line {
     }
     this.lastRefusal = held;
     const leftMs = Math.max(by.expiresAt - by.asOf, held.doubtMs);
-    // One that is over and held all the same is kept by fenced work: there is nothing to be hasty for.
+    // A lease that has expired and is still held is kept by fenced work: there is no hurry.
     this.#lookBy(this.#nowMs() + (leftMs > 0 ? leftMs + AFTER_EXPIRY_MS : FENCED_LOOK_MS));
   }
 
-  /** How many have this number or a smaller one. Lines are long: by halving. */
+  /** How many have this number or a smaller one. A binary search, because lines are long. */
   #placeAfter(number: number): number {
     let low = 0;
     let high = this.#waiters.length;

@@ -18,7 +18,7 @@ import {
 } from '../../testing/lease-fixture.ts';
 
 describe('waiting in line', () => {
-  test('I9 those who wait at two controllers are granted in the order of their tickets', async () => {
+  test('I9 waiters at two controllers are granted in the order of their tickets', async () => {
     const one = await openLeases();
     const two = await openLeases({ databaseUrl: one.databaseUrl });
     let held = await acquired(one);
@@ -39,12 +39,12 @@ describe('waiting in line', () => {
     expect(await lineOf(one)).toEqual([]);
   });
 
-  test('nobody passes a live waiter: a newcomer is told of the head of the line', async () => {
+  test('nobody overtakes a live waiter: a newcomer is told the head of the line', async () => {
     const one = await openLeases();
     const held = await acquired(one);
     const silent = aCaller();
     await inLine(one, 'first', {}, silent);
-    // The first in line is not looked for while it is silent, so that the lease stays free for a moment.
+    // A silent waiter is not granted the lease, so that it stays free for a moment.
     silent.fallSilent();
     await one.store.prisma
       .$executeRaw`update lease_waiter set valid_until = clock_timestamp() + interval '1 minute'`;
@@ -55,7 +55,7 @@ describe('waiting in line', () => {
     expect(newcomer).toMatchObject({ outcome: 'held', by: 'first', remainingMs: 0, waiters: 1 });
   });
 
-  test('a waiter whose caller fell silent is passed over, and delays nobody for longer', async () => {
+  test('a waiter whose caller fell silent is skipped, and delays nobody for long', async () => {
     const one = await openLeases();
     const held = await acquired(one);
     const dead = aCaller();
@@ -69,7 +69,7 @@ describe('waiting in line', () => {
     const answer = await second.answer;
 
     expect(answer.outcome).toBe('granted');
-    // It waits on, or was told that its wait is over, if its turn had come in that very moment.
+    // It still waits, or learned that its wait is over, if its turn came at that very moment.
     expect(wasAnswered).not.toHaveBeenCalled();
   });
 
@@ -77,7 +77,7 @@ describe('waiting in line', () => {
     const { observer, grantedCount } = countingGrants();
     const one = await openLeases({ observer });
     const held = await acquired(one);
-    // The second thing that is granted is what it waits for.
+    // The second grant is the one that it waits for.
     const life = { signal: new AbortController().signal, isAlive: () => grantedCount() < 2 };
     const first = await inLine(one, 'silent', {}, life);
     const second = await inLine(one, 'next');
@@ -88,14 +88,14 @@ describe('waiting in line', () => {
     await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
   });
 
-  test('F18 while a grant is given back, prolonging the places in line does not answer it as granted', async () => {
+  test('F18 a waiter whose grant is being given back is not answered when the tickets are prolonged', async () => {
     const { observer, grantedCount } = countingGrants();
     const one = await openLeases({ observer });
     const session = await openSession(one);
     await stall(session, `update on lease for each row when (old.holder = 'silent')`);
     const held = await acquired(one);
     let silentCount = 0;
-    // Silent for the one look after its grant: the next looks find it, and prolong its place.
+    // Silent for the one check after its grant: the next checks find it alive, and prolong its place.
     const life = {
       signal: new AbortController().signal,
       isAlive: () => grantedCount() < 2 || (silentCount += 1) > 1,
@@ -107,7 +107,7 @@ describe('waiting in line', () => {
     await released(one, held);
     await someoneWaits(one);
 
-    // They are prolonged one time after the other: after the second time the first one is over.
+    // Rounds of prolonging do not overlap: once the second one shows, the first one is complete.
     for (let times = 0; times < 2; times += 1) {
       const before = await validUntil(session, 'next');
       await waitUntil(async () => (await validUntil(session, 'next')) > before);
@@ -119,7 +119,7 @@ describe('waiting in line', () => {
     await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
   });
 
-  test('F18 a grant whose caller has sent its request again, and was told of it, is not given back', async () => {
+  test('F18 a grant is not given back if its caller has sent the request again and received the grant', async () => {
     const { observer, grantedCount } = countingGrants();
     const one = await openLeases({ observer });
     const two = await openLeases({ databaseUrl: one.databaseUrl });
@@ -170,7 +170,7 @@ describe('waiting in line', () => {
     expect(kinds).toEqual(['granted', 'released', 'granted', 'failed', 'granted']);
   });
 
-  test('a controller that dies holds up nobody who waits at another one', async () => {
+  test('a controller that dies does not hold up waiters at another one', async () => {
     const one = await openLeases();
     const two = await openLeases({ databaseUrl: one.databaseUrl });
     const held = await acquired(one);
@@ -184,7 +184,7 @@ describe('waiting in line', () => {
     await expect(second.answer).resolves.toMatchObject({ outcome: 'granted' });
   });
 
-  test('I10 a lease that expires in its holder’s hands goes to the first in line', async () => {
+  test('I10 a lease that its holder lets expire goes to the first in line', async () => {
     const one = await openLeases();
     const held = await acquired(one, { ttlMs: 1_000 });
     const { answer } = await inLine(one, 'next');
@@ -195,7 +195,7 @@ describe('waiting in line', () => {
     expect(kinds).toEqual(['granted', 'expired', 'taken_over']);
   });
 
-  test('F14 without notifications a waiter at another controller is granted all the same', async () => {
+  test('F14 without notifications a waiter at another controller is still granted', async () => {
     const one = await openLeases();
     const two = await openLeases({ databaseUrl: one.databaseUrl });
     two.store.hints.close();
@@ -206,7 +206,7 @@ describe('waiting in line', () => {
     await expect(answer).resolves.toMatchObject({ outcome: 'granted' });
   });
 
-  test('who waited long enough is told who holds it, and is never granted', async () => {
+  test('a caller whose wait is over is told the holder, and its request is never granted', async () => {
     const one = await openLeases();
     const held = await acquired(one, { comment: 'importing' });
     const idempotencyKey = randomUUID();
@@ -223,7 +223,7 @@ describe('waiting in line', () => {
 });
 
 describe('the same request again', () => {
-  test('I7 answers a grant again, with what is left of it', async () => {
+  test('I7 gets the same grant again, with the time that is left of it', async () => {
     const one = await openLeases();
     const idempotencyKey = randomUUID();
     const lease = await acquired(one, { idempotencyKey });
@@ -238,7 +238,7 @@ describe('the same request again', () => {
     expect(shorterMs).toBeLessThan(40_000);
   });
 
-  test('I7 grants nothing to a late duplicate of a request whose lease was released', async () => {
+  test('I7 gets no new grant when it comes after its lease was released', async () => {
     const one = await openLeases();
     const idempotencyKey = randomUUID();
     const lease = await acquired(one, { idempotencyKey });
@@ -251,7 +251,7 @@ describe('the same request again', () => {
     expect(await eventsOf(one, '42')).toHaveLength(2);
   });
 
-  test('I7 refuses a late duplicate of a refused request, though the lease is free by then', async () => {
+  test('I7 is refused again after a refusal, though the lease is free by then', async () => {
     const one = await openLeases();
     const idempotencyKey = randomUUID();
     const held = await acquired(one);
@@ -264,7 +264,7 @@ describe('the same request again', () => {
     expect(late.outcome).toBe('held');
   });
 
-  test('a replay of a waiting request joins its ticket, at another controller too', async () => {
+  test('joins its ticket while the first request waits, at another controller too', async () => {
     const one = await openLeases();
     const two = await openLeases({ databaseUrl: one.databaseUrl });
     const held = await acquired(one);
@@ -285,7 +285,7 @@ describe('the same request again', () => {
     expect(await lineOf(two)).toEqual(['carol']);
   });
 
-  test('one key for two resources is an error', async () => {
+  test('with its idempotency key for another resource is an error', async () => {
     const one = await openLeases();
     const idempotencyKey = randomUUID();
     await acquired(one, { idempotencyKey });
@@ -295,7 +295,7 @@ describe('the same request again', () => {
     );
   });
 
-  test('I7 many at once with one key are one attempt', async () => {
+  test('I7 many times at once with one idempotency key is one attempt', async () => {
     const one = await openLeases();
     const two = await openLeases({ databaseUrl: one.databaseUrl });
     const idempotencyKey = randomUUID();
@@ -326,7 +326,7 @@ describe('deadlines', () => {
     const answeredAfterMs = one.store.clock.nowMs() - sentAtMs;
     if (granted.outcome !== 'granted') throw new Error(granted.outcome);
     const { loseAtMs } = granted.lease.deadlines;
-    // Not from its sending, or nothing much would be left; not from its arrival, or it would be late.
+    // From the request's sending it would be too early; from the answer's arrival it would be too late.
     expect(loseAtMs).toBeGreaterThan(localTimeMs + 10_000 - 1_667);
     expect(loseAtMs).toBeLessThanOrEqual(localTimeMs + answeredAfterMs + 10_000 - 1_667);
   });
@@ -353,7 +353,7 @@ function countingGrants(): { observer: StoreObserver; grantedCount: () => number
   return { observer, grantedCount: () => count };
 }
 
-/** Lets the rows that a trigger would see wait before they are written. */
+/** Makes statements wait before they write the rows that the trigger sees. */
 async function stall(session: pg.Client, rows: string): Promise<void> {
   await session.query(`
     create function stall() returns trigger language plpgsql as

@@ -2,10 +2,10 @@
  * Waiting in line for leases, across controllers (design 5.4).
  *
  * A caller that waits takes a ticket: a row with a number. The waiter with the smallest number of those
- * that count is granted next, by a statement that locks the ticket, grants, and takes the ticket from
- * what it granted. A ticket counts for half a second and is prolonged by the controller for as long
- * as the caller itself answers, so that neither a dead caller nor a dead controller holds up
- * the line for longer. Hints say when to look; a look now and then makes up for those that are lost.
+ * that count is granted next, by a statement that locks the ticket, grants, and removes the ticket of
+ * what it granted. A ticket counts for half a second and is prolonged by the controller for as long as
+ * the caller itself answers, so that neither a dead caller nor a dead controller holds up the line for
+ * longer. Hints say when to look; occasional looks make up for lost hints.
  */
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { GrantRequest } from '../../kernel/lease/outcomes.ts';
@@ -25,13 +25,13 @@ import { leaseTopic } from '../../kernel/resource/lease-topic.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
 import { Line, type Waiter, type WaitOutcome } from './line.ts';
 
-/** How often lines are looked after. */
+/** How often all lines are checked. */
 const TICK_MS = 50;
 /** How often tickets are prolonged: often enough that three in a row may fail. */
 const PROLONG_EVERY_MS = 100;
-/** For how long giving up is tried. */
+/** For how long giving up is retried. */
 const GIVE_UP_MS_MAX = 10_000;
-/** Who waits at one controller, at most. */
+/** How many callers may wait at one controller. */
 const WAITERS_MAX = 20_000;
 const TICKETS_PER_STATEMENT_MAX = 1_000;
 const JOINS_PER_STATEMENT_MAX = 200;
@@ -40,7 +40,7 @@ const QUEUE_MAX = 50_000;
 
 /** What a caller waits with: see {@link Waiter}. `request.leaseId` is its ticket's id, too. */
 export type Wait = Pick<Waiter, 'request' | 'life' | 'giveUpAtMs' | 'attempt' | 'answerOf'> & {
-  /** Whether its ticket's id was given before, to this request sent earlier. */
+  /** Whether the request was sent earlier and got its ticket's id then. */
   readonly isReplay?: boolean | undefined;
 };
 
@@ -130,7 +130,7 @@ class Room implements WaitingRoom {
     }
   }
 
-  /** Whether what the ticket stands for was granted while it was joined: then it is taken away. */
+  /** Whether the ticket's request was granted while it joined the line: then the ticket is removed. */
   #isGranted(ticket: Ticket): Promise<boolean> {
     return dropGrantedTicket(this.#store.transitions, ticket.ticketId);
   }
@@ -241,7 +241,7 @@ class Room implements WaitingRoom {
     this.#givingUp.add(waiter);
     const { request, ticket } = waiter;
     const refused = line.lastRefusal;
-    // One answer: what is recorded is what is said.
+    // The recorded answer is also the one that is returned.
     const answer = waiter.answerOf(refused);
     try {
       const hasLeft = await leaveLine(
@@ -250,7 +250,7 @@ class Room implements WaitingRoom {
         answer,
       );
       line.remove(waiter);
-      // Who stood behind may be first now, at another controller.
+      // The next waiter, now the first, may be at another controller.
       if (hasLeft) this.#store.hints.notify(leaseTopic(request));
       waiter.resolve(
         hasLeft

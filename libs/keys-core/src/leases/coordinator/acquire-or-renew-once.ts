@@ -33,7 +33,7 @@ import {
   type GrantHook,
 } from './coordinator-transactions.ts';
 
-/** How often acquireOrRenew looks again when its row was locked, this long apart. */
+/** How often acquireOrRenew tries while its row is locked, and the pause between the tries. */
 const LOCKED_TRIES_MAX = 4;
 const LOCKED_PAUSE_MS = 25;
 
@@ -42,7 +42,7 @@ export interface AcquireOrRenewHooks<Tx> {
   readonly willHeartbeat: GrantHook<Tx> | undefined;
 }
 
-/** A caller that names a holder has the lease, or is told who has. */
+/** Grants or renews the lease, or returns the refusal with the present holder. */
 export async function acquireOrRenewOnce<Tx>(
   store: CoordinatorStore<Tx>,
   request: GrantRequest,
@@ -67,7 +67,7 @@ export async function acquireOrRenewOnce<Tx>(
     held = row === undefined ? undefined : { outcome: 'held', by: row, waiterCount: 0, doubtMs: 0 };
     await pause(store, LOCKED_PAUSE_MS);
   }
-  // Another let it run out, and keeps the row locked. Of one's own it must not be said to be lost.
+  // Another holder let it run out, and keeps the row locked. One's own must not be reported as lost.
   if (held !== undefined && !isOwnLocked(held, request)) return held;
   throw new LeaseError('grant.contended');
 }
@@ -76,7 +76,7 @@ function isRefused(outcome: GrantOutcome | undefined): outcome is Refused {
   return outcome?.outcome === 'held' || outcome?.outcome === 'queued';
 }
 
-/** Whether the grant in the way is the asker's own, which could have been renewed except for a lock. */
+/** Whether the grant in the way is the caller's own, and only a lock kept it from being renewed. */
 function isOwnLocked(refused: Refused, request: GrantRequest): boolean {
   if (refused.outcome !== 'held') return false;
   const { by } = refused;
@@ -108,7 +108,7 @@ async function askOrRenew<Tx>(
     return ask(tx);
   };
   if (hooks.willInsert === undefined && hooks.willHeartbeat === undefined) {
-    // A first try may have been late for the clock to be believed: it had waited for a connection.
+    // A first try that waited for a connection may have relied on too old a reading of the clock.
     const found = isFirst ? await ask(store.prisma) : await store.prisma.$transaction(askHere);
     if (found !== undefined) {
       const { fencingToken, run, position } = found.outcome;
@@ -139,7 +139,7 @@ async function callFoundHook<Tx>(
   if (hook === undefined) return;
   const grant = { ...found, ladder: found, remainingMs: found.expiresAt - found.asOf };
   await callGrantHook(guest, hook, { grant, localTimeMs });
-  // The old expiry passed beside the hook: somebody may have read that it did. It is granted again.
+  // The old expiry passed while the hook ran, and somebody may have read this: it is granted again.
   if (found.expiredAt !== null && !(await closeBefore(guest.sql, found.expiredAt))) {
     throw new LeaseError('grant.contended');
   }

@@ -15,7 +15,7 @@ import type { AnyUseCase } from './use-case.ts';
 /** A grant as the coordinator keeps it. */
 export type CoordinatedGrant = GrantRef & { readonly ladder: Ladder; readonly remainingMs: number };
 
-/** What an acquire came to; a grant with the reading of the clock that its deadlines count from. */
+/** The outcome of an acquire; a grant has the reading of the clock that its deadlines count from. */
 export type Acquired =
   | {
       readonly outcome: 'granted';
@@ -56,7 +56,7 @@ class AcquireCall<Tx> {
   readonly #startedAtMs: number;
   /** The reading of the clock before the latest try. */
   #askedAtMs = 0;
-  /** What the hook has thrown, in a box: it may have thrown nothing that can be recognized. */
+  /** What the hook has thrown, in an object: it may have thrown any value, even undefined. */
   #hookFailure: { readonly error: unknown } | undefined;
 
   constructor(deps: AcquireCallDeps<Tx>, call: AcquireRequest<Tx>) {
@@ -98,7 +98,7 @@ class AcquireCall<Tx> {
     const lease = this.#lease;
     const signal = this.#signal;
     if (lease.willInsert === undefined) {
-      // Before the deadlines begin to count: a process that has just started looks at the database first.
+      // Before the deadlines begin to count: a process that has just started queries the database first.
       await prepareGrants(store, [request]);
       const localTimeMs = store.clock.nowMs();
       return { outcome: await leases.grant(request, signal), localTimeMs };
@@ -149,7 +149,7 @@ class AcquireCall<Tx> {
     }
   }
 
-  /** A try from the place in line. What a hook throws ends the wait, whatever it looks like. */
+  /** A try from the place in line. An error of its hook ends the wait, even if it looks retryable. */
   async #turn(turn: GrantRequest): Promise<GrantOutcome> {
     this.#hookFailure = undefined;
     try {
@@ -160,7 +160,7 @@ class AcquireCall<Tx> {
     }
   }
 
-  /** The place in line is gone: to the grant that it became, whose answer was lost, or permanently. */
+  /** The place in line is gone: it became a grant whose answer was lost, or it is lost permanently. */
   async #findGrant(): Promise<CoordinatedGrant> {
     const request = this.#request;
     this.#askedAtMs = this.#deps.store.clock.nowMs();
@@ -170,7 +170,7 @@ class AcquireCall<Tx> {
     return grant;
   }
 
-  /** Asked by a method: the compiler does not see that a try may have set it. */
+  /** A method, because the compiler does not see that a try may have set the field. */
   #failureOfHook(): { readonly error: unknown } | undefined {
     return this.#hookFailure;
   }
@@ -194,8 +194,8 @@ export function refOf({ leaseId, fencingToken }: GrantRef): GrantRef {
 }
 
 /**
- * A refusal by the very grant that is asked for is that grant: its answer was lost. Its hook was
- * committed with it.
+ * A refusal that names the requested grant itself means that it was granted and the answer lost.
+ * Its hook was committed with it.
  */
 function ownGrant(outcome: GrantOutcome, request: GrantRequest): GrantOutcome {
   if (outcome.outcome !== 'held') return outcome;

@@ -22,7 +22,7 @@ import { revoke } from '../../grants/sql/revoke.ts';
 
 describe('heartbeat', () => {
   test.each([false, true])(
-    'C12 C17 renews, its token unchanged (with a hook: %s)',
+    'C12 C17 renews with the same token (with a hook: %s)',
     async (hasHook) => {
       const kernel = await openKernel();
       const notes = await makeNotes(kernel);
@@ -66,7 +66,7 @@ describe('heartbeat', () => {
   });
 
   test.each([false, true])(
-    'C13 C14 C15 is refused with the reason when it is over or blocked (with a hook: %s)',
+    'C13 C14 C15 is refused with the reason when the lease has ended or is blocked (with a hook: %s)',
     async (hasHook) => {
       const kernel = await openKernel();
       const coordinator = aCoordinator(kernel);
@@ -102,7 +102,7 @@ describe('heartbeat', () => {
     },
   );
 
-  test('I6 a renewal whose hook outlasts the old expiry is rolled back: who read "expired" was right', async () => {
+  test('I6 is rolled back when its hook outlasts the old expiry, so that a reader of "expired" was right', async () => {
     const kernel = await openKernel();
     const coordinator = aCoordinator(kernel);
     const inHook = aGate();
@@ -122,7 +122,7 @@ describe('heartbeat', () => {
     expect(await coordinator.releaseOk(lease, 'x')).toBe('expired');
   });
 
-  test('I6 a renewal beside whose hook the database’s clock passes the old expiry is rolled back', async () => {
+  test('I6 is rolled back when the database’s clock passes the old expiry while its hook runs', async () => {
     const { url } = await createTestDatabase();
     const shift = await makeClockShiftable(url);
     const kernel = await openKernel({ databaseUrl: url });
@@ -163,7 +163,7 @@ describe('releaseOk and releaseFail', () => {
     expect((await eventsOf(kernel, 'a')).at(-1)).toMatch(/^released /u);
   });
 
-  test('a failure is in the history with its message, and what willReleaseFail writes with it', async () => {
+  test('a failure is in the history with its message, and what willReleaseFail writes is committed with it', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const coordinator = aCoordinator(kernel);

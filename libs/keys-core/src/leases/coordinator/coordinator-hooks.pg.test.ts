@@ -9,7 +9,7 @@ import {
 import { aRequest, openKernel } from '../../testing/kernel-fixture.ts';
 
 describe('hooks', () => {
-  test('may not call the coordinator; afterwards what they have left behind may', async () => {
+  test('may not call the coordinator; work that they left behind may call it afterwards', async () => {
     const kernel = await openKernel();
     const coordinator = aCoordinator(kernel);
     const refusals: unknown[] = [];
@@ -40,7 +40,7 @@ describe('hooks', () => {
     expect(await later).toMatchObject({ outcome: 'granted' });
   });
 
-  test('C51 nobody waits for a hook on a lease that was never held before, nor does its batch', async () => {
+  test('C51 on a lease that was never held before keep no other request waiting, even in the same batch', async () => {
     const kernel = await openKernel();
     const coordinator = aCoordinator(kernel);
     const goOn = aGate();
@@ -72,7 +72,7 @@ describe('hooks', () => {
     expect((await slow).outcome).toBe('granted');
   });
 
-  test('hooks that are slow keep neither grants nor renewals of others waiting', async () => {
+  test('that are slow keep neither grants nor renewals of others waiting', async () => {
     const kernel = await openKernel();
     await makeNotes(kernel);
     const coordinator = aCoordinator(kernel);

@@ -57,8 +57,8 @@ export function boundOf(ladder: Ladder): number {
 }
 
 /**
- * Grants with a hook in the same transaction. `assertWanted` throws when the caller has given up, and
- * has the last word before the commit.
+ * Grants with a hook in the same transaction. `assertWanted` throws when the caller has given up;
+ * it is called last before the commit.
  */
 export async function grantWithHook<Tx>(
   store: CoordinatorStore<Tx>,
@@ -81,14 +81,14 @@ export async function grantWithHook<Tx>(
         return { outcome, localTimeMs };
       });
     });
-  // Over a connection of its own, so not within: the pool may have no other.
+  // On a connection of its own, so not in the transaction: the pool may have no second one.
   await prepareGrants(store, [request]);
   await ensureLeaseRow(store.transitions, request);
   try {
     return await retryContention(store, once);
   } catch (error) {
     if (!(error instanceof LeaseError) || error.code !== 'grant.contended') throw error;
-    // Its last holder has let it run out, and keeps the row locked: a fenced transaction.
+    // Its last holder has let it run out, and keeps the row locked in a fenced transaction.
     const localTimeMs = store.clock.nowMs();
     const [refusal] = await lookAtRefusals(store, store.prisma, [request]);
     if (refusal?.row === undefined || !isOverstayed(refusal.row)) throw error;
@@ -112,8 +112,8 @@ export function callGrantHook<Tx>(
 
 /**
  * Renews with a hook in the same transaction. The transaction commits before the lease would have
- * expired, or not at all: who has read "expired" meanwhile is never contradicted.
- * @throws {LeaseError} `lease.not_held` when it is over; why, the plain renewal says.
+ * expired, or not at all: a reader of "expired" is never contradicted.
+ * @throws {LeaseError} `lease.not_held` when it has ended; the plain renewal reports why.
  */
 export async function renewWithHook<Tx>(
   store: CoordinatorStore<Tx>,
@@ -152,7 +152,7 @@ async function renewWithin(
 
 /**
  * Releases with a hook in the same transaction; the hook is called only for what is released.
- * @throws {LeaseError} `lease.not_held` when it is over; how, the plain release says.
+ * @throws {LeaseError} `lease.not_held` when it has ended; the plain release reports how.
  */
 export async function releaseWithHook<Tx>(
   store: CoordinatorStore<Tx>,

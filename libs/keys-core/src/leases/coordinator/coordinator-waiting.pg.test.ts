@@ -45,7 +45,7 @@ describe('acquire with a wait', () => {
     expect(await waiting).toMatchObject({ outcome: 'granted' });
   });
 
-  test('gives up after its time, and says who has it', async () => {
+  test('gives up after its time, and returns the holder', async () => {
     const kernel = await openKernel();
     await granted(kernel, { name: 'a', holder: 'bob' });
 
@@ -55,7 +55,7 @@ describe('acquire with a wait', () => {
     expect(await placesInLine(kernel)).toBe(0);
   });
 
-  test('a hook that throws in its turn ends the wait with its error, and nothing is granted', async () => {
+  test('ends with the error of a hook that throws at its turn, and nothing is granted', async () => {
     const kernel = await openKernel();
     const coordinator = aCoordinator(kernel);
     const first = aUseCase('a');
@@ -79,7 +79,7 @@ describe('acquire with a wait', () => {
     ]);
   });
 
-  test('I9 one that is cancelled is never granted, and its hook’s work is not kept', async () => {
+  test('I9 that is cancelled is never granted, and the work of its hook is not kept', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const coordinator = aCoordinator(kernel);
@@ -114,7 +114,7 @@ describe('acquire with a wait', () => {
     expect(second.deadlines).toEqual([]);
   });
 
-  test('one that was cancelled before it asked asks nothing', async () => {
+  test('that was cancelled before it began sends no request', async () => {
     const kernel = await openKernel();
 
     const waiting = aCoordinator(kernel).acquire(aUseCase('a'), 10, {

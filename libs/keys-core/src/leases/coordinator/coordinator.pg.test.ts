@@ -24,7 +24,7 @@ async function loseOnce(tx: CallbackSql, tries: { count: number }, timesMax = 1)
 }
 
 describe('acquire', () => {
-  test('C1 C48 grants, and tells a deadline in its own clock that lies a grace before the expiry', async () => {
+  test('C1 C48 grants, with a deadline in the holder’s own clock, a grace before the expiry', async () => {
     const kernel = await openKernel();
     const coordinator = aCoordinator(kernel);
     const lease = aUseCase('a');
@@ -39,7 +39,7 @@ describe('acquire', () => {
     expect(lease.deadlines[0]).toBeLessThanOrEqual(after + 50_000);
   });
 
-  test('C2 C30 refuses what another holds, says who and since when, and calls no hook', async () => {
+  test('C2 C30 refuses a held lease, returns the holder and the start, and calls no hook', async () => {
     const kernel = await openKernel();
     const other = await granted(kernel, { holder: 'bob', comment: 'why' });
     const calls: string[] = [];
@@ -57,7 +57,7 @@ describe('acquire', () => {
     expect(lease.deadlines).toEqual([]);
   });
 
-  test('what willInsert writes is committed with the grant, and knows its id, token and deadline', async () => {
+  test('commits what willInsert writes with the grant, and gives it the id, token and deadline', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const lease = aUseCase('a', {
@@ -72,7 +72,7 @@ describe('acquire', () => {
     expect(lease.deadlines).toEqual([deadlines.loseAtMs]);
   });
 
-  test('a willInsert that throws rolls the grant back, and its error is the caller’s', async () => {
+  test('rolls the grant back when willInsert throws, and the caller gets its error', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const thrown = new TypeError('mine');
@@ -93,7 +93,7 @@ describe('acquire', () => {
     });
   });
 
-  test('a transaction that lost against another one is tried again, and its hook with it', async () => {
+  test('retries a transaction that conflicted with another one, together with its hook', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const tries = { count: 0 };
@@ -111,7 +111,7 @@ describe('acquire', () => {
     expect(await eventsOf(kernel, 'a')).toHaveLength(1);
   });
 
-  test('one that loses every time is given up as contended, and nothing is granted', async () => {
+  test('fails as contended when every try conflicts, and nothing is granted', async () => {
     const kernel = await openKernel();
     const tries = { count: 0 };
     const lease = aUseCase('a', { willInsert: (tx) => loseOnce(tx, tries, Infinity) });
@@ -124,7 +124,7 @@ describe('acquire', () => {
     expect(await eventsOf(kernel, 'a')).toEqual([]);
   });
 
-  test('a hook that takes longer than its lease lasts is rolled back', async () => {
+  test('rolls back a hook that takes longer than its lease lasts', async () => {
     const kernel = await openKernel();
     const lease = aUseCase('a', {
       durationMs: () => 1_000,
@@ -138,7 +138,7 @@ describe('acquire', () => {
     expect(await eventsOf(kernel, 'a')).toEqual([]);
   });
 
-  test('F18 asked again with the same key after a lost answer it finds the grant it was given', async () => {
+  test('F18 finds its grant when it is repeated with the same key after a lost answer', async () => {
     const kernel = await openKernel();
     const first = aUseCase('a', { willInsert: () => undefined });
     const grant = await acquired(aCoordinator(kernel), first);
@@ -151,7 +151,7 @@ describe('acquire', () => {
     expect(await eventsOf(kernel, 'a')).toHaveLength(1);
   });
 
-  test('I1 two processes that give one key are not one holder: the second is refused', async () => {
+  test('I1 refuses the second of two processes that use one key: they are not one holder', async () => {
     const kernel = await openKernel();
     const bob = aCoordinator(kernel, 'bob');
     const lease = aUseCase('a');

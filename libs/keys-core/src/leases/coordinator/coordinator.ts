@@ -35,11 +35,11 @@ import { lossOf, workWhileHeld } from './while-held/while-held.ts';
 export interface LeaseCoordinatorDeps<Tx> {
   readonly store: CoordinatorStore<Tx>;
   readonly leases: LeaseStore;
-  /** Who holds what this coordinator acquires, as others are told; unlike that of any other process. */
+  /** The holder that others see for its leases; no other process may have the same one. */
   readonly holder: string;
   /** Who owns it: only this principal renews and releases it. */
   readonly principal: string;
-  /** Who is written into the history. The holder unless said. */
+  /** The actor in the history; the holder by default. */
   readonly actor?: string | undefined;
 }
 
@@ -72,7 +72,7 @@ class Coordinator<Tx> {
   readonly #deps: LeaseCoordinatorDeps<Tx>;
   readonly #room: WaitingRoom;
   readonly #held = new WeakMap<object, GrantRef>();
-  /** Of those that were not released. */
+  /** The deadlines of leases that were not released. */
   readonly #deadlines = new WeakMap<object, LeaseDeadlines>();
 
   constructor(deps: LeaseCoordinatorDeps<Tx>) {
@@ -144,7 +144,7 @@ class Coordinator<Tx> {
         return ended.result;
       }
       case 'failed':
-        // What the work threw is what its caller is to know; the lease runs out if this fails.
+        // The caller gets the error of the work; if the release fails, the lease runs out.
         await this.releaseFailed(lease, ended.failure).catch(() => undefined);
         throw ended.failure;
       case 'lost':
@@ -229,7 +229,7 @@ class Coordinator<Tx> {
   }
 }
 
-/** Asks again without the hook what has become of a grant that is not in force: it says how it ended. */
+/** Repeats the call without its hook for a grant that is not in force: the answer shows how it ended. */
 async function orPlain<Result>(
   withHook: Promise<Result>,
   ref: GrantRef,

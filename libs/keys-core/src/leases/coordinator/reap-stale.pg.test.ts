@@ -46,7 +46,7 @@ async function makeDue(kernel: Kernel): Promise<void> {
 }
 
 describe('reapStaleLeases', () => {
-  test('ends what has expired, calls back with scope, id and token, and leaves the living alone', async () => {
+  test('ends expired leases, calls back with scope, id and token, and leaves the others alone', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const [grant] = await stale(kernel, ['a']);
@@ -64,7 +64,7 @@ describe('reapStaleLeases', () => {
     });
   });
 
-  test('C58 calls once for a lease that was taken over before any reaper ran, and the new holder keeps it', async () => {
+  test('C58 calls back once for a lease that was taken over before any reaper ran, and the new holder keeps it', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const [old] = await stale(kernel, ['a']);
@@ -81,7 +81,7 @@ describe('reapStaleLeases', () => {
     });
   });
 
-  test('C58 calls once for a lease that the general reaper, a late renewal or a late release ended', async () => {
+  test('C58 calls back once for a lease that the general reaper, a late renewal or a late release ended', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const [, renewed, released] = await stale(kernel, ['reaped', 'renewed', 'released']);
@@ -110,7 +110,7 @@ describe('reapStaleLeases', () => {
     ]);
   });
 
-  test('keeps to its namespaces: children only where asked, siblings and strangers never', async () => {
+  test('reaps only its namespaces: children only where asked, siblings and others never', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const coordinator = aCoordinator(kernel);
@@ -144,7 +144,7 @@ describe('reapStaleLeases', () => {
     expect(result).toMatchObject({ endedCount: 0, calledCount: 0 });
   });
 
-  test('one that throws is rolled back, noted and told, and its neighbours go on', async () => {
+  test('rolls back, records and counts a callback that throws, and continues with the others', async () => {
     const told: string[] = [];
     const kernel = await openKernel({
       observer: { ...SILENT_OBSERVER, reapCallback: (outcome) => told.push(outcome) },
@@ -180,7 +180,7 @@ describe('reapStaleLeases', () => {
     expect(told.filter((outcome) => outcome === 'done')).toHaveLength(3);
   });
 
-  test('a slow callback holds up neither another reaper’s nor the holders of leases', async () => {
+  test('a slow callback delays neither the callbacks of another reaper nor new grants', async () => {
     const kernel = await openKernel();
     const other = await openKernel({ databaseUrl: kernel.databaseUrl });
     const notes = await makeNotes(kernel);
@@ -206,7 +206,7 @@ describe('reapStaleLeases', () => {
     expect(await notes()).toHaveLength(2);
   });
 
-  test('of three reapers at once with a callback that fails now and then, each callback commits exactly once', async () => {
+  test('commits each callback exactly once, with three reapers at once and a callback that sometimes fails', async () => {
     const kernel = await openKernel();
     const others = await Promise.all(
       [1, 2].map(() => openKernel({ databaseUrl: kernel.databaseUrl })),

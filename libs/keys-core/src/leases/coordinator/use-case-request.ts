@@ -9,7 +9,7 @@ import { assertTtl } from '../acquire/deadlines.ts';
 import type { AnyUseCase } from './use-case.ts';
 
 /**
- * What a use case asks for, as it is granted.
+ * The grant request of a use case.
  * @throws {LeaseError} `request.invalid`, `lease.ttl_out_of_range`.
  */
 export function requestOf(
@@ -37,7 +37,7 @@ export function requestOf(
   };
 }
 
-/** What a use case says of itself, as it is stored. */
+/** The comment and metadata of a use case, as they are stored. */
 function aboutOf(lease: AnyUseCase<never>): Pick<GrantRequest, 'comment' | 'metadata'> {
   const comment = lease.comment?.() ?? null;
   assertText('comment', comment ?? '', { bytesMax: LIMITS.commentBytesMax });

@@ -40,5 +40,5 @@ export interface LeaseUseCase<Success = void, Tx = unknown> {
   willReleaseFail?(tx: Tx, failure: unknown, grant: GrantRef): unknown;
 }
 
-/** What all methods but the hooks of a release take of a use case. */
+/** What a method that releases no success needs of a use case. */
 export type AnyUseCase<Tx> = Omit<LeaseUseCase<never, Tx>, 'willReleaseOk'>;

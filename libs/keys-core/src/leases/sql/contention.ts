@@ -3,13 +3,13 @@ import { withinLimits, withinNamespace } from '../../lists/index.ts';
 import { C, type Sql } from '../../postgres/rows.ts';
 import { fragment } from '../../postgres/sql.ts';
 
-/** Somebody who waits, and for whom. Instants are epoch milliseconds of the database. */
+/** A waiter, and the holder that it waits for. Instants are epoch milliseconds of the database. */
 export interface WaiterRow extends Resource {
   readonly id: string;
   readonly waiter: string;
   readonly createdAt: number;
   readonly waitedMs: number;
-  /** In the line for its resource, from 1. */
+  /** The place in the line for its resource, from 1. */
   readonly place: number;
   /** Null when nobody holds it at this moment. */
   readonly holder: string | null;

@@ -19,8 +19,8 @@ export interface DeclarationRow extends DeclarationRequest {
 }
 
 /**
- * Records declarations; who declares a namespace last is the one who is shown. Rows are written in
- * the order of namespaces, so that two who declare the same ones do not deadlock. A namespace must
+ * Records declarations; the last declarer of a namespace is the one that is shown. Rows are written in
+ * the order of namespaces, so that two callers that declare the same ones do not deadlock. A namespace must
  * be named once. Calls of one principal at the same time may each pass its quota. Index: the primary
  * key; the rows of a principal are counted in the whole table, which services write when they start.
  * @returns how many rows were written: none when the principal would have more than `ownMax`.

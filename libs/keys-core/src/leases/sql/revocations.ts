@@ -3,7 +3,7 @@ import { onlyRow, type Sql } from '../../postgres/rows.ts';
 /** Written by the statement that revoked a grant or blocked its renewal. */
 export const REVOCATIONS_TOPIC = 'revocations';
 
-/** That a grant was revoked, or will not be renewed. */
+/** The fact that a grant was revoked, or will not be renewed. */
 export interface Revocation {
   /** Of the event. */
   readonly id: string;
@@ -11,16 +11,16 @@ export interface Revocation {
   readonly leaseId: string;
   /** Whose grant it is, or was: the resource may belong to somebody else by now. */
   readonly principal: string | null;
-  /** Whether it is over; otherwise it goes on until it expires. */
+  /** Whether the grant has ended; otherwise it lasts until it expires. */
   readonly isForced: boolean;
   readonly reason: string | null;
-  /** How long ago it was done, and how long from now the grant would have gone on. */
+  /** How long ago it was done, and how much longer the grant would have lasted. */
   readonly ageMs: number;
   readonly remainingMs: number;
 }
 
 /**
- * Reads revocations by the number of their events, those left out that were seen already: numbers may
+ * Reads revocations by the number of their events, without those that were seen already: numbers may
  * be committed out of order, so a reader looks again at a stretch that it has read.
  *
  * **Index**: `lease_event_revoked_idx`, `lease_lease_id_key`, `lease_event_lease_id_idx`. No rows:

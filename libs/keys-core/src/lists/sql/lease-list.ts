@@ -10,18 +10,18 @@ import { fragment, type Fragment, NO_FRAGMENT } from '../../postgres/sql.ts';
 export interface ListedLease extends LeaseRow {
   readonly metadata: unknown;
   readonly waiters: number;
-  /** False for the row behind the bytes of a page: it comes without metadata, and begins the next one. */
+  /** False for the row after a page that its bytes ended: it lacks metadata, and begins the next page. */
   readonly isOnPage: boolean;
 }
 
-/** A page ends with the row whose metadata reaches this. Bytes. */
+/** A page ends with the row whose metadata makes it reach this many bytes. */
 const METADATA_BYTES_MAX = 512 * 1_024;
 
 /**
- * Ends a page where its metadata reaches {@link METADATA_BYTES_MAX}: of what is behind, one row is read, so
- * that the page is known not to be the last. Sizes are estimated without reading the values: a
- * compressed value counts as the largest that is allowed. To decompress 500 values of 16 KB costs more
- * than the rest of the page.
+ * Ends a page where its metadata reaches {@link METADATA_BYTES_MAX}: one row after it is read, so that
+ * the page is known not to be the last. Sizes are estimated without reading the values: a compressed
+ * value counts as the largest that is allowed. Decompressing 500 values of 16 KB costs more than the
+ * rest of the page.
  */
 function shownIn(order: LeaseOrder): ResourceColumns {
   const bytes = fragment`

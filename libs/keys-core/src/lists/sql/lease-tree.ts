@@ -14,8 +14,8 @@ export interface NamespaceCounts {
 }
 
 /**
- * Counts what is in each namespace and below it, from `namespace` downwards, those nearest to it
- * first: what the limit cuts off lies deep, never a whole branch. What is counted, and what namespaces are shown, lies within the caller's limits.
+ * Counts the resources in and below each namespace, from `namespace` downwards, nearest first: the limit
+ * cuts off deep ones, never a whole branch. Counts and shows only what is within the caller's limits.
  *
  * Reads each resource of the face once and adds up by namespace before it looks at ancestors.
  * Index: the primary key, for `namespace`; the root reads the face's whole part of the table.

@@ -21,7 +21,7 @@ const FILTERS: Record<string, Partial<ResourceFilter>> = {
   'of limited namespaces': { namespaces: ['a', 'b.c'] },
 };
 
-/** What an act changes about where a key stands in a list, or whether it is there. */
+/** What an act changes about a key's place in a list, or whether it is in the list. */
 const MOVES: Record<Act['kind'], readonly string[]> = {
   granted: ['grantedAt', 'expiresAt'],
   renewed: ['expiresAt'],
@@ -52,7 +52,7 @@ async function carryOut({ store }: Kernel, { kind, place }: Act, step: number): 
     await store.prisma.$executeRaw`
       update lease set expires_at = expires_at + ${step + 1} * interval '7 seconds' where name = ${name}`;
   } else {
-    // Again where there was one, and a key that nobody has seen besides.
+    // Grants the key again, and inserts a new key as well.
     await store.prisma.$executeRaw`
       update lease set granted_at = granted_at + interval '9 seconds', lease_id = gen_random_uuid(),
         expires_at = expires_at + interval '9 seconds' where name = ${name}`;
@@ -89,7 +89,7 @@ const actArb = fc.record({
   place: fc.nat(KEYS - 1),
 });
 
-test('a list neither repeats nor skips what stays where it is, while others are granted, renewed, released and removed', async () => {
+test('a list neither repeats nor skips unchanged keys while others are granted, renewed, released and removed', async () => {
   const kernel = await openKernel();
 
   await fc.assert(
@@ -124,7 +124,7 @@ test('a list neither repeats nor skips what stays where it is, while others are 
   );
 });
 
-test('finds what is rare, however far from the beginning it is', async () => {
+test('a list finds rare keys, however far from the beginning they are', async () => {
   const { store } = await openKernel();
   await store.prisma.$executeRaw`
     insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms,

@@ -14,7 +14,7 @@ function read(watch: ClockWatch, localMs: number, byMs = 0, tookMs = 2): void {
   watch.observe(AHEAD_MS + byMs + localMs, localMs - tookMs / 2, localMs + tookMs / 2);
 }
 
-/** How far ahead of what is expected now the database's clock may be and still be believed. */
+/** How far the database's clock may be ahead of its expected reading and still be believed. */
 function slackMs(watch: ClockWatch, localMs: number): number {
   return watch.belief(localMs).until - (AHEAD_MS + localMs);
 }
@@ -49,7 +49,7 @@ describe('clock watch', () => {
     },
   );
 
-  test('H-first-statement a statement that meets a step of more than a quarter of a second believes nothing', () => {
+  test('H-first-statement after a clock step of more than a quarter of a second a statement believes no expiry', () => {
     const { watch } = aWatch();
 
     read(watch, 1_000);
@@ -58,7 +58,7 @@ describe('clock watch', () => {
     expect(slackMs(watch, 1_100)).toBeGreaterThan(240);
   });
 
-  test('a slow answer is no jump, and loosens what is known by nothing', () => {
+  test('a slow answer is not a jump, and does not widen the known bounds', () => {
     const { watch, onJump } = aWatch();
 
     read(watch, 1_000);
@@ -69,7 +69,7 @@ describe('clock watch', () => {
     expect(slackMs(watch, 6_000)).toBeLessThan(260);
   });
 
-  test('an answer to what was sent before a jump is no second jump', () => {
+  test('an answer to a statement that was sent before a jump is not a second jump', () => {
     const { watch, onJump } = aWatch();
 
     read(watch, 1_000);
@@ -89,7 +89,7 @@ describe('clock watch', () => {
     expect(watch.belief(0).watchedSince).toBeCloseTo(AHEAD_MS + 1_000 + 1_000 * rate);
   });
 
-  test('small steps that come one after the other are a jump', () => {
+  test('many small steps in a row are a jump', () => {
     const { watch, onJump } = aWatch();
 
     for (let ms = 1_000; ms < 10_000; ms += 100) read(watch, ms, Math.floor(ms / 1_000) * 240);
@@ -97,7 +97,7 @@ describe('clock watch', () => {
     expect(onJump).toHaveBeenCalled();
   });
 
-  test('without a reading for more than ten minutes the watch begins again, and that is no jump', () => {
+  test('after more than ten minutes without a reading the watch begins again, without a jump', () => {
     const { watch, onJump } = aWatch();
 
     read(watch, 1_000);
@@ -107,7 +107,7 @@ describe('clock watch', () => {
     expect(watch.belief(602_000).watchedSince).toBe(AHEAD_MS + 602_000);
   });
 
-  test('a watch goes on over a restart of its process on the same boot', () => {
+  test('a watch continues after a restart of its process, if the machine was not rebooted', () => {
     const { watch } = aWatch();
     read(watch, 1_000);
     const { watch: next, onJump } = aWatch(watch.memory);
@@ -118,7 +118,7 @@ describe('clock watch', () => {
     expect(next.belief(9_000).watchedSince).toBe(AHEAD_MS + 1_000);
   });
 
-  test('a step between two lives of a process is noticed by the second', () => {
+  test('a clock step while the process was down is noticed after its restart', () => {
     const { watch } = aWatch();
     read(watch, 1_000);
     const { watch: next, onJump } = aWatch(watch.memory);
@@ -129,7 +129,7 @@ describe('clock watch', () => {
     expect(next.belief(9_000).watchedSince).toBe(AHEAD_MS + 99_000);
   });
 
-  test('a memory of a local clock that has begun again is worth nothing', () => {
+  test('the memory of a local clock that has started over is ignored', () => {
     const { watch } = aWatch();
     read(watch, 500_000);
     const { watch: next, onJump } = aWatch(watch.memory);
@@ -162,7 +162,7 @@ describe('the expiry of a grant', () => {
     expect(watch.doubtMs(row({ ...EXPIRED, ttlMs: 3_600_000 }))).toBe(3_550_000);
   });
 
-  test('is believed when somebody else had watched until then', () => {
+  test('is believed when another process watched the clock until then', () => {
     const { watch } = aWatch();
     read(watch, 99_000);
     watch.settle(AHEAD_MS + 50_000);
@@ -171,7 +171,7 @@ describe('the expiry of a grant', () => {
     expect(watch.doubtMs(row({ ...EXPIRED, expiresAt: AHEAD_MS + 50_001 }))).toBe(59_000);
   });
 
-  test('what was settled ahead of a clock that goes back is not settled', () => {
+  test('is no longer settled when the clock goes back behind it', () => {
     const { watch } = aWatch();
     read(watch, 99_000);
     watch.settle(AHEAD_MS + 99_000);
@@ -180,7 +180,7 @@ describe('the expiry of a grant', () => {
     expect(watch.belief(99_100).settledUntil).toBe(AHEAD_MS + 49_100);
   });
 
-  test('does not matter when the grant was ended by somebody’s word', () => {
+  test('does not matter when the grant was ended explicitly', () => {
     const { watch } = aWatch();
     read(watch, 99_000);
 

@@ -5,12 +5,12 @@
  *
  * Each statement gives an interval in which the difference between the database's clock and this
  * machine's monotonic clock lies: the database read its clock after the statement was sent and
- * before its answer came. The intervals are intersected, so that one slow answer loosens nothing. A
- * reading that lies outside by more than {@link JUMP_MS} is a jump, whatever the network did.
+ * before its answer came. The intervals are intersected, so that one slow answer does not widen them.
+ * A reading that is outside by more than {@link JUMP_MS} is a jump, whatever the network did.
  *
  * A watch lasts from its first reading until the clock jumps. The expiry of a grant is believed when
- * the clock was watched since the grant was renewed last, or for as long as the grant's own TTL, or
- * up to its expiry by somebody else. See ADR 19.
+ * the clock was watched since the grant was last renewed, or for as long as the grant's own TTL, or
+ * by another process up to its expiry. See ADR 19.
  */
 import type { LeaseRow } from '../../kernel/lease/lease.ts';
 
@@ -18,14 +18,14 @@ import type { LeaseRow } from '../../kernel/lease/lease.ts';
 const JUMP_MS = 250;
 /** By how much the rates of the two clocks may differ while neither is slewed: 500 ppm. */
 const DRIFT_RATE = 0.000_5;
-/** By how much they may differ while one is slewed. Such a difference is followed, not more. */
+/** By how much they may differ while one is slewed. The watch follows up to this difference. */
 const SLEW_RATE = 0.15;
 /** How far a slew is followed from one reading to the next, in milliseconds. */
 const SLEW_MS_MAX = 150;
-/** Without a reading for longer than this, what happened meanwhile is not known. Milliseconds. */
+/** After a longer time without a reading it is not known what happened meanwhile. Milliseconds. */
 const GAP_MS_MAX = 600_000;
 
-/** Handed to a statement that acts on expiry, which judges by it at the moment when it acts. */
+/** Passed to a statement that acts on expiry; it decides by this at the moment when it acts. */
 export interface ClockBelief {
   /**
    * A reading of the database's clock that it cannot have reached unless it has jumped, or the
@@ -34,7 +34,7 @@ export interface ClockBelief {
   readonly until: number;
   /** Since when the clock has been watched without a jump. */
   readonly watchedSince: number;
-  /** Every grant that expired up to here did so on a clock that was watched. */
+  /** Every grant that expired up to here did so while the clock was watched. */
   readonly settledUntil: number;
 }
 
@@ -44,7 +44,7 @@ export type DoubtedRow = Pick<
   'endReason' | 'renewedAt' | 'ttlMs' | 'expiresAt' | 'stopsBy' | 'asOf'
 >;
 
-/** A watch as it is kept over a restart of its process. Valid until the machine boots again. */
+/** A watch as it is kept across a restart of its process. Valid until the machine reboots. */
 export interface WatchMemory {
   /** The reading of this machine's clock that came with the newest observation. */
   readonly atMs: number;
@@ -67,11 +67,11 @@ export interface ClockWatch {
    */
   doubtMs(row: DoubtedRow): number;
   /**
-   * Joins the watch of another process to this one, which goes on where that one had come to: it has
-   * watched since `since`, and up to a moment after {@link ClockBelief.watchedSince}.
+   * Extends this watch back by that of another process, which watched from `since` until a moment after
+   * {@link ClockBelief.watchedSince}.
    */
   adopt(since: number): void;
-  /** Notes what the database has as {@link ClockBelief.settledUntil}. */
+  /** Notes the database's {@link ClockBelief.settledUntil}. */
   settle(until: number): void;
   /** What to keep for the next start; undefined before the first reading. */
   readonly memory: WatchMemory | undefined;
@@ -82,7 +82,7 @@ interface Watch {
   highestMs: number;
   /** Local reading of the newest observation. */
   atMs: number;
-  /** Local reading at which it began: answers to what was sent before belong to no watch. */
+  /** Local reading at which it began: answers to statements sent before it are ignored. */
   startedAtMs: number;
   watchedSince: number;
 }
@@ -114,13 +114,13 @@ class Watcher implements ClockWatch {
     const seen = { lowestMs: asOf - receivedAtMs, highestMs: asOf - sentAtMs };
     const watch = this.#watch;
     const gapMs = watch === undefined ? 0 : receivedAtMs - watch.atMs;
-    // A local clock that went back was started again: a container's may be, without its machine.
+    // A local clock that went back was restarted: a container's may be, without its machine.
     if (watch === undefined || gapMs > GAP_MS_MAX || receivedAtMs < watch.startedAtMs) {
       this.#begin(seen, asOf, receivedAtMs);
       return;
     }
     if (sentAtMs < watch.startedAtMs) return;
-    // The clock went back: what expires from here on has not been watched yet.
+    // If the clock went back, what expires from here on has not been watched yet.
     this.#settledUntil = Math.min(this.#settledUntil, asOf);
     const jumpMs = follow(watch, seen, Math.max(0, gapMs));
     if (jumpMs === 0) {
@@ -168,7 +168,7 @@ class Watcher implements ClockWatch {
 }
 
 /**
- * Moves a watch on by one reading. @returns 0, or by how much the clock has jumped, in milliseconds.
+ * Updates a watch with one reading. @returns 0, or by how much the clock has jumped, in milliseconds.
  *
  * Between two readings the clocks may drift apart a little, and be slewed by more. A slew is followed
  * slowly: small steps that come one after the other add up to a jump.

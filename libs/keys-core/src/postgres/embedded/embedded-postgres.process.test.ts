@@ -23,7 +23,7 @@ let folder: string;
 let cleanups: (() => unknown)[];
 
 beforeEach(async () => {
-  // Not the temporary folder of this run: what other users may enter is a part of the tests.
+  // Not the temporary folder of this run: the tests depend on what other users may enter.
   folder = await mkdtemp('/tmp/leasehold-embedded-');
   await chmod(folder, 0o755);
   cleanups = [];
@@ -55,7 +55,7 @@ describe('the embedded PostgreSQL', () => {
     expect(await query(second, 'select answer from kept')).toEqual([{ answer: 42 }]);
   });
 
-  test('listens on the loopback address alone, and asks for the password', async () => {
+  test('listens only on the loopback address, and asks for the password', async () => {
     const server = await start();
     const wrong = new URL(server.url('postgres'));
     wrong.password = 'wrong';
@@ -103,10 +103,10 @@ describe('the embedded PostgreSQL', () => {
     expect(await query(second, 'select 1 as one')).toEqual([{ one: 1 }]);
   });
 
-  test('is started again by the next one when its parent was killed', async () => {
+  test('stops the orphan of a killed parent, and starts a new server in its place', async () => {
     const parent = await startParent(path.join(folder, 'postgres'));
     const orphanPid = parent.postgresPid;
-    // Held still, it cannot end with its parent: it is an orphan until somebody stops it.
+    // A stopped process cannot end with its parent: it is an orphan until somebody kills it.
     process.kill(orphanPid, 'SIGSTOP');
     parent.child.kill('SIGKILL');
     await once(parent.child, 'exit');
@@ -119,7 +119,7 @@ describe('the embedded PostgreSQL', () => {
     expect(isAlive(orphanPid)).toBe(false);
   });
 
-  test('ends with its parent, however that ends', async () => {
+  test('ends with its parent, even if that is killed', async () => {
     const parent = await startParent(path.join(folder, 'postgres'));
     parent.child.kill('SIGKILL');
 
@@ -130,7 +130,7 @@ describe('the embedded PostgreSQL', () => {
     expect(gone).toBe(true);
   });
 
-  test('refuses data that a living process uses, and leaves that one alone', async () => {
+  test('refuses a data folder that a living process uses, and does not disturb that process', async () => {
     const first = await start();
 
     await expect(start()).rejects.toMatchObject({
@@ -140,7 +140,7 @@ describe('the embedded PostgreSQL', () => {
     expect(await query(first, 'select 1 as one')).toEqual([{ one: 1 }]);
   });
 
-  test('begins again when the first start was cut off in the middle', async () => {
+  test('starts over when the first start was interrupted', async () => {
     await mkdir(path.join(folder, 'postgres', 'data.new'), { recursive: true });
     await writeFile(path.join(folder, 'postgres', 'data.new', 'PG_VERSION'), '18\n');
     await writeFile(path.join(folder, 'postgres', 'password'), 'of the start that was cut off');
@@ -150,7 +150,7 @@ describe('the embedded PostgreSQL', () => {
     expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }]);
   });
 
-  test('says which port is in use when that one is demanded', async () => {
+  test('names the requested port when it is in use', async () => {
     const blocker = createServer().listen(0, '127.0.0.1');
     await once(blocker, 'listening');
     cleanups.push(() => blocker.close());
@@ -162,7 +162,7 @@ describe('the embedded PostgreSQL', () => {
     });
   });
 
-  test('takes the port that is demanded', async () => {
+  test('uses the requested port', async () => {
     const first = await start();
     await first.stop();
 
@@ -171,7 +171,7 @@ describe('the embedded PostgreSQL', () => {
     expect(second.port).toBe(first.port);
   });
 
-  test('says that a file is in the way of its folder', async () => {
+  test('reports a file that is in the way of its folder', async () => {
     await writeFile(path.join(folder, 'postgres'), '');
 
     await expect(start()).rejects.toMatchObject({
@@ -215,7 +215,7 @@ describe.runIf(isRoot)('the embedded PostgreSQL, started by root', () => {
     expect((await stat(path.join(folder, 'postgres', 'data'))).isDirectory()).toBe(true);
   });
 
-  test('puts its data where it can reach it when the kernel allows no capability, and says where', async () => {
+  test('puts its data elsewhere when the kernel allows no capability, and reports where', async () => {
     await chmod(folder, 0o700);
     const parent = await startParent(path.join(folder, 'postgres'), [
       'setpriv',
@@ -230,7 +230,7 @@ describe.runIf(isRoot)('the embedded PostgreSQL, started by root', () => {
     await stopParent(parent);
   });
 
-  test('is started by an ordinary user as that user', async () => {
+  test('runs as an ordinary user if that user starts it', async () => {
     await mkdir(path.join(folder, 'home'));
     await run('chown', ['nobody', path.join(folder, 'home')]);
 
@@ -241,7 +241,7 @@ describe.runIf(isRoot)('the embedded PostgreSQL, started by root', () => {
     await stopParent(parent);
   });
 
-  test('tells an ordinary user which folder may not be written', async () => {
+  test('names the folder that an ordinary user may not write', async () => {
     const parent = await startParent(path.join(folder, 'postgres'), AS_NOBODY);
 
     expect(parent.lines.join('\n')).toMatch(
@@ -252,7 +252,7 @@ describe.runIf(isRoot)('the embedded PostgreSQL, started by root', () => {
   test.each([
     ['full', 'size=8m', /store\.unavailable The disk that holds .* is full/],
     ['read-only', 'ro', /config\.invalid .* is on a read-only file system/],
-  ])('says that the disk is %s', async (_name, mountOptions, expected) => {
+  ])('reports that the disk is %s', async (_name, mountOptions, expected) => {
     // In a mount namespace of its own, so that the mount is gone with the process.
     const script = `mount -t tmpfs -o ${mountOptions} tmpfs "${folder}" && exec "$@"`;
 
@@ -313,7 +313,7 @@ async function stopParent({ child, postgresPid }: Parent): Promise<void> {
   await waitUntil(() => !isAlive(postgresPid), { what: 'the end of the server' });
 }
 
-/** Whether the process runs; one that has ended and was not yet waited for does not. */
+/** Whether the process runs; a zombie does not. */
 function isAlive(pid: number): boolean {
   try {
     return readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8') !== '';

@@ -1,7 +1,7 @@
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { startEmbeddedPostgres } from './embedded-postgres.ts';
 
-/** Starts a server on the folder of the first argument, prints its process id, and stays. */
+/** Starts a server on the folder of the first argument, prints its process id, and keeps running. */
 const [, , dataDir = ''] = process.argv;
 try {
   const server = await startEmbeddedPostgres({

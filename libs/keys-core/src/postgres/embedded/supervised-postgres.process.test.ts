@@ -60,7 +60,7 @@ test('H-restart-count: PostgreSQL that is killed once an hour is started again e
   await expect(createDatabase(database.url('leasehold'))).resolves.toBe(true);
 });
 
-test('a stop while PostgreSQL is being started again leaves no PostgreSQL', async () => {
+test('a stop while PostgreSQL is being restarted leaves no PostgreSQL process', async () => {
   const { restarted, ...options } = await setUp();
   const database = await supervisePostgres(options);
   process.kill(database.pid, 'SIGKILL');

@@ -9,9 +9,9 @@ import {
 } from '@leasehold/service-kit/supervision';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.ts';
 
-/** How many severe lines of its log are looked at when it dies, for why. */
+/** How many severe lines of its log are kept to explain its death. */
 const LINES_KEPT = 20;
-/** Those that say why: PostgreSQL's levels above a warning. */
+/** Severe lines: those of PostgreSQL's levels above a warning. */
 const SEVERE = /\b(?:ERROR|FATAL|PANIC): /u;
 const UP_POLL_MS = 100;
 
@@ -39,7 +39,7 @@ export interface SupervisedPostgres {
 
 /**
  * Starts PostgreSQL and keeps it running: when it dies it is started again on the same data and the
- * same port, so that nobody has to be told.
+ * same port, so that clients can simply reconnect.
  * @throws {LeaseError} `config.invalid` when it cannot be started; `store.unavailable` while its disk
  * is full.
  */

@@ -11,7 +11,7 @@ import {
 import { databaseFailureOf, sqlStateOf } from './database-errors.ts';
 import { openStore } from '../open-store.ts';
 
-/** What the failure of a statement is taken for, and its SQLSTATE. */
+/** How the failure of a statement is classified, and its SQLSTATE. */
 async function failureOf(run: () => Promise<unknown>): Promise<[string, string | undefined]> {
   try {
     await run();
@@ -29,7 +29,7 @@ async function openSession(kernel: Kernel): Promise<pg.Client> {
   return client;
 }
 
-/** The server raises the state: for those that take a failing server to come about. */
+/** States that the test lets the server raise, because their real causes are hard to produce. */
 const RAISED: readonly [string, string][] = [
   ['40001', 'contention'],
   ['23505', 'contention'],
@@ -51,7 +51,7 @@ const RAISED: readonly [string, string][] = [
   ['XX002', 'other'],
 ];
 
-describe('what a failed statement is taken for', () => {
+describe('the classification of a failed statement', () => {
   test.each(RAISED)('%s is %s', async (sqlState, failure) => {
     const { store } = await openKernel();
 
@@ -84,7 +84,7 @@ describe('what a failed statement is taken for', () => {
     expect(seen).toEqual(['contention', '55P03']);
   });
 
-  test('40P01: of two that wait for each other one has contention', async () => {
+  test('40P01: one of two transactions that wait for each other gets contention', async () => {
     const kernel = await openKernel();
     const [one, two] = await Promise.all([
       granted(kernel, { name: 'a' }),
@@ -124,7 +124,7 @@ describe('what a failed statement is taken for', () => {
     expect(seen).toEqual(['contention', '23505']);
   });
 
-  test('57014: what the server cancels has timed out', async () => {
+  test('57014: a statement that the server cancels has timed out', async () => {
     const { store } = await openKernel();
 
     const seen = await failureOf(() =>
@@ -172,7 +172,7 @@ describe('what a failed statement is taken for', () => {
     expect(await failureOf(() => run(kernel))).toEqual(['data', name.slice(0, 5)]);
   });
 
-  test('57P01: a session that an operator ends has an unknown outcome', async () => {
+  test('57P01: a statement whose session an operator ends has an unknown outcome', async () => {
     const { store } = await openKernel();
 
     const ended = failureOf(() => store.renewals.$queryRaw`select pg_sleep(60)::text`);
@@ -206,7 +206,7 @@ describe('what a failed statement is taken for', () => {
   test.each([
     ['3D000: a database that is not there', { pathname: '/there_is_none' }],
     ['28P01: a user or password that is wrong', { username: 'nobody' }],
-  ])('%s is unavailable: the statement never left', async (name, change) => {
+  ])('%s is unavailable: the statement was never sent', async (name, change) => {
     const { databaseUrl } = await openKernel();
     const { href } = Object.assign(new URL(databaseUrl), change);
     const store = openStore({
@@ -233,7 +233,7 @@ describe('what a failed statement is taken for', () => {
       'unavailable',
     ],
     ['a broken pipe', Object.assign(new Error('write'), { code: 'EPIPE' }), 'lost'],
-  ])('%s, which has no SQLSTATE, is judged by its message', (_name, error, failure) => {
+  ])('%s, which has no SQLSTATE, is classified by its message', (_name, error, failure) => {
     expect([databaseFailureOf(error), sqlStateOf(error)]).toEqual([failure, undefined]);
   });
 });

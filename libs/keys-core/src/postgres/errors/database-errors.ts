@@ -73,7 +73,7 @@ const FAILURE_OF_CLASS: Record<string, DatabaseFailure> = {
   '58': 'unavailable', // system error: io_error, undefined_file
 };
 
-/** Messages of errors that carry no SQLSTATE: the statement was on its way, or never left. */
+/** Messages of errors that carry no SQLSTATE: the statement was in flight, or was never sent. */
 const LOST_MESSAGE =
   /connection terminated|ECONNRESET|EPIPE|server closed the connection|ConnectionClosed|socket hang up/iu;
 const UNAVAILABLE_MESSAGE =

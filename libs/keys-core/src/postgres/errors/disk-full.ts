@@ -4,12 +4,12 @@ import { databaseFailureOf, sqlStateOf } from './database-errors.ts';
 /** SQLSTATE of a database whose disk is full. */
 const DISK_FULL = '53100';
 const CODES: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', DISK_FULL]);
-/** What programs print whose errors have no code. */
+/** What programs print when their errors have no code. */
 const TEXT = /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/u;
 
 /**
  * Whether something failed because a disk is full, the database's or one of this machine: it can be
- * tried again when there is space, and nothing else helps. Looks at the causes of the error too.
+ * retried when there is space, and nothing else helps. Checks the causes of the error too.
  */
 export function isDiskFull(error: unknown): boolean {
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
@@ -19,16 +19,16 @@ export function isDiskFull(error: unknown): boolean {
   return false;
 }
 
-/** How soon it is looked again whether there is space. */
+/** How long to wait before the next check whether there is space. */
 const SPACE_RETRY_MS = 2_000;
-/** It is said at once, and then about once a minute. */
+/** A full disk is reported at once, and then about once a minute. */
 const TRIES_PER_WORD = 30;
 
 /**
- * Does `work` again and again until no full disk is in its way: without a bound, because nothing but
- * space helps, and a process that gives up has to be started again when there is some. A database
- * whose disk is full may end and come back: once there was no space, it is waited for as well.
- * @param waiting `pause` rejects when the wait is to end; `onFull` says why it takes so long.
+ * Retries `work` until no full disk prevents it: without a limit, because nothing but
+ * space helps, and a process that gives up has to be restarted when there is some. A database
+ * whose disk is full may end and come back: after a full disk, it is waited for as well.
+ * @param waiting `pause` rejects to end the wait; `onFull` reports why it takes so long.
  * @throws what `work` throws for other reasons, and what `pause` rejects with.
  */
 export async function onceThereIsSpace<Result>(

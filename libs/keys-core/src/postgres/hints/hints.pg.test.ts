@@ -14,7 +14,7 @@ import { openStore } from '../open-store.ts';
 
 const LONG_MS = 60_000;
 
-/** Counts the hints of a topic, of one controller. */
+/** Counts the hints of a topic that one controller receives. */
 function counting(hints: Hints, topic: string): { count: number } {
   const seen = { count: 0 };
   onTestFinished(
@@ -25,7 +25,7 @@ function counting(hints: Hints, topic: string): { count: number } {
   return seen;
 }
 
-/** Two controllers on one database. The second one listens: a hint has come through. */
+/** Two controllers on one database. The second one listens: it has received a hint. */
 async function twoControllers(databaseUrl?: string): Promise<[Kernel, Kernel]> {
   const first = await openKernel(databaseUrl === undefined ? {} : { databaseUrl });
   const second = await openKernel({ databaseUrl: first.databaseUrl });
@@ -46,7 +46,7 @@ async function endListeners({ store }: Kernel): Promise<number> {
 }
 
 describe('hints', () => {
-  test('reach every controller, and nobody who waits for something else', async () => {
+  test('reach every controller, but no listener of another topic', async () => {
     const [first, second] = await twoControllers();
     const here = counting(first.store.hints, 'key:a/b');
     const there = counting(second.store.hints, 'key:a/b');
@@ -59,7 +59,7 @@ describe('hints', () => {
     expect(elsewhere.count).toBe(0);
   });
 
-  test('carry any topic, in as many notifications as it takes', async () => {
+  test('carry any topic, in as many notifications as needed', async () => {
     const [first, second] = await twoControllers();
     const topics = Array.from(
       { length: 200 },
@@ -73,7 +73,7 @@ describe('hints', () => {
     expect(heard.map(({ count }) => count)).toEqual(topics.map(() => 1));
   });
 
-  test('a wait ends with its hint, with its time and with its signal', async () => {
+  test('a wait ends with its hint, at its time limit, or with its signal', async () => {
     const { store } = await openKernel();
     const { hints, clock } = store;
     const giveUp = new AbortController();
@@ -88,7 +88,7 @@ describe('hints', () => {
     expect(await Promise.all([byHint, bySignal, byTime, tooLate])).toHaveLength(4);
   });
 
-  test('a hint that came between the call and the look is not missed', async () => {
+  test('a hint between the call of next and its await is not missed', async () => {
     const { store } = await openKernel();
     const waiting = store.hints.next('t', store.clock.nowMs() + LONG_MS);
 
@@ -97,7 +97,7 @@ describe('hints', () => {
     await expect(waiting).resolves.toBeUndefined();
   });
 
-  test('after the listening connection was lost everyone looks once, and hints come again', async () => {
+  test('after the listening connection was lost every listener is called once, and hints arrive again', async () => {
     const [first, second] = await twoControllers();
     const heard = counting(second.store.hints, 'key:a/b');
 
@@ -109,7 +109,7 @@ describe('hints', () => {
     expect(heard.count).toBe(2);
   });
 
-  test('a stranger’s notification is nobody’s hint', async () => {
+  test('a notification in another format is ignored', async () => {
     const [first, second] = await twoControllers();
     const heard = counting(second.store.hints, 'key:a/b');
 
@@ -123,7 +123,7 @@ describe('hints', () => {
     expect(heard.count).toBe(1);
   });
 
-  test('without a database nothing is thrown, this controller’s own hints work, and closing ends', async () => {
+  test('without a database nothing is thrown, this controller’s own hints work, and closing completes', async () => {
     const errors: unknown[] = [];
     const store = openStore({
       databaseUrl: 'postgresql://nobody@127.0.0.1:1/none',
@@ -159,7 +159,7 @@ describe('hints', () => {
     expect(heardElsewhere.count).toBe(0);
   });
 
-  test('closing while it connects leaves no session behind', async () => {
+  test('closing while connecting leaves no session behind', async () => {
     const { databaseUrl, store } = await openKernel();
     const listening = async (): Promise<number> => {
       const rows = await store.prisma.$queryRaw<{ count: number }[]>`

@@ -5,8 +5,8 @@ const DUPLICATE_DATABASE = '42P04';
 const UNIQUE_VIOLATION = '23505';
 
 /**
- * Makes the database that `databaseUrl` names, if it is missing. `template` is copied, where given.
- * Safe beside others who make the same one. @returns whether it was made.
+ * Creates the database that `databaseUrl` names, if it is missing, as a copy of `template` if given.
+ * Safe when others create the same one at the same time. @returns whether it was created.
  */
 export async function createDatabase(databaseUrl: string, template?: string): Promise<boolean> {
   const url = new URL(databaseUrl);

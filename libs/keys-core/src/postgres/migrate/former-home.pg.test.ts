@@ -21,7 +21,7 @@ beforeEach(async () => {
   database = await openEmptyDatabase();
 });
 
-/** What the version before has left in a database: its tables, its history, and a lease. */
+/** What the previous version left in a database: its tables, its history, and a lease. */
 async function makeFormerInstallation(searchPath = 'public'): Promise<{ leaseId: string }> {
   const leaseId = randomUUID();
   const known = await readMigrations(MIGRATIONS);
@@ -53,7 +53,7 @@ async function makeFormerInstallation(searchPath = 'public'): Promise<{ leaseId:
   return { leaseId };
 }
 
-describe('an installation of the version before', () => {
+describe('an installation of the previous version', () => {
   test('moves into the schema, with its leases, its sequences and its triggers', async () => {
     const { leaseId } = await makeFormerInstallation();
 
@@ -75,7 +75,7 @@ describe('an installation of the version before', () => {
     ]);
   });
 
-  test('leaves nothing behind but the history, so that the version before makes no new tables', async () => {
+  test('leaves only the history behind, so that the previous version makes no new tables', async () => {
     await makeFormerInstallation();
     const before = await runSql(database.url, 'select * from public._prisma_migrations');
 
@@ -85,7 +85,7 @@ describe('an installation of the version before', () => {
     expect(await objectsIn('public')).toEqual(['_prisma_migrations']);
   });
 
-  test("touches no table of anybody else's, whatever it is called", async () => {
+  test('touches no table of another application, whatever its name', async () => {
     await makeFormerInstallation();
     await runSql(
       database.url,
@@ -114,7 +114,7 @@ describe('an installation of the version before', () => {
     expect(await objectsIn('leasehold')).toEqual([]);
   });
 
-  test('is found where its connections searched for it', async () => {
+  test('is found in the schema that its connections searched', async () => {
     await runSql(
       database.url,
       `create schema former; alter role current_user in database ${database.name} set search_path = former`,
@@ -127,7 +127,7 @@ describe('an installation of the version before', () => {
     expect(await objectsIn('leasehold')).toContain('lease');
   });
 
-  test('stays where it is when that is the schema that is named', async () => {
+  test('stays where it is if that is the schema that the URL names', async () => {
     await makeFormerInstallation();
     const url = withSchema(database.url, 'public');
 

@@ -42,7 +42,7 @@ describe('migrate', () => {
     });
   });
 
-  test('several that start together apply each migration once, and none of them fails', async () => {
+  test('several runs at the same time apply each migration once, and none of them fails', async () => {
     const names = (await readdir(MIGRATIONS)).sort();
 
     const results = await Promise.all([1, 2, 3, 4].map(() => migrate(database.url, MIGRATIONS)));
@@ -50,7 +50,7 @@ describe('migrate', () => {
     expect(results.flatMap(({ applied }) => applied).sort()).toEqual(names);
   });
 
-  test('tries again when a table is locked, and delays nobody for longer than a second', async () => {
+  test('retries when a table is locked, and delays nobody for longer than a second', async () => {
     await migrate(database.url, MIGRATIONS);
     const dir = await withMigration('alter table lease add column extra text;');
     const holder = await connect();
@@ -67,7 +67,7 @@ describe('migrate', () => {
     expect(renewalMs).toBeLessThan(2_000);
   });
 
-  test('applies a migration as a whole or not at all, and names it and what is wrong', async () => {
+  test('applies a migration as a whole or not at all, and names it and the cause', async () => {
     await migrate(database.url, MIGRATIONS);
     const dir = await withMigration(
       'create table half (id int); -- a comment; with a semicolon\nselect no_such_function();',
@@ -83,7 +83,7 @@ describe('migrate', () => {
     ]);
   });
 
-  test('goes on after a process was killed in the middle of a migration', async () => {
+  test('continues after a process was killed in the middle of a migration', async () => {
     await migrate(database.url, MIGRATIONS);
     const dir = await withMigration('create table more (id int); lock table lease;');
     const holder = await connect();
@@ -115,15 +115,15 @@ describe('migrate', () => {
     expect(none).toBe(true);
   });
 
-  test('says that the database cannot be reached', async () => {
+  test('reports that the database cannot be reached', async () => {
     await expect(migrate('postgres://nobody@127.0.0.1:1/none', MIGRATIONS)).rejects.toMatchObject({
       code: 'store.unavailable',
     });
   });
 });
 
-describe('a database that is not one for this version is left as it is', () => {
-  test('a newer version has been there: refused, unless it has said that older ones may start', async () => {
+describe('a database that does not fit this version is left unchanged', () => {
+  test('a newer version migrated it: refused, unless that version allows older ones to start', async () => {
     await migrate(database.url, await withMigration('create table more (id int);'));
 
     await expect(migrate(database.url, MIGRATIONS)).rejects.toMatchObject({
@@ -136,7 +136,7 @@ describe('a database that is not one for this version is left as it is', () => {
     expect(await migrate(database.url, MIGRATIONS)).toEqual({ applied: [] });
   });
 
-  test('a migration says on a line of its own that older versions may start', async () => {
+  test('a migration allows older versions to start by a line of its own', async () => {
     const text = '-- A note.\n-- older versions may start\ncreate table more (id int);';
 
     await migrate(database.url, await withMigration(text));
@@ -155,7 +155,7 @@ describe('a database that is not one for this version is left as it is', () => {
     });
   });
 
-  test('the schema holds tables of something else: refused, and another name is advised', async () => {
+  test('the schema contains tables of another application: refused, with advice to name another one', async () => {
     await runSql(database.url, 'create schema leasehold', 'create table leasehold.theirs (id int)');
 
     await expect(migrate(database.url, MIGRATIONS)).rejects.toMatchObject({
@@ -166,7 +166,7 @@ describe('a database that is not one for this version is left as it is', () => {
     expect(await tablesIn('leasehold')).toEqual(['theirs']);
   });
 
-  test('the role may not create: refused in plain words, and nothing is made', async () => {
+  test('the role lacks a permission: refused with a clear message, and nothing is made', async () => {
     await database.administrate(`create role ${database.name}_poor login password 'x'`);
     database.dropLater(`drop role ${database.name}_poor`);
     const url = new URL(database.url);
@@ -182,7 +182,7 @@ describe('a database that is not one for this version is left as it is', () => {
 });
 
 describe('a guest in a database', () => {
-  test('makes nothing outside of its schema, whatever else is there', async () => {
+  test('makes nothing outside of its schema, whatever else the database contains', async () => {
     const theirs = ['person', 'audit', 'drone', '_prisma_migrations'];
     await runSql(database.url, ...theirs.map((name) => `create table public.${name} (mine text)`));
 
@@ -197,14 +197,14 @@ describe('a guest in a database', () => {
     expect(outside).toEqual([]);
   });
 
-  test('lives in the schema that it is told', async () => {
+  test('uses the schema that the URL names', async () => {
     await migrate(withSchema(database.url, 'locks'), MIGRATIONS);
 
     expect(await tablesIn('locks')).toContain('lease');
     expect(await tablesIn('leasehold')).toEqual([]);
   });
 
-  test('takes a schema that was made for it', async () => {
+  test('uses an empty schema that was made for it', async () => {
     await runSql(database.url, 'create schema leasehold');
 
     await migrate(database.url, MIGRATIONS);
@@ -212,7 +212,7 @@ describe('a guest in a database', () => {
     expect(await tablesIn('leasehold')).toContain('lease');
   });
 
-  test('its functions mean its own tables, whatever their caller searches', async () => {
+  test('has functions that use its own tables, whatever the search path of their caller', async () => {
     await migrate(database.url, MIGRATIONS);
 
     const unpinned = await runSql(
@@ -243,7 +243,7 @@ test('the migrations make the tables, columns, keys and indexes of the Prisma sc
 });
 
 /**
- * Every column, key and index of a schema as a line of text. Prisma cannot say collations, checks,
+ * Every column, key and index of a schema as a line of text. Prisma cannot express collations, checks,
  * partial indexes and indexes of expressions.
  */
 async function shapeOf(schema: string): Promise<string[]> {

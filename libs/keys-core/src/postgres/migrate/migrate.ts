@@ -1,10 +1,10 @@
 /**
  * Brings a database to the schema of this version: plain SQL, a file for each migration, and a table
- * in our own schema that says which were applied.
+ * in our own schema that records which were applied.
  *
  * Each migration is one transaction, together with the row that records it: it is applied as a whole or
- * not at all. The transaction holds an advisory lock for the schema, so that of several that start at
- * once one works and the others wait and find nothing to do. The lock belongs to the transaction and
+ * not at all. The transaction holds an advisory lock for the schema, so that only one of several that start
+ * at once works; the others wait and find nothing to do. The lock belongs to the transaction and
  * not to the session: a pooler may be between us and the database.
  */
 import type pg from 'pg';
@@ -18,22 +18,22 @@ import { makeHome, searchedSchema } from './own-schema.ts';
 export { createDatabase } from './create-database.ts';
 export { findMigrationsDir } from './migration-files.ts';
 
-/** Which migrations a database has, against those that this version brings. */
+/** Which migrations a database has, compared with those of this version. */
 export interface MigrationStatus {
   readonly schema: string;
   readonly applied: readonly string[];
-  /** Brought by this version, and not applied yet. */
+  /** Part of this version, and not applied yet. */
   readonly pending: readonly string[];
   /** Of a newer version, with which this one must not be started. */
   readonly newer: readonly string[];
-  /** Applied, and not with the text that this version brings. */
+  /** Applied, but with a text that differs from that of this version. */
   readonly changed: readonly string[];
 }
 
 /**
  * Brings the schema that `databaseUrl` names to this version, with the migrations of `migrationsDir`
  * that it does not have yet; makes the schema if it is missing, and moves an installation of an
- * earlier version into it. Safe to repeat, and beside others that do the same.
+ * earlier version into it. Safe to repeat, and to run beside others that do the same.
  *
  * @throws {LeaseError} `store.unavailable` when the database cannot be reached, or tables stay locked;
  * `store.not_permitted` when the role may not do it; `store.schema_foreign`, `store.schema_newer` and

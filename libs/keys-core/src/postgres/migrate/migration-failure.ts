@@ -10,10 +10,10 @@ export function isLockTimeout(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === LOCK_NOT_AVAILABLE;
 }
 
-/** What a failed statement of a migration means to an operator. What is told already stays as it is. */
+/** What a failed statement of a migration means to an operator. A `LeaseError` stays as it is. */
 export function migrationFailure(cause: unknown, name?: string): LeaseError {
   if (cause instanceof LeaseError) return cause;
-  // Without a code of the database's the connection has failed.
+  // If it is not an error of the database, the connection has failed.
   if (!(cause instanceof pg.DatabaseError)) return unreachable(cause);
   const { message, code = '' } = cause;
   if (code === INSUFFICIENT_PRIVILEGE) {

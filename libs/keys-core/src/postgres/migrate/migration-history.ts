@@ -9,15 +9,15 @@ export interface AppliedMigration {
   readonly olderMayStart: boolean;
 }
 
-/** The table of our own migrations, in our own schema: nobody else's tool writes or reads it. */
+/** The table of our own migrations, in our own schema: no other tool writes or reads it. */
 const TABLE = 'schema_migration';
 
-/** What the database has, in the order of the names; undefined where there is no history of ours. */
+/** The applied migrations, in the order of their names; undefined if there is no history of ours. */
 export async function readHistory(
   client: pg.ClientBase,
   schema: string,
 ): Promise<AppliedMigration[] | undefined> {
-  // Not by to_regclass: in one transaction it goes on saying what it said the first time.
+  // Not by to_regclass: within one transaction it keeps returning its first answer.
   const { rowCount } = await client.query(
     `select from pg_class c join pg_namespace n on n.oid = c.relnamespace
      where n.nspname = $1 and c.relname = $2`,

@@ -108,10 +108,10 @@ async function inPublic(connectionString: string, text: string): Promise<unknown
 }
 
 test.each(ORDERS)(
-  'Leasehold, %s in a database, works beside Prisma with tables of the same names, pg-boss and graphile-worker, and they work on',
+  'Leasehold, %s in a database, and Prisma with the same table names, pg-boss and graphile-worker all work',
   async (order) => {
     const { name, url } = await openEmptyDatabase();
-    // As a database is by default; tests elsewhere search our schema first.
+    // The default of a database; other tests search our schema first.
     await runSql(url, `alter role current_user in database ${name} set search_path = public`);
     const others = [prisma, pgBoss, graphileWorker];
     const all = order === 'the first' ? [leasehold, ...others] : [...others, leasehold];

@@ -26,7 +26,7 @@ function isTextList(value: unknown): value is string[] {
   );
 }
 
-/** What a cursor that no list of ours answered is met with. */
+/** The error for a cursor that no list of ours returned. */
 export function invalidCursor(cause?: unknown): LeaseError {
   return new LeaseError('request.invalid', 'cursor: must be one that the list answered', {
     details: { field: 'cursor' },
@@ -34,7 +34,7 @@ export function invalidCursor(cause?: unknown): LeaseError {
   });
 }
 
-/** Cuts a list that was read with one row more than asked for, and says where the next page begins. */
+/** Cuts a list that was read with one row more than requested, and returns where the next page begins. */
 export function pageOf<Item>(
   rows: readonly Item[],
   limit: number,

@@ -1,4 +1,4 @@
-/** Walking the lease table page by page: what has to be found there has no index, see ADR 3. */
+/** Walking the lease table page by page: there is no index for what has to be found, see ADR 3. */
 
 export interface PageRange {
   readonly fromPage: number;
@@ -7,8 +7,8 @@ export interface PageRange {
 }
 
 /**
- * The pages of one pass: from where the last one ended, and on from the beginning. Without the second
- * part a table that grows would be read at its end alone, a few new pages in each pass.
+ * The pages of one pass: from where the last one ended, then from the beginning. Without the second
+ * part only the end of a growing table would be read, a few new pages in each pass.
  */
 export function rangesFrom(fromPage: number, pages: number, pagesMax: number): PageRange[] {
   const toPage = Math.min(fromPage + pagesMax, pages);

@@ -1,12 +1,12 @@
 import type { ServiceDatabase, ServiceTransaction } from './service-database.ts';
 
-/** The rows of a statement, as node-postgres answers. */
+/** The rows of a statement, as node-postgres returns them. */
 export interface PgResult<Row> {
   readonly rows: Row[];
   readonly rowCount: number | null;
 }
 
-/** What a service's code gets of a transaction on its pool. It is over when the transaction is. */
+/** What a service's code gets for a transaction on its pool. Usable until the transaction ends. */
 export interface PgTransaction {
   query<Row = Record<string, unknown>>(
     text: string,
@@ -27,12 +27,12 @@ export interface PgPoolLike {
   connect(): Promise<PgClientLike>;
 }
 
-/** The database of a service that has a pool of node-postgres. */
+/** The database of a service that has a node-postgres pool. */
 export function pgDatabase(pool: PgPoolLike): ServiceDatabase<PgTransaction> {
   return {
     async transaction(work) {
       const client = await pool.connect();
-      // Of a session that the server has ended, the next statement reports it. Without a listener the
+      // If the server has ended the session, the next statement reports it. Without a listener the
       // process would end.
       client.on('error', ignore);
       let isBroken = false;
@@ -55,7 +55,7 @@ async function inTransaction<Result>(
 ): Promise<Result> {
   let isOver = false;
   const send = async (text: string, values: readonly unknown[]): Promise<PgResult<unknown>> => {
-    // The connection is somebody else's by now.
+    // Another caller may have the connection by now.
     if (isOver) throw new Error('The transaction is over.');
     return client.query(text, [...values]);
   };

@@ -19,8 +19,8 @@ export interface PrismaClientLike<Tx extends PrismaTransaction> {
 }
 
 /**
- * When Prisma gives a transaction up, in milliseconds: the first statement may wait for its row as
- * long as {@link GUEST_MS_MAX}, the work has as much, and this must never be the one to act first.
+ * After how many milliseconds Prisma gives up a transaction: the first statement may wait for its row as
+ * long as {@link GUEST_MS_MAX}, the work may take as long, and Prisma must never be the first to act.
  */
 const TIMEOUT_MS = 2 * GUEST_MS_MAX + 2_000;
 
@@ -35,7 +35,7 @@ export function prismaDatabase<Tx extends PrismaTransaction>(
           work({
             tx,
             // The text is a statement of ours, made by the template tag, and its values are parameters.
-            // Fragments of another copy of the tag are not known to the service's client.
+            // The service's client does not know fragments of another copy of the tag.
             // eslint-disable-next-line no-restricted-syntax -- see above
             query: async (text, values) => tx.$queryRawUnsafe<unknown[]>(text, ...values),
           }),

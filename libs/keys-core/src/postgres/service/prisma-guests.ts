@@ -2,18 +2,18 @@ import type { PrismaClient } from '../generated/client.ts';
 import type { Sql } from '../sql.ts';
 import { GUEST_MS_MAX, type GuestDatabase } from './guest-transaction.ts';
 
-/** What other people's code gets of a transaction on connections of ours. */
+/** What other people's code gets for a transaction on our connections. */
 export type CallbackSql = Sql<'guests'> & Pick<PrismaClient, '$executeRaw'>;
 
 /** How long to wait for a connection, in milliseconds. */
 const CONNECTION_WAIT_MS = 5_000;
 /**
- * When Prisma gives a transaction up, in milliseconds: the first statement may wait for its row as
- * long as {@link GUEST_MS_MAX}, the work has as much, and this must never be the one to act first.
+ * After how many milliseconds Prisma gives up a transaction: the first statement may wait for its row as
+ * long as {@link GUEST_MS_MAX}, the work may take as long, and Prisma must never be the first to act.
  */
 const PRISMA_TIMEOUT_MS = 2 * GUEST_MS_MAX + 2_000;
 
-/** Transactions of a client of ours: what other people's code reaches is Leasehold's schema. */
+/** Transactions of our own client: other people's code works in Leasehold's schema. */
 export function prismaGuests(client: PrismaClient): GuestDatabase<CallbackSql> {
   return {
     transaction: (work) =>

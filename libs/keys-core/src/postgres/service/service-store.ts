@@ -2,8 +2,8 @@
  * The store of a service: Leasehold's statements on the service's own connections, in transactions
  * of the service's own client.
  *
- * The service searches its own tables, and Leasehold's statements mean ours. So each transaction
- * switches `search_path`, and the settings that go with it, for itself alone: to Leasehold's schema
+ * The service's code expects its own tables, and Leasehold's statements ours. So each transaction
+ * switches `search_path`, and the settings that go with it, only for itself: to Leasehold's schema
  * before a statement of ours, and back to what the service had before its code is called.
  */
 import { searchPathOf } from '@leasehold/service-kit/database-url';
@@ -23,11 +23,11 @@ export interface ServiceStoreOptions<Tx> {
   readonly schema: string;
   readonly clock: Clock;
   readonly ids: IdSource;
-  /** Told of trouble that no caller sees, such as a hint that could not be sent. */
+  /** Called with errors that no caller sees, such as a hint that could not be sent. */
   readonly onError: (error: unknown) => void;
 }
 
-/** Opens nothing: the service's client connects when something is asked for. */
+/** Opens nothing: the service's client connects when a statement is sent. */
 export function createServiceStore<Tx>(options: ServiceStoreOptions<Tx>): CoordinatorStore<Tx> {
   const { database, schema, clock, ids, onError } = options;
   const lane = <Pool extends PoolName>(settings: Settings): SqlPool<Pool> =>
@@ -60,12 +60,12 @@ export function createServiceStore<Tx>(options: ServiceStoreOptions<Tx>): Coordi
 
 type Settings = Readonly<Record<string, string>>;
 
-/** What our statements are carried out with, whatever the service has set. */
+/** The settings for our statements, whatever the service has set. */
 function oursOf(schema: string): Settings {
   return { search_path: searchPathOf(schema), jit: 'off' };
 }
 
-/** Statements of ours alone, each in a transaction of its own unless it is begun. */
+/** Only statements of ours, each in a transaction of its own unless one was begun for several. */
 function laneOf<Tx, Pool extends PoolName>(
   database: ServiceDatabase<Tx>,
   settings: Settings,
@@ -81,7 +81,7 @@ function laneOf<Tx, Pool extends PoolName>(
   };
 }
 
-/** A transaction that the service's code and ours take turns in. */
+/** A transaction in which the service's code and ours take turns. */
 class SharedTransaction<Tx> implements GuestTransaction<Tx> {
   readonly sql: Sql<'guests'>;
   readonly #transaction: ServiceTransaction<Tx>;
@@ -128,7 +128,7 @@ function isTemplate(query: TemplateStringsArray | Fragment): query is TemplateSt
   return Array.isArray(query);
 }
 
-/** Sets what holds until the transaction ends. */
+/** Applies settings until the transaction ends. */
 async function set(transaction: ServiceTransaction<unknown>, settings: Settings): Promise<void> {
   const calls = Object.keys(settings).map(
     (_name, index) => `set_config($${String(2 * index + 1)}, $${String(2 * index + 2)}, true)`,

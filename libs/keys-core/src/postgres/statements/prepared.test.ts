@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { preparedOptions, UNPREPARED } from './prepared.ts';
 
 describe('prepared statements', () => {
-  test('one text has one name, another text another, each short enough for PostgreSQL', () => {
+  test('each text has one name, different from that of other texts, and short enough for PostgreSQL', () => {
     const name = preparedOptions('postgres://h/db').naming.statementNameGenerator;
     const names = ['select 1', 'select 2', 'select 1'].map((sql) => name?.({ sql }) ?? '');
 
@@ -11,7 +11,7 @@ describe('prepared statements', () => {
     for (const given of names) expect(given).toMatch(/^[a-z0-9_]{10,63}$/u);
   });
 
-  test('a URL that names a pooler of transactions does without', () => {
+  test('are not used when the URL names a transaction pooler', () => {
     expect(preparedOptions('postgres://h/db?a=b&pgbouncer=true')).toBe(UNPREPARED);
     expect(preparedOptions('postgres://h/db?pgbouncer=false')).not.toBe(UNPREPARED);
   });

@@ -4,11 +4,11 @@
  * The grant statement took twice as long to plan as to carry out. Its plan is the same each time: every
  * row is one probe of an index, however large the table is and however many are asked for. So it is
  * made once, for parameters of any size, and never by reading a whole table, which is what the planner
- * would choose for a table that was empty when it looked.
+ * would choose for a table that was empty when it planned.
  */
 import { createHash } from 'node:crypto';
 
-/** What a pool is opened with beside its timeouts. */
+/** What a pool is opened with besides its timeouts. */
 export interface PreparedOptions {
   /** Start-up settings of its connections. */
   readonly settings: readonly string[];
@@ -16,12 +16,12 @@ export interface PreparedOptions {
 }
 
 /**
- * Transitions skip rows that are locked. What they may have to wait for is a row that somebody else is
- * just making; after this long the others of the batch go on without it.
+ * Transitions skip locked rows. They may only have to wait for a row that another transaction is just
+ * inserting; after this long the rest of the batch continues without it.
  */
 const LOCK_TIMEOUT_MS = 1_000;
 
-/** What transitions are carried out with, planned once or each time. */
+/** The settings of transitions, whether planned once or each time. */
 export const TRANSITION_SETTINGS = {
   enable_seqscan: 'off',
   lock_timeout: String(LOCK_TIMEOUT_MS),
@@ -31,8 +31,8 @@ export const TRANSITION_SETTINGS = {
 export const UNPREPARED: PreparedOptions = { settings: [], naming: {} };
 
 /**
- * Prepared statements belong to a session. Poolers that hand out sessions by the transaction must know
- * of them (PgBouncer does since 1.21); `?pgbouncer=true` in the URL, as Prisma has it, does without.
+ * Prepared statements belong to a session. Poolers that hand out sessions by the transaction must support
+ * them (PgBouncer does since 1.21); `?pgbouncer=true` in the URL, as with Prisma, turns them off.
  */
 export function preparedOptions(databaseUrl: string): PreparedOptions {
   const [, query] = databaseUrl.split('?', 2);

@@ -14,7 +14,7 @@ const HOUR_MS = 3_600_000;
 
 interface Watched extends Kernel {
   readonly notices: WitnessNotice[];
-  /** What its home holds by now. */
+  /** What its home folder contains by now. */
   readonly home: () => StoreMemory | undefined;
 }
 
@@ -86,7 +86,7 @@ describe('H-restore a database that has gone back behind what a process has seen
     expect((await epochOf(one)).epoch).toBe(epoch);
   });
 
-  test('of which another one’s row is missing is known by what that one had told', async () => {
+  test('is recognized by the stamp of another process whose row is missing', async () => {
     const one = await open();
     await granted(one);
     const two = await open({ databaseUrl: one.databaseUrl });
@@ -100,7 +100,7 @@ describe('H-restore a database that has gone back behind what a process has seen
     await expect(two.leases.grant(aRequest({ name: 'x' }))).rejects.toMatchObject(HELD_OFF);
   });
 
-  test('to an earlier epoch is noticed, and the next epoch is greater than both', async () => {
+  test('is noticed when it is in an earlier epoch, and the next epoch is greater than both', async () => {
     const kernel = await open();
     await granted(kernel);
     const { epoch, token } = await epochOf(kernel);
@@ -116,7 +116,7 @@ describe('H-restore a database that has gone back behind what a process has seen
     expect((await epochOf(kernel)).epoch).toBeGreaterThan(epoch + 7);
   });
 
-  test('gives larger tokens afterwards, though its clock is behind the largest that was given', async () => {
+  test('gives larger tokens afterwards, although its clock is behind the largest token that was given', async () => {
     const kernel = await open();
     const former = await granted(kernel, { name: 'k' });
     await kernel.leases.release('lease', {
@@ -134,7 +134,7 @@ describe('H-restore a database that has gone back behind what a process has seen
     expect(BigInt(unknown.fencingToken)).toBeGreaterThan(BigInt(largest));
   });
 
-  test('and in whose place there is another database, is held off by a process that went on running', async () => {
+  test('is held off by a process that kept running when another database is in its place', async () => {
     const kernel = await open();
     await granted(kernel);
     await kernel.store.prisma.$executeRaw`delete from database_epoch`;
@@ -176,7 +176,7 @@ describe('H-restore nothing is held off', () => {
     expect([former, ...both].flatMap(({ notices }) => notices)).toEqual([]);
   });
 
-  test('when a process was copied with its memory: it goes on with a row of its own', async () => {
+  test('when a process was copied with its memory: it continues with a row of its own', async () => {
     const kernel = await open();
     await granted(kernel);
     await goBack(kernel, 5);
@@ -188,7 +188,7 @@ describe('H-restore nothing is held off', () => {
     expect((await kernel.leases.grant(aRequest({ name: 'x' }))).outcome).toBe('granted');
   });
 
-  test('when the answer to a beat was lost, whether it got there or not', async () => {
+  test('when the answer to a beat was lost, whether the beat was written or not', async () => {
     const { databaseUrl } = await open();
     const { proxy: line, url } = await startUrlProxy(databaseUrl);
     onTestFinished(() => line.close());
@@ -238,7 +238,7 @@ describe('H-restore nothing is held off', () => {
     expect(kernel.notices).toEqual([]);
   });
 
-  test('a second time when the database has shown by itself that it was failed over', async () => {
+  test('a second time when the database itself has already shown a failover', async () => {
     const one = await open();
     const two = await open({ databaseUrl: one.databaseUrl });
     await granted(one);
@@ -262,7 +262,7 @@ describe('H-restore nothing is held off', () => {
     expect(here.notices).toEqual([{ kind: 'other_database' }]);
   });
 
-  test('because of strings that are no stamps of this database, or of an epoch that is over', async () => {
+  test('because of texts that are not stamps of this database, or are stamps of an earlier epoch', async () => {
     const kernel = await open();
     const elsewhere = await open();
     await granted(kernel);
@@ -288,7 +288,7 @@ describe('H-restore nothing is held off', () => {
   });
 });
 
-test('a thousand drones that bring back what a controller told them cost one look at its row', async () => {
+test('a thousand drones that send back the stamps of one controller cause one query of its row', async () => {
   const one = await open();
   await granted(one);
   const two = await open({ databaseUrl: one.databaseUrl });

@@ -5,9 +5,9 @@
  * A stopped data folder that is copied back, a base backup that is started without recovery and a
  * snapshot of a disk keep the system identifier and the timeline. The database cannot tell that it has
  * gone back; only somebody outside can. So each process that grants has a row of its own, which it
- * moves on about once a second, and remembers how far it came. Every statement that grants requires
- * the row to be there, so that nothing is granted between the restore and the next beat. What the
- * process remembers is also told, signed, to drones and clients, which bring it back: they are the
+ * advances about once a second, and remembers how far it came. Every statement that grants requires
+ * the row to be that far, so that nothing is granted between the restore and the next beat. What the
+ * process remembers is also sent, signed, to drones and clients, which send it back: they are the
  * witnesses when a controller has lost its memory. See ADR 18.
  */
 import type { HoldOffCause } from './epoch.ts';
@@ -23,30 +23,30 @@ import {
   type WitnessStamp,
 } from './witness-stamp.ts';
 
-/** Before something is granted the newest beat is no older than this, in milliseconds. */
+/** When something is granted, the newest beat is no older than this, in milliseconds. */
 const FRESH_MS = 2_500;
-/** Of how many other processes it is remembered how far they were found to be right. */
+/** How many confirmed stamps of other processes are remembered. */
 const OTHERS_MAX = 10_000;
 
 export interface DatabaseWitness {
-  /** How far the database was seen; after {@link ready}. */
+  /** How far the database was seen; available after {@link ready}. */
   readonly mark: WitnessMark;
-  /** Looks at the database if it was not looked at a moment ago. Before anything is granted. */
+  /** Checks the database unless it was checked a moment ago. Called before anything is granted. */
   ready(): Promise<void>;
-  /** Looks at the database now. Calls at the same time share one look. */
+  /** Checks the database now. Calls at the same time share one check. */
   look(): Promise<void>;
-  /** Notes what a statement that was committed has shown. */
+  /** Notes what a committed statement has shown. */
   saw(seen: Seen): void;
-  /** What to tell drones and clients; undefined before the first look. */
+  /** What to send to drones and clients; undefined before the first check. */
   stamp(): string | undefined;
-  /** Looks whether the database is as far as a stamp says. Ignores what is no stamp of it. */
+  /** Checks whether the database is as far as a stamp says. Ignores a text that is not a stamp of it. */
   consider(line: string | undefined): Promise<void>;
 }
 
 export interface DatabaseWitnessOptions extends OwnWitnessOptions {
-  /** The stamp of this process's earlier life. */
+  /** The stamp that an earlier run of this process kept. */
   readonly remembered: string | undefined;
-  /** Called after each look. */
+  /** Called after each check. */
   readonly onLook: () => void;
 }
 
@@ -59,7 +59,7 @@ class Witness implements DatabaseWitness {
   readonly #own: OwnWitness;
   #looking: Promise<void> | undefined;
   #remembered: string | undefined;
-  /** The stamps of others that were found right, by their row. */
+  /** The confirmed stamps of other processes, by their row. */
   readonly #others = new Map<string, WitnessStamp>();
   readonly #judging = new RequestsInProgress<void>();
 
@@ -104,7 +104,7 @@ class Witness implements DatabaseWitness {
     return writeStamp(stamp, epoch.secret);
   }
 
-  /** Compares the database with what this process had seen in an earlier life. */
+  /** Compares the database with what this process had seen in an earlier run. */
   async #recall(line: string): Promise<void> {
     const stamp = readStamp(line, this.#own.present.epoch.secret);
     if (stamp === undefined) this.#options.onNotice({ kind: 'other_database' });
@@ -135,7 +135,7 @@ class Witness implements DatabaseWitness {
   /** Compares the database with a stamp of its present epoch. */
   async #compare(stamp: WitnessStamp, cause: HoldOffCause): Promise<void> {
     const isOfThisRun = stamp.run === this.mark.run;
-    // From here on nothing is granted unless the log has come as far: nobody need be asked.
+    // From here on every grant requires the log to be as far: no query is needed.
     if (isOfThisRun) this.#own.saw({ place: stamp });
     const known = this.#others.get(stamp.witnessId);
     const isCovered =

@@ -15,7 +15,7 @@ import { checkEpoch } from './epoch.ts';
 
 const LONGEST_TTL_MS = 60_000;
 
-/** Makes the database look like another one than was written down: restored, or failed over. */
+/** Makes the database look different from what was noted: restored, or failed over. */
 async function makeAnother(
   { store }: Kernel,
   what: 'system identifier' | 'timeline',
@@ -45,7 +45,7 @@ describe('the epoch of a database', () => {
     expect(again).toEqual({ ...first, epoch: 1, longestTtlMs: LONGEST_TTL_MS, cause: null });
   });
 
-  test('is the same for a process that looks while another one begins the first', async () => {
+  test('is the same for a process that checks it while another one begins the first epoch', async () => {
     const kernel = await openKernel();
     const other = await openSession(kernel);
     await other.query('begin');
@@ -68,7 +68,7 @@ describe('the epoch of a database', () => {
   });
 
   test.each(['system identifier', 'timeline'] as const)(
-    'F20b another %s holds new grants off until the longest has run out; renewals and releases go on',
+    'F20b another %s holds off new grants until the longest TTL is over; renewals and releases continue',
     async (what) => {
       const kernel = await openKernel();
       await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
@@ -113,7 +113,7 @@ describe('the epoch of a database', () => {
     expect(holdOffMs).toBeGreaterThan(3_590_000);
   });
 
-  test('notes a longer TTL of a later controller, for a restore that comes after it', async () => {
+  test('notes the longer TTL of a later controller, for a later restore', async () => {
     const kernel = await openKernel();
     await checkEpoch(kernel.store.prisma, 6_000);
     await checkEpoch(kernel.store.prisma, 3_600_000);
@@ -124,7 +124,7 @@ describe('the epoch of a database', () => {
     expect(holdOffMs).toBeGreaterThan(3_590_000);
   });
 
-  test('F20b holds off for the longest lease that was granted, though the backup knows of shorter ones only', async () => {
+  test('F20b holds off for the longest lease that was granted, even if the backup has only shorter ones', async () => {
     const told: number[] = [];
     const kernel = await openKernel({
       keep: ({ longestTtlMs }) => {
@@ -148,7 +148,7 @@ describe('the epoch of a database', () => {
     expect(holdOffMs).toBeGreaterThan(7_190_000);
   });
 
-  test('of many controllers that look at once one sees the change, and all see the hold-off', async () => {
+  test('only one of many controllers that check it at once sees the change, and all see the hold-off', async () => {
     const kernel = await openKernel();
     const other = await openKernel({ databaseUrl: kernel.databaseUrl });
     await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
@@ -166,7 +166,7 @@ describe('the epoch of a database', () => {
     expect(after.holdOffMs).toBeGreaterThan(0);
   });
 
-  test('connect reports it too, leaves nothing behind, and starts backends again when an operator ends it', async () => {
+  test('connect reports a hold-off too, leaves nothing behind, and starts backends again after its end', async () => {
     const on = await openKeys();
     await aDrone(on.store.prisma);
     await checkEpoch(on.store.prisma, LONGEST_TTL_MS);
@@ -180,7 +180,7 @@ describe('the epoch of a database', () => {
     expect(await connect(on)).toMatchObject({ spawned: true });
   });
 
-  test('F20b grants are held off from the first moment, before any controller has looked', async () => {
+  test('F20b grants are held off from the first moment, before any controller has checked', async () => {
     const kernel = await openKernel();
     await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
     await granted(kernel, { name: 'before' });
@@ -192,7 +192,7 @@ describe('the epoch of a database', () => {
     });
   });
 
-  test('ends by itself when its time is over', async () => {
+  test('a hold-off ends by itself when its time is over', async () => {
     const kernel = await openKernel();
     await checkEpoch(kernel.store.prisma, LONGEST_TTL_MS);
     await makeAnother(kernel, 'timeline');

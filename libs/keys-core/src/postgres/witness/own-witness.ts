@@ -1,4 +1,4 @@
-/** This process's own row in the database: moved on about once a second, and remembered. */
+/** This process's own row in the database: advanced about once a second, and remembered. */
 import type { Clock, IdSource } from '../../kernel/clock.ts';
 import { invariant } from '../../kernel/errors/index.ts';
 import type { ClockWatch } from '../clock/clock-watch.ts';
@@ -8,7 +8,7 @@ import type { Sql } from '../rows.ts';
 import { beat, insertWitness, type BeatAnswer } from './beat.ts';
 import { laterPlace, laterToken, type Seen, type WitnessMark } from './witness-stamp.ts';
 
-/** What the store tells its opener, for its log and its metrics. */
+/** What the store reports to the program that opened it, for its log and its metrics. */
 export type WitnessNotice =
   | { readonly kind: 'held_off'; readonly cause: HoldOffCause; readonly holdOffMs: number }
   /** What was kept from an earlier life is of another database. */
@@ -30,9 +30,9 @@ export interface OwnRow {
   /** How far the database was seen. */
   mark: WitnessMark;
   readonly epoch: EpochCheck;
-  /** The newest beat that was tried: whether it got there may not be known. */
+  /** The newest beat that was tried: whether it was written may be unknown. */
   triedBeat: number;
-  /** The largest fencing token that was given, here or by somebody who told of it. */
+  /** The largest fencing token that was given, by this process or according to a stamp. */
   fencingToken: string;
   isDurable: boolean;
   /** Local reading of the newest beat that the database has confirmed. */
@@ -56,13 +56,13 @@ export class OwnWitness {
     return this.#row;
   }
 
-  /** Moves the row on, and notices when the database has changed. */
+  /** Advances the row, and notices when the database has changed. */
   async look(): Promise<void> {
     if (this.#row === undefined) await this.#begin();
     else await this.#beat(this.#row);
   }
 
-  /** Notes what a statement that was committed has shown. */
+  /** Notes what a committed statement has shown. */
   saw({ place, fencingToken }: Seen): void {
     const row = this.#row;
     if (row === undefined) return;
@@ -74,8 +74,8 @@ export class OwnWitness {
   }
 
   /**
-   * Begins another epoch of a database that has lost a part of its history, unless somebody else has
-   * since it was judged, when its epoch had this token.
+   * Begins another epoch of a database that has lost a part of its history, unless another process has
+   * done so since it was checked, when its epoch had this token.
    */
   async beginEpoch(cause: HoldOffCause, epochToken: string, knownEpoch: number): Promise<void> {
     const { sql, longestTtl, onNotice } = this.#options;
@@ -132,11 +132,11 @@ export class OwnWitness {
     const { run, position } = laterPlace(row.mark, answer);
     row.mark = { witnessId: mark.witnessId, beat: nextBeat, at: answer.asOf, run, position };
     row.lookedAtMs = nowMs;
-    // What others have granted counts here too, should the database lose it.
+    // TTLs that others have granted count here too, in case the database loses them.
     await longestTtl.note(answer.longestTtlMs);
   }
 
-  /** The row is not to be moved on: why, and what follows from it. */
+  /** The row cannot be advanced: finds out why, and acts on it. */
   async #beginAnew({ epoch }: OwnRow, answer: BeatAnswer): Promise<void> {
     const isSameEpoch = answer.epochToken === epoch.token;
     const wentBack = isSameEpoch ? answer.isBehind : (answer.epoch ?? 0) < epoch.epoch;
@@ -151,7 +151,7 @@ export class OwnWitness {
     }
   }
 
-  /** Another database is where this process had one: what it had granted may still be acted on. */
+  /** Another database is in place of the earlier one, whose grants may still be acted on. */
   async #holdOffReplaced(): Promise<void> {
     const { sql, longestTtl } = this.#options;
     const here = await checkEpoch(sql, longestTtl.ms);

@@ -21,7 +21,7 @@ import type { StoreOptions } from '../open-store.ts';
 import type { StoreMemory } from './store-memory.ts';
 import type { WitnessNotice } from './own-witness.ts';
 
-/** So short that a hold-off can be waited for. */
+/** So short that a test can wait for the end of a hold-off. */
 const TTL_MS = 2_000;
 const LADDER = serviceLadder(TTL_MS);
 const HELD_OFF = { code: 'grant.hold_off', details: { reason: 'restored' } };
@@ -43,13 +43,13 @@ afterAll(async () => {
   await rm(folder, { recursive: true, maxRetries: 10 });
 });
 
-/** With fsync, as an installation has it, and at the port that it had before. */
+/** With fsync, as in an installation, and on the same port as before. */
 async function start(): Promise<void> {
   postgres = await startEmbeddedPostgres({ dataDir: dataDir(), port });
   ({ port } = postgres);
 }
 
-/** With its owner: PostgreSQL may run as another user than the tests. */
+/** Keeps the owner: PostgreSQL may run as another user than the tests. */
 async function copy(from: string, to: string): Promise<void> {
   await promisify(execFile)('cp', ['-a', from, to]);
 }
@@ -62,7 +62,7 @@ async function takeCopy(): Promise<void> {
   await start();
 }
 
-/** Puts the copy in the place of the data folder, of a PostgreSQL that was killed. */
+/** Kills PostgreSQL, replaces its data folder with the copy and starts it. */
 async function putCopyBack(): Promise<void> {
   postgres.kill();
   await postgres.exited;
@@ -91,7 +91,7 @@ async function open(options: Partial<StoreOptions> = {}): Promise<Watched> {
   return { ...kernel, notices, home: () => memory };
 }
 
-/** Asks until the database answers again: connections of before have died with it. */
+/** Retries until the database answers again: earlier connections died with it. */
 async function outcomeOf(kernel: Kernel, name: string): Promise<Grant | LeaseError> {
   return waitUntil(async () => {
     try {
@@ -129,7 +129,7 @@ describe('H-restore a data folder that is copied back', () => {
     heldUntilMs = MACHINE_CLOCK.nowMs() + held.remainingMs;
   });
 
-  test('a process that went on running grants nothing until the last holder’s time is over, then with a larger token', async () => {
+  test('a process that kept running grants nothing until the last grant is over, then with a larger token', async () => {
     await putCopyBack();
 
     const first = await outcomeOf(kernel, name);
@@ -141,7 +141,7 @@ describe('H-restore a data folder that is copied back', () => {
     expect(kernel.notices).toMatchObject([{ kind: 'held_off', cause: 'controller' }]);
   });
 
-  test('a process that starts again with its home does so too', async () => {
+  test('a process that restarts with its home folder does the same', async () => {
     await kernel.store.witness.look();
     const remembered = kernel.home();
     await kernel.store.close();
@@ -156,7 +156,7 @@ describe('H-restore a data folder that is copied back', () => {
     expect(restarted.notices).toMatchObject([{ kind: 'held_off', cause: 'controller' }]);
   });
 
-  test('a process that has lost its home is told by who brings a stamp, and knows nothing without', async () => {
+  test('a process that has lost its home folder notices it from a stamp, and not without one', async () => {
     const stamp = kernel.store.witness.stamp();
     await kernel.store.close();
     await putCopyBack();
@@ -171,7 +171,7 @@ describe('H-restore a data folder that is copied back', () => {
     expect(fresh.notices).toMatchObject([{ kind: 'held_off', cause: 'holder' }]);
   });
 
-  test('it is noticed though the database has gone on since, past where it was', async () => {
+  test('is noticed even if the log of the database has since passed its former position', async () => {
     const { position } = kernel.store.witness.mark;
     await putCopyBack();
     const fresh = await open();

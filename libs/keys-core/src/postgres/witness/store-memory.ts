@@ -1,4 +1,4 @@
-/** What a process knows of the database beside it, and keeps outside of it. */
+/** What a process knows about the database, and keeps outside of it. */
 import type { Clock, IdSource } from '../../kernel/clock.ts';
 import { createClockWatch, type ClockWatch, type WatchMemory } from '../clock/clock-watch.ts';
 import type { KernelStore } from '../kernel-store.ts';
@@ -8,7 +8,7 @@ import { createDatabaseWitness } from './database-witness.ts';
 import type { WitnessNotice } from './own-witness.ts';
 
 /**
- * What a process keeps of the database outside of it, for its next start: how far it has seen it go on,
+ * What a process keeps outside of the database for its next start: how far it has seen the database,
  * so that a restore does not go unnoticed.
  */
 export interface StoreMemory {
@@ -16,21 +16,21 @@ export interface StoreMemory {
   readonly longestTtlMs: number;
   /** How far the database was seen, see `DatabaseWitness.stamp`. */
   readonly stamp?: string | undefined;
-  /** Of the database's clock; left out when the machine has booted since. */
+  /** The watch of the database's clock; left out when the machine has rebooted since. */
   readonly watch?: WatchMemory | undefined;
 }
 
 export interface MemoryOptions {
-  /** What `keep` was given in an earlier life. */
+  /** What `keep` was given in an earlier run. */
   readonly remembered?: StoreMemory | undefined;
   /**
-   * Keeps what is to be remembered, outside of the database: about once a second, and before something
-   * is granted for longer than ever.
+   * Stores the memory outside of the database. Called about once a second, and before a grant with a
+   * longer TTL than any before.
    */
   readonly keep?: ((memory: StoreMemory) => Promise<void>) | undefined;
-  /** Watches the database's clock; one of its own unless given. */
+  /** Watches the database's clock; by default a new one. */
   readonly clockWatch?: ClockWatch | undefined;
-  /** Told when grants are held off, and what else was found about the database. */
+  /** Called when grants are held off, and with other findings about the database. */
   readonly onWitness?: ((notice: WitnessNotice) => void) | undefined;
 }
 
@@ -62,7 +62,7 @@ export function openMemory(
     remembered: remembered?.stamp,
     onNotice: onWitness ?? ((): void => undefined),
     onLook: () => {
-      // The next one follows within seconds.
+      // Not awaited: the next one follows within seconds.
       keep?.(memory(longestTtl.ms)).catch(onError);
     },
   });

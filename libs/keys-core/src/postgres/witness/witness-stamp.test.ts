@@ -21,14 +21,14 @@ const STAMP: WitnessStamp = {
 };
 
 describe('a stamp', () => {
-  test('says what was written, and is short', () => {
+  test('is short, and is read back as it was written', () => {
     const line = writeStamp({ ...STAMP, at: STAMP.at + 0.75 }, SECRET);
 
     expect(readStamp(line, SECRET)).toEqual(STAMP);
     expect(line.length).toBeLessThan(LIMITS.witnessBytesMax / 2);
   });
 
-  test('H-restore says nothing when it was made with another secret, changed, cut short, or is not a stamp', () => {
+  test('H-restore is rejected when it was made with another secret, changed, cut short, or is not a stamp', () => {
     const line = writeStamp(STAMP, SECRET);
     const later = line.replace('.4711.', '.4712.');
     const unsigned = line.slice(0, line.lastIndexOf('.'));
@@ -47,7 +47,7 @@ test('positions of the log are compared as numbers', () => {
   expect(comparePositions('0/10', '0/10')).toBe(0);
 });
 
-test('of two places in the log the later counts, and in another run of the server the one seen last', () => {
+test('the later of two log positions counts, and in another run of the server the one seen last', () => {
   const [early, late, restored] = [
     { run: '9', position: '0/9' },
     { run: '9', position: '0/10' },

@@ -1,11 +1,11 @@
 import type { HoldOffCause } from './epoch.ts';
 import type { Actor } from '../../kernel/access/actor.ts';
 
-/** How far the database has come, as holders are told and tell again. */
+/** How far the database has come, as it is sent to holders, which send it back. */
 export interface WitnessService {
   /** For an answer; undefined when nothing is known yet. */
   told(): string | undefined;
-  /** Looks whether the database is still as far as a holder was told. Ignores what is not its own. */
+  /** Checks whether the database is still as far as a holder was told. Ignores stamps of other databases. */
   consider(witness: string | undefined): Promise<void>;
 }
 
@@ -14,7 +14,7 @@ export interface HoldOffView {
   /** ISO-8601. */
   readonly until: string;
   readonly remainingMs: number;
-  /** What showed it; null when a version before had noted it. */
+  /** What showed it; null when an earlier version noted it. */
   readonly cause: HoldOffCause | null;
   /** The epoch of the database that began with it. */
   readonly epoch: number;

@@ -10,7 +10,7 @@ import type { ReservationStore } from '../store/reservation-store.ts';
 
 const MEMBERS_COUNT = 3;
 const KEYS_COUNT = 500;
-/** Of each datacenter, as many at once. */
+/** So many callers of each datacenter at once. */
 const CALLERS_COUNT = 4;
 const KILLS_MIN = 4;
 
@@ -20,7 +20,7 @@ interface Acknowledged {
   readonly reservationId: string;
 }
 
-/** A caller of a datacenter: reserves each key, asking again under another id when it is not answered. */
+/** The callers of a datacenter reserve each key, and retry with another id when there is no answer. */
 async function reserveAll(
   store: ReservationStore,
   datacenter: string,
@@ -48,7 +48,7 @@ function onlyUnreachable(error: unknown): undefined {
   throw error;
 }
 
-/** Kills one member after the other, each when the one before is back. @returns how many times. */
+/** Kills one member after the other, at random, each when the last is back. @returns how many times. */
 async function killInTurn(etcd: TestEtcd, isOver: () => boolean): Promise<number> {
   let kills = 0;
   while (!isOver() || kills < KILLS_MIN) {
@@ -61,7 +61,7 @@ async function killInTurn(etcd: TestEtcd, isOver: () => boolean): Promise<number
   return kills;
 }
 
-test('C38 C39 no reservation is lost and none doubled while members of etcd are killed', async () => {
+test('C38 C39 no reservation is lost or duplicated while members of etcd are killed', async () => {
   const etcd = await startEtcd({ membersCount: MEMBERS_COUNT });
   onTestFinished(() => etcd.stop());
   const keys = Array.from({ length: KEYS_COUNT }, aKey);
@@ -76,7 +76,7 @@ test('C38 C39 no reservation is lost and none doubled while members of etcd are 
   let isOver = false;
   const [acknowledged, kills] = await Promise.all([
     Promise.all(
-      // All in the same order, so that they meet.
+      // All in the same order, so that they collide.
       stores.map((store, index) => reserveAll(store, `dc${String(index + 1)}`, [...keys])),
     ).finally(() => (isOver = true)),
     killInTurn(etcd, () => isOver),
@@ -90,7 +90,7 @@ test('C38 C39 no reservation is lost and none doubled while members of etcd are 
   const all = acknowledged.flat();
   expect(all).toHaveLength(KEYS_COUNT * stores.length);
   expect(all.filter(({ key, reservationId }) => truth.get(key) !== reservationId)).toEqual([]);
-  // Reserved once at most; never, when the answer to who reserved it was lost.
+  // Reported as reserved once at most; never, when the answer to its reserver was lost.
   const reserved = all.filter(({ outcome }) => outcome === 'reserved').map(({ key }) => key);
   expect(new Set(reserved).size).toBe(reserved.length);
 });

@@ -84,7 +84,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, maxRetries: 10 });
 });
 
-/** With a user of Leasehold's that may do nothing but read and write below `/leasehold/`. */
+/** With a user for Leasehold that may only read and write below `/leasehold/`. */
 async function turnAuthenticationOn(): Promise<void> {
   const admin = new Etcd3({
     hosts: [...etcd.endpoints],
@@ -125,7 +125,7 @@ test('reserves over TLS with a password and a certificate', async () => {
   expect(await store.readNearby(key)).toBe(id);
 });
 
-test('goes on after etcd has forgotten who is signed in', async () => {
+test('continues after etcd has forgotten who is signed in', async () => {
   const store = storeWith({ ...tls, user: 'leasehold', password: PASSWORD });
   const [key, id] = [aKey(), anId()];
   await store.put(key, id);
@@ -140,7 +140,7 @@ test('goes on after etcd has forgotten who is signed in', async () => {
 test.each([
   ['a wrong password', { user: 'leasehold', password: 'not-that' }],
   ['no user', {}],
-])('with %s nothing is answered, and no secret is told', async (_what, change) => {
+])('with %s every call fails, and the error contains no secret', async (_what, change) => {
   const store = storeWith({ ...tls, ...change });
 
   const error = await store.read(aKey()).catch((thrown: unknown) => thrown);
@@ -151,7 +151,7 @@ test.each([
   expect(told).not.toContain('PRIVATE');
 });
 
-test.each(['the certificate', 'the CA'])('without %s nothing is answered', async (what) => {
+test.each(['the certificate', 'the CA'])('without %s every call fails', async (what) => {
   const { ca, ...own } = tls;
   const store = storeWith({
     ...(what === 'the CA' ? own : { ca }),

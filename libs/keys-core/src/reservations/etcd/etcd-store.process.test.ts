@@ -57,8 +57,8 @@ async function timed(work: Promise<unknown>): Promise<{ error: unknown; tookMs: 
   return { error, tookMs: performance.now() - startedAt };
 }
 
-describe('etcd that cannot be had', () => {
-  test('C40 without a majority what is there is read nearby, and nothing else is ever "nothing"', async () => {
+describe('etcd under faults', () => {
+  test('C40 without a majority known values are read nearby, and all else is an error, never "nothing"', async () => {
     const store = storeOf();
     const key = aKey();
     const id = anId();
@@ -77,7 +77,7 @@ describe('etcd that cannot be had', () => {
       expect(error).toMatchObject({ code: 'reservation.store_unreachable' });
       expect(tookMs).toBeLessThan(BOUND_MS);
     }
-    // Nor do linearizable calls that failed keep the nearest member from being asked.
+    // Failed linearizable calls do not keep the nearest member from being asked either.
     expect(await store.readNearby(key)).toBe(id);
   });
 
@@ -106,7 +106,7 @@ describe('etcd that cannot be had', () => {
     expect(await waitUntil(() => store.readPointer(pointer.fromId))).toEqual(pointer);
   });
 
-  test('C38 a put whose answer was lost is unknown, and is mine when it is read back', async () => {
+  test('C38 a put whose answer was lost fails as unreachable, and is reported as its own when it is repeated', async () => {
     const [url = '', ...others] = etcd.endpoints;
     const { hostname, port } = new URL(url);
     const proxy = await startFaultProxy({ host: hostname, port: Number(port) });
@@ -178,7 +178,7 @@ describe('etcd that cannot be had', () => {
     expect(await storeOf(own.endpoints).read(key)).toBeUndefined();
     const unbelieved = { code: 'reservation.store_unreachable' };
     await expect(reader.read(key)).rejects.toMatchObject(unbelieved);
-    // Its own write brings etcd to the revision that the lost one had.
+    // Its own write brings etcd to the revision of the lost write.
     await expect(writer.put(aKey(), anId())).rejects.toMatchObject(unbelieved);
     await storeOf(own.endpoints).put(aKey(), anId());
     await expect(reader.read(key)).rejects.toMatchObject(unbelieved);

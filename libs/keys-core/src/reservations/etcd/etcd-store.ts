@@ -23,12 +23,12 @@ export interface EtcdReservationStore extends ReservationStore {
 const PAGE_ROWS_MAX = 1_000;
 
 /**
- * Reservations in etcd. It has a leader, as Epoxy has not: a fresh reservation costs every datacenter
- * but the leader's one round trip more. What is known is read from the nearest member alone.
+ * Reservations in etcd. Unlike Epoxy it has a leader: a fresh reservation costs every datacenter
+ * but the leader's one more round trip. What is known is read from the nearest member alone.
  *
- * Every write is put-if-absent in one transaction, and may be carried out twice: sent again after its
- * answer was lost it finds what it wrote before, and reports it as its own. That is the linearizable reading-back of
- * a write whose outcome is unknown.
+ * Every write is put-if-absent in one transaction, and may be carried out twice: when it is sent
+ * again after a lost answer, it finds what it wrote before, and reports it as its own. This is how
+ * a write whose outcome is unknown is read back linearizably.
  *
  * Every call ends within about three seconds; a store that cannot answer throws
  * `reservation.store_unreachable`, and never says "nothing".
@@ -37,7 +37,7 @@ export function createEtcdReservationStore(options: EtcdCallsOptions): EtcdReser
   const calls = createEtcdCalls(options);
 
   const { range } = calls;
-  /** What the nearest member knows; when none answers by itself, what all of them do. */
+  /** What the nearest member knows; if no member answers by itself, a linearizable read. */
   const nearby: EtcdCalls['range'] = (request) =>
     calls.rangeNearby(request).catch(() => range(request));
 

@@ -8,8 +8,8 @@
  * 4. have the new datacenter activate the reservation, which it does when it has read the pointer.
  *
  * A caller that asks for the key after 2 is sent to the new datacenter, which takes steps 3 and 4 itself:
- * a move that was cut short is finished by the next connect, or by the same move, asked for again. One
- * that was requested of the controllers is finished by them (`pending-moves.ts`).
+ * a move that was cut short is finished by the next connect, or when the same move is requested
+ * again. One that the controllers carry out is finished by them (`pending-moves.ts`).
  */
 import { LeaseError } from '../../kernel/errors/index.ts';
 import { LIMITS } from '../../kernel/limits.ts';
@@ -73,7 +73,7 @@ class Mover implements Moving {
     return this.#moveFrom(home, input, caller);
   }
 
-  /** Where the key lives, by the word of that datacenter, and whether it has only just come there. */
+  /** Where the key lives, as that datacenter reports it, and whether it has only just arrived there. */
   async #findHome(
     input: MoveInput,
     caller: Caller,

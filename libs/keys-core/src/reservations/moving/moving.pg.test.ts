@@ -32,7 +32,7 @@ function moveWithStart(world: TestDatacenters, to: string): [Promise<Moved>, Pro
   return [moving, start];
 }
 
-/** The backend is gone, so that its key is free. */
+/** Ends the backend, so that its key is free. */
 async function end(
   world: TestDatacenters,
   { datacenter, backendId }: ConnectResult,
@@ -41,7 +41,7 @@ async function end(
   await home.keys.report(reportOf(home.drone, backendId, 'terminated'));
 }
 
-/** Connects through a datacenter, and lets the backend go again. */
+/** Connects through a datacenter, and ends the backend again. */
 async function visit(
   world: TestDatacenters,
   at: TestDatacenter,
@@ -52,14 +52,14 @@ async function visit(
   return connected;
 }
 
-/** The drones are there, however long the test takes. */
+/** Keeps the drones reachable, however long the test takes. */
 async function heartbeats(world: TestDatacenters): Promise<void> {
   for (const { store, drone } of world.all) {
     await recordHeartbeat(store.vital, { ...drone, localTimeMs: 1_000, load: {} });
   }
 }
 
-/** How many datacenters would grant the key now, by what their databases hold. */
+/** The datacenters that would grant the key now, according to their databases. */
 async function homesOf(world: TestDatacenters, name: string): Promise<string[]> {
   const homes = await Promise.all(
     world.all.map(async (one) => {
@@ -78,7 +78,7 @@ async function homesOf(world: TestDatacenters, name: string): Promise<string[]> 
 }
 
 describe('moving a key', () => {
-  test('C61 the key lives in the new datacenter, with a greater token, and the old one grants it no more', async () => {
+  test('C61 the key lives in the new datacenter, with a greater token, and the old one no longer grants it', async () => {
     const world = await openDatacenters();
     const old = await visit(world, world.get('dc1'));
 
@@ -110,7 +110,7 @@ describe('moving a key', () => {
     expect(BigInt(next.fencingToken)).toBeGreaterThan(BigInt(ahead));
   });
 
-  test('any datacenter can be asked: the key’s own carries it out', async () => {
+  test('works through any datacenter: the key’s own carries it out', async () => {
     const world = await openDatacenters();
     await visit(world, world.get('dc1'));
 
@@ -160,7 +160,7 @@ describe('moving a key', () => {
     await expect(move(world.get('dc2'), toDatacenter)).rejects.toMatchObject({ code });
   });
 
-  test('is refused for what nobody reserved, and to a datacenter that is unreachable', async () => {
+  test('is refused for a key that nobody reserved, and to an unreachable datacenter', async () => {
     const world = await openDatacenters();
     await visit(world, world.get('dc1'));
 
@@ -175,7 +175,7 @@ describe('moving a key', () => {
     expect(await homesOf(world, 'demo')).toEqual(['dc1']);
   });
 
-  test('of two moves at once the first pointer wins, and the other is told so', async () => {
+  test('of two moves at once the first pointer wins, and the other move is refused', async () => {
     const world = await openDatacenters();
     for (let round = 0; round < 5; round += 1) {
       const name = `both-${String(round)}`;
@@ -196,7 +196,7 @@ describe('moving a key', () => {
     }
   });
 
-  test('C43 1 -> 2 -> 1 -> 3: no loop, and who knew only the first place finds the last', async () => {
+  test('C43 1 -> 2 -> 1 -> 3: no loop, and a datacenter that knew only the first home finds the last', async () => {
     const world = await openDatacenters();
     const dc1 = world.get('dc1');
     await visit(world, dc1);
@@ -223,7 +223,7 @@ describe('moving a key', () => {
     expect(tokens.map(BigInt)).toEqual(tokens.map(BigInt).toSorted((a, b) => (a < b ? -1 : 1)));
   });
 
-  test('C43 pointers are remembered: the second connect asks nobody on the way', async () => {
+  test('C43 pointers are remembered: the second connect goes straight to the new home', async () => {
     const world = await openDatacenters();
     await visit(world, world.get('dc1'));
     await visit(world, world.get('dc3'));
@@ -241,7 +241,7 @@ describe('moving a key', () => {
     expect(second.map(({ what }) => what)).toEqual(['connect']);
   });
 
-  test('C43 a request that bears a reservation which was left gets its pointer, though the key is back', async () => {
+  test('C43 a request with a reservation that was left gets its pointer, though the key is back', async () => {
     const world = await openDatacenters();
     const dc1 = world.get('dc1');
     await visit(world, dc1);
@@ -258,7 +258,7 @@ describe('moving a key', () => {
     expect(await homesOf(world, 'demo')).toEqual(['dc1']);
   });
 
-  test('C61 a connect that looked before the move and asks for its grant after it is led to the new home', async () => {
+  test('C61 a connect that read the key before the move and asks for a grant after it reaches the new home', async () => {
     const world = await openDatacenters();
     const dc1 = world.get('dc1');
     await visit(world, dc1);
@@ -283,7 +283,7 @@ describe('moving a key', () => {
     const moves: PromiseSettledResult<unknown>[] = [];
     for (let round = 0; round < 15; round += 1) {
       const to = world.all[round % 3]?.name ?? '';
-      // Every other time the mover has a start, as far as its question to the new datacenter.
+      // In every other round the move starts first, up to its question to the new datacenter.
       const moving = round % 2 === 0 ? moveWithStart(world, to) : [move(world.get('dc2'), to)];
       await moving[1];
 
@@ -319,7 +319,7 @@ describe('moving a key', () => {
 });
 
 describe('a chain', () => {
-  test('is shown as far as it is known when a datacenter on it is unreachable, or is unknown to this one', async () => {
+  test('is shown as far as it is known when one of its datacenters is unreachable or unknown', async () => {
     const world = await openDatacenters();
     await visit(world, world.get('dc1'));
     await move(world.get('dc1'), 'dc2');

@@ -26,7 +26,7 @@ interface HomesDeps {
 
 /** Finds the homes of keys. */
 export interface Homes {
-  /** What a reservation is, by the word of its own datacenter; one of this one is not activated. */
+  /** The status of a reservation, as its own datacenter reports it; here it is not activated. */
   statusAt(reservationId: string, key: ReservationKey): Promise<ReservationStatus>;
   /** @throws {LeaseError} `reservation.unknown_datacenter`. */
   assertKnown(datacenter: string): void;
@@ -82,7 +82,7 @@ class KnownHomes implements Homes {
     this.assertKnown(datacenter);
     const known = this.#deps.resolver.peek(key);
     if (known !== undefined) return { outcome: 'existing', ...known };
-    // A fresh key is not given to a datacenter that is known to be away: it would be stuck there.
+    // A fresh key is not given to a datacenter that is known to be unreachable: it would be stuck.
     peers.get(datacenter)?.assertReachable();
     let takeBack: (() => void) | undefined;
     try {
@@ -123,7 +123,7 @@ class KnownHomes implements Homes {
         const datacenter = datacenterOf(reservationId);
         const status = await this.statusAt(reservationId, key).catch(() => undefined);
         const left = status?.standing === 'moved' ? (status.left ?? null) : null;
-        // What has a successor was left, whether or not its datacenter can confirm it now.
+        // A reservation with a successor was left, whether or not its datacenter can confirm it now.
         const isLast = index === home.chain.length - 1;
         const state = isLast ? (status?.standing ?? 'unreachable') : 'moved';
         return { reservationId, datacenter, state, left };

@@ -10,20 +10,20 @@ const ACTIVE_MAX = 200_000;
 
 /** The reservations of this datacenter, and what they are. */
 export interface LocalHome {
-  /** What a reservation is; one that is not active yet is activated if its chain leads to it. */
+  /** The status of a reservation; one that is not active yet is activated if its chain leads to it. */
   reservationStatus(
     reservationId: string,
     key: ReservationKey,
     actor: string,
   ): Promise<ReservationStatus>;
-  /** As it is, by this database alone. */
+  /** The status by this database alone; activates nothing. */
   look(reservationId: string, key: ReservationKey): Promise<ReservationStatus>;
-  /** Forgets that a reservation was active: the key's row has said otherwise. */
+  /** Forgets that a reservation was active: the key's row shows otherwise. */
   forget(reservationId: string): void;
 }
 
 export function createLocalHome(store: Pick<Store, 'prisma'>, proving: ProveDeps): LocalHome {
-  // That a reservation is active may have ceased to be so; then the lease row refuses, see `forget`.
+  // A remembered reservation may no longer be active; then the lease row refuses, see `forget`.
   const active = new LRUCache<string, string>({ max: ACTIVE_MAX });
 
   async function resolveStatus(

@@ -42,7 +42,7 @@ async function watchedStore(): Promise<{
 }
 
 describe('resolving', () => {
-  test('C41 what was resolved once needs no store any more, and that holds for every reservation of its chain', async () => {
+  test('C41 a key that was resolved once needs no store any more, nor does any reservation of its chain', async () => {
     const { store, asked, away } = await watchedStore();
     const [first, second] = [anId('dc1'), anId('dc2')];
     await store.put(KEY, first);
@@ -58,7 +58,7 @@ describe('resolving', () => {
     expect(asked).toEqual([]);
   });
 
-  test('C40 a replica that is behind is not believed when it has nothing', async () => {
+  test('C40 a "nothing" of a replica that is behind is not believed', async () => {
     const { store, asked, lag } = await watchedStore();
     const id = anId('dc1');
     await store.put(KEY, id);
@@ -71,7 +71,7 @@ describe('resolving', () => {
     expect(asked).toEqual(['readNearby', 'read', 'readPointerNearby']);
   });
 
-  test('"nothing" is not kept: what is reserved afterwards is found', async () => {
+  test('"nothing" is not cached: a later reservation is found', async () => {
     const { store } = await watchedStore();
     const resolver = createResolver({ store });
     expect(await resolver.resolve(KEY)).toBeUndefined();
@@ -81,7 +81,7 @@ describe('resolving', () => {
     expect((await resolver.resolve(KEY))?.reservationId).toBe(id);
   });
 
-  test('a failure is not kept either, and is an error, never "nothing"', async () => {
+  test('a failure is not cached either, and is an error, never "nothing"', async () => {
     const { store, away } = await watchedStore();
     const id = anId('dc2');
     await store.put(KEY, id);
@@ -93,7 +93,7 @@ describe('resolving', () => {
     expect((await resolver.resolve(KEY))?.reservationId).toBe(id);
   });
 
-  test('C41 a home that is known nearby is found though the store can say nothing of where it leads', async () => {
+  test('C41 a home that is known nearby is found even if the store cannot say whether it moved', async () => {
     const { store } = await watchedStore();
     const id = anId('dc1');
     await store.put(KEY, id);
@@ -105,7 +105,7 @@ describe('resolving', () => {
     expect((await createResolver({ store: cutOff }).resolve(KEY))?.reservationId).toBe(id);
   });
 
-  test('many who ask for one key at once share one lookup', async () => {
+  test('many calls for one key at once share one lookup', async () => {
     const { store, asked } = await watchedStore();
     const id = anId('dc1');
     await store.put(KEY, id);
@@ -118,7 +118,7 @@ describe('resolving', () => {
     expect(asked).toEqual(['readNearby', 'readPointerNearby']);
   });
 
-  test('C38 of many who reserve one key at once, one is told that it did, by its own id', async () => {
+  test('C38 only one of many callers that reserve one key at once has reserved it, with its own id', async () => {
     const { store } = await watchedStore();
     const resolvers = [createResolver({ store }), createResolver({ store })];
     const ids = Array.from({ length: 20 }, (_, index) => anId(`dc${String(index % 3)}`));
@@ -134,7 +134,7 @@ describe('resolving', () => {
     expect(winners[0]?.id).toBe(winners[0]?.answer?.home.reservationId);
   });
 
-  test('who reserves while a lookup that finds nothing is under way reserves all the same', async () => {
+  test('a reservation succeeds while a lookup that finds nothing is under way', async () => {
     const { store } = await watchedStore();
     const resolver = createResolver({ store });
     const id = anId('dc1');
@@ -145,7 +145,7 @@ describe('resolving', () => {
     expect(reserved).toMatchObject({ outcome: 'reserved', home: { reservationId: id } });
   });
 
-  test('a pointer that was learned is followed at once, also by what was in memory before', async () => {
+  test('a pointer that was learned is followed at once, also for homes that were in memory before', async () => {
     const { store, asked } = await watchedStore();
     const [first, second, third] = [anId('dc1'), anId('dc2'), anId('dc1')];
     await store.put(KEY, first);
@@ -181,7 +181,7 @@ describe('resolving', () => {
     expect(new Set(found.map((home) => home?.reservationId)).size).toBe(lists.length);
   });
 
-  test('memory is bounded: what was least used is asked for again', async () => {
+  test('memory is bounded: the least recently used key is looked up again', async () => {
     const { store, asked } = await watchedStore();
     const resolver = createResolver({ store, cachedMax: 2 });
     for (const name of ['a', 'b', 'c']) await resolver.reserve(['', name], anId('dc1'));

@@ -1,7 +1,7 @@
 /**
  * Where keys live, answered from memory: what was resolved once is never asked for again, because a
- * reservation never changes and a pointer never does (Epoxy's `kv_get_optimistic`, with its defects
- * left out: a "nothing" is never kept, and is believed only after a linearizable read).
+ * reservation never changes and a pointer never does (Epoxy's `kv_get_optimistic`, without its
+ * defects: a "nothing" is never kept, and is believed only after a linearizable read).
  *
  * A chain is the key's first reservation and the pointers from there on, as far as they are known. A
  * move that nobody here knows of does no harm: the datacenter that was left answers with the
@@ -24,7 +24,7 @@ export interface ResolverOptions {
   readonly store: ReservationStore;
   /** How many homes, and how many pointers, are kept in memory; the least used go first. */
   readonly cachedMax?: number | undefined;
-  /** Told of every answer: where it came from. */
+  /** Called for every answer with its source. */
   readonly onResolved?: ((from: 'cache' | 'store' | 'nowhere') => void) | undefined;
 }
 
@@ -32,7 +32,7 @@ export interface ResolverOptions {
 export type Step = Pick<ReservationPointer, 'fromId' | 'toId'>;
 
 export interface Resolver {
-  /** What memory has, at once. */
+  /** What is in memory, without waiting. */
   peek(key: ReservationKey): Home | undefined;
   /** @throws {LeaseError} `reservation.store_unreachable`, `reservation.chain_too_long`. */
   resolve(key: ReservationKey): Promise<Home | undefined>;
@@ -40,7 +40,7 @@ export interface Resolver {
   reserve(key: ReservationKey, reservationId: string): Promise<ReservedHome>;
   /** Keeps a step, and follows it from now on. */
   learn(step: Step): void;
-  /** Forgets what led to a home that is wrong: the next question goes to the store. */
+  /** Forgets what led to a home that is wrong: the next lookup goes to the store. */
   forget(home: Home, key: ReservationKey): void;
 }
 
@@ -63,7 +63,7 @@ class CachingResolver implements Resolver {
   readonly #homes: LRUCache<string, Home>;
   /** Where reservations that were left lead to. */
   readonly #steps: LRUCache<string, string>;
-  /** Lookups under way, by key: callers meanwhile get their answer. */
+  /** Lookups under way, by key: callers that come meanwhile share the answer. */
   readonly #lookups = new RequestsInProgress<Home | undefined>();
 
   constructor({ store, cachedMax, onResolved }: ResolverOptions) {
@@ -102,7 +102,7 @@ class CachingResolver implements Resolver {
       const home = await this.#lookups.share(text, () =>
         this.#put({ key, text, reservationId }, put),
       );
-      // Undefined when it joined a plain lookup, which found nothing: now it is its turn.
+      // Undefined when it joined a plain lookup that found nothing: now it puts by itself.
       if (home !== undefined) return { outcome: put.isOwn ? 'reserved' : 'existing', home };
     }
   }
@@ -136,9 +136,9 @@ class CachingResolver implements Resolver {
   }
 
   /**
-   * Where a reservation leads, as far as is known nearby. A store that is unreachable knows of nothing: the home
-   * is asked next, and answers with the pointer if it was left. So what is written down in the
-   * datacenter itself is found while the store is cut off.
+   * Where a reservation leads, as far as is known nearby. An unreachable store counts as one
+   * without a pointer: the home is asked next, and answers with the pointer if it was left. So what
+   * this datacenter has recorded itself is found while the store is cut off.
    */
   async #pointedTo(fromId: string): Promise<string | undefined> {
     try {

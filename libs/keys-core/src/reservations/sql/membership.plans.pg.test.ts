@@ -6,9 +6,9 @@ import { newestPointers, newestReservations } from './membership.ts';
 
 const ROWS = 20_000;
 
-test('what a datacenter wrote down last is found without reading or sorting what others have', async () => {
+test('the newest rows of a datacenter are found without reading or sorting those of others', async () => {
   const session = await openSession(await openKernel());
-  // Of its own, dc1 has few, and they are old.
+  // Rows of dc1 are few and old.
   await session.query(`
     insert into reservation_home (key, reservation_id, recorded_at)
     select 'k' || i, (case when i < 100 then 'dc1.' else 'dc2.' end) || gen_random_uuid(),

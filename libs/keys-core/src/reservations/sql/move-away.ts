@@ -50,10 +50,10 @@ const TRANSACTION = { maxWait: 5_000, timeout: 5_000 };
  * In one transaction the key is taken with the ordinary grant statement, so that only a free or an
  * expired key moves; the pointer is written, once and permanently; and the row stays sealed: it names the
  * new reservation, which is not one of this datacenter's, and the grant statement refuses it. Every
- * grant here is before this commit, and the new reservation is activated only by who has read the
+ * grant here is before this commit, and the new reservation is activated only after a read of the
  * committed pointer, so that every grant there is after it.
  *
- * - **Locks**: the reservation's row, which sets movers in a row; then the lease row.
+ * - **Locks**: the reservation's row, so that movers wait for each other; then the lease row.
  * - **The token floor** is the greater of the key's newest token and the time by this database's clock.
  */
 export async function moveAway(store: Store, plan: MovePlan): Promise<MoveOutcome> {

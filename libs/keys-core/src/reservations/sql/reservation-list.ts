@@ -27,8 +27,8 @@ export interface ReservationListFilter {
 }
 
 /**
- * A page of this datacenter's reservations, in the order of their keys as text. A caller who is limited
- * to namespaces sees those of keys in them. Index: `reservation_key_idx`, in its order.
+ * A page of this datacenter's reservations, in the order of their keys as text. A caller that is
+ * limited to namespaces sees those of keys in them. Index: `reservation_key_idx`, in its order.
  */
 export async function listReservations(
   store: Pick<Store, 'reads'>,

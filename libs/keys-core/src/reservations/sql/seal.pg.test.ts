@@ -41,13 +41,13 @@ function leave(kernel: Kernel, fromId: string, toId: string): Promise<MoveOutcom
 }
 
 describe('the seal of a key', () => {
-  test('under a reservation that was never activated nothing is granted', async () => {
+  test('nothing is granted under a reservation that was never activated', async () => {
     const kernel = await openKernel();
 
     expect(await isGranted(kernel, anId('dc1'))).toBe(false);
   });
 
-  test('a grant remembers its home, and under another one, or none, the key is not granted again', async () => {
+  test('a grant records its home, and the key is not granted again under another home or without one', async () => {
     const kernel = await openKernel();
     const home = await openedAt(kernel);
     const outcome = await ask(kernel, home);
@@ -64,7 +64,7 @@ describe('the seal of a key', () => {
     expect(BigInt(again.grant.fencingToken)).toBeGreaterThan(BigInt(fencingToken));
   });
 
-  test('a key that was left is granted under no reservation of here, until one is activated by a chain that leads back', async () => {
+  test('a key that has left is not granted here, until a chain that leads back activates a reservation', async () => {
     const kernel = await openKernel();
     const first = await openedAt(kernel);
     const [away, back] = [anId('dc2'), anId('dc1')];
@@ -118,7 +118,7 @@ describe('the seal of a key', () => {
     }
   });
 
-  test('under the active reservation of one key another key is not granted', async () => {
+  test('a key is not granted under the active reservation of another key', async () => {
     const kernel = await openKernel();
     const home = await openedAt(kernel);
     const other = { face: 'key', namespace: '', name: 'other' } as const;
@@ -134,7 +134,7 @@ describe('the seal of a key', () => {
     expect(await isGranted(kernel, home)).toBe(true);
   });
 
-  test('C61 a database that became another one grants no key, and lets none leave, until it knows which have left', async () => {
+  test('C61 a restored database grants no key and moves no key until it knows which keys have left', async () => {
     const kernel = await openKernel();
     const home = await openedAt(kernel);
     await checkEpoch(kernel.store.prisma, 1_000);

@@ -6,7 +6,7 @@ import type { ReservationStore } from './reservation-store.ts';
 
 export interface RememberingOptions {
   readonly store: Pick<Store, 'prisma'>;
-  /** Told when something learned could not be written down; what was asked is answered all the same. */
+  /** Called when an answer could not be recorded; the caller gets the answer all the same. */
   readonly onForgotten: (error: unknown) => void;
 }
 
@@ -14,8 +14,8 @@ export interface RememberingOptions {
  * A reservation store whose answers are kept in the datacenter's own PostgreSQL too, so that a
  * controller which is started while etcd is cut off still resolves what was resolved here once.
  *
- * Reads that may be behind look there first: what was ever written is so permanently. Reads that must not
- * be behind, and writes, are the inner store's.
+ * Reads that may be behind look there first: what was written once never changes. Reads that must
+ * not be behind, and writes, go to the inner store.
  */
 export function createRememberingStore(
   inner: ReservationStore,
@@ -38,7 +38,7 @@ export function createRememberingStore(
 
   async function kept<T>(writing: Promise<T>, isSame: (held: T) => boolean): Promise<void> {
     try {
-      // Which of two is right is not for this to say: the controller's start looks into it.
+      // Which of the two is right is not decided here: the controller's start checks it.
       if (!isSame(await writing)) onForgotten(new Error('the database and the store differ'));
     } catch (error) {
       onForgotten(error);

@@ -13,7 +13,7 @@ describeReservationStore('PostgreSQL', async () => {
 });
 
 test.each(['publishing', '14841639068965178418'])(
-  'a database whose reservations are in etcd (%s) takes none, and knows those that it has',
+  'a database whose reservations are in etcd (%s) accepts no new one, and can read those that it has',
   async (storeId) => {
     const { store } = await openKernel();
     const reservations = createPostgresReservationStore(store);

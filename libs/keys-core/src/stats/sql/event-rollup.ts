@@ -15,9 +15,9 @@ import { fragment } from '../../postgres/sql.ts';
 
 /** A statement of this many takes some 50 ms; it is one range of the primary key. */
 const EVENTS_PER_STATEMENT_MAX = 10_000;
-/** What one pass works off. At a pass every two seconds this is 50,000 events in each second. */
+/** With a pass every two seconds these statements can count 50,000 events per second. */
 const STATEMENTS_PER_PASS_MAX = 10;
-/** The second look makes final what the first one noted, where no transaction is under way. */
+/** The second reading makes final what the first one noted, if no transaction is under way. */
 const LOOKS_PER_PASS = 2;
 
 export interface RollupPass {
@@ -26,7 +26,7 @@ export interface RollupPass {
 }
 
 export interface EventRollup {
-  /** Counts what is final and not counted yet, or leaves it to the controller that is doing it. */
+  /** Counts final events that are not counted yet, or leaves them to the controller that is doing it. */
   runOnce(signal?: AbortSignal): Promise<RollupPass>;
 }
 
@@ -37,7 +37,7 @@ export function createEventRollup(store: { readonly prisma: Sql<'general'> }): E
 
   async function look(): Promise<boolean> {
     const reading = await readEventMark(store.prisma, mark.notedId);
-    // Nobody has noted yet which database epoch this is.
+    // No controller has noted yet which database epoch this is.
     if (reading.epoch === null) return false;
     if (reading.epoch !== epoch) {
       mark = new FinalMark();
@@ -70,11 +70,11 @@ export function createEventRollup(store: { readonly prisma: Sql<'general'> }): E
 /**
  * Adds the next events up to one that is final.
  *
- * **Locks** the cursor, or passes when somebody has it; then rows of buckets in the order (bucket,
- * face), as every statement that adds does. **Atomic because** it is one statement: what it adds and
- * where it leaves the cursor are one. A cursor that was moved since the snapshot is judged by its
- * newest version. **Index**: the primary key of events, a range. Events that are older than the buckets,
- * and those of Leasehold's own leases, are passed over. Undefined: another controller is doing it, or there
+ * **Locks** the cursor, or gives up when it is locked; then rows of buckets in the order (bucket,
+ * face), as every statement that adds does. **Atomic because** it is one statement, which adds the
+ * events and moves the cursor. A cursor that was moved since the snapshot is judged by its newest
+ * version. **Index**: the primary key of events, a range. Events that are older than the buckets, and
+ * those of Leasehold's own leases, are passed over. Undefined: another controller is doing it, or there
  * is nothing to count, or the database has become another one.
  */
 async function countEvents(

@@ -1,8 +1,8 @@
 /**
- * The rules of a lease, said a second time and without a database: the oracle of the model-based
+ * The rules of a lease, written a second time and without a database: the oracle of the model-based
  * test. No locks, no statements, and no clock but the one that the test moves, so that it is short
- * enough to be believed by reading it. Whatever the kernel answers, keeps and writes down must be
- * what stands here.
+ * enough to be believed by reading it. What the kernel answers, stores and records must match this
+ * model.
  *
  * There are two clocks: `nowMs` is the database's, which may step back; `elapsedMs` is the time
  * that has really gone by, which is also the holders' own clock.
@@ -30,16 +30,16 @@ export interface ModelGrant {
   /** What the row carries: greater than what the holder was given once it was ended by force. */
   token: bigint;
   expiresAt: number;
-  /** Whether its holder was to confirm it and has not done so yet. */
+  /** Whether its holder must confirm it and has not done so yet. */
   isUnconfirmed: boolean;
   renewable: boolean;
   end: EndReason | null;
   stopsBy: number | null;
-  /** When the grant or its end was last seen to be over at the latest, for the deletion of rows. */
+  /** The later of its expiry and its release, for the deletion of rows. */
   overAt: number;
-  /** Until when the holder may believe that it holds, in its own clock: kept by the test. */
+  /** Until when, by its own clock, the holder may believe that it holds the grant; set by the test. */
   believedUntilMs: number;
-  /** Whether an operator has given the key away although its backend may still run. */
+  /** Whether an operator has freed the key although its backend may still run. */
   isAbandoned: boolean;
 }
 
@@ -52,7 +52,7 @@ export interface ModelAsk {
   readonly confirms: boolean;
 }
 
-/** A holder's request about a grant: right in every part, or not. */
+/** A holder's reference to a grant, with or without a wrong part. */
 export interface ModelRef extends GrantRef {
   readonly face: Face;
   readonly principal: string;
@@ -68,7 +68,7 @@ export class LeaseModel {
   /** The newest grant of each resource whose row is still there. */
   readonly rows = new Map<string, ModelGrant>();
   readonly grants: ModelGrant[] = [];
-  /** What must have been written down, per resource, as `kind lease token`. */
+  /** The events that must have been written, per resource, as `kind lease token`. */
   readonly events = new Map<string, string[]>();
   /** The lease-face grants that were confirmed and expired: a callback is owed for each. */
   readonly owedCallbacks = new Set<string>();
@@ -219,7 +219,7 @@ export class LeaseModel {
 
   #expire(grant: ModelGrant): void {
     grant.end = 'expired';
-    // Nobody began to use one that was not confirmed.
+    // Nobody began to use an unconfirmed grant.
     if (grant.resource.face === 'lease' && !grant.isUnconfirmed) {
       this.owedCallbacks.add(grant.leaseId);
     }

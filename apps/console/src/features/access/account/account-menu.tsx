@@ -16,7 +16,7 @@ const SignOutEverywhereDialog = lazyDialog('isOpen', () =>
   import('./sign-out-everywhere-dialog.tsx').then((module) => module.SignOutEverywhereDialog),
 );
 
-/** Who is signed in, what they may do, and the ways out. */
+/** Who is signed in, what they may do, and the ways to sign out. */
 export function AccountMenu() {
   const { actor, role, person } = useSession();
   const [isChanging, changing] = useDisclosure(false);

@@ -12,7 +12,7 @@ import { useSession } from '~/lib/session/session.tsx';
 import { signedOut } from '~/lib/session/signed-out.ts';
 import { useSignal } from '~/lib/use-signal.ts';
 
-/** Another password for the person who is signed in; their other sessions end. */
+/** Changes the password of the person who is signed in; their other sessions end. */
 export function ChangePasswordDialog({
   isOpen,
   onClose,

@@ -20,7 +20,7 @@ export function SignOutEverywhereDialog({
     setPending(true);
     setError(null);
     const answer = await endAllSessions();
-    // A session that is over already is what was asked for.
+    // A session that has already ended is the wanted result.
     if (answer.outcome === 'done' || answer.code === 'auth.required') {
       window.location.assign(routes.signIn());
       return;

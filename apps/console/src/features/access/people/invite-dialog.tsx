@@ -9,12 +9,12 @@ import { RoleSelect } from '../role-select.tsx';
 import { LinkDialog, type Link } from './link-dialog.tsx';
 import type { Person } from './person-state.ts';
 
-/** Invites somebody, new or once more, and shows their one-time link. */
+/** Invites a person, for the first time or again, and shows their one-time link. */
 export function InviteDialog({
   invited,
   onClose,
 }: {
-  /** Whom: a person who has not accepted yet, or somebody new. Null: nobody is being invited. */
+  /** A person who has not accepted yet, or `somebody` for a new one. Null: nobody is being invited. */
   readonly invited: Person | 'somebody' | null;
   readonly onClose: () => void;
 }) {

@@ -11,7 +11,7 @@ import { ShownOnce } from '../shown-once.tsx';
 /** A one-time link and whom it is for. */
 export type Link = Outputs['people']['invite'];
 
-/** Asks for what a one-time link needs, and then shows the link: this once. */
+/** A form that makes a one-time link, and then the only view of the link. */
 export function LinkDialog({
   isOpen,
   onClose,
@@ -22,9 +22,9 @@ export function LinkDialog({
   readonly isOpen: boolean;
   readonly onClose: () => void;
   readonly title: { readonly before: string; readonly made: (link: Link) => string };
-  /** What else is to be known of the link that was made. */
+  /** What else to know about the link that was made. */
   readonly note: string;
-  /** The form, which says what was made. */
+  /** The form; it reports the link that it made. */
   readonly children: (onMade: (link: Link) => void) => ReactNode;
 }) {
   return (

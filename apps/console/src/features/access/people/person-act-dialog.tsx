@@ -14,7 +14,7 @@ import { roleChangeText, type Person, type PersonAct } from './person-state.ts';
 
 export interface PersonActRequest {
   readonly act: Exclude<PersonAct, 'invite' | 'resetPassword'>;
-  /** As they were when the dialog was opened. */
+  /** The person as they were when the dialog was opened. */
   readonly person: Person;
 }
 
@@ -26,7 +26,7 @@ const LABELS = {
   signOutEverywhere: 'Sign out everywhere',
 } as const;
 
-/** What is done to somebody's access, what follows, and why. */
+/** Changes a person's access: shows what follows, and asks why. */
 export function PersonActDialog({
   request,
   onClose,

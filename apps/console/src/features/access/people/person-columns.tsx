@@ -21,7 +21,7 @@ import {
   type PersonState,
 } from './person-state.ts';
 
-/** The list that a person is in, and what opens the dialog of an act. */
+/** The list that a person is in, and the function that opens the dialog of an act. */
 interface PeopleShown {
   readonly people: readonly Person[];
   /** The list has no other page. */

@@ -28,7 +28,7 @@ describe('personState', () => {
     expect(at(null)).toBe('active');
   });
 
-  test('who is disabled is disabled, locked or not', () => {
+  test('reports a disabled person as disabled even during a lock-out', () => {
     const lockedUntil = '2026-11-21T13:00:00.000Z';
 
     expect(personState({ status: 'disabled', lockedUntil }, NOW_MS)).toBe('disabled');
@@ -36,7 +36,7 @@ describe('personState', () => {
 });
 
 describe('isLastAdmin', () => {
-  test('counts administrators who can sign in', () => {
+  test('counts only administrators who can sign in', () => {
     const ada = someone('ada', 'admin');
 
     expect(isLastAdmin(ada, [ada, someone('v', 'viewer')], true)).toBe(true);
@@ -45,7 +45,7 @@ describe('isLastAdmin', () => {
     expect(isLastAdmin(someone('v', 'viewer'), [ada], true)).toBe(false);
   });
 
-  test('says nothing of a list that goes on', () => {
+  test('is false for a list that has more pages', () => {
     const ada = someone('ada', 'admin');
 
     expect(isLastAdmin(ada, [ada], false)).toBe(false);
@@ -67,7 +67,7 @@ describe('acts on people', () => {
     expect(actsFor('disabled')).not.toContain('resetPassword');
   });
 
-  test('nobody takes the last administrator away, nor themselves', () => {
+  test('nobody can remove the last administrator, or disable themselves', () => {
     const last = { ...among, isLastAdmin: true };
 
     expect(personActProblem('disable', person, last)).toContain('last administrator');
@@ -76,13 +76,13 @@ describe('acts on people', () => {
     expect(personActProblem('disable', person, among)).toBeUndefined();
   });
 
-  test('says that somebody has no session to end', () => {
+  test('explains that a person has no session to end', () => {
     expect(personActProblem('signOutEverywhere', { ...person, sessionCount: 0 }, among)).toContain(
       'Not signed in',
     );
   });
 
-  test('says of a reset what becomes of the old password, if there is one', () => {
+  test('says what a reset does to the old password, if there is one', () => {
     expect(resetText({ signInMethods: ['password'] })).toContain('old one works until then');
     expect(resetText({ signInMethods: ['oidc'] })).toContain('have no password');
   });

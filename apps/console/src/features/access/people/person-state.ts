@@ -19,7 +19,7 @@ export function personState(
   return Date.parse(lockedUntil) > nowMs ? 'locked' : status;
 }
 
-/** What is known of all people when an act on one is judged. */
+/** What else is known when an act on a person is judged. */
 export interface Among {
   /** The person who is signed in. */
   readonly meId: string | null;
@@ -55,7 +55,7 @@ export function personActProblem(
   return undefined;
 }
 
-/** Whether somebody is the only administrator who can sign in, of a list that is whole. Pure. */
+/** Whether a person is the only administrator who can sign in; false if the list is not whole. Pure. */
 export function isLastAdmin(
   person: Pick<Person, 'personId' | 'role' | 'status'>,
   people: readonly Pick<Person, 'personId' | 'role' | 'status'>[],

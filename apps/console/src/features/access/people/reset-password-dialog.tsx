@@ -7,7 +7,7 @@ import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
 import { LinkDialog, type Link } from './link-dialog.tsx';
 import { resetText, type Person } from './person-state.ts';
 
-/** As the API bounds a reason, in characters that are one byte each. */
+/** The API's limit for a reason, in characters of one byte each. */
 const REASON_LENGTH_MAX = 1_024;
 
 /** Makes a link with which somebody chooses a new password, and shows it. */

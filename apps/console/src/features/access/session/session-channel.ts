@@ -1,17 +1,17 @@
 /**
- * Tabs and windows of one browser share a session: one that has been signed in tells the others, and another
- * whose session had ended goes on.
+ * Tabs and windows of one browser share a session: after a sign-in, one tells the others, and those
+ * whose session had ended go on.
  */
 const CHANNEL = 'leasehold-session';
 
-/** Says that somebody has signed in here. */
+/** Tells the other tabs that a person has signed in here. */
 export function announceSignIn(): void {
   const channel = new BroadcastChannel(CHANNEL);
   channel.postMessage('signed in');
   channel.close();
 }
 
-/** Learns when somebody has signed in elsewhere in this browser. @returns what ends it. */
+/** Calls `listener` when a person has signed in elsewhere in this browser. @returns what ends that. */
 export function onSignIn(listener: () => void): () => void {
   const channel = new BroadcastChannel(CHANNEL);
   channel.onmessage = listener;

@@ -5,7 +5,7 @@ import { useEffect } from 'react';
 import { FrontDoor } from '../sign-in/front-door.tsx';
 import { announceSignIn } from './session-channel.ts';
 
-/** The end of a sign-in in a window of its own: the page that opened it is told and goes on. */
+/** The end of a sign-in in a window of its own: it tells the page that opened it, which goes on. */
 export function SignedInElsewhere() {
   useEffect(() => {
     announceSignIn();

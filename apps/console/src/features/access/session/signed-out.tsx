@@ -16,7 +16,7 @@ export function SignedOut() {
   const isSignedOut = useSignal(signedOut);
   const goOn = useGoOn();
   const onElsewhere = useEffectEvent(() => void goOn());
-  // A sign-in in another window or tab of this browser: its session is this page's too.
+  // After a sign-in in another window or tab of this browser, this page has that session too.
   useEffect(() => onSignIn(onElsewhere), []);
   return <SignedOutDialog isOpen={isSignedOut} goOn={goOn} />;
 }

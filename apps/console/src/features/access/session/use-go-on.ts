@@ -7,7 +7,7 @@ import { api, setCsrfToken } from '~/lib/api/api.ts';
 import { useSession } from '~/lib/session/session.tsx';
 import { signedOut } from '~/lib/session/signed-out.ts';
 
-/** Goes on with the session that there is now, if there is one. */
+/** Goes on with the present session, if there is one. */
 export function useGoOn(): () => Promise<void> {
   const { person } = useSession();
   const queryClient = useQueryClient();
@@ -21,11 +21,11 @@ export function useGoOn(): () => Promise<void> {
       return;
     }
     if (session.person?.personId !== person?.personId) {
-      // What was begun here is not theirs to finish.
+      // Another person must not finish what was begun here.
       window.location.reload();
       return;
     }
-    // Before anything on the page can be changed: the new session has a token of its own.
+    // Set before anything on the page can be changed: the new session has its own CSRF token.
     setCsrfToken(session.csrfToken);
     signedOut.clear();
     router.refresh();

@@ -6,7 +6,7 @@ import { useRefresh } from '~/ui/states/use-refresh.ts';
 
 const RETRY_MS = 3_000;
 
-/** No controller answered as the page was made. Asked again by itself; what was typed stays. */
+/** Shown if no controller answered as the page was made. It asks again by itself; what was typed stays. */
 export function ControllerSilent() {
   const refresh = useRefresh(RETRY_MS);
   return (

@@ -3,7 +3,7 @@ import { Wordmark } from '~/ui/shell/wordmark.tsx';
 import { LadderDrawing } from './ladder-drawing.tsx';
 import classes from './front-door.module.css';
 
-/** What somebody sees who is not in yet: what this is, and the way in. */
+/** The page of a visitor who is not signed in: what this is, and the way in. */
 export function FrontDoor({ children }: { readonly children: ReactNode }) {
   return (
     <div className={classes['page']}>

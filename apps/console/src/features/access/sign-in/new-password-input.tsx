@@ -3,7 +3,7 @@
 import { PasswordInput } from '@mantine/core';
 import { PASSWORD_LENGTH, passwordProblem } from './sign-in-texts.ts';
 
-/** A password that somebody chooses: the rule is said before, what is missing once they have typed. */
+/** The input for a new password: it shows the rule, and once something is typed, what is missing. */
 export function NewPasswordInput({
   label,
   value,

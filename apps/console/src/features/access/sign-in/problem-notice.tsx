@@ -8,7 +8,7 @@ import { untilText, type SignInProblem } from './sign-in-texts.ts';
 
 const TICK_MS = 1_000;
 
-/** Why somebody was not let in, and when they may try again. */
+/** Why a sign-in was refused, and when the person may try again. */
 export function ProblemNotice({ problem }: { readonly problem: SignInProblem }) {
   const { text, incidentId, until } = problem;
   return (
@@ -25,7 +25,7 @@ export function ProblemNotice({ problem }: { readonly problem: SignInProblem }) 
   );
 }
 
-/** Counts down by the monotonic clock. What is read aloud says the time once, and does not change. */
+/** Counts down by the monotonic clock. Screen readers get the end time, which does not change. */
 function Until({ at, inMs }: { readonly at: string; readonly inMs: number | null }) {
   const [restMs, setRestMs] = useState(inMs);
   useEffect(() => {

@@ -16,15 +16,15 @@ export function ProviderButton({
   isInWindow = false,
 }: {
   readonly name: string;
-  /** Where the browser comes back to. */
+  /** Where the browser returns to. */
   readonly goesTo: string;
-  /** The page stays as it is; the window says when it is done (`session-channel.ts`). */
+  /** The page stays as it is; the window reports when it is done (`session-channel.ts`). */
   readonly isInWindow?: boolean;
 }) {
   const [problem, setProblem] = useState<SignInProblem>();
   const [isPending, setPending] = useState(false);
   const begin = async (): Promise<void> => {
-    // Opened at once: later it would be no answer to the click, and blocked.
+    // Opened at once: later the browser would not see a reaction to the click, and would block it.
     const target = isInWindow ? window.open('about:blank', 'leasehold-sign-in', WINDOW) : window;
     setProblem(undefined);
     setPending(true);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { safePath } from './safe-path.ts';
 
 describe('safePath', () => {
-  test('keeps a path of the console, with what it filters', () => {
+  test('keeps a path of the console, with its query and fragment', () => {
     expect(safePath('/keys/detail?namespace=rooms.eu&name=a%2Fb#ladder')).toBe(
       '/keys/detail?namespace=rooms.eu&name=a%2Fb#ladder',
     );
@@ -20,11 +20,11 @@ describe('safePath', () => {
     '',
     null,
     undefined,
-  ])('leads nowhere else: %s', (next) => {
+  ])('replaces anything else with the start page: %s', (next) => {
     expect(safePath(next)).toBe('/');
   });
 
-  test('does not lead back to the sign-in', () => {
+  test('does not lead back to the sign-in page', () => {
     expect(safePath('/sign-in?next=/sign-in')).toBe('/');
   });
 });

@@ -1,6 +1,6 @@
 const BASE = 'http://console.invalid';
 
-/** A path of this console as an address has it, and nothing that leads elsewhere; `/` in doubt. */
+/** The path, if it is an address of this console; `/` if it could lead elsewhere. */
 export function safePath(next: string | null | undefined): string {
   if (!next?.startsWith('/') || !URL.canParse(next, BASE)) return '/';
   const url = new URL(next, BASE);

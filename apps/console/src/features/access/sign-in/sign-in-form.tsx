@@ -12,9 +12,9 @@ export function SignInForm({
   email: knownEmail,
   onSignedIn,
 }: {
-  /** The person who was signed in before; they may not become somebody else half-way. */
+  /** The address of the person who was signed in before; it cannot be changed. */
   readonly email?: string;
-  /** What follows; the button stays busy until it is done. */
+  /** Called after the sign-in; the button stays busy until it is done. */
   readonly onSignedIn: () => void | Promise<void>;
 }) {
   const [email, setEmail] = useState(knownEmail ?? '');

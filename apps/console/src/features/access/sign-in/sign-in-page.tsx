@@ -17,7 +17,7 @@ interface SignInPageProps {
   /** Where the person wanted to go: a path of this console. */
   readonly next: string;
   readonly invitation: string | undefined;
-  /** The link is for a new password, of somebody who has joined. */
+  /** The link is for a new password of a person who has already joined. */
   readonly isReset: boolean;
   /** What the identity provider's refusal means. */
   readonly providerError: string | undefined;
@@ -80,7 +80,7 @@ function Heading({ title, children }: { readonly title: string; readonly childre
   );
 }
 
-/** The identity provider first, where there is one: most people there have no password here. */
+/** The identity provider first, where there is one: most people then have no password here. */
 function Ways({
   options,
   next,

@@ -28,7 +28,7 @@ describe('problemOf', () => {
     expect(problem.until).toEqual({ at: details.lockedUntil, inMs: 870_000 });
   });
 
-  test('says nothing of whether there is such a person', () => {
+  test('does not reveal whether the person exists', () => {
     const texts = ['INVALID_EMAIL_OR_PASSWORD', 'ACCOUNT_LOCKED'].map(
       (code) => problemOf(refusal({ code })).text,
     );
@@ -36,7 +36,7 @@ describe('problemOf', () => {
     for (const text of texts) expect(text).not.toMatch(/unknown|no such|not exist|your account/iu);
   });
 
-  test('gives the incident of a failure that it knows no words for', () => {
+  test('shows the message and the incident of a failure that it has no text for', () => {
     const problem = problemOf(
       refusal({ code: 'store.unavailable', details: { incidentId: 'i-1' } }),
     );
@@ -46,7 +46,7 @@ describe('problemOf', () => {
 });
 
 describe('untilText', () => {
-  test('is never negative', () => {
+  test('never shows a negative time', () => {
     expect(untilText('2026-11-21T14:14:30.000Z', 62_000)).toBe(
       'Try again in 1 min 2 s, at 2026-11-21 14:14:30 UTC.',
     );
@@ -62,14 +62,14 @@ describe('providerErrorText', () => {
     expect(providerErrorText('not_invited')).toContain('administrator');
   });
 
-  test('has words for errors that it does not know, and none for no error', () => {
+  test('has a general text for unknown errors, and no text without an error', () => {
     expect(providerErrorText('anything')).toBe(providerErrorText('oidc_failed'));
     expect(providerErrorText(undefined)).toBeUndefined();
   });
 });
 
 describe('linkHeading', () => {
-  test('says to who has joined that the old password and sessions end', () => {
+  test('tells a person who has joined that the old password and sessions end', () => {
     expect(linkHeading(true).title).toBe('Choose a new password');
     expect(linkHeading(true).text).toContain('ends your sessions');
     expect(linkHeading(false).title).toBe('Accept your invitation');

@@ -7,7 +7,7 @@ import { ROLE_LABELS } from '~/lib/session/role-texts.ts';
 import { useApiMutation } from '~/lib/api/use-api-mutation.ts';
 import type { Token } from './token-state.ts';
 
-/** Ends a token: who stops working, and why. */
+/** Ends a token: shows what stops working, and asks why. */
 export function RevokeTokenDialog({
   token,
   onClose,

@@ -6,7 +6,7 @@ describe('boundsInput', () => {
     ...{ namespaces: ['rooms'], programs: ['room'], addresses: ['10.0.0.0/8'], capacity: 5 },
   };
 
-  test('asks for the bounds that the role has, whatever was filled in for another one', () => {
+  test('sends only the bounds that the role has, even if others were filled in', () => {
     expect(boundsInput('viewer', all)).toEqual({ namespaces: ['rooms'] });
     expect(boundsInput('client', all)).toEqual({ namespaces: ['rooms'], programs: ['room'] });
     expect(boundsInput('drone', all)).toEqual({
@@ -14,7 +14,7 @@ describe('boundsInput', () => {
     });
   });
 
-  test('asks for none where nothing was filled in, and for a capacity of 0 where that was', () => {
+  test('sends no bound that was not filled in, but sends a capacity of 0', () => {
     expect(boundsInput('drone', NO_BOUNDS)).toEqual({});
     expect(boundsInput('drone', { ...NO_BOUNDS, capacity: 0 })).toEqual({ capacity: 0 });
   });

@@ -1,7 +1,7 @@
 import type { TokenRole } from '@leasehold/keys-core';
 import type { Inputs } from '~/lib/api/api.ts';
 
-/** What a new token is bound to; an empty list, and no capacity, bind it to nothing. */
+/** What a new token is bound to; an empty list or a missing capacity sets no bound. */
 export interface TokenBounds {
   readonly namespaces: string[];
   readonly programs: string[];
@@ -22,7 +22,7 @@ export function boundsOf(role: TokenRole): readonly (keyof TokenBounds)[] {
   return role === 'viewer' ? ['namespaces'] : ['namespaces', 'programs'];
 }
 
-/** The bounds as they are asked for. What was filled in for another role is left out. */
+/** The bounds as they are sent to the API. What was filled in for another role is left out. */
 export function boundsInput(
   role: TokenRole,
   bounds: TokenBounds,

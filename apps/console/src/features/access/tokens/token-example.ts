@@ -1,6 +1,6 @@
 import type { Role } from '@leasehold/keys-core';
 
-/** A command that shows that a token does what it is for. */
+/** A command that tries out a token. */
 export function exampleOf(
   token: { readonly role: Role; readonly secret: string },
   origin: string,

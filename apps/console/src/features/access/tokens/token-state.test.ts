@@ -14,7 +14,7 @@ describe('tokenState', () => {
     expect(at('2026-11-21T12:00:00.000Z')).toBe('expired');
   });
 
-  test('a revoked token is revoked, whatever its expiry', () => {
+  test('a revoked token counts as revoked even after its expiry', () => {
     const revokedAt = '2026-11-20T12:00:00.000Z';
 
     expect(tokenState({ revokedAt, expiresAt: '2026-11-21T11:00:00.000Z' }, NOW_MS)).toBe(

@@ -3,7 +3,7 @@ import type { Outputs } from '~/lib/api/api.ts';
 export type Token = Outputs['tokens']['list']['items'][number];
 
 const DAY_MS = 86_400_000;
-/** From so long before its end on, a token is said to end soon. */
+/** How long before its end a token counts as ending soon. */
 const SOON_MS = 7 * DAY_MS;
 
 export type TokenState = 'active' | 'ending' | 'expired' | 'revoked';

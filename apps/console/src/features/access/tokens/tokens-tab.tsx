@@ -27,7 +27,7 @@ const TokenDetailsDialog = lazyDialog('token', () =>
 
 const PAGE_ROWS = 100;
 
-/** With what services, scripts and drones come in. */
+/** The tokens with which services, scripts and drones authenticate. */
 export function TokensTab({ state }: { readonly state: TableState }) {
   const [isMaking, making] = useDisclosure(false);
   const [revoked, setRevoked] = useState<Token | null>(null);

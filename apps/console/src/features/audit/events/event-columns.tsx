@@ -13,7 +13,7 @@ import { absolute, clockTime, fullName } from '~/lib/format.ts';
 import { routeOf } from '~/lib/routes.ts';
 import { EVENT_LOOKS } from '~/resources/timeline/event-looks.ts';
 
-/** The columns of events. `onShow` opens all of one. */
+/** The columns of events. `onShow` opens one event in full. */
 export function eventColumns(onShow: (event: EventView) => void): ColumnDef<EventView>[] {
   return [
     {

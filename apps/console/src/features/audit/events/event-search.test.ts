@@ -17,7 +17,7 @@ describe('eventListInput', () => {
     expect(inputOf(text)).toEqual({ limit: 100, ...wanted });
   });
 
-  test('half an id of a lease is a problem, and not asked for', () => {
+  test('reports half a lease id as a problem, and does not ask for it', () => {
     const search = parseSearch('lease:0198', EVENT_FIELDS);
 
     expect(eventProblems(search)).toEqual(['lease: must be the whole id of a lease']);
@@ -25,7 +25,7 @@ describe('eventListInput', () => {
   });
 });
 
-test('what is no kind and no face is left out', () => {
+test('unknown kinds and faces in the address are left out', () => {
   expect(kindsOf(['granted', 'eaten'])).toEqual(['granted']);
   expect(faceOf('key')).toBe('key');
   expect(faceOf('spoon')).toBeNull();

@@ -3,10 +3,10 @@ import type { Inputs } from '~/lib/api/api.ts';
 import type { Search } from '~/lib/search/search.ts';
 import { LEASE_ID } from '~/resources/list/grant-search.ts';
 
-/** What the search of events knows beside the whole name of a resource. */
+/** The fields of the events' search, beside the whole name of a resource. */
 export const EVENT_FIELDS = ['namespace', 'lease'] as const;
 
-/** What the address says of events. */
+/** The filters of the events, as the address has them. */
 interface EventsWanted {
   readonly search: Search;
   readonly face: Face | null;
@@ -14,7 +14,7 @@ interface EventsWanted {
   readonly after: string | null;
 }
 
-/** What is asked of `events.list`. Events know whole names only, so a bare word is one. */
+/** The input of `events.list`. Events are found by whole names only, so a bare word is a whole name. */
 export function eventListInput({
   search,
   face,
@@ -34,7 +34,7 @@ export function eventListInput({
   };
 }
 
-/** What of the search could not be understood. */
+/** The parts of the search that could not be understood. */
 export function eventProblems({ problems, fields }: Search): readonly string[] {
   const { lease } = fields;
   if (lease === undefined || LEASE_ID.test(lease)) return problems;

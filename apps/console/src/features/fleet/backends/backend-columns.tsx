@@ -11,7 +11,7 @@ import { routes } from '~/lib/routes.ts';
 import { endOf } from './backend-end.ts';
 import type { Backend } from './backend-texts.ts';
 
-/** `isOfDrone`: on the page of a drone, which need not be said once more. */
+/** `isOfDrone`: on the page of a drone, where the drone is not repeated. */
 export function backendColumns({ isOfDrone = false } = {}): ColumnDef<Backend>[] {
   return [
     {

@@ -35,7 +35,7 @@ export function BackendDetailPage({
   datacenter,
 }: {
   readonly backendId: string;
-  /** Where it is; this controller's datacenter unless said. */
+  /** The backend's datacenter; if empty, this controller's. */
   readonly datacenter: string;
 }) {
   const read = useBackend(backendId, datacenter);

@@ -8,7 +8,7 @@ function inputOf(q: string, more: { status?: string; live?: boolean; after?: str
 }
 
 describe('backendListInput', () => {
-  test('asks for everything, newest first, when nothing is said', () => {
+  test('asks for everything, newest first, without a search', () => {
     expect(inputOf('')).toEqual({ limit: 100 });
   });
 
@@ -21,7 +21,7 @@ describe('backendListInput', () => {
     });
   });
 
-  test('knows drone and program, and leaves out an unknown status', () => {
+  test('filters by drone and program, and leaves out an unknown status', () => {
     expect(inputOf('drone:d-1 program:room', { status: 'asleep', live: true })).toEqual({
       limit: 100,
       droneId: 'd-1',

@@ -4,10 +4,10 @@ import type { Search } from '~/lib/search/search.ts';
 
 const PAGE_ROWS = 100;
 
-/** What the search of backends knows beside the whole name of a key. */
+/** The fields of the backends' search, beside the whole name of a key. */
 export const BACKEND_FIELDS = ['drone', 'program', 'namespace', 'key'] as const;
 
-/** What the address says of the list of backends. */
+/** The filters of the backends, as the address has them. */
 interface BackendsWanted {
   readonly search: Search;
   readonly status: string | null;
@@ -19,7 +19,7 @@ export function statusOf(text: string | null): BackendStatus | null {
   return BACKEND_STATUSES.find((known) => known === text) ?? null;
 }
 
-/** What is asked of `backends.list` for it. Backends know whole names only, so a bare word is one. */
+/** The input of `backends.list`. Backends are found by whole names only, so a bare word is a whole name. */
 export function backendListInput(wanted: BackendsWanted): NonNullable<Inputs['backends']['list']> {
   const { search, after, live } = wanted;
   const { drone, program, namespace, key } = search.fields;

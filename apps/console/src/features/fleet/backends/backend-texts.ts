@@ -1,7 +1,7 @@
 import type { BackendStatus, TerminationReason } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api/api.ts';
 
-/** A backend as the API tells of it. */
+/** A backend as the API returns it. */
 export type Backend = Outputs['backends']['list']['items'][number];
 /** With every state that it was in. */
 export type BackendWithStates = Outputs['backends']['get'];
@@ -20,7 +20,7 @@ export const REASON_TEXTS: Record<TerminationReason, string> = {
   internal: 'the drone failed',
 };
 
-/** What a backend does in a status, for those who do not know the words. */
+/** What a backend does in a status, for people who do not know the word. */
 export const STATUS_TEXTS: Record<BackendStatus, string> = {
   scheduled: 'Its drone has been told to start it.',
   loading: 'The drone makes it ready to start.',
@@ -32,7 +32,7 @@ export const STATUS_TEXTS: Record<BackendStatus, string> = {
   terminated: 'It has ended, and its key was given back.',
 };
 
-/** Why stopping a backend makes no sense as it is; undefined where it does. */
+/** Why a backend cannot be stopped in its present status; undefined when it can. */
 export function terminateProblem(status: BackendStatus): string | undefined {
   if (status === 'terminated') return 'It has ended already.';
   return status === 'hard_terminating' ? 'It is being killed already.' : undefined;

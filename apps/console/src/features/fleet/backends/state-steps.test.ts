@@ -28,14 +28,14 @@ describe('stateSteps', () => {
     ]);
   });
 
-  test('the end has no duration and is not the present', () => {
+  test('gives the final state no duration, and does not mark it as present', () => {
     const steps = stateSteps([...RUNNING, state('3', 'terminated', '09.250')], NOW_MS);
 
     expect(steps.at(-1)).toMatchObject({ durationMs: null, isPresent: false });
     expect(steps[1]?.durationMs).toBe(8_000);
   });
 
-  test('is never negative, though the page’s reading of the time is older than the state', () => {
+  test('never gives a negative duration, even if the page’s time is older than the state', () => {
     expect(stateSteps(RUNNING, Date.parse('2026-11-21T10:00:01.000Z')).at(-1)?.durationMs).toBe(0);
   });
 });

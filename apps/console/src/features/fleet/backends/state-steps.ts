@@ -3,9 +3,9 @@ import type { BackendState } from './backend-texts.ts';
 /** One state of a backend, and for how long it was in it. */
 export interface StateStep {
   readonly state: BackendState;
-  /** Null for the last state of a backend that has ended: it stays in it. */
+  /** Null for the last state of a backend that has ended: that state has no end. */
   readonly durationMs: number | null;
-  /** It is in this state now. */
+  /** Whether the backend is in this state now. */
   readonly isPresent: boolean;
 }
 

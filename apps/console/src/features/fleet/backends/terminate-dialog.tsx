@@ -12,7 +12,7 @@ import type { Backend } from './backend-texts.ts';
 
 type Mode = 'soft' | 'hard';
 
-/** Stops a backend: what it is told, what follows for its key, and why it is done. */
+/** Stops a backend: shows its signal and what follows for its key, and asks why. */
 export function TerminateDialog({
   backend,
   isOpen,
@@ -24,7 +24,7 @@ export function TerminateDialog({
 }) {
   const [mode, setMode] = useState<Mode>('soft');
   const terminate = useApiMutation('backends', 'terminate');
-  // One that is stopping already can only be stopped harder.
+  // A backend that is already stopping can only be stopped hard.
   const isSoftOver = backend.status === 'terminating';
   const chosen = isSoftOver ? 'hard' : mode;
   const { backendId } = backend;

@@ -10,8 +10,8 @@ import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import type { BackendState, BackendWithStates } from './backend-texts.ts';
 
 /**
- * A backend and its states: each state as it is reported, and everything read again now and then, so
- * that a stream that is lost costs seconds and no state.
+ * A backend and its states. Each state appears when it is reported, and everything is also read again
+ * regularly, so that a lost stream delays states by seconds and loses none.
  */
 export function useBackend(
   backendId: string,
@@ -21,8 +21,8 @@ export function useBackend(
   const isHere = where.datacenter === undefined;
   const read = useLiveQuery('backends', 'get', { backendId, ...where });
   const queryClient = useQueryClient();
-  // Nothing follows the last state, a browser has few connections to spare for streams, and those of
-  // other datacenters do not reach here.
+  // No stream after the last state, because a browser has few connections to spare. Streams of other
+  // datacenters do not reach this controller.
   const isWatched = isHere && read.data !== undefined && read.data.status !== 'terminated';
   useEffect(() => {
     if (!isWatched) return undefined;
@@ -38,7 +38,7 @@ export function useBackend(
           if (pause.isPaused() || known?.states.some((state) => state.id === id) === true) return;
           void queryClient.invalidateQueries({ queryKey });
         },
-        // The timer goes on alone.
+        // Then only the timer reads again.
         onError: () => undefined,
       },
     );

@@ -10,7 +10,7 @@ import { DrainConsequence, LostConsequence, UndrainConsequence } from './consequ
 
 export interface DroneActRequest {
   readonly act: DroneAct;
-  /** As it was when the dialog was opened. */
+  /** The drone as it was when the dialog was opened. */
   readonly drone: Drone;
 }
 
@@ -21,7 +21,7 @@ const CONSEQUENCES = {
   markLost: LostConsequence,
 } as const;
 
-/** Draining a drone, taking that back, giving it up: what follows, and why it is done. */
+/** Drains or undrains a drone, or marks it lost: shows what follows, and asks why. */
 export function DroneActDialog({
   request,
   onClose,

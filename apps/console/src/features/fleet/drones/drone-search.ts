@@ -3,7 +3,7 @@ import type { Inputs } from '~/lib/api/api.ts';
 
 const PAGE_ROWS = 100;
 
-/** What the address says of the list of drones. */
+/** The filters of the drones, as the address has them. */
 interface DronesWanted {
   readonly status: string | null;
   readonly program: string | null;
@@ -14,7 +14,7 @@ export function statusOf(text: string | null): DroneStatus | null {
   return DRONE_STATUSES.find((known) => known === text) ?? null;
 }
 
-/** What is asked of `drones.list` for it; an unknown status is no filter. */
+/** The input of `drones.list` for these filters; an unknown status is left out. */
 export function droneListInput(wanted: DronesWanted): NonNullable<Inputs['drones']['list']> {
   const status = statusOf(wanted.status);
   return {

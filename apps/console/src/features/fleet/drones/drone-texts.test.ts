@@ -25,7 +25,7 @@ describe('actProblem', () => {
 describe('droneNotice', () => {
   const at = { backendCount: 2, draining: true, heartbeatAgeMs: 240_000 };
 
-  test('is silent about a drone that is well', () => {
+  test('says nothing about a healthy drone', () => {
     expect(droneNotice({ ...at, status: 'ready', draining: false })).toBeUndefined();
   });
 
@@ -34,7 +34,7 @@ describe('droneNotice', () => {
     expect(droneNotice({ ...at, status: 'draining', backendCount: 0 })?.text).toContain('none');
   });
 
-  test('says for how long nothing was received', () => {
+  test('says for how long no heartbeat was received', () => {
     expect(droneNotice({ ...at, status: 'unreachable' })?.text).toContain('for 4 min');
     expect(droneNotice({ ...at, status: 'unreachable', heartbeatAgeMs: null })?.text).toContain(
       'since it registered',
@@ -43,7 +43,7 @@ describe('droneNotice', () => {
 });
 
 describe('roundTrip', () => {
-  test('tells short trips apart', () => {
+  test('shows tenths for short trips', () => {
     expect(roundTrip(0)).toBe('< 0.1 ms');
     expect(roundTrip(1.42)).toBe('1.4 ms');
     expect(roundTrip(35.2)).toBe('35 ms');
@@ -52,7 +52,7 @@ describe('roundTrip', () => {
 });
 
 describe('isolationFacts', () => {
-  test('says what keeps programs from the drone, and what is missing', () => {
+  test('says what isolates programs from the drone, and what is missing', () => {
     const facts = new Map(
       isolationFacts({
         user: 'shared',
@@ -70,7 +70,7 @@ describe('isolationFacts', () => {
     );
   });
 
-  test('claims nothing for a drone that does not say', () => {
+  test('claims no isolation for a drone that does not report it', () => {
     expect(isolationFacts(null)).toEqual([['Isolation of programs', 'not said by this version']]);
   });
 });

@@ -5,8 +5,8 @@ import { absolute, ago } from '~/lib/format.ts';
 import type { Drone } from './drone-texts.ts';
 
 /**
- * How old a drone's last heartbeat was when the database was asked. It does not grow between two
- * answers: heartbeats go on meanwhile.
+ * How old a drone's last heartbeat was when the database was asked. The age does not grow between two
+ * answers, because heartbeats go on meanwhile.
  */
 export function Heartbeat({
   drone: { heartbeatAt, heartbeatAgeMs },

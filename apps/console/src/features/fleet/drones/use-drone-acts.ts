@@ -9,7 +9,7 @@ export const DRONE_ACTS: readonly { readonly act: DroneAct; readonly label: stri
   { act: 'markLost', label: 'Mark lost' },
 ];
 
-/** Why an act may not be done to a drone now: the role, or the drone as it is. */
+/** Why an act may not be done to a drone now: the person's role, or the drone's state. */
 export function useDroneWhyNot(): (act: DroneAct, drone: Drone) => string | undefined {
   const whyNot = useWhyNot('operator');
   return (act, drone) => whyNot ?? actProblem(act, drone);

@@ -15,7 +15,7 @@ const waiting = (name: string, waiter: string, place: number): ContentionView =>
   remainingMs: 1,
 });
 
-test('waiters stand in the line of their resource; the longest wait comes first', () => {
+test('waiters are grouped by resource; the longest wait comes first', () => {
   const lines = linesOf([waiting('b', 'w1', 1), waiting('a', 'w2', 1), waiting('b', 'w3', 2)]);
 
   expect(lines.map(({ name, waiters }) => [name, waiters.map(({ waiter }) => waiter)])).toEqual([
@@ -25,6 +25,6 @@ test('waiters stand in the line of their resource; the longest wait comes first'
   expect(lines[0]).toMatchObject({ holder: 'b-holder', before: 0 });
 });
 
-test('a line that began on the page before says how many stand before it', () => {
+test('a line that began on the previous page says how many waiters came before', () => {
   expect(linesOf([waiting('b', 'w', 201)])).toMatchObject([{ before: 200 }]);
 });

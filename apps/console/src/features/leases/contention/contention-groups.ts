@@ -1,6 +1,6 @@
 import type { ContentionView } from '@leasehold/keys-core/leases';
 
-/** A resource with those who wait for it. */
+/** A resource with the callers that wait for it. */
 export interface Line {
   readonly id: string;
   readonly namespace: string;
@@ -10,11 +10,11 @@ export interface Line {
   readonly heldSince: string | null;
   /** In the order of their places. */
   readonly waiters: readonly ContentionView[];
-  /** How many stand before the first that this page shows. */
+  /** How many waiters come before the first that this page shows. */
   readonly before: number;
 }
 
-/** The lines of a page, the one in which somebody has waited longest first. */
+/** The lines of a page, the one with the longest wait first. */
 export function linesOf(items: readonly ContentionView[]): Line[] {
   const byId = new Map<string, ContentionView[]>();
   for (const item of items) {

@@ -9,7 +9,7 @@ import { CommentCell, HolderCell, NameCell, isTaken } from '../lease-columns.tsx
 import { endedAt } from './last-use.ts';
 import classes from '../leases.module.css';
 
-/** What is of the past is pale: of a free environment, who had it last and what for. */
+/** The last holder and the last action of a free environment are pale. */
 const tone = (environment: LeaseItem): string =>
   isTaken(environment) ? '' : (classes['quiet'] ?? '');
 

@@ -11,7 +11,7 @@ import { Metadata } from '../metadata.tsx';
 import { EnvironmentFacts } from './environment-facts.tsx';
 import { UseHistory } from './use-history.tsx';
 
-/** One environment: who uses it and what for, or who did last; and everybody before. */
+/** One environment: who uses it and what for, or who used it last; and all earlier uses. */
 export function EnvironmentDetailPage({ resource }: { readonly resource: ResourceRef }) {
   return (
     <DetailFrame

@@ -8,7 +8,7 @@ import type { LeaseItem } from '../lease-item.ts';
 import { fieldText } from '~/lib/search/search-text.ts';
 import { endedAt } from './last-use.ts';
 
-/** Who uses an environment, for what and why; of a free one who did last, and until when. */
+/** Who uses an environment, for what and why; for a free one, who used it last, and until when. */
 export function EnvironmentFacts({ environment }: { readonly environment: LeaseItem }) {
   const isHeld = isTaken(environment);
   const { action, comment, namespace, holder } = environment;

@@ -3,7 +3,7 @@ import { parseSearch } from '~/lib/search/search.ts';
 import { RECENT_ENVIRONMENTS_MS } from '~/resources/list/phase-search.ts';
 import { ENVIRONMENT_FIELDS, environmentListInput } from './environment-search.ts';
 
-test('environments are asked for by what is done with them, and of a longer time than leases', () => {
+test('environments can be searched by action, and stay listed longer than leases', () => {
   const search = parseSearch('staging- action:deploy namespace:shop', ENVIRONMENT_FIELDS);
   const input = environmentListInput({ search, sort: 'name', direction: 'asc', after: null });
 

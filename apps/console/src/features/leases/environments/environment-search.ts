@@ -3,10 +3,10 @@ import type { AskedState } from '~/resources/list/grant-search.ts';
 import { RECENT_ENVIRONMENTS_MS } from '~/resources/list/phase-search.ts';
 import { leaseListInput } from '../lease-search.ts';
 
-/** What the search of environments knows beside names. */
+/** The fields of the environments' search, beside names. */
 export const ENVIRONMENT_FIELDS = ['holder', 'phase', 'action', 'namespace', 'lease'] as const;
 
-/** What is asked of `environments.list` for what the address says. */
+/** The input of `environments.list` for an address. */
 export function environmentListInput(
   state: AskedState,
 ): NonNullable<Inputs['environments']['list']> {

@@ -1,6 +1,6 @@
 import type { LeaseItem } from '../lease-item.ts';
 
-/** Until when a grant that is over lasted; null for one that was ended by force: its events tell. */
+/** When a grant that is over ended; null if it was ended by force: only its events show that. */
 export function endedAt(
   grant: Pick<LeaseItem, 'endReason' | 'releasedAt' | 'expiresAt'>,
 ): string | null {

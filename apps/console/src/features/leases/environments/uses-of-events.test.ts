@@ -18,7 +18,7 @@ const event = (fields: Partial<EventItem>): EventItem => ({
   ...fields,
 });
 
-test('a use says what it was for and why, also after it has ended', () => {
+test('a use shows its action and comment, also after it has ended', () => {
   const detail = { holder: 'ci@1', principal: 'p', action: 'deploy', comment: 'CHG-1' };
 
   const [use] = usesOfEvents(
@@ -34,7 +34,7 @@ test('a use says what it was for and why, also after it has ended', () => {
   });
 });
 
-test('what an event does not say is not made up', () => {
+test('a field that an event does not have stays null', () => {
   const uses = usesOfEvents(
     [
       event({ leaseId: 'b', detail: { holder: 'ci@2', action: '', comment: null } }),

@@ -1,4 +1,4 @@
-/** Who used an environment for what, out of its events. Pure. */
+/** Who used an environment for what, from its events. Pure. */
 import type { EventItem } from '~/resources/timeline/event-item.ts';
 import { grantsOfEvents, type PastGrant } from '~/resources/timeline/grants-of-events.ts';
 
@@ -9,7 +9,7 @@ export interface PastUse extends PastGrant {
   readonly comment: string | null;
 }
 
-/** A page of events, newest first, as uses, newest first. */
+/** Turns a page of events, newest first, into uses, newest first. */
 export function usesOfEvents(
   events: readonly EventItem[],
   page: { readonly isNewestPage: boolean },

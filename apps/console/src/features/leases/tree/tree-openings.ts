@@ -1,4 +1,4 @@
-/** Which namespaces somebody opened or closed, for as long as their tab of the browser lives. */
+/** The namespaces that a person opened or closed, for as long as their browser tab lives. */
 import { createSignal } from '~/lib/signal.ts';
 
 const STORED = 'leasehold.namespaces';
@@ -9,7 +9,7 @@ const toggled = createSignal<ReadonlyMap<string, boolean>>(new Map());
 let isRead = false;
 
 export const openings = {
-  /** As a signal's. */
+  /** Like `subscribe` of a signal. */
   subscribe: (listener: () => void) => toggled.subscribe(listener),
   get: (): ReadonlyMap<string, boolean> => {
     if (!isRead && typeof window !== 'undefined') {

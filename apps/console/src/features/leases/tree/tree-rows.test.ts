@@ -16,7 +16,7 @@ const rowsOfSome = (closed: string[] = []): TreeRow[] =>
 const names = (rows: readonly TreeRow[]): string[] => rows.map(({ node }) => node.namespace);
 
 describe('the tree of namespaces', () => {
-  test('puts each namespace below its parent, whatever comes between them in the order', () => {
+  test('puts each namespace below its parent, even if others sort between them', () => {
     const [root] = treeOf(SOME);
 
     expect(root?.children.map(({ label }) => label)).toEqual(['a', 'a-b', 'z']);
@@ -30,11 +30,11 @@ describe('the tree of namespaces', () => {
     ]);
   });
 
-  test('of a caller who may see parts alone, each part is a root', () => {
+  test('shows each part as a root to a caller that may see only parts', () => {
     expect(treeOf(nodes('a.b', 'z')).map(({ label }) => label)).toEqual(['a.b', 'z']);
   });
 
-  test('a few are all open; of many only the first level, until somebody opens more', () => {
+  test('opens all of a few namespaces, but only the first level of many', () => {
     const many = nodes('', ...Array.from({ length: 50 }, (_, n) => `n${String(n + 10)}`), 'n59.x');
 
     expect(names(rowsOfSome())).toEqual(['', 'a', 'a.b', 'a.b.c', 'a-b', 'a-b.c', 'z']);
@@ -42,27 +42,27 @@ describe('the tree of namespaces', () => {
     expect(rowsOf(treeOf(many), many.length, CLOSED)).toHaveLength(51);
   });
 
-  test('what somebody closed is closed, and says its place among its siblings', () => {
+  test('keeps a closed row closed, with its place among its siblings', () => {
     const rows = rowsOfSome(['a']);
 
     expect(names(rows)).toEqual(['', 'a', 'a-b', 'a-b.c', 'z']);
     expect(rows[1]).toMatchObject({ level: 2, place: 1, siblingCount: 3, isOpen: false });
   });
 
-  test('while a search is shown all of it is, whatever was closed before', () => {
+  test('opens everything during a search, even what was closed before', () => {
     const toggled = new Map([['a', false]]);
 
     expect(names(rowsOf(treeOf(SOME), SOME.length, { toggled, isAllOpen: true }))).toContain('a.b');
   });
 
-  test('a search keeps what holds the text and the way to it', () => {
+  test('keeps, in a search, the namespaces that contain the text and their ancestors', () => {
     const found = matching(SOME, 'A.B').map(({ namespace }) => namespace);
 
     expect(found).toEqual(['', 'a', 'a.b', 'a.b.c']);
     expect(matching(SOME, 'nothing')).toEqual([]);
   });
 
-  test('ten thousand namespaces are laid out at once', () => {
+  test('lays out ten thousand namespaces at once', () => {
     const many = nodes(
       '',
       ...Array.from({ length: 10_000 }, (_, n) => `n${String(n).padStart(5, '0')}`),
@@ -94,7 +94,7 @@ describe('a step in the tree', () => {
     expect(stepOf(rows, at('a.b.c'), 'ArrowLeft')).toEqual({ to: at('a.b') });
   });
 
-  test('other keys are not the tree’s', () => {
+  test('does nothing for other keys', () => {
     expect(stepOf(rows, 0, 'j')).toBeNull();
     expect(stepOf(rows, 99, 'ArrowDown')).toBeNull();
   });

@@ -6,7 +6,7 @@ import type { LeaseTreeNode } from '@leasehold/keys-core/leases';
 
 /** A namespace, and those right below it. */
 interface TreeNode extends LeaseTreeNode {
-  /** Its last segment; the whole for the first that is shown. */
+  /** Its last segment; for a root the whole name. */
   readonly label: string;
   readonly children: readonly TreeNode[];
 }
@@ -16,7 +16,7 @@ export interface TreeRow {
   readonly node: TreeNode;
   /** From 1, as `aria-level` counts. */
   readonly level: number;
-  /** Among its siblings, from 1. */
+  /** Its place among its siblings, from 1. */
   readonly place: number;
   readonly siblingCount: number;
   readonly isOpen: boolean;
@@ -29,7 +29,7 @@ const ALL_OPEN_MAX = 40;
 /** What is shown at the top: the root's name for people. */
 const ROOT_LABEL = 'All namespaces';
 
-/** The namespaces in their order below one another. What has no ancestor in the answer is a root. */
+/** The namespaces as a tree, in their order. One without a parent in the answer is a root. */
 export function treeOf(items: readonly LeaseTreeNode[]): TreeNode[] {
   type Building = LeaseTreeNode & { label: string; children: Building[] };
   const byName = new Map<string, Building>();
@@ -53,7 +53,7 @@ function parentOf(namespace: string): string | null {
   return dot === -1 ? '' : namespace.slice(0, dot);
 }
 
-/** The namespaces whose name holds the text, in any case of letters, with their ancestors. */
+/** The namespaces whose name contains the text, in any case of letters, with their ancestors. */
 export function matching(items: readonly LeaseTreeNode[], text: string): LeaseTreeNode[] {
   const wanted = text.toLowerCase();
   const kept = new Set<string>();
@@ -66,9 +66,9 @@ export function matching(items: readonly LeaseTreeNode[], text: string): LeaseTr
 
 /** Which namespaces are open. */
 interface Opening {
-  /** Those that somebody opened or closed. */
+  /** The namespaces that a person opened or closed. */
   readonly toggled: ReadonlyMap<string, boolean>;
-  /** While a search is shown all of it is. */
+  /** Whether all are open, as while a search is shown. */
   readonly isAllOpen: boolean;
 }
 
@@ -96,7 +96,7 @@ export function rowsOf(roots: readonly TreeNode[], count: number, opening: Openi
   return rows;
 }
 
-/** What a key of the keyboard does in the tree, after the pattern that the ARIA guide describes. */
+/** What a key does in the tree, after the pattern of the ARIA guide. */
 type TreeStep =
   { readonly to: number } | { readonly toggle: string; readonly isOpen: boolean } | null;
 

@@ -1,7 +1,7 @@
 import type { StatsOverview, StatsPoint } from '@leasehold/api/contract';
 import { count, duration } from '~/lib/format.ts';
 
-/** Controllers write their counts down every two seconds, and events are counted once they are final. */
+/** Controllers write their counts every two seconds, and events are counted once they are final. */
 const SETTLING_MS = 5_000;
 
 interface ChartSeries {
@@ -9,7 +9,7 @@ interface ChartSeries {
   readonly label: string;
   /** A variable of the theme. */
   readonly color: string;
-  /** Lines are told apart by more than their colour. */
+  /** Lines differ by more than their colour. */
   readonly dash?: string;
 }
 
@@ -18,7 +18,7 @@ export interface ChartSpec {
   readonly title: string;
   readonly series: readonly ChartSeries[];
   readonly unit: 'count' | 'ms';
-  /** What is said in place of lines that would all lie at zero. */
+  /** The text in place of lines that would all be at zero. */
   readonly nothing: string;
 }
 
@@ -28,15 +28,15 @@ export function valueText({ unit }: Pick<ChartSpec, 'unit'>, value: number): str
 }
 
 /**
- * The steps that are over. The one under way, and the one before it, whose last numbers arrive some
- * seconds late, would look like a fall at the end of every line.
+ * The steps that are over. The one under way, and for some seconds the one before it, whose last
+ * numbers arrive late, would look like a fall at the end of every line.
  */
 export function finishedSteps({ series, stepMs, asOf }: StatsOverview): StatsPoint[] {
   const untilMs = Date.parse(asOf) - SETTLING_MS;
   return series.filter(({ at }) => Date.parse(at) + stepMs <= untilMs);
 }
 
-/** What the overview draws, and what its tables say. */
+/** The charts of the overview; its tables show the same. */
 export const CHARTS: readonly ChartSpec[] = [
   {
     id: 'grants',

@@ -19,7 +19,7 @@ test('every datacenter has one lane, however often the key came back to it', () 
   ]);
 });
 
-test('of a long chain the newest are drawn, with their places', () => {
+test('only the newest reservations of a long chain are drawn, with their places', () => {
   const long = linksOf(Array.from({ length: 20 }, (_one, index) => `dc${String(index % 2)}`));
   const { links, hiddenCount } = chainDrawing(long, []);
 

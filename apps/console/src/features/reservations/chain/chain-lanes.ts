@@ -1,7 +1,7 @@
 /** Where each reservation of a chain is drawn. Pure. */
 import type { ReservationLink } from '../reservation-item.ts';
 
-/** Of a longer chain the newest are drawn; the list below the drawing has all. */
+/** Of a longer chain only the newest are drawn; the list below has all. */
 export const DRAWN_MAX = 7;
 
 export interface DrawnLink {
@@ -17,11 +17,11 @@ export interface DrawnLink {
 export interface ChainDrawing {
   readonly lanes: readonly string[];
   readonly links: readonly DrawnLink[];
-  /** How many came before what is drawn. */
+  /** How many reservations come before the drawn ones. */
   readonly hiddenCount: number;
 }
 
-/** A lane for each datacenter: of the chain in its order, and below them those it never was in. */
+/** A lane for each datacenter: first those of the chain in its order, then those without a reservation. */
 export function chainDrawing(
   links: readonly DrawnLink['link'][],
   datacenters: readonly string[],

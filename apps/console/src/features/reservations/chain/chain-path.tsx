@@ -2,10 +2,10 @@ import { datacenterOf } from '@leasehold/keys-core';
 import { IconArrowRight } from '@tabler/icons-react';
 import classes from '../reservations.module.css';
 
-/** Of a longer one, the first and the last are shown. */
+/** Of a longer path, only the first and the last are shown. */
 const SHOWN_MAX = 4;
 
-/** `dc1 → dc2`: the datacenters that a key came through, to where this reservation led. */
+/** `dc1 → dc2`: the datacenters that a key passed through, up to where this reservation led. */
 export function ChainPath({
   chain,
   movedTo,

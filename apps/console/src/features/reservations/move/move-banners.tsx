@@ -9,7 +9,7 @@ const MoveBannerList = dynamic(
   { ssr: false },
 );
 
-/** The moves of this tab, each until its end was seen; on every page. Loaded where there are any. */
+/** The moves of this tab, on every page, each until its end was seen. Loaded only if there are any. */
 export function MoveBanners() {
   const moves = useFollowed(followedMoves);
   return moves.length === 0 ? null : <MoveBannerList moves={moves} />;

@@ -9,11 +9,11 @@ interface MoveConsequences {
   readonly worstCase: string;
 }
 
-/** Of a move that is asked for at `nowMs` of the database's clock. */
+/** The consequences of a move that is requested at `nowMs` of the database's clock. */
 export function moveConsequences(
   move: {
     readonly from: string;
-    /** Null while none is chosen. */
+    /** Null while no datacenter is chosen. */
     readonly to: string | null;
     /** Null: nobody was ever granted it; undefined: not known. */
     readonly grant: GrantView | null | undefined;

@@ -26,7 +26,7 @@ describe('a move', () => {
     expect(nextOf({ links: [home], request: free })).toBe('move');
   });
 
-  test('whose request has just ended is looked at again, until the chain shows it', () => {
+  test('whose request has just ended is checked again until the chain shows the result', () => {
     expect(nextOf({ links: [home], request: null })).toBe('look');
   });
 
@@ -54,7 +54,7 @@ test('the stages follow request and chain, so that a reload shows the same', () 
   expect(doneOf({ links: [left, arrived] })).toHaveLength(4);
 });
 
-test('a move that has left is arriving until its target answers; one that is over is over', () => {
+test('a move that has left arrives when its target answers; a finished move stays finished', () => {
   expect(nextOf({ links: [left, { ...arrived, state: 'unreachable' }] })).toBe('arrive');
   expect(nextOf({ links: [left, arrived] })).toBe('done');
   const onward = { reservationId: 'dc3.c', datacenter: 'dc3', state: 'active' } as const;

@@ -1,7 +1,7 @@
-/** How far a move has come, from what is seen of its request and of the key's chain. Pure. */
+/** How far a move has come, according to its request and the key's chain. Pure. */
 import type { Stage } from '~/resources/actions/revoke/revoke-progress.ts';
 
-/** A move that was asked for. A reservation is left once, so that its id names the move. */
+/** A requested move. A reservation is left only once, so its id identifies the move. */
 export interface FollowedMove {
   readonly key: readonly string[];
   readonly fromId: string;
@@ -18,7 +18,7 @@ export interface ObservedMove {
         readonly state: 'active' | 'moved' | 'pending' | 'unreachable';
       }[]
     | undefined;
-  /** The request; null when it is over, and the chain shows it. */
+  /** The request; null once it is over: then the chain shows the result. */
   readonly request?:
     | {
         readonly toDatacenter: string;
@@ -33,7 +33,7 @@ export interface MoveProgress {
   readonly stages: readonly Stage[];
   /** `wait`: somebody holds it; `move`: it is being moved; the last three are final. */
   readonly next: 'look' | 'wait' | 'move' | 'arrive' | 'done' | 'elsewhere' | 'failed';
-  /** What stands now, without a time in it: it is read out when it changes. */
+  /** The present stage in words, without a time: screen readers read it out when it changes. */
   readonly text: string;
 }
 

@@ -12,7 +12,7 @@ import { failureText } from './move-progress.ts';
 
 const EVERY_MS = 1_500;
 
-/** The move that somebody has asked for, and the way to cancel it; nothing without one. */
+/** The requested move, and the way to cancel it; nothing without one. */
 export function PendingMove({ reservation }: { readonly reservation: ReservationDetail }) {
   const { key, reservationId, datacenter, links } = reservation;
   const ref = { key: [...key], reservationId, ...at(datacenter) };

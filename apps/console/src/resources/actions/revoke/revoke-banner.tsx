@@ -68,7 +68,7 @@ function RevokeBanner({ revoke }: { readonly revoke: FollowedRevoke }) {
   );
 }
 
-/** Looks by itself, dialogs or not, until it is over. */
+/** Reads by itself until the revoke is over, even while a dialog pauses the page. */
 function useProgress(revoke: FollowedRevoke, nowMs: number): RevokeProgress {
   const { face, namespace, name, backendId } = revoke;
   const where = at(revoke.datacenter);

@@ -9,7 +9,7 @@ const RevokeBannerList = dynamic(
   { ssr: false },
 );
 
-/** The revokes of this tab, each until its end was seen; on every page. Loaded where there are any. */
+/** The revokes of this tab, on every page, each until its end was seen. Loaded only if there are any. */
 export function RevokeBanners() {
   const revokes = useFollowed(followedRevokes);
   return revokes.length === 0 ? null : <RevokeBannerList revokes={revokes} />;

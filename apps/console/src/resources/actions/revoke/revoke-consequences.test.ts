@@ -8,11 +8,11 @@ const NOW_MS = Date.parse('2026-11-21T14:00:20.000Z');
 const KEY = heldKeyForTest();
 
 describe('stoppedWithinMs', () => {
-  it('is the whole way to the hard rung while a renewal may come just before the act', () => {
+  it('is the full time to the hard rung while a renewal may come just before the act', () => {
     expect(stoppedWithinMs(KEY, NOW_MS)).toBe(50_000);
   });
 
-  it('is what is left until the hard rung of a grant that will not be renewed', () => {
+  it('is the time left until the hard rung if the grant will not be renewed', () => {
     expect(stoppedWithinMs({ ...KEY, renewable: false }, NOW_MS)).toBe(30_000);
     expect(stoppedWithinMs({ ...KEY, renewable: false }, NOW_MS + 60_000)).toBe(0);
   });
@@ -28,14 +28,14 @@ describe('consequencesOf', () => {
     expect(worstCase).toContain('within 50 s at the latest');
   });
 
-  it('says of a forced key how long it is held back, and of an abandoned one that two may run', () => {
+  it('says how long a forced key is held back, and that two backends may run if it is abandoned', () => {
     const plan = { face: 'key', grant: KEY, mode: 'force', isAbandoned: false } as const;
     expect(consequencesOf(plan, NOW_MS).steps.join(' ')).toContain('or 1 min have passed');
     const abandoned = consequencesOf({ ...plan, isAbandoned: true }, NOW_MS);
     expect(abandoned.steps.join(' ')).toContain('two backends may run');
   });
 
-  it('says of a forced lease that its holder may continue until its own deadline', () => {
+  it('says that the holder of a forced lease may continue until its own deadline', () => {
     const grant = { ...KEY, holder: 'ledger@1', ladder: serviceLadder(60_000) };
     const plan = { face: 'lease', grant, mode: 'force', isAbandoned: false } as const;
     const { holder, steps } = consequencesOf(plan, NOW_MS);

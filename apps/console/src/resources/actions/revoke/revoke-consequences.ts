@@ -8,7 +8,7 @@ export interface RevokePlan {
   readonly face: GrantFace;
   readonly grant: GrantView;
   readonly mode: RevokeMode;
-  /** Of a key, by force: given away before its backend is known to be gone. */
+  /** For a key revoked by force: it can be granted again before its backend is known to be gone. */
   readonly isAbandoned: boolean;
 }
 
@@ -32,8 +32,8 @@ export function consequencesOf(plan: RevokePlan, nowMs: number): Consequences {
 }
 
 /**
- * A holder that nothing reaches stops by its own clock, at the hard rung. While it may be renewed,
- * a renewal just before the act moves that rung to its whole length from then.
+ * A holder that cannot be reached stops by its own clock, at the hard rung. While renewal is allowed,
+ * a renewal just before the act puts that rung at its full distance from the act.
  */
 export function stoppedWithinMs(grant: GrantView, nowMs: number): number {
   const { hardAfterMs, ttlMs } = grant.ladder;

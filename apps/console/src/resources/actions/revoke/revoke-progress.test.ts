@@ -49,7 +49,7 @@ describe('revokeProgress of a key', () => {
     expect(elapsedText(over)).toBe('took 2 s');
   });
 
-  it('says how long it can take at the latest, and is over by then in any case', () => {
+  it('says how long it can take at most, and is over by then in any case', () => {
     const waiting = revokeProgress(KEY, {}, AT_MS + 12_000);
     expect(elapsedText(waiting)).toBe('for 12 s · over in 48 s at the latest');
     expect(revokeProgress(KEY, {}, AT_MS + 60_000).isOver).toBe(true);
@@ -62,7 +62,7 @@ describe('revokeProgress of a key', () => {
 });
 
 describe('revokeProgress of a lease', () => {
-  it('is over when a graceful one was released, ran out, or is somebody else’s', () => {
+  it('is over when a gracefully revoked lease was released, ran out, or has another holder', () => {
     expect(doneOf(LEASE, { grant: HELD }, AT_MS)).toEqual(['Requested', 'Renewal blocked']);
     const ends = [
       { ...HELD, releasedAt: iso(500), endReason: 'released' },
@@ -73,7 +73,7 @@ describe('revokeProgress of a lease', () => {
     for (const grant of ends) expect(revokeProgress(LEASE, { grant }, AT_MS).isOver).toBe(true);
   });
 
-  it('does not claim that the holder of a forced one has stopped before its own deadline', () => {
+  it('does not claim that the holder of a forced lease has stopped before its own deadline', () => {
     const forced: FollowedRevoke = { ...LEASE, mode: 'force', outcome: 'revoked' };
     const grant = { ...HELD, endReason: 'revoked', phase: 'free' } as const;
     expect(revokeProgress(forced, { grant }, AT_MS + 1_000).isOver).toBe(false);

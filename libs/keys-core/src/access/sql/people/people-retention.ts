@@ -8,9 +8,9 @@ import { SESSION_IDLE_DAYS } from './person-sessions.ts';
 import { FAILURES_KEPT_MINUTES } from '../sign-in/sign-in-failures.ts';
 
 /**
- * Removes what nobody needs any more of people: sessions that have ended, failures to sign in that
- * count no more, and sign-ins that were never brought to an end. Rows that another controller is
- * removing are skipped.
+ * Removes what nobody needs any more of people: sessions that have ended, sign-in failures that no
+ * longer count, and sign-ins that were never completed. Rows that another controller is removing
+ * are skipped.
  */
 export async function removeOldPeopleRows(sql: Sql<'general'>, pass: RetentionPass): Promise<void> {
   await removeAll(pass, 'sessions', () => removeEndedSessions(sql));
@@ -18,7 +18,7 @@ export async function removeOldPeopleRows(sql: Sql<'general'>, pass: RetentionPa
   await removeAll(pass, 'verifications', () => removeOldVerifications(sql));
 }
 
-/** Index: `person_session_seen_at_idx`; what is old but in use is found when it is not any more. */
+/** Index: `person_session_seen_at_idx`; a session that ended by its age is found when it is idle, too. */
 async function removeEndedSessions(sql: Sql<'general'>): Promise<number> {
   const rows = await sql.$queryRaw<{ removed: number }[]>`
     with old as (

@@ -37,7 +37,7 @@ async function makeOlder(store: Store, days: number): Promise<void> {
 }
 
 describe('a session', () => {
-  test('that is used is kept from ending of idleness', async () => {
+  test('that is used does not end for idleness', async () => {
     const { store } = await openKernel();
     const { token } = await aSession(store);
     await makeOlder(store, 6);
@@ -54,7 +54,7 @@ describe('a session', () => {
     authority.close();
   });
 
-  test('that has ended is refused at once where it was ended, by the hint', async () => {
+  test('that has ended is refused at once at the controller that ended it, by the hint', async () => {
     const { store } = await openKernel();
     const { token, sessionId } = await aSession(store);
     const authority = createSessionAuthority(store);
@@ -67,7 +67,7 @@ describe('a session', () => {
     authority.close();
   });
 
-  test('is refused a second later without the hint', async () => {
+  test('that has ended is refused a second later without the hint', async () => {
     const { store } = await openKernel();
     const { token, sessionId } = await aSession(store);
     const authority = createSessionAuthority(store);
@@ -83,7 +83,7 @@ describe('a session', () => {
   });
 });
 
-test('a session that began with what was known before all were ended does not count', async () => {
+test('a session that begins with the epoch from before all sessions were ended does not count', async () => {
   const { store } = await openKernel();
   const { personId } = await makeAdmin(store, { email: 'ada@example.com', password: 'a password' });
   const epoch = await readSessionEpoch(store.prisma, 'ada@example.com');

@@ -6,7 +6,7 @@ import type { Sql } from '../../../postgres/rows.ts';
 import { SESSION_IDLE_DAYS } from './person-sessions.ts';
 import { SIGN_IN_METHODS, type SignInMethod } from '../sign-in/sign-in-methods.ts';
 
-/** What the table says of a person, for those who administer. */
+/** A person's row, as administrators see it. */
 export interface PersonRow {
   readonly personId: string;
   readonly email: string;

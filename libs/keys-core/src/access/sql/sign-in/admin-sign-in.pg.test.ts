@@ -3,7 +3,7 @@ import { openKernel } from '../../../testing/kernel-fixture.ts';
 import { isAdminSignIn } from './admin-sign-in.ts';
 import { ensureFirstAdmin, makeAdmin } from './first-admin.ts';
 
-test('tells whether a kept password still opens the console', async () => {
+test('reports whether a kept password still opens the console', async () => {
   const { store } = await openKernel();
   const kept = (await ensureFirstAdmin(store, { email: 'admin@leasehold.local' })) ?? {
     email: '',

@@ -3,8 +3,8 @@ import type { AdminSignIn } from './first-admin.ts';
 import { verifyPassword } from '../../password.ts';
 
 /**
- * Whether this opens the console to an administrator at this moment: for a caller that kept a password and
- * wonders whether it was changed since. Counts no try, and locks nobody out.
+ * Whether this opens the console to an administrator at this moment: for a caller that kept a
+ * password and must know if it was changed since. Counts no try, and locks nobody out.
  */
 export async function isAdminSignIn(
   sql: Sql<'general'>,

@@ -27,7 +27,7 @@ describe('ensureFirstAdmin', () => {
     expect(await verifyPassword(hash, 'something else')).toBe(false);
   });
 
-  test('makes one of several at once', async () => {
+  test('makes only one administrator when it is called several times at once', async () => {
     const { store } = await openKernel();
 
     const made = await Promise.all(
@@ -38,7 +38,7 @@ describe('ensureFirstAdmin', () => {
   });
 });
 
-test('the password is kept before the first administrator is there, or nobody is made', async () => {
+test('the password is stored before the first administrator exists, or nobody is made', async () => {
   const { store } = await openKernel();
   const first = { email: 'admin@leasehold.local' };
   const kept: unknown[] = [];

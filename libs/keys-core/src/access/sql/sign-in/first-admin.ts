@@ -7,7 +7,7 @@ import { setPassword } from '../people/person-passwords.ts';
 import { endSessionsOf } from '../people/person-sessions.ts';
 import { forgetSignInFailures } from './sign-in-failures.ts';
 
-/** Who the first administrator is when none is named. */
+/** The email address of the first administrator when none is given. */
 export const FIRST_ADMIN_EMAIL = 'admin@leasehold.local';
 
 /** What an administrator signs in with; the password is in this answer and nowhere else. */
@@ -20,8 +20,8 @@ type People = Pick<Store, 'prisma'>;
 
 /**
  * Makes an administrator with a new password, unless one can sign in already: then undefined, and
- * nothing is changed. Of several at once one makes them. `keep` is called before they are there for
- * others: a caller that writes the password down in it cannot lose it, and nobody is made when it throws.
+ * nothing is changed. Only one of several calls at once makes them. `keep` is called before others can see
+ * them: a caller that writes the password down in it cannot lose it, and nobody is made when it throws.
  */
 export async function ensureFirstAdmin(
   store: People,

@@ -2,7 +2,7 @@ import type { Sql } from '../../../postgres/rows.ts';
 
 /**
  * Whether somebody signs in with an account of the identity provider already: a second one is not
- * theirs. Of two at once the database takes one. Index: `person_account_oidc_person_id_key`.
+ * theirs. The database accepts only one of two at once. Index: `person_account_oidc_person_id_key`.
  */
 export async function hasOidcAccount(sql: Sql<'general'>, personId: string): Promise<boolean> {
   const rows = await sql.$queryRaw<{ id: string }[]>`

@@ -11,7 +11,7 @@ export interface PastGrant extends Resource {
   readonly fencingToken: string;
   readonly holder: string;
   readonly principal: string;
-  /** The one that it has now: a short one until it is confirmed. */
+  /** Its present ladder: a short one until it is confirmed. */
   readonly ladder: Ladder;
   /** 0 when it has ended. */
   readonly remainingMs: number;
@@ -22,8 +22,8 @@ export interface PastGrant extends Resource {
 type PastGrantRow = Omit<PastGrant, 'ladder'> & Ladder & { readonly isConfirmed: boolean };
 
 /**
- * The grant with an id. One that its row no longer carries is told from its event: it has ended, and no
- * deadline of it lies ahead. **Index**: `lease_event_lease_id_idx`, `lease_lease_id_key`.
+ * The grant with an id. A grant that no row carries any more is read from its event: it has ended and
+ * has no deadline ahead. **Index**: `lease_event_lease_id_idx`, `lease_lease_id_key`.
  */
 function grantWithId(leaseId: Fragment): Fragment {
   return fragment`
@@ -57,23 +57,23 @@ export async function readGrant(
 
 type PastRequestRow = Omit<RecordedRequest, 'leaseId'> & {
   readonly ticketId: string | null;
-  /** Whether its record says that its caller is told of the grant. */
+  /** Whether its record notes that its caller is told of the grant. */
   readonly isNoted: boolean;
 } & (PastGrantRow | { readonly leaseId: null });
 
 /** What became of a request, as of one moment. */
 export interface PastRequest {
   readonly record: RecordedRequest;
-  /** The grant that it came to; undefined when it came to none, so far. */
+  /** The grant that it led to; undefined while no grant exists. */
   readonly grant: PastGrant | undefined;
 }
 
 /**
  * What became of a request for a lease, or undefined when its key has not been used. The record and the
- * grant are of one snapshot: who gives the request up ends both in one transaction.
+ * grant are of one snapshot: giving up the request ends both in one transaction.
  *
- * Notes that its caller is told of the grant, so that a controller which has lost the caller no longer
- * gives it back. A request that was given up meanwhile is read again.
+ * Notes that its caller is told of the grant, so that a controller that has lost the caller no longer
+ * releases it. A request that was given up meanwhile is read again.
  * @throws {LeaseError} `request.idempotency_reused`.
  */
 export async function readPastRequest(

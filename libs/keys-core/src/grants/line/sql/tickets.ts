@@ -1,7 +1,7 @@
 import type { Resource } from '../../../kernel/resource/resource.ts';
 import type { Sql } from '../../../postgres/rows.ts';
 
-/** How long a ticket counts without being prolonged; its waiter prolongs it at every look. */
+/** How long a ticket counts without being prolonged; its waiter prolongs it at every try. */
 const TICKET_MS = 2_000;
 
 /** Takes a place in the line for a resource, or keeps it. */

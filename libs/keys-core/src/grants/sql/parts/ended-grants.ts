@@ -1,12 +1,12 @@
 import type { Face } from '../../../kernel/resource/resource.ts';
 import type { Sql } from '../../../postgres/rows.ts';
 
-/** How a grant that its resource no longer carries has ended, as its events tell. */
+/** How a grant that its resource no longer carries has ended, according to its events. */
 export type PastEnd = 'superseded' | 'released' | 'expired' | 'revoked';
 
 /**
- * Says of each lease id whether a row still carries it (`current`), how it ended otherwise, or
- * nothing if it never was. Grants of another face or another principal never were.
+ * Finds for each lease id whether a row still carries it (`current`), or how it ended; nothing if it
+ * never existed. Grants of another face or principal count as never existing.
  *
  * A plain read of one snapshot, probe by probe. **Index**: `lease_lease_id_key`,
  * `lease_event_lease_id_idx`.

@@ -4,10 +4,9 @@ import { C, TOKEN_FLOOR, type Sql } from '../../../postgres/rows.ts';
 /**
  * Makes sure that a resource has a row, of a grant that is over.
  *
- * Before a grant in a transaction that goes on for a while, because other people's code runs in it: a
- * row that exists is locked there, and skipped by other callers; one that is only just being made
- * cannot be skipped, and whole batches of strangers would wait for it. Zero rows: it had one.
- * **Index**: the primary key.
+ * For use before a grant in a transaction that stays open because callers' code runs in it: other
+ * callers skip an existing row that is locked there, but cannot skip one that is just being inserted,
+ * so that whole batches of theirs would wait for it. Zero rows: it had one. **Index**: the primary key.
  */
 export async function ensureLeaseRow(
   sql: Sql<'general' | 'transitions'>,

@@ -1,7 +1,7 @@
 import type { Ladder } from '../../../kernel/lease/ladder.ts';
 import type { Sql } from '../../../postgres/sql.ts';
 
-/** A controller whose witness has not moved for this long is over. */
+/** A controller whose witness has not moved for this long counts as stopped. */
 const ALIVE_SECONDS = 10;
 
 /** Notes which ladder a controller gives to keys, in the row of its witness. */

@@ -9,7 +9,7 @@ const COUNTED_WAITERS_MAX = 1_000;
 export interface Refusal {
   /** The resource's row, or undefined when nobody ever held it. */
   readonly row: LeaseRow | undefined;
-  /** The first live waiter who stands before the request. */
+  /** The first live waiter that is before the request in line. */
   readonly head: QueueHead | undefined;
   readonly waiterCount: number;
   /** Whether its idempotency key was used before. */

@@ -4,7 +4,7 @@ import { isHeldOff, type GrantGuard } from '../../../postgres/clock/expiry.ts';
 import { C } from '../../../postgres/rows.ts';
 import { fragment, type Fragment } from '../../../postgres/sql.ts';
 
-/** The requests as rows; none while a restored database grants nothing, and from its first moment. */
+/** The requests as rows; none while a restored database grants nothing, from its first moment on. */
 export function wantedRows(requests: readonly GrantRequest[], mark: GrantGuard['mark']): Fragment {
   return fragment`
       select

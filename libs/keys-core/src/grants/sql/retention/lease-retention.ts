@@ -9,7 +9,7 @@ import { dropUnclaimedReapRows } from '../reap-stale.ts';
 import { dropLapsedTickets } from '../../line/sql/tickets.ts';
 
 /**
- * Removes what nobody needs any more of leases: records of idempotency keys and callbacks that nobody
+ * Removes lease data that nobody needs any more: records of idempotency keys and callbacks that nobody
  * claimed after a day, tickets of waiters that died, and events after the retention time. Rows of free
  * resources have a job of their own, see `free-rows.ts`.
  */
@@ -21,7 +21,7 @@ export async function removeOldLeaseRows(
   await removeAll(pass, 'answers', () => dropOldRequests(sql, ROWS_PER_STATEMENT_MAX));
   await removeAll(pass, 'events', () => removeOldEvents(sql, retentionDays));
   await removeAll(pass, 'callbacks', () => dropUnclaimedReapRows(sql, ROWS_PER_STATEMENT_MAX));
-  // One statement takes all that there are.
+  // One statement removes all of them.
   await removeAll(pass, 'tickets', () => dropLapsedTickets(sql).then(() => 0));
 }
 

@@ -32,7 +32,7 @@ async function rowOf({ store }: Kernel): Promise<{ ended: string | null; wasRene
   return row ?? { ended: 'no row', wasRenewed: false };
 }
 
-/** Until the database has come past the time that the lease was granted for. */
+/** Waits until the database's clock is past the time that the lease was granted for. */
 async function untilLate({ store }: Kernel, ttlMs: number): Promise<void> {
   await waitUntil(async () => {
     const [row] = await store.prisma.$queryRaw<{ isLate: boolean }[]>`
@@ -62,7 +62,7 @@ describe('work under a lease', () => {
     expect(await rowOf(kernel)).toEqual({ ended: 'released', wasRenewed: true });
   });
 
-  test('what it throws is thrown, and the lease is released as failed', async () => {
+  test('that throws: the error is rethrown, and the lease is released as failed', async () => {
     const failed: unknown[] = [];
     const { kernel, coordinator, lease, grant } = await aHolding(60_000, {
       willReleaseFail: (_tx, failure, ref) => failed.push(failure, ref),
@@ -79,7 +79,7 @@ describe('work under a lease', () => {
     expect((await rowOf(kernel)).ended).toBe('released');
   });
 
-  test('what it throws is thrown though its release fails, too', async () => {
+  test('that throws: the error is rethrown even if the release fails, too', async () => {
     const { kernel, coordinator, lease } = await aHolding(60_000, {
       willReleaseFail: () => {
         throw new TypeError('of the hook');
@@ -92,7 +92,7 @@ describe('work under a lease', () => {
     expect((await rowOf(kernel)).ended).toBeNull();
   });
 
-  test('a success that cannot be written leaves the lease held, and may be released again', async () => {
+  test('whose success cannot be released leaves the lease held, and the release may be retried', async () => {
     let isThrowing = true;
     const thrown = new TypeError('mine');
     const { coordinator, lease } = await aHolding(60_000, {
@@ -160,7 +160,7 @@ describe('work under a lease', () => {
     expect(await rowOf(kernel)).toEqual({ ended: null, wasRenewed: false });
   });
 
-  test('C15 of a lease that is revoked in good time is told, and may end properly', async () => {
+  test('C15 is told of a graceful revocation, and may end properly', async () => {
     const { kernel, coordinator, lease, grant } = await aHolding(3_000);
 
     const result = await coordinator.whileHeld(lease, async (signal) => {
@@ -173,7 +173,7 @@ describe('work under a lease', () => {
     expect((await rowOf(kernel)).ended).toBe('released');
   });
 
-  test('C20 a success that comes too late is lost, and leaves the new holder intact', async () => {
+  test('C20 that succeeds too late is lost, and leaves the new holder intact', async () => {
     const { kernel, coordinator, lease, grant } = await aHolding(60_000);
 
     const working = coordinator.whileHeld(lease, async () => {
@@ -189,7 +189,7 @@ describe('work under a lease', () => {
     expect((await rowOf(kernel)).ended).toBeNull();
   });
 
-  test('is not begun without a lease: not acquired, over at its deadline, or released', async () => {
+  test('is not started without a lease: not acquired, over at its deadline, or released', async () => {
     const { coordinator, lease } = await aHolding(60_000);
     const begun: string[] = [];
     const begin = (): Promise<string> => {

@@ -31,10 +31,10 @@ const renewed = (renewAtMs: number, loseAtMs: number): CoordinatorHeartbeat => (
   deadlines: { renewAtMs, loseAtMs },
 });
 
-/** Lets everything happen that waits for nothing but promises. */
+/** Lets everything run that waits only for promises. */
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('work that ends beside a heartbeat is over when the heartbeat is: a release would meet its lock', async () => {
+test('work that ends during a heartbeat waits for it: a release would meet its lock', async () => {
   const clock = aClock();
   const answered = aGate();
   const done = aGate();
@@ -60,7 +60,7 @@ test('work that ends beside a heartbeat is over when the heartbeat is: a release
   expect(wasOver).toBe(false);
 });
 
-test('I4 work that ends beside a heartbeat that is never answered is lost at its deadline', async () => {
+test('I4 work that ends during a heartbeat that is never answered is lost at its deadline', async () => {
   const clock = aClock();
   const done = aGate();
   const heartbeat = (): Promise<never> => new Promise(() => undefined);
@@ -78,7 +78,7 @@ test('I4 work that ends beside a heartbeat that is never answered is lost at its
   });
 });
 
-test('work that fails beside a heartbeat that is never answered has failed', async () => {
+test('work that fails during a heartbeat that is never answered counts as failed', async () => {
   const clock = aClock();
   const done = aGate();
   const failure = new Error('no');
@@ -97,7 +97,7 @@ test('work that fails beside a heartbeat that is never answered has failed', asy
   expect(await working).toEqual({ outcome: 'failed', failure });
 });
 
-test('work that throws what it was told is lost, and has not failed', async () => {
+test('work that rethrows the reason of its signal counts as lost, not as failed', async () => {
   const clock = aClock();
   const heartbeat = (): Promise<never> => new Promise(() => undefined);
   const deadlines = { renewAtMs: 100, loseAtMs: 500 };

@@ -14,13 +14,13 @@ export interface Holding {
   readonly heartbeat: () => Promise<CoordinatorHeartbeat>;
 }
 
-/** Of work that is lost nothing is known: it may still be going on. */
+/** Nothing is known of work that is lost: it may still be running. */
 export type WorkOutcome<Result> =
   | { readonly outcome: 'done'; readonly result: Result }
   | { readonly outcome: 'failed'; readonly failure: unknown }
   | { readonly outcome: 'lost'; readonly error: LeaseError };
 
-/** Work, with the heartbeats of its lease beside it; never rejects. Nothing is renewed afterwards. */
+/** Runs work and renews its lease meanwhile; never rejects. Nothing is renewed afterwards. */
 export async function workWhileHeld<Result>(
   holding: Holding,
   work: (signal: AbortSignal) => Promise<Result>,
@@ -37,7 +37,7 @@ export async function workWhileHeld<Result>(
   }
 }
 
-/** Why a lease is lost, as holders are told: of a grant that is forgotten, that it is long over. */
+/** Why a lease is lost, for its holder: a grant that is no longer known counts as expired. */
 export function lossOf(how: RefusalReason | ReleaseOutcome, cause?: unknown): LeaseError {
   const reasons: Partial<Record<typeof how, string>> = {
     not_found: 'expired',
@@ -82,7 +82,7 @@ class Renewer {
     return this.#abort.signal;
   }
 
-  /** @returns what resolves when the lease is lost. */
+  /** @returns a promise that resolves when the lease is lost. */
   start(): Promise<WorkOutcome<never>> {
     const lost = new Promise<WorkOutcome<never>>((resolve) => {
       this.#onLost = resolve;
@@ -142,7 +142,7 @@ class Renewer {
   #lose(error?: LeaseError): void {
     if (this.#isOver) return;
     this.stop();
-    // Who was told of a revocation has been told why.
+    // Work that was told of a revocation keeps that reason.
     const told = this.signal.aborted ? (this.signal.reason as LeaseError) : undefined;
     const lost = told ?? error ?? lossOf('expired', this.#failure);
     this.#onLost({ outcome: 'lost', error: lost });

@@ -8,7 +8,7 @@ import { createWhileLeader } from './while-leader.ts';
 
 const TTL_MS = 4_000;
 
-/** A controller that does `job` whenever it can, until the test ends; and when it did. */
+/** A controller that does `job` whenever it can until the test ends, and the times at which it did. */
 function aController(kernel: Kernel, holder: string) {
   const whileLeader = createWhileLeader({
     ...{ store: kernel.store, holder, ttlMs: TTL_MS },
@@ -50,7 +50,7 @@ async function renewed({ store }: Kernel): Promise<void> {
   });
 }
 
-/** Two controllers, of which the first has the lease, and its line to the database. */
+/** Two controllers; the first one has the lease, and its connection to the database is the proxy. */
 async function twoControllers() {
   const kernel = await openKernel();
   const { proxy, url } = await startUrlProxy(kernel.databaseUrl);
@@ -66,8 +66,8 @@ function kindsOf({ store }: Kernel): Promise<unknown[]> {
   return store.prisma.$queryRaw`select kind, actor, namespace, name from lease_event order by id`;
 }
 
-describe('work that one controller does', () => {
-  test('of eight that begin at once one does it, under a lease that no event tells of but its grant', async () => {
+describe('work that only one controller does', () => {
+  test('is done by only one of eight that start at once, under a lease whose only event is its grant', async () => {
     const kernel = await openKernel();
     const other = await openKernel({ databaseUrl: kernel.databaseUrl });
     const all = Array.from({ length: 8 }, (_, at) =>
@@ -82,7 +82,7 @@ describe('work that one controller does', () => {
     ]);
   });
 
-  test('one that stops is followed at once', async () => {
+  test('passes on at once when its controller stops', async () => {
     const { one, two } = await twoControllers();
 
     await one.stop();
@@ -91,7 +91,7 @@ describe('work that one controller does', () => {
     expect((term?.fromMs ?? 0) - (one.terms[0]?.toMs ?? 0)).toBeLessThan(TTL_MS / 2);
   });
 
-  test('one that stops while another one looks is followed at once', async () => {
+  test('passes on at once when its controller stops while another one asks for the lease', async () => {
     const kernel = await openKernel();
     const one = aController(kernel, 'one');
     await waitUntil(() => one.terms.length === 1);
@@ -118,7 +118,7 @@ describe('work that one controller does', () => {
     expect((term?.fromMs ?? 0) - (one.terms[0]?.toMs ?? 0)).toBeLessThan(TTL_MS / 2);
   });
 
-  test('one that is cut off from the database stops before another begins', async () => {
+  test('stops in a controller that is cut off from the database before another one starts it', async () => {
     const { proxy, one, two } = await twoControllers();
 
     proxy.refuse();
@@ -128,7 +128,7 @@ describe('work that one controller does', () => {
   });
 
   test.each(['graceful', 'force'] as const)(
-    'a lease that an operator revokes (%s) goes to another controller',
+    'passes to another controller when an operator revokes its lease (%s)',
     async (mode) => {
       const { kernel, one, two } = await twoControllers();
       const [held] = await kernel.store.prisma.$queryRaw<{ leaseId: string }[]>`

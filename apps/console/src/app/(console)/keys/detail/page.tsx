@@ -10,7 +10,7 @@ export async function generateMetadata({ searchParams }: ResourceParams): Promis
 
 export default async function Page({ searchParams }: ResourceParams) {
   const { namespace, name, datacenter } = resourceOf(await searchParams);
-  // As the page itself asks in the browser.
+  // The same input as the page itself uses in the browser.
   const input = { namespace, name, ...(datacenter === '' ? {} : { datacenter }) };
   return (
     <Prefetched first={{ group: 'keys', procedure: 'get', input }}>

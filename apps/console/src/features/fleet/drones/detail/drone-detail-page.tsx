@@ -39,7 +39,7 @@ export function DroneDetailPage({
   datacenter,
 }: {
   readonly droneId: string;
-  /** Where it is; this controller's datacenter unless said. */
+  /** The drone's datacenter; if empty, this controller's. */
   readonly datacenter: string;
 }) {
   const input = { droneId, ...at(datacenter) };

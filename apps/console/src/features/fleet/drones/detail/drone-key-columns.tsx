@@ -10,7 +10,7 @@ import { RelativeTime } from '~/ui/text/relative-time.tsx';
 import { Remaining } from '~/resources/remaining.tsx';
 import { routes } from '~/lib/routes.ts';
 
-/** Keys where their drone is known already. */
+/** The columns of keys on the page of their drone. */
 export const DRONE_KEY_COLUMNS: ColumnDef<KeyView>[] = [
   {
     id: 'name',

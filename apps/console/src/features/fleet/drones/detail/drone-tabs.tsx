@@ -28,10 +28,10 @@ function useTabState() {
   );
 }
 
-/** What a drone runs, and the keys that it runs it under. */
+/** The drone whose backends and keys the tabs show. */
 interface OfDrone {
   readonly droneId: string;
-  /** Where it is; this controller's datacenter unless said. */
+  /** The drone's datacenter; if empty, this controller's. */
   readonly datacenter: string;
 }
 
@@ -58,7 +58,7 @@ export function DroneTabs(of: OfDrone) {
 }
 
 const COLUMNS = backendColumns({ isOfDrone: true });
-/** Nothing that runs has an end. */
+/** A running backend has no end to show. */
 const RUNNING_COLUMNS = COLUMNS.filter(({ id }) => id !== 'end');
 
 function Backends({ droneId, datacenter }: OfDrone) {
