@@ -1,7 +1,7 @@
 /**
- * What a drone is told: its config file (which programs it offers, and how they are run) and the
+ * The configuration of a drone: its config file (which programs it offers, and how they are run) and the
  * environment (where the controllers are). Nothing else in this app reads either. All problems are
- * listed at once, and nothing has been started when they are.
+ * listed at once, before anything is started.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -30,7 +30,7 @@ const durationMsSchema = z
   .int()
   .min(1)
   .max(24 * 60 * 60 * 1_000);
-/** The chain that starts a program hands it on as words; a word of `NAME=value` would be taken for one. */
+/** The chain that starts a program would take a command of the form `NAME=value` for a variable. */
 const commandSchema = z
   .string()
   .min(1)
@@ -62,7 +62,7 @@ const userNumberSchema = z.number().int().min(1).max(USER_NUMBER_MAX);
 
 const programSchema = z.strictObject({
   command: commandSchema,
-  /** Whom it runs as, under a drone that runs as root; one of `users` unless said. */
+  /** The user it runs as, under a drone that runs as root; by default one of `users`. */
   user: z
     .union([
       userNumberSchema,
@@ -77,8 +77,8 @@ const programSchema = z.strictObject({
   args: z.array(z.string()).max(LIMITS.backendArgsMax).default([]),
   env: z.record(envNameSchema, z.string()).default({}),
   /**
-   * Taken from the folder of the config file, which is also what it is unless said; where that folder
-   * is hidden from programs, it is the program's folder of data.
+   * Relative to the folder of the config file, which is also the default; where that folder is
+   * hidden from programs, the default is the program's folder of data.
    */
   cwd: z.string().min(1).optional(),
   port: z.union([z.literal('auto'), portSchema]).default('auto'),
@@ -121,7 +121,7 @@ const fileSchema = z.strictObject({
     .strictObject({ from: portSchema, to: portSchema })
     .refine(({ from, to }) => from <= to, 'from must not be greater than to')
     .default({ from: 21_000, to: 29_999 }),
-  /** The users that programs run as which name none. */
+  /** The users of programs that name none. */
   users: z
     .strictObject({ from: userNumberSchema, to: userNumberSchema })
     .refine(({ from, to }) => from <= to, 'from must not be greater than to')
@@ -155,9 +155,9 @@ const environmentSchema = z.object({
 
 /** A program as the drone runs it. */
 export interface ProgramConfig extends Omit<z.infer<typeof programSchema>, 'cwd' | 'user'> {
-  /** Null: the configuration says nothing, and the folder of its file is not for programs. */
+  /** Null: none is configured, and the folder of the config file is hidden from programs. */
   readonly cwd: string | null;
-  /** Whom it runs as under a drone that may change users. */
+  /** The user it runs as, under a drone that may change users. */
   readonly user: UserIds;
   /** Whether the configuration names that user: then it runs as no other. */
   readonly isUserNamed: boolean;
@@ -279,7 +279,7 @@ function collect<T>(
   return undefined;
 }
 
-/** A variable that is set to nothing is a variable that is not set. */
+/** An empty variable counts as not set. */
 function definedOnly(environment: Environment): Record<string, string> {
   return Object.fromEntries(
     Object.entries(environment).filter(

@@ -45,7 +45,7 @@ export interface AgentOptions {
 
 /** What stopping may take beyond the longest grace of a program. */
 const STOP_ALLOWANCE_MS = 2_000;
-/** How long the last reports are waited for once everything is gone. */
+/** How long to wait for the last reports once everything is gone. */
 const LAST_REPORTS_MS_MAX = 2_000;
 const POLL_MS = 50;
 
@@ -133,8 +133,8 @@ export class DroneAgent {
   }
 
   /**
-   * Ends, and leaves the backends to the warden for the next agent: with their keys just renewed, so
-   * that it has the whole ladder up to soft to come. What is asked from now on waits for it.
+   * Ends, and leaves the backends to the warden for the next agent: with their keys just renewed,
+   * so that it has the whole time up to soft. Later actions wait for it.
    */
   async leave(): Promise<void> {
     if (this.#isLeaving || this.#isStopping) return this.#letGo('left');
@@ -192,7 +192,7 @@ export class DroneAgent {
     this.#command.tick(nowMs);
   }
 
-  /** Says what the machine does not provide, and what is likely to keep programs from running. */
+  /** Logs what the machine does not provide, and what is likely to keep programs from running. */
   #examine(isolation: IsolationFacts): void {
     const { config, log } = this.#options;
     requireIsolation(isolation, config.isolation.require);
@@ -265,7 +265,7 @@ export class DroneAgent {
     }
   }
 
-  /** The ladder comes with a grant, so what it bears is known with the first one. */
+  /** The ladder comes with a grant, so the clock ratio that it tolerates is known with the first one. */
   #announceClockRatio(ladder: Ladder): void {
     const ratio = Number(toleratedClockRatio(ladder).toFixed(3));
     if (ratio === this.#announcedClockRatio) return;
@@ -281,7 +281,7 @@ export class DroneAgent {
 
 const PATH_BYTES_MAX = 1_024;
 
-/** A path that may travel; one that may not is kept back, rather than the session refused for it. */
+/** A path that may be sent; any other is left out, so that the session is not refused for it. */
 function tellable(path: string): string | undefined {
   return textProblem(path, { bytesMax: PATH_BYTES_MAX }) === undefined ? path : undefined;
 }

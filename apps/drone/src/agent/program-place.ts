@@ -1,6 +1,6 @@
 /**
  * Where a program runs: as whom, in which folder, and what it sees of the machine's files. Looked up
- * for each start, because files and their modes change; what is wrong is said once when the drone
+ * for each start, because files and their modes change; problems are logged once, when the drone
  * starts.
  */
 import { lstatSync, realpathSync, statSync, type Stats } from 'node:fs';
@@ -15,7 +15,7 @@ export interface DronePlace {
   readonly facts: IsolationFacts;
   readonly stateDir: string;
   readonly home: string;
-  /** Files by which the drone is steered: its configuration, and its own program. */
+  /** Files that control the drone: its configuration, and its own program. */
   readonly steering: readonly string[];
   /** The agent's own PATH, where a program that is named without a folder is looked for last. */
   readonly searchPath: string;
@@ -67,7 +67,7 @@ export function placeOf(program: ProgramConfig, drone: DronePlace): ProgramPlace
   };
 }
 
-/** One that is to run as a certain user runs as no other. */
+/** A program with a configured user runs as no other. */
 function refusalOf(program: ProgramConfig, user: UserIds | null): string | undefined {
   const runsAs = user?.uid ?? process.getuid?.();
   if (!program.isUserNamed || runsAs === program.user.uid) return undefined;
@@ -77,7 +77,7 @@ function refusalOf(program: ProgramConfig, user: UserIds | null): string | undef
 /** As the shell would find it; undefined when it is not there. */
 function commandOf({ command, env }: ProgramConfig, searchPath: string): string | undefined {
   if (path.isAbsolute(command)) return isFile(command) ? straight(command) : undefined;
-  // A path of its own is searched by the system, and one with a folder in it is the program's own.
+  // The system searches a PATH of the program's own; a relative path is taken from the program's folder.
   if (command.includes('/') || env['PATH'] !== undefined) return command;
   return [...PROGRAM_PATH.split(':'), ...searchPath.split(':')]
     .filter((folder) => path.isAbsolute(folder))
@@ -146,7 +146,7 @@ function mayEnter(folder: string, { uid, gid }: UserIds, wanted: number): boolea
 
 /**
  * What a program of the drone's own user must not change: the outermost folders of that user above
- * the files that steer the drone, and what it reads of Leasehold's home. Root owns all folders, and
+ * the files that control the drone, and what it reads of Leasehold's home. Root owns all folders, and
  * may change files whatever their mode: there is no such folder for it.
  */
 function fixedOf(

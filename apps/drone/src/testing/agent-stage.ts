@@ -32,7 +32,7 @@ export const room: DroneConfig['programs'][string] = {
   allowEnv: [],
 };
 
-/** Agents between a warden whose processes exist on paper and a controller in the hands of a test. */
+/** Agents between a warden with simulated processes and a controller that the test controls. */
 export class AgentStage {
   readonly stateDir: string = mkdtempSync(path.join(os.tmpdir(), 'lh-agent-'));
   readonly clock: TickingClock = createBootClock();
@@ -112,7 +112,7 @@ export class AgentStage {
     };
   }
 
-  /** Nothing more comes: said by a later action having been carried out. */
+  /** Waits until nothing more comes: until a later action was carried out. */
   async untilSettled(): Promise<void> {
     this.controller.send(this.terminateOf('nobody', '999'));
     await until('a later action is acknowledged', () => this.controller.acks.includes('999'));

@@ -1,6 +1,6 @@
 /**
  * A real controller process on a database of the test's own, and real drone processes: what ships,
- * as it ships, with the `fast` ladder.
+ * as it ships, by default with the `fast` ladder.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import {
@@ -34,7 +34,7 @@ const DRONE = path.join(ROOT, 'apps/drone/dist/main.mjs');
 export const DRONE_ID = 'drone-1';
 const PORTS_PER_WORKER = 1_000;
 const PORT_FIRST = 22_000 + (Number(process.env['VITEST_POOL_ID'] ?? '0') % 8) * PORTS_PER_WORKER;
-/** Of this worker alone: a program that does not listen must not be taken for one of another fleet that does. */
+/** Of this worker alone: a program that does not listen must not be mistaken for one of another fleet. */
 const PORTS = { from: PORT_FIRST, to: PORT_FIRST + PORTS_PER_WORKER - 1 };
 /** The folder that backends write to. */
 export const OPEN = 'open';
@@ -110,7 +110,7 @@ export const PATIENT_LADDER = {
 
 export interface FleetOptions {
   readonly ladder?: Ladder;
-  /** Whether the drone runs as somebody without privileges, where the tests run as root. */
+  /** Whether the drone runs as a user without privileges, where the tests run as root. */
   readonly isOrdinaryUser?: boolean;
 }
 
@@ -221,7 +221,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   };
 }
 
-/** Programs run as users of their own: there is one folder that they may write to. */
+/** Programs run as users of their own: there is one folder that all of them may write to. */
 function makeFolders(folder: string, of: { home: string; stateDir: string }): void {
   chmodSync(folder, 0o755);
   mkdirSync(of.stateDir, { recursive: true, mode: 0o700 });

@@ -15,7 +15,7 @@ import path from 'node:path';
 const targets = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 const SECRET = /lh_[A-Za-z0-9_-]{16,}|postgresql:\/\/|"secret"/u;
 
-/** @param {string} attack @param {() => unknown} tried gives what was got; nothing is nothing */
+/** @param {string} attack @param {() => unknown} tried returns what was got; undefined if nothing */
 async function attempt(attack, tried) {
   let got;
   try {
@@ -31,12 +31,12 @@ function print(line) {
   console.log(JSON.stringify(line));
 }
 
-/** What of a file is secret; an error when it cannot be read. */
+/** The secret in a file, if it has one; an error when the file cannot be read. */
 function secretIn(file) {
   return SECRET.exec(readFileSync(file, 'latin1'))?.[0];
 }
 
-/** Whether another process than this program's own was reached. */
+/** Signals another process; an error when it cannot be reached. */
 function signalled(pid, signal) {
   process.kill(pid, signal);
   return `signal ${signal} to ${pid}`;
@@ -120,7 +120,7 @@ await attempt('see what the state folder holds', () =>
   readdirSync(stateDir).find((name) => name !== 'data' && name !== 'tmp'),
 );
 
-// Files by which the drone is steered.
+// Files that control the drone.
 await attempt('write the configuration', () => writeFileSync(config, '{}') ?? 'written');
 await attempt('replace the configuration', () => {
   writeFileSync(`${config}.new`, '{}');
@@ -167,7 +167,7 @@ for (const signal of ['SIGKILL', 'SIGSTOP', 'SIGINT']) {
   try {
     process.kill(1, signal);
   } catch {
-    // Whether its init minds is what the next line tells.
+    // The next attempt shows whether its init was affected.
   }
 }
 await attempt('end its init', () => {

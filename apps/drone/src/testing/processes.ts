@@ -22,7 +22,7 @@ export function childrenWith(parent: number, marker: string): number[] {
   return processesWith(marker).filter((pid) => parentOf(pid) === parent);
 }
 
-/** Undefined when it ended while it was looked at. */
+/** Undefined when it ended while it was being read. */
 function parentOf(pid: number): number | undefined {
   try {
     const stat = readFileSync(`/proc/${String(pid)}/stat`, 'utf8');
@@ -36,6 +36,6 @@ function commandLineOf(pid: number): string {
   try {
     return readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8');
   } catch {
-    return ''; // it ended while it was looked at
+    return ''; // it ended while it was being read
   }
 }

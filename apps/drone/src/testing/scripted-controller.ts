@@ -1,45 +1,39 @@
 import type { DroneMessage, SpawnAction } from '@leasehold/api';
 import { deadlinesFrom, KEY_LADDERS, type Ladder } from '@leasehold/keys-core';
 import type { ControllerLink, SessionListener } from '../agent/controller-link/controller-link.ts';
-import type {
-  AckInput,
-  HeartbeatInput,
-  RenewInput,
-  RenewResult,
-  ReportInput,
-  SessionInput,
-} from '../agent/controller-link/wire.ts';
+import type * as wire from '../agent/controller-link/wire.ts';
 
 /**
- * The other end of an agent's connection, in the hands of a test: it says what controllers say when
- * messages are late, doubled or lost. What the agent sends is kept.
+ * The other end of an agent's connection, controlled by a test: it sends what controllers send when
+ * messages are late, duplicated or lost. What the agent sends is recorded.
  */
 export class ScriptedController implements ControllerLink {
   readonly ladder: Ladder = KEY_LADDERS.fast;
   readonly acks: string[] = [];
-  readonly reports: ReportInput[] = [];
-  readonly renewals: RenewInput[] = [];
-  readonly heartbeats: HeartbeatInput[] = [];
-  answerRenewal: (input: RenewInput, leaseId: string) => RenewResult | Error;
-  answerReport: (input: ReportInput) => 'recorded' | 'ignored' | 'kill' | Error = () => 'recorded';
+  readonly reports: wire.ReportInput[] = [];
+  readonly renewals: wire.RenewInput[] = [];
+  readonly heartbeats: wire.HeartbeatInput[] = [];
+  answerRenewal: (input: wire.RenewInput, leaseId: string) => wire.RenewResult | Error;
+  answerReport: (input: wire.ReportInput) => 'recorded' | 'ignored' | 'kill' | Error = () =>
+    'recorded';
   /** What a heartbeat waits for before it is answered. */
   answerHeartbeat: () => Promise<void> = () => Promise.resolve();
   session = 0;
-  /** Whether it answers a session at all: a wrong token and a dead line look the same to an agent. */
+  /** Whether it answers a session at all: a wrong token and a dead connection look the same to an agent. */
   isAccepting = true;
   #listener: SessionListener | undefined;
-  #input: SessionInput | undefined;
+  #input: wire.SessionInput | undefined;
 
   constructor() {
     this.answerRenewal = (input, leaseId) => this.renewed(input, leaseId);
   }
 
-  renewed(input: RenewInput, leaseId: string): RenewResult {
+  renewed(input: wire.RenewInput, leaseId: string): wire.RenewResult {
     const deadlines = deadlinesFrom(this.ladder, input.localTimeMs, this.ladder.ttlMs);
     return { leaseId, outcome: 'renewed', deadlines };
   }
 
-  follow(input: SessionInput, listener: SessionListener): () => void {
+  follow(input: wire.SessionInput, listener: SessionListener): () => void {
     this.#listener = listener;
     this.#input = input;
     this.session += 1;
@@ -61,7 +55,7 @@ export class ScriptedController implements ControllerLink {
   }
 
   /** What the newest session was opened with. */
-  get sessionInput(): SessionInput | undefined {
+  get sessionInput(): wire.SessionInput | undefined {
     return this.#input;
   }
 
@@ -86,25 +80,25 @@ export class ScriptedController implements ControllerLink {
     };
   }
 
-  heartbeat(input: HeartbeatInput): Promise<void> {
+  heartbeat(input: wire.HeartbeatInput): Promise<void> {
     this.heartbeats.push(input);
     return this.answerHeartbeat();
   }
 
-  acknowledge(input: AckInput): Promise<void> {
+  acknowledge(input: wire.AckInput): Promise<void> {
     this.acks.push(input.actionId);
     return Promise.resolve();
   }
 
-  report(input: ReportInput): Promise<'recorded' | 'ignored' | 'kill'> {
+  report(input: wire.ReportInput): Promise<'recorded' | 'ignored' | 'kill'> {
     this.reports.push(input);
     const answer = this.answerReport(input);
     return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
   }
 
-  renew(input: RenewInput): Promise<readonly RenewResult[]> {
+  renew(input: wire.RenewInput): Promise<readonly wire.RenewResult[]> {
     this.renewals.push(input);
-    const results: RenewResult[] = [];
+    const results: wire.RenewResult[] = [];
     for (const { leaseId } of input.renewals) {
       const answer = this.answerRenewal(input, leaseId);
       if (answer instanceof Error) return Promise.reject(answer);
@@ -117,7 +111,7 @@ export class ScriptedController implements ControllerLink {
     return Promise.resolve();
   }
 
-  /** The states that were reported of a backend, in order. */
+  /** The states that were reported for a backend, in order. */
   statusesOf(backendId: string): string[] {
     return this.reports
       .filter((report) => report.backendId === backendId)

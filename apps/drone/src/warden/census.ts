@@ -1,20 +1,39 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 /**
- * Whether any process of a backend is still there. `gone` is said only on this: the process that
+ * Whether any process of a backend is still there. `gone` is reported only by this: the process that
  * the warden started may end before the namespace that it made is empty.
  */
 export interface Census {
   isEmpty(): boolean;
+  /** Frees what identifies the processes that are counted. */
+  close(): void;
 }
 
 /**
- * Counts the processes of a PID namespace, named by the link that `/proc/PID/ns/pid` shows. Nested
- * namespaces need no look: the kernel ends them with their parent's first process.
+ * Counts the processes of the PID namespace that children of a process are born in; undefined when that
+ * cannot be read, or is this process's own. Nested namespaces need no check: the kernel ends them with
+ * their parent's first process.
+ *
+ * A namespace is identified by its number, and the kernel reuses the number of one that has ended
+ * within milliseconds. The file that is kept open prevents that.
  */
-export function namespaceCensus(namespaceLink: string): Census {
+export function namespaceCensus(parentPid: number): Census | undefined {
+  const file = readOrUndefined(() =>
+    openSync(`/proc/${String(parentPid)}/ns/pid_for_children`, 'r'),
+  );
+  if (file === undefined) return undefined;
+  const close = (): void => {
+    closeSync(file);
+  };
+  const namespace = readOrUndefined(() => readlinkSync(`/proc/self/fd/${String(file)}`));
+  if (namespace === undefined || namespace === linkOf(process.pid)) {
+    close();
+    return undefined;
+  }
   return {
-    isEmpty: () => !processIds().some((pid) => linkOf(pid) === namespaceLink && isLiving(pid)),
+    isEmpty: () => !processIds().some((pid) => linkOf(pid) === namespace && isLiving(pid)),
+    close,
   };
 }
 
@@ -30,12 +49,8 @@ export function groupCensus(leaderPid: number): Census {
           (stat.groupId === leaderPid || stat.sessionId === leaderPid)
         );
       }),
+    close: () => undefined,
   };
-}
-
-/** The namespace that children of a process are born in; undefined when it cannot be read. */
-export function childNamespaceOf(pid: number): string | undefined {
-  return readOrUndefined(() => readlinkSync(`/proc/${String(pid)}/ns/pid_for_children`));
 }
 
 function processIds(): number[] {
@@ -66,7 +81,7 @@ function statOf(pid: number): { state: string; groupId: number; sessionId: numbe
   return { state, groupId: Number(groupId), sessionId: Number(sessionId) };
 }
 
-/** A process that ends while it is looked at is one that has ended. */
+/** A process that ends while it is being read has ended. */
 function readOrUndefined<T>(read: () => T): T | undefined {
   try {
     return read();

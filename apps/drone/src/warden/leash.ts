@@ -5,11 +5,11 @@
  *
  * The warden writes the moment by which it will have acted into a file that has no name, before a
  * program runs and whenever that moment changes. The leash sleeps until then and reads the file
- * again: a moment that has moved later costs the leash nothing at the time. Only one earlier than the
+ * again: a moment that has moved later does not wake the leash. Only one earlier than the
  * one it sleeps to wakes it, by a signal that the kernel delivers whether or not the warden still runs.
  *
- * It sleeps on a clock that stands still in suspend. The warden's own tick covers waking up; a warden
- * that is stopped and whose machine is suspended as well is ended by so much later.
+ * It sleeps on a clock that stands still in suspend. The warden's own tick covers waking up; a
+ * warden that is stopped while its machine is suspended too is ended later by that time.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
@@ -58,9 +58,9 @@ export interface LeashOptions {
   /** A folder that only the drone's own user may enter. */
   readonly folder: string;
   readonly shell: string;
-  /** What makes the process that follows end with the one that started it; empty if nothing does. */
+  /** The prefix that makes a process end with its parent; empty if the machine has none. */
   readonly endWithParent: readonly string[];
-  /** Told when the leash ended or could not be started; another one is on its way. */
+  /** Called when the leash ended or could not be started; another one is on its way. */
   readonly onProblem: (problem: string) => void;
 }
 

@@ -30,7 +30,7 @@ const COVER_OPTIONS = 'mode=755,size=64k,nosuid,nodev,noexec';
  */
 export function mountTableOf(request: ViewRequest): string {
   const { workshop } = request;
-  // The one that takes the workshop away comes last.
+  // The cover that hides the workshop comes last.
   const covers = [...coversOf(request)].sort(
     (a, b) => Number(isInside(workshop, a)) - Number(isInside(workshop, b)),
   );
@@ -43,7 +43,7 @@ export function mountTableOf(request: ViewRequest): string {
   ].join('');
 }
 
-/** The folders that are covered: what is in another one of them needs no cover of its own. */
+/** The folders that are covered: a folder in another one of them needs no cover of its own. */
 export function coversOf({
   hidden,
   blocked,
@@ -54,7 +54,7 @@ export function coversOf({
 function built(cover: string, place: string, of: ViewRequest): string[] {
   const at = (folder: string): string => path.join(place, path.relative(cover, folder));
   const reads = outermost(of.reads.filter((folder) => isInside(folder, cover)));
-  // What is shown brings along what is hidden below it.
+  // A folder that is shown also shows the hidden folders below it.
   const hiddenAgain = outermost(
     of.hidden.filter((folder) => reads.some((read) => isInside(folder, read))),
   );
@@ -67,13 +67,13 @@ function built(cover: string, place: string, of: ViewRequest): string[] {
   ];
 }
 
-/** Whether a folder lies below another one; not for the same one. */
+/** Whether a folder is below another one; false for the same one. */
 export function isInside(folder: string, other: string): boolean {
   const relative = path.relative(other, folder);
   return relative !== '' && relative !== '..' && !relative.startsWith(`..${path.sep}`);
 }
 
-/** Without what is in another one of them, and each once. */
+/** Without those that are in another one, and each once. */
 function outermost(folders: readonly string[]): string[] {
   return [...new Set(folders)].filter(
     (folder) => !folders.some((other) => isInside(folder, other)),

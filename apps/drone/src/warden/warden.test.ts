@@ -1,12 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import os from 'node:os';
-import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { NOT_ISOLATED } from '../testing/simulated-warden.ts';
 import { until } from '../testing/wait.ts';
 import { commandOf, startOf } from '../testing/warden-fixture.ts';
-import { AgentServer } from './link/agent-server.ts';
-import { Warden } from './warden.ts';
+import { wardenOf, whileListening } from '../testing/warden-in-process.ts';
 
 /** A launch that is under way until the test ends it, and what became of its process. */
 class HeldLaunch {
@@ -41,52 +36,33 @@ class HeldLaunch {
   }
 }
 
-function wardenOf(held: HeldLaunch, seenIdsMax?: number): Warden {
-  return new Warden({
-    launch: held.launch,
-    nowMs: () => os.uptime() * 1_000,
-    onChange: () => undefined,
-    onActBy: () => undefined,
-    seenIdsMax,
-  });
-}
-
 describe('a launch that is under way', () => {
-  test('when the next agent takes over: what its list lacks is never released', async () => {
-    const folder = mkdtempSync(path.join(os.tmpdir(), 'lh-launch-'));
+  test('is never released when the next agent takes over, since its list does not have it', async () => {
     const held = new HeldLaunch();
-    const warden = wardenOf(held);
-    const server = new AgentServer({
-      identity: { clockId: 'one', pid: 1, isolation: NOT_ISOLATED },
-      secret: 'one',
-      warden: () => warden,
-      onShutdown: () => undefined,
+    await whileListening(wardenOf(held.launch), async (socketPath) => {
+      const former = await commandOf({ socketPath, secret: 'one' });
+      const request = startOf('', { backendId: 'b1' });
+      const started = former.start(request).catch(() => 'not started');
+      await until('the launch is under way', () => held.events.length > 0);
+
+      const next = await commandOf({ socketPath, secret: 'one' });
+      const listed = await next.list();
+      held.finish();
+      await until('the launch is over', () => held.events.length > 1);
+
+      expect(listed).toEqual([]);
+      expect(held.events).toEqual(['launching', 'killed']);
+      expect(await started).toBe('not started');
+      expect(await next.list()).toEqual([]);
+      await expect(next.start(request)).rejects.toThrow('started_before');
+      former.close();
+      next.close();
     });
-    const socketPath = path.join(folder, 'warden.sock');
-    await server.listen(socketPath);
-    const former = await commandOf({ socketPath, secret: 'one' });
-    const request = startOf('', { backendId: 'b1' });
-    const started = former.start(request).catch(() => 'not started');
-    await until('the launch is under way', () => held.events.length > 0);
-
-    const next = await commandOf({ socketPath, secret: 'one' });
-    const listed = await next.list();
-    held.finish();
-    await until('the launch is over', () => held.events.length > 1);
-
-    expect(listed).toEqual([]);
-    expect(held.events).toEqual(['launching', 'killed']);
-    expect(await started).toBe('not started');
-    expect(await next.list()).toEqual([]);
-    await expect(next.start(request)).rejects.toThrow('started_before');
-    former.close();
-    next.close();
-    rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
   });
 
-  test('and is stopped: it is never released', async () => {
+  test('is never released when it is stopped', async () => {
     const held = new HeldLaunch();
-    const warden = wardenOf(held);
+    const warden = wardenOf(held.launch);
     const started = warden.start(startOf('', { backendId: 'b1' }));
 
     const stop = { backendId: 'b1', mode: 'soft', reason: 'external', isKeyLost: false } as const;
@@ -98,15 +74,13 @@ describe('a launch that is under way', () => {
   });
 });
 
-test('H-frozen-warden says by when it must act next: of the earliest, never of one that it has killed', async () => {
+test('H-frozen-warden reports when it must act next: for the earliest backend that it has not killed', async () => {
   let nowMs = 0;
   const moments: (number | undefined)[] = [];
   const held = new HeldLaunch();
   held.finish();
-  const warden = new Warden({
-    launch: held.launch,
+  const warden = wardenOf(held.launch, {
     nowMs: () => nowMs,
-    onChange: () => undefined,
     onActBy: (atMs) => moments.push(atMs),
   });
   const times = { hardAfterMs: 1_000_000, softToHardMs: 100, leashMs: 25 };
@@ -125,10 +99,10 @@ test('H-frozen-warden says by when it must act next: of the earliest, never of o
   expect(moments.at(-1)).toBe(2_025);
 });
 
-test('the memory of ids is bounded, and what runs is never started twice', async () => {
+test('the memory of ids is bounded, and a running backend is never started twice', async () => {
   const held = new HeldLaunch();
   held.finish();
-  const warden = wardenOf(held, 2);
+  const warden = wardenOf(held.launch, { seenIdsMax: 2 });
   for (const backendId of ['b1', 'b2', 'b3']) await warden.start(startOf('', { backendId }));
 
   for (const backendId of ['b1', 'b2', 'b3']) {

@@ -60,7 +60,7 @@ export class BackendRun {
     this.#keeper = new LeaseKeeper({
       ladder: identity.ladder,
       deadlines: of.deadlines,
-      // Nobody of this agent has asked yet: neither for a new grant nor for an adopted one.
+      // This agent has not renewed it yet, whether it is a new grant or an adopted one.
       isConfirmed: false,
       nowMs: context.nowMs(),
       random: context.random,
@@ -107,7 +107,7 @@ export class BackendRun {
     return this.#stage === 'over';
   }
 
-  /** Whether it is still to be launched, which only this agent can bring to an end. */
+  /** Whether its launch is not complete yet, which only this agent can complete. */
   get isStarting(): boolean {
     return this.#stage === 'loading' || this.#stage === 'launching';
   }
@@ -117,7 +117,7 @@ export class BackendRun {
     return this.#stage !== 'running' || aliveIds.has(this.identity.backendId);
   }
 
-  /** When its warden is to be asked about it, and when to be killed when no answer came. */
+  /** When the warden is asked about it, and when the warden is killed if no answer came. */
   get watch(): { readonly askAtMs: number; readonly killAtMs: number } | undefined {
     if (this.#stage === 'loading' || this.#stage === 'over') return undefined;
     const { hardTerminateAtMs } = this.#keeper.deadlines;
@@ -128,7 +128,7 @@ export class BackendRun {
     };
   }
 
-  /** What the warden is to be told of its deadlines. */
+  /** Its deadlines, as a request to the warden. */
   extension(): ExtendRequest {
     const { softTerminateAtMs: softAtMs, hardTerminateAtMs: hardAtMs } = this.#keeper.deadlines;
     const { backendId, leaseId } = this.identity;
@@ -175,7 +175,7 @@ export class BackendRun {
     this.#keeper.failed(requestId, this.#context.nowMs());
   }
 
-  /** Asks for an end. What was not started never will be. */
+  /** Asks for its end. A backend that was not started never will be. */
   stop(request: StopRequest): void {
     if (this.#stage === 'over') return;
     if (this.#stage === 'loading') {
@@ -203,7 +203,7 @@ export class BackendRun {
     if (this.#isAbandoned) throw new WardenLost('the warden is gone');
   }
 
-  /** What the warden says of it. */
+  /** Takes a report of the warden about it. */
   observe(snapshot: BackendSnapshot): void {
     if (this.#stage === 'launching') {
       this.#seenWhileLaunching = snapshot;
@@ -220,7 +220,7 @@ export class BackendRun {
     else if (snapshot.state === 'stopping') this.#report('terminating', { reason });
   }
 
-  /** Its warden is gone, and its processes with it: nothing more is said or done. Its key runs out. */
+  /** Its warden is gone, and its processes with it: nothing more is sent or done. Its key runs out. */
   abandon(): void {
     this.#isAbandoned = true;
     this.#stage = 'over';
@@ -273,7 +273,7 @@ export class BackendRun {
     try {
       await this.#start({ plan, keyId, notes: this.#notes });
     } catch (error) {
-      // Without its warden it is abandoned by its present owner.
+      // When the warden is lost, the agent abandons this backend.
       if (error instanceof WardenLost || !this.#isIn('launching')) return;
       if (!(error instanceof StartFailed)) throw error;
       const reason = error.message === 'too_late' ? 'key_expired' : 'internal';
@@ -291,14 +291,14 @@ export class BackendRun {
     if (!this.#isIn('launching')) return;
     this.#stage = 'running';
     this.#report('waiting');
-    // What was asked, answered or seen while it was being launched.
+    // Catches up on what was requested, answered or seen during the launch.
     if (this.#stopRequest !== undefined) this.#sendStop(this.#stopRequest);
     this.observe(this.#seenWhileLaunching ?? snapshot);
     void this.#probe(notes);
     await warden.extend([this.extension()]);
   }
 
-  /** Until it answers, it is stopped, or its time to start is up, which the tick watches. */
+  /** Probes until it answers or is stopped; the tick stops it when its time to start is up. */
   async #probe(notes: BackendNotes): Promise<void> {
     const { readiness } = this.identity.program;
     while (this.#isWanted()) {
@@ -314,7 +314,7 @@ export class BackendRun {
       .catch(() => undefined); // the next agent then probes again
   }
 
-  /** Asked again after every wait: the stage may have changed meanwhile. */
+  /** Checked again after every wait: the stage may have changed meanwhile. */
   #isIn(stage: Stage): boolean {
     return this.#stage === stage;
   }
@@ -336,7 +336,7 @@ export class BackendRun {
     });
   }
 
-  /** States only move forward: what is behind the last report is not said. */
+  /** States only move forward: a state behind the last report is not sent. */
   #report(status: BackendStatus, of: { reason?: TerminationReason; address?: string } = {}): void {
     if (statusRank(status) <= statusRank(this.#reportedStatus)) return;
     this.#reportedStatus = status;

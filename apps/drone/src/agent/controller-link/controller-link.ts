@@ -1,33 +1,26 @@
 import type { DroneMessage } from '@leasehold/api';
-import type {
-  AckInput,
-  HeartbeatInput,
-  RenewInput,
-  RenewResult,
-  ReportInput,
-  SessionInput,
-} from './wire.ts';
+import type * as wire from './wire.ts';
 
 /**
- * The agent's way to a controller. A call fails when its answer has not come in a bounded time;
+ * The agent's connection to a controller. A call fails when its answer has not come in a bounded time;
  * whether it was carried out is then unknown, and every call of a drone may be sent again.
  */
 export interface ControllerLink {
   /**
-   * Follows a session until the returned function is called. The connection is renewed by itself;
-   * each time, a new session begins with a message of its own.
+   * Follows a session until the returned function is called. The connection is reopened
+   * automatically; each time, a new session begins with a message of its own.
    */
-  follow(input: SessionInput, listener: SessionListener): () => void;
+  follow(input: wire.SessionInput, listener: SessionListener): () => void;
   /**
-   * Given up after `timeoutMs`, unsent if it is not sent by then: a reading of the clock that waited
+   * Given up after `timeoutMs`, and not sent later than that: a reading of the clock that waited
    * for a connection would be taken for a fresh one, and what is counted from it has passed.
    */
-  heartbeat(input: HeartbeatInput, timeoutMs: number): Promise<void>;
-  acknowledge(input: AckInput): Promise<void>;
+  heartbeat(input: wire.HeartbeatInput, timeoutMs: number): Promise<void>;
+  acknowledge(input: wire.AckInput): Promise<void>;
   /** Given up after `timeoutMs`, if not before. */
-  report(input: ReportInput, timeoutMs: number): Promise<'recorded' | 'ignored' | 'kill'>;
+  report(input: wire.ReportInput, timeoutMs: number): Promise<'recorded' | 'ignored' | 'kill'>;
   /** One answer per renewal, each naming its lease. Given up after `timeoutMs`, if not before. */
-  renew(input: RenewInput, timeoutMs: number): Promise<readonly RenewResult[]>;
+  renew(input: wire.RenewInput, timeoutMs: number): Promise<readonly wire.RenewResult[]>;
   close(): Promise<void>;
 }
 

@@ -1,17 +1,10 @@
 import { createControllerClient, leaseholdErrorOf, type ControllerClient } from '@leasehold/client';
 import { SessionSuperseded, type ControllerLink, type SessionListener } from './controller-link.ts';
-import type {
-  AckInput,
-  HeartbeatInput,
-  RenewInput,
-  RenewResult,
-  ReportInput,
-  SessionInput,
-} from './wire.ts';
+import type * as wire from './wire.ts';
 
 /**
- * After this an answer is not waited for any longer; what concerns a grant may have a shorter time by
- * its ladder. Renewals have shorter tries of their own, and an answer that comes after its try still
+ * No answer is waited for any longer than this; calls about a grant may have less time by its
+ * ladder. Renewals have shorter tries of their own, and an answer that comes after its try still
  * counts.
  */
 const CALL_TIMEOUT_MS = 5_000;
@@ -45,8 +38,8 @@ export class TrpcControllerLink implements ControllerLink {
     });
   }
 
-  follow(input: SessionInput, listener: SessionListener): () => void {
-    // What an unsubscribed session still says is not for its follower.
+  follow(input: wire.SessionInput, listener: SessionListener): () => void {
+    // Late messages of an unsubscribed session are dropped.
     let isSubscribed = true;
     const subscription = this.#client.api.drones.session.subscribe(input, {
       onData: (message) => {
@@ -65,16 +58,19 @@ export class TrpcControllerLink implements ControllerLink {
     };
   }
 
-  async heartbeat(input: HeartbeatInput, timeoutMs: number): Promise<void> {
+  async heartbeat(input: wire.HeartbeatInput, timeoutMs: number): Promise<void> {
     const signal = AbortSignal.timeout(timeoutMs);
     await answerOf(this.#client.api.drones.heartbeat.mutate(input, { signal }));
   }
 
-  async acknowledge(input: AckInput): Promise<void> {
+  async acknowledge(input: wire.AckInput): Promise<void> {
     await answerOf(this.#client.api.drones.ack.mutate(input));
   }
 
-  async report(input: ReportInput, timeoutMs: number): Promise<'recorded' | 'ignored' | 'kill'> {
+  async report(
+    input: wire.ReportInput,
+    timeoutMs: number,
+  ): Promise<'recorded' | 'ignored' | 'kill'> {
     const signal = AbortSignal.timeout(timeoutMs);
     try {
       const { outcome } = await answerOf(
@@ -82,15 +78,15 @@ export class TrpcControllerLink implements ControllerLink {
       );
       return outcome;
     } catch (error) {
-      // The controllers have forgotten it; saying so again will not help.
+      // The controllers have forgotten it; sending the report again will not help.
       if (leaseholdErrorOf(error)?.code === 'backend.not_found') return 'ignored';
-      // Nobody may be told where it is: it must not go on.
+      // Its address must not be given to anybody, so it must not go on.
       if (leaseholdErrorOf(error)?.code === 'drone.not_allowed') return 'kill';
       throw error;
     }
   }
 
-  async renew(input: RenewInput, timeoutMs: number): Promise<readonly RenewResult[]> {
+  async renew(input: wire.RenewInput, timeoutMs: number): Promise<readonly wire.RenewResult[]> {
     const signal = AbortSignal.timeout(timeoutMs);
     const { results } = await answerOf(this.#client.api.keys.renew.mutate(input, { signal }));
     return results;

@@ -6,7 +6,7 @@ import { readWardenRecord, type WardenRecord } from '../../warden/link/socket-pa
 import { SocketWardenLink, WardenSilent, type SocketLinkOptions } from './socket-warden-link.ts';
 import { WardenLost, type SupplyNeeds, type WardenLink, type WardenSource } from './warden-link.ts';
 
-/** How long a new warden may take until it answers: it tries first what the machine allows. */
+/** How long a new warden may take until it answers: it first probes what the machine allows. */
 const START_MS_MAX = 15_000;
 /** How long the kernel may take to end a killed warden. */
 const END_MS_MAX = 15_000;
@@ -59,7 +59,7 @@ async function findLiving(
   }
 }
 
-/** Its backends cannot be adopted, and are not to be lost silently. */
+/** Its backends cannot be adopted, and must not be lost silently. */
 function refuseEarlier(stateDir: string, { pid }: WardenRecord): void {
   if (!isWardenOf(stateDir, pid)) return;
   throw new Error(
@@ -113,11 +113,11 @@ function startWarden({ stateDir, command, searchPath }: WardenSupplyOptions): vo
     detached: true,
     cwd: '/',
     stdio: ['ignore', log, log],
-    // The agent's token is not for the warden, nor of what it starts.
+    // The agent's token is not for the warden, nor for what it starts.
     env: { PATH: searchPath },
   });
   child.on('error', () => {
-    // That none came up is what the caller finds out.
+    // The caller notices that none came up.
   });
   child.unref();
   closeSync(log);

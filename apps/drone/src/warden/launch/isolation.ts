@@ -19,7 +19,7 @@ export interface LaunchMeans {
   /** Takes privileges away, and changes the user unless that is null. */
   readonly drop: (user: UserIds | null) => readonly string[];
   readonly shell: string;
-  /** What makes the process that follows end with the one that started it; empty if nothing does. */
+  /** The prefix that makes a process end with its parent; empty if the machine has none. */
   readonly endWithParent: readonly string[];
   /** What the group of the chain is sent for a gentle stop; null: the program's own stop signal. */
   readonly groupStopSignal: 'SIGTERM' | null;
@@ -36,7 +36,7 @@ export interface ProbeOptions {
 const PROBE_TIMEOUT_MS = 5_000;
 /** Where the tools are looked for besides PATH: an ordinary user's may not hold all of them. */
 const TOOL_FOLDERS = ['/usr/bin', '/bin', '/usr/sbin', '/sbin'];
-/** Nobody in particular: only to find out whether the user can be changed. */
+/** Any other user: only to find out whether the user can be changed. */
 const SOMEBODY: UserIds = { uid: 65_534, gid: 65_534 };
 
 /** Finds a tool of the system by its name. */
@@ -160,7 +160,7 @@ const DROP_EVERYTHING = [
   '--bounding-set=-all',
 ];
 
-/** The most that can be taken away, in the place where it is to be. */
+/** The most privileges that can be dropped, tried where the program will run. */
 async function possibleDrops(
   { setpriv }: Tools,
   candidate: Candidate | undefined,
@@ -168,7 +168,7 @@ async function possibleDrops(
   if (setpriv === undefined) return [];
   // Without a namespace that ends with init, the program itself ends with its parent.
   const onDeath = candidate === undefined ? ['--pdeathsig', 'KILL'] : [];
-  // Without CAP_SETPCAP the bounding set stays, and matters to nobody who gains no privileges.
+  // Without CAP_SETPCAP the bounding set stays, and does not matter to a program that gains no privileges.
   for (const drops of [DROP_EVERYTHING, DROP_EVERYTHING.slice(0, -1)]) {
     const command = [...(candidate?.chain ?? []), setpriv, ...onDeath, ...drops, '--'];
     if (await isPossible(command)) return [...onDeath, ...drops];
@@ -231,7 +231,7 @@ async function defaultSignalsCommand(env: string | undefined): Promise<string[]>
   return (await isPossible(command)) ? command : [];
 }
 
-/** Whether a command that runs another one does. */
+/** Whether a command that runs another one works. */
 async function isPossible(command: readonly string[]): Promise<boolean> {
   return (await outputOf([...command, '/bin/echo', 'yes'])) === 'yes';
 }

@@ -49,14 +49,14 @@ describe.each([
     detail: /may outlive/u,
   },
 ])('a machine $machine', ({ find, detail }) => {
-  test('is told apart, and says what it has instead', async () => {
+  test('is recognised, and the facts report what is missing', async () => {
     const means = await probed(find);
 
     expect(means.facts).toMatchObject({ pidNamespace: false, privateProc: false });
     expect(means.facts.detail).toMatch(detail);
   });
 
-  test('stops a program by its stop signal and tells its exit code', async () => {
+  test('stops a program by its stop signal and reports its exit code', async () => {
     const means = await probed(find);
     const marker = `leasehold-${randomUUID()}`;
     const script = `trap 'exit 7' USR1; : ${marker}; touch ${stateDir}/${marker}; while :; do sleep 0.05; done`;
@@ -97,7 +97,7 @@ describe.each([
 test.each([
   { with: 'what this machine has', find: findTool },
   { with: 'no namespaces', find: without('unshare') },
-])('a program that has only just been let go is stopped, with $with', async ({ find }) => {
+])('a program that has only just been released is stopped, with $with', async ({ find }) => {
   const means = await probed(find);
   const backends = await Promise.all(
     Array.from({ length: 20 }, () => prepared(startOf('while :; do sleep 0.05; done'), means)),
@@ -112,7 +112,28 @@ test.each([
   expect(new Set(backends.map(({ exitCode }) => exitCode))).toEqual(new Set([143]));
 });
 
-test('a program that was never let go never runs', async () => {
+test('a backend that has ended is gone, even when others have started since', async () => {
+  const means = await probed();
+  const ended = await Promise.all(
+    Array.from({ length: 8 }, () => prepared(startOf('exit 3'), means)),
+  );
+  for (const backend of ended) backend.release();
+  await until('they have ended', () =>
+    ended.every(({ pid, exitCode }) => exitCode === 3 && !existsSync(`/proc/${String(pid)}`)),
+  );
+
+  // The kernel gives them the numbers of the namespaces that it has freed.
+  const others = await Promise.all(
+    Array.from({ length: 24 }, () => prepared(startOf('sleep 600'), means)),
+  );
+  const areGone = ended.map((backend) => backend.isGone());
+  for (const backend of others) backend.kill();
+  await until('the others are gone', () => others.every((backend) => backend.isGone()));
+
+  expect(areGone).toEqual(ended.map(() => true));
+});
+
+test('a program that was never released never runs', async () => {
   const means = await probed();
   const marker = `leasehold-${randomUUID()}`;
   const backend = await prepared(startOf(`touch ${stateDir}/${marker}; sleep 600`), means);

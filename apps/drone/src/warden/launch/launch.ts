@@ -2,14 +2,14 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import path from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import { childNamespaceOf, groupCensus, namespaceCensus, type Census } from '../census.ts';
+import { groupCensus, namespaceCensus, type Census } from '../census.ts';
 import type { LaunchMeans } from './isolation.ts';
 import { OutputLog } from './output-log.ts';
 import { foldersOf, makeFolders, removeTemporary, type ProgramFolders } from './program-folders.ts';
 import type { ProgramPlaces, StartRequest } from '../link/protocol.ts';
 import { coversOf, mountTableOf } from '../view.ts';
 
-/** However far ahead soft is: a chain takes a few milliseconds on an idle machine. */
+/** The longest launch, however far ahead soft is: a chain takes milliseconds on an idle machine. */
 const LAUNCH_MS_MAX = 60_000;
 
 /** What the launches of one warden have in common. All paths are real ones. */
@@ -19,7 +19,7 @@ export interface LaunchContext {
   readonly logFolder: string;
   /** An empty folder in the state folder, where the views of backends are built. */
   readonly workshop: string;
-  /** What every backend's view is without, besides what its request names. */
+  /** What is hidden in every backend's view, besides what its request names. */
   readonly hidden: readonly string[];
   readonly nowMs: () => number;
 }
@@ -57,8 +57,8 @@ export class BackendProcess {
     this.#census = groupCensus(of.pid);
     child.once('exit', () => {
       this.#isReaped = true;
-      // Nobody asks any more what became of a program that never ran.
-      if (!this.#isReleased) this.#cleanUp();
+      // Nobody asks any more whether a program that never ran is gone.
+      if (!this.#isReleased) this.#letGo();
     });
   }
 
@@ -123,13 +123,18 @@ export class BackendProcess {
     if (this.#isGone) return true;
     if (!this.#isReaped || !this.#isReported || !this.#census.isEmpty()) return false;
     this.#isGone = true;
-    this.#cleanUp();
+    if (this.#isReleased) this.#letGo();
     return true;
   }
 
   /** As a shell reports it; null while it is not known, and when init was killed. */
   get exitCode(): number | null {
     return this.#exitCode;
+  }
+
+  #letGo(): void {
+    this.#census.close();
+    this.#cleanUp();
   }
 
   #runs(): void {
@@ -150,7 +155,7 @@ export class BackendProcess {
   async #ready(timeoutMs: number): Promise<void> {
     const reports = this.#child.stdio[3] as Readable;
     (this.#child.stdio[4] as Writable).on('error', () => {
-      // Init ended before it was let go; its exit reports it.
+      // Init ended before it was released; its exit reports that.
     });
     let timer: NodeJS.Timeout | undefined;
     await new Promise<void>((resolve, reject) => {
@@ -178,11 +183,11 @@ export class BackendProcess {
       clearTimeout(timer);
     });
     if (!this.#means.facts.pidNamespace) return;
-    const namespace = childNamespaceOf(this.pid);
-    if (namespace === undefined || namespace === childNamespaceOf(process.pid)) {
+    const census = namespaceCensus(this.pid);
+    if (census === undefined) {
       throw new Error('the namespace of the backend cannot be determined');
     }
-    this.#census = namespaceCensus(namespace);
+    this.#census = census;
   }
 }
 
@@ -204,7 +209,7 @@ function launchWords(
   ];
 }
 
-/** An open file with the table of mounts, and without a name: it goes when nobody has it open. */
+/** An open file with the table of mounts, and without a name: it is deleted when nobody has it open. */
 function tableFile(
   { backendId, places }: StartRequest,
   { stateDir, workshop, hidden }: LaunchContext,

@@ -3,8 +3,8 @@
  * which stays (`HOME`), and one for each backend, which goes with it (`TMPDIR`).
  *
  * They are in the drone's state folder, which a program's own user may not enter. Where a backend has
- * its own view of the files they are shown in it. Where it has not, and another user than the warden,
- * they are in the machine's folder for temporary files.
+ * its own view of the files they are shown in it. Where it has none, and another user than the
+ * warden, they are in the machine's folder for temporary files.
  */
 import { execFile } from 'node:child_process';
 import { chownSync, lstatSync, mkdirSync, readdirSync, rmdirSync } from 'node:fs';
@@ -30,7 +30,7 @@ type Means = Pick<LaunchMeans, 'mount' | 'drop'>;
 
 const TEMPORARY = 'tmp';
 const PRIVATE = 0o700;
-/** May be passed through, and not read. */
+/** May be entered, but not listed. */
 const PASSABLE = 0o711;
 
 /** Where the folders of a backend are; see the top of this file. */
@@ -76,7 +76,7 @@ function makeFolder(folder: string, user: UserIds | null, mode: number): void {
 
 /**
  * Removes the temporary files of a backend that is gone. What is in them is removed by the user whom
- * they belong to: another process of that user could lead anybody else's removal astray.
+ * they belong to: another process of that user could mislead a removal by anybody else.
  */
 export function removeTemporary(folder: string, user: UserIds | null, { drop }: Means): void {
   const [file, ...args] = [...drop(user), 'rm', '-rf', '--', folder];

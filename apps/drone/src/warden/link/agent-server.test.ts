@@ -1,8 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import net from 'node:net';
-import os from 'node:os';
-import path from 'node:path';
 import { expect, test } from 'vitest';
 import { SocketWardenLink } from '../../agent/warden-link/socket-warden-link.ts';
 import {
@@ -12,10 +9,8 @@ import {
   startOf,
   type Ear,
 } from '../../testing/warden-fixture.ts';
-import { NOT_ISOLATED } from '../../testing/simulated-warden.ts';
-import { AgentServer } from './agent-server.ts';
+import { wardenOf, whileListening } from '../../testing/warden-in-process.ts';
 import { PROTOCOL_VERSION } from './protocol.ts';
-import { Warden } from '../warden.ts';
 
 /** Ten thousand starts over a socket take a second, and many times that on a busy machine. */
 const THOUSANDS_MS_MAX = 60_000;
@@ -29,32 +24,16 @@ const paperProcess = {
   release: () => undefined,
 };
 
-async function inFolder(
+function inFolder(
   use: (connect: (ear?: Ear) => Promise<SocketWardenLink>, socketPath: string) => Promise<void>,
 ): Promise<void> {
-  const folder = mkdtempSync(path.join(os.tmpdir(), 'lh-lines-'));
-  const warden = new Warden({
-    launch: () => Promise.resolve(paperProcess),
-    nowMs: () => os.uptime() * 1_000,
-    onChange: () => undefined,
-    onActBy: () => undefined,
-  });
-  const server = new AgentServer({
-    identity: { clockId: 'one', pid: 1, isolation: NOT_ISOLATED },
-    secret: 'one',
-    warden: () => warden,
-    onShutdown: () => undefined,
-  });
-  const socketPath = path.join(folder, 'warden.sock');
-  await server.listen(socketPath);
-  try {
-    await use((ear) => commandOf({ socketPath, secret: 'one' }, ear), socketPath);
-  } finally {
-    rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
-  }
+  const warden = wardenOf(() => Promise.resolve(paperProcess));
+  return whileListening(warden, (socketPath) =>
+    use((ear) => commandOf({ socketPath, secret: 'one' }, ear), socketPath),
+  );
 }
 
-test('H-warden-hello who does not know the secret learns nothing, changes nothing and is cut off', async () => {
+test('H-warden-hello a client that does not know the secret learns nothing, changes nothing and is cut off', async () => {
   await inFolder(async (connect, socketPath) => {
     const ear = createEar();
     const link = await connect(ear);
@@ -86,7 +65,7 @@ test('H-warden-hello who does not know the secret learns nothing, changes nothin
   });
 });
 
-test('an agent that only looks learns which clock the warden is, and the one in command stays it', async () => {
+test('an agent that only looks learns the clock of the warden, and the one in command stays in command', async () => {
   await inFolder(async (connect, socketPath) => {
     const ear = createEar();
     const inCommand = await connect(ear);
@@ -135,7 +114,7 @@ test(
   THOUSANDS_MS_MAX,
 );
 
-test('a start of any length costs the others nothing: the longest that is let through is carried out, more is refused', async () => {
+test('the longest allowed start is carried out, a longer one is refused, and other backends are not affected', async () => {
   await inFolder(async (connect) => {
     const link = await connect();
     const long = Array.from({ length: 64 }, () => '\u0001'.repeat(4_096));

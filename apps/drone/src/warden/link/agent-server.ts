@@ -96,7 +96,7 @@ export class AgentServer {
       this.#agent?.send({ event: 'superseded' });
       this.#agent?.close();
       this.#agent = channel;
-      // Before it can ask for a list: what the former asked for and is not in it never runs.
+      // Before it can ask for a list: a start of the former agent that is not in it never runs.
       this.#options.warden().cancelLaunches();
     }
     channel.send({ id, ok: true, value: this.#options.identity });
@@ -144,7 +144,7 @@ function refuse(channel: LineChannel, id: number, problem: string): void {
   channel.close();
 }
 
-/** In a time that says nothing of how much of the secret is right. */
+/** In a time that does not show how much of the secret is right. */
 function isEqual(offered: string, secret: string): boolean {
   const [a, b] = [Buffer.from(offered), Buffer.from(secret)];
   return a.length === b.length && timingSafeEqual(a, b);

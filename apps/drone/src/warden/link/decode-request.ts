@@ -147,7 +147,7 @@ function text(value: unknown, name: string): string {
   return value;
 }
 
-/** Never root, and a number that the system's tools take for one. */
+/** Never root, and a number that the system's tools accept as a user. */
 function userNumberOf(fields: Fields, name: string): number {
   const value = numberOf(fields, name);
   if (!Number.isInteger(value) || value < 1 || value > USER_NUMBER_MAX) {
