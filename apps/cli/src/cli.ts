@@ -7,7 +7,7 @@ import { unreachable, usageFailure } from './failures/failure.ts';
 import { readCredentials, readRunFile } from './config/home.ts';
 import { createStyle, type Style } from './output/style.ts';
 
-/** Controllers of one database, of which whichever answers is asked, and a token for them. */
+/** Controllers of one database, of which any that answers is used, and a token for them. */
 export interface Access {
   readonly urls: readonly string[];
   readonly token: string;
@@ -23,20 +23,20 @@ export interface Cli {
   /** Which controllers were asked, if any were: for messages. */
   controllerUrls(): string | undefined;
   /**
-   * Where the controllers are, and what to show them.
-   * @throws {CliFailure} when nobody said it.
+   * Where the controllers are, and the token for them.
+   * @throws {CliFailure} when it is not configured.
    */
   access(): Access;
   /** The controller over HTTP, or over a WebSocket for a command that follows something. */
   client(transport?: 'http' | 'ws'): ControllerApi;
-  /** Prints an answer: for programs as it came, for people as text. */
+  /** Prints an answer: as JSON for programs, as text for people. */
   show(answer: unknown, text: () => string): void;
   /** Adds a leaf command, with what every command has. */
   leaf(parent: Command, nameAndArguments: string, description: string): Command;
   /** Ends the command with another exit code than 0, although it did not fail. */
   endWith(exitCode: number): void;
   exitCode(): number;
-  /** Says that the process has become another program. */
+  /** Records that the process has become another program. */
   handOver(): void;
   isHandedOver(): boolean;
   readonly style: Style;
@@ -95,8 +95,8 @@ export function createCli(context: CliContext, isJson: boolean): Cli {
 }
 
 /**
- * Where the controllers are and what to show them: the environment's words, else what runs in the home.
- * @throws {CliFailure} when neither says it.
+ * Where the controllers are and the token for them: from the environment, else from the home.
+ * @throws {CliFailure} when neither gives it.
  */
 export function controllerAccess(config: CliConfig): Access {
   const running = config.urls === null ? readRunFile(config.home)?.controllerUrl : undefined;

@@ -6,14 +6,14 @@ import { runCli } from './run-cli.ts';
 /** One Ctrl-C arrives twice: from the terminal, and from npm, which passes it on. */
 const SAME_SIGNAL_MS = 1_000;
 
-/** The same, for signals that are passed on: who presses a key twice takes longer. */
+/** The same, for signals that are passed on: a person who presses a key twice takes longer. */
 const SAME_KEYPRESS_MS = 100;
 
 const stopping = new AbortController();
 let askedAtMs = 0;
 let isSignalTaken = false;
 
-/** Takes Ctrl-C and SIGTERM from the first call on; see {@link CliContext.signal}. */
+/** Handles Ctrl-C and SIGTERM from the first call on; see {@link CliContext.signal}. */
 function takeSignal(): AbortSignal {
   if (!isSignalTaken) {
     isSignalTaken = true;
@@ -40,7 +40,7 @@ function onSignal(name: string): void {
   stopping.abort(name);
 }
 
-/** What a command that runs under another's control is told of; see {@link CliContext.onSignal}. */
+/** The signals that a listener is told of; see {@link CliContext.onSignal}. */
 const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGTSTP', 'SIGCONT'] as const;
 
 function passSignals(listener: (signal: NodeJS.Signals) => void): void {
@@ -58,12 +58,12 @@ function passSignals(listener: (signal: NodeJS.Signals) => void): void {
   });
 }
 
-/** Whether something that was said is lost, such as in a file on a full disk. */
+/** Whether some output was lost, for example on a full disk. */
 let isOutputLost = false;
 
 /**
- * Does not throw: what `leasehold up` runs is more important than what it says. A reader that has gone
- * away, as `| head` does, is no problem at all.
+ * Does not throw: what `leasehold up` runs is more important than what it prints. A reader that has
+ * ended, as `| head` does, is no problem at all.
  */
 function onOutputError(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE' || isOutputLost) return;
@@ -86,6 +86,6 @@ const exitCode = await runCli(process.argv.slice(2), {
 });
 if (exitCode !== undefined) {
   process.exitCode = exitCode;
-  // The channel to the process that started us would keep a process alive that has nothing left to do.
+  // The channel to the process that started us would keep this one alive with nothing left to do.
   if (process.connected) process.disconnect();
 }

@@ -19,7 +19,7 @@ export function withNamespace(command: Command): Command {
   return command.option('--namespace <namespace>', 'segments joined by "."', '');
 }
 
-/** Adds what names a key besides its name, and where it is: its home unless given. */
+/** Adds the namespace of a key, and the datacenter in which to look for it. */
 export function withKey(command: Command): Command {
   return withNamespace(command).option(
     '--datacenter <name>',
@@ -48,7 +48,7 @@ export function collected(text: string, before: readonly string[]): string[] {
   return [...before, text];
 }
 
-/** Adds `--datacenter` to what is about one thing: where it is asked for, and acted on. */
+/** Adds `--datacenter` to a command on one thing: where it is queried and acted on. */
 export function withDatacenter(command: Command): Command {
   return command.option('--datacenter <name>', "the datacenter; by default the controller's own");
 }
@@ -68,7 +68,7 @@ export interface Unreachable {
   readonly code: string;
 }
 
-/** A list for people: `empty` when it has nothing, and what it is without. */
+/** A list for people: `empty` when it has no rows, and what is missing from it. */
 export function pageText<Row>(
   page: {
     readonly items: readonly Row[];
@@ -83,12 +83,12 @@ export function pageText<Row>(
   return `${rows}${moreText(nextCursor)}${missingText(unreachable)}`;
 }
 
-/** What a list says when it is not the whole. */
+/** The note below a list that is not complete. */
 export function moreText(nextCursor: string | null): string {
   return nextCursor === null ? '' : `\n\nThere is more: add --cursor ${nextCursor}`;
 }
 
-/** What a list says when it is without datacenters: never silently. */
+/** The note below a list from which datacenters are missing. */
 export function missingText(unreachable: readonly Unreachable[]): string {
   const lines = unreachable.map(({ datacenter, since, code }) => {
     const when = since === null ? '' : ` since ${since}`;

@@ -28,11 +28,10 @@ import { addEventsTail } from './commands/events/tail.ts';
 import { addHoldOffEnd } from './commands/hold-off/end.ts';
 import { addHoldOffShow } from './commands/hold-off/show.ts';
 import { addKeysAllowRenewal, addKeysBlockRenewal } from './commands/keys/renewal.ts';
-import { addKeysHistory } from './commands/keys/history.ts';
+import { addKeysHistory, addKeysWaiters } from './commands/keys/key-pages.ts';
 import { addKeysLs } from './commands/keys/ls.ts';
 import { addKeysRevoke } from './commands/keys/revoke.ts';
 import { addKeysShow } from './commands/keys/show.ts';
-import { addKeysWaiters } from './commands/keys/waiters.ts';
 import { addLeasesAllowRenewal, addLeasesBlockRenewal } from './commands/leases/renewal.ts';
 import { addLeasesGuard } from './commands/leases/guard.ts';
 import { addLeasesHistory } from './commands/leases/history.ts';
@@ -171,11 +170,11 @@ export function createProgram(cli: Cli): Command {
   return program;
 }
 
-/** Subcommands inherit these, as long as they are set before those are made. */
+/** Subcommands inherit these settings, if they are made before the subcommands. */
 function prepare(program: Command, cli: Cli): void {
   program.exitOverride().configureOutput({
     writeOut: cli.context.stdout,
-    // What is wrong is said once, by the code that runs the program.
+    // Errors are printed once, by the code that runs the program.
     writeErr: () => undefined,
   });
 }

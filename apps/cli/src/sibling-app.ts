@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { refusal } from './failures/failure.ts';
 
 /**
- * Where the programs lie, relative to this one's own file `apps/cli/dist/main.mjs`. They are
+ * Where the programs are, relative to this one's own file `apps/cli/dist/main.mjs`. They are
  * found as files because an app may not import another.
  */
 const FROM_DIST = {
@@ -11,7 +11,7 @@ const FROM_DIST = {
   controller: '../../controller/dist/main.mjs',
   drone: '../../drone/dist/main.mjs',
   console: '../../console/dist/main.mjs',
-  /** What is written last when the console's pages are built. */
+  /** The file that a build of the console's pages writes last. */
   pages: '../../console/.next/BUILD_ID',
   room: '../../../examples/room-server/server.mjs',
   migrations: '../../../prisma/migrations',
@@ -19,7 +19,7 @@ const FROM_DIST = {
 
 type Part = keyof typeof FROM_DIST;
 
-/** Whether a part of this installation is there. */
+/** Whether a part of this installation exists. */
 export function hasPart(part: Part): boolean {
   return existsSync(pathOf(part));
 }
@@ -39,7 +39,7 @@ export function pathOfPart(part: Part): string {
 
 /**
  * Becomes another program: it finds its own arguments in `process.argv`, and from here on the
- * process is its.
+ * process belongs to it.
  */
 export async function becomeApp(
   app: 'controller' | 'console' | 'drone',

@@ -1,7 +1,7 @@
 /** Lists show what is in use, and what was until recently: most of what was ever held is long over. */
 import type { Command } from 'commander';
 
-/** For how long after its end something is listed, and how that is said. */
+/** How long after its end something is still listed, and the text for that time. */
 export interface Recency {
   readonly withinMs: number;
   readonly text: string;
@@ -9,13 +9,13 @@ export interface Recency {
 
 /** Keys and leases come and go by the minute. */
 export const RECENT_GRANTS: Recency = { withinMs: 60 * 60 * 1_000, text: 'the last hour' };
-/** Environments are few, and one that nobody deploys to today is still one. */
+/** Environments are few, and one that nobody deploys to today still matters. */
 export const RECENT_ENVIRONMENTS: Recency = {
   withinMs: 7 * 24 * 60 * 60 * 1_000,
   text: 'the last 7 days',
 };
 
-/** What a list is asked for by; any of these asks for what ended long ago too. */
+/** The options of a list; with any of them, what ended long ago is listed too. */
 export interface RecentOptions {
   readonly all?: boolean;
   readonly phase?: string;
@@ -30,7 +30,7 @@ export function withAll(command: Command, { text }: Recency): Command {
   );
 }
 
-/** The filter of a list that leaves out what ended long ago, unless that is asked for. */
+/** The filter of a list that leaves out what ended long ago, unless an option asks for it. */
 export function recentFilter(
   { all, phase, name }: RecentOptions,
   { withinMs }: Recency,
@@ -39,7 +39,7 @@ export function recentFilter(
   return isEverything ? {} : { endedWithinMs: withinMs };
 }
 
-/** What is said when nothing is listed. @param noun `keys`, for example. */
+/** The text of an empty list. @param noun `keys`, for example. */
 export function nothingText(noun: string, options: RecentOptions, recency: Recency): string {
   if (recentFilter(options, recency).endedWithinMs === undefined) return `No ${noun}.`;
   return `No ${noun} that were held in ${recency.text}; --all lists the others too.`;

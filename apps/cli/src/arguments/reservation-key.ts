@@ -1,4 +1,4 @@
-/** What a reservation is of, on the command line. */
+/** The key of a reservation, on the command line. */
 import { keyNameOf, reservationKeyProblem } from '@leasehold/keys-core';
 import type { Command } from 'commander';
 import { usageFailure } from '../failures/failure.ts';
@@ -19,7 +19,7 @@ export function withReservationKey(command: Command): Command {
     .addHelpText('after', '\nA key is reserved under the list [namespace, name].');
 }
 
-/** The list that is meant. @throws {CliFailure} `cli.usage`. */
+/** The key that the arguments name, as a list. @throws {CliFailure} `cli.usage`. */
 export function reservationKeyOf(
   name: string | undefined,
   { namespace, jsonKey }: ReservationKeyOptions,
@@ -39,7 +39,7 @@ export function reservationKeyOf(
   return key;
 }
 
-/** A reservation key for people: NAMESPACE/NAME where it is that of a key, else the list as JSON. */
+/** A reservation key for people: NAMESPACE/NAME if it is the name of a key, else the list as JSON. */
 export function reservationKeyText(key: readonly string[]): string {
   const named = keyNameOf(key);
   return named === undefined ? printable(JSON.stringify(key)) : scopeText(named);

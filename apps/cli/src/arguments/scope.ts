@@ -20,8 +20,8 @@ after the first "/" is the key. Without a "/" the whole SCOPE is a key in the ro
 namespace %2F stands for a "/", and %25 for a "%". With --namespace the whole SCOPE is the key.`;
 
 /**
- * Reads a SCOPE: see {@link SCOPE_HELP}. With a `namespace` of its own, all of the text is the name.
- * @throws {CliFailure} `cli.usage` for what can be no scope.
+ * Reads a SCOPE: see {@link SCOPE_HELP}. With a separate `namespace`, the whole text is the name.
+ * @throws {CliFailure} `cli.usage` for a text that cannot be a scope.
  */
 export function parseScope(text: string, namespace?: string): Scope {
   const scope = namespace === undefined ? parseResourceText(text) : { namespace, name: text };
@@ -40,7 +40,7 @@ export function parseScope(text: string, namespace?: string): Scope {
   return scope;
 }
 
-/** A scope as {@link parseScope} reads it, for people: what a terminal must not get is escaped. */
+/** A scope as {@link parseScope} reads it, for people: control characters are escaped. */
 export function scopeText(scope: Scope): string {
   return printable(resourceText(scope));
 }

@@ -1,14 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseConfig, redactedConfig, redactedUrl } from './config.ts';
-
-function problemsOf(environment: Record<string, string>): string {
-  try {
-    parseConfig(environment);
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
-  return '';
-}
+import { problemsOf } from '../testing/problems.ts';
 
 describe('parseConfig', () => {
   test('has the defaults of the contract', () => {
@@ -24,7 +16,7 @@ describe('parseConfig', () => {
     });
   });
 
-  test('the preset gives the ladder and the heartbeat, and a rung of its own wins over it', () => {
+  test('the preset sets the ladder and the heartbeat, and a variable for one rung overrides it', () => {
     const config = parseConfig({ LEASEHOLD_PRESET: 'fast', LEASEHOLD_KEY_EXPIRE_MS: '7000' });
 
     expect(config.ladder).toEqual({
@@ -53,7 +45,7 @@ describe('parseConfig', () => {
     expect(message).not.toContain('hunter2');
   });
 
-  test('several controllers are a list with commas', () => {
+  test('several controllers are a list separated by commas', () => {
     const urlsOf = (text: string): unknown => parseConfig({ LEASEHOLD_URL: text }).urls;
 
     expect(parseConfig({}).urls).toBeNull();
@@ -66,7 +58,7 @@ describe('parseConfig', () => {
     });
   });
 
-  test('the console is one port above the controller, unless it is said', () => {
+  test('the port of the console is one above that of the controller, unless it is set', () => {
     expect(parseConfig({}).consolePort).toBe(4_601);
     expect(parseConfig({ LEASEHOLD_PORT: '8080' }).consolePort).toBe(8_081);
     expect(parseConfig({ LEASEHOLD_PORT: '0' }).consolePort).toBe(0);
@@ -76,7 +68,7 @@ describe('parseConfig', () => {
     expect(problemsOf({ LEASEHOLD_PORT: '65535' })).toContain('LEASEHOLD_CONSOLE_PORT: must be');
   });
 
-  test('the origin of the console is an origin, and nothing below it', () => {
+  test('the origin of the console must be an origin, without a path', () => {
     const origin = 'https://console.example.com';
 
     expect(parseConfig({ LEASEHOLD_CONSOLE_ORIGIN: origin }).consoleOrigin).toBe(origin);
@@ -93,7 +85,7 @@ describe('parseConfig', () => {
     );
   });
 
-  test('a variable that is set to nothing counts as not set', () => {
+  test('an empty variable counts as not set', () => {
     expect(parseConfig({ LEASEHOLD_PORT: '', DATABASE_URL: '' })).toMatchObject({
       port: 4_600,
       databaseUrl: null,
@@ -101,7 +93,7 @@ describe('parseConfig', () => {
   });
 });
 
-describe('what is shown of a configuration', () => {
+describe('a configuration as it is shown', () => {
   test('holds no password and no token', () => {
     const shown = JSON.stringify(
       redactedConfig(
@@ -116,7 +108,7 @@ describe('what is shown of a configuration', () => {
     expect(shown).toContain('postgresql://me:***@db:5432/x');
   });
 
-  test('a URL without secrets is left alone', () => {
+  test('leaves a URL without secrets unchanged', () => {
     expect(redactedUrl('postgresql://me@db/x')).toBe('postgresql://me@db/x');
   });
 });

@@ -38,17 +38,17 @@ export interface CliConfig extends DatacenterConfig {
   readonly port: number;
   /** 0: any free port. */
   readonly consolePort: number;
-  /** What browsers call the console by; null: this machine, at its port. */
+  /** The origin at which browsers find the console; null: this machine, at its port. */
   readonly consoleOrigin: string | null;
   readonly datacenter: string;
   readonly preset: keyof typeof KEY_LADDERS;
   readonly ladder: Ladder;
   readonly heartbeatMs: number;
-  /** For how long an environment is leased when its holder does not say. */
+  /** How long an environment is leased when its holder does not say. */
   readonly environmentLeaseMs: number;
   readonly eventRetentionDays: number;
   readonly logLevel: string;
-  /** What the controller's callers may use. */
+  /** How much the controller's callers may use. */
   readonly fairUse: FairUseConfig;
   /** The controllers that commands talk to; null: what runs in the home. */
   readonly urls: readonly string[] | null;
@@ -138,8 +138,8 @@ const environmentSchema = z.object({
 type Values = z.infer<typeof environmentSchema>;
 
 /**
- * The configuration that an environment gives. Values are not repeated in what is thrown, for some
- * of them are secrets.
+ * The configuration that an environment gives. Errors do not repeat values, because some of them
+ * are secrets.
  * @throws {CliFailure} `config.invalid` listing every problem at once.
  */
 export function parseConfig(environment: Environment): CliConfig {
@@ -191,7 +191,7 @@ function ladderOf(env: Values): Ladder {
   };
 }
 
-/** One above the controller's, unless it is said. */
+/** One above the controller's, unless it is set. */
 function consolePortOf(env: Values): number {
   const besides = env.LEASEHOLD_PORT === 0 ? 0 : env.LEASEHOLD_PORT + 1;
   const consolePort = env.LEASEHOLD_CONSOLE_PORT ?? besides;
@@ -209,7 +209,7 @@ function configFailure(problems: readonly string[]): CliFailure {
   });
 }
 
-/** The configuration as it may be shown: secrets are replaced, the rest is as it is in effect. */
+/** The configuration as it may be shown: with secrets replaced, and all else as it is in effect. */
 export function redactedConfig(config: CliConfig): Record<string, unknown> {
   return {
     ...config,

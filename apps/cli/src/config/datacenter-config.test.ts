@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseConfig, redactedConfig } from './config.ts';
+import { problemsOf } from '../testing/problems.ts';
 
 const SECRET = `lh_${'s'.repeat(43)}`;
 
@@ -9,15 +10,6 @@ const WHOLE = {
   LEASEHOLD_PEER_TOKEN: SECRET,
   LEASEHOLD_ETCD: 'https://a:2379,https://b:2379',
 };
-
-function problemsOf(environment: Record<string, string>): string {
-  try {
-    parseConfig(environment);
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
-  return '';
-}
 
 describe('the configuration of datacenters', () => {
   test('names peers with their URLs, and the endpoints of etcd', () => {
@@ -29,7 +21,7 @@ describe('the configuration of datacenters', () => {
     expect(parseConfig({})).toMatchObject({ peers: {}, peerToken: null, etcd: null });
   });
 
-  test('peers need etcd and a secret, which may be one for each', () => {
+  test('peers need etcd and a secret, one for all or one for each', () => {
     const { LEASEHOLD_DATACENTER, LEASEHOLD_PEERS } = WHOLE;
     const alone = problemsOf({ LEASEHOLD_DATACENTER, LEASEHOLD_PEERS });
     const each = `dc2=${SECRET},dc3=${SECRET}`;
@@ -58,7 +50,7 @@ describe('the configuration of datacenters', () => {
     expect(message).not.toContain('hunter2');
   });
 
-  test('a datacenter is no peer of itself, and half a credential is an error', () => {
+  test('refuses the datacenter as its own peer, and incomplete credentials', () => {
     expect(problemsOf({ ...WHOLE, LEASEHOLD_DATACENTER: 'dc2' })).toContain(
       'LEASEHOLD_PEERS: must not name dc2',
     );

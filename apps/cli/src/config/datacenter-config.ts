@@ -1,4 +1,4 @@
-/** What the environment says of the other datacenters, and of the etcd that they share. */
+/** What the environment says about the other datacenters, and about the etcd that they share. */
 import { isDatacenterName } from '@leasehold/keys-core';
 import { z } from 'zod';
 
@@ -22,7 +22,7 @@ export interface EtcdConfig {
   readonly keyFile: string | null;
 }
 
-/** As long as a token at least. */
+/** At least as long as a token. */
 const SECRET = /^lh_[A-Za-z0-9_-]{43,200}$/u;
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/u;
 
@@ -46,7 +46,7 @@ const areNames = (names: readonly string[]): boolean =>
 const isWebUrl = (text: string): boolean =>
   URL.canParse(text) && /^https?:$/u.test(new URL(text).protocol);
 
-/** Between machines secrets and acts travel over TLS alone. */
+/** Between machines, secrets and acts travel over TLS only. */
 const isPeerUrl = (text: string): boolean =>
   isWebUrl(text) && (new URL(text).protocol === 'https:' || LOOPBACK.test(new URL(text).hostname));
 
@@ -114,7 +114,7 @@ export function datacenterConfig(env: Values): DatacenterConfig {
 
 type Name = keyof typeof datacenterEnvironment;
 
-/** What each variable needs besides itself. */
+/** Which other variable each variable needs. */
 const NEEDS: readonly (readonly [Name, Name])[] = [
   ['LEASEHOLD_PEERS', 'LEASEHOLD_PEER_TOKEN'],
   ['LEASEHOLD_PEER_TOKEN', 'LEASEHOLD_PEERS'],
@@ -126,7 +126,7 @@ const NEEDS: readonly (readonly [Name, Name])[] = [
   ['LEASEHOLD_ETCD_CERT_FILE', 'LEASEHOLD_ETCD_CA_FILE'],
 ];
 
-/** What is wrong between the variables: a controller with these would not start. */
+/** Contradictions between the variables, with which a controller would not start. */
 export function datacenterProblems(env: Values, own: string): string[] {
   const problems = NEEDS.filter(
     ([one, other]) => env[one] !== undefined && env[other] === undefined,
@@ -143,7 +143,7 @@ export function datacenterProblems(env: Values, own: string): string[] {
     : [...problems, `LEASEHOLD_PEER_TOKEN: has no secret for ${missing.join(', ')}`];
 }
 
-/** The same as it may be shown: no secret, and no password in a URL. */
+/** The same configuration as it may be shown: no secret, and no password in a URL. */
 export function redactedDatacenters(
   config: DatacenterConfig,
   redactedUrl: (url: string) => string,

@@ -44,7 +44,7 @@ export function credentialsPath(home: string): string {
   return join(home, 'credentials.json');
 }
 
-/** What runs, by its own words; undefined when nothing was started in this home. */
+/** What `leasehold up` recorded about itself; undefined when nothing was started in this home. */
 export function readRunFile(home: string): RunFile | undefined {
   return readJson(runFilePath(home)) as RunFile | undefined;
 }
@@ -68,8 +68,8 @@ export function makeHome(home: string): void {
 }
 
 /**
- * Makes a folder and those above it. Not by `recursive`: where a file system answers "no such file"
- * for what it will not make, as /proc does, Node 20 then tries forever.
+ * Makes a folder and those above it. Without `recursive`: where a file system answers "no such
+ * file" for a folder that it cannot make, as /proc does, Node 20 then retries forever.
  */
 function makeFolder(path: string): void {
   if (existsSync(path) && statSync(path).isDirectory()) return;

@@ -2,42 +2,32 @@ import { toleratedClockRatio, type Ladder } from '@leasehold/keys-core';
 import {
   connectionProblems,
   migrationStatus,
-  openStore,
   readDatabaseSettings,
   type Store,
 } from '@leasehold/keys-core/postgres';
 import { readKeyLadders } from '@leasehold/keys-core/grants';
-import { connectionOf, createBootClock, systemIds } from '@leasehold/service-kit';
+import { connectionOf } from '@leasehold/service-kit';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CliConfig } from '../config/config.ts';
 import { pathOfPart } from '../sibling-app.ts';
+import { withStore } from '../with-store.ts';
 import { unsure, well, wrong, type Finding } from './finding.ts';
 
 const POSTGRES_VERSION_MIN = 150_000;
 /** For how long the database's clock is compared with this machine's monotonic one. */
 const CLOCK_WATCH_MS = 1_000;
 const ROUND_TRIPS = 5;
-/** Above this a renewal costs a good part of the window that it is retried in. */
+/** Above this a renewal takes a large part of the time in which it can be retried. */
 const ROUND_TRIP_MS_MAX = 250;
 
-/** The database: what it is, whether it keeps what it says, whether it is up to date; its clock. */
-export async function examineDatabase(databaseUrl: string, config: CliConfig): Promise<Finding[]> {
-  const store = openStore({
-    databaseUrl,
-    datacenter: config.datacenter,
-    clock: createBootClock(),
-    ids: systemIds(),
-  });
-  try {
-    return [
-      ...(await settingsFindings(store, connectionOf(databaseUrl).schema)),
-      await migrationFinding(databaseUrl),
-      ...ladderFindings(await readKeyLadders(store.prisma)),
-      ...(await clockFindings(store, config)),
-    ];
-  } finally {
-    await store.close();
-  }
+/** Checks the database: its version, durability, privileges, migrations, ladders and clock. */
+export function examineDatabase(databaseUrl: string, config: CliConfig): Promise<Finding[]> {
+  return withStore(databaseUrl, config.datacenter, async (store) => [
+    ...(await settingsFindings(store, connectionOf(databaseUrl).schema)),
+    await migrationFinding(databaseUrl),
+    ...ladderFindings(await readKeyLadders(store.prisma)),
+    ...(await clockFindings(store, config)),
+  ]);
 }
 
 async function settingsFindings(store: Store, schema: string): Promise<Finding[]> {
@@ -101,7 +91,7 @@ async function migrationFinding(databaseUrl: string): Promise<Finding> {
     : wrong('migrations', `not applied: ${status.pending.join(', ')}`, 'Run `leasehold migrate`.');
 }
 
-/** Controllers that give keys different ladders are safe, and a mistake. */
+/** Controllers that give keys different ladders are safe, but a mistake. */
 export function ladderFindings(ladders: readonly Ladder[]): Finding[] {
   if (ladders.length < 2) return [];
   const texts = ladders.map(({ ttlMs }) => `${String(ttlMs / 1_000)} s`);
@@ -147,7 +137,7 @@ interface ClockReading {
   readonly roundTripMs: number;
 }
 
-/** The reading of the shortest of a few round trips, taken to be made in the middle of it. */
+/** The reading with the shortest of a few round trips; it counts as made in the middle of that. */
 async function readClock(store: Store): Promise<ClockReading> {
   const readings: ClockReading[] = [];
   for (let tries = 0; tries < ROUND_TRIPS; tries += 1) {

@@ -9,8 +9,8 @@ const ANSWER_TIMEOUT_MS = 5_000;
 const ANSWER_BYTES_MAX = 65_536;
 
 /**
- * What this environment names as etcd and as the other datacenters, asked from this machine: for when
- * the controller does not start, or sees something else than is there.
+ * Checks the etcd and the other datacenters that this environment names from this machine: for when
+ * the controller does not start, or reports something that is not so.
  */
 export async function examineDatacenters({ etcd, peers }: CliConfig): Promise<Finding[]> {
   return [
@@ -86,7 +86,7 @@ async function peerFinding(name: string, url: string): Promise<Finding> {
   }
 }
 
-/** The body of an answer of 200. @throws {Error} for any other, and for none in time. */
+/** The body of an answer of 200. @throws {Error} for any other, and when none comes in time. */
 function ask(url: URL, files: RequestOptions): Promise<string> {
   return new Promise((resolve, reject) => {
     const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
@@ -109,7 +109,7 @@ function ask(url: URL, files: RequestOptions): Promise<string> {
   });
 }
 
-/** A refused connection to a name with several addresses has its words in the code alone. */
+/** A refused connection to a name with several addresses has no message, only a code. */
 function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.message || ('code' in error ? String(error.code) : error.name);

@@ -9,7 +9,7 @@ import { CommanderError } from 'commander';
 import { EXIT_CODES, type ExitCode } from './exit-codes.ts';
 import { CliFailure, unreachable, usageFailure } from './failure.ts';
 
-/** Codes after which the exit code is not `refused`. */
+/** Error codes with another exit code than `refused`. */
 const EXIT_CODE_OF: Partial<Record<ErrorCode, ExitCode>> = {
   'request.invalid': EXIT_CODES.usage,
   'config.invalid': EXIT_CODES.usage,
@@ -45,7 +45,7 @@ const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
     'Keys whose home is known still work. `leasehold datacenters ls` shows the state of the store.',
 };
 
-/** Whatever a command threw, as what it ends with. Nothing of it is hidden from people. */
+/** Any error that a command threw, as the failure that it ends with. Nothing of it is hidden from people. */
 export function failureOf(error: unknown, controllerUrl?: string): CliFailure {
   if (error instanceof CliFailure) return error;
   if (error instanceof CommanderError) return usageFailure(error.message.replace(/^error: /u, ''));
@@ -66,7 +66,7 @@ export function failureOf(error: unknown, controllerUrl?: string): CliFailure {
   });
 }
 
-/** What says a code of the registry; {@link isUnanswered} comes after it. */
+/** An error that has a code of the registry; {@link isUnanswered} is checked after it. */
 function answeredFailure(error: unknown): CliFailure | undefined {
   if (error instanceof LeaseError) return ofCode(error.code, error.message, error);
   const answered = error instanceof LeaseholdCallError ? error : leaseholdErrorOf(error);

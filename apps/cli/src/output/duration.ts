@@ -24,8 +24,8 @@ function twoUnits(ms: number, [largeMs, large]: Unit, [smallMs, small]: Unit): s
 }
 
 /**
- * How long ago an instant was at another one, both ISO-8601 and both by the same clock: the
- * database's. The clock of the machine that the command runs on is not asked.
+ * How long before `asOf` an instant was, both in ISO-8601 and by the same clock: the database's.
+ * The clock of the machine that the command runs on is not used.
  */
 export function agoText(at: string | null, asOf: string): string {
   if (at === null) return 'never';

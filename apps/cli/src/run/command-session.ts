@@ -3,9 +3,9 @@ import { isErrorCode } from '../up/processes/process-identity.ts';
 
 /**
  * Signals every process of the session that `leaderPid` began: its process group at once, and where
- * /proc tells of them, those that made groups of their own, as shells with job control do.
- * @returns whether there was one that lives. Where there is no /proc, one that has ended and was not
- * waited for counts as living.
+ * /proc shows them, those that made groups of their own, as shells with job control do.
+ * @returns whether one of them was alive. Where there is no /proc, one that has ended and was not
+ * waited for counts as alive.
  */
 export function signalSession(leaderPid: number, signal: NodeJS.Signals): boolean {
   const isGroupThere = trySignal(-leaderPid, signal);
@@ -49,7 +49,7 @@ function statOf(pid: string): { state: string; groupId: number; sessionId: numbe
   return { state, groupId: Number(groupId), sessionId: Number(sessionId) };
 }
 
-/** @returns whether there was anybody, who may be signalled. */
+/** @returns whether there was a process that may be signalled. */
 function trySignal(pid: number, signal: NodeJS.Signals): boolean {
   try {
     process.kill(pid, signal);

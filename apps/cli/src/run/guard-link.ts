@@ -15,7 +15,7 @@ export interface GuardedCommand {
   /** Added to the environment of this process. */
   readonly environment: Readonly<Record<string, string>>;
   readonly deadlines: GuardDeadlines;
-  /** Told of each stop, as the guard begins it. */
+  /** Called for each stop, as the guard begins it. */
   readonly onStopping: (kind: 'soft' | 'hard', cause: StopCause) => void;
 }
 
@@ -35,12 +35,12 @@ export interface GuardLink {
    * @throws {CliFailure} `run.not_started`.
    */
   run(what: GuardedCommand): Promise<GuardedEnd>;
-  /** Moves the deadlines; earlier ones, and any after stopping has begun, are not taken. */
+  /** Moves the deadlines; earlier ones, and any after stopping has begun, are ignored. */
   extend(deadlines: GuardDeadlines): void;
   /** Passes a signal on to the command. Fulfilled when it is on its way. */
   signal(signal: NodeJS.Signals): Promise<void>;
   stop(kind: 'soft' | 'hard'): void;
-  /** Kills the command, and then its guard: for one that does not do its work. */
+  /** Kills the command, and then its guard: for a guard that does not do its work. */
   kill(): void;
   /** Ends the guard. A command that still runs is stopped by it first. */
   close(): void;
@@ -67,7 +67,7 @@ export function startGuard(program: string, nowMs: () => number): GuardLink {
   const send = (order: GuardOrder): Promise<void> =>
     new Promise((resolve) => {
       if (!child.connected) resolve();
-      // One that is gone has nothing left to do what is ordered with; its end shows it.
+      // A guard that is gone cannot carry out the order; its end is reported.
       else {
         child.send(order, () => {
           resolve();
@@ -86,7 +86,7 @@ export function startGuard(program: string, nowMs: () => number): GuardLink {
       const last = await reports.until('ended', 'not_started');
       if (last.type === 'ended') return last;
       killCommand();
-      // The kernel kills the command with its guard; what was sent to the rest just now is the same.
+      // The kernel kills the command with its guard; the rest was sent the same signal just now.
       if (commandPid !== undefined) return { exitCode: null, signal: 'SIGKILL', atMs: nowMs() };
       throw notStarted(last.type === 'not_started' ? last.problem : 'its guard has ended');
     },
@@ -130,7 +130,7 @@ function listenTo(
   child.once('error', () => {
     add({ type: 'gone' });
   });
-  // After the last message, unlike `exit`.
+  // Comes after the last message, unlike `exit`.
   child.once('close', () => {
     add({ type: 'gone' });
   });

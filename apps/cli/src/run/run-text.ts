@@ -14,12 +14,12 @@ import { scopeText, type Scope } from '../arguments/scope.ts';
 import type { CommandEnd } from './guard-protocol.ts';
 import type { RunEnd, Stop } from './run-under-lease.ts';
 
-/** The exit code that passes a command's end on: its own, or 128 and the number of its signal. */
+/** The exit code that passes a command's end on: its own, or 128 plus the number of its signal. */
 export function exitCodeOf({ exitCode, signal }: CommandEnd): number {
   return signal === null ? (exitCode ?? 0) : SIGNAL_EXIT_CODE + constants.signals[signal];
 }
 
-/** How a command ended: `ended with exit code 3`, `was killed by SIGKILL`. */
+/** How a command ended: `ended with exit code 3`, `was ended by SIGKILL`. */
 export function endText({ exitCode, signal }: CommandEnd): string {
   return signal === null ? `ended with exit code ${String(exitCode)}` : `was ended by ${signal}`;
 }
@@ -46,7 +46,7 @@ function noteText(note: string | null): string {
   return note === null ? '' : ` (${printable(note)})`;
 }
 
-/** What is said as a stop begins. */
+/** The message as a stop begins. */
 export function stoppingText(scope: Scope, stop: Stop, leftMs: number): string {
   const act =
     stop.why === 'lost'
@@ -55,13 +55,13 @@ export function stoppingText(scope: Scope, stop: Stop, leftMs: number): string {
   return `leasehold: ${scopeText(scope)} ${stopText(stop)}; ${act}.`;
 }
 
-/** What is said when nobody answered a release. */
+/** The message when no controller answered a release. */
 export function notReleasedText(scope: Scope, leftMs: number): string {
   const until = leftMs > 0 ? ` in about ${durationText(leftMs)}` : '';
   return `leasehold: ${scopeText(scope)} could not be released: no controller answered. It expires${until}.`;
 }
 
-/** What a run ends with that was not granted its lease. */
+/** The failure of a run that was not granted its lease. */
 export function heldFailure(
   scope: Scope,
   error: LeaseHeldError | LeaseWaitTimeoutError,
@@ -69,7 +69,7 @@ export function heldFailure(
 ): CliFailure {
   const { by, since, remainingMs, comment, waiters, waitedMs } = error.heldBy;
   const what = comment === null || comment === '' ? '' : ` (${printable(comment)})`;
-  // Nobody holds it when its time is over: the one who is named is first in line.
+  // When its time is over nobody holds it: the caller that is named is first in line.
   const message =
     remainingMs > 0
       ? `${scopeText(scope)} is held by ${printable(by)}${what} since ${since}, for another ${durationText(remainingMs)} unless it is renewed.`
@@ -85,14 +85,14 @@ export function heldFailure(
   });
 }
 
-/** What a run ends with whose command was stopped because of its lease. */
+/** The failure of a run whose command was stopped because of its lease. */
 export function lostFailure(scope: Scope, end: RunEnd, stop: Stop): CliFailure {
   const why =
     stop.why === 'lost' && stop.reason instanceof LeaseLost ? stop.reason.reason : stop.why;
   return lost(`${scopeText(scope)} ${stopText(stop)}, and the command ${endText(end)}.`, end, why);
 }
 
-/** What a run ends with whose lease was gone before its command had ended, although nobody said so. */
+/** The failure of a run whose lease was gone before its command ended, without a notice. */
 export function goneFailure(scope: Scope, end: RunEnd, released: string): CliFailure {
   return lost(
     `${scopeText(scope)} was ${GONE_TEXT[released] ?? released} while the command ran, which ${endText(end)}.`,

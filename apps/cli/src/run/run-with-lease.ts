@@ -48,16 +48,16 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
   const clock = createBootClock();
   const guard = startGuard(pathOfPart('cli'), () => clock.nowMs());
   try {
-    // Closing it waits until what was given up is given up.
+    // Closing it waits for the release of what was given up.
     await using leasehold = createLeasehold({ url: urls, token, clock });
     let lease: Lease;
     try {
-      // Over HTTP first, which says at once when nobody answers.
+      // Over HTTP first, which fails at once when no controller answers.
       const { scope, datacenter } = request;
       await cli
         .client()
         .leases.get.query({ ...scope, datacenter }, { signal: signals.interrupted });
-      // No time of the lease is to be spent on starting it.
+      // Starting the guard must not use up time of the lease.
       await guard.ready();
       lease = await acquire(leasehold, request, signals.interrupted);
     } catch (error) {
@@ -129,12 +129,12 @@ async function runAndRelease(cli: Cli, request: RunRequest, running: Running): P
     if (released === 'unknown') cli.context.stderr(`${notReleasedText(scope, leftMs)}\n`);
   }
   if (end.stop !== undefined) throw lostFailure(scope, end, end.stop);
-  // It ended by itself; whether that was under the lease, the controller knows best.
+  // It ended by itself; the controller knows best whether the lease was still held then.
   if (isGone(released, end)) throw goneFailure(scope, end, released);
   return end;
 }
 
-/** What ran out after the command had ended is no loss. */
+/** A lease that ran out after the command had ended is no loss. */
 function isGone(released: string, end: RunEnd): boolean {
   if (released === 'revoked' || released === 'not_found') return true;
   return (released === 'expired' || released === 'superseded') && !end.isInTime;

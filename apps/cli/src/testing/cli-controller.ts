@@ -29,6 +29,8 @@ export interface CliController {
   readonly startWith: (input: string, ...args: string[]) => Started;
   /** What `leasehold … --json` answers. */
   readonly answer: <Value>(...args: string[]) => Promise<Value>;
+  /** The exit code and the error code of a refused `leasehold --json …`. */
+  readonly refused: (...args: string[]) => Promise<{ exitCode: number | null; code: string }>;
   readonly close: () => Promise<void>;
 }
 
@@ -61,6 +63,11 @@ export async function startCliController(): Promise<CliController> {
       expect(ended).toMatchObject({ exitCode: 0, stderr: '' });
       return JSON.parse(ended.stdout) as Value;
     },
+    async refused(...args) {
+      const { exitCode, stdout, stderr } = await runCommand(['--json', ...args], env);
+      expect(stdout).toBe('');
+      return { exitCode, code: (JSON.parse(stderr) as { error: { code: string } }).error.code };
+    },
     async close() {
       await client.close();
       await proxy.close();
@@ -71,7 +78,7 @@ export async function startCliController(): Promise<CliController> {
   };
 }
 
-/** Takes a lease for half a minute, as a service would that never calls again. */
+/** Takes a lease for half a minute, and never renews it. */
 export async function heldLease(
   api: ControllerApi,
   namespace: string[],

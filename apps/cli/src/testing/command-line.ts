@@ -93,8 +93,8 @@ export function readRun(home: string): RunFile {
 }
 
 /**
- * Every process that has to do with this home, by its command line or its environment: also one
- * that nobody remembers.
+ * Every process that has to do with this home, by its command line or its environment: also a
+ * forgotten one.
  */
 export function processesOf(home: string): string[] {
   return readdirSync('/proc')

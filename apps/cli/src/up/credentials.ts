@@ -6,16 +6,16 @@ import {
   type AdminSignIn,
   type Credentials,
 } from '@leasehold/keys-core/access';
-import { openStore, type Store } from '@leasehold/keys-core/postgres';
-import { createBootClock, systemIds } from '@leasehold/service-kit';
+import type { Store } from '@leasehold/keys-core/postgres';
 import { credentialsPath, readCredentials, writePrivateJson } from '../config/home.ts';
 import type { CliConfig } from '../config/config.ts';
+import { withStore } from '../with-store.ts';
 import { DEMO_DRONE_BINDINGS } from './demo-drone.ts';
 
-/** What opens the doors of everything that runs here. */
+/** The credentials of everything that runs here. */
 export interface Prepared {
   readonly tokens: Credentials;
-  /** Of an administrator of the console; undefined when the file knows none that is in force. */
+  /** Of an administrator of the console; undefined when the file has none that is valid. */
   readonly signIn: AdminSignIn | undefined;
 }
 
@@ -23,27 +23,19 @@ export interface Prepared {
  * Makes sure that there is a token for each role and an administrator of the console, and writes
  * `credentials.json`.
  */
-export async function prepareCredentials(
+export function prepareCredentials(
   config: CliConfig,
   databaseUrl: string,
   droneId: string,
 ): Promise<Prepared> {
-  const store = openStore({
-    databaseUrl,
-    datacenter: config.datacenter,
-    clock: createBootClock(),
-    ids: systemIds(),
-  });
-  try {
+  return withStore(databaseUrl, config.datacenter, async (store) => {
     const path = credentialsPath(config.home);
     const tokens = await bootstrapCredentials(store, path, {
       droneIds: [droneId],
       bindings: DEMO_DRONE_BINDINGS,
     });
     return { tokens, signIn: await prepareSignIn(store, config.home) };
-  } finally {
-    await store.close();
-  }
+  });
 }
 
 /**

@@ -19,7 +19,7 @@ import { superviseChild, type SupervisedChild } from './processes/supervised-chi
 /** Once its agent has told it to end, the warden ends at once. */
 const WARDEN_END_TIMEOUT_MS = 3_000;
 
-/** Where the programs lie. */
+/** Where the programs are. */
 export interface Programs extends Readonly<
   Record<'controller' | 'drone' | 'room' | 'migrations', string>
 > {
@@ -35,7 +35,7 @@ export interface PartsOptions {
   readonly supervision: Supervision;
   readonly watch: FailureWatch;
   readonly whenSpace: SpaceWait;
-  /** Takes what ends a part, as soon as it runs. Called in the order of the starts. */
+  /** Registers the function that ends a part, as soon as it runs. Called in the order of the starts. */
   readonly atEnd: (ender: () => Promise<void>) => void;
 }
 
@@ -50,10 +50,10 @@ export interface Parts {
 }
 
 /**
- * Starts each part when the one that it needs answers. What a full disk keeps from starting is tried
- * again until there is space. Whatever runs is ended by `atEnd`'s functions, also when this throws.
- * @throws {CliFailure | LeaseError} when one cannot be started; the reason of the stop when that came
- * in between.
+ * Starts each part when the one that it needs answers. A part that a full disk keeps from starting is
+ * retried until there is space. Running parts are ended by `atEnd`'s functions, also when this throws.
+ * @throws {CliFailure | LeaseError} when one cannot be started; the reason of the stop if that came
+ * first.
  */
 export async function startParts(starting: PartsOptions): Promise<Parts> {
   const { config, progress, programs, watch, whenSpace } = starting;
@@ -94,7 +94,7 @@ export async function startParts(starting: PartsOptions): Promise<Parts> {
   return { run, signIn, failed: watch.failed };
 }
 
-/** Starts the controller, also again: once the database is there. */
+/** Starts the controller; after a crash, again as soon as the database runs. */
 async function startController(
   starting: PartsOptions,
   database: Database,
@@ -133,7 +133,7 @@ async function startConsole(
   return started;
 }
 
-/** Starts the demo drone, and waits until the controller would give it a backend. */
+/** Starts the demo drone, and waits until the controller lists it as ready, or as draining. */
 async function startDrone(
   starting: PartsOptions,
   controllerUrl: string,
@@ -161,7 +161,7 @@ async function startDrone(
   return { agent, demo };
 }
 
-/** Starts the database, or takes the one that is named. */
+/** Starts the database, or uses the one that is configured. */
 async function openDatabase(starting: PartsOptions): Promise<Database> {
   const { config, progress, watch, supervision, whenSpace } = starting;
   if (config.databaseUrl !== null) return externalDatabase(config.databaseUrl);
@@ -183,7 +183,7 @@ async function endDrone(agent: SupervisedChild, demo: DemoDrone): Promise<void> 
   const warden = wardenPid === null ? undefined : identityOf(wardenPid);
   await agent.stop();
   if (warden === undefined || (await untilGone([warden], WARDEN_END_TIMEOUT_MS))) return;
-  // Its backends die with it: the kernel sees to that.
+  // Its backends die with it: the kernel kills them.
   signalProcess(warden, 'SIGKILL');
   await untilGone([warden], WARDEN_END_TIMEOUT_MS);
 }

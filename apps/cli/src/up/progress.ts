@@ -48,7 +48,7 @@ export function createProgress(context: CliContext, style: Style): Progress {
   };
 }
 
-/** Progress for programs: none. Their answer is `run.json`; what goes wrong is on the other stream. */
+/** Progress for programs: none. Their answer is `run.json`; warnings go to the standard error. */
 export function createSilentProgress(context: CliContext): Progress {
   return {
     step: (_doing, work) => work(),

@@ -2,7 +2,7 @@
  * Runs everything on this machine: PostgreSQL (or somebody else's, by DATABASE_URL), a controller,
  * the console, and a drone with its warden.
  *
- * Start: everything that can be wrong is looked at before anything starts; then each part starts
+ * Start: everything that can be wrong is checked before anything starts; then each part starts
  * when the one that it needs answers; `run.json` is written when all of them do. While it runs,
  * what dies is started again after a growing delay. The end, whatever its cause, is the reverse:
  * the drone stops its backends and reports it, then the console ends, the controller, PostgreSQL.
@@ -29,7 +29,7 @@ import { createSpaceWait } from './checks/space-wait.ts';
 export interface UpOptions {
   readonly cli: Cli;
   readonly config: CliConfig;
-  /** Whether the console is wanted. Where it was not built, that is said, and it is left out. */
+  /** Whether the console is wanted. If it was not built, that is reported, and it is left out. */
   readonly withConsole: boolean;
   readonly progress: Progress;
   /** Called once everything answers. */
@@ -80,7 +80,7 @@ export async function runUp(options: UpOptions): Promise<void> {
   }
 }
 
-/** What is being started when everything is told to end fails because of that: then undefined. */
+/** A start may fail because everything is told to end meanwhile: then the result is undefined. */
 async function unlessStopped<Result>(
   stop: AbortSignal,
   start: () => Promise<Result>,
@@ -116,7 +116,7 @@ async function clearAway(home: string, progress: Progress): Promise<void> {
   }
 }
 
-/** Waits for a signal; throws when a part has died too often before. */
+/** Waits for a signal; throws when a part dies too often before that. */
 async function untilAsked(stop: AbortSignal, parts: Parts): Promise<void> {
   if (stop.aborted) return;
   const asked = new Promise<void>((resolve) => {

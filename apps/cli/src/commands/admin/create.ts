@@ -46,7 +46,7 @@ function sentences(shown: MadeAdmin): string {
     : `${shown.password}\n\n${shown.email} ${what}. This is the only time that the password is shown.`;
 }
 
-/** @throws {CliFailure} when nobody said where the database is. */
+/** @throws {CliFailure} when no database is configured. */
 function databaseUrlOf(cli: Cli): string {
   const config = cli.config();
   const databaseUrl = config.databaseUrl ?? readRunFile(config.home)?.databaseUrl;
@@ -57,7 +57,7 @@ function databaseUrlOf(cli: Cli): string {
   );
 }
 
-/** What the sign-in takes, and nothing else: who cannot type it there would not get in. */
+/** Accepts only what the sign-in accepts: with any other address nobody could sign in. */
 function emailOf(text: string): string {
   const email = emailSchema.safeParse(text);
   if (email.success) return email.data;

@@ -1,8 +1,8 @@
-/** Apart from the command, because it loads the database's part, which most commands need not. */
-import { databaseFailureOf, openStore, sqlStateOf } from '@leasehold/keys-core/postgres';
+/** Separate from the command, because it loads the database client, which most commands do not need. */
+import { databaseFailureOf, sqlStateOf } from '@leasehold/keys-core/postgres';
 import { makeAdmin, newPassword, PASSWORD_LENGTH, PEOPLE_TOPIC } from '@leasehold/keys-core/access';
-import { createBootClock, systemIds } from '@leasehold/service-kit';
 import { refusal, unreachable, usageFailure } from '../../failures/failure.ts';
+import { withStore } from '../../with-store.ts';
 
 const UNDEFINED_TABLE = '42P01';
 
@@ -11,13 +11,13 @@ export interface MadeAdmin {
   readonly email: string;
   readonly personId: string;
   readonly isNew: boolean;
-  /** Only one that was made here. */
+  /** Only if it was generated here. */
   readonly password?: string;
 }
 
 /**
- * Makes an administrator, or lets one in again.
- * @throws {CliFailure} when the password is of no good length, or the database does not do it.
+ * Makes an administrator, or restores one.
+ * @throws {CliFailure} when the password is too short or too long, or the database fails.
  */
 export async function makeAdminOn(
   databaseUrl: string,
@@ -30,20 +30,14 @@ export async function makeAdminOn(
   const { email, name } = wanted;
   if (wanted.password !== undefined) checkPassword(wanted.password);
   const password = wanted.password ?? newPassword();
-  const store = openStore({
-    databaseUrl,
-    datacenter: 'cli',
-    clock: createBootClock(),
-    ids: systemIds(),
-  });
   try {
-    const made = await makeAdmin(store, { email, name, password });
-    store.hints.notify(PEOPLE_TOPIC);
-    return { email, ...made, ...(wanted.password === undefined ? { password } : {}) };
+    return await withStore(databaseUrl, 'cli', async (store) => {
+      const made = await makeAdmin(store, { email, name, password });
+      store.hints.notify(PEOPLE_TOPIC);
+      return { email, ...made, ...(wanted.password === undefined ? { password } : {}) };
+    });
   } catch (error) {
     throw explained(error);
-  } finally {
-    await store.close();
   }
 }
 
@@ -56,7 +50,7 @@ function checkPassword(password: string): void {
   );
 }
 
-/** What the database said, as what to do about it. */
+/** A database error, as a failure that says what to do about it. */
 function explained(error: unknown): unknown {
   if (sqlStateOf(error) === UNDEFINED_TABLE) {
     return refusal(

@@ -38,7 +38,7 @@ export function addAuditExport(cli: Cli, parent: Command): void {
   });
 }
 
-/** @throws {LeaseError} as the controller refused it. */
+/** @throws {LeaseError} with the code of the controller's refusal. */
 async function download(
   cli: Cli,
   wanted: Readonly<Record<string, string | undefined>>,
@@ -74,7 +74,7 @@ async function refusalIn(response: Response): Promise<Error> {
   );
 }
 
-/** Under another name until it is whole: nobody takes half of it for all. */
+/** Writes under another name until it is complete, so that nobody mistakes a part for the whole. */
 async function writeWhole(file: string, body: AsyncIterable<string>): Promise<void> {
   const draft = `${file}.part`;
   try {

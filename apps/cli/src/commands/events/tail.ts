@@ -8,7 +8,7 @@ import { printable } from '../../output/printable.ts';
 import { scopeText } from '../../arguments/scope.ts';
 import type { EventView } from '../../views.ts';
 
-/** After a failure of the controller's that may pass, such as a database that is unreachable. */
+/** The pause after a temporary failure of the controller, such as an unreachable database. */
 const RETRY_MS = 1_000;
 
 interface TailOptions {
@@ -41,8 +41,8 @@ export function addEventsTail(cli: Cli, parent: Command): void {
     )
     .action(async (options: TailOptions) => {
       const { after, face, namespace, name, kind } = options;
-      // Over HTTP first, which says at once when nobody answers. And so it is known from where to go
-      // on when the connection breaks before the first event.
+      // Over HTTP first, which fails at once when no controller answers. The reply also tells where
+      // to continue when the connection breaks before the first event.
       const head = await cli.client().events.head.query();
       await follow(cli, after ?? head.lastId, { face, namespace, name, kinds: kind });
     });
@@ -106,7 +106,7 @@ function kinds(text: string, before: readonly EventKind[] = []): EventKind[] {
 const FACE_WIDTH = Math.max(...FACES.map((face) => face.length));
 const KIND_WIDTH = Math.max(...EVENT_KINDS.map((kind) => kind.length));
 
-/** One line; its first word is the id, to go on from. */
+/** One line; its first word is the id, for `--after`. */
 function eventText(event: EventView): string {
   const { id, at, face, kind, fencingToken, actor, reason } = event;
   const what = [face.padEnd(FACE_WIDTH), kind.padEnd(KIND_WIDTH), scopeText(event)];

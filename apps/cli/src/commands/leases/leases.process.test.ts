@@ -10,13 +10,6 @@ beforeAll(async () => {
 
 afterAll(() => cli.close());
 
-/** What a command was refused with, as programs read it. */
-async function refused(...args: string[]): Promise<{ exitCode: number | null; code: string }> {
-  const { exitCode, stdout, stderr } = await cli.run(...args, '--json');
-  expect(stdout).toBe('');
-  return { exitCode, code: (JSON.parse(stderr) as { error: { code: string } }).error.code };
-}
-
 describe('leasehold leases', () => {
   test('ls and show say who holds a lease, for how much longer, and what for', async () => {
     await heldLease(cli.api, ['shown', 'here'], '42');
@@ -32,7 +25,7 @@ describe('leasehold leases', () => {
     expect(shown.stdout).toMatch(/^renewal +allowed$/mu);
   });
 
-  test('ls is filtered by key, holder and phase, and without children of a namespace', async () => {
+  test('ls filters by namespace, with or without its children, by prefix and by phase, and sorts', async () => {
     await heldLease(cli.api, ['filtered'], 'a');
     await heldLease(cli.api, ['filtered', 'below'], 'b');
     const names = async (...args: string[]): Promise<string[]> => {
@@ -57,7 +50,7 @@ describe('leasehold leases', () => {
     expect(tree.stdout).toMatch(/^ +trees\.oak +1 +0 +0 +0 +0$/mu);
   });
 
-  test('block-renewal lets a lease run out, allow-renewal undoes it, and the history says both', async () => {
+  test('block-renewal lets a lease run out, allow-renewal undoes it, and the history shows both', async () => {
     const lease = await heldLease(cli.api, ['blocked'], 'a');
     const ref = { leaseId: lease.leaseId, fencingToken: lease.fencingToken };
     const renew = async (): Promise<string | undefined> => {
@@ -108,17 +101,17 @@ describe('leasehold leases', () => {
     expect(shown.stdout).toMatch(/^renewal +blocked$/mu);
   });
 
-  test('revoking what nobody holds is refused', async () => {
+  test('revoking a lease that nobody holds is refused', async () => {
     const { leaseId, fencingToken } = await heldLease(cli.api, ['freed'], 'a');
     await cli.api.leases.release.mutate({ leaseId, fencingToken });
 
-    expect(await refused('leases', 'revoke', 'freed/a', '--force', '--reason', 'x')).toEqual({
+    expect(await cli.refused('leases', 'revoke', 'freed/a', '--force', '--reason', 'x')).toEqual({
       exitCode: 1,
       code: 'lease.not_held',
     });
   });
 
-  test('waiters lists who waits in line', async () => {
+  test('waiters lists the callers that wait in line', async () => {
     await heldLease(cli.api, ['lined'], 'a');
     const waiting = cli.start('leases', 'run', 'lined/a', '--wait', '60000', '--', 'true');
     await waitUntil(async () => {
@@ -131,12 +124,12 @@ describe('leasehold leases', () => {
     expect((await waiting.ended).exitCode).toBe(130);
   });
 
-  test('a lease that nobody ever held, and a scope that can be none', async () => {
-    expect(await refused('leases', 'show', 'no/such')).toEqual({
+  test('a lease that nobody ever held ends with 1, and a text that cannot be a scope with 2', async () => {
+    expect(await cli.refused('leases', 'show', 'no/such')).toEqual({
       exitCode: 1,
       code: 'lease.not_found',
     });
-    expect(await refused('leases', 'show', 'no..such/a')).toEqual({
+    expect(await cli.refused('leases', 'show', 'no..such/a')).toEqual({
       exitCode: 2,
       code: 'cli.usage',
     });
@@ -186,8 +179,8 @@ describe('leasehold env', () => {
     expect(history.stdout.match(/granted/gu)).toHaveLength(2);
   });
 
-  test('an environment that nobody ever held', async () => {
-    expect(await refused('env', 'show', 'nowhere')).toEqual({
+  test('an environment that nobody ever held ends with 1', async () => {
+    expect(await cli.refused('env', 'show', 'nowhere')).toEqual({
       exitCode: 1,
       code: 'environment.not_found',
     });

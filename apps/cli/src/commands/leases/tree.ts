@@ -29,7 +29,7 @@ export function addLeasesTree(cli: Cli, parent: Command): void {
   });
 }
 
-/** The whole name, so that it can be grepped and pasted, indented by how deep it lies. */
+/** The whole name, so that it can be grepped and pasted, indented by its depth. */
 function nameInTree({ namespace }: LeaseTreeNode): string {
   if (namespace === '') return '(root)';
   return `${'  '.repeat(namespace.split('.').length)}${printable(namespace)}`;

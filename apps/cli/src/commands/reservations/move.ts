@@ -44,7 +44,7 @@ export function addReservationsMove(cli: Cli, parent: Command): void {
     });
 }
 
-/** Asks the key's home, which waits for the grant that there is now and for no other. */
+/** Asks the key's home to move it when the present grant has ended; it waits for no later grant. */
 async function requestMove(
   cli: Cli,
   move: { readonly key: string[]; readonly toDatacenter: string; readonly reason: string },

@@ -9,14 +9,8 @@ beforeAll(async () => {
 
 afterAll(() => cli.close());
 
-async function refused(...args: string[]): Promise<{ exitCode: number | null; code: string }> {
-  const { exitCode, stdout, stderr } = await cli.run('--json', ...args);
-  expect(stdout).toBe('');
-  return { exitCode, code: (JSON.parse(stderr) as { error: { code: string } }).error.code };
-}
-
 describe('leasehold reservations', () => {
-  test('C37 reserve decides once where a key lives, and resolve says it', async () => {
+  test('C37 reserve decides once which datacenter is the home of a key, and resolve reports it', async () => {
     const first = await cli.run('reservations', 'reserve', 'room', '--namespace', 'games');
     const again = await cli.run('reservations', 'reserve', 'room', '--namespace', 'games');
     const resolved = await cli.answer<{ outcome: string; datacenter: string }>(
@@ -34,13 +28,13 @@ describe('leasehold reservations', () => {
     const reserved = await cli.run('reservations', 'reserve', '--json-key', list);
 
     expect(reserved.stdout).toBe(`${list} lives in local from now on.\n`);
-    expect(await refused('reservations', 'resolve', '--json-key', '["a","b/c","d"]')).toEqual({
+    expect(await cli.refused('reservations', 'resolve', '--json-key', '["a","b/c","d"]')).toEqual({
       exitCode: 1,
       code: 'reservation.not_found',
     });
   });
 
-  test('ls and show tell what lives here: what was never connected to is pending', async () => {
+  test('a key that was reserved but never connected to is pending in show, and is not in ls', async () => {
     await cli.run('reservations', 'reserve', 'shown');
 
     const shown = await cli.run('reservations', 'show', 'shown');
@@ -50,10 +44,10 @@ describe('leasehold reservations', () => {
     expect(list).toMatchObject({ exitCode: 0, stdout: 'No reservations.\n' });
   });
 
-  test('a move is refused by its own codes', async () => {
+  test('a refused move reports the reason by its code', async () => {
     await cli.run('reservations', 'reserve', 'stays');
     const move = (...args: string[]) =>
-      refused('reservations', 'move', ...args, '--reason', 'nearer');
+      cli.refused('reservations', 'move', ...args, '--reason', 'nearer');
 
     expect(await move('stays', '--to', 'dc9')).toEqual({
       exitCode: 1,
@@ -67,34 +61,34 @@ describe('leasehold reservations', () => {
       exitCode: 1,
       code: 'reservation.not_found',
     });
-    expect((await refused('reservations', 'move', 'stays', '--reason', 'x')).exitCode).toBe(2);
+    expect((await cli.refused('reservations', 'move', 'stays', '--reason', 'x')).exitCode).toBe(2);
   });
 });
 
-test('a move that waits is refused by its own codes, and without one nothing is cancelled', async () => {
+test('a refused move --when-free reports its code, and cancel-move without a move cancels nothing', async () => {
   await cli.run('reservations', 'reserve', 'waits');
   const move = ['reservations', 'move', 'waits', '--reason', 'nearer', '--when-free'];
 
-  expect((await refused(...move, '--to', 'dc9')).code).toBe('reservation.unknown_datacenter');
-  expect((await refused(...move, '--to', 'local')).code).toBe('reservation.same_datacenter');
+  expect((await cli.refused(...move, '--to', 'dc9')).code).toBe('reservation.unknown_datacenter');
+  expect((await cli.refused(...move, '--to', 'local')).code).toBe('reservation.same_datacenter');
   expect((await cli.run('reservations', 'cancel-move', 'waits')).stdout).toBe(
     'No move of waits waits.\n',
   );
 });
 
 describe('--datacenter', () => {
-  test('of a datacenter that nobody knows is refused, for lists, single things and acts', async () => {
+  test('with an unknown datacenter is refused, for lists, single items and acts', async () => {
     const unknown = { exitCode: 1, code: 'reservation.unknown_datacenter' };
 
-    expect(await refused('keys', 'ls', '--datacenter', 'dc9')).toEqual(unknown);
-    expect(await refused('leases', 'show', 'a/b', '--datacenter', 'dc9')).toEqual(unknown);
-    expect(await refused('drones', 'drain', 'd', '--datacenter', 'dc9')).toEqual(unknown);
-    expect(await refused('leases', 'run', 'a/b', '--datacenter', 'dc9', '--', 'true')).toEqual(
+    expect(await cli.refused('keys', 'ls', '--datacenter', 'dc9')).toEqual(unknown);
+    expect(await cli.refused('leases', 'show', 'a/b', '--datacenter', 'dc9')).toEqual(unknown);
+    expect(await cli.refused('drones', 'drain', 'd', '--datacenter', 'dc9')).toEqual(unknown);
+    expect(await cli.refused('leases', 'run', 'a/b', '--datacenter', 'dc9', '--', 'true')).toEqual(
       unknown,
     );
   });
 
-  test('that is the controller’s own is as good as none', async () => {
+  test('with the name of the controller’s own has the same effect as without a name', async () => {
     const ran = await cli.run('leases', 'run', 'x/y', '--datacenter', 'local', '--', 'true');
     const list = await cli.run('leases', 'ls', '--namespace', 'x', '--datacenter', 'all');
 
@@ -103,7 +97,7 @@ describe('--datacenter', () => {
   });
 });
 
-test('leasehold datacenters ls says what the controller knows, and where reservations are', async () => {
+test('leasehold datacenters ls shows the known datacenters, and where reservations are stored', async () => {
   const { stdout } = await cli.run('datacenters', 'ls');
 
   expect(stdout).toMatch(/^local \(this one\) +yes$/mu);

@@ -4,15 +4,15 @@ import { deathText, type Death } from '@leasehold/service-kit/supervision';
 import type { Progress } from '../progress.ts';
 import type { ChildHooks } from '../processes/supervised-child.ts';
 
-/** What is tried again each second fails each second; it is said once in this time. */
+/** A step that is retried each second fails each second; that is reported once in this time. */
 const SAME_WARNING_MS = 30_000;
 const WARNINGS_REMEMBERED_MAX = 100;
 
-/** Says what dies and comes back. */
+/** Reports processes that die and are started again. */
 export class FailureWatch implements ChildHooks {
   /** Rejects when something has died so often that it is not started any more. */
   readonly failed: Promise<never>;
-  /** Called when another process runs than before. */
+  /** Called when a process was started again. */
   onChange: () => void = () => undefined;
   readonly #progress: Progress;
   readonly #nowMs: () => number;
@@ -26,7 +26,7 @@ export class FailureWatch implements ChildHooks {
     this.failed = new Promise((_resolve, reject) => {
       this.#fail = reject;
     });
-    // It may fail while something else is waited for.
+    // It may reject before anything waits for it.
     this.failed.catch(() => undefined);
   }
 
@@ -37,7 +37,7 @@ export class FailureWatch implements ChildHooks {
 
   restarting(name: string, death: Death, inMs: number): void {
     const what = `${name} ${printable(deathText(death))}`;
-    // While its disk is full it fails each time in the same way; every other death is news.
+    // While its disk is full it fails each time in the same way; every other death is reported.
     const sameAs = death.cause === 'disk_full' ? what : undefined;
     this.#warn(`${what}; starting it again in ${(inMs / 1_000).toFixed(1)} s`, sameAs);
   }
@@ -61,7 +61,7 @@ export class FailureWatch implements ChildHooks {
     );
   }
 
-  /** A warning that stands for a state: it is said once in a while. */
+  /** A warning about a lasting state: it is repeated only once in a while. */
   state(text: string): void {
     this.#warn(text, text);
   }

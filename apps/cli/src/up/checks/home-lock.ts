@@ -51,9 +51,9 @@ function alreadyRunning(home: string, owner: ProcessIdentity): Error {
 }
 
 /**
- * Takes a lock away that was judged to be dead. By renaming, so that of two processes that judged
- * so only one does it; and what was renamed is looked at again, because a third may have locked
- * in between: then it gets its lock back.
+ * Removes a lock that was judged to be dead. By renaming, so that only one of two processes that
+ * judged so removes it; the renamed lock is read again, because a third process may have locked in
+ * between: then it gets its lock back.
  */
 function takeAway(lockPath: string, judged: ProcessIdentity | undefined): void {
   const asidePath = `${lockPath}.${randomUUID()}`;

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import type { CliConfig } from '../../config/config.ts';
 import type { ChildSpec } from './supervised-child.ts';
 
-/** A backend's grace, the report of its end, and some room. */
+/** Enough for a backend's grace and the report of its end. */
 const AGENT_STOP_TIMEOUT_MS = 30_000;
 const CONTROLLER_STOP_TIMEOUT_MS = 15_000;
 const CONSOLE_STOP_TIMEOUT_MS = 12_000;
 
-/** What only a controller is to see. */
+/** Variables that only a controller may see. */
 const SECRETS_OF_CONTROLLERS = {
   DATABASE_URL: undefined,
   LEASEHOLD_AUTH_SECRET: undefined,
@@ -17,7 +17,7 @@ const SECRETS_OF_CONTROLLERS = {
   LEASEHOLD_ETCD_PASSWORD: undefined,
 };
 
-/** Addresses that mean this machine, or every one of its own. */
+/** Hosts that mean this machine, or all of its addresses. */
 const HERE: ReadonlySet<string> = new Set(['127.0.0.1', '::1', '0.0.0.0', '::', 'localhost']);
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -52,7 +52,7 @@ export function controllerSpec(
 }
 
 /**
- * Whom the controller believes where requests come from: what is said, or else the console. That
+ * The proxies that the controller trusts: those that are set, or else the console. The console
  * reaches the controller at the address where it listens, and then comes from this address itself.
  */
 function trustedProxiesOf({ host }: CliConfig, own: Environment): string | undefined {
@@ -86,7 +86,7 @@ export function consoleSpec(
   };
 }
 
-/** What a browser on this machine calls the console by, unless it is said how others do. */
+/** The origin of the console: as configured, or else for a browser on this machine. */
 export function consoleOriginOf(config: CliConfig): string {
   if (config.consoleOrigin !== null) return config.consoleOrigin;
   const host = HERE.has(config.host) ? 'localhost' : config.host;
@@ -120,7 +120,7 @@ export function agentSpec(
   };
 }
 
-/** Our own environment with some variables set and others taken away. */
+/** Our own environment with some variables set and others removed. */
 function variables(own: Environment, changes: Environment): Record<string, string> {
   return Object.fromEntries(
     Object.entries({ ...own, ...changes }).filter(

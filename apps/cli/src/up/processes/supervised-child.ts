@@ -18,21 +18,21 @@ import { alarmOf, lineReader, type Alarm } from '../log-lines.ts';
 
 /** How long a process may take until it says that it is ready. */
 const READY_TIMEOUT_MS = 60_000;
-/** How long the last words of a dead process are waited for. */
+/** How long to wait for the last output of a dead process. */
 const LAST_WORDS_MS_MAX = 500;
-/** How many of its last alarms are told when a process dies. */
+/** How many of its last alarms are reported when a process dies. */
 const ALARMS_KEPT = 5;
 
 /** One of the processes that `leasehold up` runs. */
 export interface ChildSpec {
   readonly name: string;
-  /** Arguments of this same Node: the program and its own. */
+  /** Arguments for the same Node: the program, and its own arguments. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly logPath: string;
   /** How long it may take to end gently before it is killed. */
   readonly stopTimeoutMs: number;
-  /** Fulfilled when what it needs to start is there, or the signal aborts; asked before a restart. */
+  /** Resolves when what it needs to start is there, or the signal aborts; called before a restart. */
   readonly needs?: ((signal: AbortSignal) => Promise<void>) | undefined;
 }
 
@@ -41,14 +41,14 @@ export interface ChildHooks extends RunningHooks {
   alarm(name: string, alarm: Alarm): void;
 }
 
-/** What a process tells its parent once it serves. */
+/** What a process reports to its parent once it is ready. */
 export interface ReadyMessage {
   readonly pid: number;
   readonly [field: string]: unknown;
 }
 
 export interface SupervisedChild {
-  /** What it said at its latest start. */
+  /** What it reported at its latest start. */
   readonly ready: ReadyMessage;
   /** Asks it to end, waits, and kills it when it takes too long. Safe to call twice. */
   stop(): Promise<void>;
@@ -110,7 +110,7 @@ class Supervisor implements SupervisedChild {
     });
   }
 
-  /** A full disk is waited for here too; whatever else is wrong, somebody is there to read the error. */
+  /** Waits for space on a full disk too; any other error ends it, since somebody is there to read it. */
   async #startFirst(): Promise<Start> {
     const { random, stop, time } = this.#supervision;
     const schedule = new RestartSchedule(random);
@@ -137,7 +137,7 @@ class Supervisor implements SupervisedChild {
     const child = this.#launch((alarm) => {
       alarms.push(alarm);
       if (alarms.length > ALARMS_KEPT) alarms.shift();
-      // Before it is ready its alarms are told with the failure to start, once.
+      // Before it is ready its alarms are reported with the failure to start, once.
       if (isReady) this.#hooks.alarm(this.#spec.name, alarm);
     });
     this.#child = child;
@@ -179,7 +179,7 @@ class Supervisor implements SupervisedChild {
   }
 }
 
-/** Waits for the first message of kind `ready`. Whatever else happens first kills the process. */
+/** Waits for the first message of kind `ready`. If anything else happens first, the process is killed. */
 async function untilReady(
   child: ChildProcess,
   stop: AbortSignal,
@@ -228,7 +228,7 @@ function startFailed(name: string, death: Death): Error {
   return refusal('up.start_failed', `The ${name} could not be started: it ${why}.${said}`);
 }
 
-/** Resolves when the process is gone, with how it went. */
+/** Resolves when the process is gone, with how it ended. */
 async function exitOf(child: ChildProcess): Promise<string> {
   if (child.exitCode === null && child.signalCode === null) {
     await new Promise<void>((resolve) => {
@@ -245,7 +245,7 @@ async function exitOf(child: ChildProcess): Promise<string> {
     : `was ended by ${child.signalCode}`;
 }
 
-/** Its last words may come after its end; a process that it left behind may keep its output open. */
+/** Its last output may come after its end; a process that it left behind may keep its output open. */
 async function outputRead(child: ChildProcess): Promise<void> {
   const closed = [child.stdout, child.stderr].map(async (stream) => {
     if (stream !== null && !stream.closed) await once(stream, 'close');
