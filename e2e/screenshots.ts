@@ -23,10 +23,10 @@ const PICTURE_BYTES_MAX = 200 * 1_024;
 const reviewFolder = process.env['LEASEHOLD_SCREENSHOTS_ALL'];
 const only = process.env['LEASEHOLD_SCREENSHOTS_ONLY']?.split(',');
 
-// Keys as they are in an installation, and not in a hurry.
+// Keys with the ladder of an installation, not with the fast one of tests.
 test.use({ preset: 'standard' });
 
-// Not skipped from within: what a test asks for is made before that, and nothing would be empty.
+// No `test.skip` inside a test: its fixtures are made before that, and no page would be empty.
 if (reviewFolder === undefined) {
   test('pictures for the README', async ({ pageAs, seeded, stack }) => {
     await makeRooms(stack);
@@ -43,11 +43,11 @@ if (reviewFolder === undefined) {
     }
   });
 } else {
-  test('every page for a review, without anything', async ({ pageAs }) => {
+  test('every page for a review, without data', async ({ pageAs }) => {
     await review(pageAs, 'empty', undefined);
   });
 
-  test('every page for a review, in a working day', async ({ pageAs, seeded, stack }) => {
+  test('every page for a review, with data', async ({ pageAs, seeded, stack }) => {
     await makeRooms(stack);
     await review(pageAs, 'full', seeded);
   });
@@ -87,7 +87,7 @@ async function open(
   await page.getByRole('status').filter({ hasText: 'Live' }).waitFor();
 }
 
-/** Pages of lists need nothing of it. */
+/** Pages of lists do not use the seed. */
 const NO_SEED = {} as Seeded;
 
 async function take(page: Page, file: string, of: { isFullPage: boolean }): Promise<void> {

@@ -5,17 +5,17 @@ import { startGatedConsole } from '../fixtures/read-gate.ts';
 import { expect, test } from '../fixtures/test.ts';
 import { PAGES } from '../pages.ts';
 
-/** The narrowest screen, and 1280 px at twice their size. */
+/** The narrowest screen, and a screen of 1280 px at a zoom of 200 %. */
 const SMALL_SIZES = {
   'at 320 px': { width: 320, height: 640 },
   'at 200 %': { width: 640, height: 400 },
 };
 
-/** How many pages are open at once: as many as two cores bear. */
+/** How many pages are open at once: as many as two cores can carry. */
 const TABS = 5;
 
-test.describe('accessible whatever comes', () => {
-  test('every page while it is read, and when it cannot be, in light and dark', async ({
+test.describe('accessible in every state', () => {
+  test('every page while it loads and after it failed to load, in light and dark, and nothing moves', async ({
     pageAs,
     seeded,
     stack,
@@ -35,7 +35,7 @@ test.describe('accessible whatever comes', () => {
           shown,
           page: tabs[index] as Page,
         }));
-        // At once: a page tries for seconds before it says that it could not read.
+        // All at once: a page retries for seconds before it shows that it could not read.
         await Promise.all(
           opened.map(async ({ shown, page }) => {
             await page.goto(shown.path(seeded));
@@ -48,6 +48,8 @@ test.describe('accessible whatever comes', () => {
         );
         for (const { shown, page } of opened) {
           await checkSchemes(page, `${shown.name}, ${state}`, found);
+          const moving = await page.evaluate(() => document.getAnimations().length);
+          if (moving > 0) found.push(`${shown.name}, ${state}: ${String(moving)} parts move`);
         }
       }
       for (const tab of tabs) await tab.close();
@@ -84,7 +86,7 @@ test.describe('accessible whatever comes', () => {
     await page.keyboard.type(room.name);
     await page.keyboard.press('Enter');
     await expect(page.getByRole('link', { name: room.name })).toBeVisible();
-    // Letters are letters as long as the focus is in the search.
+    // As long as the focus is in the search, a letter is text and not a shortcut.
     await page.keyboard.press('Tab');
     await page.keyboard.press('j');
     await expect(page.getByRole('link', { name: room.name })).toBeFocused();

@@ -38,7 +38,26 @@ test.describe('access', () => {
     await expect.poll(read).toBe(401);
   });
 
-  test('a password that was forgotten is replaced with a link, which ends the sessions there were', async ({
+  test('the details of a token show its own limits, and those of its role', async ({
+    pageAs,
+    stack,
+  }) => {
+    const name = `limited-${String(Date.now())}`;
+    await stack.api('admin').tokens.create.mutate({ name, role: 'client', limits: { waiters: 7 } });
+    const page = await pageAs('admin');
+    await page.goto('/access?tab=tokens');
+    await untilLive(page);
+
+    await page.getByRole('button', { name: `Actions for ${name}` }).click();
+    await page.getByRole('menuitem', { name: 'Show limits' }).click();
+
+    const limits = page.getByRole('dialog').getByRole('table', { name: 'Limits of fair use' });
+    const limit = (of: string) => limits.getByRole('row').filter({ hasText: of });
+    await expect(limit('waiters')).toHaveText(/7the token$/);
+    await expect(limit('callsPerSecond')).toHaveText(/its role$/);
+  });
+
+  test('a forgotten password is replaced through a link, which ends the earlier sessions', async ({
     browser,
     pageAs,
     stack,
@@ -75,7 +94,7 @@ test.describe('access', () => {
     await before.context().close();
     await after.context().close();
 
-    // Used once: a person who finds the link later gets nowhere.
+    // It works once: a person who finds the link later cannot use it.
     const late = await browser.newPage();
     await late.goto(link);
     await late.getByLabel(/^New password/).fill('one-of-a-stranger');

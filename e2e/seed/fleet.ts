@@ -5,7 +5,7 @@ export interface SeededDrone {
   readonly droneId: string;
   readonly clockId: string;
   readonly programs: readonly string[];
-  /** `silent` has sent nothing for minutes; `lost` is an operator's word. */
+  /** `silent` has sent nothing for minutes; an operator declared `lost`. */
   readonly state: 'ready' | 'draining' | 'silent' | 'lost';
 }
 
@@ -56,7 +56,7 @@ const RANKS: Readonly<Record<string, number>> = {
   terminated: 7,
 };
 
-/** A backend that is to be made. */
+/** A backend to be seeded. */
 interface NewBackend {
   readonly drone: Pick<SeededDrone, 'droneId' | 'clockId'>;
   readonly datacenter: string;
@@ -65,7 +65,7 @@ interface NewBackend {
   readonly grant: { readonly leaseId: string; readonly fencingToken: string };
   readonly startedAgoMs: number;
   readonly status: string;
-  /** How it went away, or is going. */
+  /** How it ended, or is ending. */
   readonly end?:
     | { readonly reason: string; readonly exitCode: number | null; readonly agoMs: number }
     | undefined;
@@ -112,7 +112,7 @@ export function addBackend(world: World, of: NewBackend): void {
 }
 
 const READY_RANK = 4;
-/** How long a backend takes from one state to the next, and to go away. */
+/** How long a backend takes from one state to the next, and to stop. */
 const STEP_MS = 180;
 const STOP_MS = 2_400;
 

@@ -121,7 +121,7 @@ function addPresent(world: World, of: Present): void {
   addPresentBackend(world, of, { tag, endedAgoMs });
 }
 
-/** Writes down what made the key what it is. */
+/** Records the event that brought the key into its state. */
 function noteFate(
   world: World,
   { subject, grant, becomes, drone }: Present,

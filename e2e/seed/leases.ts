@@ -124,7 +124,7 @@ const UNUSED: Row = {
   principal: 'token:support-desk',
 };
 
-/** Who waits for what beside the long line. */
+/** The other lines, beside the long one. */
 const LINES: readonly {
   readonly namespace: string;
   readonly name: string;
@@ -235,7 +235,7 @@ function addLease(
   return undefined;
 }
 
-/** As a service's ladder is made from its TTL. */
+/** The ladder of a service's lease, made from its TTL. */
 export function ladderOf(ttlMs: number): Row {
   const loseAfterMs = ttlMs - Math.max(Math.ceil(ttlMs / 6), 250);
   return {

@@ -4,7 +4,7 @@ import { at } from './datacenters/here.ts';
 export interface ResourceRef {
   readonly namespace: string;
   readonly name: string;
-  /** Where it is; this controller's datacenter unless said. */
+  /** Its datacenter; by default this controller's. */
   readonly datacenter?: string | undefined;
 }
 
@@ -45,7 +45,7 @@ export const routes = {
   access: (params: Readonly<Record<string, string>> = {}) => withParams('/access', params),
 } as const;
 
-/** The page of whatever a face and a name say. */
+/** The page of the resource with this face and name. */
 export function routeOf(face: string, ref: ResourceRef): string {
   if (face === 'key') return routes.key(ref);
   return face === 'lease' ? routes.lease(ref) : routes.environment(ref);

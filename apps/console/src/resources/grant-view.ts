@@ -10,7 +10,7 @@ export const GROUP_OF = {
   environment: 'environments',
 } as const satisfies Record<GrantFace, string>;
 
-/** What every face has: a key's view, a lease's and an environment's are all one of these. */
+/** What the views of a key, a lease and an environment have in common. */
 export interface GrantView {
   readonly name: string;
   readonly namespace: string;
@@ -28,9 +28,9 @@ export interface GrantView {
   readonly endReason: EndReason | null;
   readonly releasedAt: string | null;
   readonly asOf: string;
-  /** Where it is; this controller's datacenter unless said. */
+  /** Its datacenter; by default this controller's. */
   readonly datacenter?: string;
-  /** Of a key: what runs behind it. */
+  /** Only for a key: its drone and its backend. */
   readonly droneId?: string | null;
   readonly backendId?: string | null;
   readonly backendStatus?: BackendStatus | null;
@@ -52,7 +52,7 @@ export function whyNotActable(
     : `Nobody holds this ${face}.`;
 }
 
-/** What one and many of them are called. */
+/** The singular and the plural of each face. */
 export const FACE_WORDS: Record<GrantFace, readonly [one: string, many: string]> = {
   key: ['key', 'keys'],
   lease: ['lease', 'leases'],

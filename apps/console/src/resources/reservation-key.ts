@@ -2,7 +2,7 @@
 import { keyNameOf, reservationKeyProblem } from '@leasehold/keys-core';
 import { fullName } from '~/lib/format.ts';
 
-/** The key that an address names, or why it names none. */
+/** The key that an address names, or why it does not name one. */
 export function keyOfAddress(
   text: string,
 ): { readonly key: readonly string[] } | { readonly problem: string } {
@@ -19,7 +19,7 @@ export function keyOfAddress(
   return problem === undefined ? { key: parsed } : { problem: `The key ${problem}.` };
 }
 
-/** `rooms/room-1` for a key of Leasehold's; any other list as it is written. */
+/** `rooms/room-1` for a key of Leasehold's; any other list as JSON. */
 export function keyLabel(key: readonly string[]): string {
   const named = keyNameOf(key);
   return named === undefined ? JSON.stringify(key) : fullName(named);

@@ -16,15 +16,15 @@ import { notePath } from './page-path.ts';
 import { isRouterStateSound } from './router-state.ts';
 import { setCommonHeaders, setPageHeaders } from './security-headers.ts';
 
-/** What begins with these is the controller's. */
+/** Paths that begin with these go to the controller. */
 const OF_THE_CONTROLLER = ['/trpc', '/api/auth', '/export'];
 
 /** Longer than any call of a page may take; a stream of events begins at once. */
 const ANSWER_TIMEOUT_MS = 30_000;
-/** What calls under way are left at the end. */
+/** How long calls under way may still take at the end. */
 const FINISH_MS_MAX = 2_000;
 
-/** A console that answers. */
+/** A running console. */
 interface ConsoleServer {
   /** Where it listens. */
   readonly url: string;
@@ -35,7 +35,7 @@ interface ConsoleServer {
 interface ConsoleServerOptions {
   readonly config: Omit<ConsoleConfig, 'logLevel'>;
   readonly log: Logger;
-  /** Answers everything that is neither the controller's nor ours: the pages. */
+  /** Serves the pages: everything that neither the controller nor this server answers. */
   readonly pages: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   readonly answerTimeoutMs?: number | undefined;
 }
@@ -63,7 +63,7 @@ export async function startConsoleServer(options: ConsoleServerOptions): Promise
     answer(request, response);
   });
   const closeIfQuiet = (): void => {
-    // Connections that wait for a next request would keep the server for as long as they like.
+    // Idle connections would keep the server open for as long as the clients like.
     if (isClosing && underWay.size === 0) server.closeAllConnections();
   };
   try {
@@ -130,7 +130,7 @@ function pathnameOf(request: IncomingMessage): string {
   return (request.url ?? '/').split(/[?#]/u, 1)[0] ?? '/';
 }
 
-/** The console answers. Whether the controller does is the controller's to say. */
+/** Reports only that the console answers. The controller reports for itself. */
 function answerHealth(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
   response.end('{"status":"ok"}');

@@ -5,9 +5,9 @@ const NONCE_BYTES = 16;
 const HSTS_SECONDS = 31_536_000;
 
 /**
- * What a page may load and whom it may ask: this origin alone. Scripts run when they are of this
- * origin or carry the nonce of this very answer. Styles are also written into elements, as the
- * component library does it; those cannot send anything away.
+ * What a page may load and call: this origin alone. Scripts run when they are of this origin or carry
+ * the nonce of this very answer. Styles are also written into elements, as the component library does
+ * it; those cannot send anything away.
  */
 function contentSecurityPolicy(nonce: string): string {
   return [
@@ -24,7 +24,7 @@ function contentSecurityPolicy(nonce: string): string {
   ].join('; ');
 }
 
-/** What every answer says, whichever part makes it. */
+/** The headers of every answer, whichever part makes it. */
 export function setCommonHeaders(
   response: ServerResponse,
   { isHttps }: { isHttps: boolean },
@@ -36,8 +36,8 @@ export function setCommonHeaders(
 }
 
 /**
- * What a page says besides. Next finds the nonce in the request and puts it on each script that it
- * writes into the page; pages of our own that write one find it in `x-nonce`.
+ * The additional headers of a page. Next finds the nonce in the request and puts it on each script
+ * that it writes into the page; pages of our own that write one find it in `x-nonce`.
  */
 export function setPageHeaders(request: IncomingMessage, response: ServerResponse): void {
   const nonce = randomBytes(NONCE_BYTES).toString('base64');

@@ -9,12 +9,12 @@ import { count, fullName } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import classes from './leases.module.css';
 
-/** Whether somebody holds it: what a row says of its holder is of the past otherwise. */
+/** Whether the lease is held; if not, its row shows the last holder. */
 export function isTaken({ phase }: Pick<LeaseItem, 'phase'>): boolean {
   return phase === 'held' || phase === 'expiring';
 }
 
-/** A name as it is, in its own direction; where there is no column of namespaces, with its own. */
+/** A name in its own text direction; with its namespace, where no column shows it. */
 export function NameCell({
   resource,
   href,
@@ -34,7 +34,7 @@ export function NameCell({
   );
 }
 
-/** Who holds it; of what is free, who had it last, and said so. */
+/** The holder; for a free lease the last holder, marked as such. */
 export function HolderCell({ lease }: { readonly lease: LeaseItem }) {
   if (isTaken(lease)) {
     return (
@@ -53,7 +53,7 @@ export function HolderCell({ lease }: { readonly lease: LeaseItem }) {
   );
 }
 
-/** What its holder says of it; of what is free, pale. */
+/** The holder's comment; pale for a free lease. */
 export function CommentCell({ lease }: { readonly lease: LeaseItem }) {
   const tone = isTaken(lease) ? '' : (classes['quiet'] ?? '');
   return (

@@ -29,7 +29,7 @@ import classes from './reservations.module.css';
 /** Moves have no event. */
 const EVERY_MS = 1_500;
 
-/** Which key, of the address. */
+/** The page of the key in the address. */
 export function ReservationDetailPage() {
   const [text] = useQueryState('key', parseAsString.withDefault(''));
   const addressed = keyOfAddress(text);
@@ -96,7 +96,7 @@ function Detail({ of }: { readonly of: readonly string[] }) {
   );
 }
 
-/** Where the key lives, and in which state that is. */
+/** The home of the key, and its state. */
 function Home({ reservation: { links, datacenter } }: { readonly reservation: ReservationDetail }) {
   const state = links.at(-1)?.state;
   return (
@@ -117,7 +117,7 @@ function MovedTimes({ links }: { readonly links: readonly unknown[] }) {
   );
 }
 
-/** What the state of the home means, where it is not simply that the key lives there. */
+/** What the state of the home means, unless the key simply lives there. */
 function HomeNotice({
   reservation: { links, datacenter },
 }: {

@@ -29,7 +29,7 @@ const WHAT_TO_DO: Readonly<Record<string, (details: Details) => string>> = {
     `This controller and ${textOf(datacenter, 'the other datacenter')} must have the same LEASEHOLD_PEER_TOKEN for each other.`,
 };
 
-/** The failure, saying what to do where that is known. */
+/** The failure, with advice if there is any. */
 export function reservationFailure(error: ApiError | null): ApiError | null {
   const advice = error === null ? undefined : WHAT_TO_DO[error.code]?.(error.details);
   if (error === null || advice === undefined) return error;

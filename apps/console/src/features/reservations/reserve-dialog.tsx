@@ -103,7 +103,7 @@ function keyOf({ kind, namespace, name, lines }: Typed): readonly string[] {
   return kind === 'key' ? [namespace.trim(), name.trim()] : lines.replace(/\n$/u, '').split('\n');
 }
 
-/** Why it cannot be reserved as it is typed; undefined when it can. */
+/** Why the key cannot be reserved as typed; undefined when it can. */
 function problemOf({ kind }: Typed, key: readonly string[]): string | undefined {
   const problem = reservationKeyProblem(key);
   if (problem !== undefined) return problem;
@@ -176,7 +176,7 @@ function KeyFields({
   );
 }
 
-/** Where: every datacenter that can be reached; not asked where there is one. */
+/** The home: any datacenter that can be reached; not asked if there is only one. */
 function DatacenterSelect({
   value,
   onChange,

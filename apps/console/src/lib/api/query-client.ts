@@ -5,7 +5,7 @@ import { databaseClock } from '../live/database-clock.ts';
 
 const RETRIES_MAX = 2;
 
-/** Whether what was asked was answered by another datacenter alone. */
+/** Whether the answer may come from another datacenter alone. */
 function isOfAnother(input: unknown): boolean {
   if (typeof input !== 'object' || input === null || !('datacenter' in input)) return false;
   return input.datacenter !== undefined && input.datacenter !== 'all';
@@ -17,7 +17,7 @@ export function createQueryClient(api: ApiClient, onSignedOut: () => void): Quer
     const [group, procedure, input] = queryKey as [string, string, unknown];
     try {
       const answer = await api.query(`${group}.${procedure}`, input ?? undefined, { signal });
-      // Another datacenter's database has a clock of its own.
+      // Another datacenter's database has its own clock.
       if (!isOfAnother(input)) databaseClock.observe(answer);
       return answer ?? null;
     } catch (error) {

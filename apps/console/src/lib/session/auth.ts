@@ -8,7 +8,7 @@ export interface AuthRefusal {
   readonly code: string;
   readonly message: string;
   readonly details: Readonly<Record<string, unknown>>;
-  /** The controller's time as it answered, in epoch milliseconds; null when it did not. */
+  /** The controller's time when it answered, in epoch milliseconds; null if it did not answer. */
   readonly answeredAtMs: number | null;
 }
 
@@ -74,7 +74,7 @@ export async function readSignInOptions(
   return (await response.json()) as SignInOptions;
 }
 
-/** For how long a page waits for what it can be signed in with. */
+/** For how long a page waits for the sign-in options. */
 const OPTIONS_MS_MAX = 2_000;
 
 export function signIn(email: string, password: string): Promise<AuthOutcome> {

@@ -88,7 +88,7 @@ const STATES: Record<BulkProgress['state'], string> = {
   done: 'done,',
 };
 
-/** What failed, with why, and the way to each. */
+/** The grants that failed, each with the reason and a link. */
 function Failures({
   face,
   bulkId,

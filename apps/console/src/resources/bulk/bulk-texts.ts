@@ -53,7 +53,7 @@ const DONE: Record<BulkAction, string> = {
   allowRenewal: 'allowed',
 };
 
-/** `12 of 40 revoked, 2 failed`: where a bulk action stands. */
+/** `12 of 40 revoked, 2 failed`: how far a bulk action is. */
 export function bulkProgressText(progress: {
   readonly action: BulkAction;
   readonly total: number;

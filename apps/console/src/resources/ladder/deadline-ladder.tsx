@@ -23,9 +23,9 @@ import {
 } from './ladder.ts';
 import classes from './deadline-ladder.module.css';
 
-/** The least width of a drawing of each size, which the style sheet knows too. */
+/** The least width of a drawing of each size, the same as in the style sheet. */
 const WIDTHS_PX = { roomy: 832, wide: 512, narrow: 290 } as const;
-/** A character of a label's name and of its time, and what keeps two labels apart. */
+/** The width of a character in a label's name and in its time, and the gap between two labels. */
 const NAME_PX = 6.2;
 const TIME_PX = 6.6;
 const APART_PX = 6;
@@ -39,8 +39,8 @@ const STATE_ICONS: Record<LadderState, Icon> = {
 };
 
 /**
- * A grant's deadlines to scale, with now moving on them in the database's time; below it, what
- * happens at each. With data that is stale now stands still: nothing is claimed that is not known.
+ * A grant's deadlines to scale, with a mark for now that moves in the database's time; below it, what
+ * happens at each. With stale data the mark stands still: nothing is claimed that is not known.
  */
 export function DeadlineLadder({
   face,
@@ -84,7 +84,7 @@ function percent(share: number): string {
   return `${(share * 100).toFixed(3)}%`;
 }
 
-/** For eyes only: {@link RungTable} says the same in words. */
+/** Hidden from screen readers: {@link RungTable} says the same in words. */
 function Drawing({ drawing, nowMs }: { readonly drawing: LadderDrawing; readonly nowMs: number }) {
   const { rungs, zones, now } = drawing;
   const roomy = labelLanes(drawing, WIDTHS_PX.roomy);
@@ -146,7 +146,7 @@ function Drawing({ drawing, nowMs }: { readonly drawing: LadderDrawing; readonly
   );
 }
 
-/** The lanes at a width. A label has room for the longest time that it will show: it never jumps. */
+/** The labels' lanes at a width. A label has room for the longest time that it will show: it never jumps. */
 function labelLanes({ rungs, startMs }: LadderDrawing, widthPx: number): number[] {
   const endMs = rungs.at(-1)?.atMs ?? startMs;
   const timePx = fromNow(endMs - 1, startMs).length * TIME_PX;

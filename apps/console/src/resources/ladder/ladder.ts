@@ -14,10 +14,7 @@ export interface Rung {
   readonly what: string;
 }
 
-/**
- * `blocked`: it will not be renewed. `held_back`: it was ended by force, and what it was granted to
- * may still run.
- */
+/** `blocked`: it will not be renewed. `held_back`: ended by force, but its holder may still act. */
 export type LadderState = 'held' | 'blocked' | 'held_back' | 'expired' | 'free';
 
 interface Zone {
@@ -32,7 +29,7 @@ export interface LadderDrawing {
   readonly startMs: number;
   readonly rungs: readonly Rung[];
   readonly zones: readonly Zone[];
-  /** Where now is; null while nothing runs. */
+  /** The place of now on the drawing; null while nothing runs. */
   readonly now: number | null;
 }
 
@@ -59,7 +56,7 @@ function stateOf(grant: GrantView, nowMs: number): LadderState {
   return grant.renewable ? 'held' : 'blocked';
 }
 
-/** Counted back from the expiry, as holders do: a first grant may have begun with less than all. */
+/** Counted back from the expiry, as holders do: a first grant may have begun with less than its full TTL. */
 function scaleOf(
   face: GrantFace,
   grant: GrantView,
@@ -213,7 +210,7 @@ function heldHeadline({ face, rungs, nowMs }: Moment): string {
   }
 }
 
-/** `in 12 s`, `4 s ago`: how a moment lies to now. */
+/** `in 12 s`, `4 s ago`: a moment, relative to now. */
 export function fromNow(atMs: number, nowMs: number): string {
   return atMs > nowMs ? `in ${duration(atMs - nowMs)}` : `${duration(nowMs - atMs)} ago`;
 }
@@ -228,7 +225,7 @@ export function sideOf(at: number): 'start' | 'middle' | 'end' {
   return at < START_SHARE ? 'start' : 'middle';
 }
 
-/** How much of what is left of its mark a label takes. */
+/** How much of a label is to the left of its mark. */
 const LEFT_OF_MARK = { start: 0, middle: 0.5, end: 1 } as const;
 
 /**

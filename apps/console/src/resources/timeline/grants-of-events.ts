@@ -1,7 +1,7 @@
-/** The grants of a resource, with how each went, out of its events. Pure. */
+/** The grants of a resource, with how each went, from its events. Pure. */
 import type { EventItem } from './event-item.ts';
 
-/** One holding of a resource, as its events tell it. */
+/** One grant of a resource, as its events show it. */
 export interface PastGrant {
   readonly leaseId: string;
   readonly fencingToken: string;
@@ -13,7 +13,7 @@ export interface PastGrant {
   readonly end: GrantEnd | null;
   /** Nothing has ended it, and there is no newer grant. */
   readonly isLasting: boolean;
-  /** It was taken from a holder whose time was over. */
+  /** Whether it was taken over from a holder whose grant had expired. */
   readonly isTakeover: boolean;
   /** What happened in between, oldest first: renewal blocked, allowed, a graceful revoke. */
   readonly acts: readonly GrantAct[];
@@ -23,7 +23,7 @@ interface GrantEnd {
   readonly kind: 'released' | 'failed' | 'expired' | 'revoked' | 'removed';
   readonly actor: string;
   readonly reason: string | null;
-  /** Given away before its holder surely had stopped. */
+  /** Whether the resource was given away before its holder had surely stopped. */
   readonly isAbandoned: boolean;
 }
 
@@ -35,8 +35,8 @@ interface GrantAct {
 }
 
 /**
- * A page of events, newest first, as grants, newest first. What ended a grant may lie on a newer
- * page, or not be kept: then the next grant says by when it was over.
+ * Turns a page of events, newest first, into grants, newest first. The end of a grant may be on a
+ * newer page, or not be kept: then it was over by the beginning of the next grant.
  */
 export function grantsOfEvents(
   events: readonly EventItem[],
@@ -120,7 +120,7 @@ function isAbandoned({ kind, detail }: EventItem): boolean {
   return kind === 'revoked' && field(detail, 'abandon') === true;
 }
 
-/** `released by drone:drone-1`, `expired`, `revoked by force by ada: moved`: how a grant ended. */
+/** `Released by drone:drone-1`, `Expired`, `Revoked by force by ada: moved`: how a grant ended. */
 export function endText(end: GrantEnd): string {
   const by = end.actor === 'leasehold' || end.actor === '' ? '' : ` by ${end.actor}`;
   const why = end.reason === null ? '' : `: ${end.reason}`;
@@ -128,7 +128,7 @@ export function endText(end: GrantEnd): string {
   return `${END_WORDS[end.kind]}${by}${abandoned}${why}`;
 }
 
-/** Everything of a grant in one line: what happened meanwhile, then its end. */
+/** A grant in one line: what happened meanwhile, then its end. */
 export function storyOf(grant: PastGrant): string {
   const parts = [
     ...(grant.isTakeover ? ['Taken over'] : []),

@@ -1,8 +1,8 @@
 /**
- * Passes requests on to the controller, and its answers back as they come: nothing is collected, so
- * that events reach the browser when they happen. Who goes away ends the request at the controller
- * too. Of several controllers one is kept as long as it answers; what was not sent to it is sent to
- * the next.
+ * Passes requests on to the controller, and its answers back as they come: nothing is buffered, so
+ * that events reach the browser when they happen. A client that goes away ends its request at the
+ * controller too. One of several controllers is kept as long as it answers; a request that was not
+ * sent to it goes to the next.
  */
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
@@ -23,7 +23,7 @@ interface PassThroughOptions {
 
 interface PassThrough {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
-  /** Ends every stream of events: a reader asks again, and finds the next console. */
+  /** Ends every stream of events: a client connects again, and reaches the next console. */
   endStreams(): void;
   /** Closes the connections to the controller that are kept for later. */
   close(): void;
@@ -76,7 +76,7 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     const stopWatching = choice.watch(url, () => {
       upstream.destroy(new Error('the controller fell silent'));
     });
-    // From when there is a connection on, the controller may have read the request.
+    // Once there is a connection, the controller may have read the request.
     let wasSent = false;
     const sendBody = (): void => {
       wasSent = true;
@@ -116,14 +116,14 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
 
   function passBack(answer: IncomingMessage, response: ServerResponse): void {
     response.writeHead(answer.statusCode ?? 502, headersToReturn(answer.headers));
-    // The beginning of a stream is news too: a browser then knows that it is connected.
+    // The headers are sent at once: a browser then knows that its stream is connected.
     response.flushHeaders();
     if (answer.headers['content-type']?.startsWith('text/event-stream')) {
       streams.add(response);
       response.once('close', () => streams.delete(response));
     }
-    // Half an answer is not to look like a whole one: when one end breaks, so does the other. The
-    // pipeline would end the connection in good order, so this comes before it.
+    // Half an answer must not look complete: when one end breaks, so does the other. The pipeline would
+    // end the connection normally, so this comes before it.
     answer.once('error', () => {
       cutOff(response);
     });
@@ -159,8 +159,8 @@ function open(controllerUrl: URL, request: IncomingMessage, agents: Agents): htt
 }
 
 /**
- * The path below the controller's own address, which may have one. As it came: put together again it
- * could name another host, or what is outside of what was asked for.
+ * The path below the controller's own address, which may have one. It is passed on as it came: parsed
+ * and built again, it could name another host, or leave what was asked for.
  */
 function pathOf(request: IncomingMessage, controllerUrl: URL): string {
   return `${controllerUrl.pathname.replace(/\/$/u, '')}${request.url ?? '/'}`;

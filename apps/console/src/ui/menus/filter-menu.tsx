@@ -13,7 +13,7 @@ interface FilterOption {
 /** The menu's own value for no filter: no field of a search can be empty. */
 const ANY = '';
 
-/** One field of a search as a menu; what it is set to is on its button. */
+/** One field of a search as a menu; its button shows the value. */
 export function FilterMenu({
   label,
   value,
@@ -27,7 +27,7 @@ export function FilterMenu({
   /** What is shown when nothing is chosen. */
   readonly unset?: string;
   readonly options: readonly FilterOption[];
-  /** `null` is nothing chosen. */
+  /** `null`: nothing is chosen. */
   readonly onChange: (value: string | null) => void;
 }) {
   const text = value === undefined ? label : `${label}: ${labelsOf(options, [value])[0] ?? value}`;
@@ -62,7 +62,7 @@ export function FilterManyMenu({
   readonly label: string;
   readonly values: readonly string[];
   readonly options: readonly FilterOption[];
-  /** None is any. */
+  /** No values: no filter. */
   readonly onChange: (values: string[]) => void;
 }) {
   const text = values.length === 0 ? label : `${label}: ${labelsOf(options, values).join(', ')}`;

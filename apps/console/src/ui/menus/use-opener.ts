@@ -18,15 +18,15 @@ export interface OpenerProps {
 /** A button, and what it opens, whose code need not be there yet. */
 export interface Opener {
   readonly props: OpenerProps;
-  /** Somebody is near: from now on what is opened must be in the document, closed. */
+  /** The pointer or the focus was at the button: from now on the content must be in the document, closed. */
   readonly isWanted: boolean;
   readonly isOpen: boolean;
   readonly setOpen: (isOpen: boolean) => void;
 }
 
 /**
- * The state of a button that opens something below it. The thing is wanted as soon as the pointer or
- * the keyboard is at the button, so that it is mostly there when the button is used.
+ * The state of a button that opens something below it. Its content is wanted as soon as the pointer
+ * or the focus is at the button, so that it is usually there when the button is used.
  */
 export function useOpener(what: 'menu' | 'dialog'): Opener {
   const id = useId();
@@ -43,7 +43,7 @@ export function useOpener(what: 'menu' | 'dialog'): Opener {
       id,
       'aria-haspopup': what,
       'aria-expanded': isOpen,
-      // As Mantine calls what a target of this id opens.
+      // The id that Mantine gives to what a target of this id opens.
       'aria-controls': isOpen ? `${id}-dropdown` : undefined,
       onPointerEnter: want,
       onFocus: want,
@@ -53,7 +53,7 @@ export function useOpener(what: 'menu' | 'dialog'): Opener {
       },
       onKeyDown(event) {
         if (what !== 'menu' || event.key !== 'ArrowDown') return;
-        // The page would scroll.
+        // Otherwise the page would scroll.
         event.preventDefault();
         want();
         setOpen(true);

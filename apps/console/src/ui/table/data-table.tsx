@@ -38,8 +38,8 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
     getCoreRowModel: getCoreRowModel(),
     getRowId: rowId,
     manualSorting: true,
-    // Pages are the API's. Without this the table goes to "its" first page whenever it gets an array
-    // that is not the one before, which renders again, with a new array of held rows, forever.
+    // The API makes the pages. Without this the table goes to its own first page whenever it gets a new
+    // array, which renders again, with a new array of held rows, forever.
     manualPagination: true,
   });
   const rows = table.getRowModel().rows;
@@ -66,7 +66,7 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
           aria-label={props.label}
           onPointerEnter={() => setTouched(true)}
           onPointerLeave={() => setTouched(false)}
-          // Somebody who is in the table, not who has just come to its edge, as after a turn of the page.
+          // Only focus inside the table counts, not focus on its region, as after a change of the page.
           onFocus={(event) => setFocused(event.target !== event.currentTarget)}
           onBlur={() => setFocused(false)}
         >
@@ -103,7 +103,7 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
   );
 }
 
-/** Another page is read from its first row on: its head comes into sight, and the focus to it. */
+/** A new page is read from its first row: its head comes into sight, and its region gets the focus. */
 function toBeginning(region: HTMLElement | null): void {
   region?.querySelector('thead')?.scrollIntoView({ block: 'nearest' });
   region?.focus({ preventScroll: true });
@@ -119,7 +119,7 @@ function isAnySelected<Item>(selection: DataTableProps<Item>['selection']): bool
   return selection !== undefined && selection.count > 0;
 }
 
-/** How much is other than what is shown, over the table's head, so that nothing moves for it. */
+/** The number of changes that are not shown yet, over the table's head, so that nothing moves. */
 function Changes({ held }: { readonly held: { changeCount: number; showAll: () => void } }) {
   if (held.changeCount === 0) return null;
   return (

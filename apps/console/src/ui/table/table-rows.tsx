@@ -8,14 +8,14 @@ import { RowCheckbox } from './row-checkbox.tsx';
 import type { Selection } from './use-selection.ts';
 import classes from './data-table.module.css';
 
-/** From so many rows on, only those in sight are in the document. */
+/** From this many rows on, only the visible ones are in the document. */
 const VIRTUAL_FROM = 60;
 const ROW_PX = 34;
-/** What is taken for the window until there is one: a page comes with as many rows as one shows. */
+/** The window that is assumed until there is one: a page comes with as many rows as it shows. */
 const FIRST_WINDOW = { width: 1_440, height: 900 };
 const SKELETON_ROWS = 8;
 
-/** What stands where rows will be. */
+/** The placeholder while rows are loading. */
 export function LoadingRows({ columnCount }: { readonly columnCount: number }) {
   return Array.from({ length: SKELETON_ROWS }, (_row, index) => (
     <tr key={index} aria-hidden>
@@ -26,7 +26,7 @@ export function LoadingRows({ columnCount }: { readonly columnCount: number }) {
   ));
 }
 
-/** The head of the checkboxes. */
+/** The checkbox in the head, which selects all rows of the page. */
 export function SelectAll<Item>({
   rows,
   selection,
@@ -52,7 +52,7 @@ export function SelectAll<Item>({
   );
 }
 
-/** The rows themselves; of many, those in sight. */
+/** The rows themselves; of many, only the visible ones. */
 export function TableRows<Item>({
   rows,
   selection,

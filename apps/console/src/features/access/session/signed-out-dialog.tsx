@@ -8,12 +8,12 @@ import { readSignInOptions, type SignInOptions } from '~/lib/session/auth.ts';
 import { routes } from '~/lib/routes.ts';
 import { useSession } from '~/lib/session/session.tsx';
 
-/** Where the identity provider's window ends: it says that it is done, and closes. */
+/** Where the identity provider's window ends: the page there reports the sign-in, and closes. */
 const WINDOW_END = '/sign-in?window=1';
 
 /**
- * A session that has ended in the middle of something: signing in again, over the page as it is, so
- * that what was typed is still there afterwards, and the focus goes back to where it was.
+ * The sign-in after a session has ended in the middle of something. It opens over the page, so that
+ * what was typed is kept, and the focus goes back to where it was.
  */
 export function SignedOutDialog({
   isOpen,
@@ -40,8 +40,8 @@ export function SignedOutDialog({
 }
 
 /**
- * Back into the dialog that was open before. Focus returns to it by itself, unless it was on a button
- * that was busy, and so could not keep it.
+ * Moves the focus back into the dialog below. The focus returns there by itself, unless it was on a
+ * button that was busy, and so could not keep it.
  */
 function focusWhatIsBelow(): void {
   if (document.activeElement !== document.body) return;
@@ -98,7 +98,7 @@ function useSignInOptions(): SignInOptions | undefined {
       (found) => {
         if (!isGone) setOptions(found);
       },
-      // Then the password alone is offered.
+      // Then only the password is offered.
       () => undefined,
     );
     return () => {

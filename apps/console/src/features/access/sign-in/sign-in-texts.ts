@@ -1,12 +1,12 @@
 import type { AuthRefusal } from '~/lib/session/auth.ts';
 import { absolute, duration } from '~/lib/format.ts';
 
-/** What a person is told, and whether it is their doing. */
+/** What a person is told about a sign-in that failed. */
 export interface SignInProblem {
   readonly text: string;
   /** What an operator looks for in the controller's log. */
   readonly incidentId?: string;
-  /** When it ends by itself, and how long that is from the answer on. */
+  /** When the problem ends by itself, and how long that takes, counted from the answer. */
   readonly until?: { readonly at: string; readonly inMs: number | null };
 }
 
@@ -26,7 +26,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
   network: 'The console does not answer. Check the connection, then try again.',
 };
 
-/** A refused sign-in in words. They are the same whether or not there is such a person. */
+/** A refused sign-in in words, which are the same whether or not the person exists. */
 export function problemOf(refusal: AuthRefusal): SignInProblem {
   const { code, message, details } = refusal;
   if (code === 'ACCOUNT_LOCKED') return lockedProblem(refusal);
@@ -65,7 +65,7 @@ const PROVIDER_ERRORS: Readonly<Record<string, string>> = {
   oidc_failed: 'The identity provider did not let you in. The controller’s log says why.',
 };
 
-/** What the page of a one-time link is headed with. */
+/** The heading of the page of a one-time link. */
 export function linkHeading(isReset: boolean): { readonly title: string; readonly text: string } {
   return isReset
     ? {
@@ -78,13 +78,13 @@ export function linkHeading(isReset: boolean): { readonly title: string; readonl
       };
 }
 
-/** What `/sign-in?error=…` means; undefined when it says nothing. */
+/** What `/sign-in?error=…` means; undefined without an error. */
 export function providerErrorText(error: string | null | undefined): string | undefined {
   if (error === null || error === undefined || error === '') return undefined;
   return PROVIDER_ERRORS[error] ?? PROVIDER_ERRORS['oidc_failed'];
 }
 
-/** As the controller bounds it. */
+/** The controller's limits. */
 export const PASSWORD_LENGTH = { min: 12, max: 128 } as const;
 
 /** What is wrong with a new password; undefined when nothing is. */

@@ -10,7 +10,7 @@ interface ConsequenceProps {
   readonly drone: Drone;
 }
 
-/** As many keys as one answer holds; their ladder is the same. */
+/** One answer holds this many keys; the ladder of the others is the same. */
 const KEYS_LOOKED_AT = 100;
 
 export function DrainConsequence({ drone: { backendCount } }: ConsequenceProps) {
@@ -42,7 +42,7 @@ export function UndrainConsequence({ drone: { lostAt } }: ConsequenceProps) {
   );
 }
 
-/** What happens to the keys of a drone that is given up, and by when at the latest. */
+/** What happens to the keys of a drone that is marked lost, and by when at the latest. */
 export function LostConsequence({
   drone: { droneId, datacenter, backendCount },
 }: ConsequenceProps) {

@@ -1,15 +1,15 @@
 import type { Outputs } from '~/lib/api/api.ts';
 import { counted, duration } from '~/lib/format.ts';
 
-/** A drone as the API tells of it. */
+/** A drone as the API returns it. */
 export type Drone = Outputs['drones']['get'];
 
-/** What an operator can say of a drone. */
+/** What an operator can do with a drone. */
 export type DroneAct = 'drain' | 'undrain' | 'markLost';
 
 type Judged = Pick<Drone, 'draining' | 'lostAt'>;
 
-/** Why an act makes no sense for a drone as it is; undefined where it does. */
+/** Why an act makes no sense for a drone in its present state; undefined when it does. */
 export function actProblem(act: DroneAct, drone: Judged): string | undefined {
   if (act === 'drain') {
     if (drone.lostAt !== null) return 'It is marked lost: it gets no backends anyway.';
@@ -54,13 +54,13 @@ function silence(ageMs: number | null): string {
     : `No heartbeat for ${duration(ageMs)}.`;
 }
 
-/** `1.4 ms`, `35 ms`: short trips are told apart by tenths. */
+/** `1.4 ms`, `35 ms`: short trips show tenths. */
 export function roundTrip(ms: number): string {
   if (ms < 0.1) return '< 0.1 ms';
   return ms < 10 ? `${ms.toFixed(1)} ms` : duration(ms);
 }
 
-/** What keeps a drone's programs from the drone itself, as facts of its page. */
+/** What isolates a drone's programs from the drone itself, as facts for its page. */
 export function isolationFacts(
   isolation: Drone['isolation'],
 ): readonly (readonly [name: string, value: string])[] {

@@ -95,7 +95,7 @@ export function DronesPage() {
   );
 }
 
-/** The programs that can be chosen: those in sight, and the chosen one. */
+/** The programs that can be chosen: those of the shown drones, and the chosen one. */
 function programsOf(drones: readonly Drone[] | undefined, chosen: string | null): string[] {
   const names = (drones ?? []).flatMap(({ programs }) => programs.map(({ name }) => name));
   return [...new Set(chosen === null ? names : [chosen, ...names])].sort();

@@ -54,7 +54,7 @@ export function NamespaceTree({
     getScrollElement: () => scroller.current,
     estimateSize: () => ROW_PX,
     overscan: 12,
-    // The row that the keyboard is at stays in the document, wherever somebody has scrolled to.
+    // The active row stays in the document, even if it is scrolled out of sight.
     rangeExtractor: ({ startIndex, endIndex, overscan, count: rowCount }) => {
       const first = Math.max(0, startIndex - overscan);
       const last = Math.min(rowCount - 1, endIndex + overscan);
@@ -118,7 +118,7 @@ export function NamespaceTree({
   );
 }
 
-/** Keys that are the browser's, or somebody else's. */
+/** Keys that belong to the browser, or to another program. */
 function isChord(event: KeyboardEvent): boolean {
   return event.ctrlKey || event.metaKey || event.altKey;
 }
@@ -148,7 +148,7 @@ function Row({
   readonly id: string;
   readonly top: number;
   readonly isActive: boolean;
-  /** All are open, and are not to be closed. */
+  /** All rows are open and cannot be closed. */
   readonly isFixed: boolean;
   readonly onActive: (namespace: string) => void;
 }) {
@@ -212,7 +212,7 @@ function Row({
   );
 }
 
-/** What stands where the tree will be. */
+/** The placeholder while the tree is loading. */
 export function LoadingTree() {
   return (
     <div className={classes['box']} aria-busy>

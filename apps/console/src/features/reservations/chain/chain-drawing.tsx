@@ -5,8 +5,8 @@ import { RESERVATION_LOOKS } from '../reservation-looks.ts';
 import classes from './chain.module.css';
 
 /**
- * A chain across datacenters: a lane for each, a mark for each reservation from left to right, and the
- * way between them. For eyes alone: the list below it says the same.
+ * A chain across datacenters: a lane for each, a mark for each reservation from left to right, and
+ * the way between them. Hidden from screen readers: the list below says the same.
  */
 export function ChainDrawing({
   links,
@@ -52,7 +52,7 @@ export function ChainDrawing({
   );
 }
 
-/** Along the lane that was left, then across to the one that was gone to. */
+/** Along the lane that the key left, then across to the lane that it went to. */
 function Way({ from, to }: { readonly from: DrawnLink | undefined; readonly to: DrawnLink }) {
   if (from === undefined) return null;
   const place = {
@@ -75,7 +75,7 @@ function Node({
   isInHome,
 }: {
   readonly drawn: DrawnLink;
-  /** Whether it stands in the lane of the datacenter that the key lives in. */
+  /** Whether it is in the lane of the datacenter that the key lives in. */
   readonly isInHome: boolean;
 }) {
   const { label, tone, icon: LookIcon } = RESERVATION_LOOKS[link.state];

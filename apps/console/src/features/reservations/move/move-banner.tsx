@@ -43,7 +43,7 @@ const TONES: Partial<Record<MoveProgress['next'], string>> = {
   failed: 'warn',
 };
 
-/** Follows a move, which the controllers make. */
+/** Follows a move, which the controllers carry out. */
 function MoveBanner({ move }: { readonly move: FollowedMove }) {
   const { progress, heldUntil } = useProgress(move);
   return (
@@ -71,7 +71,7 @@ function MoveBanner({ move }: { readonly move: FollowedMove }) {
   );
 }
 
-/** Looks by itself, dialogs or not, until it is over. */
+/** Reads by itself until the move is over, even while a dialog pauses the page. */
 function useProgress(move: FollowedMove): {
   readonly progress: MoveProgress;
   readonly heldUntil: string | undefined;

@@ -33,7 +33,7 @@ export interface MoveDialogProps {
  */
 export function MoveDialog(props: MoveDialogProps) {
   const { isOpen, onClose } = props;
-  // As they were when the dialog was opened: nobody else's grant is revoked for this move.
+  // The state when the dialog was opened: no later holder's grant is revoked for this move.
   const [about, setAbout] = useState(props);
   const [wasOpen, setWasOpen] = useState(isOpen);
   const [toDatacenter, setToDatacenter] = useState<string | null>(null);
@@ -77,8 +77,8 @@ export function MoveDialog(props: MoveDialogProps) {
 }
 
 /**
- * The request, and the revoke where the key is held. The request comes first: where it is refused, nobody
- * is stopped for nothing.
+ * Requests the move, and revokes the grant of a held key. The request comes first: if it is refused,
+ * no holder is stopped for nothing.
  */
 function useMove({ reservation, grant }: MoveDialogProps, onDone: () => void) {
   const request = useApiMutation('reservations', 'requestMove');
@@ -151,7 +151,7 @@ function TargetSelect({
   );
 }
 
-/** Told again when another datacenter is chosen, and as time passes. */
+/** Updated when another datacenter is chosen, and as time passes. */
 function MoveConsequences({
   about: { reservation, grant },
   toDatacenter,

@@ -22,19 +22,19 @@ const MODES: readonly { readonly value: RevokeMode; readonly label: string }[] =
 
 interface GrantDialogProps {
   readonly face: GrantFace;
-  /** The grant as it is shown: the act is on this one or on none. */
+  /** The grant that is shown: the act applies to it or to no grant. */
   readonly grant: GrantView;
   readonly isOpen: boolean;
   readonly onClose: () => void;
 }
 
 /**
- * Takes a grant from its holder. Says who that is, what will happen and by when at the latest; what
- * becomes of it is then followed by a banner (`revoke-banners.tsx`).
+ * Takes a grant from its holder. Shows who that is, what will happen and by when at the latest; a
+ * banner then follows the revoke (`revoke-banners.tsx`).
  */
 export function RevokeDialog(props: GrantDialogProps) {
   const { face, isOpen, onClose } = props;
-  // The one that was looked at when the dialog was opened: never the next holder's.
+  // The grant that was shown when the dialog was opened: never the next holder's.
   const [grant, setGrant] = useState(props.grant);
   const [wasOpen, setWasOpen] = useState(isOpen);
   const [mode, setMode] = useState<RevokeMode>('graceful');
@@ -99,7 +99,7 @@ export function RevokeDialog(props: GrantDialogProps) {
   );
 }
 
-/** Told again when the mode changes, and as time passes. */
+/** Updated when the mode changes, and as time passes. */
 function RevokeConsequences({ plan }: { readonly plan: RevokePlan }) {
   const nowMs = useDatabaseNow() ?? Date.parse(plan.grant.asOf);
   return <ConsequenceList consequences={consequencesOf(plan, nowMs)} />;
@@ -107,7 +107,7 @@ function RevokeConsequences({ plan }: { readonly plan: RevokePlan }) {
 
 type RevokeAnswer = Outputs['keys']['revoke'];
 
-/** Makes the revoke of any face, and begins to follow it. */
+/** Revokes a grant of any face, and begins to follow it. */
 function useRevoke(face: GrantFace) {
   const mutation = useApiMutation(GROUP_OF[face], 'revoke');
   return {
@@ -123,7 +123,7 @@ function useRevoke(face: GrantFace) {
         ...(isAbandoned ? { abandon: true } : {}),
       };
       const requestedAtMs = databaseClock.nowMs() ?? Date.parse(grant.asOf);
-      // Followed whatever becomes of the dialog, which may be closed before the answer is there.
+      // Followed even if the dialog is closed before the answer is there.
       mutation.mutateAsync(input).then(
         (answer: RevokeAnswer) => {
           followedRevokes.follow({
@@ -142,7 +142,7 @@ function useRevoke(face: GrantFace) {
           });
           onDone();
         },
-        // Said by the dialog.
+        // The dialog shows the error.
         () => undefined,
       );
     },

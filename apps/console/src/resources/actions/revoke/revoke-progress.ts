@@ -1,4 +1,4 @@
-/** How far a revoke has come, from what is seen of the grant and of its backend. Pure. */
+/** How far a revoke has come, according to its grant and its backend. Pure. */
 import { isStopping, type BackendStatus } from '@leasehold/keys-core';
 import { duration } from '~/lib/format.ts';
 import type { GrantFace, GrantView } from '../../grant-view.ts';
@@ -9,7 +9,7 @@ export interface FollowedRevoke {
   readonly face: GrantFace;
   readonly namespace: string;
   readonly name: string;
-  /** Where it is; this controller's datacenter unless said. */
+  /** Its datacenter; by default this controller's. */
   readonly datacenter?: string;
   readonly leaseId: string;
   readonly fencingToken: string;
@@ -46,14 +46,14 @@ export interface Stage {
 export interface RevokeProgress {
   readonly stages: readonly Stage[];
   readonly isOver: boolean;
-  /** What stands now, without a time in it: it is read out when it changes. */
+  /** The present stage in words, without a time: screen readers read it out when it changes. */
   readonly text: string;
   readonly elapsedMs: number;
-  /** Until it is over whatever happens; null once it is. */
+  /** How long it can take at most from now on; null once it is over. */
   readonly worstCaseMs: number | null;
 }
 
-/** How far it is at `nowMs` of the database's clock. */
+/** How far the revoke is at `nowMs` of the database's clock. */
 export function revokeProgress(
   revoke: FollowedRevoke,
   observed: Observed,
@@ -100,7 +100,7 @@ function backendStages(
 function leaseStages(revoke: FollowedRevoke, observed: Observed, isTimeOver: boolean): Stage[] {
   const { mode, requestedAt, stopsBy } = revoke;
   const isForced = mode === 'force';
-  // Nobody says when a service that lost its lease has stopped: its own deadline does.
+  // No service reports when it has stopped after it lost a lease: only its own deadline shows that.
   const isEnded = isTimeOver || (!isForced && hasEnded(revoke, observed));
   const endedAt = observed.grant?.releasedAt ?? (isTimeOver ? stopsBy : null);
   return [
@@ -135,7 +135,7 @@ const SAYS: Record<string, string> = {
   Over: 'Over: nobody holds that grant any more.',
 };
 
-/** `after 3 s`, and how much longer it can take. */
+/** `took 3 s`; or `for 3 s`, and how much longer it can take at most. */
 export function elapsedText({ elapsedMs, worstCaseMs }: RevokeProgress): string {
   const elapsed = duration(elapsedMs);
   return worstCaseMs === null
