@@ -13,7 +13,7 @@ const HELD_MS_BUCKETS = [
 const SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000];
 
 /**
- * Actions of environments are texts of their callers: of more than this the rest is counted
+ * The actions of environments are chosen by callers: if there are more than this, the rest is counted
  * together, so that nobody can make a controller keep a series for each of a million.
  */
 const ACTION_LABELS_MAX = 50;
@@ -23,7 +23,7 @@ const OTHER_ACTION = 'other';
 export interface ControllerMetrics {
   readonly registry: Registry;
   readonly observer: StoreObserver;
-  /** A refused environment, and how long it took to say so: keel's `lease.env.duration`. */
+  /** A refused environment, and how long the refusal took: keel's `lease.env.duration`. */
   environmentDenied(action: string, durationMs: number): void;
 }
 
@@ -40,7 +40,7 @@ export function createMetrics(): ControllerMetrics {
   };
 }
 
-/** The first values stand for themselves, all later ones for `other`. */
+/** The first values stay what they are, all later ones become `other`. */
 export function boundedLabel(valuesMax: number, other: string): (value: string) => string {
   const known = new Set<string>();
   return (value) => {
@@ -52,7 +52,7 @@ export function boundedLabel(valuesMax: number, other: string): (value: string) 
 
 type Instruments = ReturnType<typeof instruments>;
 
-/** Everything that is counted as it happens, by the name of what feeds it. */
+/** Everything that is counted as it happens, by name. */
 function instruments(registry: Registry) {
   const counter = <Label extends string>(
     name: string,
@@ -155,7 +155,7 @@ function observerOf(to: Instruments, actionLabel: (action: string) => string): S
     handedOver: (face, durationMs) => {
       to.handovers.observe({ face }, durationMs);
     },
-    // Among the grants that were denied it stays what Plane counts it as.
+    // It still counts as a denied grant, as Plane counts it.
     joined: () => undefined,
     reaped: (face, lagMs) => {
       to.expiries.inc({ face });
@@ -173,7 +173,7 @@ function observerOf(to: Instruments, actionLabel: (action: string) => string): S
   };
 }
 
-/** What is counted when it is asked for. */
+/** Gauges that are read when the metrics are requested. */
 export function addGauges(
   registry: Registry,
   read: {

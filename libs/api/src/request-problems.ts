@@ -33,7 +33,7 @@ function fieldOf(path: readonly PropertyKey[]): string {
   return field === '' ? 'input' : shortened(field);
 }
 
-/** A field's name is the caller's own text: bounded, and without what a terminal would act on. */
+/** A field's name is the caller's own text: it is shortened, and control characters are replaced. */
 function shortened(field: string): string {
   const plain = field.replaceAll(/\p{Cc}/gu, '?');
   return plain.length > 120 ? `${plain.slice(0, 120)}…` : plain;

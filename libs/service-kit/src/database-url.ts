@@ -1,6 +1,6 @@
 /**
  * The address of a database, with the schema that Leasehold's tables are in. The schema travels in the
- * address as `?schema=`, as Prisma writes it, so that a person who has the address has the whole of it.
+ * address as `?schema=`, as Prisma writes it, so that the address alone is complete.
  */
 
 /** The schema of Leasehold's tables, unless another one is named. */
@@ -29,7 +29,7 @@ export interface DatabasePlace {
   readonly problems: readonly string[];
 }
 
-/** What DATABASE_URL and LEASEHOLD_SCHEMA say together. */
+/** The place that DATABASE_URL and LEASEHOLD_SCHEMA name together. */
 export function databasePlaceOf(values: {
   readonly DATABASE_URL?: string | undefined;
   readonly LEASEHOLD_SCHEMA?: string | undefined;
@@ -66,7 +66,7 @@ export interface DatabaseConnection {
 /**
  * How to connect so that unqualified names mean Leasehold's tables, and nothing else. `settings` are
  * further settings of the session, such as `jit=off`; they win over those of the address.
- * @throws {RangeError} when the address names a schema that there cannot be.
+ * @throws {RangeError} when the name of the schema in the address is not valid.
  */
 export function connectionOf(
   databaseUrl: string,
@@ -87,7 +87,7 @@ export function connectionOf(
   };
 }
 
-/** Temporary tables come last: else one of another's making would hide ours. */
+/** Temporary tables come last: otherwise one of them could hide a table of Leasehold. */
 export function searchPathOf(schema: string): string {
   return `${schema},pg_temp`;
 }

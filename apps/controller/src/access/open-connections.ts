@@ -1,5 +1,5 @@
 /**
- * The long-lived connections that were opened with a token or in a session: who calls is checked when
+ * The long-lived connections that were opened with a token or in a session: the caller is checked when
  * a connection opens, so a token that is revoked later, a session that ends, or a role that changes
  * must end it. At a hint, and once every {@link CHECK_MS}, one statement for each kind says which of
  * those in use are still what they were.
@@ -18,7 +18,7 @@ const CHECK_MS = 1_000;
 
 export interface OpenConnections {
   /**
-   * Calls `end` once the token or the session is no longer in force, or its role is another.
+   * Calls `end` once the token or the session is no longer in force, or its role has changed.
    * @returns a function that forgets it.
    */
   add(access: Access, end: () => void): () => void;
@@ -26,7 +26,7 @@ export interface OpenConnections {
   close(): void;
 }
 
-/** What was opened with the same token, or in the same session with the same role. */
+/** The connections that were opened with the same token, or in the same session with the same role. */
 interface Opened {
   readonly access: Access;
   readonly ends: Set<() => void>;
@@ -98,7 +98,7 @@ function keyOf({ principal, role, session }: Access): string {
   return session === undefined ? principal : `${session.sessionId} ${role}`;
 }
 
-/** One statement for the tokens, one for the sessions, and none where none exist. */
+/** One statement for the tokens, one for the sessions, each only if there are any. */
 async function readInForce(
   store: Pick<Store, 'vital'>,
   opened: readonly Opened[],

@@ -1,4 +1,4 @@
-/** The database of a controller: opened, looked at, and watched from outside. */
+/** The database of a controller: opened, checked, and watched from outside. */
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { isSameLadder, type Clock, type IdSource } from '@leasehold/keys-core';
@@ -61,7 +61,7 @@ export function openControllerStore(
   return store;
 }
 
-/** Tells operators what was found about the database. */
+/** Logs for operators what was found about the database. */
 function logNotice(notice: WitnessNotice, log: Logger): void {
   switch (notice.kind) {
     case 'held_off':
@@ -76,7 +76,7 @@ function logNotice(notice: WitnessNotice, log: Logger): void {
   }
 }
 
-/** Before a controller serves: is the database fit, and is it as far as it was? */
+/** Before a controller serves: checks that the database is fit, and whether it has lost history. */
 export async function examineDatabase(store: Store, config: Config, log: Logger): Promise<void> {
   const settings = await readDatabaseSettings(store.prisma);
   const { schema } = connectionOf(config.databaseUrl);
@@ -89,7 +89,7 @@ export async function examineDatabase(store: Store, config: Config, log: Logger)
   await seeToCredentials(store, config.home, log);
 }
 
-/** The first controller of a database writes the first tokens; the others say who did. */
+/** The first controller of a database writes the first tokens; the others log where they are. */
 async function seeToCredentials(store: Store, home: string, log: Logger): Promise<void> {
   const path = resolve(join(home, 'credentials.json'));
   const ownPlace = `${hostname()}:${path}`;
@@ -103,7 +103,7 @@ async function seeToCredentials(store: Store, home: string, log: Logger): Promis
   }
 }
 
-/** Each grant has its ladder with it, so nothing breaks where two differ; nobody wants it all the same. */
+/** Each grant has its ladder with it, so different ladders break nothing, but nobody wants them. */
 async function compareLadders(store: Store, { ladder }: Config, log: Logger): Promise<void> {
   await noteKeyLadder(store.prisma, store.witness.mark.witnessId, ladder);
   for (const other of await readKeyLadders(store.prisma)) {

@@ -1,6 +1,6 @@
 /**
- * An export as text, piece by piece. JSON is one array with an object on each line; CSV is as RFC 4180
- * has it, with a line of names first. A cell that a spreadsheet would take for a formula begins with an
+ * An export as text, piece by piece. JSON is one array with an object on each line; CSV is as in
+ * RFC 4180, with a line of names first. A cell that a spreadsheet would take for a formula begins with an
  * apostrophe.
  */
 import { stringify } from 'csv-stringify/sync';
@@ -9,12 +9,12 @@ import type { ExportFormat } from './export-query.ts';
 export interface ExportText {
   readonly contentType: string;
   readonly begin: string;
-  /** The text of a page, which follows on `begin` or on a page. */
+  /** The text of a page, which follows `begin` or another page. */
   page(items: readonly object[]): string;
   readonly end: string;
 }
 
-/** The text of one export; it remembers where it is, so each has its own. */
+/** The text of one export; it remembers its position, so each export has its own. */
 export function createExportText(format: ExportFormat, columns: readonly string[]): ExportText {
   return format === 'csv' ? csvText(columns) : jsonText();
 }
@@ -36,7 +36,7 @@ function jsonText(): ExportText {
   };
 }
 
-/** The library quotes what holds the whole of the delimiter; half of it ends a line for many readers. */
+/** The library quotes text with the whole delimiter; for many readers half of it ends a line. */
 const CSV = { record_delimiter: '\r\n', quoted_match: /[\r\n]/u, escape_formulas: true } as const;
 
 function csvText(columns: readonly string[]): ExportText {

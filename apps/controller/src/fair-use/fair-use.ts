@@ -29,7 +29,7 @@ const HELD_SHARE_RECOUNT = 0.05;
 const SECOND_MS = 1_000;
 const HOUR_MS = 3_600_000;
 
-/** What is used at this moment of the limits that count what is open. */
+/** The present use of the limits that count what is open. */
 type Open = Record<'connections' | 'streams' | 'waiters' | 'unreadBytes', number>;
 
 /** What one principal uses of this controller. */
@@ -46,7 +46,7 @@ export interface PrincipalUse extends CallerUse {
   inBackground(): CallerUse;
   /** Counts bytes of answers: sent, and unread until the returned function is called. */
   sent(bytes: number): () => void;
-  /** Whether more answers would be held in memory than the caller has read, or may be sent now. */
+  /** Whether the caller has too many bytes unread, or was sent too many bytes in this second. */
   isBehind(): boolean;
 }
 
@@ -59,7 +59,7 @@ export interface FairUse {
     readonly role: Role;
     readonly overrides: FairUseOverrides | null;
   }): LimitUse[];
-  /** What the principal that uses most of a limit uses of it, of 1; undefined where it is not counted. */
+  /** The greatest share of a limit that one principal uses, 1 for all of it; undefined if not counted. */
   greatestUseOf(limit: FairUseLimit): number | undefined;
   readonly lane: ReadLane;
 }
@@ -71,7 +71,7 @@ export interface FairUseDeps {
   /** A monotonic reading in milliseconds that is cheap enough for each answer. */
   readonly nowMs: () => number;
   readonly log: Logger;
-  /** Told of each refusal, for metrics. */
+  /** Called for each refusal, for metrics. */
   readonly onRefusal: (limit: string, role: Role) => void;
 }
 
@@ -198,7 +198,7 @@ class Use implements PrincipalUse {
   }
 
   read<T>(run: () => Promise<T>, kind: 'asked' | 'background' = 'asked'): Promise<T> {
-    // Another datacenter's reads wait there for their turn. Here they would wait for each other.
+    // Another datacenter's reads wait for their turn there. Here they would wait for each other.
     if (this.#role === 'peer') return run();
     const max = this.#limits.responseBytesPerSecond;
     if (this.#bytes.count > max) {

@@ -1,6 +1,6 @@
 /**
  * What a controller remembers of its database over a restart, in a file of its home: how far it has
- * seen it go on, so that a restore does not go unnoticed; the longest TTL that was granted, so that
+ * seen it get, so that a restore does not go unnoticed; the longest TTL that was granted, so that
  * grants are held off long enough after one; and for how long the database's clock was watched.
  */
 import { mkdirSync, readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import type { StoreMemory } from '@leasehold/keys-core/postgres';
 import { z } from 'zod';
 
 const FILE = 'witness.json';
-/** What versions before kept, and nothing else. */
+/** The only file that earlier versions kept. */
 const FORMER_FILE = 'longest-ttl-ms';
 
 const fileSchema = z.object({
@@ -36,11 +36,11 @@ export interface MemoryFile {
   keep(memory: StoreMemory): Promise<void>;
 }
 
-/** `bootId` names the boot of this machine; undefined where nothing tells. */
+/** `bootId` names the boot of this machine; undefined if it is not known. */
 export function openMemoryFile(home: string, bootId: string | undefined): MemoryFile {
   mkdirSync(home, { recursive: true });
   const path = join(home, FILE);
-  // Of its own: two controllers that were given one home must not write into one file at once.
+  // One for each process: controllers that share a home must not write into one file at once.
   const draft = `${path}.${String(process.pid)}.new`;
   const remembered = readMemory(home, bootId);
   let { longestTtlMs } = remembered;
@@ -90,7 +90,7 @@ function readFormer(home: string): number {
   return isSound ? ttlMs : LIMITS.ttlMsMax;
 }
 
-/** Undefined where there is no file; what cannot be read is no JSON either. */
+/** Undefined if there is no file; empty, and so no JSON, if it cannot be read. */
 function readText(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');

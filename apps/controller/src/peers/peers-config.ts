@@ -12,20 +12,20 @@ export interface PeerConfig {
   readonly secret: string;
 }
 
-/** The other datacenters, and where it is written down which key lives in which. */
+/** The other datacenters, and the store that records which key lives in which. */
 export interface DatacentersConfig {
   /** In the order of their names. */
   readonly peers: readonly PeerConfig[];
-  /** null: this datacenter's own PostgreSQL, which there can only be one of. */
+  /** null: this datacenter's own PostgreSQL, if there is only one datacenter. */
   readonly etcd: EtcdOptions | null;
 }
 
-/** Of a datacenter that is alone. */
+/** The configuration of a datacenter that is alone. */
 export const ALONE: DatacentersConfig = { peers: [], etcd: null };
 
 const PEERS_MAX = 64;
 const ENDPOINTS_MAX = 32;
-/** As long as a token at least: `lh_` and 43 characters. */
+/** At least as long as a token: `lh_` and 43 characters. */
 const SECRET_FORM = /^lh_[A-Za-z0-9_-]{43,200}$/u;
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/u;
 
@@ -40,7 +40,7 @@ const entriesOf = (text: string): Entry[] =>
     return at === -1 ? [item, ''] : [item.slice(0, at), item.slice(at + 1)];
   });
 
-/** Why an address is not one of a peer; its text is not repeated, it may hold a password. */
+/** Why an address is not one of a peer; its text is not repeated, because it may hold a password. */
 function urlProblem(text: string): string | undefined {
   if (!URL.canParse(text)) return 'must have a URL, as in dc2=https://leasehold.dc2.example.com';
   const url = new URL(text);
@@ -108,7 +108,7 @@ function checked(problemOf: (text: string) => string | undefined): z.ZodOptional
 
 const notEmpty = z.string().min(1, 'must not be empty').optional();
 
-/** The variables that say it; every value that is not valid is named by its variable. */
+/** The variables of the configuration; every value that is not valid is named by its variable. */
 export const peersEnvironment = {
   LEASEHOLD_PEERS: checked(peersProblem),
   LEASEHOLD_PEER_TOKEN: checked(secretsProblem),
@@ -158,7 +158,7 @@ const NEEDS = [
   ['LEASEHOLD_ETCD_CA_FILE', 'LEASEHOLD_ETCD', 'without it no etcd is used'],
 ] as const;
 
-/** What is wrong with the values as a whole: each by its variable. */
+/** What is wrong with the values as a whole; each problem names its variable. */
 export function peersProblems(values: PeersValues): string[] {
   const problems = NEEDS.filter(
     ([one, other]) => values[one] !== undefined && values[other] === undefined,

@@ -89,7 +89,7 @@ describe('a datacenter without etcd', () => {
 });
 
 describe('a datacenter with etcd', () => {
-  test('does not start under the name of another database, and says which', async () => {
+  test('does not start under the name of another database, and names that database', async () => {
     const { endpoints } = await anEtcd();
     await startReservations({ store: await aDatabase(), datacenter: 'dc1', endpoints });
 
@@ -99,7 +99,7 @@ describe('a datacenter with etcd', () => {
     await expect(start).rejects.toThrow(/"dc1" is the name of the database/);
   });
 
-  test('alone, reserves the keys from before there were reservations, so that what runs is found', async () => {
+  test('reserves, before it uses etcd, the keys from before there were reservations, so that they are found', async () => {
     const store = await aDatabase();
     for (let count = 0; count < 1_200; count += 1) await grantOld(store, `old-${String(count)}`);
 
@@ -112,7 +112,7 @@ describe('a datacenter with etcd', () => {
     }
   });
 
-  test('tells a new store what lives here, keys from before there were reservations too', async () => {
+  test('tells a new store which keys live here, also those from before there were reservations', async () => {
     const { endpoints } = await anEtcd();
     const store = await aDatabase();
     const alone = await startReservations({ store, datacenter: 'dc1', peers: [], endpoints: null });
@@ -139,7 +139,7 @@ describe('a datacenter with etcd', () => {
     expect(await isGrantedUnder(store, ['game', 'old'], old ?? '')).toBe(true);
   });
 
-  test('does not start when keys of it live elsewhere, and names some', async () => {
+  test('does not start when some of its keys live elsewhere, and names a few of them', async () => {
     const { endpoints } = await anEtcd();
     const other = await aDatabase('dc2');
     const elsewhere = await startReservations({ store: other, datacenter: 'dc2', endpoints });
@@ -155,7 +155,7 @@ describe('a datacenter with etcd', () => {
     await expect(start).rejects.toThrow(/, 7 keys .*\["game","key-0"\].*\["game","key-4"\]\./);
   });
 
-  test('writes everything, pointers too, to an etcd that was lost and created again', async () => {
+  test('writes everything, also the pointers, to an etcd that was lost and created again', async () => {
     const store = await aDatabase();
     const before = await startReservations({
       store,
@@ -175,7 +175,8 @@ describe('a datacenter with etcd', () => {
   });
 });
 
-test('a store that was restored from a backup, and kept its id, is told again what lives here', async () => {
+/** An etcd that can go back to before `dc1` reserved its last key and left a pointer. */
+async function anEtcdWithBackup() {
   const etcd = await anEtcd();
   const { endpoints } = etcd;
   const store = await aDatabase();
@@ -186,12 +187,17 @@ test('a store that was restored from a backup, and kept its id, is told again wh
   const restoreEarlier = await etcd.backUp();
   await waitUntil(() => before.store.put(['game', 'demo'], id));
   await before.store.putPointer(pointer);
+  return { etcd, endpoints, store, before, id, pointer, restoreEarlier };
+}
+
+test('a store that was restored from a backup, and kept its id, is told again which keys live here', async () => {
+  const { etcd, endpoints, store, id, pointer, restoreEarlier } = await anEtcdWithBackup();
   await restoreEarlier();
 
   const after = await startReservations({ store, datacenter: 'dc1', endpoints });
 
   expect(await after.store.read(['game', 'demo'])).toBe(id);
-  expect(await after.store.readPointer(old)).toEqual(pointer);
+  expect(await after.store.readPointer(pointer.fromId)).toEqual(pointer);
   const restoreLater = await etcd.backUp();
   const later = { fromId: id, toId: `dc3.${randomUUID()}`, tokenFloor: '18' };
   await waitUntil(() => after.store.putPointer(later));
@@ -201,7 +207,7 @@ test('a store that was restored from a backup, and kept its id, is told again wh
 });
 
 describe('a controller without etcd beside one that is started with it', () => {
-  test('C62 reserves nothing any more, and says why; what it has reserved is in etcd', async () => {
+  test('C62 no longer reserves anything, and reports why; what it has reserved is in etcd', async () => {
     const { endpoints } = await anEtcd();
     const store = await aDatabase();
     const alone = await startReservations({ store, datacenter: 'dc1', peers: [], endpoints: null });
@@ -229,7 +235,7 @@ describe('a controller without etcd beside one that is started with it', () => {
     for (const [name, id] of acknowledged) expect(await shared.read(['game', name])).toBe(id);
   });
 
-  test('is waited for while it reserves', async () => {
+  test('makes the other one wait for its reservation under way', async () => {
     const { endpoints } = await anEtcd();
     const store = await aDatabase();
     const id = `dc1.${randomUUID()}`;
@@ -255,7 +261,7 @@ describe('a controller without etcd beside one that is started with it', () => {
 });
 
 describe('a start while etcd is unreachable', () => {
-  test('succeeds when there is nothing to tell or to ask, and etcd is found when it is back', async () => {
+  test('succeeds when etcd need not be told or asked anything, and etcd is found when it is back', async () => {
     const etcd = await anEtcd();
     const { endpoints } = etcd;
     const store = await aDatabase();
@@ -278,17 +284,9 @@ describe('a start while etcd is unreachable', () => {
     expect(storeStatus()).toEqual({ kind: 'etcd', isReachable: true, since: null });
   });
 
-  test('reserves nothing until it has told an etcd that was restored meanwhile what lives here', async () => {
-    const etcd = await anEtcd();
-    const { endpoints } = etcd;
-    const store = await aDatabase();
-    const before = await startReservations({ store, datacenter: 'dc1', endpoints });
-    const [old, id] = [`dc1.${randomUUID()}`, `dc1.${randomUUID()}`];
-    const pointer = { fromId: old, toId: `dc2.${randomUUID()}`, tokenFloor: '17' };
-    await before.store.put(['game', 'old'], old);
-    const restoreEarlier = await etcd.backUp();
-    await waitUntil(() => before.store.put(['game', 'demo'], id));
-    await before.store.putPointer(pointer);
+  test('reserves nothing until it has told an etcd that was restored meanwhile which keys live here', async () => {
+    const { etcd, endpoints, store, before, id, pointer, restoreEarlier } =
+      await anEtcdWithBackup();
     await before.close();
     await etcd.kill(0);
     const opened = await startReservations({ store, datacenter: 'dc1', endpoints });
@@ -301,11 +299,11 @@ describe('a start while etcd is unreachable', () => {
     });
 
     expect(await raw.read(['game', 'demo'])).toBe(id);
-    expect(await raw.readPointer(old)).toEqual(pointer);
+    expect(await raw.readPointer(pointer.fromId)).toEqual(pointer);
     expect(opened.storeStatus()).toMatchObject({ isReachable: true });
   });
 
-  test('fails when the datacenter has not been there before, or its database was restored', async () => {
+  test('fails when the datacenter is a new one, or its database was restored', async () => {
     const etcd = await anEtcd();
     const { endpoints } = etcd;
     const [fresh, restored] = [await aDatabase(), await aDatabase('dc2')];

@@ -51,7 +51,7 @@ export interface OpenReservations {
   close(): Promise<void>;
 }
 
-/** How often it is seen whether etcd is there, and whether there is something to ask or to tell it. */
+/** How often to check whether etcd is reachable, and whether it must be asked or told something. */
 const LOOK_EVERY_MS = 2_000;
 
 /**
@@ -89,7 +89,7 @@ async function openAlone(
   assertOwn(datacenter, await registerHere(store.prisma, datacenter, clusterId), clusterId);
   // Registered for the first time: it may be older than reservations are.
   if (membership.datacenter === null) await reserveOldKeysHere(store, datacenter);
-  // Nothing has ever left it.
+  // No key has ever left it.
   await noteMembership(store.prisma, { datacenter, syncedEpoch: epoch });
   const reservations = createPostgresReservationStore(store);
   return {
@@ -124,7 +124,7 @@ async function openShared(
   }
   const openedAt = new Date().toISOString();
   const stop = runInBackground(
-    // That etcd is unreachable has been logged when it was first seen.
+    // That etcd is unreachable was logged when this was first noticed.
     [
       {
         name: 'reservation store',
@@ -148,7 +148,7 @@ async function openShared(
   };
 }
 
-/** Carries the duties out, or leaves them for when etcd is back if nothing depends on them till then. */
+/** Carries the duties out, or leaves them for when etcd is back if nothing depends on them until then. */
 async function start(
   duties: Duties,
   { shared, store, log }: ReservationsDeps & { readonly shared: EtcdReservationStore },

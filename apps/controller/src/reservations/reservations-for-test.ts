@@ -1,4 +1,4 @@
-/** Datacenters as far as their reservations go: databases and what a start makes of them. */
+/** Datacenters with their reservations only: databases, and what a start makes of them. */
 import { randomUUID } from 'node:crypto';
 import {
   KEY_LADDERS,
@@ -31,7 +31,7 @@ export async function openDatabase(datacenter: string, databaseUrl: string): Pro
   return store;
 }
 
-/** A database that is nobody's copy. */
+/** A database that is not a copy. */
 export async function newDatabase(): Promise<string> {
   const { url } = await createTestDatabase();
   const store = openStore({
@@ -80,7 +80,7 @@ export async function startReservations(options: StartOptions): Promise<OpenRese
   return opened;
 }
 
-/** The reservations face on it, which reaches `peer` without a network between. */
+/** The reservations face on it, which reaches `peer` without a network in between. */
 export function serviceOn(
   store: Store,
   { store: reservations }: OpenReservations,

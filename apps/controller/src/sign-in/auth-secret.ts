@@ -47,7 +47,7 @@ async function makeSecret(home: string, path: string): Promise<string> {
   const draft = `${path}.${randomUUID()}`;
   await writeFile(draft, `${randomBytes(SECRET_BYTES).toString('base64url')}\n`, { mode: 0o600 });
   try {
-    // `link` fails when there is one by now, and the file is complete from its first moment.
+    // `link` fails if another one exists by now, and the file is complete from its first moment.
     await link(draft, path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;

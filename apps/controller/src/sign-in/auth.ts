@@ -3,7 +3,7 @@
  * and opens a session with its signed cookie. What ends a session, and everything about roles and
  * invitations, are statements of Leasehold's own, each with its audit entry.
  *
- * It never makes a person: a person who is not invited does not come in, whatever a provider says.
+ * It never creates a person: a person who is not invited cannot sign in, whatever a provider says.
  */
 import { randomUUID } from 'node:crypto';
 import { prismaAdapter } from '@better-auth/prisma-adapter';
@@ -27,13 +27,13 @@ import { COOKIE_PREFIX } from './session/session-cookies.ts';
 import type { OidcConfig } from './sign-in-config.ts';
 
 export const AUTH_PATH = '/api/auth';
-/** As which better-auth knows the identity provider. */
+/** The name of the identity provider in better-auth. */
 export const OIDC_PROVIDER = 'oidc';
 /** Carries the caller's address to better-auth; what a caller sends under this name is dropped. */
 export const SOURCE_HEADER = 'x-leasehold-source';
-/** Carries to better-auth which sessions can begin, as it was before the password is looked at. */
+/** Carries the epoch of the person's sessions to better-auth, as it was before the password is checked. */
 export const EPOCH_HEADER = 'x-leasehold-epoch';
-/** Of the console: where an identity provider's refusal is told. */
+/** The page of the console that shows an identity provider's refusal. */
 export const SIGN_IN_PAGE = '/sign-in';
 
 const DAY_SECONDS = 86_400;
@@ -81,7 +81,7 @@ export function createAuth(deps: AuthDeps, oidc: OidcConfig | null): Auth {
       additionalFields: {
         epoch: { type: 'number', required: false, input: false, returned: false },
       },
-      // The bound of its age; that it ends when it is idle is the session authority's to say.
+      // The bound of its age; the session authority ends it when it is idle.
       expiresIn: SESSION_DAYS_MAX * DAY_SECONDS,
       disableSessionRefresh: true,
     },
@@ -89,7 +89,7 @@ export function createAuth(deps: AuthDeps, oidc: OidcConfig | null): Auth {
       modelName: 'personAccount',
       fields: { userId: 'personId' },
       updateAccountOnSignIn: false,
-      // Who is invited was named by an administrator: the provider's word for the address is enough.
+      // An administrator chose whom to invite, so the provider's word for the address is enough.
       accountLinking: { enabled: true, requireLocalEmailVerified: false },
     },
     verification: { modelName: 'personVerification' },
@@ -105,7 +105,7 @@ export function createAuth(deps: AuthDeps, oidc: OidcConfig | null): Auth {
   return { handler: (request) => auth.handler(request) };
 }
 
-/** The parts of better-auth's hook arguments that are looked at. */
+/** The parts of better-auth's hook arguments that are used. */
 interface HookContext {
   readonly path?: string | undefined;
   readonly headers?: Headers | undefined;
@@ -123,7 +123,7 @@ function hooksOf(store: Pick<Store, 'prisma'>): Hooks {
           if (await hasOidcAccount(store.prisma, account.userId)) {
             throw new APIError('UNAUTHORIZED', { code: 'account_linked' });
           }
-          // Nothing is asked of the provider after the sign-in, so nothing of its is kept.
+          // The provider is not called after the sign-in, so none of its tokens are kept.
           return {
             data: {
               ...account,
@@ -148,7 +148,7 @@ function hooksOf(store: Pick<Store, 'prisma'>): Hooks {
   };
 }
 
-/** Says in the audit with which account of the identity provider somebody signs in from now on. */
+/** Records in the audit with which account of the identity provider a person signs in from now on. */
 async function auditLink(
   store: Pick<Store, 'prisma'>,
   account: { readonly userId: string; readonly providerId: string; readonly accountId: string },
@@ -212,7 +212,7 @@ function oidcPlugin(oidc: OidcConfig): ReturnType<typeof genericOAuth> {
   });
 }
 
-/** What better-auth says may name what a caller typed: its sentences are kept, not their arguments. */
+/** What better-auth logs may name what a caller typed: its messages are kept, not their arguments. */
 function loggerOf(log: Logger): {
   log: (level: string, message: string, ...args: unknown[]) => void;
 } {

@@ -3,7 +3,7 @@ import { LeaseError } from '@leasehold/keys-core';
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
 
-/** What somebody who signs in is refused with: a status, a code, and a sentence. */
+/** The refusal of a sign-in: a status, a code, and a sentence. */
 export class Refusal extends Error {
   readonly status: number;
   readonly code: string;
@@ -35,7 +35,7 @@ export function checkedBody<Value>(schema: z.ZodType<Value>, body: unknown): Val
   );
 }
 
-/** Answers with `{ code, message }`, and with what belongs to the code. */
+/** Answers with `{ code, message }`, and with the details of the code. */
 export function replyWithRefusal(reply: FastifyReply, error: unknown): FastifyReply {
   if (error instanceof Refusal) {
     const { code, message, details } = error;

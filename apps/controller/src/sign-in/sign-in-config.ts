@@ -10,11 +10,11 @@ export interface OidcConfig {
   readonly name: string;
 }
 
-/** How people sign in, and whose word on where they come from counts. */
+/** How people sign in, and which proxies are believed about where people come from. */
 export interface SignInConfig {
   /** The one origin that browsers call: cookies are for it, and requests from others are refused. */
   readonly consoleOrigin: string;
-  /** Signs cookies; null: one that is kept in the home. All controllers of a console share it. */
+  /** Signs cookies; null: a secret that is kept in the home. All controllers of a console share it. */
   readonly authSecret: string | null;
   readonly oidc: OidcConfig | null;
   /** Addresses and networks whose `x-forwarded-for` is believed. */
@@ -45,7 +45,7 @@ const listOf = (text: string): string[] =>
     .map((item) => item.trim())
     .filter((item) => item !== '');
 
-/** The variables that say it; every value that is not valid is named by its variable. */
+/** The variables of the configuration; every value that is not valid is named by its variable. */
 export const signInEnvironment = {
   LEASEHOLD_CONSOLE_ORIGIN: z
     .string()
@@ -82,7 +82,7 @@ interface SignInValues {
   readonly LEASEHOLD_TRUSTED_PROXIES?: string | undefined;
 }
 
-/** What is wrong with the values as a whole: each by its variable. */
+/** What is wrong with the values as a whole; each problem names its variable. */
 export function signInProblems(values: SignInValues): string[] {
   const parts = [
     'LEASEHOLD_OIDC_ISSUER',

@@ -22,12 +22,12 @@ export async function acquireLeases(
   return results.map(({ lease: { leaseId, fencingToken } }) => ({ leaseId, fencingToken }));
 }
 
-/** One of many: the call has the time. */
+/** One item of many: only the call has the time. */
 function untimed({ localTimeMs: _localTimeMs, ...item }: Record<string, unknown>): object {
   return item;
 }
 
-/** Starts a bulk action and gives its id, or the code of the refusal. */
+/** Starts a bulk action and returns its id, or the code of the refusal. */
 export async function startBulkAction(
   on: TestController,
   secret: string,
@@ -42,7 +42,7 @@ export async function bulkProgress(on: TestController, bulkId: string): Promise<
   return (await query(on, 'bulk.get', { secret, input: { bulkId } })) as BulkProgress;
 }
 
-/** The progress, once it is so. */
+/** The progress, as soon as it is as expected. */
 export async function bulkProgressWhen(
   on: TestController,
   bulkId: string,

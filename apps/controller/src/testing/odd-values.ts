@@ -6,7 +6,7 @@ const cursor = (...place: unknown[]): string =>
 const HUGE_ID = '9'.repeat(18);
 const ID_FORM = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** Cursors that no list has answered, in the forms that lists answer. */
+/** Cursors that no list has returned, in the forms that lists return. */
 const CURSORS = [
   cursor(HUGE_ID),
   cursor('-1'),
@@ -42,16 +42,16 @@ const TEXTS = [
   ...['999999999.9223372036854775807', ID_FORM, '\u{1f511}'.repeat(2_000)],
 ];
 
-/** Numbers as JSON has them, where JavaScript would write others. */
+/** Numbers as JSON texts, where JavaScript would write other ones. */
 const NUMBERS = [
   ...['0', '-0', '-1', '0.5', '1e3', '1E-400', '1e400', '1e308', '2147483648'],
   ...['9007199254740991', '9223372036854775808', '8640000000000001'],
 ];
 
-/** Of other kinds than a text or a number. */
+/** Values that are neither a text nor a number. */
 const OTHERS = ['null', '[]', '{}'];
 
-/** For fields that take more than texts and numbers. */
+/** For fields that take other values than texts and numbers. */
 const NESTED = [
   ...['{"__proto__":{"a":1}}', '["\\ud800"]', '{"a\\u0000":1}', '1e400', '""'],
   `${'['.repeat(60)}${']'.repeat(60)}`,
@@ -76,12 +76,12 @@ export interface OddInput {
   readonly json: string;
 }
 
-/** A right input without its cursor: a wrong one would keep everything else from being looked at. */
+/** A right input without its cursor: a wrong one would keep everything else from being checked. */
 export function withoutCursor(input: object): object {
   return { ...input, cursor: undefined };
 }
 
-/** One for each odd value of each field of a right input, those within others included. */
+/** One for each odd value of each field of a right input, nested fields included. */
 export function oddInputs(input: object): OddInput[] {
   return fieldsOf(input).flatMap(({ path, value }) => {
     const field = path.join('.');

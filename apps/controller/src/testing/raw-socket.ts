@@ -19,10 +19,10 @@ export interface RawSocket {
   readonly replies: Reply[];
   /** The code that the socket was closed with, once it was. */
   readonly closedWith: () => number | undefined;
-  /** Sends a call and goes on. */
+  /** Sends a call without waiting for a reply. */
   send(id: number, method: Method, path: string, input?: unknown): void;
   ask(id: number, method: Method, path: string, input?: unknown): Promise<Reply>;
-  /** What came for a call, oldest first. */
+  /** The replies to a call, oldest first. */
   repliesTo(id: number): Reply[];
 }
 
@@ -44,7 +44,7 @@ export async function openSocket(
     closeCode = code;
   });
   socket.on('error', () => {
-    // The close that follows says what happened.
+    // The close that follows shows what happened.
   });
   await once(socket, 'open');
   const data = secret === undefined ? {} : { token: secret };

@@ -1,7 +1,7 @@
 import { makeAdmin } from '@leasehold/keys-core/access';
 import type { TestController } from './test-controller.ts';
 
-/** What the console's page would see of an answer. */
+/** What a page of the console would see of an answer. */
 export interface BrowserAnswer {
   readonly status: number;
   readonly setCookies: readonly string[];
@@ -9,14 +9,14 @@ export interface BrowserAnswer {
   readonly body: Record<string, unknown>;
 }
 
-/** A browser, as far as signing in goes: it keeps cookies, and says where its page is from. */
+/** A browser, as far as signing in goes: it keeps cookies, and sends the origin of its page. */
 export interface TestBrowser {
   readonly cookies: Map<string, string>;
   request(
     path: string,
     init?: { body?: unknown; headers?: Record<string, string>; method?: string },
   ): Promise<BrowserAnswer>;
-  /** Signs in and gives the answer. */
+  /** Signs in and returns the answer. */
   signIn(email: string, password: string): Promise<BrowserAnswer>;
   /** The data of a query, or the code of its error. */
   query(procedure: string, input?: unknown): Promise<unknown>;
@@ -114,7 +114,7 @@ export async function signedInAdmin(
   return { ...browser, personId };
 }
 
-/** Invites somebody as this administrator, accepts for them, and gives their browser. */
+/** Invites somebody as this administrator, accepts for them, and returns their browser. */
 export async function joinedPerson(
   on: TestController,
   admin: TestBrowser,

@@ -15,7 +15,7 @@ import { query } from './wire.ts';
 export interface TestDatacenters {
   /** The controller of a datacenter. */
   of(name: string): TestController;
-  /** What the others reach a datacenter through. */
+  /** The proxy through which the others reach a datacenter. */
   lineTo(name: string): FaultProxy;
   /** Ends the controller of one datacenter, as if it were gone. */
   stop(name: string): Promise<void>;
@@ -24,8 +24,8 @@ export interface TestDatacenters {
   /** Waits until a datacenter sees another one, or sees that it is unreachable. */
   sees(name: string, other: string, isReachable: boolean): Promise<void>;
   /**
-   * Has a datacenter ask another one until it answers: one that had no success looks again by itself
-   * after seconds only.
+   * Makes a datacenter ask another one until it answers: after a failure it would ask again by itself
+   * only after seconds.
    */
   reaches(name: string, other: string): Promise<void>;
   /** Waits until each {@link reaches} all others. */
@@ -37,7 +37,7 @@ export interface TestDatacentersOptions {
   /** Unique in the etcd: a name is a database's permanently. */
   readonly names: readonly string[];
   readonly etcd: TestEtcd;
-  /** What a datacenter takes for the secret of its pair with another; one for each pair unless said. */
+  /** The secret that a datacenter has for its pair with another; by default both have the same one. */
   readonly secretOf?: (name: string, other: string) => string | undefined;
 }
 
@@ -85,7 +85,7 @@ export async function openTestDatacenters(
     databases.set(name, controller.databaseUrl);
     return controller;
   };
-  /** Of each datacenter: what its controllers are closed with, the last one first. */
+  /** For each datacenter: what closes its controllers, the newest one first. */
   const closing = new Map<string, (() => Promise<void>)[]>();
   await Promise.all(
     names.map(async (name) => {
@@ -129,7 +129,7 @@ export async function openTestDatacenters(
       closing.get(name)?.unshift((await start(name)).close);
     },
     async close() {
-      // Before the controllers, which would wait for what is under way over a line that says nothing.
+      // Before the controllers, which would wait for what is under way over a silent line.
       await Promise.all([...lines.values()].map((line) => line.close()));
       await Promise.all(
         [...closing.values()].map(async (closings) => {

@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest';
 import { startOidcProvider, type OidcPerson } from '@leasehold/testing/oidc';
 import type { OidcConfig } from '../sign-in/sign-in-config.ts';
 
-/** An identity provider that answers, and a browser's way through it. */
+/** A working identity provider, and a browser's way through it. */
 export interface TestOidcProvider {
   readonly config: OidcConfig;
   /**
@@ -28,7 +28,7 @@ export async function startTestOidcProvider(options: {
 
 const STEPS_MAX = 20;
 
-/** Follows redirects and fills in forms until the way leads out of the provider. */
+/** Follows redirects and fills in forms until the way leaves the provider. */
 async function walk(
   start: URL,
   { issuer, login }: { readonly issuer: string; readonly login: string },
@@ -62,7 +62,7 @@ function actionOf(page: string): string {
   return action;
 }
 
-/** The form that asks who it is, or the one that asks whether the console may know. */
+/** Fills in the form that asks who it is, or the one that asks whether the console may know it. */
 function filledIn(page: string, login: string): URLSearchParams {
   const prompt = /name="prompt" value="(\w+)"/u.exec(page)?.[1] ?? '';
   return new URLSearchParams({ prompt, login, password: 'any' });

@@ -12,7 +12,7 @@ export interface WireLease {
   readonly deadlines: { readonly renewAtMs: number; readonly loseAtMs: number };
 }
 
-/** What is asked for when a test does not care: a key of its own, for half a minute. */
+/** What is requested when a test does not care: a key of its own, for half a minute. */
 export function wanted(change: object = {}): Record<string, unknown> {
   return {
     namespace: ['test'],
@@ -53,7 +53,7 @@ export async function ageLease(on: TestController, leaseId: string, byMs: number
     where lease_id = ${leaseId}::uuid returning name`;
 }
 
-/** Who waits in line for a key, first first. */
+/** The callers that wait in line for a key, the first one first. */
 export async function lineFor(on: TestController, name: unknown): Promise<string[]> {
   const rows = await on.controller.store.prisma.$queryRaw<{ waiter: string }[]>`
     select waiter from lease_waiter

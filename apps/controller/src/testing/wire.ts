@@ -39,7 +39,7 @@ export async function call(
 export const input = (value: unknown): string =>
   `?input=${encodeURIComponent(JSON.stringify(value))}`;
 
-/** Posts a mutation and gives its answer's data, or the code of its error. */
+/** Posts a mutation and returns its answer's data, or the code of its error. */
 export async function mutate(
   on: TestController,
   path: string,
@@ -49,7 +49,7 @@ export async function mutate(
   return outcomeOf(await call(on, `/trpc/${path}`, { body, secret: request.secret }));
 }
 
-/** Asks a query and gives its answer's data, or the code of its error. */
+/** Sends a query and returns its answer's data, or the code of its error. */
 export async function query(
   on: TestController,
   path: string,

@@ -18,12 +18,12 @@ export interface PersonSession {
   readonly name: string;
   /** How the person signs in. */
   readonly signInMethods: readonly ('password' | 'oidc')[];
-  /** What the session's mutations carry, so that no other site can make them. */
+  /** Sent with the session's mutations, so that no other site can make them. */
   readonly csrfToken: string;
   readonly expiresAt: string;
 }
 
-/** Who calls: what a token or a session said. */
+/** The caller, as its token or session describes it. */
 export interface Access {
   /** The id of the API token, or `person:` and the id of the person. */
   readonly principal: string;
@@ -34,7 +34,7 @@ export interface Access {
   readonly droneId: string | null;
   /** The programs that a drone may offer or a client may start; null or left out for any. */
   readonly programs?: readonly string[] | null | undefined;
-  /** How many backends a drone may say it runs; null or left out for any number. */
+  /** The largest capacity that a drone may report; null or left out for any number. */
   readonly capacity?: number | null | undefined;
   /** Where a drone's backends may be; null or left out for anywhere. */
   readonly addresses?: readonly string[] | null | undefined;
@@ -56,7 +56,7 @@ export function callerOf(access: Access): Caller {
   };
 }
 
-/** The caller that another datacenter forwards: what the sender has checked, and nothing that it says itself. */
+/** The caller of a forwarded request: what the sender has checked, and nothing that the caller claims. */
 export interface ForwardedCaller {
   readonly principal: string;
   readonly actor: string;
@@ -65,8 +65,8 @@ export interface ForwardedCaller {
 }
 
 /**
- * What a caller of another datacenter may do in this one. Both names say where it came from, so that
- * nobody there is taken for somebody here.
+ * What a caller of another datacenter may do in this one. Both names contain its datacenter, so
+ * that no caller from there is taken for a local one.
  */
 export function accessFrom(datacenter: string, caller: ForwardedCaller): Access {
   return {
@@ -98,7 +98,7 @@ export function mayRead(access: Access, namespace: string): boolean {
 
 /**
  * Checks that the caller may ask for something in a namespace. The answer depends on the request
- * and the token alone, so it says nothing about what is there.
+ * and the token alone, so it reveals nothing about what exists there.
  * @throws {LeaseError} `auth.forbidden`.
  */
 export function assertMayHold(access: Access, namespace: string): void {
@@ -113,7 +113,7 @@ export function assertMayHold(access: Access, namespace: string): void {
   }
 }
 
-/** Who is limited to namespaces sees the reservations of keys in them, and no others. */
+/** A caller that is limited to namespaces sees the reservations of keys in them, and no others. */
 export function mayReadReservation(access: Access, key: ReservationKey): boolean {
   const named = keyNameOf(key);
   return access.namespaces === null || (named !== undefined && mayRead(access, named.namespace));

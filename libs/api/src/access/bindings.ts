@@ -1,4 +1,4 @@
-/** What a token is bound to: programs, a capacity, addresses. */
+/** What a token is limited to: programs, a capacity, addresses. */
 import { BlockList, isIP } from 'node:net';
 import { LeaseError, parseAddressRange } from '@leasehold/keys-core';
 import type { Access } from './access.ts';
@@ -33,7 +33,7 @@ export function assertMayOffer(
 }
 
 /**
- * Checks where a drone says that a backend listens against its token.
+ * Checks the address that a drone reports for a backend against its token.
  * @throws {LeaseError} `drone.not_allowed`.
  */
 export function assertMayReport(

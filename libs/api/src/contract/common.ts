@@ -34,7 +34,7 @@ function checked(
 export const nameSchema = checked(z.string(), nameProblem);
 export const namespaceSchema = checked(z.string(), namespaceProblem);
 
-/** A namespace in segments, joined. A segment may not hold the separator. */
+/** A namespace as segments, which are joined. A segment may not contain the separator. */
 export const segmentsSchema = z
   .array(z.string())
   .max(LIMITS.namespaceSegmentsMax)
@@ -62,7 +62,7 @@ export const idempotencyKeySchema = textSchema({
   bytesMin: 1,
   bytesMax: LIMITS.idempotencyKeyBytesMax,
 });
-/** Lower case is what the database answers, and what rows and maps are found by. */
+/** In lower case, as the database answers them and as rows and maps are looked up. */
 export const uuidSchema = z.uuid().toLowerCase();
 export const leaseIdSchema = uuidSchema;
 export const fencingTokenSchema = z
@@ -78,23 +78,23 @@ export const idSchema = z
 export const datacenterSchema = z
   .string()
   .regex(/^[a-z0-9-]{1,32}$/u, 'must be 1 to 32 of a-z, 0-9 and "-"');
-/** Which datacenter a list is of: this controller's unless said, or all that can be reached. */
+/** Which datacenter to list: by default this controller's, or all that can be reached. */
 export const anyDatacenterSchema = z.union([z.literal('all'), datacenterSchema]).optional();
 /** A reading of a holder's own clock. */
 export const localTimeMsSchema = z.number().nonnegative();
-/** Digits of a second's fraction: what RFC 3339 writers send. The database keeps milliseconds. */
+/** Digits of the fraction of a second: as many as RFC 3339 writers send. The database keeps milliseconds. */
 const FRACTION_DIGITS_MAX = 9;
 
-/** An instant as the wire has it: ISO-8601 in UTC. Finer parts than milliseconds are cut off. */
+/** An instant on the wire: ISO-8601 in UTC. Parts finer than milliseconds are cut off. */
 export const instantSchema = z.iso
   .datetime({ error: 'must be an ISO-8601 instant in UTC, such as 2030-01-31T12:00:00Z' })
-  // The year 0 is one that the database has not.
+  // The database has no year 0.
   .refine((text) => !text.startsWith('0000'), 'must be an instant after the year 0')
   .refine(
     (text) => text.length <= 'YYYY-MM-DDThh:mm:ss.Z'.length + FRACTION_DIGITS_MAX,
     `must have at most ${String(FRACTION_DIGITS_MAX)} digits after the seconds`,
   )
-  // The database would round, at the end of the last year to one that no date can be of.
+  // The database would round, at the end of the last year into one that is out of its range.
   .overwrite((text) => text.replace(/(\.\d{3})\d+/u, '$1'));
 /** Where the next page of a list begins, as the list answered it. */
 export const cursorSchema = textSchema({ bytesMin: 1, bytesMax: 8_192 });
@@ -109,7 +109,7 @@ export const envNameSchema = z
 /** A year. */
 const ENDED_WITHIN_MS_MAX = 366 * 24 * 60 * 60 * 1_000;
 
-/** Of a list: leaves out what nobody has held for longer than this. Milliseconds. */
+/** Of a list: leaves out what nobody has held for longer than this, in milliseconds. 0 keeps what is held now. */
 export const endedWithinMsSchema = z.number().int().min(0).max(ENDED_WITHIN_MS_MAX);
 
 export const limitSchema = z
@@ -126,12 +126,12 @@ export const deadlinesSchema = z.strictObject({
 });
 
 /**
- * What an earlier answer told of the database, brought back. Opaque; what does not come from this database is
- * ignored.
+ * What an earlier answer reported about the database, sent back. Opaque, and ignored if it does not
+ * come from this database.
  */
 export const toldFields = { witness: textSchema({ bytesMax: LIMITS.witnessBytesMax }).optional() };
 
-/** Where what is asked for is to be carried out; in this controller's datacenter unless said. */
+/** Where the request is to be carried out; by default in this controller's datacenter. */
 export const placedFields = { datacenter: datacenterSchema.optional() };
 
 export const grantRefSchema = z.strictObject({
@@ -139,15 +139,15 @@ export const grantRefSchema = z.strictObject({
   fencingToken: fencingTokenSchema,
 });
 
-/** What keys, leases and environments alike are listed by. */
+/** Filters that the lists of keys, leases and environments have in common. */
 export const resourceListFields = {
   name: nameSchema.optional(),
-  /** Those whose name begins with this. */
+  /** Only those whose name begins with this. */
   prefix: nameSchema.optional(),
   phase: z.enum(PHASES).optional(),
   endedWithinMs: endedWithinMsSchema.optional(),
   holder: holderSchema.optional(),
-  /** The one whose newest grant this is. */
+  /** Only the one whose newest grant this is. */
   leaseId: leaseIdSchema.optional(),
   datacenter: anyDatacenterSchema,
   direction: z.enum(['asc', 'desc']).optional(),

@@ -41,7 +41,7 @@ const envValueSchema = textSchema({
   isControlAllowed: true,
 });
 
-/** A start travels on one line to the process that carries it out, with every control character escaped. */
+/** A spawn is sent on one line to the process that carries it out, with control characters escaped. */
 const SPAWN_TEXT_BYTES_MAX = 256 * 1_024;
 
 /** Names a program that a drone's own config defines; never a command line. */
@@ -66,7 +66,7 @@ export const spawnSchema = z
 
 const waitMsSchema = z.number().int().min(0).max(LIMITS.waitMsMax);
 
-/** What a connect says besides its key. */
+/** The fields of a connect besides its key. */
 export const connectFields = {
   spawn: spawnSchema.optional(),
   waitMs: waitMsSchema.default(LIMITS.waitMsConnectDefault),
@@ -100,7 +100,7 @@ export const keyListInputSchema = z
 
 export const keyRenewInputSchema = z.strictObject({
   droneId: idSchema,
-  /** Part of the contract. Nothing reads it: a renewal is answered in the clock that it was sent by. */
+  /** Part of the contract, but not read: a renewal is answered in the clock of its own `localTimeMs`. */
   clockId: uuidSchema,
   localTimeMs: localTimeMsSchema,
   renewals: z.array(grantRefSchema).max(LIMITS.renewalsPerCallMax),
@@ -118,7 +118,7 @@ export const keyRevokeInputSchema = z
     leaseId: leaseIdSchema,
     mode: z.enum(['graceful', 'force']),
     reason: reasonSchema,
-    /** Gives a forced key away at once: two backends may then run until `stopsBy`. */
+    /** With mode force, frees the key at once: two backends may then run until `stopsBy`. */
     abandon: z.boolean().default(false),
     ...placedFields,
   })

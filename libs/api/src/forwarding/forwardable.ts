@@ -1,9 +1,9 @@
 /**
  * What one datacenter may ask another to carry out for its callers: everything that takes a
- * `datacenter`, and nothing else. Connects and moves that are made at once have procedures of their own.
+ * `datacenter`, and nothing else. Connects and immediate moves have procedures of their own.
  */
 
-/** What changes nothing, and is answered at once. */
+/** Procedures that change nothing, and are answered at once. */
 const READS: ReadonlySet<string> = new Set([
   ...['get', 'list', 'waiters', 'history'].map((name) => `keys.${name}`),
   ...['get', 'list', 'tree', 'waiters', 'contention', 'history'].map((name) => `leases.${name}`),
@@ -35,7 +35,7 @@ export function isForwardable(procedure: string): boolean {
   return READS.has(procedure) || ACTS.has(procedure);
 }
 
-/** Whether a procedure can be carried out twice as well as once. */
+/** Whether it does no harm to carry out a procedure twice. */
 export function isRepeatable(procedure: string): boolean {
   return READS.has(procedure);
 }

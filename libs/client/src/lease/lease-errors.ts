@@ -16,7 +16,7 @@ export function scopeText({ namespace, key }: LeaseScope): string {
 
 /** Who holds the requested lease. */
 export interface HeldBy {
-  /** The holder, or the head of the line when nobody holds it. */
+  /** The holder, or the first caller in line when nobody holds it. */
   readonly by: string;
   /** The start of the grant: an ISO-8601 instant of the database's clock. */
   readonly since: string;
@@ -100,7 +100,7 @@ export class LeaseSelfDeadlockError extends LeaseholdCallError {
 
 /**
  * How a lease was lost. `unreachable`: no controller answered in time; `expired`: it was not renewed in
- * time, for example because the process was stopped; `superseded`: somebody else has it; `revoked`: an
+ * time, for example because the process was stopped; `superseded`: another holder has it; `revoked`: an
  * operator revoked it; `released`: it was released, by this process or with its token.
  */
 export type LeaseLossReason = 'expired' | 'superseded' | 'revoked' | 'released' | 'unreachable';

@@ -65,20 +65,20 @@ const TRPC_PATH = '/trpc';
 const CALL_TIMEOUT_MS = 130_000;
 const RECONNECT_MS_MIN = 100;
 const RECONNECT_MS_MAX = 2_000;
-/** Beyond any bound, and without an overflow. */
+/** More than any bound needs, without an overflow. */
 const DOUBLINGS_MAX = 20;
 const CLOSE_MS_MAX = 500;
-/** A peer that is slow for a moment is worth some patience when there is no other one. */
+/** If there is no other controller, one that is slow for a moment deserves some patience. */
 const PATIENCE = { pingMs: 1_000, pongTimeoutMs: 1_000, handshakeMs: 2_000 };
 /**
- * With another controller to go to. A silent one is left after 1.5 s, with {@link CLOSE_MS_MAX}: a
- * lease of 5 s has 2.5 s from its renewal to its holder's deadline.
+ * If there are other controllers. A silent one is left after 1.5 s, including {@link CLOSE_MS_MAX}:
+ * a lease of 5 s has 2.5 s from its renewal to its holder's deadline.
  */
 const PATIENCE_OF_SEVERAL = { pingMs: 500, pongTimeoutMs: 500, handshakeMs: 1_000 };
 
 interface Deps extends ControllerClientOptions {
   readonly urls: readonly string[];
-  /** What is before the connection in every call. */
+  /** The links before the connection in every call. */
   readonly own: readonly TRPCLink<AppRouter>[];
 }
 
@@ -99,7 +99,7 @@ export function createControllerClient(options: ControllerClientOptions): Contro
 function overHttp({ urls, token, own }: Deps): ControllerClient {
   const fetchPath = createControllerFetch(urls);
   const http = httpLink<AppRouter>({
-    // A path in the place of an address: which controller is asked is decided for each call.
+    // Only a path: the controller is chosen for each call.
     url: TRPC_PATH,
     headers: { authorization: `Bearer ${token}` },
     fetch: (path, init) => fetchPath(String(path), init as RequestInit),
@@ -114,7 +114,7 @@ function overWebSocket(deps: Deps): ControllerClient {
   const patience = urls.length > 1 ? PATIENCE_OF_SEVERAL : PATIENCE;
   let connectCount = 0;
   const client = createWSClient({
-    // Asked for each time a connection is made: one that was there before has failed.
+    // Called for each new connection: the one before it has failed.
     url: () => {
       const url = urls[connectCount % urls.length] ?? '';
       connectCount += 1;
@@ -145,8 +145,8 @@ const QUICK_CLOSING: ClientOptions & { closeTimeout: number } = {
 
 /**
  * A socket that does not trust its peer: on a dead link a close handshake is never answered, and
- * would hold up the next connection for half a minute. What tRPC gathers into one message, all calls
- * of one turn of the event loop, goes in parts where a controller would refuse the whole.
+ * would hold up the next connection for half a minute. All calls of one turn of the event loop,
+ * which tRPC joins into one message, are sent in parts where a controller would refuse the whole.
  */
 class QuickClosingWebSocket extends WebSocket {
   constructor(address: string | URL, handshakeMs: number) {
@@ -159,9 +159,9 @@ class QuickClosingWebSocket extends WebSocket {
 }
 
 /**
- * Sockets of one client that tell of their opening, and of the closing of the last. When a connection
- * is replaced, the new one opens before the old one has closed: reported as they come, the two would end
- * in `closed`.
+ * Sockets of one client that report each opening, and the closing of the last one. When a
+ * connection is replaced, the new one opens before the old one has closed: the last report would be
+ * a wrong `closed`.
  */
 function countedSockets(
   handshakeMs: number,
@@ -184,15 +184,15 @@ function countedSockets(
 }
 
 /**
- * Each address once, within a moment that keeps many clients of one dead controller apart; after every
- * round of all addresses a pause, which doubles up to a bound, anywhere in the upper half of its range.
+ * Each address is tried once, after a short random delay that keeps many clients of a dead controller apart.
+ * After each round there is a pause, which doubles up to a bound and is shortened at random by up to half.
  */
 function reconnectDelays(deps: Deps): (attemptIndex: number) => number {
   const random = deps.random ?? Math.random;
   const boundMs = deps.reconnectMsMax ?? RECONNECT_MS_MAX;
   const { length } = deps.urls;
   return (attemptIndex) => {
-    // The first connection, which failed or broke, is not counted by what asks for the delay.
+    // `attemptIndex` does not count the first connection, which failed or broke.
     const triedCount = attemptIndex + 1;
     if (triedCount % length !== 0) return random() * RECONNECT_MS_MIN;
     const doublings = Math.min(triedCount / length - 1, DOUBLINGS_MAX);

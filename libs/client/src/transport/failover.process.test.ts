@@ -45,7 +45,7 @@ async function twoControllers() {
 const aLease = (client: Leasehold): Promise<Lease> =>
   client.defineLease(['failover'], { ttlMs: TTL_MS }).acquire(randomUUID());
 
-/** Longer than the TTL has passed since a moment, so a lease that is held was renewed after it. */
+/** Waits until the TTL has passed since `fromMs`, so a lease that is still held was renewed after it. */
 async function untilOutlived(lease: Lease, fromMs: number): Promise<void> {
   await waitUntil(() => !lease.isHeld || performance.now() - fromMs > TTL_MS, {
     timeoutMs: 3 * TTL_MS,
@@ -65,12 +65,12 @@ test('leases go on when one of two controllers is killed, and new ones are grant
   }
 });
 
-test('leases go on when one of two controllers is cut off silently; the other is kept after that', async () => {
+test('leases go on when one of two controllers is cut off silently, and clients stay with the other', async () => {
   const { proxy, url, token, holders } = await twoControllers();
   const droppedAtMs = performance.now();
   proxy.drop();
 
-  // It begins at the one that is cut off.
+  // This client begins with the controller that is cut off.
   const late = createLeasehold({ url, token, transport: 'http' });
   onTestFinished(() => late.close());
   expect((await aLease(late)).isHeld).toBe(true);
@@ -78,7 +78,7 @@ test('leases go on when one of two controllers is cut off silently; the other is
     await untilOutlived(lease, droppedAtMs);
     expect(lease.isHeld).toBe(true);
   }
-  // From now on nothing is sent to the first one, not even a question.
+  // From now on nothing is sent to the first controller, not even a health check.
   const lostBytesCount = proxy.lostBytesCount;
   for (const { client, lease } of holders) {
     expect((await aLease(client)).isHeld).toBe(true);

@@ -16,7 +16,7 @@ import {
 /** A client of a service, which searches the schema `public`. */
 interface OpenClient<Tx> {
   readonly database: ServiceDatabase<Tx>;
-  /** Writes a note of the service's, in its own table `lease`. */
+  /** Writes a note into the service's own table `lease`. */
   write(tx: Tx, note: string): Promise<unknown>;
   close(): Promise<unknown>;
 }
@@ -63,7 +63,7 @@ function openPg(url: string): OpenClient<PgTransaction> {
   };
 }
 
-/** What a service may have its connections by. */
+/** The kinds of client that a service may use. */
 export const CLIENTS: { name: string; open: (url: string) => OpenClient<unknown> }[] = [
   { name: 'a Prisma client', open: openPrisma },
   { name: 'a pg pool', open: openPg },

@@ -15,7 +15,7 @@ export function newPassword(): string {
 }
 
 /**
- * What is kept of a password: a random salt and the scrypt key, both in hexadecimal. It is the form
+ * What is stored of a password: a random salt and the scrypt key, both in hexadecimal. It is the form
  * that better-auth itself would write.
  */
 export async function hashPassword(password: string): Promise<string> {
@@ -23,7 +23,7 @@ export async function hashPassword(password: string): Promise<string> {
   return `${salt}:${(await keyOf(password, salt)).toString('hex')}`;
 }
 
-/** Whether a hash is of this password. As long for a wrong one as for the right one. */
+/** Whether a hash is of this password. Takes as long for a wrong one as for the right one. */
 export async function verifyPassword(hash: string, password: string): Promise<boolean> {
   const [salt = '', key = ''] = hash.split(':');
   const tried = await keyOf(password, salt);

@@ -24,8 +24,8 @@ interface Act {
 }
 
 /**
- * People over the store. Every change is audited in its own transaction, and told to every
- * controller once it is made: sessions and open connections go by it.
+ * People over the store. Every change is audited in its own transaction, and then reported to every
+ * controller, so that sessions and open connections follow it.
  */
 export function createPeopleService(store: Store): PeopleService {
   const { prisma, hints } = store;
@@ -121,7 +121,7 @@ async function signOutEverywhere(tx: Tx, act: Act, actor: Actor): Promise<number
 async function enable(tx: Tx, act: Act, actor: Actor): Promise<boolean> {
   const { changed: wasDisabled, email } = await enablePerson(tx, act.personId);
   const wasLocked = await forgetSignInFailures(tx, email);
-  // A session that began while the person was being disabled is not to come back to life.
+  // A session that began while the person was being disabled must not become valid again.
   if (wasDisabled) await endSessionsOf(tx, act.personId);
   if (!wasDisabled && !wasLocked) return false;
   await writeAudit(tx, entry('people.enable', act, actor, { email, wasDisabled, wasLocked }));

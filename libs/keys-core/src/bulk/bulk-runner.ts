@@ -1,10 +1,10 @@
 /**
  * Carries out bulk actions, page by page.
  *
- * A controller has the lease of each bulk action that it carries out. It reads what is open, acts on it, a
- * few at a time; records what became of it; tells the watchers. It ends when nothing is open, when
- * somebody aborts it, when the lease is lost, or when the controller stops, which lets another one go
- * on at once. When a controller dies any other one goes on as soon as the lease has expired.
+ * A controller has the lease of each bulk action that it carries out. It reads the open items, acts on a
+ * few at a time, records the outcomes and notifies the watchers. It ends when no item is open, when
+ * somebody aborts the bulk action, when the lease is lost, or when the controller stops, so that another
+ * one continues at once. When a controller dies, another one continues as soon as the lease has expired.
  */
 import {
   finishBulk,
@@ -24,22 +24,22 @@ import { actOn, type BulkFaces, type LookAgain } from './bulk-act.ts';
 import { Semaphore } from './semaphore.ts';
 
 const ITEMS_PER_PAGE_MAX = 50;
-/** After this no further act of a page is begun: its starter is judged and its progress recorded again. */
+/** After this a page begins no further act, so that its starter is checked and progress recorded again. */
 const PAGE_MS_MAX = 3_000;
-/** Of one bulk action. */
+/** How many acts of one bulk action run at once. */
 const LANES = 4;
-/** Of one controller: fewer than it has connections, so that other calls find one. */
+/** How many acts run at once on one controller: fewer than its connections, so that other calls find one. */
 const ACTS_AT_ONCE_MAX = 6;
 
-/** Said when a bulk action waits for a controller. */
+/** Notified when a bulk action waits for a controller. */
 const OPEN_TOPIC = 'bulk-open';
 
-/** Said whenever a bulk action has come further. */
+/** Notified whenever a bulk action has made progress. */
 export function bulkTopic(bulkId: string): string {
   return `bulk:${bulkId}`;
 }
 
-/** Said when a bulk action is to stop. */
+/** Notified when a bulk action is to stop. */
 export function bulkStopTopic(bulkId: string): string {
   return `bulk-stop:${bulkId}`;
 }
@@ -53,9 +53,9 @@ export interface BulkRunnerDeps extends BulkFaces {
 export interface BulkRunner {
   /** Carries out a bulk action, unless another controller does. */
   run(order: BulkOrder): void;
-  /** Carries out whatever nobody carries out. Runs now and then, and at a hint. */
+  /** Carries out the bulk actions that no controller carries out. Runs periodically, and on a hint. */
   runOnce(): Promise<void>;
-  /** Stops after the acts under way, and lets others go on. */
+  /** Stops after the acts under way, and lets other controllers continue. */
   close(): Promise<void>;
 }
 
@@ -112,7 +112,7 @@ class Runner implements BulkRunner {
     try {
       await whileLeader(bulkLeaseName(bulkId), (on) => this.#pages(order, on), stop.signal);
     } catch (error) {
-      // During a hold-off nobody gets the lease, and it is tried again.
+      // During a hold-off no controller gets the lease; a later run tries again.
       const isHeldOff = error instanceof LeaseError && error.code === 'grant.hold_off';
       if (!isHeldOff) {
         log.warn({ err: error, bulkId }, 'a bulk action was interrupted; it continues from there');
@@ -131,7 +131,7 @@ class Runner implements BulkRunner {
     }
   }
 
-  /** @returns false when nothing was open any more. */
+  /** @returns false when no item was open any more. */
   async #page(order: BulkOrder, signal: AbortSignal): Promise<boolean> {
     const { store } = this.#deps;
     const from = { place: 0, limit: ITEMS_PER_PAGE_MAX };
@@ -147,7 +147,7 @@ class Runner implements BulkRunner {
     return true;
   }
 
-  /** What was done is answered, whatever went wrong after it. */
+  /** Returns the outcomes even when a later act failed. */
   async #act(
     order: BulkOrder,
     items: readonly OpenItem[],

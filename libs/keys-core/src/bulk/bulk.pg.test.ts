@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { GrantRef } from '../kernel/lease/outcomes.ts';
-import { explaining } from '../testing/explaining.ts';
+import { fillDatabase, heldLeases } from '../testing/explaining.ts';
 import { granted, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 import { abortBulk, readBulk, startBulk, type BulkOrder } from './sql/bulk-requests.ts';
 import { finishBulk, mayGoOn, readOpenBulks, readOpenItems, recordItems } from './sql/bulk-runs.ts';
@@ -50,7 +49,7 @@ function atWork(kernel: Kernel, { bulkId }: BulkOrder): ReturnType<typeof grante
 }
 
 describe('bulk actions in the database', () => {
-  test('of sixteen that are started at once ten are', async () => {
+  test('of sixteen started at once, ten are accepted', async () => {
     const kernel = await openKernel();
     const other = await openKernel({ databaseUrl: kernel.databaseUrl });
 
@@ -74,7 +73,7 @@ describe('bulk actions in the database', () => {
     });
   });
 
-  test('one that no controller has the lease of is open, and interrupted unless it has just begun', async () => {
+  test('one whose lease no controller holds is open, and interrupted unless it was just started', async () => {
     const kernel = await openKernel();
     const { prisma } = kernel.store;
     const { order } = await start(kernel);
@@ -95,7 +94,7 @@ describe('bulk actions in the database', () => {
     expect(await readOpenBulks(prisma)).toEqual([]);
   });
 
-  test('one that was aborted is never open, and does not go on', async () => {
+  test('an aborted one is never open and does not continue', async () => {
     const kernel = await openKernel();
     const { prisma } = kernel.store;
     const { order } = await start(kernel);
@@ -111,23 +110,26 @@ describe('bulk actions in the database', () => {
     ['disabled', fragment`update person set disabled_at = clock_timestamp()`],
     ['role', fragment`update person set role = 'client'`],
     ['unknown', fragment`delete from person`],
-  ])('one that %s ends goes on nowhere, and the audit records it', async (cause, change) => {
-    const kernel = await openKernel();
-    const { prisma } = kernel.store;
-    const { order } = await start(kernel);
+  ])(
+    'one whose starter lost the right to it (%s) is aborted, and the audit records why',
+    async (cause, change) => {
+      const kernel = await openKernel();
+      const { prisma } = kernel.store;
+      const { order } = await start(kernel);
 
-    await prisma.$executeRaw(change);
+      await prisma.$executeRaw(change);
 
-    expect(await mayGoOn(prisma, order.bulkId)).toBe(false);
-    expect(await mayGoOn(prisma, order.bulkId)).toBe(false);
-    expect((await readBulk(prisma, order.bulkId))?.state).toBe('aborted');
-    expect(
-      await prisma.$queryRaw`
+      expect(await mayGoOn(prisma, order.bulkId)).toBe(false);
+      expect(await mayGoOn(prisma, order.bulkId)).toBe(false);
+      expect((await readBulk(prisma, order.bulkId))?.state).toBe('aborted');
+      expect(
+        await prisma.$queryRaw`
         select actor, detail from audit where action = 'bulk.abort' order by id`,
-    ).toMatchObject([
-      { actor: 'controller', detail: { cause, startedBy: 'olga', done: 0, total: 1 } },
-    ]);
-  });
+      ).toMatchObject([
+        { actor: 'controller', detail: { cause, startedBy: 'olga', done: 0, total: 1 } },
+      ]);
+    },
+  );
 
   test('an item is recorded once, counted once and audited once, even if it is reported twice', async () => {
     const kernel = await openKernel();
@@ -150,7 +152,7 @@ describe('bulk actions in the database', () => {
     expect(audited.map(({ action }) => action)).toEqual(['bulk.start', 'leases.revoke']);
   });
 
-  test('it is not done while an item is open, and an abort after it was done changes nothing', async () => {
+  test('one is not done while an item is open, and an abort after that changes nothing', async () => {
     const kernel = await openKernel();
     const { prisma } = kernel.store;
     const { order } = await start(kernel);
@@ -180,25 +182,20 @@ describe('bulk actions in the database', () => {
     expect(items[2]?.resource).toBeNull();
   });
 
-  test('a page of items reads no table whole', async () => {
+  test('reading a page of items scans no whole table', async () => {
     const kernel = await openKernel();
-    const client = new pg.Client({ connectionString: kernel.databaseUrl });
-    await client.connect();
-    onTestFinished(() => client.end());
-    await client.query(`
-      insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms,
-        renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
-      select 'lease', 'n', 'r' || i, gen_random_uuid(), i, 'h', 'p', 60000, 20000, 50000, 50000,
-        now(), now(), now() + interval '1 minute'
-      from generate_series(1, 20000) i;
+    const { explaining, close } = await fillDatabase(
+      kernel.databaseUrl,
+      `${heldLeases(20_000)}
       insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor)
       select l.face, l.namespace, l.name, l.lease_id, l.fencing_token, 'granted', 'h' from lease l;
       insert into bulk (id, action, reason, actor, principal, role, total)
       select gen_random_uuid(), 'revoke', 'r', 'a', 'p', 'operator', 1000 from generate_series(1, 10);
       insert into bulk_item (bulk_id, place, lease_id, fencing_token)
-      select b.id, i, gen_random_uuid(), i from bulk b, generate_series(1, 1000) i`);
-    await client.query('analyze');
-    const { sql, plans } = explaining(client);
+      select b.id, i, gen_random_uuid(), i from bulk b, generate_series(1, 1000) i`,
+    );
+    onTestFinished(close);
+    const { sql, plans } = explaining();
 
     await readOpenItems(sql, anOrder(), { place: 0, limit: 50 });
 

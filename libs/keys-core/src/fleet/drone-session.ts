@@ -57,7 +57,7 @@ interface Inbox {
   close(): void;
 }
 
-/** Keeps the newest outbox only: a slow reader skips readings and falls behind by nothing. */
+/** Keeps the newest outbox only: a slow reader skips readings and does not fall behind. */
 function openInbox(feed: OutboxFeed, droneId: string, signal: AbortSignal): Inbox {
   let newest: Outbox | undefined;
   let wake: (() => void) | undefined;

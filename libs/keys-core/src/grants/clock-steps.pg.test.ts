@@ -13,7 +13,7 @@ import { guardNow } from './sql/guard.ts';
 const TTL_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
-/** A process that has watched the clock for a while, and what it has granted just now. */
+/** A process that has watched the clock for a while. */
 async function longWatched(time: PassingTime): Promise<Kernel> {
   const kernel = await time.open();
   await kernel.store.witness.look();
@@ -21,7 +21,7 @@ async function longWatched(time: PassingTime): Promise<Kernel> {
   return kernel;
 }
 
-/** Until a grant has so much left, which the process knows well. */
+/** Lets time pass, watched by the process, until a new grant has only `leftMs` left. */
 async function untilLeft(time: PassingTime, kernel: Kernel, leftMs: number): Promise<void> {
   await passWatched(time, TTL_MS - leftMs, kernel);
 }
@@ -43,7 +43,7 @@ describe('F7 the database clock steps', () => {
     },
   );
 
-  test('H-first-statement nothing else that acts on expiry does so either', async () => {
+  test('H-first-statement no other statement that acts on expiry trusts the step either', async () => {
     const time = await passingTime();
     const kernel = await longWatched(time);
     const grant = await granted(kernel);
@@ -83,7 +83,7 @@ describe('F7 the database clock steps', () => {
     expect(await kernel.leases.grant(aRequest(key))).toMatchObject({ outcome: 'granted' });
   });
 
-  test('F7b each grant has a quiet time of its own: a key of a minute beside a lease of an hour', async () => {
+  test('F7b each grant is held back for its own TTL: one of a minute beside one of an hour', async () => {
     const time = await passingTime();
     const kernel = await longWatched(time);
     await granted(kernel, { name: 'minute' });
@@ -114,7 +114,7 @@ describe('F7 the database clock steps', () => {
     expect(await kernel.leases.grant(aRequest())).toMatchObject({ outcome: 'granted' });
   });
 
-  test('F7b a row that a step has made old is not deleted, and its key not given away by that', async () => {
+  test('F7b a row that looks old only because of a step is not deleted, and its resource is not granted', async () => {
     const time = await passingTime();
     const kernel = await longWatched(time);
     const grant = await granted(kernel);
@@ -128,7 +128,7 @@ describe('F7 the database clock steps', () => {
     expect(await kernel.leases.grant(aRequest())).toMatchObject({ outcome: 'held' });
   });
 
-  test('back: a grant that was answered as expired stays expired', async () => {
+  test('back: a grant whose renewal was refused as expired stays expired', async () => {
     const time = await passingTime();
     const kernel = await longWatched(time);
     const grant = await granted(kernel, { ladder: serviceLadder(1_000) });
@@ -148,7 +148,7 @@ describe('F7 the database clock steps', () => {
 });
 
 describe('a statement that is late', () => {
-  test('takes nothing over by itself, and its request is granted on the slow way', async () => {
+  test('takes nothing over itself; its request is granted in the slow lane', async () => {
     const time = await passingTime();
     const kernel = await longWatched(time);
     const grant = await granted(kernel);
@@ -186,7 +186,7 @@ describe('a process that starts', () => {
     expect(await second.leases.grant(aRequest())).toMatchObject({ outcome: 'granted' });
   });
 
-  test('takes over at once when another one has watched, and neither has seen a jump', async () => {
+  test('takes over without waiting a TTL when another process has watched and neither has seen a step', async () => {
     const time = await passingTime();
     const first = await longWatched(time);
     await granted(first);
@@ -201,7 +201,7 @@ describe('a process that starts', () => {
     expect(await second.leases.grant(aRequest())).toMatchObject({ outcome: 'granted' });
   });
 
-  test('H-first-statement right after a step is not told by another one that has not seen the step yet', async () => {
+  test('H-first-statement right after a step does not trust another process that has not seen the step yet', async () => {
     const time = await passingTime();
     const first = await longWatched(time);
     await granted(first);
@@ -228,7 +228,7 @@ describe('a process that starts', () => {
     expect(await second.leases.grant(aRequest())).toMatchObject({ outcome: 'granted' });
   });
 
-  test('alone, on a machine that has booted, takes over what ran out while somebody watched, and waits a TTL for the rest', async () => {
+  test('alone after a reboot takes over what expired while a process watched, and waits a TTL for the rest', async () => {
     const time = await passingTime();
     const first = await longWatched(time);
     await granted(first, { name: 'ran out watched' });
@@ -250,7 +250,7 @@ describe('a process that starts', () => {
     });
   });
 
-  test('what was settled by a clock that was ahead is not settled when it has come back', async () => {
+  test('does not take as settled what was settled only by a clock that was ahead and has come back', async () => {
     const time = await passingTime();
     const first = await longWatched(time);
     await time.step(HOUR_MS);
@@ -268,7 +268,7 @@ describe('a process that starts', () => {
   });
 });
 
-/** Keeps so many connections of a pool busy until it is told to end. */
+/** Keeps `count` connections of a pool busy until `end` is called. */
 async function occupy(
   pool: Kernel['store']['transitions'],
   count: number,
@@ -300,7 +300,7 @@ async function occupy(
   };
 }
 
-/** Until what was asked for before has been made up and waits for a connection. */
+/** Waits until the requests sent before are in a batch that waits for a connection. */
 async function untilQueued(): Promise<void> {
   for (let turns = 0; turns < 50; turns += 1) {
     await new Promise((resolve) => setImmediate(resolve));

@@ -1,7 +1,6 @@
-import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { A_GUARD, aRequest, openKernel } from '../testing/kernel-fixture.ts';
-import { explaining } from '../testing/explaining.ts';
+import { fillDatabase, heldLeases } from '../testing/explaining.ts';
 import { deleteFreeRows } from './sql/retention/delete-free.ts';
 import { readEndedGrants } from './sql/parts/ended-grants.ts';
 import { grant } from './sql/grant.ts';
@@ -14,16 +13,8 @@ const ROWS = 50_000;
 describe('plans', () => {
   test('no transition reads the whole table at a representative size', async () => {
     const kernel = await openKernel();
-    const client = new pg.Client({ connectionString: kernel.databaseUrl });
-    await client.connect();
-    onTestFinished(() => client.end());
-    await client.query(`
-      insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms,
-        renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
-      select 'lease', 'n', 'r' || i, gen_random_uuid(), i, 'h', 'p', 60000, 20000, 50000, 50000,
-        now(), now(), now() + interval '1 minute'
-      from generate_series(1, ${String(ROWS)}) i`);
-    await client.query('analyze');
+    const { client, explaining, close } = await fillDatabase(kernel.databaseUrl, heldLeases(ROWS));
+    onTestFinished(close);
     const { rows } = await client.query<{ id: string; token: string }>(
       'select lease_id as id, fencing_token as token from lease limit 500',
     );
@@ -35,7 +26,7 @@ describe('plans', () => {
       result: 'ok' as const,
       detail: null,
     }));
-    const { sql, plans } = explaining(client);
+    const { sql, plans } = explaining();
 
     await grant(
       sql,
@@ -48,7 +39,7 @@ describe('plans', () => {
     await renew(sql, 'lease', refs);
     await release(sql, 'lease', refs, 'skip');
     await readEndedGrants(sql, 'lease', refs);
-    // Explained statements answer with no row, and this one always has one.
+    // Explained statements return no row, and this one expects a row always.
     await expect(
       deleteFreeRows(sql, {
         ...{ fromPage: 0, toPage: 100, limit: 1_000, datacenter: 'local' },
@@ -62,15 +53,15 @@ describe('plans', () => {
 
   test('a crowd in one line is not read when other leases are granted and released', async () => {
     const kernel = await openKernel();
-    const client = new pg.Client({ connectionString: kernel.databaseUrl });
-    await client.connect();
-    onTestFinished(() => client.end());
-    await client.query(`
+    const { explaining, close } = await fillDatabase(
+      kernel.databaseUrl,
+      `
       insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
       select 'lease', 'n', 'wanted', gen_random_uuid(), '{}', 'p', now() + interval '1 minute'
-      from generate_series(1, 5000)`);
-    await client.query('analyze');
-    const { sql, plans } = explaining(client);
+      from generate_series(1, 5000)`,
+    );
+    onTestFinished(close);
+    const { sql, plans } = explaining();
     const request = aRequest({ name: 'other', namespace: 'n' });
 
     await grant(sql, [request], { guard: A_GUARD, onLocked: 'skip' });

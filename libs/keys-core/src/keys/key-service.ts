@@ -25,7 +25,7 @@ export interface KeyServiceDeps {
   readonly chooseDrone: ChooseDrone;
 }
 
-/** The keys face over the kernel: Plane's keys, with the defects of the original left out. */
+/** The keys face over the kernel: Plane's keys, without the defects of the original. */
 export function createKeyService(deps: KeyServiceDeps): KeyService {
   const { store } = deps;
 
@@ -124,7 +124,7 @@ async function changeRenewable(
   return { changed: resource !== null, resource };
 }
 
-/** The error of a failure that reached a caller: the store's own, or what the database did. */
+/** The error that a caller gets for a failure: a database failure becomes a `LeaseError`. */
 export function storeErrorOf(error: unknown): unknown {
   const codes: Partial<Record<ReturnType<typeof databaseFailureOf>, ErrorCode>> = {
     unavailable: 'store.unavailable',

@@ -1,18 +1,18 @@
 import { onlyRow, type Sql } from './rows.ts';
 
-/** What the promises rest on and an administrator may have changed. */
+/** What the promises depend on and an administrator may have changed. */
 export interface DatabaseSettings {
   readonly version: string;
   readonly versionNumber: number;
   readonly synchronousCommit: string;
   readonly synchronousStandbyNames: string;
   readonly standbyCount: number;
-  /** Where the tables are that a statement without a schema means; null for nowhere. */
+  /** The schema that unqualified table names refer to; null without any. */
   readonly schema: string | null;
   readonly role: string;
-  /** Whether a statement that goes on for long is cancelled. */
+  /** Whether a statement that takes too long is cancelled. */
   readonly cancelsLateStatements: boolean;
-  /** Tables and sequences there that this role may not use. */
+  /** Tables and sequences in that schema that this role may not use. */
   readonly refused: readonly string[];
 }
 
@@ -44,7 +44,7 @@ export async function readDatabaseSettings(sql: Sql<'general'>): Promise<Databas
   return onlyRow(rows);
 }
 
-/** What keeps the statements of these connections from being what they are meant to be. */
+/** What keeps the statements of these connections from working as intended. */
 export function connectionProblems(settings: DatabaseSettings, schema: string): string[] {
   if (settings.schema !== schema) {
     const found = settings.schema === null ? 'no schema at all' : `"${settings.schema}"`;
@@ -72,7 +72,7 @@ export async function readNow(sql: Sql<'guests' | 'reads'>): Promise<string> {
   return onlyRow(rows).now.toISOString();
 }
 
-/** Answers when the database does, and its tables are there. */
+/** Resolves when the database answers and its tables exist. */
 export async function checkReachable(sql: Sql<'general'>): Promise<void> {
   await sql.$queryRaw<
     { one: number }[]

@@ -19,11 +19,11 @@ export const LEASE_COLUMNS = fragment`
   l.end_reason as "endReason", l.renewable,
   date_part('epoch', clock_timestamp()) * 1000 as "asOf"`;
 
-/** Every text that is compared with a column has that column's collation. */
+/** Gives a text the collation of the columns that it is compared with. */
 export const C = fragment`collate "C"`;
 
 /**
- * What the token of a resource without a row must exceed: its row may have been deleted, while the
+ * The token of a resource without a row must exceed this: its row may have been deleted while the
  * database's clock was ahead. One row, read once per statement.
  */
 export const TOKEN_FLOOR = fragment`(select f.floor from lease_token_floor f)`;
@@ -47,7 +47,7 @@ export async function readLeases(
   return found;
 }
 
-/** The row that a statement which always answers with one has answered. */
+/** The row of a statement that always returns exactly one. */
 export function onlyRow<Row>(rows: readonly Row[]): Row {
   const [row] = rows;
   invariant(
@@ -57,7 +57,7 @@ export function onlyRow<Row>(rows: readonly Row[]): Row {
   return row;
 }
 
-/** An instant as the wire has it. */
+/** An instant as it is sent to callers: ISO-8601. */
 export function isoOf(epochMs: number): string {
   return new Date(epochMs).toISOString();
 }

@@ -30,7 +30,7 @@ export interface ConnectingDeps {
   readonly homes: Homes;
 }
 
-/** How often a connect that meets a home which its database has forgotten has it proven again. */
+/** How many tries a connect has if the database has forgotten its home; the second proves it again. */
 const TRIES_MAX = 2;
 /** Plane's form of a generated key. */
 const RANDOM_KEY_PREFIX = 'lk-';
@@ -82,12 +82,12 @@ export function createConnecting(
       let isLookedUpAgain = false;
       for (let steps = 0; steps <= LIMITS.reservationChainMax; steps += 1) {
         signal.throwIfAborted();
-        // Who comes to start something reserves the key; who comes for what runs only finds it.
+        // A connect that may start a backend reserves the key; one without a program only finds it.
         const home =
           input.spawn === undefined ? await resolver.resolve(key) : await homes.reserve(key, fresh);
         const isHere = home?.datacenter === store.datacenter;
         if (!isHere) {
-          // Its idempotency key may have been used here: by itself before the key moved, or by another.
+          // Its idempotency key may have been used here: before the key moved, or by another request.
           const again = await keys.connectAgain(named, caller, signal);
           if (again !== undefined) return again;
         }
@@ -133,7 +133,7 @@ function withName(
   return { ...input, key: { name: `${RANDOM_KEY_PREFIX}${unique}`, namespace: '', tag: '' } };
 }
 
-/** A text's own {@link RANDOM_ID_LENGTH} of a-z and 0-9. */
+/** A hash of a text: {@link RANDOM_ID_LENGTH} characters of a-z and 0-9. */
 function alphanumericOf(text: string): string {
   const digest = createHash('sha256').update(text).digest('hex');
   return BigInt(`0x${digest}`).toString(36).slice(-RANDOM_ID_LENGTH);

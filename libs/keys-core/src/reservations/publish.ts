@@ -21,7 +21,7 @@ import type { Store } from '../postgres/open-store.ts';
 export interface Publishing {
   readonly datacenter: string;
   readonly shared: EtcdReservationStore;
-  /** The same store, which remembers what it is told. */
+  /** The same store, with its answers kept in the own database. */
   readonly reservations: ReservationStore;
   readonly store: Store;
 }
@@ -31,8 +31,8 @@ const BATCH_MAX = 64;
 const NAMED_MAX = 5;
 
 /**
- * Whether a store that was told everything lacks some of what was learned last here: it was restored
- * from a backup in a way that kept its id.
+ * Whether a store that had everything lacks some of the newest rows of this datacenter: then it was
+ * restored from a backup in a way that kept its id.
  */
 export async function hasForgotten({ datacenter, shared, store }: Publishing): Promise<boolean> {
   const [homes, pointers] = await Promise.all([
@@ -47,12 +47,12 @@ export async function hasForgotten({ datacenter, shared, store }: Publishing): P
 }
 
 /**
- * Tells a store that does not have them all first reservations and pointers of this datacenter, and
- * reserves, for this datacenter, the keys that were granted before there were reservations.
- * Doing it again changes nothing.
+ * Publishes all first reservations and pointers of this datacenter to a store that lacks some, and
+ * reserves, for this datacenter, the keys that were granted before there were reservations. Doing
+ * it again changes nothing.
  *
- * @throws {LeaseError} `config.invalid` when the store says of some that they live elsewhere: two
- * datacenters have worked apart, and somebody must say which of them is right.
+ * @throws {LeaseError} `config.invalid` when some of them live elsewhere for the store: two
+ * datacenters have worked apart, and somebody must decide which of them is right.
  */
 export async function publishAll(publishing: Publishing): Promise<void> {
   const conflicts = [
@@ -109,7 +109,7 @@ const ROWS_MAX = 1_000;
 
 /**
  * Reserves the keys that were granted before there were reservations, where the database itself is the
- * store: who connects to what runs already, and would not start it, finds it.
+ * store: a connect that would not start a backend then finds one that runs already.
  */
 export async function reserveOldKeysHere(store: Store, datacenter: string): Promise<void> {
   let after = { namespace: '', name: '' };

@@ -12,14 +12,14 @@ import type { CallbackSql } from '../postgres/service/prisma-guests.ts';
 import { invariant } from '../kernel/errors/index.ts';
 import type { Kernel } from './kernel-fixture.ts';
 
-/** A coordinator of a process called `holder`. All own what they hold as one service does. */
+/** A coordinator of a process called `holder`. All have the same principal, as in one service. */
 export function aCoordinator(kernel: Kernel, holder = 'alice'): LeaseCoordinator<CallbackSql> {
   const { store, leases } = kernel;
   return createLeaseCoordinator({ store, leases, holder, principal: 'token-a' });
 }
 
 export interface TestUseCase extends LeaseUseCase<string, CallbackSql> {
-  /** What it was told by setDeadline. */
+  /** The deadlines that `setDeadline` was called with. */
   readonly deadlines: number[];
 }
 
@@ -66,7 +66,7 @@ export async function note(tx: Pick<CallbackSql, '$executeRaw'>, text: string): 
   await tx.$executeRaw`insert into note (text) values (${text})`;
 }
 
-/** A session of a stranger. */
+/** A database session outside the kernel. */
 export async function openSession(kernel: Pick<Kernel, 'databaseUrl'>): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: kernel.databaseUrl });
   client.on('error', () => undefined);
@@ -86,7 +86,7 @@ export async function someoneWaits(kernel: Kernel, count = 1): Promise<void> {
   });
 }
 
-/** How many wait in line, whether their tickets still count or not. */
+/** How many tickets there are, lapsed ones included. */
 export async function placesInLine(kernel: Kernel): Promise<number> {
   const rows = await kernel.store.prisma.$queryRaw<unknown[]>`select id::text from lease_waiter`;
   return rows.length;

@@ -1,4 +1,4 @@
-import type pg from 'pg';
+import pg from 'pg';
 import type { Sql } from '../postgres/rows.ts';
 import { fragment } from '../postgres/sql.ts';
 
@@ -17,4 +17,42 @@ export function explaining(client: pg.Client): { sql: Sql<never>; plans: string[
     },
   } as unknown as Sql<never>;
   return { sql, plans };
+}
+
+/** A filled database, on which statements are explained. */
+export interface FilledDatabase {
+  readonly client: pg.Client;
+  /** Explains statements, and collects their plans. */
+  readonly explaining: () => { sql: Sql<never>; plans: string[] };
+  /** The plans of one read. It may fail: an explained statement answers no rows. */
+  readonly planOf: (read: (sql: Sql<never>) => Promise<unknown>) => Promise<string>;
+  readonly close: () => Promise<void>;
+}
+
+/** Fills a database with rows by SQL, and has their statistics gathered. */
+export async function fillDatabase(databaseUrl: string, fill: string): Promise<FilledDatabase> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  await client.query(fill);
+  await client.query('analyze');
+  return {
+    client,
+    explaining: () => explaining(client),
+    async planOf(read) {
+      const { sql, plans } = explaining(client);
+      await read(sql).catch(() => undefined);
+      return plans.join('\n');
+    },
+    close: () => client.end(),
+  };
+}
+
+/** SQL that inserts this many held leases, `r1` and so on. `namespace` is SQL, and may name `i`. */
+export function heldLeases(count: number, namespace = `'n'`): string {
+  return `
+    insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms,
+      renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
+    select 'lease', ${namespace}, 'r' || i, gen_random_uuid(), i, 'h', 'p', 60000, 20000, 50000, 50000,
+      now(), now(), now() + interval '1 minute'
+    from generate_series(1, ${String(count)}) i;`;
 }

@@ -33,7 +33,7 @@ export const OPERATOR: Caller = {
 /** A keys face on a database of its own, or on the one that is named: then it is a second controller. */
 export async function openKeys(
   options: Partial<StoreOptions> & {
-    /** Told of every choice before it counts, so that a test can change the world in between. */
+    /** Called after every choice of a drone, before it takes effect, so that a test can intervene. */
     readonly afterChoice?: (kernel: Kernel) => Promise<void>;
   } = {},
 ): Promise<Keys> {
@@ -96,7 +96,7 @@ export function connect(
   return keys.connect(connectInput(change), caller, signal);
 }
 
-/** What a drone says of a backend. */
+/** A drone's report about a backend. */
 export function reportOf(
   drone: SessionRef,
   backendId: string,
@@ -156,7 +156,7 @@ export async function actionsOf({ store }: Kernel, backendId: string): Promise<A
     from backend_action where backend_id = ${backendId} order by id`;
 }
 
-/** The states of a backend as they were recorded, and the one that it is in. */
+/** The states of a backend as they were recorded, and its present state. */
 export async function statesOf(
   { store }: Kernel,
   backendId: string,

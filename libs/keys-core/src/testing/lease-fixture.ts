@@ -36,7 +36,7 @@ export async function openLeases(
   return { ...kernel, service: createLeaseService({ store, leases, face }) };
 }
 
-/** A connection that stays. */
+/** A connection that stays open. */
 export const ALIVE: CallerLife = { signal: new AbortController().signal, isAlive: () => true };
 
 /** Asks for `user.update/42` for a minute, without waiting, unless `change` says otherwise. */
@@ -72,7 +72,7 @@ export async function acquired(
   return answer.lease;
 }
 
-/** Releases, and says what became of it. */
+/** Releases, and returns the outcome. */
 export function released(
   { service }: Pick<Leases, 'service'>,
   lease: GrantedLease,
@@ -82,7 +82,7 @@ export function released(
   return service.release({ leaseId, fencingToken, result: 'ok' }, caller);
 }
 
-/** Who waits in line, first first. */
+/** The waiters in line, the first one first. */
 export async function lineOf({ store }: Kernel, name = '42'): Promise<string[]> {
   const rows = await store.prisma.$queryRaw<{ waiter: string }[]>`
     select waiter from lease_waiter
@@ -91,7 +91,7 @@ export async function lineOf({ store }: Kernel, name = '42'): Promise<string[]> 
   return rows.map((row) => row.waiter);
 }
 
-/** Asks and is in line when this resolves. */
+/** Asks for the lease, and is in line when this resolves. */
 export async function inLine(
   at: Leases,
   holder: string,
@@ -104,7 +104,7 @@ export async function inLine(
   return { answer };
 }
 
-/** A caller whose connection a test can cut, or whose silence it can begin. */
+/** A caller whose connection a test can close, or that a test can make silent. */
 export function aCaller(): CallerLife & { vanish(): void; fallSilent(): void } {
   const gone = new AbortController();
   let isAlive = true;
@@ -120,7 +120,7 @@ export function aCaller(): CallerLife & { vanish(): void; fallSilent(): void } {
   };
 }
 
-/** The code that it fails with. */
+/** The code that a promise fails with. */
 export async function codeOf(failing: Promise<unknown>): Promise<string> {
   return failing.then(
     () => 'no error',

@@ -1,15 +1,15 @@
 /**
- * Which of several controllers is asked over HTTP. One is kept as long as it answers. An address is
- * used once it has answered `/healthz`, and again after it was passed over. While a call waits for its
- * answer and nothing at all arrives from the address, it is asked for a sign of life: a machine that
- * is cut off says nothing, and a call that is in line for two minutes looks the same from outside.
+ * Which of several controllers is asked over HTTP. One is kept as long as it answers. An address is used
+ * once it has answered `/healthz`, and must answer again after it was passed over. While a call waits
+ * for its answer and nothing at all arrives from the address, it is asked for a sign of life: a machine
+ * that is cut off says nothing, and a call that is in line for two minutes looks the same from outside.
  *
- * With one address there is no choice: nothing is asked, and calls fail as they fail.
+ * With one address there is no choice: no sign of life is requested, and calls fail with their own errors.
  */
 
 /** After so long without anything from an address, it is asked for a sign of life. */
 export const SILENCE_MS = 500;
-/** How long it may take to give one. With {@link SILENCE_MS}: how long a silent one is believed in. */
+/** How long it may take to give one. With {@link SILENCE_MS}: how long a silent one is trusted. */
 export const SIGN_OF_LIFE_MS_MAX = 1_000;
 
 /** Statuses of a controller that stops or is without its database, and of a proxy without either. */
@@ -18,7 +18,7 @@ const AWAY_STATUSES = new Set([502, 503, 504]);
 /** None of the addresses answers: nothing was sent. */
 export class NoControllerAnswers extends Error {
   override readonly name = 'NoControllerAnswers';
-  /** As the operating system calls it, for those who tell failures apart by that. */
+  /** As the operating system names it, for callers that distinguish failures by their code. */
   readonly code = 'EHOSTUNREACH';
 
   constructor(urlCount: number) {
@@ -60,7 +60,7 @@ export class ControllerChoice {
     return this.#choosing;
   }
 
-  /** What an address answered: any answer is a sign of life, and some send callers elsewhere. */
+  /** Records an answer of an address: any is a sign of life, but after some the next address is used. */
   answered(url: string, status: number): void {
     this.#heardAtMs.set(url, performance.now());
     if (AWAY_STATUSES.has(status)) this.passOver(url);
@@ -75,7 +75,7 @@ export class ControllerChoice {
 
   /**
    * Watches an address while a call to it has no answer. When it is silent, it is passed over and
-   * `onSilent` is called once. Returns how to stop.
+   * `onSilent` is called once. Returns a function that stops it.
    */
   watch(url: string, onSilent: () => void): () => void {
     if (this.count === 1) return () => undefined;

@@ -5,10 +5,10 @@ export class ControllerSilent extends Error {
   override readonly name = 'ControllerSilent';
 }
 
-/** `fetch` of a path of whichever controller answers. */
+/** `fetch` of a path, from any controller that answers. */
 export type ControllerFetch = (path: string, init?: RequestInit) => Promise<Response>;
 
-/** What says that no connection was made, so that nothing was sent. */
+/** Codes that mean that no connection was made, so that nothing was sent. */
 const NEVER_CONNECTED = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -25,8 +25,8 @@ export function wasNeverSent(thrown: unknown): boolean {
 }
 
 /**
- * `fetch` over several controllers, see {@link ControllerChoice}. What was not sent, and a GET, is
- * sent to the next one; anything else fails, for it may have been carried out.
+ * `fetch` over several controllers, see {@link ControllerChoice}. A request that was not sent, or
+ * is a GET, is sent to the next one; any other fails, because it may have been carried out.
  * @throws what `fetch` throws; `ControllerSilent` when the answer was lost with its controller; a
  * `TypeError` with the cause `NoControllerAnswers` when none answers.
  */
@@ -63,7 +63,7 @@ export function createControllerFetch(urls: readonly string[]): ControllerFetch 
   };
 }
 
-/** In the form of what `fetch` throws, so that callers know one form. */
+/** Throws errors in the form of `fetch`, so that callers handle only one form. */
 async function chosen(choice: ControllerChoice): Promise<string> {
   try {
     return await choice.choose();

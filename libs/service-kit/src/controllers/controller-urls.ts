@@ -29,7 +29,7 @@ export function controllerUrlsProblem(given: string | readonly string[]): string
 }
 
 function isControllerUrl(text: string): boolean {
-  // A comma is allowed in a host name, and would make two addresses of an array's entry one.
+  // A host name may contain a comma, so two addresses in one entry of an array would pass as one.
   if (text.includes(',') || !URL.canParse(text)) return false;
   const { protocol, search, hash } = new URL(text);
   return ['http:', 'https:'].includes(protocol) && search === '' && hash === '';

@@ -21,7 +21,7 @@ export function databasesIn(clusterUrl: string): DatabaseOf {
   return (name) => copyTemplate(clusterUrl, `datacenter_${name}`);
 }
 
-/** A cluster for each, as datacenters have, with its data in a folder of `folder`. */
+/** A cluster for each, as in real datacenters, with its data in a subfolder of `folder`. */
 export function clustersIn(folder: string): DatabaseOf {
   return async (name) => {
     const cluster = await startEmbeddedPostgres({

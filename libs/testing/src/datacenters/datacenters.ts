@@ -12,19 +12,19 @@ import { createWideArea, urlOf, type Cut, type WideArea } from './wide-area.ts';
 
 /** Which datacenters to start. */
 export interface DatacentersOptions {
-  /** `dc1`, `dc2` and `dc3` unless said. Each has a member of etcd: an odd number is wise. */
+  /** By default `dc1`, `dc2` and `dc3`. Each has a member of etcd, so the number should be odd. */
   readonly names?: readonly string[] | undefined;
-  /** How long every byte between two datacenters takes, one way; a round trip takes two of them. */
+  /** How long every byte between two datacenters takes, one way; a round trip takes twice as long. */
   readonly delayMs?: number | undefined;
-  /** A PostgreSQL for each unless said. */
+  /** By default a PostgreSQL for each. */
   readonly databaseOf?: DatabaseOf | undefined;
-  /** What each drone offers; unless said {@link DEMO_PROGRAMS}; null: no drones. */
+  /** What each drone offers, by default {@link DEMO_PROGRAMS}; null: no drones. */
   readonly programs?: Readonly<Record<string, unknown>> | null | undefined;
   /** More environment for the controller of a datacenter. */
   readonly envOf?: ((name: string) => Readonly<Record<string, string>>) | undefined;
 }
 
-/** Datacenters as they are in the world, on one machine: the lines between them are long and break. */
+/** Datacenters on one machine: as in reality, the lines between them are slow and can break. */
 export interface Datacenters {
   readonly names: readonly string[];
   readonly etcd: TestEtcd;
@@ -34,10 +34,10 @@ export interface Datacenters {
   leader(): Promise<string | undefined>;
   /** How long bytes between datacenters take from now on, one way. */
   delay(delayMs: number): void;
-  /** Cuts a datacenter off from all others, {@link Cut} `silent` unless said. */
+  /** Cuts a datacenter off from all others, by default {@link Cut} `silent`. */
   cut(name: string, how?: Cut): void;
   cutPair(a: string, b: string, how?: Cut): void;
-  /** Repairs all lines of a datacenter, or all there are. */
+  /** Repairs all lines of a datacenter, or of all datacenters. */
   heal(name?: string): void;
   /** Waits until each datacenter reaches all others, and the reservation store. */
   untilInTouch(): Promise<void>;
@@ -103,7 +103,7 @@ export async function startDatacenters(options: DatacentersOptions = {}): Promis
   }
 }
 
-/** Waits until a datacenter reaches all others: the first one started has tried without success. */
+/** Waits until a datacenter reaches all others: the first attempts were made before the others started. */
 async function untilInTouch(datacenter: Datacenter): Promise<void> {
   const isInTouch = async (): Promise<boolean> => {
     const { items, store } = await datacenter.api('viewer').datacenters.list.query({});
@@ -117,7 +117,7 @@ async function untilInTouch(datacenter: Datacenter): Promise<void> {
 
 interface Wiring {
   portOf(name: string): number;
-  /** What a controller is told of the others, and of etcd: its own datacenter's member is the first. */
+  /** A controller's settings for the others and for etcd: its own datacenter's member is the first. */
   envOf(name: string): Readonly<Record<string, string>>;
 }
 
@@ -146,7 +146,7 @@ async function wire(area: WideArea, names: readonly string[], etcd: TestEtcd): P
   return { portOf, envOf: (name) => envs.get(name) ?? {} };
 }
 
-/** One secret for each two, the same from either side. */
+/** One secret for each pair, the same from either side. */
 function secretsOfPairs(): (a: string, b: string) => string {
   const secrets = new Map<string, string>();
   return (a, b) => {

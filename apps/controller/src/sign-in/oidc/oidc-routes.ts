@@ -1,6 +1,6 @@
 /**
  * Sign-in with an identity provider: a redirect there, and the one back with a code. Only people who
- * were invited come in, by the address that the provider has verified; what is refused is told on
+ * were invited come in, by the address that the provider has verified; a refusal is shown on
  * the sign-in page, as `/sign-in?error=…`.
  */
 import { LeaseError } from '@leasehold/keys-core';
@@ -28,7 +28,7 @@ const signInSchema = z.object({
     .default('/'),
 });
 
-/** What the sign-in page is told, by what better-auth calls it; anything else is `oidc_failed`. */
+/** The errors of the sign-in page, by the name of better-auth; any other one is `oidc_failed`. */
 const ERRORS: Readonly<Record<string, string>> = {
   signup_disabled: 'not_invited',
   not_invited: 'not_invited',

@@ -12,11 +12,11 @@ export interface SessionCookies {
   readonly name: string;
   /** The token in the cookie of a request, if the cookie is signed with our secret. */
   tokenOf(request: IncomingMessage): string | undefined;
-  /** What a page sends with the changes of this session. No other site can read it. */
+  /** The token that a page sends with the changes of this session. No other site can read it. */
   csrfTokenOf(sessionId: string): string;
   /** Whether a request carries the token of this session. */
   isCsrfTokenOf(sessionId: string, request: IncomingMessage): boolean;
-  /** The header that takes the cookie away. */
+  /** The header that removes the cookie. */
   readonly removal: string;
 }
 
@@ -47,7 +47,7 @@ export function createSessionCookies(options: {
   };
 }
 
-/** In a time that says nothing about where two texts differ. */
+/** Takes a time that reveals nothing about where two texts differ. */
 function isSame(sent: string, expected: string): boolean {
   const [a, b] = [Buffer.from(sent), Buffer.from(expected)];
   return a.length === b.length && timingSafeEqual(a, b);

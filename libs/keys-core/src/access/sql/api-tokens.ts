@@ -108,8 +108,8 @@ const VIEW_COLUMNS = Prisma.sql`${ACCESS_COLUMNS}, t.created_by as "createdBy",
   t.last_used_at as "lastUsedAt"`;
 
 /**
- * Keeps a new token. The same secret twice keeps the first.
- * @throws {LeaseError} `request.invalid` when it would already have expired.
+ * Stores a new token. A secret that is stored already keeps its token.
+ * @throws {LeaseError} `request.invalid` when the secret is stored already, or the token would have expired.
  */
 export async function insertToken(sql: Sql<'general'>, token: NewToken): Promise<TokenView> {
   const rows = await sql.$queryRaw<TokenRow[]>`
@@ -218,7 +218,7 @@ export async function tokensInForce(
   return new Set(rows.map((row) => row.tokenId));
 }
 
-/** How many tokens in force somebody made: those go on working whatever becomes of their maker. */
+/** How many tokens in force somebody made: they keep working whatever happens to their maker. */
 export async function countTokensMadeBy(sql: Sql<'general'>, actor: string): Promise<number> {
   const rows = await sql.$queryRaw<{ count: number }[]>`
     select count(*)::int as count

@@ -31,7 +31,7 @@ export interface AuditView {
 export interface AuditListInput {
   readonly actor?: string | undefined;
   readonly action?: string | undefined;
-  /** As an entry has it, such as `drone:d1`; its id alone; or the name of what a grant was of. */
+  /** As in an entry, such as `drone:d1`; its id alone; or the name of the resource of a grant. */
   readonly resource?: string | undefined;
   /** ISO-8601, inclusive. */
   readonly from?: string | undefined;
@@ -41,7 +41,7 @@ export interface AuditListInput {
   readonly limit: number;
 }
 
-/** Writes an entry, where possible in the transaction of what it speaks of. */
+/** Writes an entry, where possible in the transaction of the change that it records. */
 export async function writeAudit(sql: Sql<'general'>, entry: AuditEntry): Promise<void> {
   await sql.$queryRaw<{ id: string }[]>`
     insert into audit (actor, role, action, resource, reason, source, detail)
@@ -53,8 +53,8 @@ export async function writeAudit(sql: Sql<'general'>, entry: AuditEntry): Promis
 }
 
 /**
- * The audit, newest first. Index: `audit_pkey`, walked back; `audit_at_idx` for a short time. What
- * nobody ever did is looked for in all that operators did: few rows beside leases.
+ * The audit, newest first. Index: `audit_pkey`, walked back; `audit_at_idx` for a short time. A
+ * filter that matches nothing reads the whole audit: few rows compared with leases.
  */
 export async function listAudit(
   sql: Sql<'reads'>,

@@ -1,4 +1,4 @@
-/** What people ask of many grants at once: recorded with its items, read with its progress, aborted. */
+/** Requests for bulk actions: recorded with their items, read with their progress, aborted. */
 import type { GrantRef } from '../../kernel/lease/outcomes.ts';
 import { RESERVED_NAMESPACE } from '../../kernel/resource/resource.ts';
 import {
@@ -41,13 +41,13 @@ export interface BulkState extends Pick<
   readonly isAtWork: boolean;
 }
 
-/** Failures that are told one by one; all of them are counted. */
+/** Failures that are listed one by one; all of them are counted. */
 const BULK_FAILURES_SHOWN_MAX = 1_000;
-/** For how long a bulk action may be new before it counts as interrupted when no controller has it. */
+/** How long a new bulk action that no controller has yet counts as running, not as interrupted. */
 const BEGINNING_MS_MAX = 5_000;
 /** Bulk actions that are not over, at all controllers. */
 export const RUNNING_BULKS_MAX = 10;
-/** The first half of an advisory lock's key, of which the second is the schema: starts take turns. */
+/** The first half of an advisory lock's key; the second is the schema. The lock makes starts take turns. */
 const START_LOCK = 4_600_002;
 
 /** The lease of the controller that carries a bulk action out, in the namespace of Leasehold. */
@@ -63,8 +63,8 @@ export const IS_AT_WORK = fragment`exists (
   )`;
 
 /**
- * Records a bulk action with all its items and its audit entry. @returns whether it did: not while
- * ten are running.
+ * Records a bulk action with all its items and its audit entry. @returns whether it did; it does not
+ * while ten are running.
  *
  * The count is exact because starts take turns, by a lock that ends with the transaction; the second
  * statement counts after it has the lock. Index: `bulk_running_idx`.
@@ -110,7 +110,7 @@ export async function startBulk(
 
 /**
  * Ends a bulk action that is not over; what was done stays done. Its audit entry is in the same
- * statement. @returns whether it was changed; undefined when there is no such one.
+ * statement. @returns whether it was changed; undefined when it does not exist.
  */
 export async function abortBulk(
   sql: Sql<'general'>,
@@ -136,7 +136,7 @@ export async function abortBulk(
 
 type BulkRow = Omit<BulkState, 'startedAt' | 'failed'> & { readonly startedAt: number };
 
-/** How far it has come; undefined when there is no such one. Index: the primary keys, {@link IS_AT_WORK}. */
+/** A bulk action's progress; undefined if it does not exist. Index: the primary keys, {@link IS_AT_WORK}. */
 export async function readBulk(sql: Sql<'reads'>, bulkId: string): Promise<BulkState | undefined> {
   const [row] = await sql.$queryRaw<BulkRow[]>`
     select b.id as "bulkId", b.action, b.mode, b.reason, b.actor,

@@ -1,21 +1,21 @@
 /**
  * The statements of a controller that carries out a bulk action.
  *
- * It goes on only while its starter may still do it: that is checked with every page.
+ * The bulk action goes on only while its starter may still do it; this is checked before every page.
  *
- * It has the lease of the bulk action. One that dies is taken over when that has expired. An act that was
- * under way when the lease was lost does no harm beside a successor: an act is on one grant and the same
- * twice, and each item is recorded once.
+ * The controller has the lease of the bulk action. When it dies, another one takes over after that
+ * lease has expired. An act that was under way when the lease was lost does no harm beside a successor:
+ * an act concerns one grant, repeating it changes nothing, and each item is recorded once.
  *
- * An act and its record are two transactions. A controller that died between them left an act without a record,
- * which the next one finds by its event: of this grant, by this person, for this reason, since the
- * bulk action was started. It is recorded as done, and audited, then and only then.
+ * An act and its record are two transactions. A controller that died between them left an act without a
+ * record, which the next one finds by its event: of this grant, by this actor, for this reason, since
+ * the bulk action was started. Only then is it recorded as done, and audited.
  */
 import type { Face, Resource } from '../../kernel/resource/resource.ts';
 import { IS_AT_WORK, RUNNING_BULKS_MAX, type BulkAction, type BulkOrder } from './bulk-requests.ts';
 import type { Sql } from '../../postgres/rows.ts';
 
-/** The events that the acts leave. */
+/** The events that the acts write. */
 const EVENT_OF_ACTION: Record<BulkAction, string> = {
   revoke: 'revoked',
   blockRenewal: 'renewal_blocked',
@@ -28,10 +28,10 @@ const PROCEDURES: Record<Face, string> = {
   environment: 'environments',
 };
 
-/** Why a bulk action is not carried out any further, as the audit has it. */
+/** Why a bulk action is not carried out any further, as the audit records it. */
 const WHY_ENDED = 'The person who started it may not do this any more.';
 
-/** Those that no controller carries out, the oldest first. Indexes: `bulk_running_idx`, {@link IS_AT_WORK}. */
+/** Bulk actions without a controller, oldest first. Indexes: `bulk_running_idx`, {@link IS_AT_WORK}. */
 export function readOpenBulks(sql: Sql<'general'>): Promise<BulkOrder[]> {
   return sql.$queryRaw<BulkOrder[]>`
     select b.id as "bulkId", b.action, b.mode, b.reason, b.actor, b.principal, b.role, b.source,
@@ -43,9 +43,9 @@ export function readOpenBulks(sql: Sql<'general'>): Promise<BulkOrder[]> {
 }
 
 /**
- * Whether it goes on. It is aborted, with its audit entry, when its starter is disabled, has another
- * role, or came with a token that is not in force. Indexes: the primary keys of `bulk`, `person` and
- * `api_token`. A principal that is neither is nobody's.
+ * Whether it goes on. It is aborted, with its audit entry, when its starter is unknown or disabled, is
+ * no operator or admin any more, or came with a token that is not in force or is limited to namespaces.
+ * Indexes: the primary keys of `bulk`, `person` and `api_token`.
  */
 export async function mayGoOn(sql: Sql<'general'>, bulkId: string): Promise<boolean> {
   const rows = await sql.$queryRaw<{ isKept: boolean }[]>`
@@ -85,7 +85,7 @@ export async function mayGoOn(sql: Sql<'general'>, bulkId: string): Promise<bool
   return rows[0]?.isKept ?? false;
 }
 
-/** Ends it when nothing of it is open, whichever controller finds out. */
+/** Ends a bulk action that has no open items, whichever controller finds out. */
 export async function finishBulk(sql: Sql<'general'>, bulkId: string): Promise<void> {
   await sql.$queryRaw<{ id: string }[]>`
     update bulk b
@@ -100,7 +100,7 @@ export async function finishBulk(sql: Sql<'general'>, bulkId: string): Promise<v
 export interface OpenItem {
   readonly place: number;
   readonly leaseId: string;
-  /** Null when no row knows it any more. */
+  /** Null when no row has this lease id any more. */
   readonly resource: Resource | null;
   /** Whether the very grant that was chosen is in force: its id, and its token. */
   readonly isInForce: boolean;
@@ -111,7 +111,7 @@ export interface OpenItem {
 
 /**
  * The next items from a place on. Index: `bulk_item_open_idx`, and for each item `lease_lease_id_key`
- * and `lease_event_lease_id_idx`. Locks nothing: who acts judges again.
+ * and `lease_event_lease_id_idx`. Locks nothing: each act checks its grant again.
  */
 export async function readOpenItems(
   sql: Sql<'general'>,
@@ -156,7 +156,7 @@ export async function readOpenItems(
   }));
 }
 
-/** What became of an item. */
+/** The outcome of an item. */
 export interface ItemOutcome {
   readonly place: number;
   /** Why it failed; null when it is done. */
@@ -166,8 +166,8 @@ export interface ItemOutcome {
 }
 
 /**
- * Records what became of items, each once; counts them; and writes the audit entry of each that
- * changed something, as if it had been done alone.
+ * Records the outcomes of items, each once; counts them; and writes the audit entry of each that
+ * changed something, as a single act would.
  *
  * **Locks** the items in the order of their places, then the bulk action. **Atomic because** it is one
  * statement, whose counts grow by what it has recorded. An item that was recorded before is left as

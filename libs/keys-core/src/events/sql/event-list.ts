@@ -1,7 +1,7 @@
 /**
  * Events as a list: what happened, page by page, from either end or from an instant. A statement looks
- * through a bounded number of events, whatever is wanted of them, so that a filter which leaves little
- * is no statement that is cancelled: a page may then hold fewer than were asked for, and go on.
+ * through a bounded number of events, whatever the filter is, so that a filter which leaves little gets
+ * no statement cancelled: a page may then hold fewer than were asked for without being the last.
  */
 import { LeaseError, invariant } from '../../kernel/errors/index.ts';
 import type { EventKind } from '../../kernel/events.ts';
@@ -27,7 +27,7 @@ export interface EventListInput {
   readonly from?: string | undefined;
   /** ISO-8601, exclusive. */
   readonly to?: string | undefined;
-  /** Newest first unless said. */
+  /** Newest first by default. */
   readonly direction?: 'asc' | 'desc' | undefined;
   readonly cursor?: string | undefined;
   readonly limit: number;
@@ -37,15 +37,15 @@ export interface EventListInput {
 const LOOKED_THROUGH_MAX = 2_000;
 const LOOKS_MAX = 10;
 
-/** Where a list has come: an event's instant as epoch milliseconds, and its id. */
+/** How far a list has come: an event's instant as epoch milliseconds, and its id. */
 interface Place {
   readonly at: number;
   readonly id: string;
 }
 
 /**
- * A page of events: in the order of their ids, or of their instants where `from` or `to` is given. An
- * event that is written while pages are read may be missed; who must have all follows the stream.
+ * A page of events: in the order of their ids, or of their instants where `from` or `to` is given. An event
+ * that is written while pages are read may be missed; a caller that needs every event follows the stream.
  * @throws {LeaseError} `request.invalid`; `events.compacted` and `events.other_epoch` for `afterId`.
  */
 export async function listEvents(
@@ -103,7 +103,7 @@ interface List {
   readonly isDescending: boolean;
   /** What bounds the events that are looked through. */
   readonly range: Fragment;
-  /** What is wanted of them. */
+  /** Which of them are wanted. */
   readonly wanted: Fragment;
 }
 
@@ -115,7 +115,7 @@ function listOf(input: EventListInput, afterId: bigint, limits: readonly string[
   if (from !== undefined) range.push(fragment`v.at >= ${from}::timestamptz`);
   if (to !== undefined) range.push(fragment`v.at < ${to}::timestamptz`);
   const wanted = [eventCondition({ face, namespace, name, kinds, limits })];
-  // An index finds what happened to one grant: nothing else is looked through for it.
+  // An index finds the events of one grant: no others are looked through.
   if (leaseId !== undefined) range.push(fragment`v.lease_id = ${leaseId}::uuid`);
   return {
     order: `${isByTime ? 'at' : 'id'} ${isDescending ? 'desc' : 'asc'}`,
@@ -137,7 +137,7 @@ function placeOf(cursor: string | undefined, order: string): Place | null {
 /**
  * Looks through the next events. Locks nothing. Index: `lease_event_pkey`, or `lease_event_at_idx` in
  * the order of instants, or `lease_event_lease_id_idx` for one grant. No row at all means that there
- * are no more; a row without an id, that none of those that were looked through is wanted.
+ * are no more; a row without an id means that none of the events looked through is wanted.
  */
 async function lookThrough(
   sql: Sql<'reads'>,

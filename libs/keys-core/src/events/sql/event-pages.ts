@@ -1,5 +1,5 @@
 /**
- * The statements of the event stream. All of them only look; none waits for a lock. Tables of one row
+ * The statements of the event stream. All of them only read; none waits for a lock. Tables of one row
  * are read with `limit 1`: without, the planner expects thousands of rows of a table that it has no
  * statistics of, and a PostgreSQL with JIT compiles the statement for a second before it runs.
  */
@@ -13,8 +13,8 @@ import { fragment } from '../../postgres/sql.ts';
 const EVENTS_PER_PAGE_MAX = 500;
 
 /**
- * The database epoch that its events belong to; null from the moment in which it is another
- * one until a controller has noted that. The alias of `database_epoch` must be `e`.
+ * The database epoch that new events belong to; null after a restore or failover until a controller has
+ * noted it. The alias of `database_epoch` must be `e`.
  */
 export const EPOCH = fragment`
   case
@@ -29,14 +29,14 @@ const EVENT_COLUMNS = fragment`
   v.lease_id as "leaseId", v.fencing_token::text as "fencingToken", v.kind, v.actor, v.reason,
   v.detail`;
 
-/** A look at how far events have come. */
+/** A reading of how far events have come. */
 export interface EventReading extends MarkReading {
   readonly epoch: number | null;
 }
 
 /**
- * Looks how far events have come, and takes a transaction id where there are events after `notedId`;
- * it is taken after the statement's snapshot, as {@link FinalMark} needs it. One row always. The
+ * Reads how far events have come, and takes a transaction id if there are events after `notedId`. The
+ * id is taken after the statement's snapshot, as {@link FinalMark} needs it. One row always. The
  * greatest id is the end of the primary key.
  */
 export async function readEventMark(sql: Sql<'general'>, notedId: bigint): Promise<EventReading> {
@@ -62,12 +62,12 @@ export async function readEventMark(sql: Sql<'general'>, notedId: bigint): Promi
   };
 }
 
-/** What is kept of the events. */
+/** Which events are kept. */
 export interface EventBounds {
   readonly epoch: number | null;
-  /** The greatest id that was given to an event which is or was there. */
+  /** The greatest id of all events, removed ones included. */
   readonly lastId: bigint;
-  /** Events up to this one may have been removed; none after it was. */
+  /** Events up to this one may have been removed; no later one was. */
   readonly removedThroughId: bigint;
   /** The first event that is kept; null for none. */
   readonly oldestId: bigint | null;
@@ -106,7 +106,7 @@ export interface EventPage {
  * The events after one id up to another, of which the first {@link EVENTS_PER_PAGE_MAX} are looked
  * through. What was removed and what is there come from one snapshot: a page is complete when nothing
  * after `afterId` has been removed. Index: the primary key, a range. One row at least, whose `id` is
- * null where no event passed the filter. Which life it is, is asked once and not for every row.
+ * null where no event passed the filter. The epoch is read once and not for every row.
  */
 export async function readEventPage(
   sql: Sql<'general' | 'reads'>,

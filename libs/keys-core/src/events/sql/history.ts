@@ -14,7 +14,7 @@ export interface EventRow extends Resource {
   readonly detail: unknown;
 }
 
-/** An event, and the database epoch that its id is of now. */
+/** An event, and the present database epoch, in which its id is valid. */
 export interface HistoryRow extends EventRow {
   readonly epoch: number;
 }
@@ -45,7 +45,7 @@ export interface WaiterRow {
   readonly waitedMs: number;
 }
 
-/** Who waits for a resource, first in line first. Index: `lease_waiter_resource_idx`. */
+/** The waiters of a resource, first in line first. Index: `lease_waiter_resource_idx`. */
 export async function readWaiters(
   sql: Sql<'reads'>,
   resource: Resource,

@@ -98,7 +98,7 @@ function placeOfCursor(cursor: string | undefined): { createdAt: string; id: str
 }
 
 /**
- * One backend. Out of the reader's namespaces is the same as not there.
+ * One backend. A backend outside the reader's namespaces counts as not found.
  * @throws {LeaseError} `backend.not_found`.
  */
 export async function getBackend(

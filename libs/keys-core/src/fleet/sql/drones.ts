@@ -108,7 +108,7 @@ export async function getDrone(
 }
 
 /**
- * Says whether a drone takes new backends. Waits for every connect that has already chosen the
+ * Sets whether a drone takes new backends. Waits for every connect that has already chosen the
  * drone: connect locks the row `for key share`, this locks it `for update`. So what the drone runs
  * after this statement has answered is all that it will run.
  *
@@ -139,7 +139,7 @@ export async function setDraining(
 }
 
 /**
- * Writes an operator's word that a drone is lost: it takes no new backends until it opens a new
+ * Records that an operator marked a drone lost: it takes no new backends until it opens a new
  * session and is undrained. Frees no key: a lost drone's keys run out (hazard 5).
  *
  * @throws {LeaseError} `drone.not_found`.

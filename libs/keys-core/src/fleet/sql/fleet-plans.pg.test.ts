@@ -1,6 +1,5 @@
-import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { explaining } from '../../testing/explaining.ts';
+import { fillDatabase } from '../../testing/explaining.ts';
 import { openKernel } from '../../testing/kernel-fixture.ts';
 import { getBackend, readBackendStates } from './backends.ts';
 import { chooseDrone } from './choose-drone.ts';
@@ -11,39 +10,31 @@ const DRONES = 200;
 const BACKENDS = 40_000;
 
 /** Many backends and actions of the past, and a few living ones of each drone. */
-async function fill(client: pg.Client): Promise<void> {
-  await client.query(`
+const FILL = `
     insert into drone (id, datacenter, clock_id, session, version, programs, capacity, registered_at,
       local_time_ms, heartbeat_at)
     select 'd' || i, 'local', gen_random_uuid(), 1, 'v', '[{"name":"room"}]', 100, now(), 1, now()
-    from generate_series(1, ${String(DRONES)}) i`);
-  await client.query(`
+    from generate_series(1, ${String(DRONES)}) i;
     insert into backend (id, drone_id, datacenter, clock_id, program, args, env, namespace, name, tag, lease_id,
       fencing_token, status, status_rank)
     select 'b' || i, 'd' || (1 + i % ${String(DRONES)}), 'local', gen_random_uuid(), 'room', '[]', '{}', '', 'k' || i, '',
       gen_random_uuid(), i, 'terminated', case when i % 50 = 0 then 4 else 7 end
-    from generate_series(1, ${String(BACKENDS)}) i`);
-  await client.query(`
+    from generate_series(1, ${String(BACKENDS)}) i;
     insert into backend_state (backend_id, status)
-    select 'b' || i, 'terminated' from generate_series(1, ${String(BACKENDS)}) i`);
-  await client.query(`
+    select 'b' || i, 'terminated' from generate_series(1, ${String(BACKENDS)}) i;
     insert into backend_action (backend_id, drone_id, kind, payload, acked_at)
     select 'b' || i, 'd' || (1 + i % ${String(DRONES)}), 'spawn', '{}',
       case when i % 1000 = 0 then null else now() end
-    from generate_series(1, ${String(BACKENDS)}) i`);
-  await client.query('analyze');
-}
+    from generate_series(1, ${String(BACKENDS)}) i`;
 
 describe('plans of the fleet', () => {
-  test('no statement of a session or a spawn reads the whole past', async () => {
+  test('no statement of a session or a spawn reads all past rows', async () => {
     const kernel = await openKernel();
-    const client = new pg.Client({ connectionString: kernel.databaseUrl });
-    await client.connect();
-    onTestFinished(() => client.end());
-    await fill(client);
-    const { sql, plans } = explaining(client);
+    const { explaining, close } = await fillDatabase(kernel.databaseUrl, FILL);
+    onTestFinished(close);
+    const { sql, plans } = explaining();
     const explained = (run: Promise<unknown>): Promise<unknown> =>
-      // A statement without rows throws; the plan is what is looked at.
+      // A statement without rows throws; only the plan matters.
       run.catch(() => undefined);
     const ref = { droneId: 'd1', clockId: '00000000-0000-4000-8000-000000000000', session: 1 };
 

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { KEY_LADDERS, serviceLadder } from '../../kernel/lease/ladder.ts';
@@ -19,17 +18,10 @@ import {
   renewalOf,
   type Kernel,
 } from '../../testing/kernel-fixture.ts';
+import { refsNotHeld, revokeByForce } from '../../testing/ended-grants.ts';
 import { fencedTransaction } from './fenced-transaction.ts';
 import { callHook } from '../../postgres/service/guest-transaction.ts';
 import { lockHeld } from '../sql/assert-held.ts';
-import { revoke } from '../sql/revoke.ts';
-
-function revokeByForce(kernel: Kernel, grant: Grant): Promise<unknown> {
-  const request = { leaseId: grant.leaseId, mode: 'force', abandon: false } as const;
-  return revoke(kernel.store.prisma, grant.face, [
-    { ...request, actor: 'op', reason: 'test', namespaces: null },
-  ]);
-}
 
 /** Begins fenced work that writes a note and then stays open. */
 async function openWork(kernel: Kernel, grant: Grant, boundMs?: number) {
@@ -63,7 +55,7 @@ async function stallCommits(kernel: Kernel, expression: string): Promise<void> {
 
 describe('fencedTransaction', () => {
   test.each(['lease', 'key', 'environment'] as const)(
-    'commits work under a grant of the face %s, and says what it returned',
+    'commits work under a grant of the face %s, and returns its result',
     async (face) => {
       const kernel = await openKernel();
       const notes = await makeNotes(kernel);
@@ -82,21 +74,11 @@ describe('fencedTransaction', () => {
   test('refuses work under a grant that is expired, released, revoked, superseded or has another token', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
-    const expired = await granted(kernel, { name: 'expired' });
-    await age(kernel, expired.leaseId, 60_000);
-    const released = await granted(kernel, { name: 'released' });
-    await kernel.leases.release('lease', releaseOf(released));
-    const revoked = await granted(kernel, { name: 'revoked' });
-    await revokeByForce(kernel, revoked);
-    const superseded = await granted(kernel, { name: 'superseded' });
-    await age(kernel, superseded.leaseId, 60_000);
-    const next = await granted(kernel, { name: 'superseded' });
+    const held = await granted(kernel);
     const refs = [
-      ...[expired, released, revoked, superseded],
-      { leaseId: next.leaseId, fencingToken: superseded.fencingToken },
-      { leaseId: randomUUID(), fencingToken: '1' },
+      ...(await refsNotHeld(kernel)),
       { leaseId: 'no id', fencingToken: '1' },
-      { leaseId: next.leaseId, fencingToken: '1.5' },
+      { leaseId: held.leaseId, fencingToken: '1.5' },
     ];
 
     for (const { leaseId, fencingToken } of refs) {
@@ -107,7 +89,7 @@ describe('fencedTransaction', () => {
     expect(await notes()).toEqual([]);
   });
 
-  test('an error of the work rolls it back and comes out as it is', async () => {
+  test('an error in the work rolls it back and is passed on unchanged', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const grant = await granted(kernel);
@@ -195,7 +177,7 @@ describe('fencedTransaction', () => {
     ).rejects.toMatchObject({ code: 'lease.not_held' });
   });
 
-  test('a release of its own within the work rolls the work back', async () => {
+  test('a release of the grant during the work rolls the work back', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const grant = await granted(kernel);
@@ -222,7 +204,7 @@ describe('fencedTransaction', () => {
       kernel.leases.renew('lease', renewalOf(grant)),
       kernel.leases.grant(aRequest({ face: 'environment' })),
     ]);
-    // Nobody who was refused has left a lock behind that the holder's own renewal would meet.
+    // No refused request has left a lock behind that the holder's own renewal would meet.
     const { rowCount } = await session.query(
       'select from lease where lease_id = $1 for no key update nowait',
       [grant.leaseId],
@@ -249,7 +231,7 @@ describe('fencedTransaction', () => {
     ]);
   });
 
-  test('runs at READ COMMITTED, with the bounds of the lease set on the server for itself alone', async () => {
+  test('runs at READ COMMITTED, and sets the bounds of the lease on the server for itself alone', async () => {
     const kernel = await openKernel();
     const grant = await granted(kernel, { ladder: serviceLadder(5_000) });
     const long = await granted(kernel, { name: 'long' });
@@ -305,7 +287,7 @@ describe('fencedTransaction', () => {
     expect(regrant.grantedAt - grant.expiresAt).toBeLessThan(1_000 + 1_000);
   });
 
-  test('work that goes on past its bound is rolled back, whether it waits here or in a statement', async () => {
+  test('work that goes on past its bound is rolled back, whether it waits in the process or in a statement', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const grant = await granted(kernel);
@@ -329,7 +311,7 @@ describe('fencedTransaction', () => {
     here.finish();
   });
 
-  test('from within a hook it is refused: it would wait for its own transaction', async () => {
+  test('is refused from within a hook, where it would wait for its own transaction', async () => {
     const kernel = await openKernel();
     const grant = await granted(kernel);
 
@@ -338,7 +320,7 @@ describe('fencedTransaction', () => {
     await expect(work).rejects.toMatchObject({ code: 'lease.in_hook' });
   });
 
-  test('a connection that breaks in the commit has an unknown outcome', async () => {
+  test('reports an unknown outcome when the connection breaks in the commit', async () => {
     const kernel = await openKernel();
     await makeNotes(kernel);
     const grant = await granted(kernel);

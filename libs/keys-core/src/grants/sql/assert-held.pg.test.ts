@@ -1,19 +1,11 @@
-import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { serviceLadder } from '../../kernel/lease/ladder.ts';
 import type { Grant } from '../../kernel/lease/outcomes.ts';
 import { openSession, someoneWaits } from '../../testing/coordinator-fixture.ts';
-import {
-  age,
-  aRequest,
-  granted,
-  openKernel,
-  releaseOf,
-  type Kernel,
-} from '../../testing/kernel-fixture.ts';
-import { revoke } from './revoke.ts';
+import { aRequest, granted, openKernel, releaseOf } from '../../testing/kernel-fixture.ts';
+import { refsNotHeld, revokeByForce } from '../../testing/ended-grants.ts';
 
 function assertHeld(
   session: pg.Client,
@@ -35,19 +27,6 @@ async function limitsOf(session: pg.Client): Promise<{ statement: number; idle: 
   };
 }
 
-function revokeByForce(kernel: Kernel, grant: Grant): Promise<unknown> {
-  return revoke(kernel.store.prisma, grant.face, [
-    {
-      leaseId: grant.leaseId,
-      mode: 'force',
-      abandon: false,
-      actor: 'op',
-      reason: 'r',
-      namespaces: null,
-    },
-  ]);
-}
-
 describe('leasehold_assert_held, as a service in another language calls it', () => {
   test('passes for a grant in force, of every face', async () => {
     const kernel = await openKernel();
@@ -61,31 +40,19 @@ describe('leasehold_assert_held, as a service in another language calls it', () 
     expect(passed.map((result) => result.rowCount)).toEqual([1, 1, 1]);
   });
 
-  test('raises LH001 for one that is expired, released, revoked, superseded, has another token or never was', async () => {
+  test('raises LH001 for one that is expired, released, revoked, superseded, has another token or never existed', async () => {
     const kernel = await openKernel();
     const session = await openSession(kernel);
-    const expired = await granted(kernel, { name: 'expired' });
-    await age(kernel, expired.leaseId, 60_000);
-    const released = await granted(kernel, { name: 'released' });
-    await kernel.leases.release('lease', releaseOf(released));
-    const revoked = await granted(kernel, { name: 'revoked' });
-    await revokeByForce(kernel, revoked);
-    const superseded = await granted(kernel, { name: 'superseded' });
-    await age(kernel, superseded.leaseId, 60_000);
-    const next = await granted(kernel, { name: 'superseded' });
-    const refs = [
-      ...[expired, released, revoked, superseded],
-      { leaseId: next.leaseId, fencingToken: superseded.fencingToken },
-      { leaseId: randomUUID(), fencingToken: '1' },
-    ];
+    const held = await granted(kernel);
+    const refs = await refsNotHeld(kernel);
 
     for (const ref of refs) {
       await expect(assertHeld(session, ref)).rejects.toMatchObject({ code: 'LH001' });
     }
-    expect((await assertHeld(session, next)).rowCount).toBe(1);
+    expect((await assertHeld(session, held)).rowCount).toBe(1);
   });
 
-  test('a takeover and a revoke that come after it wait for the commit', async () => {
+  test('a later takeover or revoke waits for the commit', async () => {
     const kernel = await openKernel();
     const session = await openSession(kernel);
     const revoked = await granted(kernel, { name: 'revoked' });
@@ -112,7 +79,7 @@ describe('leasehold_assert_held, as a service in another language calls it', () 
     expect(ended.sort()).toEqual(['revoked', 'taken']);
   });
 
-  test('a revoke that came first rolls the work back', async () => {
+  test('an earlier revoke rolls the work back', async () => {
     const kernel = await openKernel();
     const session = await openSession(kernel);
     const grant = await granted(kernel);
@@ -128,7 +95,7 @@ describe('leasehold_assert_held, as a service in another language calls it', () 
     expect((await session.query('select from work')).rowCount).toBe(0);
   });
 
-  test('the resource is refused to others while it is held so, and given after', async () => {
+  test('others are refused during the transaction, and granted the resource after its release', async () => {
     const kernel = await openKernel();
     const session = await openSession(kernel);
     const grant = await granted(kernel);
@@ -167,7 +134,7 @@ describe('leasehold_assert_held, as a service in another language calls it', () 
     expect(work.rowCount).toBe(0);
   });
 
-  test('H-assert a statement after it is ended by the server when the lease expires', async () => {
+  test('H-assert the server ends a later statement when the lease expires', async () => {
     const kernel = await openKernel();
     const session = await openSession(kernel);
     const grant = await granted(kernel, { ladder: serviceLadder(1_000) });
@@ -179,7 +146,7 @@ describe('leasehold_assert_held, as a service in another language calls it', () 
     await expect(session.query('select pg_sleep(20)')).rejects.toMatchObject({ code });
   });
 
-  test('the transaction has the remaining time of the lease, 10 s at most; the session is as before after it', async () => {
+  test('bounds the transaction by the remaining time of the lease, 10 s at most, and then restores the limits', async () => {
     const kernel = await openKernel();
     const session = await openSession(kernel);
     await session.query(`set statement_timeout = '1min'`);
@@ -204,7 +171,7 @@ describe('leasehold_assert_held, as a service in another language calls it', () 
     expect(await limitsOf(session)).toEqual(before);
   });
 
-  test('a smaller limit that the caller has set stays', async () => {
+  test('keeps a smaller limit that the caller has set', async () => {
     const kernel = await openKernel();
     const session = await openSession(kernel);
     const grant = await granted(kernel);

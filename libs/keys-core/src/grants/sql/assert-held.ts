@@ -15,13 +15,13 @@ export interface HeldGrant {
  * does it, so that a service needs no privilege on the table.
  *
  * - **Locks** the grant's row `for key share`. A renewal changes no key column and passes at once;
- *   a takeover changes the lease id, which is one because its unique index is full, and waits.
+ *   a takeover changes the lease id, a key column because its unique index is full, and waits.
  * - **Judges after the lock**, by the database's clock. A revoke or release that is not committed yet
  *   is not seen here: {@link isNotEnded} sees it.
  * - **Bounds** each statement and each pause between two, and the transaction as a whole where the
- *   server can (PostgreSQL 17), so that a process which was stopped in it lets go. They are set in the
- *   transaction alone, which a pooler respects too.
- * - **Index**: `lease_lease_id_key`. Zero rows: the grant is not in force, or its token is another.
+ *   server can (PostgreSQL 17), so that a process that is stopped in it does not keep the lock. The
+ *   limits hold for the transaction alone, also behind a pooler.
+ * - **Index**: `lease_lease_id_key`. Zero rows: the grant is not in force, or has another token.
  */
 export async function lockHeld(
   sql: Sql<'guests'>,
@@ -39,8 +39,8 @@ export async function lockHeld(
  *
  * - **Locks** the row `for share`: a revoke or release that came first is waited for and seen, one
  *   that comes later waits until this transaction has ended.
- * - Whether the grant's time is over meanwhile makes no difference: nobody else was granted the
- *   resource, and nobody is before the commit.
+ * - Whether the grant has expired meanwhile makes no difference: nobody else was granted the resource,
+ *   and nobody will be before the commit.
  * - **Index**: `lease_lease_id_key`.
  */
 export async function isNotEnded(sql: Sql<'guests'>, ref: GrantRef): Promise<boolean> {

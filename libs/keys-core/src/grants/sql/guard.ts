@@ -1,4 +1,4 @@
-/** What a statement that grants, or acts on expiry, is handed: how far the database is to be trusted. */
+/** What a statement that grants, or acts on expiry, is given: how far the database can be trusted. */
 import { LeaseError } from '../../kernel/errors/index.ts';
 import type { KernelStore } from '../../postgres/kernel-store.ts';
 import { onlyRow, type Sql } from '../../postgres/rows.ts';
@@ -6,14 +6,14 @@ import { isHeldOff, type GrantGuard } from '../../postgres/clock/expiry.ts';
 
 type Watching = Pick<KernelStore, 'clock' | 'clockWatch'>;
 
-/** For a statement that is sent now. The store's witness must be ready. */
+/** The guard for a statement that is sent now. The store's witness must be ready. */
 export function guardNow(store: Watching & Pick<KernelStore, 'witness'>): GrantGuard {
   return { belief: store.clockWatch.belief(store.clock.nowMs()), mark: store.witness.mark };
 }
 
 /**
- * Reads the database's clock on a connection that is there, so that the statement which follows on it
- * is not doubted for the time that it waited for a connection.
+ * Reads the database's clock on a connection that is there, so that the wait for a connection casts no
+ * doubt on the statement that follows on it.
  */
 export async function readClock(
   store: Watching,
@@ -41,7 +41,7 @@ export async function assertNoHoldOff(
     from database_epoch e
     where ${isHeldOff(mark)}`;
   if (row === undefined) return;
-  // What only this process knows is to be known to all, as soon as can be.
+  // Only this process knows it so far: let the others know as soon as possible.
   if (!row.isNoted) void store.witness.look().catch(() => undefined);
   throw new LeaseError('grant.hold_off', undefined, {
     details: { reason: 'restored', remainingMs: Math.ceil(row.remainingMs) },

@@ -19,15 +19,15 @@ export interface LeasePlace {
 export interface StalePage {
   /** How many grants this page ended. */
   readonly endedCount: number;
-  /** The last lease that was looked at; null when the page was empty. */
+  /** The last lease that was read; null when the page was empty. */
   readonly last: LeasePlace | null;
-  /** How many leases were looked at. */
+  /** How many leases were read. */
   readonly readCount: number;
 }
 
 /**
  * Ends the grants of a namespace that have expired and that nobody has ended, among the next `limit`
- * leases after a place, and writes what {@link EXPIRED_FACTS} says of each.
+ * leases after a place, and writes the {@link EXPIRED_FACTS} of each.
  *
  * - **Index**: the primary key, from the place on. In its collation the children of `a` lie between
  *   `a.` and `a/`; what lies between `a` and `a.` is passed over.
@@ -111,10 +111,10 @@ export interface ReapRow {
 }
 
 /**
- * The ids of expired grants in these namespaces whose callback is due, about oldest first, at most
- * `limit`, without those that were `seen` before. A plain read: {@link claimReapRow} decides.
- * **Index**: `lease_reap_namespace_idx`, in whose collation the children of `a` lie between `a.` and
- * `a/`; `lease_reap_expired_at_idx` for everything below the root. What others left unclaimed is not read.
+ * The ids of expired grants in these namespaces whose callback is due, about oldest first, at most `limit`,
+ * without those that were `seen` before. A plain read: {@link claimReapRow} decides. **Index**:
+ * `lease_reap_namespace_idx`, in whose collation the children of `a` lie between `a.` and `a/`;
+ * `lease_reap_expired_at_idx` for everything below the root. Unclaimed rows of other namespaces are not read.
  */
 export async function listReapRows(
   sql: Sql<'transitions'>,

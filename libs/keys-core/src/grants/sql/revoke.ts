@@ -19,15 +19,15 @@ export interface RevokedGrant {
 /**
  * Revokes each grant that is in force.
  *
- * Graceful blocks its renewal; telling the holder to stop is the face's part. Force ends it now:
+ * Graceful blocks its renewal; the face tells the holder to stop. Force ends it now:
  * from here on no renewal, release or fenced transaction of it succeeds, and the token is raised by
- * one, so that the event holds a token which a sink can be told. Force cannot stop a process that
+ * one, so that the event holds a token that a sink can be given. Force cannot stop a process that
  * it cannot reach: a *key* ended by force is held back by `stops_by`, until its backend was reported
  * gone or the ended grant would have expired, unless it is abandoned. Leases and environments are
  * free at once.
  *
  * Locks first, judges then, in the order of every batch statement. Index: `lease_lease_id_key`.
- * A request without an answer: the grant is over, or not for this operator to see.
+ * A request without an answer: the grant is over, or the operator may not see it.
  */
 export async function revoke(
   sql: Sql<'general'>,
@@ -82,9 +82,9 @@ export async function revoke(
 }
 
 /**
- * Lets a key go that was ended by force and is held back until its backend must be gone: the operator
+ * Frees a key that was ended by force and is held back until its backend must be gone: the operator
  * abandons that backend after all. @returns until when it may run, or undefined when nothing was held
- * back, or it is not for this operator to see.
+ * back, or the operator may not see it.
  *
  * Locks first, judges then. Index: `lease_lease_id_key`.
  */

@@ -23,15 +23,15 @@ export type FairUseLimit = (typeof FAIR_USE_LIMITS)[number];
 /**
  * - `callsPerSecond`: calls; each item of `acquireMany`, `releaseMany`, a renewal or a declaration is
  *   one. Renewals, releases and what drones send are counted apart, so that nothing else uses their share.
- * - `batchSize`: calls in one HTTP request or WebSocket message, and items of one call but renewals.
+ * - `batchSize`: calls in one HTTP request or WebSocket message, and items of one call, except renewals.
  * - `connections`: WebSocket connections that are open.
  * - `streams`: subscriptions that are open.
  * - `waiters`: calls that wait for a lease or a key.
  * - `heldLeases`: leases and environments that are held, at all controllers.
  * - `responseBytesPerSecond`: bytes of answers. Reads are refused and streams pause beyond it.
  * - `unreadBytes`: bytes of answers that the caller has not read yet.
- * - `declarations`: namespaces that it was the last to declare leases of, at all controllers.
- * - `reservationsPerHour`: keys that had no datacenter yet and that it gave one. A reservation is never
+ * - `declarations`: namespaces whose leases it was the last to declare, at all controllers.
+ * - `reservationsPerHour`: keys to which it gave their first datacenter. A reservation is never
  *   deleted, so this bounds how fast the store grows.
  */
 export type FairUseLimits = Readonly<Record<FairUseLimit, number>>;
@@ -70,7 +70,7 @@ const OPERATOR: FairUseLimits = {
 
 /**
  * What each role has unless the environment or its token says otherwise. A client is a service: many
- * processes may share one token, so its limits stop a defect and not an honest load. A viewer is a
+ * processes may share one token, so its limits stop a defect and not a legitimate load. A viewer is a
  * person or a dashboard.
  */
 export const FAIR_USE_DEFAULTS: Readonly<Record<Role, FairUseLimits>> = {
@@ -135,15 +135,15 @@ export function limitsWith(
   return overrides === null ? defaults : { ...defaults, ...overrides };
 }
 
-/** What one address may use of whose callers nothing is known. */
+/** What one address may use without authentication. */
 export interface AnonymousLimits {
-  /** Requests without a good token, and of sign-in, in a second. */
+  /** Requests without a valid token, and sign-in requests, per second. */
   readonly callsPerSecond: number;
-  /** TCP connections on which nobody has shown a good token yet. */
+  /** TCP connections on which no valid token was sent yet. */
   readonly connections: number;
 }
 
-/** Fair use as a controller is configured. */
+/** The fair use that a controller is configured with. */
 export interface FairUseConfig {
   readonly limits: Readonly<Record<Role, FairUseLimits>>;
   readonly anonymous: AnonymousLimits;
@@ -156,7 +156,7 @@ export const FAIR_USE_CONFIG_DEFAULTS: FairUseConfig = {
   anonymous: { callsPerSecond: 200, connections: 1_000 },
 };
 
-/** The variables that change the defaults, by whom they are for. */
+/** The environment variables that change the defaults, by role. */
 export const FAIR_USE_VARIABLES = {
   anonymous: 'LEASEHOLD_LIMIT_ANONYMOUS',
   viewer: 'LEASEHOLD_LIMIT_VIEWER',
@@ -169,9 +169,9 @@ export const FAIR_USE_VARIABLES = {
 type ConfigurableRole = Exclude<keyof typeof FAIR_USE_VARIABLES, 'anonymous'>;
 
 /**
- * Fair use as variables change it: `callsPerSecond=100,streams=10`. What they leave out stays as it is
- * by default.
- * @returns what is wrong with them too, each beginning with the name of its variable.
+ * The defaults, changed by variables such as `callsPerSecond=100,streams=10`. Limits that are left out
+ * keep their defaults.
+ * @returns also what is wrong with them, each problem beginning with the name of its variable.
  */
 export function fairUseFrom(environment: Readonly<Record<string, string | undefined>>): {
   readonly config: FairUseConfig;
@@ -206,7 +206,7 @@ export function fairUseFrom(environment: Readonly<Record<string, string | undefi
   return { config, problems };
 }
 
-/** Reads limits such as `callsPerSecond=100,streams=10`. @param max the limits that there are. */
+/** Reads limits such as `callsPerSecond=100,streams=10`. @param max the known limits, each with its maximum. */
 export function readLimits(
   text: string,
   max: object,

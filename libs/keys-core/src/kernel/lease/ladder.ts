@@ -30,7 +30,7 @@ export const HEARTBEAT_MS = { standard: 7_000, fast: 1_000 } as const satisfies 
   number
 >;
 
-/** The room between a soft and a hard stop that a process needs to say goodbye in. */
+/** The least time between a soft and a hard stop: a process needs it to say goodbye. */
 const SOFT_TO_HARD_MS_MIN = 500;
 /** What is left after the hard stop for the tick, the kill and the exit, and for clock rates. */
 const SLACK_MS_MIN = 500;
@@ -83,11 +83,11 @@ export function isSameLadder(one: Ladder, other: Ladder): boolean {
   );
 }
 
-/** How long a stop may take from SIGKILL until the process is gone, in the rate arithmetic. */
+/** How long a process may take to be gone after SIGKILL, in the calculation of clock rates. */
 const STOP_ALLOWANCE_MS = 500;
 
 /**
- * The ratio of the rates of two clocks that a ladder bears: a holder whose clock runs this much
+ * The ratio of the rates of two clocks that a ladder tolerates: a holder whose clock runs this much
  * slower than the database's has still stopped when the grant expires. Printed at start.
  */
 export function toleratedClockRatio(ladder: Ladder): number {
@@ -111,8 +111,8 @@ export function deadlinesFrom(ladder: Ladder, localTimeMs: number, remainingMs: 
 
 /**
  * The ladder of a grant whose caller said that it will confirm it, until it does: it renews at once. Short,
- * so that a grant whose answer was lost is free again within a second; less than any TTL, so that it is told
- * from those (by `lease_confirmed` in SQL); and long enough for an answer and a renewal to travel 0.6 s.
+ * so that a grant whose answer was lost is free again within a second; less than any TTL, so that SQL can
+ * distinguish them (`lease_confirmed`); and long enough for an answer and a renewal to travel 0.6 s.
  */
 export const UNCONFIRMED_LADDER: Ladder = {
   renewAfterMs: 0,

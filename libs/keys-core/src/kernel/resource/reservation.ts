@@ -11,7 +11,7 @@ import { textProblem, utf8Bytes } from '../text.ts';
 /** What is reserved: a list of strings. `["a/b"]` is not `["a","b"]`. */
 export type ReservationKey = readonly string[];
 
-/** A reservation that was left, and where to. */
+/** A reservation that a key has left, and the one that it moved to. */
 export interface ReservationPointer {
   readonly fromId: string;
   readonly toId: string;
@@ -27,7 +27,7 @@ export function isDatacenterName(text: string): boolean {
   return DATACENTER_NAME.test(text);
 }
 
-/** `{datacenter}.{unique}`. A name of a datacenter holds no dot, so that the first one parts the two. */
+/** `{datacenter}.{unique}`. The name of a datacenter contains no dot, so the first dot separates the two. */
 export function reservationIdOf(datacenter: string, unique: string): string {
   return `${datacenter}.${unique}`;
 }
@@ -36,17 +36,17 @@ export function isReservationId(text: string): boolean {
   return RESERVATION_ID.test(text);
 }
 
-/** The datacenter that a reservation is one of. */
+/** The datacenter of a reservation. */
 export function datacenterOf(reservationId: string): string {
   return reservationId.slice(0, reservationId.indexOf('.'));
 }
 
-/** The reservation key of a key of Leasehold's. */
+/** The reservation key of one of Leasehold's keys. */
 export function reservationKeyOf(key: { namespace: string; name: string }): ReservationKey {
   return [key.namespace, key.name];
 }
 
-/** The key of Leasehold's that a reservation key is the key of, or undefined. */
+/** The key of Leasehold that a reservation key belongs to, or undefined. */
 export function keyNameOf(key: ReservationKey): { namespace: string; name: string } | undefined {
   const [namespace, name, ...rest] = key;
   if (namespace === undefined || name === undefined || rest.length > 0) return undefined;
@@ -54,7 +54,7 @@ export function keyNameOf(key: ReservationKey): { namespace: string; name: strin
   return problem === undefined ? { namespace, name } : undefined;
 }
 
-/** One text per reservation key, and the key of it back: JSON, which confuses no two lists. */
+/** A text of its own for each reservation key: JSON, in which no two lists look the same. */
 export function reservationKeyText(key: ReservationKey): string {
   return JSON.stringify(key);
 }
@@ -68,7 +68,7 @@ export function parseReservationKey(text: string): ReservationKey {
   return parsed;
 }
 
-/** Why a list may not be reserved, or undefined. Bytes are those of its strings together. */
+/** Why a list may not be reserved, or undefined. Bytes are counted over all its strings. */
 export function reservationKeyProblem(key: ReservationKey): string | undefined {
   if (key.length === 0) return 'must have at least one element';
   if (key.length > LIMITS.reservationKeyPartsMax) {

@@ -2,7 +2,7 @@ import { LeaseError } from '../errors/index.ts';
 import { LIMITS } from '../limits.ts';
 import { assertText, textProblem } from '../text.ts';
 
-/** The three kinds of thing that a lease can be on. */
+/** The three kinds of resource that can be held. */
 export const FACES = ['key', 'lease', 'environment'] as const;
 export type Face = (typeof FACES)[number];
 
@@ -21,7 +21,7 @@ export function resourceKey(resource: Resource): string {
   return `${resource.face}\0${resource.namespace}\0${resource.name}`;
 }
 
-/** Why a name may not be used, or undefined. Path-like names are fine: no name is ever a path. */
+/** Why a name may not be used, or undefined. Path-like names are fine: no name is ever used as a path. */
 export function nameProblem(name: string): string | undefined {
   return textProblem(name, { bytesMin: 1, bytesMax: LIMITS.nameBytesMax });
 }

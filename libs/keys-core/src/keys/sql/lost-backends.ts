@@ -4,8 +4,8 @@ import { expiryBelieved } from '../../postgres/clock/expiry.ts';
 
 /**
  * Records the backends of grants that have run out as `terminated`, reason `drone_lost`, and
- * withdraws their spawn if it was never acknowledged. Called in the transaction that ended the
- * grants, and never before: nobody's word but the drone's frees a key early.
+ * withdraws their spawn if it was never acknowledged. Called in the transaction that ends the
+ * grants, or after it, and never before: only the drone's own report frees a key early.
  * @returns the ids of the backends that it moved.
  */
 export async function recordLostBackends(
@@ -34,7 +34,7 @@ export async function recordLostBackends(
   return rows.map((row) => row.id);
 }
 
-/** How many backends one call of {@link recordOverdueBackends} looks at. */
+/** How many backends one call of {@link recordOverdueBackends} reads. */
 const BACKENDS_PER_CALL_MAX = 5_000;
 
 interface OverduePart {
@@ -50,7 +50,7 @@ interface OverduePart {
  *
  * Goes through the backends in the order of their ids, a part in each call, so that a call costs the
  * same however many there are. Locks nothing but what it records: a grant that has been ended stays so.
- * @returns what it recorded, and after which id the next call goes on.
+ * @returns what it recorded, and after which id the next call continues.
  */
 export async function recordOverdueBackends(
   sql: Sql<'general'>,

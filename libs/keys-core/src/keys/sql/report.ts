@@ -4,7 +4,7 @@ import { releaseAlone } from '../../grants/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import type { Sql } from '../../postgres/rows.ts';
 
-/** What a drone says of one of its backends. */
+/** A drone's report on one of its backends. */
 export interface Report {
   readonly droneId: string;
   readonly clockId: string;
@@ -42,8 +42,8 @@ const TRANSACTION = { maxWait: 5_000, timeout: 5_000 };
  *
  * `terminated` releases the backend's own grant, by lease id and token: a late report cannot free
  * a newer grant. States only move forward; a report that does not move the backend is kept as
- * history. A backend that the database knows to be over is answered `kill` when its drone says that
- * it lives.
+ * history. The answer is `kill` when a drone reports a backend as alive that has ended for the
+ * database.
  *
  * @throws {LeaseError} `session.superseded`, `backend.not_found`.
  */
@@ -66,7 +66,7 @@ export async function report(store: Store, said: Report): Promise<ReportResult> 
   }, TRANSACTION);
 }
 
-/** Reads the backend and checks that its drone's newest session is the one that speaks. */
+/** Reads the backend and checks that the report comes from its drone's newest session. */
 async function readBackend(tx: Sql<'vital'>, said: Report): Promise<BackendRow> {
   const [row] = await tx.$queryRaw<(BackendRow & { isNewest: boolean })[]>`
     select
@@ -81,7 +81,7 @@ async function readBackend(tx: Sql<'vital'>, said: Report): Promise<BackendRow> 
   return row;
 }
 
-/** Releases the backend's grant, or lets a key go that was held back after it was ended by force. */
+/** Releases the backend's grant, or frees a key that was held back after it was ended by force. */
 async function freeKey(tx: Sql<'vital'>, said: Report, backend: BackendRow): Promise<string> {
   const { outcome } = await releaseAlone(tx, 'key', {
     leaseId: backend.leaseId,

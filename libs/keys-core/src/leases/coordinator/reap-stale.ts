@@ -1,7 +1,7 @@
 /**
- * The use case's own reaping (design 6.2). A lease that expired leaves one `lease_reap` row, however it
- * ended it: a takeover, the general reaper or this. Here each row's callback runs in a transaction
- * with the row's end, so that it commits exactly once.
+ * The use case's own reaping (design 6.2). A lease that expired leaves one `lease_reap` row,
+ * whatever ended it: a takeover, the general reaper or this. Here each row's callback runs in a
+ * transaction with the row's end, so that it commits exactly once.
  */
 import { joinNamespace } from '../../kernel/resource/resource.ts';
 import { LIMITS } from '../../kernel/limits.ts';
@@ -30,11 +30,11 @@ import type { KernelStore } from '../../postgres/kernel-store.ts';
 import { timed } from '../../postgres/statements/timed.ts';
 import type { LeaseId, Scope } from './use-case.ts';
 
-/** How many leases a statement looks at: a few milliseconds of the database's time. */
+/** How many leases a statement reads: a few milliseconds of the database's time. */
 const LEASES_PER_STATEMENT_MAX = 5_000;
-/** How many statements one call looks for expired leases with; the next call goes on from there. */
+/** How many statements of one call look for expired leases; the next call continues from there. */
 const STATEMENTS_PER_CALL_MAX = 20;
-/** How many callbacks one call runs at most; the next call goes on. */
+/** How many callbacks one call runs at most; the next call continues. */
 const CALLBACKS_PER_CALL_MAX = 1_000;
 const ROWS_PER_PAGE = 100;
 /** Waiting for the locks that a callback needs, in milliseconds. */
@@ -42,7 +42,7 @@ const LOCK_MS = 1_000;
 
 /**
  * Called for each lease that expired, with the transaction that ends it. It may be called again for
- * one lease when it failed or lost against another transaction, and commits once. `grant` has the
+ * one lease when it failed or conflicted with another transaction, and commits once. `grant` has the
  * token of the expired grant; the scope may have another holder by now.
  */
 export type ReapCallback<Tx> = (leaseId: LeaseId, scope: Scope, tx: Tx, grant: GrantRef) => unknown;
@@ -80,7 +80,7 @@ export function createStaleReaper<Tx>(store: CoordinatorStore<Tx>): StaleReaper<
   };
 }
 
-/** Ends what has expired in a namespace, from where the call before stopped. @returns how many. */
+/** Ends what has expired in a namespace, from where the previous call stopped. @returns how many. */
 async function endRange(
   store: KernelStore,
   range: NamespaceRange,
@@ -170,10 +170,10 @@ function claimAndCall<Tx>(
   });
 }
 
-/** What an error says, in a form that can be stored and shown. */
+/** The message of an error, in a form that can be stored and shown. */
 export function errorText(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
-  // By characters, of which none has more than four bytes.
+  // Cut by characters, none of which has more than four bytes.
   return Array.from(text.toWellFormed().replaceAll('\0', ''))
     .slice(0, LIMITS.reasonBytesMax / 4)
     .join('');

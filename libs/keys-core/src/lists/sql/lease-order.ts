@@ -20,9 +20,9 @@ export interface LeasePlace {
 }
 
 /**
- * Whether a row's namespace is this one or a child of it. The bounds are for the index: every child
- * of `a` lies from `a` up to `a/`, `/` being the character after `.`; what lies there besides, such
- * as `a-b`, is left out by the exact condition.
+ * Whether a row's namespace is this one or a child of it. The bounds are for the index: every child of
+ * `a` lies from `a` up to `a/`, `/` being the character after `.`; other namespaces in that range, such
+ * as `a-b`, are left out by the exact condition.
  */
 export function withinNamespace(
   namespace: string,
@@ -37,8 +37,8 @@ export function withinNamespace(
 
 /**
  * Whether a row's namespace is one that the caller may see; null for no limit. The same as
- * `lease_is_within`, written so that the planner sees through it: asked of each of a million rows, the
- * function took four seconds.
+ * `lease_is_within`, written so that the planner sees through it: called for each of a million rows,
+ * the function took four seconds.
  */
 export function withinLimits(
   limits: readonly string[] | null,
@@ -53,7 +53,7 @@ export function withinLimits(
 const HELD_BACK = fragment`(l.stops_by is not null and l.stops_by > clock_timestamp())`;
 const UNEXPIRED = fragment`lease_unexpired(l.released_at, l.end_reason, l.expires_at)`;
 
-/** `phaseOf`, said in SQL; a test holds the two together. */
+/** `phaseOf` in SQL; a test keeps the two the same. */
 export const PHASE_CONDITIONS: Record<Phase, Fragment> = {
   held: fragment`(${UNEXPIRED} and l.renewable and not ${HELD_BACK})`,
   expiring: fragment`((${UNEXPIRED} and not l.renewable) or ${HELD_BACK})`,
@@ -92,8 +92,8 @@ export function orderOf({ by, direction }: LeaseOrder): Fragment {
 }
 
 /**
- * The same order, written so that no index gives it: what is ordered by this is read as its conditions
- * find it, and the first rows are kept.
+ * The same order, written so that no index gives it: rows are read as the conditions find them, and
+ * only the first ones are kept.
  */
 export function scanOrderOf({ by, direction }: LeaseOrder): Fragment {
   const to = direction === 'asc' ? fragment`asc` : fragment`desc`;

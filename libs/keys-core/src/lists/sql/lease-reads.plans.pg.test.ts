@@ -1,63 +1,45 @@
-import pg from 'pg';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createTestDatabase } from '@leasehold/testing';
-import { explaining } from '../../testing/explaining.ts';
+import { fillDatabase, heldLeases, type FilledDatabase } from '../../testing/explaining.ts';
 import { readContention } from '../../leases/sql/contention.ts';
 import { listKeys } from './key-list.ts';
 import { listLeases } from './lease-list.ts';
 import type { LeaseOrder } from './lease-order.ts';
 import { findRevocationBefore, readRevocations } from '../../leases/sql/revocations.ts';
 import type { ResourceFilter } from './resource-list.ts';
-import type { Sql } from '../../postgres/rows.ts';
 
 const FIRST: LeaseOrder = { by: 'name', direction: 'asc', after: null, limit: 101 };
 
-describe('plans of what people read', () => {
-  let client: pg.Client;
+const FILL = `${heldLeases(50_000, `'n' || (i % 500) || '.m'`)}
+  insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms,
+    renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
+  select 'key', namespace, name, gen_random_uuid(), fencing_token, holder, principal, ttl_ms,
+    renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at
+  from lease;
+  insert into backend (id, drone_id, datacenter, clock_id, program, args, env, namespace, name, tag,
+    lease_id, fencing_token, status, status_rank)
+  select 'b' || fencing_token, 'd' || fencing_token % 500, 'local', gen_random_uuid(), 'room', '[]', '{}',
+    namespace, name, '', lease_id, fencing_token, 'ready', 3
+  from lease where face = 'key';
+  insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, detail)
+  select face, namespace, name, lease_id, fencing_token,
+    case when fencing_token % 1000 = 0 then 'revoked' else 'granted' end, 'a',
+    '{"principal":"p","mode":"force"}'
+  from lease;
+  insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
+  select 'lease', 'n7.m', 'r7', gen_random_uuid(), '{}', 'p', now() + interval '1 minute'
+  from generate_series(1, 5000)`;
+
+describe('plans of read queries', () => {
+  let database: FilledDatabase;
   beforeAll(async () => {
-    const database = await createTestDatabase();
-    client = new pg.Client({ connectionString: database.url });
-    await client.connect();
-    await client.query(`
-      insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms,
-        renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
-      select 'lease', 'n' || (i % 500) || '.m', 'r' || i, gen_random_uuid(), i, 'h', 'p', 60000,
-        20000, 50000, 50000, now(), now(), now() + interval '1 minute'
-      from generate_series(1, 50000) i`);
-    await client.query(`
-      insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms,
-        renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
-      select 'key', namespace, name, gen_random_uuid(), fencing_token, holder, principal, ttl_ms,
-        renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at
-      from lease`);
-    await client.query(`
-      insert into backend (id, drone_id, datacenter, clock_id, program, args, env, namespace, name, tag,
-        lease_id, fencing_token, status, status_rank)
-      select 'b' || fencing_token, 'd' || fencing_token % 500, 'local', gen_random_uuid(), 'room', '[]', '{}',
-        namespace, name, '', lease_id, fencing_token, 'ready', 3
-      from lease where face = 'key'`);
-    await client.query(`
-      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, detail)
-      select face, namespace, name, lease_id, fencing_token,
-        case when fencing_token % 1000 = 0 then 'revoked' else 'granted' end, 'a',
-        '{"principal":"p","mode":"force"}'
-      from lease`);
-    await client.query(`
-      insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
-      select 'lease', 'n7.m', 'r7', gen_random_uuid(), '{}', 'p', now() + interval '1 minute'
-      from generate_series(1, 5000)`);
-    await client.query('analyze');
+    const copy = await createTestDatabase();
+    database = await fillDatabase(copy.url, FILL);
     return async () => {
-      await client.end();
-      await database.drop();
+      await database.close();
+      await copy.drop();
     };
   });
-
-  async function planOf(read: (sql: Sql<never>) => Promise<unknown>): Promise<string> {
-    const { sql, plans } = explaining(client);
-    await read(sql).catch(() => 'an explained statement answers no rows');
-    return plans.join('\n');
-  }
 
   test.each([
     ['one', { namespace: 'n7.m', name: 'r7', includeChildren: false }],
@@ -65,7 +47,7 @@ describe('plans of what people read', () => {
     ['the first page of all', { includeChildren: true }],
     ['what a limited caller may see', { includeChildren: true, namespaces: ['n7', 'n8'] }],
   ])('a list of %s is read through the primary key', async (_what, filter) => {
-    const plan = await planOf((sql) =>
+    const plan = await database.planOf((sql) =>
       listLeases(sql, 'lease', { namespaces: null, ...filter }, FIRST),
     );
 
@@ -73,8 +55,8 @@ describe('plans of what people read', () => {
     expect(plan).not.toMatch(/Seq Scan on lease\b/u);
   });
 
-  test('a crowd in one line is read for its own row alone', async () => {
-    const plan = await planOf((sql) =>
+  test('the waiters of one line are read only for their own row', async () => {
+    const plan = await database.planOf((sql) =>
       listLeases(sql, 'lease', { namespaces: null, includeChildren: true }, FIRST),
     );
 
@@ -93,8 +75,8 @@ describe('plans of what people read', () => {
       'lease_pkey',
     ],
     ['a phase in a namespace', { namespace: 'n7', phase: 'expired' as const }, 'lease_pkey'],
-  ])('a list of %s reads no more of the table than that', async (_what, filter, index) => {
-    const plan = await planOf((sql) => listKeys(sql, { ...anything, ...filter }, FIRST));
+  ])('a list of %s reads only that part of the table', async (_what, filter, index) => {
+    const plan = await database.planOf((sql) => listKeys(sql, { ...anything, ...filter }, FIRST));
 
     expect(plan).toContain(index);
     expect(plan).not.toMatch(/Seq Scan on lease\b/u);
@@ -106,9 +88,9 @@ describe('plans of what people read', () => {
     ['tag', { tag: 't' }],
     ['prefix', { prefix: 'r' }],
   ])(
-    'a list by %s looks at the next rows, and never walks an index to its end',
+    'a list by %s reads the next rows first, and never walks an index to its end',
     async (_what, filter) => {
-      const { sql, plans } = explaining(client);
+      const { sql, plans } = database.explaining();
       await listLeases(sql, 'lease', { ...anything, ...filter }, FIRST).catch(() => undefined);
       const [look = '', scan = ''] = plans;
 
@@ -120,11 +102,11 @@ describe('plans of what people read', () => {
   );
 
   test.each(['grantedAt', 'expiresAt'] as const)(
-    'a list by %s keeps the rows of its page alone, and needs no index that a renewal would write',
+    'a list by %s keeps only the rows of its page, and needs no index that a renewal would write',
     async (by) => {
       const order: LeaseOrder = { by, direction: 'desc', after: null, limit: 101 };
-      const plan = await planOf((sql) => listLeases(sql, 'lease', anything, order));
-      const { rows } = await client.query<{ count: number }>(
+      const plan = await database.planOf((sql) => listLeases(sql, 'lease', anything, order));
+      const { rows } = await database.client.query<{ count: number }>(
         `select count(*)::int as count from pg_index i
          join pg_attribute a on a.attrelid = i.indrelid and a.attnum = any(i.indkey)
          where i.indrelid = 'lease'::regclass and a.attname in ('expires_at', 'renewed_at')`,
@@ -138,8 +120,8 @@ describe('plans of what people read', () => {
   test('revocations are found without reading other events', async () => {
     const from = { afterId: '0', seenIds: ['1', '2'], limit: 1_000 };
     const plans = [
-      await planOf((sql) => readRevocations(sql, from)),
-      await planOf((sql) => findRevocationBefore(sql, 60_000)),
+      await database.planOf((sql) => readRevocations(sql, from)),
+      await database.planOf((sql) => findRevocationBefore(sql, 60_000)),
     ];
 
     for (const plan of plans) {
@@ -148,10 +130,10 @@ describe('plans of what people read', () => {
     }
   });
 
-  test('who waits for whom probes the leases that somebody waits for', async () => {
+  test('the list of who waits for whom reads only leases that somebody waits for', async () => {
     const which = { namespace: '', namespaces: null, afterId: null, limit: 101 };
 
-    const plan = await planOf((sql) => readContention(sql, 'lease', which));
+    const plan = await database.planOf((sql) => readContention(sql, 'lease', which));
 
     expect(plan).toContain('lease_pkey');
     expect(plan).not.toMatch(/Seq Scan on lease\b/u);

@@ -4,10 +4,10 @@
  * cover, is read in one of two ways:
  *
  *  - a look at the next few thousand rows in the order of names: most filters that people use, such as
- *    what is held, leave enough of them to fill a page;
- *  - where they do not, a scan of all that the filter may leave, which keeps the page's rows alone.
+ *    held resources, leave enough of them to fill a page;
+ *  - where they do not, a scan of all rows that the filter may leave, which keeps only the page's rows.
  *
- * The planner is not asked to choose between the two: it takes rows for evenly spread, and for a filter
+ * The planner is not asked to choose between the two: it assumes evenly spread rows, and for a filter
  * that leaves little it walked the whole primary key, row by row, until the statement was cancelled.
  * `expires_at` has no index, and gets none: renewals write it, and must stay HOT.
  */
@@ -33,16 +33,16 @@ export interface ResourceFilter {
   readonly name?: string | undefined;
   readonly prefix?: string | undefined;
   readonly phase?: Phase | undefined;
-  /** Leaves out what nobody has held for longer than this. Milliseconds. */
+  /** Leaves out resources that nobody has held for longer than this, in milliseconds. */
   readonly endedWithinMs?: number | undefined;
   readonly holder?: string | undefined;
   /** A key's tag; the action that an environment is leased for. */
   readonly tag?: string | undefined;
-  /** Whose backend runs there, or ran there last. */
+  /** Only keys whose backend runs on this drone, or ran there last. */
   readonly droneId?: string | undefined;
   /** The newest grant of the resource. */
   readonly leaseId?: string | undefined;
-  /** Only what lives in this datacenter: a key that was moved leaves a sealed row behind. */
+  /** Only what is at home in this datacenter: a key that was moved leaves a sealed row behind. */
   readonly livesIn?: string | undefined;
   /** Namespaces, children included, that the caller is limited to; null for no limit. */
   readonly namespaces: readonly string[] | null;
@@ -52,11 +52,11 @@ export interface ResourceFilter {
 export interface ResourceColumns {
   readonly columns: Fragment;
   readonly joins: Fragment;
-  /** Ends a page before its number of rows does. Rows have `isOnPage` then: false for the one behind. */
+  /** Ends a page before its number of rows is reached. Rows then have `isOnPage`: false after its end. */
   readonly narrow?: (cut: Fragment) => Fragment;
 }
 
-/** How many rows are looked at before all are scanned: some milliseconds' worth. */
+/** How many rows are read before all are scanned: this takes some milliseconds. */
 const NEAR_ROWS_MAX = 2_000;
 
 /**
@@ -107,7 +107,7 @@ export async function listResources<Row extends LeaseRow & { readonly isOnPage?:
 function wayOf(filter: ResourceFilter): 'walk' | 'look' | 'scan' {
   const { namespace, includeChildren, name, prefix, namespaces } = filter;
   const isOneNamespace = namespace !== undefined && !includeChildren;
-  // Several ranges in one order are an order that no index gives.
+  // No index gives the order of several ranges together.
   if (!isOneNamespace && namespaces !== null && namespaces.length > 1) return 'scan';
   if (filter.leaseId !== undefined || filter.droneId !== undefined) return 'scan';
   const isNamed = name !== undefined || prefix !== undefined;
@@ -130,7 +130,7 @@ function rangeOf(filter: ResourceFilter): Fragment {
     conditions.push(
       includeChildren ? withinNamespace(namespace) : fragment`l.namespace = ${namespace} ${C}`,
     );
-    // Elsewhere a name says nothing of where its row lies, and is asked of the rows.
+    // Elsewhere a name does not show where its row is, so only a condition on the rows uses it.
     if (!includeChildren) conditions.push(nameConditionOf(name, prefix));
   }
   return joinFragments(conditions, ' and ');

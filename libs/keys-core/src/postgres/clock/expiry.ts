@@ -1,22 +1,22 @@
 /**
- * What a statement does about expiry, and what a grant requires of the database besides. The one
- * place that states it in SQL: every statement which acts on expiry has it from here. The alias of
+ * How a statement decides about expiry, and what else a grant requires of the database. The one
+ * place that states it in SQL: every statement that acts on expiry uses it. The alias of
  * `lease` must be `l`.
  */
 import type { ClockBelief } from './clock-watch.ts';
 import { fragment, type Fragment } from '../sql.ts';
 import type { WitnessMark } from '../witness/witness-stamp.ts';
 
-/** Handed to every statement that grants. */
+/** Passed to every statement that grants. */
 export interface GrantGuard {
   readonly belief: ClockBelief;
   readonly mark: WitnessMark;
 }
 
 /**
- * Whether the database's word that a grant has expired is believed: its clock has not jumped before
- * this very statement, and was watched since the grant was renewed last, or for as long as its TTL,
- * or up to its expiry. For rows that are over.
+ * Whether it is believed that a grant has expired: the database's clock has not jumped just before
+ * this statement, and was watched since the grant was last renewed, or for as long as its TTL,
+ * or up to its expiry. Only for rows whose grant is over.
  */
 export function expiryBelieved({ until, watchedSince, settledUntil }: ClockBelief): Fragment {
   return fragment`(
@@ -29,10 +29,10 @@ export function expiryBelieved({ until, watchedSince, settledUntil }: ClockBelie
   )`;
 }
 
-/** Whether a row that is over was ended by somebody's word, and not by time alone. */
+/** Whether a grant that is over was ended by somebody, and not by time alone. */
 const IS_ENDED_BY_WORD = fragment`(l.end_reason in ('released', 'revoked', 'removed') and l.stops_by is null)`;
 
-/** Whether nothing of a row's grant is to be feared any more: for rows that are over. */
+/** Whether nobody can still act on a row's grant: only for rows whose grant is over. */
 export function isSurelyOver(belief: ClockBelief): Fragment {
   return fragment`(${IS_ENDED_BY_WORD} or ${expiryBelieved(belief)})`;
 }
@@ -45,14 +45,14 @@ export function isTakable(belief: ClockBelief): Fragment {
 }
 
 /**
- * Where the write-ahead log has come, as a place of a witness. When this statement has been committed, the
+ * The current position of the write-ahead log, for a witness. Once this statement is committed, the
  * log up to there is on the disk.
  */
 export const LOG_PLACE = fragment`
   floor(extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint::text as run,
   pg_current_wal_insert_lsn()::text as position`;
 
-/** Whether the database has gone back behind what this process has seen in it. Once per statement. */
+/** Whether the database has gone back behind what this process has seen. Evaluated once per statement. */
 export function isBehind({ witnessId, beat, at, run, position }: WitnessMark): Fragment {
   return fragment`(select database_is_behind(
     ${witnessId}::uuid, ${beat}::bigint, to_timestamp(${at / 1000}::float8), ${run}::bigint, ${position}::pg_lsn

@@ -12,29 +12,29 @@ import { spawnLogged, startServer, type Server } from './server-process.ts';
 
 /** How to start a PostgreSQL of our own. */
 export interface EmbeddedPostgresOptions {
-  /** The folder of the cluster. Made if missing; the data in it is used if there is some. */
+  /** The folder of the cluster. Made if missing; existing data in it is used. */
   readonly dataDir: string;
-  /** The TCP port on 127.0.0.1. A free one is chosen unless one is demanded. */
+  /** The TCP port on 127.0.0.1. By default a free one is chosen. */
   readonly port?: number | undefined;
   /** `false` loses data in a power cut: for tests only. */
   readonly fsync?: boolean | undefined;
-  /** Server settings besides, by name. */
+  /** More server settings, by name. */
   readonly settings?: Readonly<Record<string, string>> | undefined;
   /** Another PostgreSQL of this machine: the folder that holds its `bin`. */
   readonly nativeDir?: string | undefined;
   /** Gets what PostgreSQL writes to its log, line by line, and what the operator should know. */
   readonly log?: ((line: string) => void) | undefined;
-  /** Gives up a start that is under way; a server that runs is not affected. */
+  /** Aborts a start in progress; a running server is not affected. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A running PostgreSQL of our own. It ends with this process, whatever ends this process. */
+/** A running PostgreSQL of our own. It ends with this process, however that ends. */
 export interface EmbeddedPostgres {
   /** The connection string of one of its databases, with the password. */
   url(database: string): string;
   readonly port: number;
   readonly pid: number;
-  /** Fulfilled when the server has ended, for whatever reason. */
+  /** Fulfilled when the server has ended, for any reason. */
   readonly exited: Promise<void>;
   /** Ends its sessions, writes what is to be written, and waits until it is gone. Safe to repeat. */
   stop(): Promise<void>;
@@ -47,8 +47,8 @@ const FAST_STOP_MS = 15_000;
 const IMMEDIATE_STOP_MS = 5_000;
 
 /**
- * Starts the PostgreSQL that npm installed, on `dataDir`, and returns when it takes connections.
- * Listens on 127.0.0.1 alone; the password is in `dataDir/password`, which nobody else may read.
+ * Starts the PostgreSQL that npm installed, on `dataDir`, and returns when it accepts connections.
+ * Listens only on 127.0.0.1; the password is in `dataDir/password`, which nobody else may read.
  * A server that a killed process left behind on the same data is stopped first.
  *
  * @throws {LeaseError} config.invalid, naming the folder or the port and what to do about it;
@@ -79,7 +79,7 @@ function running(
   { password, release }: { password: string; release: () => Promise<void> },
 ): EmbeddedPostgres {
   const { child, pid, port } = server;
-  // Where the kernel cannot be asked to end it with us, an orderly exit does.
+  // Where the kernel cannot end it with us, an orderly exit of this process does.
   const endWithUs = () => child.kill('SIGINT');
   process.once('exit', endWithUs);
   const exited = server.exited.then(async () => {
@@ -119,7 +119,7 @@ async function initialise(
   const password = randomBytes(24).toString('base64url');
   await writeFile(passwordFile, password, { mode: 0o600 });
   if (plan.user) await chown(passwordFile, plan.user.uid, plan.user.gid);
-  // Made beside its place and moved there whole: an interrupted one is not taken for a cluster.
+  // Made beside its place and then renamed: an interrupted one is not taken for a cluster.
   const draft = path.join(plan.dir, 'data.new');
   await rm(draft, { recursive: true, force: true });
   const { child, output } = spawnLogged(

@@ -25,7 +25,7 @@ const REASONS: readonly { pattern: RegExp; say: (dir: string) => string }[] = [
 ];
 
 /**
- * What went wrong with the folder `dir`, in words that tell its reader what to do. `output` is what
+ * The error for the folder `dir`, with a message that says what to do. `output` is what
  * the program printed, or the text of the failed call.
  */
 export function startFailure(dir: string, output: string, given?: unknown): LeaseError {

@@ -3,20 +3,20 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LeaseError } from '../../kernel/errors/index.ts';
 
-/** A process, told from a later one that got the same number. */
+/** A process, distinguishable from a later one with the same number. */
 interface ProcessMark {
   readonly pid: number;
-  /** Kernel ticks since boot at its start, where the machine tells. */
+  /** Its start in kernel ticks since boot; null where the system does not show it. */
   readonly startedAt: string | null;
 }
 
 const ORPHAN_STOP_MS = 10_000;
 
 /**
- * Takes the cluster in `dir` for this process. The mark of a process that is gone is taken over; a
+ * Takes the cluster in `dir` for this process. The mark of a dead process is replaced; a
  * postgres that it left behind on `dataDir` is stopped first.
  *
- * @returns a function that gives it up.
+ * @returns a function that releases it.
  * @throws {LeaseError} config.invalid when a living process has it.
  */
 export async function takeCluster(dir: string, dataDir: string): Promise<() => Promise<void>> {
@@ -30,7 +30,7 @@ export async function takeCluster(dir: string, dataDir: string): Promise<() => P
       if (found === undefined) continue;
       const owner = parseMark(found);
       if (owner && (await isAlive(owner))) throw inUse(dir, owner.pid);
-      // Only a mark that still is the dead one's may go.
+      // Remove the mark only if it is still that of the dead process.
       if ((await readFile(lockFile, 'utf8').catch(() => '')) === found) {
         await rm(lockFile, { force: true });
       }
@@ -72,7 +72,7 @@ async function linked(from: string, to: string): Promise<boolean> {
 
 /**
  * Leaves `dataDir` without a postmaster and without a pid file that would keep a new one away. A
- * number in a pid file proves nothing: after a restart it may be anybody's. Only a process whose
+ * number in a pid file proves nothing: after a restart it may be any process. Only a process whose
  * working folder is the data folder is taken for the postmaster.
  */
 async function clearPostmaster(dataDir: string): Promise<void> {
@@ -88,7 +88,7 @@ async function stopOrphan(pid: number, dataDir: string): Promise<void> {
   for (const signal of ['SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
     try {
       process.kill(pid, signal);
-      // One that was stopped (SIGSTOP) gets no signal until it goes on.
+      // A stopped process (SIGSTOP) handles signals only when it continues.
       process.kill(pid, 'SIGCONT');
     } catch (cause) {
       if ((cause as NodeJS.ErrnoException).code === 'ESRCH') return;
@@ -129,9 +129,9 @@ async function isAlive(mark: ProcessMark): Promise<boolean> {
 
 async function markOf(pid: number): Promise<ProcessMark> {
   const stat = await readFile(`/proc/${String(pid)}/stat`, 'utf8').catch(() => '');
-  // The name before the last `)` may hold spaces; the start is the 20th field behind it.
+  // The name before the last `)` may contain spaces; the start is the 20th field after it.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  // A process that has ended and was not yet waited for holds nothing.
+  // A zombie owns nothing.
   if (fields[0] === 'Z') return { pid, startedAt: 'ended' };
   return { pid, startedAt: fields[19] ?? null };
 }

@@ -9,16 +9,16 @@ import { binariesIn, type PostgresBinaries } from './binaries.ts';
 
 const run = promisify(execFile);
 
-/** Where PostgreSQL runs, as whom, and how it is started there. */
+/** Where PostgreSQL runs, as which user, and how it is started there. */
 export interface RunPlan {
-  /** The folder of the cluster: the one asked for, unless nobody but root can get there. */
+  /** The folder of the cluster: the requested one, unless only root can reach it. */
   readonly dir: string;
   readonly binaries: PostgresBinaries;
-  /** The user it runs as, when that is not our own. */
+  /** The user that it runs as, unless it is our own. */
   readonly user: PostgresUser | undefined;
-  /** Said to the operator when something is not where it was asked for. */
+  /** Shown to the operator when the data is not where it was requested. */
   readonly notice: string | undefined;
-  /** The command line that runs `program` as that user and, where it can, ends it with us. */
+  /** The command line that runs `program` as that user and, where possible, ends it with us. */
   command(
     program: string,
     args: readonly string[],
@@ -32,7 +32,7 @@ export interface PostgresUser {
   readonly gid: number;
 }
 
-/** `read`: may pass folders that are closed to it, by one capability. */
+/** `read`: may enter folders that are closed to it, through one capability. */
 type Reach = 'plain' | 'read';
 
 const READ_CAPABILITY = ['--inh-caps=+dac_read_search', '--ambient-caps=+dac_read_search'];
@@ -71,7 +71,7 @@ async function makeFolder(dir: string): Promise<void> {
     await mkdir(dir, { recursive: true, mode: 0o700 });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    // On a read-only file system the recursive form says "no such file"; the plain one says why.
+    // On a read-only file system the recursive form reports "no such file"; the plain one reports why.
     await mkdir(dir, { mode: 0o700 });
   }
 }
@@ -80,7 +80,7 @@ function markOf({ nativeDir }: PostgresBinaries, dir: string): string {
   return createHash('sha256').update(`${dir}\0${nativeDir}`).digest('hex').slice(0, 12);
 }
 
-/** PostgreSQL itself asks for the rights of its files without regard to capabilities. */
+/** PostgreSQL checks the permissions of its own files and ignores capabilities, so it needs a copy. */
 async function copyOf(wanted: PostgresBinaries, open: string): Promise<PostgresBinaries> {
   const binaries = binariesIn(path.join(open, 'native'));
   await mkdir(open, { recursive: true, mode: 0o755 });
@@ -131,7 +131,7 @@ function plan(parts: {
     user,
     notice,
     command(program, args) {
-      // A session of its own: a Ctrl-C at the terminal is for us, who stop PostgreSQL last.
+      // A session of its own: a Ctrl-C at the terminal reaches only us, and we stop PostgreSQL last.
       const options: SpawnOptions = { detached: true, cwd: '/', env: quietEnvironment() };
       if (!setpriv) return { file: program, args: [...args], options: { ...options, ...user } };
       const as = user
@@ -150,16 +150,16 @@ function plan(parts: {
 /** Nothing of our own environment changes what PostgreSQL does. */
 function quietEnvironment(): NodeJS.ProcessEnv {
   const path = '/usr/local/bin:/usr/bin:/bin';
-  // PostgreSQL does not look at the last; where Next's types are read too, it must be there.
+  // PostgreSQL ignores the last one; where Next's types are loaded, they require it.
   return { PATH: path, LC_ALL: 'C', TZ: 'UTC', NODE_ENV: 'production' };
 }
 
-/** Shows that the user gets to the binaries and into the data folder, by doing both. */
+/** Checks that the user can run the binaries, and enter and write the folder of the cluster. */
 async function canRun(candidate: RunPlan): Promise<boolean> {
   const program = candidate.binaries.postgres;
   try {
     for (const [file, args] of [
-      // It prints its version even where it does not find itself, and then reports that.
+      // It prints its version even if it cannot find itself, but then also writes to stderr.
       [
         '/bin/sh',
         ['-c', 'said=$("$1" --version 2>&1 >/dev/null) && test -z "$said"', 'sh', program],
@@ -178,7 +178,7 @@ async function canRun(candidate: RunPlan): Promise<boolean> {
 async function findSetpriv(): Promise<string | undefined> {
   if (process.platform !== 'linux') return undefined;
   for (const file of ['/usr/bin/setpriv', '/bin/setpriv']) {
-    // Small replacements of the program know no `--pdeathsig`.
+    // Small replacements of setpriv do not have `--pdeathsig`.
     const works = await run(file, [...END_WITH_PARENT, 'true']).then(
       () => true,
       () => false,

@@ -8,7 +8,7 @@ import { LeaseError } from '../../kernel/errors/index.ts';
 import { startFailure } from './failures.ts';
 import type { RunPlan } from './run-as.ts';
 
-/** A postmaster that takes connections. */
+/** A postmaster that accepts connections. */
 export interface Server {
   readonly child: ChildProcess;
   readonly pid: number;
@@ -27,7 +27,7 @@ interface ServerOptions {
 
 const START_TIMEOUT_MS = 60_000;
 const START_POLL_MS = 20;
-/** A free port can be taken between the look and the start. */
+/** A free port can be taken between the check and the start. */
 const PORT_TRIES_MAX = 5;
 const ADDRESS_IN_USE = /Address already in use|could not create any TCP\/IP sockets/;
 /** After a crash the last children of the old server may hold its memory for a moment. */
@@ -36,7 +36,7 @@ const MEMORY_RETRY_MS = 100;
 const OUTPUT_LINES_MAX = 50;
 
 /**
- * Starts the server on an initialised `dataDir`, and returns when it takes connections.
+ * Starts the server on an initialised `dataDir`, and returns when it accepts connections.
  *
  * @throws {LeaseError} config.invalid, naming the port or the folder; store.unavailable when the disk
  * is full.
@@ -122,14 +122,14 @@ function settingsFor({ port, fsync = true, settings }: ServerOptions & { port: n
   };
 }
 
-/** The postmaster writes its state into the eighth line of its pid file, for such as us. */
+/** The postmaster writes its state into the eighth line of its pid file, for programs like this one. */
 async function saysReady(dataDir: string, pid: number): Promise<boolean> {
   const text = await readFile(path.join(dataDir, 'postmaster.pid'), 'utf8').catch(() => '');
   const lines = text.split('\n');
   return Number(lines[0]) === pid && lines[7]?.trim() === 'ready';
 }
 
-/** Starts a program of PostgreSQL; the end of what it prints is kept for the message of a failure. */
+/** Starts a program of PostgreSQL; the end of its output is kept for error messages. */
 export function spawnLogged(
   plan: RunPlan,
   program: string,

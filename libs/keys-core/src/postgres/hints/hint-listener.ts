@@ -1,6 +1,6 @@
 /**
- * Receives the hints of others. LISTEN needs a session of its own, so a transaction-level pooler in
- * between costs the speed of hints, and nothing else.
+ * Receives the hints of other controllers. LISTEN needs a session of its own, so a transaction-level
+ * pooler in between costs the speed of hints, and nothing else.
  */
 import { connectionOf } from '@leasehold/service-kit/database-url';
 import pg from 'pg';
@@ -76,7 +76,7 @@ function topicsOf(payload: string): string[] {
     const topics: unknown = JSON.parse(payload);
     return Array.isArray(topics) ? topics.filter((topic) => typeof topic === 'string') : [];
   } catch {
-    // Anyone who may connect may notify; what is not ours is not for us.
+    // Any client that may connect may notify: what is not ours is ignored.
     return [];
   }
 }

@@ -1,15 +1,15 @@
 /**
- * Hints between controllers: "look there, something changed". A hint carries no fact and may be
- * lost; a waiter also looks by itself now and then. They travel by LISTEN and NOTIFY.
+ * Hints between controllers: "check this, something changed". A hint carries no fact and may be
+ * lost; a waiter also checks by itself from time to time. They travel by LISTEN and NOTIFY.
  *
- * NOTIFY takes a lock of the whole database at commit, so no transition sends one: one sender per
- * controller collects topics and sends them together, one statement at a time. Who listens to the
- * others is in `hint-listener.ts`.
+ * NOTIFY takes a lock on the whole database at commit, so no transition sends one: one sender per
+ * controller collects topics and sends them together, one statement at a time. The listener
+ * is in `hint-listener.ts`.
  */
 import type { Clock } from '../../kernel/clock.ts';
 import type { Sql } from '../sql.ts';
 
-/** PostgreSQL takes less than 8,000 bytes in one notification. */
+/** PostgreSQL accepts less than 8,000 bytes in one notification. */
 const PAYLOAD_BYTES_MAX = 7_900;
 
 /** Each schema has its channel: installations that share a database do not wake each other. */
@@ -18,24 +18,24 @@ export function hintChannelOf(schema: string): string {
 }
 
 export interface Hints {
-  /** Tells every controller, this one at once. Never throws, never waits. */
+  /** Notifies every controller, this one at once. Never throws, never waits. */
   notify(topic: string): void;
   /** Calls `fn` for each hint. @returns a function that ends it. */
   on(topic: string, fn: () => void): () => void;
   /**
-   * Waits for a hint, or until `atMs` of the clock, or until the signal aborts; says nothing about
-   * which it was. To miss nothing, call it before looking and await it after.
+   * Waits for a hint, or until `atMs` of the clock, or until the signal aborts; does not report
+   * which it was. To miss nothing, call it before checking and await it after.
    */
   next(topic: string, atMs: number, signal?: AbortSignal): Promise<void>;
   /** Sends nothing more. */
   close(): void;
 }
 
-/** Hints that others' are handed to. */
+/** Local hints, which also take those of other controllers. */
 export interface HeardHints extends Hints {
-  /** Calls those who wait for the topic here. */
+  /** Calls the local listeners of the topic. */
   deliver(topic: string): void;
-  /** Calls everybody who waits here: what was said while nobody listened is unknown. */
+  /** Calls all local listeners: hints that were sent while the connection was lost are unknown. */
   deliverAll(): void;
 }
 
@@ -123,7 +123,7 @@ class DatabaseHints implements HeardHints {
   }
 }
 
-/** Groups topics into payloads that PostgreSQL takes. */
+/** Groups topics into payloads that PostgreSQL accepts. */
 function payloadsOf(topics: readonly string[]): string[] {
   const payloads: string[] = [];
   let group: string[] = [];

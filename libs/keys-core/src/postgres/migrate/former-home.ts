@@ -3,7 +3,7 @@
  * first, mostly `public`, beside a table `_prisma_migrations`.
  *
  * They are moved, once, into the schema of this version: each object by its name, as far as the
- * history says that its migration made it, so that nothing of anybody else is touched. The rows of
+ * history says that its migration made it, so that nothing of another application is touched. The rows of
  * `_prisma_migrations` stay: an earlier version that is started again finds nothing to apply there,
  * and fails at the first table that it misses, instead of making a second, empty set of tables.
  */
@@ -17,7 +17,7 @@ interface Objects {
   readonly functions?: readonly string[];
 }
 
-/** What each migration of the versions before this one made. */
+/** What each migration of those earlier versions made. */
 const OBJECTS: Readonly<Record<string, Objects>> = {
   '20261120000000_kernel': {
     tables: [
@@ -71,7 +71,7 @@ export interface FormerHome {
 
 /**
  * The installation of an earlier version in one of these schemas, if there is one.
- * @param schemas in the order in which they are looked at.
+ * @param schemas in the order in which they are searched.
  */
 export async function findFormerHome(
   client: pg.ClientBase,
@@ -99,7 +99,7 @@ export async function findFormerHome(
 
 /**
  * Moves an installation into `schema`, with what belongs to its tables: their indexes, sequences,
- * triggers and privileges. Writes its migrations into the history, which must be there.
+ * triggers and privileges. Writes its migrations into the history, which must exist.
  */
 export async function moveHome(
   client: pg.ClientBase,

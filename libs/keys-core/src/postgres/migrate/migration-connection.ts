@@ -9,7 +9,7 @@ const MIGRATION_LOCK = 4_600_001;
 const TURN_WAIT_MS = 60_000;
 /**
  * A migration that waits for a table's lock makes every renewal wait behind it. So it waits for a
- * second at most, lets those that queue behind it pass, and tries again.
+ * second at most, lets those that queue behind it pass, and retries.
  */
 const LOCK_TIMEOUT_MS = 1_000;
 const LOCK_TRIES_MAX = 30;
@@ -17,8 +17,8 @@ const LOCK_RETRY_MS = 500;
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * Runs `work` in one transaction, alone among those that migrate this schema, with unqualified names
- * meaning the schema. A table that is locked is waited for, by trying again.
+ * Runs `work` in one transaction, while no other process migrates this schema, with unqualified names
+ * referring to the schema. Waits for a locked table by retrying.
  */
 export async function inTurn<T>(
   client: pg.Client,
@@ -43,7 +43,7 @@ export async function inTurn<T>(
       await client.query('commit');
       return result;
     } catch (cause) {
-      // A connection that is broken has rolled it back.
+      // A broken connection has rolled it back already.
       await client.query('rollback').catch(() => undefined);
       if (!isLockTimeout(cause)) throw migrationFailure(cause);
       if (tries >= LOCK_TRIES_MAX) throw stillLocked(cause);
@@ -52,17 +52,17 @@ export async function inTurn<T>(
   }
 }
 
-/** Calls `work` with a connection, and with the schema that the address names. */
+/** Calls `work` with a connection, and with the schema that the URL names. */
 export async function withClient<T>(
   databaseUrl: string,
   work: (client: pg.Client, schema: string) => Promise<T>,
 ): Promise<T> {
-  // Searches what it would search without us: an earlier version has made its tables there.
+  // Keeps the default search path: an earlier version made its tables there.
   const client = new pg.Client({
     connectionString: databaseUrl,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
   });
-  // A connection that breaks while it is idle has nobody else to tell.
+  // Without a listener, an idle connection that breaks would end the process.
   client.on('error', () => undefined);
   try {
     await client.connect();

@@ -21,7 +21,7 @@ export async function makeHome(
   if (former !== undefined) await moveHome(client, former, schema);
 }
 
-/** The schema that a connection searches first when nobody says otherwise. */
+/** The schema that a connection searches first by default. */
 export async function searchedSchema(client: pg.ClientBase): Promise<string | null> {
   const { rows } = await client.query<{ schema: string | null }>(
     'select current_schema()::text as schema',

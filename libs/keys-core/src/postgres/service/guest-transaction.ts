@@ -1,9 +1,9 @@
 /**
  * Transactions in which other people's code runs: hooks of use cases, fenced work, callbacks.
  *
- * They have connections of their own, so that nothing of Leasehold's waits behind them, and they end:
- * the server ends one whose process is paused or dead, by the timeouts that are set in it, and this
- * side ends one that goes on for longer than its bound, by rolling it back under it.
+ * They have connections of their own, so that nothing of Leasehold waits behind them, and all of them
+ * end: the server ends one whose process is paused or dead, by the timeouts that are set in it, and
+ * this side rolls back one that takes longer than its bound, even while its code still runs.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../../kernel/clock.ts';
@@ -21,7 +21,7 @@ export interface GuestTransaction<Tx> {
   call<Result>(code: (tx: Tx) => Result | Promise<Result>): Promise<Result>;
 }
 
-/** Where such transactions are begun; `Tx` is what other people's code gets of one. */
+/** Where such transactions begin; `Tx` is the form in which other people's code gets one. */
 export interface GuestDatabase<Tx> {
   /** Runs `work` in one READ COMMITTED transaction, which is rolled back when it throws. */
   transaction<Result>(work: (guest: GuestTransaction<Tx>) => Promise<Result>): Promise<Result>;
@@ -33,15 +33,15 @@ export interface GuestStore<Tx> {
   readonly clock: Clock;
 }
 
-/** What leases need whose transitions are in transactions of other people's. */
+/** What leases need whose transitions run in other people's transactions. */
 export type CoordinatorStore<Tx> = KernelStore & GuestStore<Tx>;
 
 /** The longest that such a transaction may take, in milliseconds, whatever its lease allows. */
 export const GUEST_MS_MAX = 10_000;
-/** How often a transaction is begun that met a broken connection in its first word. */
+/** How often a transaction is begun when its first statement meets a broken connection. */
 const BEGIN_TRIES_MAX = 3;
 
-/** A hook that is running; it stops counting when it has returned, whatever it has left behind. */
+/** A hook that is running; it counts as over once it has returned, even if it left work behind. */
 interface HookCall {
   isOpen: boolean;
 }
@@ -68,7 +68,7 @@ export function assertNotInHook(): void {
 
 /**
  * Runs `work` in one READ COMMITTED transaction on the connections of guests. An error that `work`
- * throws rolls everything back and comes out as it is.
+ * throws rolls everything back and is rethrown unchanged.
  * @throws {LeaseError} `lease.in_hook`; `request.outcome_unknown` when the connection broke in the
  * commit itself.
  */
@@ -83,9 +83,9 @@ export async function guestTransaction<Tx, Result>(
       return await begin(store, work, progress);
     } catch (cause) {
       const isLost = databaseFailureOf(cause) === 'lost';
-      // The server had ended this connection with the paused work before; nothing was sent on it.
+      // The server had ended this connection earlier, with paused work; nothing was sent on it.
       if (progress.stage === 'beginning' && isLost && tries < BEGIN_TRIES_MAX) continue;
-      // A commit that was refused has a SQLSTATE. Without one nobody knows.
+      // A refused commit has a SQLSTATE. Without one the outcome is unknown.
       const isUnknown = isLost || sqlStateOf(cause) === undefined;
       if (progress.stage === 'committing' && isUnknown) {
         throw new LeaseError('request.outcome_unknown', undefined, { cause });
@@ -116,7 +116,7 @@ function begin<Tx, Result>(
 /**
  * Runs `work`, a part of a transaction, and gives it up after `boundMs`: the transaction is rolled
  * back then, and statements that `work` still sends fail.
- * @throws {LeaseError} `request.deadline` when it took longer, here or by the server's word.
+ * @throws {LeaseError} `request.deadline` when it took longer, here or according to the server.
  */
 export async function withinBound<Result>(
   store: Pick<KernelStore, 'clock'>,
@@ -148,14 +148,14 @@ export async function withinBound<Result>(
   }
 }
 
-/** Transactions that lose against others are sent again this often, about this long apart. */
+/** A transaction that loses against others is tried this often, about this long apart. */
 const TRIES_MAX = 4;
 const PAUSE_MS = 30;
 /** serialization_failure, deadlock_detected, lock_not_available. */
 const CONTENTION = new Set(['40001', '40P01', '55P03']);
 
 /**
- * Runs a transaction again when it lost against another one, and hooks in it with it.
+ * Retries a transaction that lost against another one, together with the hooks in it.
  * @throws {LeaseError} `grant.contended` when every try lost.
  */
 export async function retryContention<Result>(

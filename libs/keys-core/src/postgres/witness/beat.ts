@@ -5,10 +5,10 @@ import { fragment } from '../sql.ts';
 import type { LogPlace, WitnessMark } from './witness-stamp.ts';
 import { isBehind, LOG_PLACE } from '../clock/expiry.ts';
 
-/** Days after its last beat that a row is kept: longer than any TTL. See `database_is_behind`. */
+/** For how many days after its last beat a row is kept: longer than any TTL. See `database_is_behind`. */
 const KEPT_DAYS = 2;
 
-/** Where the database is. Instants are epoch milliseconds of the database. */
+/** How far the database has come. Instants are epoch milliseconds of the database. */
 export interface DatabasePlace extends LogPlace {
   readonly asOf: number;
   /** False when commits are answered before they are on the disk: then positions prove nothing. */
@@ -19,7 +19,7 @@ const PLACE = fragment`
   extract(epoch from clock_timestamp())::float8 * 1000 as "asOf", ${LOG_PLACE},
   current_setting('synchronous_commit') <> 'off' as "isDurable"`;
 
-/** Begins a process's own row, with beat 1. Its id is new. */
+/** Inserts a process's own row, with beat 1. Its id must be new. */
 export async function insertWitness(
   sql: Sql<'renewals'>,
   witnessId: string,
@@ -34,7 +34,7 @@ export async function insertWitness(
 
 export interface BeatRequest {
   readonly mark: WitnessMark;
-  /** Greater than every beat that was tried: the outcome of an earlier try may not be known. */
+  /** Greater than every beat that was tried: the outcome of an earlier try may be unknown. */
   readonly nextBeat: number;
   /** Of the epoch that the mark belongs to. */
   readonly epochToken: string;
@@ -49,7 +49,7 @@ export interface BeatAnswer extends DatabasePlace {
   readonly isThere: boolean;
   /** Whether the database has lost something that the mark shows. */
   readonly isBehind: boolean;
-  /** Whether the system identifier or the timeline is another one than was noted. */
+  /** Whether the system identifier or the timeline differs from the noted one. */
   readonly isOther: boolean;
   /** Of the database's epoch; null when it has none. */
   readonly epoch: number | null;
@@ -57,18 +57,18 @@ export interface BeatAnswer extends DatabasePlace {
   readonly secret: string | null;
   readonly longestTtlMs: number;
   readonly settledUntil: number;
-  /** The longest watch of another process that reaches into this one's; null when none exists. */
+  /** The start of the longest watch of another process that overlaps this one's; null when none exists. */
   readonly othersSince: number | null;
 }
 
 /**
- * Moves a process's own row on by a beat, and reads where the database is.
+ * Advances a process's own row by a beat, and reads how far the database has come.
  *
- * - **Moves nothing** when the database is behind the mark, is of another epoch, or somebody else has
- *   moved the row: then `isMoved` is false, and the other fields say which.
+ * - **Moves nothing** when the database is behind the mark, is of another epoch, or another process
+ *   has moved the row: then `isMoved` is false, and the other fields show which.
  * - **The watch** is written only when this very statement has not met a jump.
  * - **Settles** what has expired when this process has watched for as long as the longest TTL; and takes
- *   back what was settled ahead of the clock, which has gone back then.
+ *   back what was settled ahead of a clock that has gone back.
  * - **Index**: the primary keys. The witnesses of others, a few rows, are read whole.
  */
 export async function beat(sql: Sql<'renewals'>, request: BeatRequest): Promise<BeatAnswer> {
@@ -127,7 +127,7 @@ export async function isBehindMark(sql: Sql<'renewals'>, mark: WitnessMark): Pro
   return onlyRow(rows).isBehind;
 }
 
-/** Removes the rows of processes that are over. */
+/** Removes the rows of processes whose last beat is too old. */
 export async function removeOldWitnesses(sql: Sql<'general'>, pass: RetentionPass): Promise<void> {
   await removeAll(pass, 'witnesses', () => removeSome(sql));
 }

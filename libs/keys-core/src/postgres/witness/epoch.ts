@@ -14,13 +14,13 @@ export type HoldOffCause =
   /** Another database is where the process had one. */
   | 'replaced';
 
-/** The database epoch that it is in now. */
+/** The current epoch of the database. */
 export interface EpochCheck {
   readonly epoch: number;
   readonly token: string;
-  /** Signs what drones and clients are told of the database. */
+  /** Signs what drones and clients are told about the database. */
   readonly secret: string;
-  /** True when this check found the database in another epoch than the check before. */
+  /** True when this check found that the database has changed, and began a new epoch. */
   readonly isNew: boolean;
   /** For how long no new grant is made, in milliseconds; 0 when grants are made. */
   readonly holdOffMs: number;
@@ -28,21 +28,21 @@ export interface EpochCheck {
   readonly cause: HoldOffCause | null;
   /** The longest TTL that is noted in the database, in milliseconds. */
   readonly longestTtlMs: number;
-  /** Every grant that expired up to here did so on a clock that was watched; epoch milliseconds. */
+  /** Every grant that expired up to here did so while the clock was watched; epoch milliseconds. */
   readonly settledUntil: number;
 }
 
 /**
  * Notices a restore or a failover with loss that the database shows by itself: its system identifier
  * or its timeline differs from what was written down. What it cannot show is noticed from outside, see
- * `witness/database-witness.ts`. Grants that the lost part of the history promised may still be acted
+ * `witness/database-witness.ts`. Grants of the lost part of the history may still be acted
  * on, so new ones are held off until the longest of them has run out.
  *
  * The number of the new epoch is at least the minutes since 1970, so that two restores of one backup
  * have different numbers: cursors of the event stream carry them.
  *
- * Safe from several controllers at once: one statement judges, its row lock lets one of them see the
- * change, and the others see that it has been seen.
+ * Safe for several controllers at once: one statement decides, its row lock lets only one of them see
+ * the change, and the others see that it was noted.
  */
 export async function checkEpoch(sql: Sql<'renewals'>, longestTtlMs: number): Promise<EpochCheck> {
   await noteLongestTtl(sql, longestTtlMs);
@@ -92,7 +92,7 @@ export async function checkEpoch(sql: Sql<'renewals'>, longestTtlMs: number): Pr
     left join database_epoch e on true`;
   const { token, secret, ...here } = onlyRow(rows);
   // Another process began the first epoch of a new database during these statements, and none of them
-  // shows it, or it has not our TTL. The next ones show it: it was committed.
+  // shows it, or it does not have our TTL. The next ones show it: it was committed.
   if (token === null || secret === null || here.longestTtlMs < longestTtlMs) {
     return checkEpoch(sql, longestTtlMs);
   }
@@ -108,20 +108,20 @@ type EpochRow = Omit<EpochCheck, 'token' | 'secret'> & {
 /** What is known to have been lost. */
 export interface Loss {
   readonly cause: HoldOffCause;
-  /** The epoch token of the database that was judged: of several who judge it one acts. */
+  /** The epoch token of the database that was checked: only one of several that check it acts. */
   readonly epochToken: string;
-  /** The newest epoch that is known of; the next one is greater. */
+  /** The newest known epoch; the next one is greater. */
   readonly knownEpoch: number;
-  /** The longest TTL that is known of, in milliseconds. */
+  /** The longest known TTL, in milliseconds. */
   readonly longestTtlMs: number;
-  /** The largest fencing token that is known of. */
+  /** The largest known fencing token. */
   readonly fencingToken: string;
 }
 
 /**
  * Begins another epoch of a database that has lost a part of its history: as {@link checkEpoch} does,
- * and with fencing tokens greater than all that are known of. @returns whether this call did so;
- * otherwise somebody else has.
+ * and with fencing tokens greater than all known ones. @returns whether this call did so;
+ * otherwise another process has.
  */
 export async function beginEpoch(sql: Sql<'renewals'>, loss: Loss): Promise<boolean> {
   const rows = await sql.$queryRaw<{ epoch: number }[]>`
@@ -147,7 +147,7 @@ export async function beginEpoch(sql: Sql<'renewals'>, loss: Loss): Promise<bool
   return rows.length > 0;
 }
 
-/** A hold-off that is on. */
+/** A hold-off in progress. */
 export interface HoldOff {
   /** Until when, in epoch milliseconds of the database. */
   readonly until: number;
@@ -156,7 +156,7 @@ export interface HoldOff {
   readonly epoch: number;
 }
 
-/** The hold-off that is on now; null when grants are made. */
+/** The hold-off in progress; null when grants are made. */
 export async function readHoldOff(sql: Sql<'general' | 'guests'>): Promise<HoldOff | null> {
   const rows = await sql.$queryRaw<HoldOff[]>`
     select extract(epoch from e.hold_off_until)::float8 * 1000 as until,

@@ -1,13 +1,13 @@
 /**
- * What a process has seen of the database, as it is told to those outside: one line of text, signed
- * with a secret that is in the database. A witness that brings it back shows that the database was once as
- * far as this. Nobody else can make one, and one that was made with another secret says nothing.
+ * What a process has seen of the database, as it is sent to drones and clients: one line of text, signed
+ * with a secret that is in the database. A witness that sends it back shows that the database was once
+ * this far. Nobody else can make a stamp, and one that was made with another secret is ignored.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { compareFencingTokens } from '../../kernel/lease/fencing-token.ts';
 import { LIMITS } from '../../kernel/limits.ts';
 
-/** How far a process has seen the database go on. */
+/** How far a process has seen the database. */
 export interface WitnessMark {
   /** The process's own row in `database_witness`. */
   readonly witnessId: string;
@@ -15,7 +15,7 @@ export interface WitnessMark {
   readonly beat: number;
   /** When that was, in epoch milliseconds of the database. */
   readonly at: number;
-  /** Which run of the server that was: its start, in epoch microseconds. */
+  /** In which run of the server that was: its start, in epoch microseconds. */
   readonly run: string;
   /** A position of the write-ahead log that was surely on the disk: `X/Y`, as PostgreSQL has it. */
   readonly position: string;
@@ -24,16 +24,16 @@ export interface WitnessMark {
 /** A mark, and the database epoch that it belongs to. */
 export interface WitnessStamp extends WitnessMark {
   readonly epoch: number;
-  /** The token of that epoch: two restores of one backup may come to the same number. */
+  /** The token of that epoch: two restores of one backup may get the same number. */
   readonly epochToken: string;
   /** The largest fencing token that the process has given. */
   readonly fencingToken: string;
 }
 
-/** Where the write-ahead log had come in which run of the server; see {@link WitnessMark}. */
+/** A position of the write-ahead log, and the run of the server that it is from; see {@link WitnessMark}. */
 export type LogPlace = Pick<WitnessMark, 'run' | 'position'>;
 
-/** What an answer has shown of the database. */
+/** What an answer has shown about the database. */
 export interface Seen {
   /** On the disk once the answer is committed. */
   readonly place?: LogPlace;
@@ -94,7 +94,7 @@ function isSame(a: string, b: string): boolean {
   return left.length === right.length && timingSafeEqual(left, right);
 }
 
-/** Negative, zero or positive as position `a` lies before, at or after `b`. */
+/** Negative, zero or positive as position `a` is before, at or after `b`. */
 export function comparePositions(a: string, b: string): number {
   const difference = bytesOf(a) - bytesOf(b);
   return difference < 0n ? -1 : difference > 0n ? 1 : 0;

@@ -18,7 +18,7 @@ export interface EtcdOptions {
   readonly endpoints: readonly string[];
   readonly user?: string | undefined;
   readonly password?: string | undefined;
-  /** The CA that members' certificates are of, as PEM; the machine's own CAs unless given. */
+  /** The CA of the members' certificates, as PEM; by default the machine's own CAs. */
   readonly ca?: string | undefined;
   /** This client's certificate and its key, as PEM; only with `ca`. */
   readonly cert?: string | undefined;
@@ -27,7 +27,7 @@ export interface EtcdOptions {
 
 export interface EtcdCallsOptions extends EtcdOptions {
   readonly clock: Clock;
-  /** Told of every linearizable call: why etcd could not answer it, or undefined. */
+  /** Called after every linearizable call: with why etcd could not answer it, or undefined. */
   readonly onAsked?: ((failure: unknown) => void) | undefined;
 }
 
@@ -55,7 +55,7 @@ const AVOIDED_MS = 5_000;
 export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
   const { clock, onAsked } = options;
   const clients = options.endpoints.map((endpoint) => clientOf(endpoint, options));
-  // A member that is cut off from the others answers the one kind and not the other.
+  // A member that is cut off from the others answers nearby reads, and no linearizable calls.
   const nearby = createOrder(clients, clock);
   const anywhere = createOrder(clients, clock);
   let expected: string | undefined;
@@ -139,20 +139,20 @@ function clientOf(endpoint: string, { user, password, ca, cert, key }: EtcdOptio
     grpcOptions: {
       'grpc.initial_reconnect_backoff_ms': 100,
       'grpc.max_reconnect_backoff_ms': 1_000,
-      // A connection that a firewall has forgotten is found out; etcd allows one each 5 s.
+      // Detects a connection that a firewall has dropped; etcd allows one ping each 5 s.
       'grpc.keepalive_time_ms': 10_000,
       'grpc.keepalive_timeout_ms': 3_000,
     },
   });
 }
 
-/** gRPC wants an instant of the wall clock, and makes of it at once how long that is from now. */
+/** gRPC wants an instant of the wall clock, and at once turns it into a time from now. */
 function deadlineIn(ms: number): { deadline: number } {
   // eslint-disable-next-line no-restricted-properties -- see above
   return { deadline: Date.now() + ms };
 }
 
-/** In which order members are asked: as configured, those that did not answer of late last. */
+/** In which order members are asked: as configured, but those that recently did not answer come last. */
 interface Order {
   best(): Etcd3[];
   answered(client: Etcd3): void;
@@ -182,9 +182,9 @@ function assertCluster(header: IResponseHeader, expected: string | undefined): v
 }
 
 /**
- * What shows that etcd was put back to a backup, which may keep the cluster's id: it is at a revision
- * that it had passed. Then nothing is believed any more: what was reserved may be forgotten, and this
- * datacenter's part of it is told again by the next start.
+ * Detects that etcd was restored from a backup, which may keep the cluster's id: it is at a
+ * revision that it had passed. Then nothing is believed any more: reservations may be lost, and the
+ * next start publishes those of this datacenter again.
  */
 function createHistory(): {
   revision(): bigint;
@@ -196,7 +196,7 @@ function createHistory(): {
     revision: () => newest,
     assertContinued(header, known, hasWritten) {
       const revision = BigInt(header.revision);
-      // What was known when the call was sent is past; a write has a revision of its own.
+      // An answer is not older than what was known when the call was sent; a write has a newer revision.
       isBroken ||= hasWritten ? revision <= known : revision < known;
       if (isBroken) throw new Error('etcd was restored from a backup: start this controller again');
       if (revision > newest) newest = revision;

@@ -37,12 +37,12 @@ function requestMove(
   return home.service.requestMove(move, OPERATOR);
 }
 
-/** The backend is gone, so that its key is free. */
+/** Ends the backend, so that its key is free. */
 async function end(home: TestDatacenter, { backendId }: ConnectResult): Promise<void> {
   await home.keys.report(reportOf(home.drone, backendId, 'terminated'));
 }
 
-/** What a round of the job leaves of the request. */
+/** Runs a round of the job. @returns what is left of the request. */
 async function afterRound(
   { service }: TestDatacenter,
   reservationId: string,
@@ -55,8 +55,25 @@ async function livesIn(world: TestDatacenters): Promise<string> {
   return (await homeOf(world.get('dc3'))).datacenter;
 }
 
-describe('a move that was asked for', () => {
-  test('waits for the holder of the key, and is made when that one has gone', async () => {
+/** Requests for more keys like the one that is requested to move, each before it. */
+async function copyRequest({ store }: TestDatacenter, count: number): Promise<void> {
+  await store.prisma.$executeRaw`
+    insert into lease
+    select (jsonb_populate_record(l, jsonb_build_object(
+      'name', 'copy' || i, 'lease_id', gen_random_uuid(), 'home_reservation', 'dc1.copy' || i))).*
+    from lease l, generate_series(1, ${count}) i`;
+  await store.prisma.$executeRaw`
+    insert into reservation
+    select (jsonb_populate_record(r, jsonb_build_object(
+      'key', '["","copy' || i || '"]', 'name', 'copy' || i, 'reservation_id', 'dc1.copy' || i,
+      'move_asked_at', r.move_asked_at - interval '1 minute',
+      'move_waits_for', case when r.move_waits_for is not null then l.lease_id end))).*
+    from reservation r, generate_series(1, ${count}) i, lease l
+    where l.name = 'copy' || i`;
+}
+
+describe('a requested move', () => {
+  test('waits for the grant of the key to end, and is then carried out', async () => {
     const { world, home, held, reservationId } = await aHeldKey();
     await requestMove(home, reservationId, held.leaseId);
 
@@ -71,7 +88,7 @@ describe('a move that was asked for', () => {
     expect(await livesIn(world)).toBe('dc2');
   });
 
-  test('is carried out by another controller when the one that was asked has ended', async () => {
+  test('is carried out by another controller when the one that got the request has ended', async () => {
     const { world, home, held, reservationId } = await aHeldKey();
     await requestMove(home, reservationId, held.leaseId);
     await end(home, held);
@@ -83,7 +100,7 @@ describe('a move that was asked for', () => {
   });
 
   test.each(['the store', 'dc2'])(
-    'and was cut short after the key had left, because %s did not answer, arrives in a later round',
+    'that was cut short after the key had left, because %s did not answer, arrives in a later round',
     async (away) => {
       const { world, home, held, reservationId } = await aHeldKey();
       await end(home, held);
@@ -134,7 +151,7 @@ describe('a move that was asked for', () => {
     expect(await livesIn(world)).toBe('dc1');
   });
 
-  test('is cancelled, and is not made when the key is free', async () => {
+  test('that was cancelled is not carried out when the key is free', async () => {
     const { world, home, held, reservationId } = await aHeldKey();
     await requestMove(home, reservationId, held.leaseId);
     const ref = { key: KEY, reservationId };
@@ -147,7 +164,7 @@ describe('a move that was asked for', () => {
     expect(await livesIn(world)).toBe('dc1');
   });
 
-  test('gives way to a later one for the same key', async () => {
+  test('is replaced by a later request for the same key', async () => {
     const { world, home, held, reservationId } = await aHeldKey();
     await requestMove(home, reservationId, held.leaseId, 'dc2');
     await requestMove(home, reservationId, held.leaseId, 'dc3');
@@ -170,4 +187,26 @@ describe('a move that was asked for', () => {
       code: 'reservation.moved_meanwhile',
     });
   });
+
+  test.each(['held keys', 'a datacenter that does not answer'])(
+    'is not delayed by a page of earlier ones that wait for %s',
+    async (what) => {
+      const { world, home, held, reservationId } = await aHeldKey();
+      if (what === 'held keys') {
+        await requestMove(home, reservationId, held.leaseId, 'dc3');
+        await copyRequest(home, 1_000);
+        await end(home, held);
+      } else {
+        await end(home, held);
+        await requestMove(home, reservationId, null, 'dc3');
+        await copyRequest(home, 1_000);
+        await home.store.prisma.$executeRaw`
+          update reservation set move_to = 'dc2' where name like 'copy%'`;
+        world.cut('dc2');
+      }
+
+      expect(await afterRound(home, reservationId)).toBeNull();
+      expect(await livesIn(world)).toBe('dc3');
+    },
+  );
 });

@@ -1,5 +1,5 @@
 /**
- * Moves that wait for the key's holder to go, and all that a console asks for: they are recorded at the
+ * Moves that wait for the key's grant to end, and all that a console requests: they are recorded at the
  * key’s home, and the controllers there carry them out. The caller need not stay.
  */
 import type { Caller } from '../../kernel/face-types.ts';
@@ -14,7 +14,7 @@ import {
   endPendingMove,
   failPendingMove,
   readPendingMove,
-  readPendingMoves,
+  readReadyMoves,
   type PendingMoveRow,
 } from '../sql/pending-moves.ts';
 import { conflict, movedMeanwhile } from './mover.ts';
@@ -30,11 +30,11 @@ type PendingMoves = Pick<
   'requestMove' | 'cancelMove' | 'pendingMove' | 'carryOutMoves'
 >;
 
-/** More than these wait for the next round. */
-const MOVES_PER_ROUND_MAX = 1_000;
+/** Read at once. A round goes through all: requests that cannot go on must not delay others. */
+const MOVES_PER_PAGE = 1_000;
 /** Each asks another datacenter, which may be slow. */
 const LANES = 8;
-/** What `failure` says of a move that somebody has cancelled; all others are error codes. */
+/** The `failure` of a move that somebody has cancelled; all others are error codes. */
 const CANCELLED = 'cancelled';
 
 export function createPendingMoves(deps: PendingMovesDeps): PendingMoves {
@@ -70,26 +70,28 @@ export function createPendingMoves(deps: PendingMovesDeps): PendingMoves {
     },
 
     async carryOutMoves(signal) {
-      const moves = await readPendingMoves(store.prisma, MOVES_PER_ROUND_MAX);
       const failures: unknown[] = [];
-      const lane = async (): Promise<void> => {
-        for (let move = moves.shift(); move !== undefined; move = moves.shift()) {
-          if (signal.aborted) return;
-          await carryOut(deps, move).catch((error: unknown) => failures.push(error));
-        }
-      };
-      await Promise.all(Array.from({ length: LANES }, lane));
+      let after: PendingMoveRow | null = null;
+      do {
+        const moves = await readReadyMoves(store.prisma, { after, limit: MOVES_PER_PAGE });
+        after = moves.length < MOVES_PER_PAGE ? null : (moves.at(-1) ?? null);
+        const lane = async (): Promise<void> => {
+          for (let move = moves.shift(); move !== undefined; move = moves.shift()) {
+            if (signal.aborted) return;
+            await carryOut(deps, move).catch((error: unknown) => failures.push(error));
+          }
+        };
+        await Promise.all(Array.from({ length: LANES }, lane));
+      } while (after !== null && !signal.aborted);
       if (failures.length > 0) throw failures[0];
     },
   };
 }
 
-/** One try. A refusal that passes by itself leaves the request for the next round. */
+/** One try. A temporary refusal leaves the request for the next round. */
 async function carryOut({ store, mover }: PendingMovesDeps, move: PendingMoveRow): Promise<void> {
   if (move.leaseId !== null) {
-    if (move.leaseId !== move.waitsFor) {
-      await failPendingMove(store.prisma, move, 'reservation.key_held');
-    }
+    await failPendingMove(store.prisma, move, 'reservation.key_held');
     return;
   }
   const { toDatacenter, reason, askedBy } = move;
@@ -108,12 +110,12 @@ async function carryOut({ store, mover }: PendingMovesDeps, move: PendingMoveRow
   await endPendingMove(store.prisma, move);
 }
 
-/** Somebody who was granted the key in between is found by the next round. */
+/** A holder that was granted the key in between is found by the next round. */
 function passes({ code }: LeaseError): boolean {
   return code !== 'reservation.moved_meanwhile' && ERROR_CODES[code].retryable;
 }
 
-/** What the one who asked may do was checked when they asked. */
+/** The rights of the person or token that asked were checked with the request. */
 function callerNamed(actor: string): Caller {
   return { principal: actor, actor, role: 'operator', namespaces: null };
 }

@@ -16,9 +16,9 @@ export interface Departure {
   readonly reason: string | null;
 }
 
-/** What a reservation is in the datacenter that it is one of. */
+/** The status of a reservation in its own datacenter. */
 export type ReservationStatus =
-  /** Grants are given under it; `isJustActivated` when it was this question that activated it. */
+  /** Grants are given under it; `isJustActivated` when this call activated it. */
   | { readonly standing: 'active'; readonly isJustActivated?: boolean | undefined }
   /** It was left, permanently. */
   | {
@@ -38,7 +38,7 @@ export interface Proof {
   readonly tokenFloor: string | null;
 }
 
-/** What a reservation of this datacenter is now, as the home of this key. Index: the primary keys. */
+/** The status of a reservation of this datacenter as the home of this key. Index: the primary keys. */
 export async function readReservationStatus(
   sql: Sql<'general'>,
   reservationId: string,
@@ -54,7 +54,7 @@ export async function readReservationStatus(
   if (row === undefined) return { standing: 'pending' };
   if (row.state === 'active') return { standing: 'active' };
   const { toId, tokenFloor, movedAt, movedBy, moveReason } = row;
-  // Left, and no longer known where to: nothing is granted under it, and the store has the pointer.
+  // Left, and its pointer is not known here: nothing is granted under it, and the store has the pointer.
   if (toId === null || tokenFloor === null) return { standing: 'pending' };
   const left =
     movedAt === null ? undefined : { at: isoOf(movedAt), by: movedBy ?? '', reason: moveReason };
@@ -75,10 +75,10 @@ interface ReservationRow {
  * are granted under it. Doing it again changes nothing, also after the key has moved on.
  *
  * A key that came from elsewhere gets a row here whose token is the pointer's floor, so that its next
- * token is greater than all before. A row from before, when the key has lived here already, was sealed
- * for a reservation of the chain, and is unsealed for this one alone.
+ * token is greater than all before. If the key has lived here before, its row was sealed for a
+ * reservation of the chain, and is unsealed for this one alone.
  *
- * - **Atomic because** the insert of the reservation is the judge: the inserter unseals, once.
+ * - **Atomic because** the insert of the reservation decides: only the inserter unseals, once.
  * - **Locks**: the reservation's row, then the lease row.
  * - **Index**: `reservation_pkey`, `reservation_active_key_key`, `lease_pkey`.
  */

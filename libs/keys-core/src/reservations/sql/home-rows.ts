@@ -22,7 +22,7 @@ export async function putHome(
     insert into reservation_home (key, reservation_id) values (${key}, ${reservationId})
     on conflict (key) do nothing
     returning reservation_id as "reservationId"`;
-  // A row that was in the way is committed, and rows are never changed: it is there to be read.
+  // The conflicting row is committed and never changes, so that it can be read.
   return rows[0]?.reservationId ?? onlyRow([await readHome(sql, key)].filter(isThere));
 }
 
@@ -30,10 +30,10 @@ export async function putHome(
  * Reserves a key in this database, as the store of a datacenter that is alone, unless it is reserved.
  *
  * - **Atomic because** one statement sees whether this database is still the store, and writes.
- *   `markPublishing` waits for those that saw it so.
+ *   `markPublishing` waits for the statements that saw it so.
  * @returns the reservation that is there then.
  * @throws {LeaseError} `reservation.store_unreachable` when the reservations of this database are in
- * etcd: another controller was started with it, and this one does not ask it.
+ * etcd: another controller was started with etcd, and this one without.
  */
 export async function reserveHere(
   sql: Sql<'general'>,
@@ -59,11 +59,11 @@ export async function reserveHere(
       'The reservations of this datacenter are in etcd, and this controller was started without LEASEHOLD_ETCD: start it again with what the others have.',
     );
   }
-  // A row that was in the way is committed, and rows are never changed: it is there to be read.
+  // The conflicting row is committed and never changes, so that it can be read.
   return made ?? onlyRow([await readHome(sql, key)].filter(isThere));
 }
 
-/** Writes many down at once; those that are there stay as they are. */
+/** Writes many at once; existing ones stay as they are. */
 export async function putHomes(
   sql: Sql<'general'>,
   homes: readonly { readonly key: string; readonly reservationId: string }[],

@@ -20,8 +20,8 @@ export interface Membership {
   /** The name that it was registered under; null before that. */
   readonly datacenter: string | null;
   /**
-   * Where the reservations of this database are: null for in itself; {@link PUBLISHING} for in an etcd
-   * that has not been told all of them yet; else in the etcd of this cluster id, which has.
+   * Where the reservations of this database are: null if in itself; {@link PUBLISHING} if in an
+   * etcd that does not have all of them yet; otherwise the cluster id of the etcd that has them.
    */
   readonly storeId: string | null;
   /** The epoch in which the pointers were last read back. */
@@ -92,7 +92,7 @@ export async function registerHere(
   return rows[0]?.clusterId ?? clusterId;
 }
 
-/** A key with its first reservation; keys as text, in whose order they come. */
+/** A key, as text, with its first reservation; rows come in the order of their keys. */
 export interface HomeRow {
   readonly key: string;
   readonly reservationId: string;
@@ -105,7 +105,7 @@ export function firstReservationsAfter(
   page: { readonly afterKey: string; readonly limit: number },
 ): Promise<HomeRow[]> {
   const { afterKey, limit } = page;
-  // An activated one counts too: what was learned of the store may not have been written down.
+  // An activated one counts too: what was learned from the store may not have been recorded.
   return sql.$queryRaw<HomeRow[]>`
     (
       select key, reservation_id as "reservationId" from reservation_home
@@ -200,11 +200,11 @@ export interface Departure {
 }
 
 /**
- * Makes it so that a key has left, which a restored database may not know: writes the pointer, marks
+ * Records that a key has left, which a restored database may not know: writes the pointer, marks
  * the reservation as moved, and seals the key's row. Doing it again changes nothing.
  *
  * The row is sealed for the pointer's target when it belongs to the reservation that was left, or to
- * none. A row that is sealed for another one stays so: no reservation of here may grant on it.
+ * none. A row that is sealed for another one stays so: no reservation of this datacenter may grant on it.
  *
  * - **Locks**: the pointer's row, the reservation's, then the lease row, as a move does.
  * - **Index**: the primary keys.

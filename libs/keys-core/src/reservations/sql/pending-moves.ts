@@ -21,7 +21,7 @@ export interface PendingMoveRow {
   readonly heldUntil: number | null;
 }
 
-/** What names a request: a newer one for the same key has another time. */
+/** Identifies a request: a newer one for the same key has another time. */
 type PendingMoveRef = Pick<PendingMoveRow, 'reservationId' | 'askedAt'>;
 
 const PENDING_MOVE = fragment`
@@ -76,19 +76,26 @@ export async function readPendingMove(
   return row ?? null;
 }
 
-/** Requests that go on, the oldest first. Index: `reservation_pending_move_idx`, in its order. */
-export async function readPendingMoves(
+/**
+ * Requests that have not ended, without those whose holder still has the key: the oldest first, from the
+ * one after `after`. Index: `reservation_pending_move_idx`, in its order.
+ */
+export async function readReadyMoves(
   sql: Sql<'general'>,
-  limit: number,
+  { after, limit }: { readonly after: PendingMoveRef | null; readonly limit: number },
 ): Promise<PendingMoveRow[]> {
   return sql.$queryRaw<PendingMoveRow[]>`
     ${PENDING_MOVE}
     where r.move_to is not null and r.move_failure is null
-    order by r.move_asked_at
+      and (l.lease_id is null or l.lease_id is distinct from r.move_waits_for)
+      and (r.move_asked_at, r.reservation_id ${C}) > (
+        coalesce(to_timestamp(${after?.askedAt ?? null}::float8 / 1000)::timestamptz(3), '-infinity'),
+        ${after?.reservationId ?? ''} ${C})
+    order by r.move_asked_at, r.reservation_id ${C}
     limit ${limit}`;
 }
 
-/** Ends a request, because the key has arrived. One that was replaced meanwhile goes on. */
+/** Ends a request, because the key has arrived. A request that has replaced it meanwhile stays. */
 export async function endPendingMove(sql: Sql<'general'>, move: PendingMoveRef): Promise<void> {
   await sql.$queryRaw`
     update reservation

@@ -25,7 +25,7 @@ export function describeReservationStore(
   open: () => Promise<ReservationStore>,
 ): void {
   describe(`a reservation store of ${what}`, () => {
-    test('C37 sets if absent, repeats for the same value, and tells the loser of the winner', async () => {
+    test('C37 sets a value if absent, accepts the same value again, and returns the winner’s to the loser', async () => {
       const [store, other] = [await open(), await open()];
       const key = aKey();
       const [mine, theirs] = [anId(), anId('dc2')];

@@ -1,4 +1,4 @@
-/** How many resources are in which state at this moment, and which of them several want. */
+/** How many resources are in which state at this moment, and which have the most waiters. */
 import {
   BACKEND_STATUSES,
   statusRank,
@@ -19,7 +19,7 @@ export interface ResourceCounts {
   readonly overdue: number;
   readonly contended: number;
   readonly waiters: number;
-  /** The age of the oldest expiry that nobody has written down; 0 for none. */
+  /** The age of the oldest expiry that is not recorded yet; 0 for none. */
   readonly oldestOverdueMs: number;
 }
 
@@ -33,10 +33,10 @@ const NOTHING: ResourceCounts = {
 };
 
 /**
- * Counts every face, except Leasehold's own leases. Reads all leases once, because no index tells phases:
- * one would cost every grant and every release. On a busy machine 65 ms at 100,000 rows, 0.4 to 0.7 s at
- * 1,000,000: callers that ask often should keep the answer for a while. Phases are those of `phaseOf`,
- * judged at one moment for all rows. Locks nothing.
+ * Counts every face, except Leasehold's own leases. Reads all leases once, because no index holds
+ * phases: it would slow down every grant and release. On a busy machine 65 ms at 100,000 rows, 0.4 to
+ * 0.7 s at 1,000,000: callers that ask often should keep the answer for a while. Phases are those of
+ * `phaseOf`, judged at one moment for all rows. Locks nothing.
  */
 export async function countResources(sql: Sql<'guests'>): Promise<Record<Face, ResourceCounts>> {
   const rows = await sql.$queryRaw<(ResourceCounts & { face: Face })[]>`
@@ -105,8 +105,8 @@ export interface WaitedFor extends Resource {
 }
 
 /**
- * The resources that most wait for, of all faces. Lapsed tickets do not count: their waiters died.
- * The tickets, few beside leases, are read whole; index: `lease_pkey` for the holders. Locks nothing.
+ * The resources with the most waiters, of all faces. Lapsed tickets do not count: their waiters died.
+ * All tickets are read, being few compared with leases; index: `lease_pkey` for the holders. Locks nothing.
  */
 export function readMostWaitedFor(sql: Sql<'guests'>, limit: number): Promise<WaitedFor[]> {
   return sql.$queryRaw<WaitedFor[]>`

@@ -18,7 +18,7 @@ export const STATS_BUCKET_MS = 10_000;
 /** The longest window, a day, and an hour for the first of its steps to be whole. */
 export const STATS_KEPT_HOURS = 25;
 
-/** What one controller has counted of a face since it last said so. */
+/** What one controller has counted for a face since its last flush. */
 export interface StatsCounts {
   readonly face: Face;
   readonly denials: number;
@@ -34,7 +34,7 @@ export function bucketOf(instant: Fragment): Fragment {
   return fragment`date_bin(${STATS_BUCKET_MS} * interval '1 millisecond', ${instant}, timestamptz 'epoch')`;
 }
 
-/** Two histograms as one; either may be null, or be of fewer places. */
+/** The sum of two histograms; either may be null or have fewer places. */
 function added(column: Fragment): Fragment {
   return fragment`
     case
@@ -51,8 +51,8 @@ function added(column: Fragment): Fragment {
  * Adds what a controller has counted to the bucket of this moment, a row for each face.
  *
  * **Locks** those rows, in the order (bucket, face), as every statement that adds does. **Atomic
- * because** `set` adds to the row as it is after the lock; what is under `excluded` is the
- * controller's own alone. **Index**: the primary key. One answer for each face.
+ * because** `set` adds to the row as it is after the lock; `excluded` holds only the controller's own
+ * counts. **Index**: the primary key. One answer for each face.
  */
 export async function addToBuckets(
   sql: Sql<'general'>,

@@ -1,6 +1,6 @@
 /**
- * What the model-based test may do, in any order: each command does it to the model and to the
- * real kernel, compares the two answers, and then everything that the database keeps.
+ * The commands of the model-based test, in any order: each acts on the model and on the real kernel,
+ * compares the two answers, and then everything that the database stores.
  */
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
@@ -108,7 +108,7 @@ async function askForGrant(
   if (actual.outcome === 'granted') believe(granted, model.elapsedMs, actual.grant.remainingMs);
 }
 
-/** I5: a holder that let a grant run out has been told by its own clock, before anybody else was given it. */
+/** I5: a grant that ran out is over by its holder's own clock before anybody else gets the resource. */
 function expectNoEarlySteal(model: LeaseModel, from: ModelGrant): void {
   if (from.end === 'released' || from.isAbandoned) return;
   const isFreeAtOnce = from.end === 'revoked' && from.resource.face !== 'key';
@@ -121,7 +121,7 @@ function believe(grant: ModelGrant, localTimeMs: number, remainingMs: number): v
   grant.believedUntilMs = Math.max(grant.believedUntilMs, localTimeMs + remainingMs);
 }
 
-/** A renewal that was sent, carried out `delayMs` later, and answered as often as it was sent. */
+/** A renewal that is carried out `delayMs` after it was sent, `times` times. */
 async function askForRenewal(
   model: LeaseModel,
   real: RealKernel,
@@ -291,7 +291,7 @@ const reaps = fc.constant(
   }),
 );
 
-/** A callback that is owed keeps its row: now and then a use case takes them. */
+/** A row that owes a callback is kept: now and then use cases take all callbacks. */
 const deletions = fc.boolean().map((areCallbacksTaken) =>
   command(`delete free rows ${String(areCallbacksTaken)}`, async (model, real) => {
     const sql = real.kernel.store.prisma;
@@ -334,7 +334,7 @@ const stepsBack = fc
     ),
   );
 
-/** Every command, as often as it is worth: mostly grants, renewals and time. */
+/** Every command, weighted by repetition: mostly grants, renewals and time. */
 export const LEASE_COMMANDS: fc.Arbitrary<LeaseCommand>[] = [
   grants,
   grants,

@@ -61,9 +61,9 @@ export async function invitePerson(
 }
 
 /**
- * Gives somebody who has joined a link with this secret, with which they choose a new password; a
- * link before it ends. What they sign in with now goes on working until the link is used.
- * Locks the person's row. Index: the primary key. Zero rows: not there, disabled, or not joined.
+ * Gives somebody who has joined a link with this secret, with which they choose a new password; an
+ * earlier link ends. What they sign in with now works until the link is used. Locks the person's
+ * row. Index: the primary key. Zero rows: not there, disabled, or not joined.
  * @throws {LeaseError} `person.not_found`, `person.disabled`, `person.not_joined`.
  */
 export async function openPasswordReset(
@@ -94,7 +94,7 @@ export async function isInvitationOpen(sql: Sql<'general'>, secret: string): Pro
   return rows.length > 0;
 }
 
-/** Who has taken a link up; `isReset`: they had joined before, and choose a new password. */
+/** The person who used a link; `isReset`: they had joined before, and choose a new password. */
 export interface Accepted {
   readonly personId: string;
   readonly email: string;
@@ -103,8 +103,8 @@ export interface Accepted {
 }
 
 /**
- * Takes a link up: once, however many try. The name is for those who join; it leaves that of others
- * alone. Locks the person's row. Index: `person_invitation_hash_key`. Zero rows: unknown, used,
+ * Uses a link: once, however many try. The name counts only for a person who joins; others keep
+ * theirs. Locks the person's row. Index: `person_invitation_hash_key`. Zero rows: unknown, used,
  * replaced, too late, or of somebody disabled.
  */
 export async function acceptInvitation(

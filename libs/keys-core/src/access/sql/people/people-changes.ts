@@ -116,9 +116,9 @@ export async function readForRefusal(
 
 /**
  * Whether a person may begin a session; writes down that they did. A person who joins with it needs no
- * invitation any more. The link of a password reset stays: else a person who knows the old password could
- * end it by signing in. Locks the person's row; zero rows: disabled, not there, or all their sessions
- * were ended since `knownEpoch` was read.
+ * invitation any more. The link of a password reset stays: otherwise a person who knows the old
+ * password could end it by signing in. Locks the person's row; zero rows: disabled, not there, or
+ * all their sessions were ended since `knownEpoch` was read.
  */
 export async function recordSignIn(
   sql: Sql<'general'>,

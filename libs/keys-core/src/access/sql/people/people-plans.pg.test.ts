@@ -1,6 +1,5 @@
-import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { explaining } from '../../../testing/explaining.ts';
+import { fillDatabase } from '../../../testing/explaining.ts';
 import { openKernel } from '../../../testing/kernel-fixture.ts';
 import { acceptInvitation, isInvitationOpen, openPasswordReset } from './invitations.ts';
 import { listPeople } from './people.ts';
@@ -17,31 +16,23 @@ const PEOPLE = 5_000;
 const ID = '00000000-0000-4000-8000-000000000000';
 
 /** Many people with a password, a session and a failure each. */
-async function fill(client: pg.Client): Promise<void> {
-  await client.query(`
+const FILL = `
     insert into person (id, email, name, joined_at)
     select gen_random_uuid(), 'p' || i || '@example.com', 'p', now()
-    from generate_series(1, ${String(PEOPLE)}) i`);
-  await client.query(`
+    from generate_series(1, ${String(PEOPLE)}) i;
     insert into person_account (id, person_id, provider_id, account_id, password)
-    select gen_random_uuid(), id, 'credential', id::text, 'x' from person`);
-  await client.query(`
+    select gen_random_uuid(), id, 'credential', id::text, 'x' from person;
     insert into person_session (id, person_id, token, expires_at)
-    select gen_random_uuid(), id, id::text, now() + interval '30 days' from person`);
-  await client.query(`
+    select gen_random_uuid(), id, id::text, now() + interval '30 days' from person;
     insert into sign_in_failure (email_hash, failure_count, failed_at)
-    select encode(sha256(convert_to(email, 'UTF8')), 'hex'), 1, now() from person`);
-  await client.query('analyze');
-}
+    select encode(sha256(convert_to(email, 'UTF8')), 'hex'), 1, now() from person`;
 
-test('no statement of a request or a sign-in reads everybody', async () => {
+test('no statement of a request or a sign-in reads all people', async () => {
   const kernel = await openKernel();
-  const client = new pg.Client({ connectionString: kernel.databaseUrl });
-  await client.connect();
-  onTestFinished(() => client.end());
-  await fill(client);
-  const { sql, plans } = explaining(client);
-  // A statement without rows throws; the plan is what is looked at.
+  const { explaining, close } = await fillDatabase(kernel.databaseUrl, FILL);
+  onTestFinished(close);
+  const { sql, plans } = explaining();
+  // A statement without rows throws; only the plan matters.
   const explained = (run: Promise<unknown>): Promise<unknown> => run.catch(() => undefined);
 
   await explained(findPersonSession(sql, 'a token'));

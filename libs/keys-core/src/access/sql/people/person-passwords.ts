@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Sql } from '../../../postgres/rows.ts';
 
 /**
- * The password of a person from now on, in a hash of `hashPassword`.
+ * Sets the password of a person, as a hash of `hashPassword`.
  * Index: `person_account_provider_id_account_id_key`. Always one row.
  */
 export async function setPassword(
@@ -19,8 +19,8 @@ export async function setPassword(
 }
 
 /**
- * Replaces the password of a person, if it is still the one that was checked: of two changes at once
- * that both knew it, one counts. Locks the account's row; index as above. Zero rows: it was changed.
+ * Replaces the password of a person, if it is still the one that was checked: only one of two changes
+ * at once that both knew it counts. Locks the account's row; index as above. Zero rows: it was changed.
  */
 export async function replacePassword(
   sql: Sql<'general'>,
@@ -36,7 +36,7 @@ export async function replacePassword(
   return rows.length > 0;
 }
 
-/** The hash of a person's password; undefined when they sign in otherwise. */
+/** The hash of a person's password; undefined when they sign in another way. */
 export async function readPasswordHash(
   sql: Sql<'general'>,
   personId: string,

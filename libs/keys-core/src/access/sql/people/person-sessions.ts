@@ -2,12 +2,12 @@ import type { OrderedRole } from '../../../kernel/access/roles.ts';
 import type { Sql } from '../../../postgres/rows.ts';
 import { SIGN_IN_METHODS, type SignInMethod } from '../sign-in/sign-in-methods.ts';
 
-/** A session that is not used for so long ends. */
+/** A session that is not used for this long ends. */
 export const SESSION_IDLE_DAYS = 7;
-/** A session ends after so long, however much it is used. */
+/** A session ends after this long, however much it is used. */
 export const SESSION_DAYS_MAX = 30;
 
-/** A session in force, and who acts in it, with the role of this moment. */
+/** A session in force, with its person and the person's present role. */
 export interface SessionAccess {
   readonly sessionId: string;
   readonly personId: string;
@@ -22,7 +22,7 @@ export interface SessionAccess {
 /**
  * The session with this token, if it is in force by the database's clock: neither idle for too long
  * nor too old, nor of an earlier epoch, of a person who is not disabled. Indexes: `person_session_token_key`,
- * `person_account_person_id_idx`. Zero rows: none is.
+ * `person_account_person_id_idx`. Zero rows: there is no such session in force.
  */
 export async function findPersonSession(
   sql: Sql<'vital'>,
@@ -81,9 +81,9 @@ export async function markSessionsSeen(
 }
 
 /**
- * Which sessions of somebody can begin now; undefined when there is no such person. Read it before the
- * password is looked at: a session that begins with it does not count once all were ended meanwhile,
- * whichever of the two is written first. Index: `person_email_key`.
+ * The session epoch of a person, for a session that begins now; undefined when there is no such
+ * person. Read it before the password is checked: a session that begins with it does not count if
+ * all were ended meanwhile, whichever of the two is written first. Index: `person_email_key`.
  */
 export async function readSessionEpoch(
   sql: Sql<'general'>,
@@ -97,8 +97,8 @@ export async function readSessionEpoch(
 }
 
 /**
- * Ends every session of a person, also one that is just beginning: those of the epoch before do not
- * count. Locks the person's row, then the sessions'. Indexes: the primary key,
+ * Ends every session of a person, also one that is just beginning: those of the previous epoch do
+ * not count. Locks the person's row, then the sessions'. Indexes: the primary key,
  * `person_session_person_id_idx`. @returns how many.
  */
 export async function endSessionsOf(sql: Sql<'general'>, personId: string): Promise<number> {
@@ -117,8 +117,8 @@ export async function endSessionsOf(sql: Sql<'general'>, personId: string): Prom
 }
 
 /**
- * Ends every session of a person but one, as {@link endSessionsOf} does; the one that is kept goes on
- * in the new epoch. @returns how many.
+ * Ends every session of a person but one, as {@link endSessionsOf} does; the one that is kept
+ * continues in the new epoch. @returns how many.
  */
 export async function endOtherSessions(
   sql: Sql<'general'>,

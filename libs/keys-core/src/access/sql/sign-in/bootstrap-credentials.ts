@@ -36,7 +36,7 @@ const CREDENTIAL_ROLES = [
   'drone',
 ] as const satisfies Role[];
 
-/** Begins the maker of tokens that were made for a file; where the file is comes after it. */
+/** The beginning of the maker of tokens for a file; the place of the file follows it. */
 const MAKER = 'bootstrap';
 
 /** Where the first credentials of a database are; null when nobody knows any more. */
@@ -47,9 +47,9 @@ export interface FirstCredentials {
 
 /**
  * Writes the first credentials of a database into a file, unless there is an administrator's token
- * already. Of several at once one writes them, and the others learn where: `place` names the file for
- * people, with its machine. The file is whole before its tokens are in force, so a crash between the
- * two is repaired by the next start.
+ * already. Only one of several calls at once writes them, and the others learn where: `place` names
+ * the file for people, with its machine. The file is whole before its tokens are in force, so a
+ * crash between the two is repaired by the next start.
  */
 export async function writeFirstCredentials(
   store: Pick<Store, 'prisma'>,
@@ -79,7 +79,7 @@ async function placeOf(sql: Sql<'general'>): Promise<string | null> {
 }
 
 /**
- * Makes sure that every secret in the file is a token in force of its role, and answers them.
+ * Makes sure that every secret in the file is a token in force of its role, and returns them.
  * Secrets that are good already stay; others, and the file itself, are created again. The file is
  * readable by its owner alone, and it is replaced as a whole, so that nobody reads half of it.
  * What else the file holds is kept.
@@ -111,7 +111,7 @@ export async function bootstrapCredentials(
 
 /**
  * The secret given, if it is a token in force of this role and drone with these bindings; else a new
- * one. A token of this role and drone that is bound otherwise is revoked: it may do more.
+ * one. A token of this role and drone with other bindings is revoked: it may do more.
  */
 async function ensureToken(
   sql: Sql<'general'>,
@@ -166,7 +166,7 @@ async function readCredentials(path: string): Promise<Record<string, unknown>> {
       ? (value as Record<string, unknown>)
       : {};
   } catch {
-    // A file that was cut off is worth nothing; its tokens can be revoked by name.
+    // A truncated file is useless; its tokens can be revoked by name.
     return {};
   }
 }

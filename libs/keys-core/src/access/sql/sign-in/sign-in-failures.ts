@@ -1,22 +1,22 @@
 /**
- * Guesses at passwords are bounded twice. Where many of them come from, an address is locked soon:
- * for that source alone, so that nobody keeps somebody else out who signs in from elsewhere. Only
- * tries from many sources lock it everywhere.
+ * Guesses at passwords are bounded twice. An email address is soon locked for a source of many
+ * guesses: for that source alone, so that nobody can lock out a person who signs in from elsewhere.
+ * Only tries from many sources lock it everywhere.
  */
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import type { Sql } from '../../../postgres/rows.ts';
 import { fragment, type Fragment } from '../../../postgres/sql.ts';
 
-/** Failures after which an address is locked for where they came from, within an hour. */
+/** Failures within an hour after which an address is locked for their source. */
 export const SIGN_IN_FAILURES_MAX = 10;
-/** Failures after which an address is locked everywhere, within a lock-out's time: of ten sources. */
+/** Failures within a lock-out's time after which an address is locked everywhere: those of ten sources. */
 const SIGN_IN_FAILURES_EVERYWHERE_MAX = 100;
 const LOCK_OUT_MINUTES = 15;
-/** Failures are forgotten after so long. */
+/** Failures are forgotten after this long. */
 export const FAILURES_KEPT_MINUTES = 60;
 
-/** As which tries are counted that somebody makes who is signed in: strangers have no part in it. */
+/** The source of tries by a person who is signed in: strangers cannot add to their count. */
 const CHANGE_PASSWORD = 'change-password';
 const EVERYWHERE = '';
 
@@ -35,12 +35,12 @@ export type SignInTry =
   | { readonly outcome: 'allowed'; readonly isLast: boolean }
   | { readonly outcome: 'locked'; readonly lockedUntil: string };
 
-/** What is kept of an address that was typed. */
+/** What is stored of an address that was typed. */
 function hashEmail(email: string): string {
   return createHash('sha256').update(email.toLowerCase()).digest('hex');
 }
 
-/** The owner of one IPv6 address has the /64 that it is in: that counts as one source. */
+/** The owner of an IPv6 address has the whole /64 that it is in, which counts as one source. */
 export function sourceOfTries(from: TriedAt['from']): string {
   if (from === CHANGE_PASSWORD) return CHANGE_PASSWORD;
   const { address } = from;
@@ -55,7 +55,7 @@ export function sourceOfTries(from: TriedAt['from']): string {
 }
 
 /**
- * Counts a try as a failure before the password is looked at: however many come at once, to however
+ * Counts a try as a failure before the password is checked: however many come at once, to however
  * many controllers, no more passwords are tried than the bounds say; a success takes its own count
  * back with {@link takeBackSignInTry}. It says nothing about whether there is such a person.
  *
@@ -96,7 +96,7 @@ export async function countSignInTry(sql: Sql<'general'>, at: TriedAt): Promise<
     emailHash,
     isEverywhere ? [source, EVERYWHERE] : [source],
   );
-  // It ended between the two statements: this one try is not counted.
+  // The lock-out ended between the two statements: this one try is not counted.
   return lockedUntil === null
     ? { outcome: 'allowed', isLast: false }
     : { outcome: 'locked', lockedUntil };
@@ -141,8 +141,8 @@ async function readLockOut(
 }
 
 /**
- * After a success: where it came from the count starts over; of all sources together only this one
- * try is taken back, so that somebody's own sign-ins give nobody more guesses. Locks as
+ * After a success: the count of its source starts over; from the count of all sources only this one
+ * try is taken back, so that a person's own sign-ins give nobody more guesses. Locks as
  * {@link countSignInTry} does, in the same order.
  */
 export async function takeBackSignInTry(sql: Sql<'general'>, at: TriedAt): Promise<void> {
@@ -161,7 +161,7 @@ export async function takeBackSignInTry(sql: Sql<'general'>, at: TriedAt): Promi
 }
 
 /**
- * Begins every count of an address again, and ends its lock-outs. Locks the rows of sources before
+ * Resets every count of an address, and ends its lock-outs. Locks the rows of sources before
  * that of all, as the counting statement does. Index: the primary key.
  * @returns whether there was anything to forget.
  */

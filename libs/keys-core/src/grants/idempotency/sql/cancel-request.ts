@@ -14,9 +14,9 @@ import type { Released, ReleaseRequest } from '../../sql/release.ts';
 
 export type CancelOutcome = 'cancelled' | 'released' | 'not_found';
 
-/** Who gives up, and what the history says of a grant that is given back for it. */
+/** Who gives up, and what is recorded of a grant that is released for it. */
 interface GivingUp extends RequestKey, Pick<ReleaseRequest, 'actor' | 'result' | 'detail'> {
-  /** Nothing is given up when the request came again and its caller was told of the grant. */
+  /** Gives up nothing when the request was repeated and its caller was told of the grant. */
   readonly onlyUnrepeated?: boolean;
 }
 
@@ -24,8 +24,8 @@ const TRANSACTION = { maxWait: 5_000, timeout: 5_000 };
 
 /**
  * Gives up the request with this key: takes its ticket away, or releases the grant that it became.
- * Whatever the outcome, the key is never answered with a grant again. That holds for a key that nobody
- * has used yet, too: its request may arrive later.
+ * Whatever the outcome, the key is never answered with a grant again. This also holds for a key that
+ * was never used: its request may arrive later.
  *
  * Locks the request, then its ticket, then its grant's row. A grant under way has locked the ticket:
  * this waits for it, and finds the grant.
@@ -52,7 +52,7 @@ export async function cancelRequest(
     store.observer.release(face, 'released');
     wakeWaiters(store, left.released);
   }
-  // Who stood behind may be first now.
+  // The next caller in line may be first now.
   if (left.line !== undefined) store.hints.notify(leaseTopic(left.line));
   return outcome;
 }
@@ -91,8 +91,8 @@ async function takeTicket(tx: Sql<'general'>, leaseId: string): Promise<Resource
 }
 
 /**
- * Answers a request that was granted or waits as given up, from now on; a refusal stays the answer that
- * it is. @returns whether it had come to no grant and no answer.
+ * From now on, answers a request that was granted or waits as given up; a refusal stays the answer.
+ * @returns whether the request had neither a grant nor an answer.
  */
 async function barRequest(
   tx: Sql<'general'>,

@@ -7,7 +7,7 @@ import {
 } from '../../../kernel/lease/recorded-request.ts';
 import { C, type Sql } from '../../../postgres/rows.ts';
 
-/** Who sent it, and the key: what a record is found by. */
+/** The sender and the key, by which a record is found. */
 export interface RequestKey {
   readonly principal: string;
   readonly idempotencyKey: string;
@@ -32,14 +32,14 @@ export async function readRequest(
   return record;
 }
 
-/** An answer that came with no grant. */
+/** An answer without a grant. */
 export interface RequestAnswer {
   readonly request: KeyedRequest;
   readonly answer: object;
 }
 
 /**
- * Records answers, each under its key; the first record of a key stays. Each key at most once.
+ * Records answers, each under its key; the first record of a key stays. No key may occur twice.
  * @returns for each, in order, whether it was recorded now.
  */
 export async function recordAnswers(
@@ -64,7 +64,7 @@ export async function recordAnswers(
   return requests.map((request) => recorded.has(keyText(request)));
 }
 
-/** One text for each key: a principal holds no NUL. */
+/** A different text for each key: a principal contains no NUL. */
 export function keyText({ principal, idempotencyKey }: RequestKey): string {
   return `${principal}\0${idempotencyKey}`;
 }

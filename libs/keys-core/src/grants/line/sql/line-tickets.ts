@@ -1,7 +1,7 @@
 /**
- * Tickets of callers that wait in line for a lease (design 5.4). Order is the ticket's number; who
- * is not prolonged lapses and is passed over. A ticket's id is the lease id of the grant that it will
- * become, so that a replay of its request finds the one or the other.
+ * Tickets of callers that wait in line for a lease (design 5.4). The ticket numbers give the order; a
+ * ticket that is not prolonged lapses and is passed over. A ticket's id is the lease id of the grant
+ * that it will become, so that a replay of its request finds either.
  */
 import type { Resource } from '../../../kernel/resource/resource.ts';
 import { C, type Sql } from '../../../postgres/rows.ts';
@@ -20,7 +20,7 @@ export interface TicketRequest extends Resource {
 /** A place in line. */
 export interface Ticket {
   readonly ticketId: string;
-  /** Its number: who has a smaller one came before. */
+  /** Its number: a smaller one came before. */
   readonly number: number;
   /** When the line was joined, or joined again, as epoch milliseconds of the database. */
   readonly asOf: number;
@@ -29,9 +29,9 @@ export interface Ticket {
 /**
  * Takes a place in line for each request, or joins the one that its idempotency key has.
  *
- * A statement of its own, committed before anybody looks whether it is its turn. The request's record
- * is written with the ticket, so that a replay finds it. **Index**: `lease_request_pkey`,
- * `lease_waiter_ticket_id_key`. A request without a ticket in the answer: its key was used, for a
+ * A statement of its own, committed before anybody checks whose turn it is. The request's record is
+ * written with the ticket, so that a replay finds it. **Index**: `lease_request_pkey`,
+ * `lease_waiter_ticket_id_key`. A request without a ticket in the answer has a key that was used, for a
  * grant, a refusal or another ticket.
  */
 export async function joinLine(
@@ -85,7 +85,7 @@ export async function joinLine(
 /**
  * Lets tickets count for another {@link LINE_TICKET_MS}. Skips those that are locked: they are being
  * granted or given up. HOT: no index has a column that changes.
- * @returns the ids of those that exist no more.
+ * @returns the ids of those that no longer exist.
  */
 export async function prolongTickets(
   sql: Sql<'renewals'>,
@@ -114,9 +114,9 @@ export async function prolongTickets(
 }
 
 /**
- * Leaves the line with an answer, which is what every replay of the request is told from now on.
- * Locks the request, then the ticket, as giving up by a call does.
- * @returns whether the ticket was there: else it was granted, given up, or had lapsed long ago.
+ * Leaves the line with an answer, which every replay of the request gets from now on.
+ * Locks the request, then the ticket, as giving up a request does.
+ * @returns whether the ticket was there: otherwise it was granted, given up, or had lapsed long ago.
  */
 export async function leaveLine(
   sql: Sql<'transitions'>,

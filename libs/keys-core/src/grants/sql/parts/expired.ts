@@ -9,9 +9,9 @@ export function expiredReason(isConfirmed: Fragment): Fragment {
 }
 
 /**
- * What is written of grants that a statement has ended as expired, as the rows of its `expired`: the one
- * event of each, and the one `lease_reap` row of a lease. Nobody began to use one that was never
- * confirmed: no use case has to repair anything.
+ * What is written for grants that a statement has ended as expired, the rows of its `expired`: one
+ * event each, and one `lease_reap` row for a lease. Nobody began to use a grant that was never
+ * confirmed, so no use case has to repair anything.
  */
 export const EXPIRED_FACTS = fragment`
     fact as (

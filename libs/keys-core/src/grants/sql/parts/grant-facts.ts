@@ -2,7 +2,7 @@ import { fragment } from '../../../postgres/sql.ts';
 import { GRANT_KIND, LAPSED_BEFORE, LAPSED_REAP } from './expired.ts';
 
 /**
- * What is written with every grant, of the rows of the statement's `granted` and `wanted`: its events, and
+ * What is written with every grant, from the rows of the statement's `granted` and `wanted`: its events, and
  * the callback that the grant before it owes.
  */
 export const GRANT_EVENTS = fragment`
@@ -28,7 +28,7 @@ export const GRANT_EVENTS = fragment`
     ),
     ${LAPSED_REAP}`;
 
-/** Those, and what becomes of the ticket and the idempotency key that it was asked for with. */
+/** Those, and what becomes of the ticket and the idempotency key of its request. */
 export const GRANT_FACTS = fragment`
     ${GRANT_EVENTS},
     -- Taken from what was granted: a statement that deleted its ticket whatever came of it would eat

@@ -15,8 +15,8 @@ import type { LeaseUseCase } from '../use-case.ts';
  * when the lease is lost: a sixth of its duration before it expires, and after a revocation by force at
  * the next renewal, when another controller may have it already.
  *
- * Where another controller has it, this waits until that one is done or its lease expires, and returns:
- * the caller tries again. After a revocation it returns late, so that another controller comes first.
+ * If another controller has the lease, this waits until it is released or expires, and returns: the
+ * caller tries again. After a revocation it returns late, so that another controller comes first.
  * @throws {LeaseError} `grant.hold_off`; what `work` throws.
  */
 export type WhileLeader = (
@@ -27,7 +27,7 @@ export type WhileLeader = (
 
 export interface WhileLeaderDeps {
   readonly store: Store;
-  /** Names this controller to those who look at its leases. */
+  /** The name of this controller for people who look at its leases. */
   readonly holder: string;
   /** How long after a controller has died another one takes over. */
   readonly ttlMs: number;
@@ -50,7 +50,7 @@ export function createWhileLeader({ store, holder, ttlMs, log }: WhileLeaderDeps
       scope: () => ({ namespace: [RESERVED_NAMESPACE], key: name }),
       durationMs: () => ttlMs,
     };
-    // Listens from before the look on, so that no hint in between is missed.
+    // Listens before it asks for the lease, so that no hint in between is missed.
     const seen = { isOver: false };
     const closeHint = hints.on(topic, () => {
       seen.isOver = true;
@@ -71,7 +71,7 @@ export function createWhileLeader({ store, holder, ttlMs, log }: WhileLeaderDeps
         hints.notify(topic);
       });
     } catch (error) {
-      // What was under way when the lease was lost.
+      // Waits for the work that was under way when the lease was lost.
       await working.catch(() => undefined);
       if (!(error instanceof LeaseError && error.code === 'lease.lost')) throw error;
       log.warn(
