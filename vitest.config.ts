@@ -26,9 +26,12 @@ const everywhere = {
   pool: 'forks' as const,
   // The sources are loaded once for each worker, not for each file: that took as long as the tests.
   isolate: false,
-  // Unless said, Vitest leaves a core to itself: of two, that is half.
+  // By default, Vitest leaves a core to itself: of two, that is half.
   maxWorkers: availableParallelism(),
 };
+
+/** They wait more than they work: for PostgreSQL, for processes and for deadlines. */
+const waiting = { maxWorkers: availableParallelism() + 1, sequence: { groupOrder: 1 } };
 
 const clusterSetup = ['libs/testing/src/postgres/global-setup.ts'];
 
@@ -38,6 +41,7 @@ const oldest = {
   ssr,
   test: {
     ...everywhere,
+    ...waiting,
     name: 'pg-oldest',
     include: [
       'libs/keys-core/src/postgres/witness/epoch.pg.test.ts',
@@ -51,12 +55,10 @@ const oldest = {
     globalSetup: ['libs/testing/src/postgres/global-setup-oldest.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // Beside the others: each waits for its own PostgreSQL more than it works.
-    sequence: { groupOrder: 1 },
   },
 };
 
-/** Tests of real processes whose deadlines another test beside them would bring into question. */
+/** Tests of real processes with deadlines that another test beside them could make them miss. */
 const alone = [
   'tools/faults/!(leases-*).process.test.ts',
   'tools/datacenters/cut-off.process.test.ts',
@@ -90,12 +92,12 @@ export default defineConfig({
         ssr,
         test: {
           ...everywhere,
+          ...waiting,
           name: 'pg',
           include: testsNamed('.pg'),
           globalSetup: clusterSetup,
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -104,12 +106,10 @@ export default defineConfig({
         test: {
           ...everywhere,
           ...process,
+          ...waiting,
           name: 'process',
           include: testsNamed('.process'),
           exclude: [...everywhere.exclude, ...alone],
-          // They wait for deadlines more than they work.
-          maxWorkers: 2,
-          sequence: { groupOrder: 3 },
         },
       },
       {
@@ -121,7 +121,7 @@ export default defineConfig({
           name: 'alone',
           include: alone,
           fileParallelism: false,
-          sequence: { groupOrder: 4 },
+          sequence: { groupOrder: 2 },
         },
       },
       ...(findOldestPostgres() === undefined ? [] : [oldest]),

@@ -7,7 +7,7 @@
  * in the place of a module.
  *
  * In this repository a library is read from its sources, with those of the libraries it is made of.
- * Published it is one file of code and one of types: what is ours lies inside, what others maintain
+ * Published, it is one file of code and one of types: what is ours is inside, what others maintain
  * stays a dependency.
  */
 import { readFileSync } from 'node:fs';
@@ -95,7 +95,7 @@ async function writeTypes({ dist, entry, madeOf }) {
   const drafts = path.join(dist, 'drafts');
   emitDeclarations([entry, ...entries.values()], drafts);
   const draftOf = (file) => path.join(drafts, path.relative(root, file)).replace(/\.ts$/u, '.d.ts');
-  /** What is ours is drawn in; what others maintain, and what Prisma has generated, is not. */
+  /** What is ours is included; what others maintain, and what Prisma has generated, is not. */
   const resolveId = (id, importer) => {
     const ours = entries.get(id);
     if (ours !== undefined) return draftOf(ours);
@@ -106,7 +106,7 @@ async function writeTypes({ dist, entry, madeOf }) {
   const types = await rollup({
     input: draftOf(entry),
     plugins: [{ name: 'ours', resolveId }, dts({ respectExternal: true })],
-    // Values that no type is made of.
+    // Imported values that no type uses.
     onLog: (level, log, report) => {
       if (log.code !== 'UNUSED_EXTERNAL_IMPORT') report(level, log);
     },
@@ -115,7 +115,7 @@ async function writeTypes({ dist, entry, madeOf }) {
   await rm(drafts, { recursive: true });
 }
 
-/** The sources that our own libraries are entered by, by the name of each import. */
+/** The entry sources of our own libraries, by the name of each import. */
 function entriesOf(libraries) {
   const entries = new Map();
   for (const library of libraries) {

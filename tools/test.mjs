@@ -22,7 +22,7 @@ const TEST_ENVIRONMENT = long ? { LEASEHOLD_TEST_LONG: '1' } : {};
 const PREPARATIONS = [
   { name: 'install', work: () => install('ci') },
   { name: 'generate', work: generate },
-  // The boundaries between projects are checked against the project graph; without one, silently not.
+  // The check of project boundaries needs the project graph; without it, it silently checks nothing.
   { name: 'project graph', work: () => runNx(['show', 'projects'], { quiet: true }) },
 ];
 
@@ -33,7 +33,7 @@ await rm(results, { recursive: true, force: true });
 await mkdir(results, { recursive: true });
 const own = await writeWhole();
 
-// One process each at a time, beside each other. They take about as long.
+// Two chains beside each other, each one process at a time. They take about equally long.
 console.log('\nlint, beside types, build and the tests that need nothing else …');
 const checks = await Promise.all([
   inTurn([
@@ -73,7 +73,7 @@ function lint(what, args) {
   return check(`lint of ${what}`, ['eslint', '--max-warnings=0', ...args]);
 }
 
-/** A folder that is a project of its own is linted as one, and the linter stumbles over nothing left. */
+/** A folder that is a project of its own is linted as one; the linter would fail on it with no file left. */
 function foldersBut(projects) {
   return FOLDERS.filter((folder) => !projects.includes(folder));
 }

@@ -49,7 +49,7 @@ export function runNx(args, options = {}) {
 export async function install(command) {
   if (await isInstalled()) return 0;
   console.log(`Installing packages (npm ${command}); the first time takes a minute …`);
-  // npm says where it is, so that the one which runs us is the one which installs.
+  // npm says where it is, so that the npm that runs us is also the npm that installs.
   const npm = process.env.npm_execpath;
   const args = [command, '--no-audit', '--no-fund', '--loglevel=error'];
   return npm ? run(process.execPath, [npm, ...args]) : run('npm', args);
@@ -71,7 +71,7 @@ export function generate() {
 
 /**
  * Installs and builds what is missing, quietly; what fails is shown, and ends this process.
- * @param command names it in what is said.
+ * @param command its name, for messages.
  */
 export async function prepare(command, projects = []) {
   const build = ['run-many', '-t', 'build', '--outputStyle=static'];

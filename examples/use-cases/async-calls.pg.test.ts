@@ -1,27 +1,18 @@
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { AsyncCalls, type Execute } from './async-calls.ts';
-import {
-  aGate,
-  joinService,
-  letLeasesExpire,
-  runOurSql,
-  runSql,
-  startService,
-  type Service,
-} from './testing/service.ts';
+import { aGate, startService, type Service } from './testing/service.ts';
 
 const callsOf = (service: Service): AsyncCalls => new AsyncCalls(service.coordinator, service.pool);
 
 async function start(): Promise<{ service: Service; calls: AsyncCalls; others: AsyncCalls }> {
   const service = await startService('async-calls.sql');
-  const others = callsOf(joinService(service.databaseUrl, 'second'));
+  const others = callsOf(service.join('second'));
   return { service, calls: callsOf(service), others };
 }
 
-function tableOf({ databaseUrl }: Service): Promise<Record<string, unknown>[]> {
-  return runSql(
-    databaseUrl,
+function tableOf({ sql }: Service): Promise<Record<string, unknown>[]> {
+  return sql(
     'select verb, state, attempts_left, response, error, lease_id from async_call order by id',
   );
 }
@@ -39,7 +30,7 @@ describe('async calls', () => {
       return answer(call, signal);
     });
 
-    const held = await runOurSql(service.databaseUrl, 'select from lease where end_reason is null');
+    const held = await service.ourSql('select from lease where end_reason is null');
     expect(outcome).toBe('done');
     expect(meanwhile).toMatchObject([{ state: 'executing', attempts_left: 2 }]);
     expect(await tableOf(service)).toMatchObject([
@@ -65,14 +56,11 @@ describe('async calls', () => {
   test('a completion that cannot be written leaves the call executing under its lease', async () => {
     const { service, calls, others } = await start();
     await calls.schedule('greet', 'world');
-    await runSql(
-      service.databaseUrl,
-      `alter table async_call add constraint no_answers check (state <> 'done')`,
-    );
+    await service.sql(`alter table async_call add constraint no_answers check (state <> 'done')`);
 
     await expect(calls.executeNext(answer)).rejects.toThrow(/no_answers/u);
 
-    const held = await runOurSql(service.databaseUrl, 'select from lease where end_reason is null');
+    const held = await service.ourSql('select from lease where end_reason is null');
     expect(await tableOf(service)).toMatchObject([{ state: 'executing' }]);
     expect(held).toHaveLength(1);
     expect(await others.executeNext(answer)).toBe('nothing to do');
@@ -89,7 +77,7 @@ describe('async calls', () => {
       return 'too late';
     });
     await begun.opened;
-    await letLeasesExpire(service);
+    await service.letLeasesExpire();
 
     const reap = await others.reap();
     const retried = await others.executeNext(answer);
@@ -103,21 +91,16 @@ describe('async calls', () => {
     ]);
   });
 
-  test('C9 of many coordinators, some of which die in a call, each call is completed exactly once', async () => {
+  test('C9 with many coordinators, some of which die in a call, each call is completed exactly once', async () => {
     const { service } = await start();
-    const coordinators = ['a', 'b', 'c', 'd'].map((name) =>
-      callsOf(joinService(service.databaseUrl, name)),
-    );
+    const coordinators = ['a', 'b', 'c', 'd'].map((name) => callsOf(service.join(name)));
     const [schedule] = coordinators;
     for (let number = 0; number < 24; number += 1) await schedule?.schedule('square', number);
-    await runSql(
-      service.databaseUrl,
-      `create table completion (call_id bigint);
+    await service.sql(`create table completion (call_id bigint);
        create function note_completion() returns trigger language plpgsql as $$
        begin insert into completion values (new.id); return null; end $$;
        create trigger completed after update on async_call
-         for each row when (new.state = 'done') execute function note_completion()`,
-    );
+         for each row when (new.state = 'done') execute function note_completion()`);
     let begunCount = 0;
     const zombies = aGate();
     const ended: Promise<unknown>[] = [];
@@ -140,13 +123,13 @@ describe('async calls', () => {
     await waitUntil(
       async () => {
         coordinators.forEach(work);
-        const [left] = await runSql<{ pending: number; executing: number }>(
-          service.databaseUrl,
-          `select count(*) filter (where state = 'pending')::int as pending,
-             count(*) filter (where state = 'executing')::int as executing from async_call`,
-        );
+        const [left] = await service.sql<{
+          pending: number;
+          executing: number;
+        }>(`select count(*) filter (where state = 'pending')::int as pending,
+             count(*) filter (where state = 'executing')::int as executing from async_call`);
         if (left?.pending === 0 && left.executing > 0) {
-          await letLeasesExpire(service);
+          await service.letLeasesExpire();
           await Promise.all(coordinators.map((calls) => calls.reap()));
         }
         return left?.pending === 0 && left.executing === 0;
@@ -156,10 +139,7 @@ describe('async calls', () => {
     zombies.open();
     const outcomes = await Promise.all(ended);
 
-    const completions = await runSql(
-      service.databaseUrl,
-      'select call_id from completion order by call_id',
-    );
+    const completions = await service.sql('select call_id from completion order by call_id');
     const rows = await tableOf(service);
     expect(outcomes).toContain('lost');
     expect(rows.map(({ state }) => state)).toEqual(rows.map(() => 'done'));

@@ -1,9 +1,9 @@
 import { startUrlProxy, waitUntil } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { runForLeader } from './leader.ts';
-import { joinService, runOurSql, startService, type Service } from './testing/service.ts';
+import { joinService, startService, type Service } from './testing/service.ts';
 
-/** Long enough that nobody is starved out of its seat, unless a test wants a seat to be lost. */
+/** Long enough that no busy leader loses its seat, unless a test wants it to. */
 const TTL_MS = 9_000;
 
 interface Controller {
@@ -11,7 +11,7 @@ interface Controller {
   /** The terms that it has led, the last one first. */
   readonly terms: { readonly signal: AbortSignal; readonly fencingToken: string }[];
   readonly isLeading: () => boolean;
-  /** Whom it has followed last. */
+  /** The address of the leader that it followed last. */
   readonly follows: () => string | undefined;
   readonly stepDown: () => Promise<void>;
 }
@@ -110,18 +110,17 @@ describe('controllers', () => {
     expect(wasStillLeading).toBe(false);
   });
 
-  test('one whose seat was taken away follows, and may lead again later', async () => {
+  test('a leader whose seat was taken away follows, and may lead again later', async () => {
     const database = await startService('runners/runner-liveness.sql');
     const leader = startController(database, 'a', { ttlMs: 3_000 });
     await theLeader([leader]);
-    const usurper = joinService(database.databaseUrl, 'usurper').coordinator;
+    const usurper = database.join('usurper').coordinator;
     const seat = {
       key: () => crypto.randomUUID(),
       scope: () => ({ namespace: ['controller'], key: 'leader' }),
       durationMs: () => 60_000,
     };
-    await runOurSql(
-      database.databaseUrl,
+    await database.ourSql(
       `update lease set end_reason = 'revoked', released_at = clock_timestamp()`,
     );
     await usurper.acquireOrRenew(seat);

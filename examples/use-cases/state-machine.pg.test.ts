@@ -1,29 +1,21 @@
 import { describe, expect, test } from 'vitest';
 import { fire, type Event } from './state-machine.ts';
-import {
-  aGate,
-  joinService,
-  letLeasesExpire,
-  runOurSql,
-  runSql,
-  startService,
-  type Service,
-} from './testing/service.ts';
+import { aGate, startService, type Service } from './testing/service.ts';
 
 const WAIT_MS = 10_000;
 const nothing = (): Promise<void> => Promise.resolve();
 
 async function aPurchase(): Promise<Service> {
   const service = await startService('state-machine.sql');
-  await runSql(service.databaseUrl, `insert into purchase values ('p', 'new')`);
+  await service.sql(`insert into purchase values ('p', 'new')`);
   return service;
 }
 
 const at = ({ coordinator, pool }: Service) => ({ coordinator, pool });
 const the = (event: Event, waitMs = WAIT_MS) => ({ purchase: 'p', event, waitMs });
 
-async function stateOf({ databaseUrl }: Service): Promise<string | undefined> {
-  return (await runSql<{ state: string }>(databaseUrl, 'select state from purchase'))[0]?.state;
+async function stateOf({ sql }: Service): Promise<string | undefined> {
+  return (await sql<{ state: string }>('select state from purchase'))[0]?.state;
 }
 
 describe('a finite state machine', () => {
@@ -38,14 +30,12 @@ describe('a finite state machine', () => {
     expect(meanwhile).toBe('new');
     expect(transition).toEqual({ outcome: 'done', from: 'new', to: 'paid' });
     expect(await stateOf(service)).toBe('paid');
-    expect(
-      await runOurSql(service.databaseUrl, 'select from lease where end_reason is null'),
-    ).toEqual([]);
+    expect(await service.ourSql('select from lease where end_reason is null')).toEqual([]);
   });
 
-  test('of two transitions at once one happens, and the other sees the new state', async () => {
+  test('only one of two concurrent transitions happens, and the other sees the new state', async () => {
     const service = await aPurchase();
-    const second = joinService(service.databaseUrl, 'second');
+    const second = service.join('second');
     const acts: string[] = [];
     const act = (from: string, to: string): Promise<void> => {
       acts.push(`${from} -> ${to}`);
@@ -62,9 +52,9 @@ describe('a finite state machine', () => {
     expect(acts).toEqual(['new -> paid']);
   });
 
-  test('who does not want to wait is told that another transition is under way', async () => {
+  test('a caller that does not want to wait is told that another transition is under way', async () => {
     const service = await aPurchase();
-    const second = joinService(service.databaseUrl, 'second');
+    const second = service.join('second');
     let during: unknown;
 
     await fire(at(service), the('pay'), async () => {
@@ -89,7 +79,7 @@ describe('a finite state machine', () => {
 
   test('C20 a transition that lost its lease writes nothing over its successor’s state', async () => {
     const service = await aPurchase();
-    const second = joinService(service.databaseUrl, 'second');
+    const second = service.join('second');
     const acting = aGate();
     const goOn = aGate();
     const late = fire(at(service), the('pay'), () => {
@@ -97,7 +87,7 @@ describe('a finite state machine', () => {
       return goOn.opened;
     });
     await acting.opened;
-    await letLeasesExpire(service);
+    await service.letLeasesExpire();
 
     const next = await fire(at(second), the('cancel'), nothing);
     goOn.open();

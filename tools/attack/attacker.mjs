@@ -1,6 +1,6 @@
 /**
  * An attacker from outside: a process that has the address of a controller and at most a token, and
- * speaks the protocol by hand. It attacks for its time and prints what came of it as JSON.
+ * speaks the protocol by hand. It attacks for the given time and prints the results as JSON.
  *
  *   node attacker.mjs '{"name":"viewer-sockets","url":"http://…","token":"lh_…","attackMs":10000}'
  */
@@ -68,7 +68,7 @@ async function onSockets(count, work, onAnswer) {
   );
 }
 
-/** Sends without end. */
+/** Sends until the time is up. */
 async function flood(socket, next) {
   while (!isOver() && socket.readyState === WebSocket.OPEN) {
     const isFull = socket.bufferedAmount >= UNSENT_BYTES_MAX;
@@ -78,7 +78,7 @@ async function flood(socket, next) {
   }
 }
 
-/** Posts without end, several at a time. */
+/** Posts until the time is up, several at a time. */
 async function post(atOnce, next) {
   await Promise.all(
     Array.from({ length: atOnce }, async () => {

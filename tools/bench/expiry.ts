@@ -74,7 +74,7 @@ async function runWave(
   return { baselineRate, duringRate: load.rateSince(expiringMs) };
 }
 
-/** Leases whose holders are gone, the last second of which is still to come. */
+/** Leases whose holders are gone, and which expire within one second after `LEAD_MS`. */
 async function insertExpiring(
   pool: pg.Pool,
   { namespace, leaseCount }: { readonly namespace: string; readonly leaseCount: number },
@@ -91,7 +91,7 @@ async function insertExpiring(
   );
 }
 
-/** By the rows that a callback of a use case is owed: there are few others. */
+/** Counts the rows that wait for the callback of a use case: the table has few others. */
 async function countReaped(pool: pg.Pool, namespace: string): Promise<number> {
   const { rows } = await pool.query<{ count: number }>(
     'select count(*)::int as count from lease_reap where namespace = $1',
@@ -100,7 +100,7 @@ async function countReaped(pool: pg.Pool, namespace: string): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-/** What the database says of all waves: reaped once each, one event each. */
+/** What the database shows of all waves: each lease reaped once, with one event. */
 async function testimony(pool: pg.Pool, leaseCount: number): Promise<Figure> {
   const { rows } = await pool.query<{ leases: number; once: number; latestMs: number }>(
     `select count(*)::int as leases,
@@ -134,7 +134,7 @@ interface Load {
   stop(): Promise<void>;
 }
 
-/** Callers that acquire and release, each a key of its own, without end. */
+/** Callers that acquire and release until they are stopped, each a key of its own. */
 function startLoad(service: LockService): Load {
   const finishedAtMs: number[] = [];
   let isOver = false;
@@ -146,7 +146,7 @@ function startLoad(service: LockService): Load {
     }
   };
   const loops = Promise.all(Array.from({ length: CALLER_COUNT }, (_, caller) => loop(caller)));
-  // One that fails does so at the end, where it is awaited.
+  // A loop that fails is reported at the end, where it is awaited.
   loops.catch(() => undefined);
   return {
     rateSince(sinceMs) {

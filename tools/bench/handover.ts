@@ -6,7 +6,7 @@ import type { Rig } from './rig/rig.ts';
 import { quantile } from './rig/rounds.ts';
 
 const CONTENDER_COUNT = 8;
-/** So long that the last holder waits in line again. */
+/** Long enough that the former holder waits in line again. */
 const HOLD_MS = 5;
 
 /** From the call that releases a lease to the moment when the next one in line knows that it holds it. */
@@ -42,8 +42,8 @@ export async function measureHandover(rig: Rig): Promise<Figure[]> {
 }
 
 /**
- * Hands one lease around among contenders that hold it for a moment. Who has let go waits in line
- * again only when the next one has it, so that every handover is one to somebody else.
+ * Hands one lease around among contenders that hold it for a moment. After a release, a contender waits
+ * in line again only when the next one has the lease, so that each handover is to another contender.
  */
 async function handoversMs(service: LockService, durationMs: number): Promise<number[]> {
   const takenMs: number[] = [];
@@ -62,7 +62,7 @@ async function handoversMs(service: LockService, durationMs: number): Promise<nu
       const isLast = performance.now() >= endsAtMs;
       releasedAtMs = isLast ? undefined : performance.now();
       await held.release();
-      // At the end the line runs empty: the last one waits for nobody.
+      // At the end the line runs empty: the last contender waits for nobody.
       if (!isLast) await nextHolds;
     }
   };

@@ -36,7 +36,7 @@ async function timesOf(what: string, read: Read, goalMs: number): Promise<Figure
     for (let round = 0; round <= ROUNDS; round += 1) {
       const startedAtMs = performance.now();
       await read();
-      // The first finds nothing in memory, and people do not forgive that either: it counts.
+      // The first read finds nothing in memory, and people notice that too: it counts.
       took.push(performance.now() - startedAtMs);
     }
   } catch (error) {

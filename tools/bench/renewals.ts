@@ -11,7 +11,7 @@ const CALLER_COUNT = 2;
 const GOAL_RATIO = 0.5;
 const GOAL_HOT = 0.9;
 
-/** What the least could be that renews the same grants: no lock before the judgement, no answers why not. */
+/** The least that renews the same grants: no lock before the judgement, no reasons for refusals. */
 const RAW_RENEWAL = `
   update lease
   set renewed_at = clock_timestamp(), expires_at = clock_timestamp() + ttl_ms * interval '1 millisecond'
@@ -71,7 +71,7 @@ function batches(grants: readonly GrantToRenew[]): Call[] {
   return calls;
 }
 
-/** Each caller goes through a share of its own, round after round: no row is asked for twice at once. */
+/** Each caller goes through a share of its own, round after round: no two calls ask for a row at once. */
 function rotation(calls: readonly Call[]): (caller: number) => Call {
   const share = Math.floor(calls.length / CALLER_COUNT);
   const turns = new Array<number>(CALLER_COUNT).fill(0);
@@ -100,7 +100,7 @@ async function renewRaw({ pool }: BenchDatabase, { leaseIds }: Call): Promise<vo
   invariant(rowCount === leaseIds.length, 'the bench renews living grants');
 }
 
-/** Renews every grant of a fresh table some times, and reads what PostgreSQL has counted. */
+/** Renews every grant of a fresh table several times, and reads what PostgreSQL has counted. */
 async function hotRatioOfRenewals(rig: Rig): Promise<number> {
   const database = await rig.database('bench_hot');
   await seedLeases(database.pool, rig.isQuick ? 5_000 : 50_000);
@@ -110,7 +110,7 @@ async function hotRatioOfRenewals(rig: Rig): Promise<number> {
   }
   const expectedCount = calls.length * BATCH_SIZE * 5;
   for (let look = 0; look < 100; look += 1) {
-    // What a session has counted arrives when it has been idle for a moment.
+    // A session reports its counts when it has been idle for a moment.
     const { rows } = await database.pool.query<{ all: number; hot: number }>(
       `select n_tup_upd::int as all, n_tup_hot_upd::int as hot
        from pg_stat_user_tables where relname = 'lease'`,

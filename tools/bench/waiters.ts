@@ -10,11 +10,11 @@ import { quantile } from './rig/rounds.ts';
 const CONTROLLER_COUNT = 3;
 const QUEUED_MS_MAX = 30_000;
 const LOOK_MS = 5;
-/** How long waiters are watched that get no hints: each handover may take a second. */
+/** How long waiters without hints are watched: each handover may take a second. */
 const DEAF_MS = 20_000;
-/** A listener that was cut off is back after a second, and must not stay. */
+/** A listener that was cut off is back after a second, and must be cut off again. */
 const CUT_EVERY_MS = 50;
-/** Between two tries of somebody who does not want to wait in line. */
+/** Between two tries of a caller that does not want to wait in line. */
 const BARGE_EVERY_MS = 5;
 const GOAL_P99_MS = 50;
 const GOAL_DEAF_P99_MS = 1_000;
@@ -72,7 +72,7 @@ interface Fleet {
 }
 
 /**
- * Lets waiters queue behind a holder, and each let go as soon as it holds the lease. A waiter that
+ * Lets waiters queue behind a holder, and each release the lease as soon as it holds it. A waiter that
  * still waits after `watchedMs` gives up.
  */
 async function runLine(
@@ -94,7 +94,7 @@ async function runLine(
     releasedAtMs = performance.now();
     await held.release();
   };
-  // One at each controller after the other, so that nearly every handover is from one to another.
+  // Waiters join at the controllers in turn, so that nearly every handover is from one to another.
   const waits: Promise<void>[] = [];
   let tickets: string[] = [];
   while (waits.length < waiterCount) {
@@ -154,7 +154,7 @@ async function grantsOf(pool: pg.Pool, key: string): Promise<string[]> {
   return rows.map((row) => row.leaseId);
 }
 
-/** Asks for the lease again and again without waiting, which nobody grants while others wait. */
+/** Asks for the lease again and again without waiting, which is not granted while others wait. */
 function barge(service: LeaseholdService, key: string): { stop(): Promise<number> } {
   let isOver = false;
   let tryCount = 0;

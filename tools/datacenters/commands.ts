@@ -10,7 +10,7 @@ export const HELP = `Type here:
   kill dc2, start dc2  its controller, as by kill -9
   help, quit           Ctrl-C ends everything as well`;
 
-/** A line that is cut looks like one on which nothing is said. */
+/** A line that is cut looks like an idle one. */
 const NOTICED = '"status" shows who has noticed, which takes a few seconds';
 const ROUND_TRIP_MS_MAX = 10_000;
 
@@ -47,7 +47,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
 };
 
-/** Carries out one line. @returns what to print. @throws for what is no command, and says why. */
+/** Carries out one line. @returns what to print. @throws when it is not a command, with the reason. */
 export async function carryOut(datacenters: Datacenters, line: string): Promise<string> {
   const [verb = '', ...words] = line.trim().split(/\s+/u);
   if (verb === '') return '';

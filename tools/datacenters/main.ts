@@ -1,4 +1,4 @@
-/** Three datacenters for people to try, with a prompt that breaks and repairs what lies between them. */
+/** Three datacenters for people to try, with a prompt that cuts and restores the lines between them. */
 import { randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
@@ -88,7 +88,7 @@ async function converse(datacenters: Datacenters, ended: AbortController): Promi
   });
   prompt.prompt();
   if (!ended.signal.aborted) {
-    // The channels of the processes keep this one alive, also when nobody types.
+    // The channels of the child processes keep this one alive, even when nobody types.
     await new Promise((resolve) => ended.signal.addEventListener('abort', resolve));
   }
   prompt.close();

@@ -13,7 +13,7 @@ const RUN_MS_MAX = 30_000;
 
 const run = promisify(execFile);
 
-/** Inside of the repository, so that imports are found; of this run alone. */
+/** Inside the repository, so that imports are found; for this run alone. */
 const MODULES = path.join(REPOSITORY, '.test-results', `docs-blocks-${String(process.pid)}`);
 
 function moduleOf(block: Block): string {
@@ -40,7 +40,7 @@ export async function writeModules(blocks: readonly Block[], stage: Stage): Prom
       const text = stage.adapt(block.lines.join('\n'));
       const setup = block.mark === undefined ? PLACE : await readSetup(block.mark.value);
       if (!setup.includes(PLACE)) throw new Error(`the setup of ${placeOf(block)} has no ${PLACE}`);
-      // By a function: `$&` in a block is nothing special.
+      // With a function, so that `$&` in a block means nothing special.
       await writeFile(
         moduleOf(block),
         setup.replace(PLACE, () => text),
@@ -53,7 +53,7 @@ export async function removeModules(): Promise<void> {
   await rm(MODULES, { recursive: true, force: true });
 }
 
-/** What the compiler has against the blocks; empty when nothing. */
+/** The errors that the compiler finds in the blocks; empty when it finds nothing. */
 export async function compileProblems(): Promise<string> {
   const compiler = path.join(REPOSITORY, 'node_modules', 'typescript', 'bin', 'tsc');
   try {
@@ -67,7 +67,7 @@ export async function compileProblems(): Promise<string> {
 /** How many modules run at once. */
 const RUNS_MAX = 2;
 
-/** Runs the modules of all blocks to their ends. @returns what went wrong with which. */
+/** Runs the modules of all blocks to their ends. @returns what went wrong, by block. */
 export async function runModules(
   blocks: readonly Block[],
   stage: Stage,

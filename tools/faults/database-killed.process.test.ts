@@ -1,13 +1,7 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import os from 'node:os';
-import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  createDatabase,
-  startEmbeddedPostgres,
-  type EmbeddedPostgres,
-} from '@leasehold/keys-core/postgres';
+import { createDatabase } from '@leasehold/keys-core/postgres';
 import { waitUntil } from '@leasehold/testing';
+import { startKillableDatabase, type KillableDatabase } from './stage/killable-database.ts';
 import { machineMs } from './stage/machine-time.ts';
 import { PATIENT_LADDER, Stage, type Answer } from './stage/stage.ts';
 import { SUCCESSION_MS_MAX, expectSound, expectUnharmed } from './stage/verdict.ts';
@@ -15,14 +9,11 @@ import { SUCCESSION_MS_MAX, expectSound, expectUnharmed } from './stage/verdict.
 /** Of the preset `fast`. */
 const HEARTBEAT_MS = 1_000;
 
-let folder: string;
-let postgres: EmbeddedPostgres;
+let postgres: KillableDatabase;
 let stage: Stage;
 let patientStage: Stage;
 beforeAll(async () => {
-  folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-database-'));
-  // With fsync, as an installation has it: what was committed must be there after the kill.
-  postgres = await startEmbeddedPostgres({ dataDir: path.join(folder, 'postgres') });
+  postgres = await startKillableDatabase();
   const [databaseUrl, patientUrl] = [postgres.url('leasehold'), postgres.url('patient')];
   await createDatabase(databaseUrl);
   await createDatabase(patientUrl);
@@ -32,29 +23,18 @@ beforeAll(async () => {
 afterAll(async ({}, file) => {
   await patientStage.close(file);
   await stage.close(file);
-  await postgres.stop();
-  await rm(folder, { recursive: true, maxRetries: 10 });
+  await postgres.close();
 });
 
-async function killDatabase(): Promise<void> {
-  postgres.kill();
-  await postgres.exited;
-}
-
-async function restartDatabase(): Promise<void> {
-  const { port } = postgres;
-  postgres = await startEmbeddedPostgres({ dataDir: path.join(folder, 'postgres'), port });
-}
-
 describe('a database that is killed', () => {
-  test('F12 and is back before soft has lost no key that was answered, and the backends went on', async () => {
+  test('F12 and is back before soft has lost no key that was confirmed, and the backends went on', async () => {
     const stage = patientStage;
     await stage.startDrone({ droneId: 'short-1', programs: { short: 'stubborn' } });
     const before = await stage.connect('short', 'short');
     const { pids } = await stage.untilHeard(before);
     await stage.untilRenewed(before);
 
-    // Asked while it dies: some are answered, some are not.
+    // Requests while it dies: some are answered, some are not.
     const { api } = stage;
     const answered: Answer[] = [];
     const asking = Array.from({ length: 8 }, async (_, index) => {
@@ -66,8 +46,8 @@ describe('a database that is killed', () => {
     const settled = Promise.allSettled(asking);
     await waitUntil(() => answered.length > 0, { pollMs: 1 });
     const atMs = machineMs();
-    await killDatabase();
-    await restartDatabase();
+    await postgres.kill();
+    await postgres.restart();
     await settled;
     const fresh = await waitUntil(() => stage.connect('short-fresh', 'short'));
     console.log(
@@ -91,9 +71,9 @@ describe('a database that is killed', () => {
     await stage.untilHeard(former);
 
     const atMs = machineMs();
-    await killDatabase();
+    await postgres.kill();
     await stage.untilSilent(former);
-    await restartDatabase();
+    await postgres.restart();
     const backAtMs = machineMs();
     const next = await stage.successorOf(former, 'long');
     await stage.untilHeard(next.answer);

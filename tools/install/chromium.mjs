@@ -1,7 +1,7 @@
 /**
- * A Chromium for the tests that need a browser. Best the one without windows, which takes a third less
- * of the processor; on a Debian as root that is installed. Else any that the machine has, and else
- * Playwright's own.
+ * A Chromium for the tests that need a browser. The one without windows is best: it takes a third less
+ * of the processor, and is installed on a Debian as root. Otherwise any that the machine has, or
+ * else Playwright's own.
  */
 import { spawnSync } from 'node:child_process';
 import { constants } from 'node:fs';
@@ -19,7 +19,7 @@ const HELP = `No Chromium was found, and none could be installed. Install one, s
 
 /**
  * The path of a Chromium that runs; installs one where none exists.
- * @returns undefined when none exists in spite of that; what to do about it has then been said.
+ * @returns undefined when that fails; it has then printed what to do about it.
  */
 export async function ensureChromium() {
   const named = process.env.CHROMIUM_PATH;
@@ -66,7 +66,7 @@ async function installPackage(name) {
   if (process.getuid?.() !== 0 || !isDebian) return undefined;
   console.log(`Installing ${name}, for the tests in a browser (apt-get) …`);
   const env = { DEBIAN_FRONTEND: 'noninteractive' };
-  // An old list of packages may do as well: whether there is a browser then is what counts.
+  // An old list of packages may do as well: only whether there is a browser then counts.
   await run('/usr/bin/apt-get', ['update', '-qq'], { env, quiet: true });
   const install = ['install', '-y', '-qq', '--no-install-recommends', name];
   await run('/usr/bin/apt-get', install, { env, quiet: true });

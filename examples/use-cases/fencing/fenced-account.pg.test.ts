@@ -5,7 +5,7 @@ import { createTestDatabase } from '@leasehold/testing';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Fenced, FencedAccount } from './fenced-account.ts';
-import { letLeasesExpire, startService, type Service } from '../testing/service.ts';
+import { startService, type Service } from '../testing/service.ts';
 
 /** A database that has nothing of Leasehold except the column for the token. */
 async function openBank(): Promise<pg.Client> {
@@ -20,7 +20,7 @@ async function openBank(): Promise<pg.Client> {
 
 /** Another holder of the account's lease; the one before has not answered for long. */
 async function nextToken(service: Service): Promise<string> {
-  await letLeasesExpire(service);
+  await service.letLeasesExpire();
   const id = randomUUID();
   const answer = await service.coordinator.acquire(
     {
@@ -63,7 +63,7 @@ describe('a fenced row in another database', () => {
     let writtenCount = 0;
     const holders: { account: FencedAccount; read?: bigint }[] = [];
 
-    // Each round a new holder; older ones go on with their work after it, most of them too late.
+    // Each round has a new holder; older ones continue their work after it, most of them too late.
     for (let round = 0; round < 30; round += 1) {
       holders.push({ account: new FencedAccount(bank, 'alice', await nextToken(service)) });
       for (const holder of holders.filter((_, index) => (index + round) % 3 !== 0)) {

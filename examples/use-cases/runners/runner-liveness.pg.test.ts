@@ -1,13 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { RunnerLiveness } from './runner-liveness.ts';
-import {
-  joinService,
-  letLeasesExpire,
-  runOurSql,
-  runSql,
-  startService,
-  type Service,
-} from '../testing/service.ts';
+import { startService, type Service } from '../testing/service.ts';
 
 const TTL_MS = 5_000;
 
@@ -18,12 +11,12 @@ function controllerOf({ core }: Service): RunnerLiveness {
 
 async function twoControllers(): Promise<{ service: Service; controllers: RunnerLiveness[] }> {
   const service = await startService('runners/runner-liveness.sql');
-  const second = joinService(service.databaseUrl, 'second');
+  const second = service.join('second');
   return { service, controllers: [service, second].map(controllerOf) };
 }
 
-function runners({ databaseUrl }: Service): Promise<{ key: string; state: string }[]> {
-  return runSql(databaseUrl, 'select key, endpoint, state from runner order by key');
+function runners({ sql }: Service): Promise<{ key: string; state: string }[]> {
+  return sql('select key, endpoint, state from runner order by key');
 }
 
 describe('runner liveness', () => {
@@ -33,7 +26,7 @@ describe('runner liveness', () => {
     for (const endpoint of ['a:1', 'a:1', 'a:2']) {
       for (const controller of controllers) await controller.heard({ key: 'r1', endpoint });
     }
-    const grants = await runOurSql(service.databaseUrl, 'select from lease_event');
+    const grants = await service.ourSql('select from lease_event');
 
     expect(await runners(service)).toEqual([{ key: 'r1', endpoint: 'a:2', state: 'alive' }]);
     // Renewed by the controller that received it: there was one grant.
@@ -44,7 +37,7 @@ describe('runner liveness', () => {
     const { service, controllers } = await twoControllers();
     const [first, second] = controllers;
     await first?.heard({ key: 'silent', endpoint: 'a:1' });
-    await letLeasesExpire(service);
+    await service.letLeasesExpire();
     await first?.heard({ key: 'alive', endpoint: 'a:2' });
 
     const reaps = await Promise.all([first?.reap(), second?.reap()]);
@@ -56,11 +49,11 @@ describe('runner liveness', () => {
     expect(reaps.reduce((sum, reap) => sum + (reap?.calledCount ?? 0), 0)).toBe(1);
   });
 
-  test('a runner that came back before anybody reaped it is not marked dead', async () => {
+  test('a runner that came back before its lease was reaped is not marked dead', async () => {
     const { service, controllers } = await twoControllers();
     const [first, second] = controllers;
     await first?.heard({ key: 'r1', endpoint: 'a:1' });
-    await letLeasesExpire(service);
+    await service.letLeasesExpire();
     await second?.heard({ key: 'r1', endpoint: 'a:1' });
 
     const reap = await first?.reap();
@@ -73,7 +66,7 @@ describe('runner liveness', () => {
     const { service, controllers } = await twoControllers();
     const [first] = controllers;
     await first?.heard({ key: 'r1', endpoint: 'a:1' });
-    await letLeasesExpire(service);
+    await service.letLeasesExpire();
     await first?.reap();
 
     await first?.heard({ key: 'r1', endpoint: 'a:9' });

@@ -1,27 +1,16 @@
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { reapReservations, reserveRunner } from './runner-reservation.ts';
-import {
-  aGate,
-  joinService,
-  letLeasesExpire,
-  runOurSql,
-  runSql,
-  startService,
-  type Service,
-} from '../testing/service.ts';
+import { aGate, startService, type Service } from '../testing/service.ts';
 
 async function aRunner(): Promise<Service> {
   const service = await startService('runners/runner-reservation.sql');
-  await runSql(
-    service.databaseUrl,
-    `insert into runner_slot (runner, state) values ('r1', 'idle')`,
-  );
+  await service.sql(`insert into runner_slot (runner, state) values ('r1', 'idle')`);
   return service;
 }
 
-async function slot({ databaseUrl }: Service): Promise<unknown> {
-  const rows = await runSql(databaseUrl, 'select state, deployment, lease_id from runner_slot');
+async function slot({ sql }: Service): Promise<unknown> {
+  const rows = await sql('select state, deployment, lease_id from runner_slot');
   return rows[0];
 }
 
@@ -41,9 +30,9 @@ describe('runner reservation', () => {
     expect(await slot(service)).toEqual({ state: 'assigned', deployment: 'd1', lease_id: null });
   });
 
-  test('of two controllers one gets the runner, and the other is told who has it', async () => {
+  test('only one of two controllers gets the runner, and the other is told who has it', async () => {
     const service = await aRunner();
-    const second = joinService(service.databaseUrl, 'second');
+    const second = service.join('second');
     const started = aGate();
     const goOn = aGate();
 
@@ -76,7 +65,7 @@ describe('runner reservation', () => {
   test('the lease is renewed for as long as the controller waits', async () => {
     const service = await aRunner();
     const renewals = (): Promise<unknown[]> =>
-      runOurSql(service.databaseUrl, 'select from lease where renewed_at > granted_at');
+      service.ourSql('select from lease where renewed_at > granted_at');
 
     const reservation = await reserveRunner(service.coordinator, ask('d1'), async () => {
       await waitUntil(async () => (await renewals()).length > 0);
@@ -87,7 +76,7 @@ describe('runner reservation', () => {
 
   test('C20 a controller that was taken for dead assigns nothing, and the next one gets the runner', async () => {
     const service = await aRunner();
-    const second = joinService(service.databaseUrl, 'second');
+    const second = service.join('second');
     const started = aGate();
     const goOn = aGate();
     const late = reserveRunner(service.coordinator, ask('d1'), () => {
@@ -95,7 +84,7 @@ describe('runner reservation', () => {
       return goOn.opened;
     });
     await started.opened;
-    await letLeasesExpire(service);
+    await service.letLeasesExpire();
     await reapReservations(second.coordinator);
     const reaped = await slot(service);
 

@@ -18,16 +18,25 @@ export interface Service {
   readonly core: LeaseholdCore<PgTransaction>;
   readonly coordinator: LeaseCoordinator<PgTransaction>;
   readonly databaseUrl: string;
+  /** Starts another process of the same service. */
+  readonly join: (holder: string) => Service;
+  /** Runs statements on the tables of the service, as another client of the database would. */
+  readonly sql: <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) => Promise<Row[]>;
+  /** Runs a statement on Leasehold's tables. */
+  readonly ourSql: <Row extends pg.QueryResultRow>(text: string) => Promise<Row[]>;
+  /** Makes every lease that is held expire, as if its holder had not answered for long. */
+  readonly letLeasesExpire: () => Promise<unknown>;
 }
 
 /** The first process of a service, on a database of its own with these tables. */
 export async function startService(tables: string): Promise<Service> {
   const database = await createTestDatabase();
-  await runSql(database.url, await readFile(path.join(import.meta.dirname, '..', tables), 'utf8'));
-  return joinService(database.url, 'first');
+  const service = joinService(database.url, 'first');
+  await service.sql(await readFile(path.join(import.meta.dirname, '..', tables), 'utf8'));
+  return service;
 }
 
-/** Another process of the same service. */
+/** A process of a service, on a database that has its tables. */
 export function joinService(databaseUrl: string, holder: string): Service {
   const pool = openPool(databaseUrl);
   onTestFinished(() => pool.end());
@@ -37,29 +46,24 @@ export function joinService(databaseUrl: string, holder: string): Service {
     core,
     coordinator: core.coordinator({ holder, principal: 'service' }),
     databaseUrl,
+    join: (another) => joinService(databaseUrl, another),
+    sql: (text, values) => runOnce(ownConnection(databaseUrl), text, values),
+    ourSql: (text) => runOnce(connectionOf(databaseUrl), text),
+    letLeasesExpire: () => runOnce(connectionOf(databaseUrl), EXPIRE),
   };
 }
 
+const EXPIRE = `update lease set granted_at = granted_at - interval '1 hour',
+    renewed_at = renewed_at - interval '1 hour', expires_at = expires_at - interval '1 hour'
+  where end_reason is null`;
+
 /** The connections of a service, which search its own tables. */
 export function openPool(databaseUrl: string): pg.Pool {
-  return new pg.Pool({ connectionString: databaseUrl, options: '-c search_path=public' });
+  return new pg.Pool(ownConnection(databaseUrl));
 }
 
-/** Runs statements on the tables of the service, as another client of the database would. */
-export function runSql<Row extends pg.QueryResultRow>(
-  databaseUrl: string,
-  text: string,
-  values?: unknown[],
-): Promise<Row[]> {
-  return runOnce({ connectionString: databaseUrl, options: '-c search_path=public' }, text, values);
-}
-
-/** Runs a statement on Leasehold's tables. */
-export function runOurSql<Row extends pg.QueryResultRow>(
-  databaseUrl: string,
-  text: string,
-): Promise<Row[]> {
-  return runOnce(connectionOf(databaseUrl), text);
+function ownConnection(databaseUrl: string): pg.ClientConfig {
+  return { connectionString: databaseUrl, options: '-c search_path=public' };
 }
 
 async function runOnce<Row extends pg.QueryResultRow>(
@@ -74,16 +78,6 @@ async function runOnce<Row extends pg.QueryResultRow>(
   } finally {
     await client.end();
   }
-}
-
-/** Makes every lease that is held expire, as if its holder had not answered for long. */
-export async function letLeasesExpire({ databaseUrl }: Service): Promise<void> {
-  await runOurSql(
-    databaseUrl,
-    `update lease set granted_at = granted_at - interval '1 hour',
-       renewed_at = renewed_at - interval '1 hour', expires_at = expires_at - interval '1 hour'
-     where end_reason is null`,
-  );
 }
 
 /** A gate that a test opens. */

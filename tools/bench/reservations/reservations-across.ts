@@ -18,7 +18,7 @@ interface Ends {
   /** In the datacenter of etcd's leader, and in another one. */
   readonly near: Resolver;
   readonly far: Resolver;
-  /** A resolver that remembers nothing, in the other one. */
+  /** Makes a resolver that remembers nothing, in the other datacenter. */
   readonly forgetful: () => Resolver;
 }
 
@@ -79,7 +79,7 @@ async function openEnds(rig: Rig): Promise<Ends> {
     return store;
   };
   const farStore = await open(other);
-  // A member that took too long to be connected to is asked last for a while.
+  // A member that took too long to connect is asked last for a while.
   await waitUntil(
     async () => (await durationMsOf(() => farStore.readNearby(keyOf('warm')))) < ROUND_TRIP_MS / 2,
     { what: 'an answer of the nearest member' },

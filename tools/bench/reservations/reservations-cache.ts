@@ -13,7 +13,7 @@ import { compare } from '../rig/rounds.ts';
 
 const KEYS_COUNT = 10_000;
 const GOAL_PER_SECOND = 500_000;
-/** As many as a resolver keeps unless it is told otherwise. */
+/** As many as a resolver keeps by default. */
 const HOMES_COUNT = 200_000;
 
 type Key = readonly [namespace: string, name: string];
@@ -23,7 +23,7 @@ function keysOf(count: number): Key[] {
   return Array.from({ length: count }, (_, index) => ['rooms.europe', `room-${String(index)}`]);
 }
 
-/** A store that costs nothing: what is measured is what stands before it. */
+/** A store that costs nothing, so that only the resolver is measured. */
 function storeOf(home: () => string): ReservationStore {
   return {
     kind: 'etcd',
@@ -39,7 +39,7 @@ function storeOf(home: () => string): ReservationStore {
 
 const freshId = (): string => `dc1.${randomUUID()}`;
 
-/** How often what was resolved once can be resolved again, and how much memory it takes. */
+/** How often keys that were resolved once can be resolved again, and how much memory they take. */
 export async function measureCachedHomes(rig: Rig): Promise<Figure[]> {
   const keys = keysOf(KEYS_COUNT);
   const resolver = createResolver({ store: storeOf(freshId) });
@@ -88,7 +88,7 @@ async function memoryPerHome(homesCount: number): Promise<Figure> {
   const before = heapBytes();
   await fill(resolver, keysOf(homesCount));
   const bytes = (heapBytes() - before) / homesCount;
-  // Nothing was collected that is to be measured: the last home is still there.
+  // What is measured was not garbage-collected: the last home is still there.
   invariant(resolver.peek(keysOf(homesCount).at(-1) ?? []) !== undefined, 'the homes are kept');
   return {
     what: `memory of a cached home, of ${String(homesCount)}`,

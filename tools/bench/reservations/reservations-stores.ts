@@ -91,7 +91,7 @@ async function reserveMany(store: ReservationStore, count: number): Promise<void
   await Promise.all(Array.from({ length: SIZED_CALLERS_COUNT }, loop));
 }
 
-/** What a member's database holds, by its own word. */
+/** The size of a member's database, as the member reports it. */
 async function etcdBytes({ endpoints }: TestEtcd): Promise<number> {
   const answer = await fetch(`${endpoints[0] ?? ''}/metrics`);
   const [, bytes] =

@@ -53,7 +53,7 @@ async function grantFresh(database: BenchDatabase): Promise<number> {
     Array.from({ length: BATCH_SIZE }, () => aGrantRequest()),
   );
   const rate = await rateOfBatches(database, batches);
-  // The table keeps its size: what was granted here is no part of the next round.
+  // The table keeps its size: the grants of this round are not there in the next one.
   await database.pool.query('delete from lease where name = any($1)', [
     batches.flat().map((request) => request.name),
   ]);
@@ -94,7 +94,7 @@ async function rateOfBatches(
   return (batches.length * BATCH_SIZE * 1_000) / durationMs;
 }
 
-/** Passes of the general reaper over a table in which nothing has expired, some rounds of them. */
+/** Several rounds of passes of the general reaper over a table in which nothing has expired. */
 async function reaperPass({ store, pool }: BenchDatabase, rowCount: number): Promise<Figure> {
   await pool.query(
     `update lease set expires_at = clock_timestamp() + interval '1 day' where expires_at < clock_timestamp() + interval '1 hour'`,

@@ -1,4 +1,4 @@
-/** Servers that others make, from the distribution's packages, for the time of a measurement. */
+/** Servers of other projects, from the distribution's packages, for the time of a measurement. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { access, constants } from 'node:fs/promises';
@@ -10,12 +10,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 export interface PeerProgram {
   readonly command: string;
   readonly debianPackage: string;
-  /** What the package would have run from the next boot on. */
+  /** The service that the package would start from the next boot on. */
   readonly service: string;
 }
 
 export interface PeerServer {
-  /** Ends it, at once: its data is thrown away. */
+  /** Ends it at once: its data is thrown away. */
   stop(): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ export async function provide(program: PeerProgram): Promise<string | undefined>
   if (found !== undefined) return found;
   if (await mayInstall()) {
     process.stderr.write(`installing Debian's ${program.debianPackage} …\n`);
-    // The package would start a service of its own; this one's server is of this run alone.
+    // The package would start a service of its own; the server here belongs to this run alone.
     const environment = { DEBIAN_FRONTEND: 'noninteractive', SYSTEMD_OFFLINE: '1', RUNLEVEL: '1' };
     const install = ['install', '-y', '--no-install-recommends', program.debianPackage];
     await run('apt-get', ['update'], environment);
@@ -49,7 +49,7 @@ export async function provide(program: PeerProgram): Promise<string | undefined>
   return installed;
 }
 
-/** Starts a server and waits until `isReady` is true. @throws when it ends or is silent for 10 s. */
+/** Starts a server and waits until `isReady` is true. @throws when it ends, or does not answer within 10 s. */
 export async function startPeerServer(
   file: string,
   args: readonly string[],

@@ -13,7 +13,7 @@ export interface Controllers {
   readonly close: () => Promise<void>;
 }
 
-/** A controller of each datacenter, which remembers nothing; they reach each other directly. */
+/** A controller of each datacenter, which remembers nothing; they call each other directly. */
 export async function freshControllers(places: readonly DatacenterPlace[]): Promise<Controllers> {
   const opened = new Map<string, OneDatacenter>();
   const at = (name: string): OneDatacenter => {
@@ -37,7 +37,7 @@ export async function freshControllers(places: readonly DatacenterPlace[]): Prom
     };
     opened.set(place.name, openDatacenter(place, peers));
   }
-  // As controllers do before they serve: until then no expiry is believed.
+  // As controllers do before they serve: until then they trust no expiry.
   await Promise.all([...opened.values()].map(({ store }) => store.witness.look()));
   return {
     all: { dc1: at('dc1'), dc2: at('dc2'), dc3: at('dc3') },
@@ -47,7 +47,7 @@ export async function freshControllers(places: readonly DatacenterPlace[]): Prom
   };
 }
 
-/** What a connect came to. */
+/** The result of a connect. */
 export interface Connected {
   readonly datacenter: string;
   readonly backendId: string;
@@ -56,7 +56,7 @@ export interface Connected {
 
 /** Connects to a key through one of the datacenters. */
 export async function connect(all: Controllers['all'], at: Name, name: string): Promise<Connected> {
-  // Nobody is there to send heartbeats.
+  // There is no drone that sends heartbeats.
   const stores = NAMES.map((each) => all[each].store.prisma);
   await Promise.all(
     stores.map((sql) => sql.$executeRaw`update drone set heartbeat_at = clock_timestamp()`),
@@ -74,7 +74,7 @@ export async function connect(all: Controllers['all'], at: Name, name: string): 
   return { datacenter, backendId, fencingToken: BigInt(fencingToken) };
 }
 
-/** Where a key has a reservation that grants are given under, by the databases' own words. */
+/** Where a key has an active reservation, as the databases record it. */
 export async function activeHomes(all: Controllers['all'], name: string): Promise<string[]> {
   const counted = await Promise.all(
     NAMES.map(async (datacenter) => {

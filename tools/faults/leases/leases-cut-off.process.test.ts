@@ -5,7 +5,7 @@ import type { GuardedSettings } from './stage/guarded.ts';
 import type { HolderSettings } from './stage/holder.ts';
 import { LeaseStage, untilPassed, type Front } from './stage/lease-stage.ts';
 import type { HolderClock } from './stage/program.ts';
-import { allWords, lastWordOf } from './stage/words.ts';
+import { allWords } from './stage/words.ts';
 import { machineMs } from '../stage/machine-time.ts';
 
 let lease: LeaseStage;
@@ -19,9 +19,9 @@ const RUNS_PER_CLOCK = 10;
 const TTLS_MS = [1_000, 1_250, 1_500, 1_750, 2_000] as const;
 /** What a holder keeps between its own deadline and the expiry. */
 const graceOf = (ttlMs: number): number => Math.max(ttlMs / 6, 250);
-/** The library stops so much before its own deadline, because it looks at the clock every 50 ms. */
+/** The library stops so much before its own deadline, because it checks the clock every 50 ms. */
 const LEAD_MS = 100;
-/** A process that got no turn for so long cannot have looked at its clock in time. */
+/** A process that got no turn for so long cannot have checked its clock in time. */
 const TURN_MS_MAX = 40;
 
 const CLOCKS: { name: string; clock: HolderClock }[] = [
@@ -44,7 +44,7 @@ describe.concurrent('a client whose connection is black-holed', () => {
         })),
       );
       const tasks = runs.map(({ key, ttlMs, front }) => {
-        // Under load a short lease may be lost before the fault; it is another one then.
+        // Under load a short lease may be lost before the fault; another one is taken then.
         return { key, ttlMs, url: front.url, takesAgain: true };
       });
       const settings = { token: lease.token, namespace, tasks, clock } satisfies HolderSettings;
@@ -55,11 +55,11 @@ describe.concurrent('a client whose connection is black-holed', () => {
       for (const { lost, ttlMs } of losses) {
         const expiresAtMs = expiries.get(lost.leaseId) ?? 0;
         const what = `run ${lost.key} of a clock ${name}`;
-        // A process that had no turn cannot have looked at its clock: it aborts at the first one.
+        // A process that had no turn cannot have checked its clock: it aborts at its first turn.
         const noTurnMs = Math.max(0, lost.stallMs - TURN_MS_MAX);
         if (noTurnMs === 0) expect(lost.reason, what).toBe('unreachable');
         expect(lost.lateMs, `${what}: its own deadline`).toBeLessThan(LEAD_MS + noTurnMs);
-        // The same by the database's clock, which leaves it the grace that it keeps by its own.
+        // The same by the database clock, with the grace that the holder keeps by its own clock.
         const holdsAtMostMs = (ttlMs - graceOf(ttlMs)) / (clock.rate ?? 1);
         expect(lost.atMs, `${what}: by the expiry`).toBeLessThan(
           expiresAtMs - (ttlMs - holdsAtMostMs) + noTurnMs,
@@ -82,8 +82,8 @@ interface Run {
 }
 
 /**
- * Black-holes the connection of one who holds a lease, at another moment of its round of renewals for
- * each run. @returns how it lost it.
+ * Black-holes the connection of a holder, at another moment of its round of renewals for
+ * each run. @returns how it lost the lease.
  */
 async function cutOff(
   holder: TestProcess,
@@ -117,7 +117,7 @@ describe.concurrent('a client that stands still for twice its TTL', () => {
     return lease.start('guarded', { url, token: lease.token, ttlMs: TTL_MS, ...of }, of.key);
   }
 
-  /** Waits in line for what another has. */
+  /** Starts a client that waits in line for the lease of another one. */
   function startNext(key: string): Promise<TestProcess> {
     const task = { url: lease.controller().url, key, ttlMs: 10_000, waitMs: 30_000 };
     const settings = { token: lease.token, namespace: 'guarded', tasks: [task] };
@@ -160,11 +160,11 @@ describe.concurrent('a client that stands still for twice its TTL', () => {
     );
   });
 
-  test('C23 F2 its event loop blocked, is prevented in the same turn, before any timer has told it', async () => {
+  test('C23 F2 because its event loop was blocked is prevented in the same turn, before any timer fires', async () => {
     const guarded = await startGuarded({ key: 'blocked', stallMs: 2 * TTL_MS });
     const next = await startNext('blocked');
     const taken = await waitUntil(() => allWords([next], 'held')[0], { what: 'the next holder' });
-    await waitUntil(() => lastWordOf(guarded)?.kind === 'prevented');
+    await waitUntil(() => allWords([guarded], 'prevented').length > 1);
 
     const acts = allWords([guarded], 'act');
     expect(acts.filter((word) => word.atMs > taken.atMs)).toEqual([]);

@@ -1,58 +1,38 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import os from 'node:os';
-import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import {
-  createDatabase,
-  startEmbeddedPostgres,
-  type EmbeddedPostgres,
-} from '@leasehold/keys-core/postgres';
+import { createDatabase } from '@leasehold/keys-core/postgres';
 import { waitUntil, type TestProcess } from '@leasehold/testing';
 import type { HolderSettings } from './stage/holder.ts';
 import { holdsOf, overlapsOf, type Hold } from './stage/holds.ts';
 import { LeaseStage, untilPassed } from './stage/lease-stage.ts';
 import { allWords } from './stage/words.ts';
+import { startKillableDatabase, type KillableDatabase } from '../stage/killable-database.ts';
 import { machineMs } from '../stage/machine-time.ts';
 
 const PROCESS_COUNT = 5;
 const LEASES_PER_PROCESS = 10;
 const LEASE_COUNT = PROCESS_COUNT * LEASES_PER_PROCESS;
-/** Two thirds of it, which a renewed lease has left at least, are longer than a restart takes on a busy machine. */
+/** A renewed lease has at least two thirds of it left: longer than a restart takes on a busy machine. */
 const LONG_TTL_MS = 15_000;
 const SHORT_TTL_MS = 3_000;
 const WAIT_MS = 60_000;
 
-let folder: string;
-let postgres: EmbeddedPostgres;
+let postgres: KillableDatabase;
 let lease: LeaseStage;
 beforeAll(async () => {
-  folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-database-'));
-  // With fsync, as an installation has it: what was committed must be there after the kill.
-  postgres = await startEmbeddedPostgres({ dataDir: path.join(folder, 'postgres') });
+  postgres = await startKillableDatabase();
   const databaseUrl = postgres.url('leasehold');
   await createDatabase(databaseUrl);
   lease = await LeaseStage.open({ databaseUrl });
 });
 afterAll(async ({}, file) => {
   await lease.close(file);
-  await postgres.stop();
-  await rm(folder, { recursive: true, maxRetries: 10 });
+  await postgres.close();
 });
 
 const started: TestProcess[] = [];
 afterEach(async () => {
   await Promise.all(started.splice(0).map((one) => one.kill()));
 });
-
-async function killDatabase(): Promise<void> {
-  postgres.kill();
-  await postgres.exited;
-}
-
-async function restartDatabase(): Promise<void> {
-  const { port } = postgres;
-  postgres = await startEmbeddedPostgres({ dataDir: path.join(folder, 'postgres'), port });
-}
 
 /** Processes that hold fifty leases between them, and others that wait in line for each. */
 async function fiftyHeld(
@@ -89,7 +69,7 @@ async function fiftyHeld(
   return { holders, all: [...holders, ...waiters] };
 }
 
-/** Those that are held at this moment, by what their holders know: tokens by key. */
+/** The leases that are held at this moment, as their holders know: tokens by key. */
 function heldNow(processes: readonly TestProcess[]): Map<string, string> {
   const isHeld = (hold: Hold): boolean => hold.untilMs === Infinity;
   return new Map(
@@ -99,7 +79,7 @@ function heldNow(processes: readonly TestProcess[]): Map<string, string> {
   );
 }
 
-/** Holders and the database say the same of each lease, and go on saying so for a whole TTL. */
+/** Holders and the database agree on each lease, and still agree a whole TTL later. */
 async function expectAgreement(
   { namespace, ttlMs }: { readonly namespace: string; readonly ttlMs: number },
   processes: readonly TestProcess[],
@@ -118,8 +98,8 @@ describe('a database that is killed while fifty leases are held and fifty caller
     const before = heldNow(holders);
 
     const atMs = machineMs();
-    await killDatabase();
-    await restartDatabase();
+    await postgres.kill();
+    await postgres.restart();
     console.log(
       `database killed and started again in ${String(Math.round(machineMs() - atMs))} ms, with fifty leases held`,
     );
@@ -134,13 +114,13 @@ describe('a database that is killed while fifty leases are held and fifty caller
     const { holders, all } = await fiftyHeld(namespace, SHORT_TTL_MS);
 
     const atMs = machineMs();
-    await killDatabase();
+    await postgres.kill();
     await waitUntil(() => allWords(holders, 'lost').length === LEASE_COUNT, {
       what: 'the loss of fifty leases',
       timeoutMs: SHORT_TTL_MS + 5_000,
     });
     await untilPassed(Math.max(0, atMs + SHORT_TTL_MS - machineMs()));
-    await restartDatabase();
+    await postgres.restart();
     const backAtMs = machineMs();
     await waitUntil(() => heldNow(all).size === LEASE_COUNT, {
       what: 'fifty leases in other hands',

@@ -20,6 +20,6 @@ function textOf(pid: number, file: 'environ' | 'cmdline'): string {
   try {
     return readFileSync(`/proc/${String(pid)}/${file}`, 'latin1');
   } catch {
-    return ''; // it ended while it was looked at
+    return ''; // it ended while it was read
   }
 }

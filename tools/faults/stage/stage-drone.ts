@@ -72,7 +72,7 @@ export class StageDrone {
     return this.#agents.map((agent) => agent.log()).join('--- started again\n');
   }
 
-  /** A record may be of one that has ended, whose number may be somebody else's by now. */
+  /** The record may be of a warden that has ended, and its PID may be another process by now. */
   #isWarden(pid: number): boolean {
     try {
       return readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8').includes(this.agent.stateDir);

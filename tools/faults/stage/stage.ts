@@ -1,4 +1,4 @@
-/** What a fault is played on: controllers, drones, witnesses, and everything that they wrote. */
+/** The stage for a fault: controllers, drones, witnesses, and everything that they wrote. */
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -23,7 +23,7 @@ export interface DroneOptions {
   readonly droneId: string;
   /** The programs that it offers, each a witness. */
   readonly programs: Readonly<Record<string, WitnessMode>>;
-  /** The first controller's unless said. */
+  /** The first controller's by default. */
   readonly controllerUrls?: readonly string[] | undefined;
   readonly entry?: string | undefined;
 }
@@ -56,7 +56,7 @@ const PORT_GROUPS = 400;
 /** Several beats of a witness. */
 const HEARD_MS_MIN = 250;
 const SILENCE_MS_MIN = 500;
-/** Longer than any ladder of these tests: what has not come by then never will. */
+/** Longer than any ladder of these tests: what has not happened by then never will. */
 const SUCCESSION_MS_MAX = 40_000;
 
 export class Stage {
@@ -210,14 +210,14 @@ export class Stage {
     );
   }
 
-  /** When the promise of a grant ends, as the database has it. */
+  /** When the promise of a grant ends, as the database records it. */
   expiryOf(answer: Answer): number {
     const grant = this.recorder.grant(answer.leaseId);
     if (grant === undefined) throw new Error(`the grant of ${answer.key.name} was never seen`);
     return grant.expiresAtMs;
   }
 
-  /** The lives spent on a key so far. */
+  /** The lives of the backends of a key so far. */
   lives(name: string): Life[] {
     return livesOf(readTestimony(this.testimonyFile), name);
   }
@@ -229,7 +229,7 @@ export class Stage {
 
   /**
    * Waits until a backend has written something that is newer than this call, and has done so for
-   * long enough that an older one which still lives would have acted between.
+   * long enough that an older one which still lives would have acted meanwhile.
    */
   async untilHeard(answer: Answer): Promise<Life> {
     const sinceMs = machineMs();
@@ -256,7 +256,7 @@ export class Stage {
     );
   }
 
-  /** Waits until a grant has been renewed so often again. */
+  /** Waits until a grant has been renewed this many more times. */
   async untilRenewed(answer: Answer, times = 1): Promise<void> {
     const before = this.recorder.grant(answer.leaseId)?.promiseCount ?? 0;
     await waitUntil(
@@ -265,7 +265,7 @@ export class Stage {
     );
   }
 
-  /** Waits until no more than so much of a grant is left. */
+  /** Waits until at most this much of a grant is left. */
   async untilRemaining(answer: Answer, remainingMs: number): Promise<void> {
     await waitUntil(() => this.expiryOf(answer) - machineMs() <= remainingMs, {
       what: `the last ${String(remainingMs)} ms of ${answer.key.name}`,

@@ -31,7 +31,7 @@ export function expectSound(stage: Stage, ...answers: readonly Answer[]): void {
   }
 }
 
-/** How much later than it was an expiry may seem, because reading it takes time. */
+/** How much too late an expiry may seem, because reading it takes time. */
 const READING_MS_MAX = 50;
 
 /**

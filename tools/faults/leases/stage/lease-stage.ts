@@ -1,4 +1,4 @@
-/** What faults of leases are played on: controllers, networks before them, and programs as clients. */
+/** The stage for faults of leases: controllers, networks in front of them, and programs as clients. */
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { RunnerTestSuite } from 'vitest';
@@ -39,7 +39,7 @@ export class LeaseStage {
     this.token = token;
   }
 
-  /** On a database of its own, unless one is given, with so many controllers. */
+  /** On a database of its own, unless one is given, with this many controllers. */
   static async open(
     options: { databaseUrl?: string; controllersCount?: number } = {},
   ): Promise<LeaseStage> {
@@ -100,7 +100,7 @@ export class LeaseStage {
   }
 
   /**
-   * When the grants of a namespace expire as things are, by lease id, in the clock of this machine:
+   * When the grants of a namespace expire if not renewed, by lease id, in the clock of this machine:
    * never late, and early by no more than the question took.
    */
   async expiries(namespace: string): Promise<Map<string, number>> {
@@ -141,13 +141,13 @@ export class LeaseStage {
     return new Map(rows.map((row) => [row.name, row.token]));
   }
 
-  /** Ends everything. What was said is kept, and named, when something went wrong. */
+  /** Ends everything. The folder is kept, and named, when something went wrong. */
   async close(file?: RunnerTestSuite): Promise<void> {
     await this.stage.close(file);
   }
 }
 
-/** Fulfilled when so much time has passed: how long a fault lasts. */
+/** Fulfilled when this much time has passed: how long a fault lasts. */
 export async function untilPassed(ms: number): Promise<void> {
   const endMs = machineMs() + ms;
   await waitUntil(() => machineMs() >= endMs, { timeoutMs: ms + 10_000, pollMs: 5 });

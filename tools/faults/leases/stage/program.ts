@@ -41,7 +41,7 @@ export function endAsked(): Promise<void> {
 export interface HolderClock {
   readonly rate?: number | undefined;
   readonly aheadMs?: number | undefined;
-  /** The wall clock goes back by an hour again and again, after so long. */
+  /** The wall clock goes back by an hour, again and again, at this interval. */
   readonly wallStepsBackEveryMs?: number | undefined;
 }
 
