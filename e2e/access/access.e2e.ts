@@ -51,7 +51,7 @@ test.describe('access', () => {
     await page.getByRole('button', { name: `Actions for ${name}` }).click();
     await page.getByRole('menuitem', { name: 'Show limits' }).click();
 
-    const limits = page.getByRole('dialog').getByRole('table', { name: 'Limits of fair use' });
+    const limits = page.getByRole('dialog').getByRole('region', { name: 'Limits of fair use' });
     const limit = (of: string) => limits.getByRole('row').filter({ hasText: of });
     await expect(limit('waiters')).toHaveText(/7the token$/);
     await expect(limit('callsPerSecond')).toHaveText(/its role$/);
