@@ -33,11 +33,27 @@ function connectFrom(at: string, name: string): Promise<Answer> {
   return world.dc(at).api('client').keys.connect.mutate(asked);
 }
 
-/** Callers in all datacenters ask for one fresh key at once; each could become its home. */
-async function round(name: string, first: number): Promise<Answer[]> {
+/** What a busy machine may answer instead: that the other datacenter took too long. */
+const OVERDUE = new Set(['reservation.datacenter_unreachable', 'request.outcome_unknown']);
+
+/**
+ * Callers in all datacenters ask for one fresh key at once; each could become its home.
+ * @returns what they were answered, and how often one of them had to ask again.
+ */
+async function round(name: string, first: number) {
+  let repeatedCount = 0;
+  const answerTo = async (at: string): Promise<Answer> => {
+    try {
+      return await connectFrom(at, name);
+    } catch (error) {
+      if (!OVERDUE.has(leaseholdErrorOf(error)?.code ?? '')) throw error;
+      repeatedCount += 1;
+      return answerTo(at);
+    }
+  };
   const answers = await Promise.all(
     Array.from({ length: CALLERS_COUNT }, (_, caller) =>
-      connectFrom(world.names[(first + caller) % world.names.length] ?? '', name),
+      answerTo(world.names[(first + caller) % world.names.length] ?? ''),
     ),
   );
   const [{ backendId, datacenter } = { backendId: '', datacenter: '' }] = answers;
@@ -46,7 +62,7 @@ async function round(name: string, first: number): Promise<Answer[]> {
     .dc(datacenter)
     .api('operator')
     .backends.terminate.mutate({ backendId, mode: 'hard', reason: 'the round is over' });
-  return answers;
+  return { answers, repeatedCount };
 }
 
 /** How many homes the keys of all rounds have, as the databases record them. */
@@ -74,10 +90,12 @@ describe('one key, wanted in three datacenters at once', () => {
       const loop = async (): Promise<void> => {
         for (let name = left.pop(); name !== undefined; name = left.pop()) {
           // Each datacenter in turn asks first.
-          const answers = await round(name, left.length);
+          const { answers, repeatedCount } = await round(name, left.length);
           const backends = new Set(answers.map(({ backendId }) => backendId));
           const spawnedCount = answers.filter(({ spawned }) => spawned).length;
-          if (backends.size !== 1 || spawnedCount !== 1) unlike.push(name);
+          // The caller that began it may have had to ask again, and was then told that it runs.
+          const isBegunOnce = spawnedCount === 1 || (spawnedCount === 0 && repeatedCount > 0);
+          if (backends.size !== 1 || !isBegunOnce) unlike.push(name);
         }
       };
       await Promise.all(Array.from({ length: ROUNDS_AT_ONCE }, loop));
@@ -103,15 +121,15 @@ describe('one key, wanted in three datacenters at once', () => {
 const MOVED_KEYS_COUNT = 4;
 const CALLERS_OF_MOVED_COUNT = 6;
 const MOVING_MS = 12_000;
+/** Of each key, however slow the machine: after the second one it has had backends in two places. */
+const MOVES_COUNT_MIN = 2;
 /** The errors that a mover may get while clients connect. */
 const EXPECTED = new Set([
   'reservation.key_held',
   'reservation.same_datacenter',
   'reservation.moved_meanwhile',
   'reservation.chain_too_long',
-  // On a busy machine.
-  'reservation.datacenter_unreachable',
-  'request.outcome_unknown',
+  ...OVERDUE,
 ]);
 
 function anywhere(): string {
@@ -175,7 +193,12 @@ describe('keys that are moved about while clients connect', () => {
     const faults: string[] = [];
     const told: string[] = [];
     const loop = async (name: string): Promise<void> => {
-      while (performance.now() < untilMs) told.push(await moveRound(name, faults));
+      let movedCount = 0;
+      while (performance.now() < untilMs || movedCount < MOVES_COUNT_MIN) {
+        const outcome = await moveRound(name, faults);
+        if (outcome === 'moved') movedCount += 1;
+        told.push(outcome);
+      }
     };
     await Promise.all(names.map(loop));
 
@@ -185,6 +208,5 @@ describe('keys that are moved about while clients connect', () => {
     // The test was a real one: every key had backends in more than one place.
     const places = await Promise.all(names.map((name) => backendPlacesOf(world, name)));
     expect(Math.min(...places.map(({ length }) => length))).toBeGreaterThan(1);
-    expect(told.filter((outcome) => outcome === 'moved').length).toBeGreaterThan(MOVED_KEYS_COUNT);
   });
 });
