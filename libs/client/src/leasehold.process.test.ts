@@ -101,7 +101,8 @@ describe('revocation', () => {
     });
 
     expect(await ended).toBeInstanceOf(LeaseRevoked);
-    expect(performance.now() - sentAtMs).toBeLessThan(1_500);
+    // The bound is for a busy machine, and still less than the time to the next renewal.
+    expect(performance.now() - sentAtMs).toBeLessThan(5_000);
     expect(lease.signal.reason).toMatchObject({ note: 'maintenance' });
     expect(await lease.release()).toBe('revoked');
   });

@@ -36,7 +36,7 @@ describe('environments on the wire', () => {
       lease: {
         namespace: ['team'],
         key: name,
-        deadlines: { loseAtMs: expect.closeTo(1_050_000, -1) as number },
+        deadlines: { loseAtMs: expect.closeTo(1_050_000, -3) as number },
       },
     });
     expect(
@@ -106,7 +106,7 @@ describe('environments on the wire', () => {
 
     expect(renewed).toMatchObject({
       results: [
-        { outcome: 'renewed', deadlines: { loseAtMs: expect.closeTo(2_050_000, -1) as number } },
+        { outcome: 'renewed', deadlines: { loseAtMs: expect.closeTo(2_050_000, -3) as number } },
       ],
     });
     expect(undone).toEqual({ outcome: 'released' });

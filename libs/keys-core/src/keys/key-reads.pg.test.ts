@@ -58,7 +58,7 @@ describe('a key as operators see it', () => {
     });
     expect(Date.parse(view?.expiresAt ?? '') - Date.parse(view?.asOf ?? '')).toBeCloseTo(
       view?.remainingMs ?? 0,
-      -1,
+      -3,
     );
   });
 

@@ -44,7 +44,7 @@ describe('a lease as operators see it', () => {
     });
     expect(Date.parse(view?.expiresAt ?? '') - Date.parse(view?.asOf ?? '')).toBeCloseTo(
       view?.remainingMs ?? 0,
-      -1,
+      -3,
     );
   });
 

@@ -44,12 +44,12 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
     const [renewed] = await heartbeat(one, lease);
 
     expect(first?.ttlMs).toBe(TTL_MS);
-    expect(first?.leftMs).toBeCloseTo(UNCONFIRMED_LADDER.ttlMs, -1);
+    expect(first?.leftMs).toBeCloseTo(UNCONFIRMED_LADDER.ttlMs, -3);
     // Its renewal is due at once, and it has a grace of its own.
     expect(lease.deadlines.renewAtMs).toBeLessThanOrEqual(1_000_000);
     expect(lease.deadlines.loseAtMs - lease.deadlines.renewAtMs).toBe(650);
     expect(renewed).toMatchObject({ outcome: 'renewed' });
-    expect(renewed).toHaveProperty('deadlines.loseAtMs', expect.closeTo(2_050_000, -2));
+    expect(renewed).toHaveProperty('deadlines.loseAtMs', expect.closeTo(2_050_000, -3));
     expect(await acquire(one, { holder: 'bob' })).toMatchObject({ outcome: 'held', by: 'alice' });
   });
 
@@ -71,7 +71,7 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
       ) grants`;
     expect(gap?.ms).toBeGreaterThanOrEqual(UNCONFIRMED_LADDER.ttlMs);
     // The bound is for a busy machine, and still far less than a TTL.
-    expect(gap?.ms).toBeLessThan(3_000);
+    expect(gap?.ms).toBeLessThan(10_000);
   });
 
   test('is returned again with the rest of its short term, even to a retry that does not ask to confirm', async () => {

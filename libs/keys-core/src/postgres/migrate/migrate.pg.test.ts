@@ -64,7 +64,8 @@ describe('migrate', () => {
     await holder.end();
 
     expect((await work).applied).toEqual([LATE]);
-    expect(renewalMs).toBeLessThan(2_000);
+    // The bound is for a busy machine; the lock is held until this renewal is done.
+    expect(renewalMs).toBeLessThan(5_000);
   });
 
   test('applies a migration as a whole or not at all, and names it and the cause', async () => {
